@@ -1,0 +1,362 @@
+//! Recorded unwinds, replayed through the walker and compared with what is known of them.
+
+use crate::vectors::fuzz::{self, FuzzMemory, FuzzRecord};
+use crate::vectors::win64::Vector;
+use crate::vectors::{Outcome, OutcomeStatus};
+use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
+use clr_walker::image::pe::PeImage;
+use clr_walker::image::{FunctionTable, RuntimeFunction};
+use clr_walker::memory::{Segments, SegmentsError};
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::{Handler, Position, Rules, Step, UnwindError, Unwinder};
+use thiserror::Error;
+
+/// What became of one recorded unwind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every compared value is as recorded.
+    Passed,
+    /// Nothing is known of what the answer should be; the walker came to an end.
+    Skipped,
+    /// Some value is not as recorded.
+    Failed(Failure),
+}
+
+/// A step whose answer is not the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// How many callers out the step began: 0 for the recorded registers themselves.
+    pub depth: u32,
+    /// The registers before the step.
+    pub before: Registers,
+    /// What the step should have given.
+    pub expected: Expected,
+    /// What it gave.
+    pub got: Result<(Registers, Step), UnwindError>,
+}
+
+/// What a step should give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The caller's registers.
+    pub registers: Registers,
+    /// Which of them are known: integer registers by encoding; rip always is.
+    pub gpr_known: u16,
+    /// Whether xmm6 to xmm15 are known.
+    pub xmm_known: bool,
+    /// The establisher frame (VA) and the handler, where an unwinder's answer is expected.
+    pub frame: Option<(u64, Option<Handler>)>,
+}
+
+/// A value that is not as expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is a value of.
+    pub of: Quantity,
+    /// The recorded value.
+    pub expected: u128,
+    /// The walker's value.
+    pub got: u128,
+}
+
+/// What a step gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// The return address (VA).
+    Rip,
+    /// An integer register.
+    Gpr(Gpr),
+    /// xmm*n*.
+    Xmm(u8),
+    /// The establisher frame (VA).
+    EstablisherFrame,
+    /// The handler's RVA, 0 for none.
+    Handler,
+    /// The RVA of the handler's data, 0 for none.
+    HandlerData,
+}
+
+impl core::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Rip => f.write_str("rip"),
+            Self::Gpr(register) => f.write_str(register.name()),
+            Self::Xmm(n) => write!(f, "xmm{n}"),
+            Self::EstablisherFrame => f.write_str("establisher frame"),
+            Self::Handler => f.write_str("handler"),
+            Self::HandlerData => f.write_str("handler data"),
+        }
+    }
+}
+
+/// Why a case cannot be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ReplayError {
+    /// The code does not fit where it was recorded.
+    #[error(transparent)]
+    Code(#[from] CodeMapError),
+    /// The recorded stack contradicts itself.
+    #[error(transparent)]
+    Stack(#[from] SegmentsError),
+}
+
+/// rsp and the nonvolatile integer registers, by encoding.
+const PRESERVED: u16 = 0b1111_0000_1111_1000;
+
+impl Expected {
+    /// What execution showed.
+    fn truth(truth: &Outcome, before: &Registers) -> Self {
+        Self {
+            registers: truth.apply(before),
+            gpr_known: PRESERVED,
+            xmm_known: true,
+            frame: None,
+        }
+    }
+
+    /// What another unwinder answered: all registers; and `frame` and handler where asked for.
+    fn answer(answer: &Outcome, before: &Registers, with_frame: bool) -> Self {
+        let handler = Handler {
+            rva: answer.handler,
+            data_rva: answer.handler_data,
+        };
+        let handler = (handler.rva != 0).then_some(handler);
+        Self {
+            registers: answer.apply(before),
+            gpr_known: u16::MAX,
+            xmm_known: true,
+            frame: with_frame.then_some((answer.frame, handler)),
+        }
+    }
+
+    /// The values in which `registers` and `step` are not as expected.
+    #[must_use]
+    pub fn differences(&self, registers: &Registers, step: &Step) -> Vec<Difference> {
+        let mut found = Vec::new();
+        let mut compare = |of, expected: u128, got: u128| {
+            if expected != got {
+                found.push(Difference { of, expected, got });
+            }
+        };
+        compare(
+            Quantity::Rip,
+            self.registers.rip.into(),
+            registers.rip.into(),
+        );
+        for register in Gpr::ALL {
+            if self.gpr_known >> register.number() & 1 != 0 {
+                let expected = self.registers.get(register);
+                compare(
+                    Quantity::Gpr(register),
+                    expected.into(),
+                    registers.get(register).into(),
+                );
+            }
+        }
+        if self.xmm_known {
+            for (n, (expected, got)) in (6..).zip(self.registers.xmm.iter().zip(registers.xmm)) {
+                compare(Quantity::Xmm(n), *expected, got);
+            }
+        }
+        if let Some((frame, handler)) = self.frame {
+            compare(
+                Quantity::EstablisherFrame,
+                frame.into(),
+                step.establisher_frame.into(),
+            );
+            let rvas = |handler: Option<Handler>| {
+                handler.map_or((0, 0), |handler| (handler.rva, handler.data_rva))
+            };
+            let ((rva, data), (got_rva, got_data)) = (rvas(handler), rvas(step.handler));
+            compare(Quantity::Handler, rva.into(), got_rva.into());
+            compare(Quantity::HandlerData, data.into(), got_data.into());
+        }
+        found
+    }
+}
+
+/// Makes one step and compares; the caller's frame goes on if all is as expected.
+fn check_step(
+    unwinder: Unwinder<'_, '_>,
+    (before, position): (Registers, Position),
+    memory: &impl clr_walker::memory::Memory,
+    depth: u32,
+    expected: Expected,
+) -> Result<(Registers, Position), Failure> {
+    let mut registers = before;
+    let got = unwinder
+        .step(&mut registers, position, memory)
+        .map(|step| (registers, step));
+    match got {
+        Ok((registers, step)) if expected.differences(&registers, &step).is_empty() => {
+            Ok((registers, step.caller))
+        }
+        _ => Err(Failure {
+            depth,
+            before,
+            expected,
+            got,
+        }),
+    }
+}
+
+/// Replays vectors of one image.
+#[derive(Clone, Debug)]
+pub struct VectorReplay<'a> {
+    map: CodeMap<'a>,
+    rules: Rules,
+}
+
+impl<'a> VectorReplay<'a> {
+    /// Replays with `image` at `base` (VA).
+    ///
+    /// # Errors
+    /// [`ReplayError::Code`] if the image is empty or does not fit there.
+    pub fn new(image: &PeImage<'a>, base: u64, rules: Rules) -> Result<Self, ReplayError> {
+        let mut map = CodeMap::new();
+        map.insert_image(base, image)?;
+        Ok(Self { map, rules })
+    }
+
+    /// The code, and nothing else.
+    #[must_use]
+    pub const fn code_map(&self) -> &CodeMap<'a> {
+        &self.map
+    }
+
+    /// Unwinds the vector's frame, and under precise rules its whole recorded stack.
+    ///
+    /// Precise rules are held against the truth of gold vectors; the rules of Windows against
+    /// CoreCLR's answer where there is one, with establisher frame and handler.
+    ///
+    /// # Errors
+    /// [`ReplayError::Stack`] if the vector's segments do not make a memory.
+    pub fn run(&self, vector: &Vector<'_>) -> Result<Verdict, ReplayError> {
+        let memory = Segments::new(vector.segments())?;
+        let unwinder = Unwinder::new(&self.map).with_rules(self.rules);
+        let start = (vector.registers, Position::Interrupted);
+        let before = vector.registers;
+        let precise = self.rules == Rules::Precise;
+        let expected = if precise {
+            vector
+                .flags
+                .is_gold()
+                .then(|| Expected::truth(&vector.truth, &before))
+        } else {
+            (vector.coreclr.status == OutcomeStatus::Fine)
+                .then(|| Expected::answer(&vector.coreclr, &before, true))
+        };
+        let Some(expected) = expected else {
+            // It must come to an end all the same.
+            let mut registers = before;
+            let _: Result<Step, UnwindError> =
+                unwinder.step(&mut registers, Position::Interrupted, &memory);
+            return Ok(Verdict::Skipped);
+        };
+        let mut frame = match check_step(unwinder, start, &memory, 0, expected) {
+            Ok(frame) => frame,
+            Err(failure) => return Ok(Verdict::Failed(failure)),
+        };
+        if !precise {
+            return Ok(Verdict::Passed);
+        }
+        for (depth, caller) in (1..).zip(&vector.chain) {
+            let mut registers = Registers {
+                rip: caller.rip,
+                ..frame.0
+            };
+            registers.set(Gpr::Rsp, caller.rsp);
+            for (register, value) in Gpr::NONVOLATILE.into_iter().zip(caller.nonvolatile) {
+                registers.set(register, value);
+            }
+            let expected = Expected {
+                registers,
+                gpr_known: PRESERVED,
+                xmm_known: false,
+                frame: None,
+            };
+            frame = match check_step(unwinder, frame, &memory, depth, expected) {
+                Ok(frame) => frame,
+                Err(failure) => return Ok(Verdict::Failed(failure)),
+            };
+        }
+        Ok(Verdict::Passed)
+    }
+}
+
+/// How many bytes of a fuzz record's image can be read: the content, then zeroes.
+const FUZZ_IMAGE_SIZE: usize = 0x2000;
+
+/// The image of a fuzz record from its base on.
+#[must_use]
+pub fn fuzz_image(record: &FuzzRecord<'_>) -> Vec<u8> {
+    let mut image = vec![0; FUZZ_IMAGE_SIZE];
+    let content = record.content();
+    image[fuzz::BLOB_RVA as usize..][..content.len()].copy_from_slice(&content);
+    image
+}
+
+/// The function table of a fuzz record as bytes, ascending by begin.
+#[must_use]
+pub fn fuzz_functions(record: &FuzzRecord<'_>) -> Vec<u8> {
+    let mut functions = record.functions.clone();
+    functions.sort_unstable();
+    functions
+        .iter()
+        .flatten()
+        .flat_map(|field| field.to_le_bytes())
+        .collect()
+}
+
+/// Unwinds a fuzz record.
+///
+/// Precise rules are held against the answer that wine and CoreCLR agree on; the rules of Windows
+/// against CoreCLR's answer where there is one, with establisher frame and handler.
+///
+/// # Errors
+/// [`ReplayError::Code`] never happens with the constants of the format.
+pub fn run_fuzz_record(record: &FuzzRecord<'_>, rules: Rules) -> Result<Verdict, ReplayError> {
+    let image = fuzz_image(record);
+    let functions = fuzz_functions(record);
+    let mut map = CodeMap::new();
+    map.insert(CodeRegion::heap(
+        fuzz::IMAGE_BASE,
+        &image,
+        FunctionTable::new(&functions),
+    )?)?;
+    let unwinder = Unwinder::new(&map).with_rules(rules);
+    let memory = FuzzMemory::new(&image);
+    let before = record.registers;
+    let known = record.coreclr.status == OutcomeStatus::Fine;
+    let precise = rules == Rules::Precise;
+    if !known || (precise && !record.agree) {
+        let mut registers = before;
+        let _: Result<Step, UnwindError> =
+            unwinder.step(&mut registers, Position::Interrupted, &memory);
+        return Ok(Verdict::Skipped);
+    }
+    let expected = Expected::answer(&record.coreclr, &before, !precise);
+    Ok(
+        match check_step(
+            unwinder,
+            (before, Position::Interrupted),
+            &memory,
+            0,
+            expected,
+        ) {
+            Ok(_) => Verdict::Passed,
+            Err(failure) => Verdict::Failed(failure),
+        },
+    )
+}
+
+/// The entry that covers a fuzz record's instruction.
+#[must_use]
+pub fn fuzz_function(record: &FuzzRecord<'_>) -> Option<RuntimeFunction> {
+    let [begin, end, unwind_info] = *record.functions.last()?;
+    Some(RuntimeFunction {
+        begin,
+        end,
+        unwind_info,
+    })
+}

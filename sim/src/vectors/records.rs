@@ -1,0 +1,155 @@
+//! Fallible reading of little-endian fields, and of records that begin with their length.
+
+use super::FormatError;
+use clr_walker::registers::Registers;
+
+/// A place in a file: everything before `bytes.len()` may be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// After the signature of a file.
+    pub(super) fn after_magic(bytes: &'a [u8], magic: [u8; 8]) -> Result<Self, FormatError> {
+        if bytes.starts_with(&magic) {
+            Ok(Self { bytes, at: magic.len() })
+        } else {
+            Err(FormatError::BadMagic)
+        }
+    }
+
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], FormatError> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let taken = rest.get(..len).ok_or(FormatError::TooShort { offset: self.at })?;
+        self.at += len;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+        let short = FormatError::TooShort { offset: self.at };
+        self.take(N)?.first_chunk().copied().ok_or(short)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, FormatError> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, FormatError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, FormatError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, FormatError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn u128(&mut self) -> Result<u128, FormatError> {
+        self.array().map(u128::from_le_bytes)
+    }
+
+    pub(super) fn zeroes(&mut self, len: usize) -> Result<(), FormatError> {
+        let offset = self.at;
+        if self.take(len)?.iter().all(|&byte| byte == 0) {
+            Ok(())
+        } else {
+            Err(FormatError::NotZero { offset })
+        }
+    }
+
+    /// rax to r15 and xmm6 to xmm15; rip is stored elsewhere.
+    pub(super) fn registers(&mut self, rip: u64) -> Result<Registers, FormatError> {
+        let mut registers = Registers { rip, ..Registers::default() };
+        for value in &mut registers.gpr {
+            *value = self.u64()?;
+        }
+        for value in &mut registers.xmm {
+            *value = self.u128()?;
+        }
+        Ok(registers)
+    }
+
+    /// Goes past the record that begins here with its length, and gives a cursor after that length
+    /// which ends where the record does.
+    fn record(&mut self) -> Result<Self, FormatError> {
+        let mut record = *self;
+        let len = record.u32()? as usize;
+        if !len.is_multiple_of(4) || len < 4 {
+            return Err(FormatError::BadLength { offset: self.at });
+        }
+        let start = self.at;
+        self.take(len)?;
+        Ok(Self { bytes: &self.bytes[..self.at], at: start + 4 })
+    }
+
+    /// Checks that only the padding of the record that began at `start` is left.
+    fn finish_record(&mut self, start: usize) -> Result<(), FormatError> {
+        match self.bytes.len() - self.at {
+            left @ 0..4 => self.zeroes(left),
+            _ => Err(FormatError::BadLength { offset: start }),
+        }
+    }
+}
+
+/// The records of a file, each in `len` bytes as its first field says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Records<'a> {
+    first: Cursor<'a>,
+    pub(super) count: u32,
+}
+
+/// Reads the content of a record.
+pub(super) type Content<'a, T> = fn(&mut Cursor<'a>) -> Result<T, FormatError>;
+
+impl<'a> Records<'a> {
+    /// `count` records from `first` to the end of the file. Only their lengths are looked at.
+    pub(super) fn new(first: Cursor<'a>, count: u32) -> Result<Self, FormatError> {
+        let mut rest = first;
+        for _ in 0..count {
+            rest.record()?;
+        }
+        if rest.at < rest.bytes.len() {
+            return Err(FormatError::TrailingBytes { offset: rest.at });
+        }
+        Ok(Self { first, count })
+    }
+
+    fn next<T>(rest: &mut Cursor<'a>, read: Content<'a, T>) -> Result<T, FormatError> {
+        let start = rest.at;
+        let mut record = rest.record()?;
+        let content = read(&mut record)?;
+        record.finish_record(start)?;
+        Ok(content)
+    }
+
+    /// The records in order; an error is the last item.
+    pub(super) fn iter<T>(
+        self,
+        read: Content<'a, T>,
+    ) -> impl Iterator<Item = Result<T, FormatError>> + use<'a, T> {
+        let Self { first: mut rest, count: mut left } = self;
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let record = Self::next(&mut rest, read);
+            if record.is_err() {
+                left = 0;
+            }
+            Some(record)
+        })
+    }
+
+    pub(super) fn get<T>(self, n: usize, read: Content<'a, T>) -> Option<Result<T, FormatError>> {
+        if n >= self.count as usize {
+            return None;
+        }
+        let mut rest = self.first;
+        for _ in 0..n {
+            rest.record().ok()?;
+        }
+        Some(Self::next(&mut rest, read))
+    }
+}

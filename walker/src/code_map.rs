@@ -1,0 +1,315 @@
+//! Address → image or code-heap block → function entry.
+
+use crate::image::pe::PeImage;
+use crate::image::{FunctionTable, ImageError, RuntimeFunction, Section, Sections};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+
+/// An image at its load address, or a block of a code heap, with the unwind data of its functions.
+#[derive(Clone, Debug)]
+pub struct CodeRegion<'a> {
+    base: u64,
+    size: u32,
+    kind: RegionKind,
+    sections: Sections<'a>,
+    functions: FunctionTable<'a>,
+    /// The section that has the first function's unwind data, which is where nearly all are.
+    unwind_section: Section<'a>,
+}
+
+/// What kind of code a region holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionKind {
+    /// An image file: code of the OS loader.
+    Image,
+    /// A block of generated code.
+    CodeHeap,
+}
+
+/// Why a region cannot be made or put into a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CodeMapError {
+    /// The region shares an address with another one.
+    #[error("the code region at {base:#x} overlaps the one at {other:#x}")]
+    Overlap {
+        /// Base of the new region (VA).
+        base: u64,
+        /// Base of the one in the map (VA).
+        other: u64,
+    },
+    /// The region takes no address, or goes beyond the end of the address space.
+    #[error("the code region at {base:#x} of {size:#x} bytes is empty or wraps")]
+    Range {
+        /// Base of the region (VA).
+        base: u64,
+        /// Its size in bytes.
+        size: u64,
+    },
+}
+
+impl<'a> CodeRegion<'a> {
+    /// The image at load address `base` (VA).
+    ///
+    /// # Errors
+    /// [`CodeMapError::Range`] if it would be empty or wrap.
+    pub fn image(base: u64, image: &PeImage<'a>) -> Result<Self, CodeMapError> {
+        let (sections, functions) = (image.sections().clone(), image.functions());
+        Self::new(base, image.size(), RegionKind::Image, sections, functions)
+    }
+
+    /// The block of a code heap whose low address is `base` (VA), with a copy of its `bytes` and
+    /// the RUNTIME_FUNCTION entries `functions`, ascending by begin. RVAs in entries and unwind
+    /// data count from `base`, as for the CLR's code heaps (contract §8.1).
+    ///
+    /// # Errors
+    /// [`CodeMapError::Range`] if it is empty, larger than 4 GiB, or wraps.
+    pub fn heap(
+        base: u64,
+        bytes: &'a [u8],
+        functions: FunctionTable<'a>,
+    ) -> Result<Self, CodeMapError> {
+        let range = CodeMapError::Range { base, size: bytes.len() as u64 };
+        let size = u32::try_from(bytes.len()).map_err(|_| range)?;
+        let section = Section { rva: 0, bytes, executable: true };
+        let sections = Sections::new(alloc::vec![section]).map_err(|_: ImageError| range)?;
+        Self::new(base, size, RegionKind::CodeHeap, sections, functions)
+    }
+
+    fn new(
+        base: u64,
+        size: u32,
+        kind: RegionKind,
+        sections: Sections<'a>,
+        functions: FunctionTable<'a>,
+    ) -> Result<Self, CodeMapError> {
+        if size == 0 || base.checked_add(u64::from(size) - 1).is_none() {
+            return Err(CodeMapError::Range { base, size: u64::from(size) });
+        }
+        let first = functions.iter().next().map_or(0, |function| function.unwind_info & !1);
+        let empty = Section { rva: 0, bytes: &[], executable: false };
+        let unwind_section = sections.find(first).copied().unwrap_or(empty);
+        Ok(Self { base, size, kind, sections, functions, unwind_section })
+    }
+
+    /// The load address or low address (VA) that RVAs count from.
+    #[inline]
+    #[must_use]
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// What kind of code it holds.
+    #[must_use]
+    pub const fn kind(&self) -> RegionKind {
+        self.kind
+    }
+
+    /// The RVA of `address` (VA), if it lies in the region.
+    #[inline]
+    #[must_use]
+    pub const fn rva(&self, address: u64) -> Option<u32> {
+        let offset = address.wrapping_sub(self.base);
+        if offset < self.size as u64 { Some(offset as u32) } else { None }
+    }
+
+    /// Its RUNTIME_FUNCTION entries.
+    #[inline]
+    #[must_use]
+    pub const fn functions(&self) -> FunctionTable<'a> {
+        self.functions
+    }
+
+    /// The bytes from `rva` to the end of their section: code.
+    #[inline]
+    #[must_use]
+    pub fn bytes_from(&self, rva: u32) -> Option<&'a [u8]> {
+        self.sections.bytes_from(rva)
+    }
+
+    /// The bytes from `rva` to the end of their section: unwind data.
+    #[inline]
+    pub(crate) fn unwind_data(&self, rva: u32) -> Option<&'a [u8]> {
+        let offset = rva.wrapping_sub(self.unwind_section.rva) as usize;
+        match self.unwind_section.bytes.get(offset..) {
+            Some(bytes) if !bytes.is_empty() => Some(bytes),
+            _ => self.sections.bytes_from(rva),
+        }
+    }
+
+    /// Whether code may be executed at `rva`.
+    #[must_use]
+    pub fn is_executable(&self, rva: u32) -> bool {
+        self.sections.find(rva).is_some_and(|section| section.executable)
+    }
+}
+
+/// All code that a walk may meet, by address.
+///
+/// Look-ups take O(log n) and allocate nothing; only adding and removing regions allocates.
+#[derive(Clone, Debug)]
+pub struct CodeMap<'a> {
+    /// Base of each region, ascending; `regions[i]` is at `bases[i]`.
+    bases: Vec<u64>,
+    regions: Vec<CodeRegion<'a>>,
+    version: u64,
+}
+
+impl Default for CodeMap<'_> {
+    fn default() -> Self {
+        Self { bases: Vec::new(), regions: Vec::new(), version: next_version() }
+    }
+}
+
+/// A number never given before in this process. It reaches no result: caches compare it for
+/// equality to notice that a map is another one or has changed.
+fn next_version() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl<'a> CodeMap<'a> {
+    /// An empty map.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a region.
+    ///
+    /// # Errors
+    /// [`CodeMapError::Overlap`] if it shares an address with one that is there.
+    pub fn insert(&mut self, region: CodeRegion<'a>) -> Result<(), CodeMapError> {
+        let base = region.base;
+        let last = base + (u64::from(region.size) - 1);
+        let after = self.bases.partition_point(|&start| start <= last);
+        if let Some(before) = after.checked_sub(1).and_then(|i| self.regions.get(i))
+            && before.base + (u64::from(before.size) - 1) >= base
+        {
+            return Err(CodeMapError::Overlap { base, other: before.base });
+        }
+        self.bases.insert(after, base);
+        self.regions.insert(after, region);
+        self.version = next_version();
+        Ok(())
+    }
+
+    /// Adds the image at load address `base` (VA).
+    ///
+    /// # Errors
+    /// [`CodeMapError`] if it is empty, wraps, or shares an address with a region that is there.
+    pub fn insert_image(&mut self, base: u64, image: &PeImage<'a>) -> Result<(), CodeMapError> {
+        self.insert(CodeRegion::image(base, image)?)
+    }
+
+    /// Takes out the region at `base` (VA): its image was unloaded, its heap freed.
+    pub fn remove(&mut self, base: u64) -> Option<CodeRegion<'a>> {
+        let at = self.bases.binary_search(&base).ok()?;
+        self.bases.remove(at);
+        self.version = next_version();
+        Some(self.regions.remove(at))
+    }
+
+    /// The regions, ascending by address.
+    #[must_use]
+    pub fn regions(&self) -> &[CodeRegion<'a>] {
+        &self.regions
+    }
+
+    /// Changes with every change of the map, and differs between maps.
+    #[inline]
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The region that has `address` (VA), and its RVA there.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, address: u64) -> Option<(&CodeRegion<'a>, u32)> {
+        let after = self.bases.partition_point(|&base| base <= address);
+        let region = self.regions.get(after.checked_sub(1)?)?;
+        Some((region, region.rva(address)?))
+    }
+
+    /// The function entry that covers `address` (VA), as it stands in its region's table.
+    #[must_use]
+    pub fn find_function(&self, address: u64) -> Option<(&CodeRegion<'a>, RuntimeFunction)> {
+        let (region, rva) = self.find(address)?;
+        Some((region, region.functions.find(rva)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heap(base: u64, bytes: &[u8]) -> CodeRegion<'_> {
+        CodeRegion::heap(base, bytes, FunctionTable::default()).unwrap()
+    }
+
+    #[test]
+    fn regions_are_found_by_address() {
+        let bytes = [0x90; 0x20];
+        let mut map = CodeMap::new();
+        for base in [0x3000, 0x1000, 0x1020] {
+            map.insert(heap(base, &bytes)).unwrap();
+        }
+        let base = |address| map.find(address).map(|(region, rva)| (region.base(), rva));
+        assert_eq!(base(0xFFF), None);
+        assert_eq!(base(0x1000), Some((0x1000, 0)));
+        assert_eq!(base(0x101F), Some((0x1000, 0x1F)));
+        assert_eq!(base(0x1020), Some((0x1020, 0)));
+        assert_eq!(base(0x1040), None);
+        assert_eq!(base(0x301F), Some((0x3000, 0x1F)));
+        assert_eq!(base(u64::MAX), None);
+        let version = map.version();
+        assert_eq!(map.remove(0x1020).unwrap().base(), 0x1020);
+        assert!(map.remove(0x1021).is_none());
+        assert!(map.find(0x1020).is_none());
+        assert_ne!(map.version(), version);
+    }
+
+    #[test]
+    fn overlaps_are_refused_on_both_sides() {
+        let bytes = [0x90; 0x20];
+        let mut map = CodeMap::new();
+        map.insert(heap(0x1000, &bytes)).unwrap();
+        for base in [0xFE1, 0x1000, 0x101F] {
+            let error = map.insert(heap(base, &bytes)).unwrap_err();
+            assert_eq!(error, CodeMapError::Overlap { base, other: 0x1000 });
+        }
+        map.insert(heap(0xFE0, &bytes)).unwrap();
+        map.insert(heap(0x1020, &bytes)).unwrap();
+        assert_eq!(map.regions().len(), 3);
+    }
+
+    #[test]
+    fn empty_and_wrapping_regions_are_refused() {
+        let heap = |base, bytes| CodeRegion::heap(base, bytes, FunctionTable::default());
+        let range = |base, size| CodeMapError::Range { base, size };
+        assert_eq!(heap(5, &[]).unwrap_err(), range(5, 0));
+        assert_eq!(heap(u64::MAX, &[0; 2]).unwrap_err(), range(u64::MAX, 2));
+        let last = heap(u64::MAX, &[0]).unwrap();
+        let mut map = CodeMap::new();
+        map.insert(last).unwrap();
+        assert!(map.find(u64::MAX).is_some());
+        assert!(map.find(0).is_none());
+    }
+
+    #[test]
+    fn unwind_data_may_lie_outside_the_usual_section() {
+        let table: Vec<u8> = [0u32, 4, 8].iter().flat_map(|field| field.to_le_bytes()).collect();
+        let bytes: Vec<u8> = (0..32).collect();
+        let region = CodeRegion::heap(0x1000, &bytes, FunctionTable::new(&table)).unwrap();
+        assert_eq!(region.unwind_data(8), Some(&bytes[8..]));
+        assert_eq!(region.unwind_data(31), Some(&bytes[31..]));
+        assert_eq!(region.unwind_data(32), None);
+        assert_eq!(region.unwind_data(u32::MAX), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! RUNTIME_FUNCTION entries: which unwind data belongs to an address.
+
+/// Size in bytes of a RUNTIME_FUNCTION.
+pub const SIZE_OF_RUNTIME_FUNCTION: usize = 12;
+
+/// `IMAGE_RUNTIME_FUNCTION_ENTRY`: a range of code and its unwind data (contract §8.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RuntimeFunction {
+    /// RVA of the first byte.
+    pub begin: u32,
+    /// RVA behind the last byte.
+    pub end: u32,
+    /// RVA of the UNWIND_INFO, or, if odd, 1 more than the RVA of another RUNTIME_FUNCTION
+    /// (an indirect entry).
+    pub unwind_info: u32,
+}
+
+impl RuntimeFunction {
+    /// Reads an entry from its bytes.
+    #[inline]
+    #[must_use]
+    pub const fn from_bytes(bytes: &[u8; SIZE_OF_RUNTIME_FUNCTION]) -> Self {
+        let [b0, b1, b2, b3, e0, e1, e2, e3, u0, u1, u2, u3] = *bytes;
+        Self {
+            begin: u32::from_le_bytes([b0, b1, b2, b3]),
+            end: u32::from_le_bytes([e0, e1, e2, e3]),
+            unwind_info: u32::from_le_bytes([u0, u1, u2, u3]),
+        }
+    }
+
+    /// Whether `rva` lies in the range.
+    #[inline]
+    #[must_use]
+    pub const fn contains(&self, rva: u32) -> bool {
+        self.begin <= rva && rva < self.end
+    }
+
+    /// The RVA of the RUNTIME_FUNCTION that an indirect entry stands for.
+    #[inline]
+    #[must_use]
+    pub const fn indirect(&self) -> Option<u32> {
+        if self.unwind_info & 1 == 1 { Some(self.unwind_info & !1) } else { None }
+    }
+}
+
+/// A table of RUNTIME_FUNCTION entries ascending by begin, as in a PE image's exception directory.
+///
+/// Nothing is read before it is asked for: the order of the entries is trusted only in so far as a
+/// look-up in a table out of order may miss an entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FunctionTable<'a> {
+    entries: &'a [[u8; SIZE_OF_RUNTIME_FUNCTION]],
+}
+
+impl<'a> FunctionTable<'a> {
+    /// The table in these bytes; what is left behind the last whole entry is ignored.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { entries: bytes.as_chunks().0 }
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in table order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = RuntimeFunction> + 'a {
+        self.entries.iter().map(RuntimeFunction::from_bytes)
+    }
+
+    /// The entry whose range has `rva`, by binary search.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, rva: u32) -> Option<RuntimeFunction> {
+        let after = self.entries.partition_point(|entry| {
+            let [b0, b1, b2, b3, ..] = *entry;
+            u32::from_le_bytes([b0, b1, b2, b3]) <= rva
+        });
+        let entry = RuntimeFunction::from_bytes(self.entries.get(after.checked_sub(1)?)?);
+        entry.contains(rva).then_some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn bytes(entries: &[[u32; 3]]) -> Vec<u8> {
+        entries.iter().flatten().flat_map(|field| field.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn look_up_takes_begin_and_refuses_end() {
+        let bytes = bytes(&[[0x10, 0x20, 0x100], [0x20, 0x28, 0x104], [0x40, 0x41, 0x109]]);
+        let table = FunctionTable::new(&bytes);
+        assert_eq!(table.len(), 3);
+        let info = |rva| table.find(rva).map(|entry| entry.unwind_info);
+        assert_eq!(info(0x0F), None);
+        assert_eq!(info(0x10), Some(0x100));
+        assert_eq!(info(0x1F), Some(0x100));
+        assert_eq!(info(0x20), Some(0x104));
+        assert_eq!(info(0x27), Some(0x104));
+        assert_eq!(info(0x28), None);
+        assert_eq!(info(0x40), Some(0x109));
+        assert_eq!(info(0x41), None);
+        assert_eq!(table.find(0x40).unwrap().indirect(), Some(0x108));
+        assert_eq!(table.find(0x20).unwrap().indirect(), None);
+    }
+
+    #[test]
+    fn a_cut_off_entry_is_ignored() {
+        let bytes = bytes(&[[0x10, 0x20, 0x100], [0x20, 0x28, 0x104]]);
+        for len in 0..bytes.len() {
+            assert_eq!(FunctionTable::new(&bytes[..len]).len(), len / 12);
+        }
+        assert!(FunctionTable::new(&[]).find(0).is_none());
+    }
+}

@@ -1,0 +1,188 @@
+//! One step from a frame to its caller, and whole stacks made of such steps.
+
+mod cache;
+mod error;
+mod walk;
+pub mod win64;
+
+pub use cache::Cache;
+pub use error::UnwindError;
+pub use walk::{Frame, Walk};
+
+use crate::code_map::CodeMap;
+use crate::memory::Memory;
+use crate::registers::Registers;
+
+/// Which rules decide where unwinders disagree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rules {
+    /// Right where Windows is known to be wrong: a jump into a gcc cold part or back is no tail
+    /// call, `rex ret` returns, version 2 may lack EPILOG codes, jumps to a shared tail are followed,
+    /// `___chkstk_ms` is known by its code, callers are looked up at their return address − 1.
+    #[default]
+    Precise,
+    /// Exactly what Windows and CoreCLR on Windows do, mistakes included (contract §8.2).
+    Windows,
+    /// The same, with the operation that CoreCLR adds on Unix: 11, UWOP_SET_FPREG_LARGE.
+    CoreClrUnix,
+}
+
+impl Rules {
+    #[inline]
+    pub(crate) const fn is_windows(self) -> bool {
+        !matches!(self, Self::Precise)
+    }
+
+    #[inline]
+    pub(crate) const fn has_set_fpreg_large(self) -> bool {
+        !matches!(self, Self::Windows)
+    }
+
+    /// The highest unwind operation that is not an error.
+    #[inline]
+    pub(crate) const fn last_operation(self) -> u8 {
+        if self.has_set_fpreg_large() { 11 } else { 10 }
+    }
+}
+
+/// What the rip of a frame is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Position {
+    /// The next instruction of a thread that was stopped or interrupted anywhere: the first frame of
+    /// a stack, or one below a machine frame. It may be in a prologue, an epilogue or a leaf.
+    #[default]
+    Interrupted,
+    /// A return address: the instruction before it is a call, so the frame is in a function's body.
+    ReturnAddress,
+}
+
+impl Position {
+    /// What the caller's rip is, if the frame was entered by a machine frame or not.
+    #[inline]
+    const fn below(machine_frame: bool) -> Self {
+        if machine_frame { Self::Interrupted } else { Self::ReturnAddress }
+    }
+}
+
+/// How a frame's caller was found, from the surest way to the least sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trust {
+    /// By the unwind codes, outside the prologue.
+    Body,
+    /// By those of the unwind codes whose instructions had run.
+    Prologue,
+    /// By the EPILOG codes of version 2.
+    EpilogueCodes,
+    /// By executing the instructions of an epilogue.
+    EpilogueInstructions,
+    /// The code has no unwind data, but its bytes are those of a known function.
+    KnownCode,
+    /// The code has no unwind data, so it must be a leaf.
+    Leaf,
+}
+
+/// A language-specific handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handler {
+    /// RVA of its code.
+    pub rva: u32,
+    /// RVA of its data.
+    pub data_rva: u32,
+}
+
+/// What one step found besides the caller's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// How the caller was found.
+    pub trust: Trust,
+    /// The establisher frame (VA): what exception handling takes as the frame's identity.
+    pub establisher_frame: u64,
+    /// The exception or termination handler, unless rip is in a prologue or an epilogue.
+    pub handler: Option<Handler>,
+    /// What the caller's rip is: [`Position::Interrupted`] below a machine frame.
+    pub caller: Position,
+}
+
+/// Unwinds the code of a map.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwinder<'c, 'a> {
+    map: &'c CodeMap<'a>,
+    rules: Rules,
+}
+
+impl<'c, 'a> Unwinder<'c, 'a> {
+    /// An unwinder with [`Rules::Precise`].
+    #[must_use]
+    pub const fn new(map: &'c CodeMap<'a>) -> Self {
+        Self { map, rules: Rules::Precise }
+    }
+
+    /// The same with other rules.
+    #[must_use]
+    pub const fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// The code it knows.
+    #[must_use]
+    pub const fn code_map(&self) -> &'c CodeMap<'a> {
+        self.map
+    }
+
+    /// Its rules.
+    #[must_use]
+    pub const fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// Takes `registers` from a frame to its caller. Of the volatile registers, only those that an
+    /// epilogue pops change.
+    ///
+    /// # Errors
+    /// [`UnwindError`]; `registers` are then as they were.
+    #[inline]
+    pub fn step<M: Memory + ?Sized>(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        win64::step(self.map, self.rules, registers, position, memory)
+    }
+
+    /// The same as [`step`](Self::step), faster where `cache` knows the return address: with precise
+    /// rules, from frames that made a call.
+    ///
+    /// # Errors
+    /// Those of [`step`](Self::step), with or without the cache.
+    #[inline]
+    pub fn step_cached<M: Memory + ?Sized>(
+        &self,
+        cache: &mut Cache,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        if position != Position::ReturnAddress || self.rules.is_windows() {
+            return self.step(registers, position, memory);
+        }
+        let (version, rip) = (self.map.version(), registers.rip);
+        if let Some(rule) = cache.get(version, rip) {
+            return rule.apply(registers, memory);
+        }
+        if let Some(rule) = win64::compile(self.map, self.rules, rip) {
+            cache.insert(version, rip, rule);
+        }
+        self.step(registers, position, memory)
+    }
+
+    /// The frames of a thread stopped with these registers, the most recent one first.
+    #[must_use]
+    pub const fn walk<'m, M: Memory + ?Sized>(
+        self,
+        registers: &Registers,
+        memory: &'m M,
+    ) -> Walk<'c, 'a, 'm, M> {
+        Walk::new(self, registers, memory)
+    }
+}

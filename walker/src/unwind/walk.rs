@@ -1,0 +1,92 @@
+//! Whole stacks: step after step, with an end.
+
+use super::{Position, Step, UnwindError, Unwinder};
+use crate::memory::Memory;
+use crate::registers::Registers;
+
+/// How many frames a walk takes unless told otherwise.
+const FRAME_LIMIT: u32 = 1 << 16;
+
+/// A frame of a walked stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its registers. Of volatile registers only the first frame's are known.
+    pub registers: Registers,
+    /// What its rip is.
+    pub position: Position,
+    /// The step that led here; `None` for the frame the walk began with.
+    pub found_by: Option<Step>,
+}
+
+/// The frames of a stack, the most recent one first. See [`Unwinder::walk`].
+///
+/// The walk ends behind the first error, which is its last item: a stack ends well where it reaches
+/// [`UnwindError::UnknownCode`] at an address that the caller of the walk expects.
+#[derive(Clone, Debug)]
+pub struct Walk<'c, 'a, 'm, M: ?Sized> {
+    unwinder: Unwinder<'c, 'a>,
+    memory: &'m M,
+    next: Option<Frame>,
+    started: bool,
+    left: u32,
+    limit: u32,
+}
+
+impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
+    pub(super) const fn new(
+        unwinder: Unwinder<'c, 'a>,
+        registers: &Registers,
+        memory: &'m M,
+    ) -> Self {
+        let first =
+            Frame { registers: *registers, position: Position::Interrupted, found_by: None };
+        Self {
+            unwinder,
+            memory,
+            next: Some(first),
+            started: false,
+            left: FRAME_LIMIT,
+            limit: FRAME_LIMIT,
+        }
+    }
+
+    /// The same with at most `limit` frames.
+    #[must_use]
+    pub const fn with_limit(self, limit: u32) -> Self {
+        Self { left: limit, limit, ..self }
+    }
+
+    fn caller(&self, frame: &Frame) -> Result<Frame, UnwindError> {
+        let mut registers = frame.registers;
+        let step = self.unwinder.step(&mut registers, frame.position, self.memory)?;
+        let (rsp, caller_rsp) = (frame.registers.rsp(), registers.rsp());
+        // Below a machine frame the stack may be another one.
+        if caller_rsp <= rsp && step.caller != Position::Interrupted {
+            return Err(UnwindError::NoProgress { rsp, caller_rsp });
+        }
+        Ok(Frame { registers, position: step.caller, found_by: Some(step) })
+    }
+}
+
+impl<M: Memory + ?Sized> Iterator for Walk<'_, '_, '_, M> {
+    type Item = Result<Frame, UnwindError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let frame = self.next.take()?;
+        let frame = if self.started {
+            match self.caller(&frame) {
+                Ok(frame) => frame,
+                Err(error) => return Some(Err(error)),
+            }
+        } else {
+            frame
+        };
+        self.started = true;
+        if self.left == 0 {
+            return Some(Err(UnwindError::TooManyFrames { limit: self.limit }));
+        }
+        self.left -= 1;
+        self.next = Some(frame);
+        Some(Ok(frame))
+    }
+}

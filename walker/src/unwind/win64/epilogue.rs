@@ -1,0 +1,362 @@
+//! Epilogues: found by the code bytes at rip (version 1) or by EPILOG codes (version 2), and
+//! executed forwards (contract §8.2 steps 3 and 4).
+
+use super::super::UnwindError;
+use super::effects::{Draft, Effects as _};
+use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
+use super::{Site, resolve_indirect};
+use crate::code_map::{CodeMap, CodeRegion};
+use crate::image::RuntimeFunction;
+use crate::memory::Memory;
+use crate::registers::Gpr;
+
+/// How many jumps inside a function are followed in search of an epilogue.
+const JUMP_LIMIT: u32 = 16;
+
+impl Site<'_, '_> {
+    /// Whether an epilogue that Windows would not see is believed here: behind the prologue, in a
+    /// function that has something to undo.
+    fn may_be_unusual_epilogue(&self) -> bool {
+        !self.rules.is_windows()
+            && self.offset() >= u32::from(self.info.prologue_size())
+            && (self.info.slot_count() > 0 || self.info.is_chained())
+    }
+}
+
+/// A part of an epilogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// `add rsp, imm`.
+    AddRsp(i32),
+    /// `lea rsp, [register + disp]`.
+    LeaRsp(Gpr, i32),
+    /// `pop register`.
+    Pop(Gpr),
+}
+
+/// If the instructions at rip are (the rest of) an epilogue, executes them on `draft`, with the
+/// return; whether they were.
+pub(super) fn by_code<M: Memory + ?Sized>(
+    site: &Site<'_, '_>,
+    draft: &mut Draft<'_, M>,
+) -> Result<bool, UnwindError> {
+    // First only look: what is popped may be unreadable where it turns out to be no epilogue.
+    match scan(site, |_| Ok(())) {
+        Ok(true) => {}
+        Ok(false) => return Ok(false),
+        // Code that runs into unmapped memory does not return.
+        Err(UnwindError::CodeUnmapped { .. }) if !site.rules.is_windows() => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    scan(site, |action| {
+        match action {
+            Action::AddRsp(bytes) => draft.add_rsp(i64::from(bytes)),
+            Action::LeaRsp(register, disp) => {
+                let register = draft.value(register);
+                draft.set_rsp(register.wrapping_add_signed(i64::from(disp)));
+            }
+            Action::Pop(register) => draft.pop(register)?,
+        }
+        Ok(())
+    })?;
+    draft.pop_rip()?;
+    Ok(true)
+}
+
+/// The bytes of code from some RVA on.
+struct Code<'a> {
+    rva: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> Code<'a> {
+    fn at(region: &CodeRegion<'a>, rva: u32) -> Self {
+        Self { rva, bytes: region.bytes_from(rva).unwrap_or_default() }
+    }
+
+    #[inline]
+    fn byte(&self, index: usize) -> Result<u8, UnwindError> {
+        self.bytes.get(index).copied().ok_or(UnwindError::CodeUnmapped {
+            rva: self.rva.wrapping_add(self.bytes.len() as u32),
+        })
+    }
+
+    fn i8(&self, index: usize) -> Result<i32, UnwindError> {
+        self.byte(index).map(|byte| i32::from(byte.cast_signed()))
+    }
+
+    fn i32(&self, index: usize) -> Result<i32, UnwindError> {
+        let mut bytes = [0; 4];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = self.byte(index + i)?;
+        }
+        Ok(i32::from_le_bytes(bytes))
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.rva = self.rva.wrapping_add(count as u32);
+        self.bytes = self.bytes.get(count..).unwrap_or_default();
+    }
+}
+
+/// Reads the code at rip as an epilogue, part by part; whether it is one is known at the end.
+pub(super) fn scan(
+    site: &Site<'_, '_>,
+    mut act: impl FnMut(Action) -> Result<(), UnwindError>,
+) -> Result<bool, UnwindError> {
+    let mut code = Code::at(site.region, site.rva);
+    if let Some(action) = leading_adjustment(site, &mut code)? {
+        act(action)?;
+    }
+    for _ in 0..JUMP_LIMIT {
+        while let Some(register) = pop(&mut code)? {
+            act(Action::Pop(register))?;
+        }
+        // bnd or repne changes nothing.
+        let repne = code.byte(0)? == 0xF2;
+        if repne {
+            code.skip(1);
+        }
+        match ending(site, &code, repne)? {
+            Ending::Leaves => return Ok(true),
+            Ending::Other => return Ok(false),
+            Ending::Continues(rva) => code = Code::at(site.region, rva),
+        }
+    }
+    Ok(false)
+}
+
+/// Takes `add rsp, imm` or `lea rsp, [frame register + disp]`, the first instruction of an epilogue.
+fn leading_adjustment(
+    site: &Site<'_, '_>,
+    code: &mut Code<'_>,
+) -> Result<Option<Action>, UnwindError> {
+    let rex = code.byte(0)?;
+    if rex & 0xFE != 0x48 {
+        return Ok(None);
+    }
+    let (action, len) = match (rex, code.byte(1)?) {
+        (0x48, 0x83) if code.byte(2)? == 0xC4 => (Action::AddRsp(code.i8(3)?), 4),
+        (0x48, 0x81) if code.byte(2)? == 0xC4 => (Action::AddRsp(code.i32(3)?), 7),
+        (_, 0x8D) => {
+            let modrm = code.byte(2)?;
+            let register = (rex & 1) << 3 | modrm & 7;
+            if register == 0 || register != site.info.frame_register() {
+                return Ok(None);
+            }
+            // Base r12 has a SIB byte before the displacement. Windows overlooks it, so that it goes
+            // on in the midst of the instruction.
+            let sib = usize::from(modrm & 7 == 4 && !site.rules.is_windows());
+            if sib == 1 && code.byte(3)? != 0x24 {
+                return Ok(None);
+            }
+            let register = Gpr::from_number(register);
+            match modrm & 0xF8 {
+                0x60 => (Action::LeaRsp(register, code.i8(3 + sib)?), 4 + sib),
+                0xA0 => (Action::LeaRsp(register, code.i32(3 + sib)?), 7 + sib),
+                _ => return Ok(None),
+            }
+        }
+        _ => return Ok(None),
+    };
+    code.skip(len);
+    Ok(Some(action))
+}
+
+/// Takes `pop register` with or without a REX prefix.
+fn pop(code: &mut Code<'_>) -> Result<Option<Gpr>, UnwindError> {
+    let first = code.byte(0)?;
+    if first & 0xF8 == 0x58 {
+        code.skip(1);
+        return Ok(Some(Gpr::from_number(first & 7)));
+    }
+    if first & 0xF0 == 0x40 {
+        let second = code.byte(1)?;
+        if second & 0xF8 == 0x58 {
+            code.skip(2);
+            return Ok(Some(Gpr::from_number((first & 1) << 3 | second & 7)));
+        }
+    }
+    Ok(None)
+}
+
+/// What comes behind the pops.
+enum Ending {
+    /// Control leaves the function: a return or a tail call.
+    Leaves,
+    /// A jump to this RVA of the same function.
+    Continues(u32),
+    /// Anything else: no epilogue.
+    Other,
+}
+
+fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, UnwindError> {
+    let leaves = |yes| if yes { Ending::Leaves } else { Ending::Other };
+    let first = code.byte(0)?;
+    Ok(match first {
+        0xC3 | 0xC2 => Ending::Leaves,
+        0xF3 => leaves(code.byte(1)? == 0xC3),
+        0xEB => jump(site, code.rva.wrapping_add(2).wrapping_add_signed(code.i8(1)?))?,
+        0xE9 => jump(site, code.rva.wrapping_add(5).wrapping_add_signed(code.i32(1)?))?,
+        0xFF => leaves(code.byte(1)? == 0x25),
+        0x40..=0x4F => {
+            let second = code.byte(1)?;
+            // REX.W before an indirect jump has no use but to mark a tail call.
+            let tail_call = first & 8 != 0 && second == 0xFF && code.byte(2)? & 0x38 == 0x20;
+            let rex_ret = second == 0xC3 && !repne && site.may_be_unusual_epilogue();
+            leaves(tail_call || rex_ret)
+        }
+        _ => Ending::Other,
+    })
+}
+
+/// `jmp` to a constant target.
+fn jump(site: &Site<'_, '_>, target: u32) -> Result<Ending, UnwindError> {
+    let Site { rules, map, region, function, info, .. } = *site;
+    let inside = function.contains(target);
+    let tail_call = if !rules.is_windows() {
+        // A jump inside the function is a self tail call only if it goes to the very start.
+        let may_be = !inside || (target == function.begin && !info.is_chained());
+        may_be && nothing_to_unwind_at(map, region.base().wrapping_add(u64::from(target)))?
+    } else if inside {
+        target == function.begin && !info.is_chained()
+    } else {
+        same_function_begin(site, target)?.is_none_or(|begin| begin == target)
+    };
+    Ok(match tail_call {
+        true => Ending::Leaves,
+        // Following the jump is executing it: whatever is found there is right.
+        false if inside && site.may_be_unusual_epilogue() => Ending::Continues(target),
+        false => Ending::Other,
+    })
+}
+
+/// Whether a call could enter at `address`: no frame is expected to be up there. gcc's cold parts
+/// have entries of their own, unchained, with all codes at offset 0: they are no places to call.
+fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> Result<bool, UnwindError> {
+    let Some((region, function)) = map.find_function(address) else {
+        return Ok(true);
+    };
+    let function = resolve_indirect(region, function)?;
+    let info = UnwindInfo::read(region, function.unwind_info)?;
+    if info.is_chained() {
+        return Ok(false);
+    }
+    let offset = address.wrapping_sub(region.base().wrapping_add(u64::from(function.begin)));
+    let mut index = 0;
+    while index < info.slot_count() {
+        let code = info.raw_code(index)?;
+        if code.op != RawCode::EPILOG && u64::from(code.offset) <= offset {
+            return Ok(false);
+        }
+        index += code.slots();
+    }
+    Ok(true)
+}
+
+/// The begin of the primary function of `site`, if `target` (an RVA) belongs to the same one.
+/// As in Windows, only the begins are compared, even across images.
+fn same_function_begin(site: &Site<'_, '_>, target: u32) -> Result<Option<u32>, UnwindError> {
+    let address = site.region.base().wrapping_add(u64::from(target));
+    let Some((region, function)) = site.map.find_function(address) else {
+        return Ok(None);
+    };
+    let theirs = primary(region, resolve_indirect(region, function)?)?;
+    let ours = primary(site.region, site.function)?;
+    Ok((ours.begin == theirs.begin).then_some(ours.begin))
+}
+
+/// The entry at the root of the chain.
+fn primary(
+    region: &CodeRegion<'_>,
+    mut function: RuntimeFunction,
+) -> Result<RuntimeFunction, UnwindError> {
+    for _ in 0..=CHAIN_LIMIT {
+        match UnwindInfo::read(region, function.unwind_info)?.parent()? {
+            Some(parent) => function = parent,
+            None => return Ok(function),
+        }
+    }
+    Err(UnwindError::ChainTooLong { rva: function.unwind_info })
+}
+
+/// If rip lies in an epilogue that the EPILOG codes describe, undoes what is left of it, with the
+/// return; `None` if it does not, else whether there was a machine frame.
+pub(super) fn by_codes<M: Memory + ?Sized>(
+    site: &Site<'_, '_>,
+    epilogs: &Epilogs<'_>,
+    draft: &mut Draft<'_, M>,
+) -> Result<Option<bool>, UnwindError> {
+    let length = u32::from(epilogs.size());
+    let start =
+        epilogs.starts(site.function.end).find(|start| site.rva.wrapping_sub(*start) < length);
+    match start {
+        Some(start) => {
+            let done = site.rva.wrapping_sub(start);
+            undo_pushes(site, done, draft).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// Undoes the pushes that the `done` bytes of epilogue have not popped yet.
+fn undo_pushes<M: Memory + ?Sized>(
+    site: &Site<'_, '_>,
+    done: u32,
+    draft: &mut Draft<'_, M>,
+) -> Result<bool, UnwindError> {
+    let (info, mut index) = first_push(site)?;
+    let count = info.slot_count();
+    let mut at = 0;
+    while index < count {
+        let code = info.raw_code(index)?;
+        if code.op != RawCode::PUSH_NONVOL {
+            break;
+        }
+        if at >= done {
+            // Here, unlike in prologues, a popped rsp is the value read.
+            let top = draft.rsp();
+            draft.add_rsp(8);
+            draft.load(Gpr::from_number(code.info), top)?;
+        }
+        at += if code.info >= 8 { 2 } else { 1 };
+        index += 1;
+    }
+    // pushfq is described as an allocation of 8 bytes, and popped into a volatile register.
+    if index < count {
+        let code = info.raw_code(index)?;
+        if code.op == RawCode::ALLOC_SMALL && code.info == 0 {
+            if at >= done {
+                draft.add_rsp(8);
+            }
+            index += 1;
+        }
+    }
+    if index < count && info.raw_code(index)?.op == RawCode::PUSH_MACHFRAME {
+        // An error code is popped before the epilogue.
+        draft.pop_machine_frame(false)?;
+        return Ok(true);
+    }
+    draft.pop_rip()?;
+    Ok(false)
+}
+
+/// The nearest info of the chain that has a push or a machine frame, and the index of its code.
+fn first_push<'a>(site: &Site<'_, 'a>) -> Result<(UnwindInfo<'a>, usize), UnwindError> {
+    let mut info = site.info;
+    for _ in 0..=CHAIN_LIMIT {
+        let mut index = 0;
+        while index < info.slot_count() {
+            let code = info.raw_code(index)?;
+            if matches!(code.op, RawCode::PUSH_NONVOL | RawCode::PUSH_MACHFRAME) {
+                return Ok((info, index));
+            }
+            index += code.slots();
+        }
+        match info.parent()? {
+            Some(parent) => info = UnwindInfo::read(site.region, parent.unwind_info)?,
+            None => return Ok((info, index)),
+        }
+    }
+    Err(UnwindError::ChainTooLong { rva: info.rva() })
+}

@@ -1,0 +1,244 @@
+//! Unwinding by RUNTIME_FUNCTION and UNWIND_INFO, versions 1 and 2.
+//!
+//! The rules are those of contract §8.2, which are Windows' and CoreCLR's own; where
+//! [`Rules::Precise`](super::Rules::Precise) departs from them, execution on a real processor showed
+//! them wrong.
+
+mod chkstk;
+mod effects;
+mod epilogue;
+mod info;
+mod prologue;
+pub(super) mod rule;
+
+pub use info::{
+    Epilogs, Operation, UNW_FLAG_CHAININFO, UNW_FLAG_EHANDLER, UNW_FLAG_UHANDLER, UnwindCode,
+    UnwindInfo,
+};
+
+use super::{Handler, Position, Rules, Step, Trust, UnwindError};
+use crate::code_map::{CodeMap, CodeRegion};
+use crate::image::{RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
+use crate::memory::Memory;
+use crate::registers::Registers;
+use effects::{Draft, Effects};
+use rule::Rule;
+
+/// Where control is: the function entry that covers it, and its unwind info.
+#[derive(Clone, Copy)]
+struct Site<'s, 'a> {
+    rules: Rules,
+    map: &'s CodeMap<'a>,
+    region: &'s CodeRegion<'a>,
+    /// rip, or the return address.
+    rva: u32,
+    function: RuntimeFunction,
+    info: UnwindInfo<'a>,
+}
+
+impl<'s, 'a> Site<'s, 'a> {
+    #[inline]
+    fn new(
+        rules: Rules,
+        map: &'s CodeMap<'a>,
+        region: &'s CodeRegion<'a>,
+        rva: u32,
+        function: RuntimeFunction,
+    ) -> Result<Self, UnwindError> {
+        let function = resolve_indirect(region, function)?;
+        let info = UnwindInfo::read(region, function.unwind_info)?;
+        check_version(&info, rules)?;
+        Ok(Self { rules, map, region, rva, function, info })
+    }
+
+    /// Bytes from the function's begin to rip. Where a chunk lies before the parent of its chain,
+    /// it wraps around, and all of the parent's codes apply.
+    #[inline]
+    const fn offset(&self) -> u32 {
+        self.rva.wrapping_sub(self.function.begin)
+    }
+}
+
+/// Takes `registers` from a frame to its caller; on an error they stay as they were.
+#[inline]
+pub(super) fn step<M: Memory + ?Sized>(
+    map: &CodeMap<'_>,
+    rules: Rules,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let rip = registers.rip;
+    // A call may be a function's last instruction, so that the return address lies behind the
+    // function. Windows does without, and compilers put a nop or int3 there for its sake.
+    let interrupted = position == Position::Interrupted || rules.is_windows();
+    let lookup = if interrupted { rip } else { rip.wrapping_sub(1) };
+    let Some((region, lookup_rva)) = map.find(lookup) else {
+        return if rules.is_windows() {
+            leaf(registers, memory)
+        } else {
+            Err(UnwindError::UnknownCode { address: rip })
+        };
+    };
+    let rva = lookup_rva.wrapping_add(rip.wrapping_sub(lookup) as u32);
+    let Some(function) = region.functions().find(lookup_rva) else {
+        return without_entry(region, rva, rules, registers, position, memory);
+    };
+    let site = Site::new(rules, map, region, rva, function)?;
+    let mut draft = Draft::new(registers, memory);
+    let found = if interrupted { epilogue_at(&site, &mut draft)? } else { None };
+    let unwound = match found {
+        Some(unwound) => unwound,
+        None => unwind_codes(&site, &mut draft)?,
+    };
+    draft.finish().commit(registers);
+    Ok(unwound.into())
+}
+
+/// The rule of the step from the return address `rip`, if it has one.
+#[cold]
+pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule> {
+    let (region, rva) = map.find(rip.wrapping_sub(1))?;
+    let function = region.functions().find(rva)?;
+    Rule::compile(&Site::new(rules, map, region, rva.wrapping_add(1), function).ok()?)
+}
+
+/// What a step found, with addresses as values or as expressions.
+struct Unwound<A> {
+    trust: Trust,
+    establisher_frame: A,
+    handler: Option<Handler>,
+    caller: Position,
+}
+
+impl From<Unwound<u64>> for Step {
+    #[inline]
+    fn from(unwound: Unwound<u64>) -> Self {
+        let Unwound { trust, establisher_frame, handler, caller } = unwound;
+        Self { trust, establisher_frame, handler, caller }
+    }
+}
+
+/// Undoes what the prologue had done before rip.
+#[inline]
+fn unwind_codes<E: Effects>(
+    site: &Site<'_, '_>,
+    effects: &mut E,
+) -> Result<Unwound<E::Address>, UnwindError> {
+    let base = prologue::frame_base(site, effects)?;
+    let primary = prologue::unwind(site, base, effects)?;
+    let offset = site.rva.wrapping_sub(primary.function.begin);
+    let in_body = offset >= u32::from(primary.info.prologue_size());
+    Ok(Unwound {
+        trust: if in_body { Trust::Body } else { Trust::Prologue },
+        establisher_frame: base,
+        handler: if in_body { primary.info.handler()? } else { None },
+        caller: Position::below(primary.machine_frame),
+    })
+}
+
+/// Executes the rest of an epilogue, if rip is in one.
+#[inline]
+fn epilogue_at<M: Memory + ?Sized>(
+    site: &Site<'_, '_>,
+    draft: &mut Draft<'_, M>,
+) -> Result<Option<Unwound<u64>>, UnwindError> {
+    let establisher_frame = prologue::frame_base(site, draft)?;
+    let unwound = |trust, machine_frame| Unwound {
+        trust,
+        establisher_frame,
+        handler: None,
+        caller: Position::below(machine_frame),
+    };
+    let version = site.info.version();
+    if version >= 2
+        && let Some(epilogs) = site.info.epilogs()
+    {
+        let found = epilogue::by_codes(site, &epilogs, draft)?;
+        return Ok(found.map(|machine_frame| unwound(Trust::EpilogueCodes, machine_frame)));
+    }
+    // Windows takes version 2 without EPILOG codes for a function without epilogues. Assemblers
+    // that write version 2 but no such codes prove it wrong.
+    if version >= 2 && site.rules.is_windows() {
+        return Ok(None);
+    }
+    let found = epilogue::by_code(site, draft)?;
+    Ok(found.then(|| unwound(Trust::EpilogueInstructions, false)))
+}
+
+/// Code without a RUNTIME_FUNCTION: a leaf, which has not touched rsp or any nonvolatile register.
+#[cold]
+fn without_entry<M: Memory + ?Sized>(
+    region: &CodeRegion<'_>,
+    rva: u32,
+    rules: Rules,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    if rules.is_windows() {
+        return leaf(registers, memory);
+    }
+    let address = registers.rip;
+    if position == Position::ReturnAddress {
+        return Err(UnwindError::CallerWithoutEntry { address });
+    }
+    if !region.is_executable(rva) {
+        return Err(UnwindError::UnknownCode { address });
+    }
+    let establisher_frame = registers.rsp();
+    let mut draft = Draft::new(registers, memory);
+    if chkstk::unwind(region, rva, &mut draft)? {
+        draft.finish().commit(registers);
+        return Ok(Step {
+            trust: Trust::KnownCode,
+            establisher_frame,
+            handler: None,
+            caller: Position::ReturnAddress,
+        });
+    }
+    leaf(registers, memory)
+}
+
+fn leaf<M: Memory + ?Sized>(registers: &mut Registers, memory: &M) -> Result<Step, UnwindError> {
+    let establisher_frame = registers.rsp();
+    let mut draft = Draft::new(registers, memory);
+    draft.pop_rip()?;
+    draft.finish().commit(registers);
+    Ok(Step {
+        trust: Trust::Leaf,
+        establisher_frame,
+        handler: None,
+        caller: Position::ReturnAddress,
+    })
+}
+
+/// Version 3 has another layout, and versions 0 and 4 to 7 none; Windows' own code knows of no
+/// version but 1 and takes every higher one for 2.
+#[inline]
+fn check_version(info: &UnwindInfo<'_>, rules: Rules) -> Result<(), UnwindError> {
+    match info.version() {
+        1 | 2 => Ok(()),
+        _ if rules.is_windows() => Ok(()),
+        version => Err(UnwindError::UnsupportedVersion { version, rva: info.rva() }),
+    }
+}
+
+/// The entry that an indirect entry stands for; any other entry itself.
+#[inline]
+pub(crate) fn resolve_indirect(
+    region: &CodeRegion<'_>,
+    mut function: RuntimeFunction,
+) -> Result<RuntimeFunction, UnwindError> {
+    for _ in 0..=info::CHAIN_LIMIT {
+        let Some(rva) = function.indirect() else {
+            return Ok(function);
+        };
+        function = region
+            .unwind_data(rva)
+            .and_then(<[u8]>::first_chunk::<SIZE_OF_RUNTIME_FUNCTION>)
+            .map(RuntimeFunction::from_bytes)
+            .ok_or(UnwindError::UnwindDataUnmapped { rva })?;
+    }
+    Err(UnwindError::ChainTooLong { rva: function.unwind_info })
+}

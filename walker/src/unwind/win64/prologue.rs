@@ -1,0 +1,153 @@
+//! Undoing a prologue by its unwind codes, through chained infos (contract §8.2 steps 2, 5 and 6).
+
+use super::super::UnwindError;
+use super::Site;
+use super::effects::Effects;
+use super::info::{CHAIN_LIMIT, Operation, RawCode, UnwindInfo};
+use crate::image::RuntimeFunction;
+use crate::registers::Gpr;
+
+/// The entry at the root of a chain, and its info: the function as the programmer knows it.
+pub(super) struct Primary<'a> {
+    pub(super) function: RuntimeFunction,
+    pub(super) info: UnwindInfo<'a>,
+    /// The codes ended in a machine frame.
+    pub(super) machine_frame: bool,
+}
+
+/// The frame base that saved registers are counted from, also known as the establisher frame:
+/// the frame register less its offset where it has been set, else rsp.
+#[inline]
+pub(super) fn frame_base<E: Effects>(
+    site: &Site<'_, '_>,
+    effects: &mut E,
+) -> Result<E::Address, UnwindError> {
+    let Site { rules, info, .. } = site;
+    if info.frame_register() == 0 {
+        return Ok(effects.rsp());
+    }
+    let offset = site.offset();
+    let in_prologue = offset < u32::from(info.prologue_size()) && !info.is_chained();
+    // Only there can the frame register be unset, and only 240 can stand for a large offset.
+    let mut frame_offset = info.frame_offset();
+    if in_prologue || (rules.has_set_fpreg_large() && frame_offset == 240) {
+        let mut index = 0;
+        let mut set_at = None;
+        while index < info.slot_count() {
+            let code = info.raw_code(index)?;
+            match code.op {
+                RawCode::SET_FPREG if in_prologue => {
+                    set_at = Some(code.offset);
+                    break;
+                }
+                RawCode::SET_FPREG_LARGE if rules.has_set_fpreg_large() => {
+                    if let Operation::SetFpregLarge(large) = info.operation(index, code)? {
+                        frame_offset = large;
+                    }
+                    set_at = Some(code.offset);
+                    break;
+                }
+                _ => index += code.slots(),
+            }
+        }
+        if in_prologue {
+            let set_at = match set_at {
+                Some(set_at) => set_at,
+                // Windows then compares with whatever stands behind the codes.
+                None if rules.is_windows() => info.raw_code(index)?.offset,
+                // Without a code that sets it here, it was set before.
+                None => 0,
+            };
+            if offset < u32::from(set_at) {
+                return Ok(effects.rsp());
+            }
+        }
+    }
+    let frame = effects.value(Gpr::from_number(info.frame_register()));
+    Ok(E::offset(frame, -i64::from(frame_offset)))
+}
+
+/// Undoes what the prologue had done before rip, and takes the return address. `base` is the
+/// [`frame_base`].
+#[inline]
+pub(super) fn unwind<'a, E: Effects>(
+    site: &Site<'_, 'a>,
+    mut base: E::Address,
+    effects: &mut E,
+) -> Result<Primary<'a>, UnwindError> {
+    let mut level = *site;
+    let mut machine_frame = false;
+    let mut has_frame_register = level.info.frame_register() != 0;
+    for _ in 0..=CHAIN_LIMIT {
+        machine_frame |= undo_codes(&level, base, effects)?;
+        let Some(parent) = level.info.parent()? else {
+            if !machine_frame {
+                effects.pop_rip()?;
+            }
+            return Ok(Primary { function: level.function, info: level.info, machine_frame });
+        };
+        level.function = parent;
+        level.info = UnwindInfo::read(site.region, parent.unwind_info)?;
+        if level.rules.is_windows() {
+            // Windows forgets the machine frame here, and keeps the first info's frame base.
+            machine_frame = false;
+        } else if !has_frame_register && level.info.frame_register() != 0 {
+            has_frame_register = true;
+            base = frame_base(&level, effects)?;
+        }
+    }
+    Err(UnwindError::ChainTooLong { rva: level.info.rva() })
+}
+
+/// Undoes one info's codes; whether one of them was a machine frame.
+#[inline]
+fn undo_codes<E: Effects>(
+    level: &Site<'_, '_>,
+    base: E::Address,
+    effects: &mut E,
+) -> Result<bool, UnwindError> {
+    let Site { rules, info, .. } = level;
+    let offset = level.offset();
+    let mut machine_frame = false;
+    let mut index = 0;
+    while index < info.slot_count() {
+        let code = info.raw_code(index)?;
+        if code.op > rules.last_operation() {
+            return Err(info.invalid_operation(index, code.op));
+        }
+        if offset >= u32::from(code.offset) {
+            match info.operation(index, code)? {
+                Operation::PushNonvol(register) => effects.pop(register)?,
+                Operation::Alloc(bytes) => effects.add_rsp(i64::from(bytes)),
+                Operation::SetFpreg => {
+                    if info.frame_register() == 0 && !rules.is_windows() {
+                        return Err(UnwindError::NoFrameRegister { rva: info.slot_rva(index) });
+                    }
+                    set_rsp_from_frame_register(info, info.frame_offset(), effects);
+                }
+                Operation::SetFpregLarge(large) => {
+                    set_rsp_from_frame_register(info, large, effects);
+                }
+                Operation::SaveNonvol(register, at) => {
+                    effects.load(register, E::offset(base, i64::from(at)))?;
+                }
+                Operation::SaveXmm128(n, at) => {
+                    effects.load_xmm(n, E::offset(base, i64::from(at)))?;
+                }
+                Operation::PushMachframe(error_code) => {
+                    effects.pop_machine_frame(error_code)?;
+                    machine_frame = true;
+                }
+                Operation::Epilog | Operation::Spare => {}
+            }
+        }
+        index += code.slots();
+    }
+    Ok(machine_frame)
+}
+
+#[inline]
+fn set_rsp_from_frame_register<E: Effects>(info: &UnwindInfo<'_>, offset: u32, effects: &mut E) {
+    let frame = effects.value(Gpr::from_number(info.frame_register()));
+    effects.set_rsp(E::offset(frame, -i64::from(offset)));
+}

@@ -12,14 +12,14 @@ use clr_walker::unwind::{Handler, Position, Rules, Step, UnwindError, Unwinder};
 use thiserror::Error;
 
 /// What became of one recorded unwind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every compared value is as recorded.
     Passed,
     /// Nothing is known of what the answer should be; the walker came to an end.
     Skipped,
     /// Some value is not as recorded.
-    Failed(Failure),
+    Failed(Box<Failure>),
 }
 
 /// A step whose answer is not the recorded one.
@@ -106,20 +106,12 @@ const PRESERVED: u16 = 0b1111_0000_1111_1000;
 impl Expected {
     /// What execution showed.
     fn truth(truth: &Outcome, before: &Registers) -> Self {
-        Self {
-            registers: truth.apply(before),
-            gpr_known: PRESERVED,
-            xmm_known: true,
-            frame: None,
-        }
+        Self { registers: truth.apply(before), gpr_known: PRESERVED, xmm_known: true, frame: None }
     }
 
     /// What another unwinder answered: all registers; and `frame` and handler where asked for.
     fn answer(answer: &Outcome, before: &Registers, with_frame: bool) -> Self {
-        let handler = Handler {
-            rva: answer.handler,
-            data_rva: answer.handler_data,
-        };
+        let handler = Handler { rva: answer.handler, data_rva: answer.handler_data };
         let handler = (handler.rva != 0).then_some(handler);
         Self {
             registers: answer.apply(before),
@@ -138,19 +130,11 @@ impl Expected {
                 found.push(Difference { of, expected, got });
             }
         };
-        compare(
-            Quantity::Rip,
-            self.registers.rip.into(),
-            registers.rip.into(),
-        );
+        compare(Quantity::Rip, self.registers.rip.into(), registers.rip.into());
         for register in Gpr::ALL {
             if self.gpr_known >> register.number() & 1 != 0 {
                 let expected = self.registers.get(register);
-                compare(
-                    Quantity::Gpr(register),
-                    expected.into(),
-                    registers.get(register).into(),
-                );
+                compare(Quantity::Gpr(register), expected.into(), registers.get(register).into());
             }
         }
         if self.xmm_known {
@@ -159,11 +143,7 @@ impl Expected {
             }
         }
         if let Some((frame, handler)) = self.frame {
-            compare(
-                Quantity::EstablisherFrame,
-                frame.into(),
-                step.establisher_frame.into(),
-            );
+            compare(Quantity::EstablisherFrame, frame.into(), step.establisher_frame.into());
             let rvas = |handler: Option<Handler>| {
                 handler.map_or((0, 0), |handler| (handler.rva, handler.data_rva))
             };
@@ -178,25 +158,18 @@ impl Expected {
 /// Makes one step and compares; the caller's frame goes on if all is as expected.
 fn check_step(
     unwinder: Unwinder<'_, '_>,
-    (before, position): (Registers, Position),
+    (before, position): &(Registers, Position),
     memory: &impl clr_walker::memory::Memory,
     depth: u32,
-    expected: Expected,
-) -> Result<(Registers, Position), Failure> {
-    let mut registers = before;
-    let got = unwinder
-        .step(&mut registers, position, memory)
-        .map(|step| (registers, step));
+    expected: &Expected,
+) -> Result<(Registers, Position), Box<Failure>> {
+    let mut registers = *before;
+    let got = unwinder.step(&mut registers, *position, memory).map(|step| (registers, step));
     match got {
         Ok((registers, step)) if expected.differences(&registers, &step).is_empty() => {
             Ok((registers, step.caller))
         }
-        _ => Err(Failure {
-            depth,
-            before,
-            expected,
-            got,
-        }),
+        _ => Err(Box::new(Failure { depth, before: *before, expected: *expected, got })),
     }
 }
 
@@ -238,10 +211,7 @@ impl<'a> VectorReplay<'a> {
         let before = vector.registers;
         let precise = self.rules == Rules::Precise;
         let expected = if precise {
-            vector
-                .flags
-                .is_gold()
-                .then(|| Expected::truth(&vector.truth, &before))
+            vector.flags.is_gold().then(|| Expected::truth(&vector.truth, &before))
         } else {
             (vector.coreclr.status == OutcomeStatus::Fine)
                 .then(|| Expected::answer(&vector.coreclr, &before, true))
@@ -253,7 +223,7 @@ impl<'a> VectorReplay<'a> {
                 unwinder.step(&mut registers, Position::Interrupted, &memory);
             return Ok(Verdict::Skipped);
         };
-        let mut frame = match check_step(unwinder, start, &memory, 0, expected) {
+        let mut frame = match check_step(unwinder, &start, &memory, 0, &expected) {
             Ok(frame) => frame,
             Err(failure) => return Ok(Verdict::Failed(failure)),
         };
@@ -261,21 +231,14 @@ impl<'a> VectorReplay<'a> {
             return Ok(Verdict::Passed);
         }
         for (depth, caller) in (1..).zip(&vector.chain) {
-            let mut registers = Registers {
-                rip: caller.rip,
-                ..frame.0
-            };
+            let mut registers = Registers { rip: caller.rip, ..frame.0 };
             registers.set(Gpr::Rsp, caller.rsp);
             for (register, value) in Gpr::NONVOLATILE.into_iter().zip(caller.nonvolatile) {
                 registers.set(register, value);
             }
-            let expected = Expected {
-                registers,
-                gpr_known: PRESERVED,
-                xmm_known: false,
-                frame: None,
-            };
-            frame = match check_step(unwinder, frame, &memory, depth, expected) {
+            let expected =
+                Expected { registers, gpr_known: PRESERVED, xmm_known: false, frame: None };
+            frame = match check_step(unwinder, &frame, &memory, depth, &expected) {
                 Ok(frame) => frame,
                 Err(failure) => return Ok(Verdict::Failed(failure)),
             };
@@ -301,11 +264,7 @@ pub fn fuzz_image(record: &FuzzRecord<'_>) -> Vec<u8> {
 pub fn fuzz_functions(record: &FuzzRecord<'_>) -> Vec<u8> {
     let mut functions = record.functions.clone();
     functions.sort_unstable();
-    functions
-        .iter()
-        .flatten()
-        .flat_map(|field| field.to_le_bytes())
-        .collect()
+    functions.iter().flatten().flat_map(|field| field.to_le_bytes()).collect()
 }
 
 /// Unwinds a fuzz record.
@@ -319,11 +278,7 @@ pub fn run_fuzz_record(record: &FuzzRecord<'_>, rules: Rules) -> Result<Verdict,
     let image = fuzz_image(record);
     let functions = fuzz_functions(record);
     let mut map = CodeMap::new();
-    map.insert(CodeRegion::heap(
-        fuzz::IMAGE_BASE,
-        &image,
-        FunctionTable::new(&functions),
-    )?)?;
+    map.insert(CodeRegion::heap(fuzz::IMAGE_BASE, &image, FunctionTable::new(&functions))?)?;
     let unwinder = Unwinder::new(&map).with_rules(rules);
     let memory = FuzzMemory::new(&image);
     let before = record.registers;
@@ -336,27 +291,15 @@ pub fn run_fuzz_record(record: &FuzzRecord<'_>, rules: Rules) -> Result<Verdict,
         return Ok(Verdict::Skipped);
     }
     let expected = Expected::answer(&record.coreclr, &before, !precise);
-    Ok(
-        match check_step(
-            unwinder,
-            (before, Position::Interrupted),
-            &memory,
-            0,
-            expected,
-        ) {
-            Ok(_) => Verdict::Passed,
-            Err(failure) => Verdict::Failed(failure),
-        },
-    )
+    Ok(match check_step(unwinder, &(before, Position::Interrupted), &memory, 0, &expected) {
+        Ok(_) => Verdict::Passed,
+        Err(failure) => Verdict::Failed(failure),
+    })
 }
 
 /// The entry that covers a fuzz record's instruction.
 #[must_use]
 pub fn fuzz_function(record: &FuzzRecord<'_>) -> Option<RuntimeFunction> {
     let [begin, end, unwind_info] = *record.functions.last()?;
-    Some(RuntimeFunction {
-        begin,
-        end,
-        unwind_info,
-    })
+    Some(RuntimeFunction { begin, end, unwind_info })
 }

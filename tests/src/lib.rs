@@ -1,1 +1,16 @@
-//! stub
+//! What the tests of the whole system share.
+
+pub mod fuzz;
+
+/// How many cases a property is tested with: `normal` times the variable `CLR_TEST_CASES` (such as
+/// 100, or 0.05 for a slow emulator), and never none.
+#[must_use]
+pub fn cases(normal: u32) -> u32 {
+    let factor = std::env::var("CLR_TEST_CASES")
+        .ok()
+        .and_then(|factor| factor.parse::<f64>().ok())
+        .unwrap_or(1.0);
+    #[expect(clippy::cast_sign_loss, reason = "a negative factor gives 0 here")]
+    let cases = (f64::from(normal) * factor) as u32;
+    cases.max(1)
+}

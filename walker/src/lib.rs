@@ -1,4 +1,51 @@
-//! Stack walking for .NET profilers.
+//! Stack walking for .NET profilers: what a profiler ships.
+//!
+//! Given registers, memory and images of a real Windows x64 thread, [`unwind::Unwinder`] finds each
+//! frame's caller with every register that a seed for `DoStackSnapshot` needs: all sixteen integer
+//! registers, rip, and xmm6 to xmm15.
+//!
+//! ```text
+//! registers + memory                     the stopped thread
+//!        │
+//!        ▼
+//! code_map: address → region ──► image: sections, RUNTIME_FUNCTION table
+//!        │
+//!        ▼
+//! unwind::win64: UNWIND_INFO, epilogues ──► caller's registers, Trust, establisher frame, handler
+//! ```
+//!
+//! Nothing is trusted: malformed images and unwind data give errors with the RVA inside, every loop
+//! has an end, and a failed step leaves the registers as they were. A walk allocates nothing.
+//!
+//! ```
+//! use clr_walker::code_map::{CodeMap, CodeRegion};
+//! use clr_walker::image::FunctionTable;
+//! use clr_walker::memory::Segment;
+//! use clr_walker::registers::{Gpr, Registers};
+//! use clr_walker::unwind::{Position, Trust, Unwinder};
+//!
+//! // push rbx; nop; pop rbx; ret — then its UNWIND_INFO: version 1, prologue of 1 byte,
+//! // 1 code: after 1 byte, UWOP_PUSH_NONVOL rbx.
+//! let heap = [0x53, 0x90, 0x5B, 0xC3, 0x01, 1, 1, 0, 1, 0x30];
+//! let table: Vec<u8> = [0u32, 4, 4].into_iter().flat_map(u32::to_le_bytes).collect();
+//! let mut map = CodeMap::new();
+//! map.insert(CodeRegion::heap(0x7000, &heap, FunctionTable::new(&table))?)?;
+//!
+//! // Stopped at the nop: rbx is on the stack, then the return address.
+//! let stack: Vec<u8> = [0xB0B_u64, 0x1234].into_iter().flat_map(u64::to_le_bytes).collect();
+//! let memory = Segment::new(0x10_0000, &stack);
+//! let mut registers = Registers { rip: 0x7001, ..Registers::default() };
+//! registers.set(Gpr::Rsp, 0x10_0000);
+//!
+//! let step = Unwinder::new(&map).step(&mut registers, Position::Interrupted, &memory)?;
+//! assert_eq!(step.trust, Trust::Body);
+//! assert_eq!(registers.rip, 0x1234);
+//! assert_eq!(registers.get(Gpr::Rbx), 0xB0B);
+//! assert_eq!(registers.rsp(), 0x10_0010);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! With default features off the crate needs `alloc` alone.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;

@@ -1,2 +1,78 @@
-//! stub
-fn main() {}
+//! `clrsim`: replays recorded unwinds, draws single ones, and prints the function tables of images.
+//!
+//! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
+//! ends with an exit code.
+
+mod args;
+mod code;
+mod console;
+mod dump;
+mod frames;
+mod input;
+mod layout;
+mod report;
+mod run;
+mod show;
+mod unwind_data;
+
+#[cfg(test)]
+mod tests;
+
+use args::{Cli, Command, RunArgs};
+use clap::Parser as _;
+use console::{Console, Quiet, Trouble};
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::process::ExitCode;
+
+/// Everything was as it should be.
+const PASSED: u8 = 0;
+/// Some case failed.
+const FAILED: u8 = 1;
+/// The arguments are wrong, or an input cannot be read.
+const UNUSABLE: u8 = 2;
+
+fn main() -> ExitCode {
+    // The streams strip the colours where there is no terminal that shows them, or NO_COLOR is set.
+    let mut out = BufWriter::new(Quiet::new(anstream::stdout()));
+    let mut err = Quiet::new(anstream::stderr());
+    let mut console =
+        Console { out: &mut out, err: &mut err, progress: io::stderr().is_terminal() };
+    ExitCode::from(run_tool(std::env::args_os(), &mut console))
+}
+
+/// Runs the tool with `args`, the first of which is its own name; its exit code.
+fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
+    let result = match Cli::try_parse_from(args) {
+        Ok(cli) => command(cli, console),
+        Err(answer) => help_or_usage(&answer, console),
+    };
+    let result = result.and_then(|code| {
+        console.out.flush()?;
+        Ok(code)
+    });
+    result.unwrap_or_else(|trouble| {
+        console.complain(&trouble);
+        UNUSABLE
+    })
+}
+
+fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
+    match cli.command.unwrap_or(Command::Run(RunArgs::default())) {
+        Command::Run(args) => run::run(&args, console),
+        Command::Show(args) => show::show(&args, console),
+        Command::Dump(args) => dump::dump(&args, console),
+    }
+}
+
+/// clap gives help and version as an "error" too.
+fn help_or_usage(answer: &clap::Error, console: &mut Console<'_>) -> Result<u8, Trouble> {
+    let text = answer.render();
+    if answer.use_stderr() {
+        write!(console.err, "{}", text.ansi())?;
+        Ok(UNUSABLE)
+    } else {
+        write!(console.out, "{}", text.ansi())?;
+        Ok(PASSED)
+    }
+}

@@ -1,10 +1,10 @@
 //! Epilogues: found by the code bytes at rip (version 1) or by EPILOG codes (version 2), and
 //! executed forwards (contract §8.2 steps 3 and 4).
 
-use super::super::UnwindError;
+use super::super::{Rules, UnwindError};
 use super::effects::{Draft, Effects as _};
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
-use super::{Site, resolve_indirect};
+use super::{Site, check_version, resolve_indirect};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
 use crate::memory::Memory;
@@ -196,8 +196,8 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
     Ok(match first {
         0xC3 | 0xC2 => Ending::Leaves,
         0xF3 => leaves(code.byte(1)? == 0xC3),
-        0xEB => jump(site, code.rva.wrapping_add(2).wrapping_add_signed(code.i8(1)?))?,
-        0xE9 => jump(site, code.rva.wrapping_add(5).wrapping_add_signed(code.i32(1)?))?,
+        0xEB => jump(site, code.rva.wrapping_add(2), code.i8(1)?)?,
+        0xE9 => jump(site, code.rva.wrapping_add(5), code.i32(1)?)?,
         0xFF => leaves(code.byte(1)? == 0x25),
         0x40..=0x4F => {
             let second = code.byte(1)?;
@@ -210,57 +210,61 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
     })
 }
 
-/// `jmp` to a constant target.
-fn jump(site: &Site<'_, '_>, target: u32) -> Result<Ending, UnwindError> {
+/// `jmp` by `distance` from `rva`, the end of the instruction.
+fn jump(site: &Site<'_, '_>, rva: u32, distance: i32) -> Result<Ending, UnwindError> {
     let Site { rules, map, region, function, info, .. } = *site;
-    let inside = function.contains(target);
+    let address =
+        region.base().wrapping_add(u64::from(rva)).wrapping_add_signed(i64::from(distance));
+    let inside = region.rva(address).filter(|target| function.contains(*target));
+    let to_start = inside == Some(function.begin) && !info.is_chained();
     let tail_call = if !rules.is_windows() {
         // A jump inside the function is a self tail call only if it goes to the very start.
-        let may_be = !inside || (target == function.begin && !info.is_chained());
-        may_be && nothing_to_unwind_at(map, region.base().wrapping_add(u64::from(target)))?
-    } else if inside {
-        target == function.begin && !info.is_chained()
+        (inside.is_none() || to_start) && nothing_to_unwind_at(map, address)
+    } else if inside.is_some() {
+        to_start
     } else {
-        same_function_begin(site, target)?.is_none_or(|begin| begin == target)
+        let target = address.wrapping_sub(region.base());
+        same_function_begin(site, address)?.is_none_or(|begin| u64::from(begin) == target)
     };
-    Ok(match tail_call {
-        true => Ending::Leaves,
+    Ok(match inside {
+        _ if tail_call => Ending::Leaves,
         // Following the jump is executing it: whatever is found there is right.
-        false if inside && site.may_be_unusual_epilogue() => Ending::Continues(target),
-        false => Ending::Other,
+        Some(target) if site.may_be_unusual_epilogue() => Ending::Continues(target),
+        _ => Ending::Other,
     })
 }
 
 /// Whether a call could enter at `address`: no frame is expected to be up there. gcc's cold parts
-/// have entries of their own, unchained, with all codes at offset 0: they are no places to call.
-fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> Result<bool, UnwindError> {
-    let Some((region, function)) = map.find_function(address) else {
-        return Ok(true);
-    };
-    let function = resolve_indirect(region, function)?;
-    let info = UnwindInfo::read(region, function.unwind_info)?;
-    if info.is_chained() {
-        return Ok(false);
-    }
-    let offset = address.wrapping_sub(region.base().wrapping_add(u64::from(function.begin)));
-    let mut index = 0;
-    while index < info.slot_count() {
-        let code = info.raw_code(index)?;
-        if code.op != RawCode::EPILOG && u64::from(code.offset) <= offset {
-            return Ok(false);
-        }
-        index += code.slots();
-    }
-    Ok(true)
+/// have entries of their own, unchained, with all codes at offset 0: they are no places to call, and
+/// neither is code whose unwind data is broken.
+fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> bool {
+    let Some((region, rva)) = map.find(address) else { return true };
+    let Some(function) = region.functions().find(rva) else { return true };
+    resolve_indirect(region, function)
+        .and_then(|function| {
+            let info = UnwindInfo::read(region, function.unwind_info)?;
+            check_version(&info, Rules::Precise)?;
+            if info.is_chained() {
+                return Ok(false);
+            }
+            let offset = rva.wrapping_sub(function.begin);
+            let mut index = 0;
+            while index < info.slot_count() {
+                let code = info.raw_code(index)?;
+                if code.op != RawCode::EPILOG && u32::from(code.offset) <= offset {
+                    return Ok(false);
+                }
+                index += code.slots();
+            }
+            Ok(true)
+        })
+        .unwrap_or(false)
 }
 
-/// The begin of the primary function of `site`, if `target` (an RVA) belongs to the same one.
-/// As in Windows, only the begins are compared, even across images.
-fn same_function_begin(site: &Site<'_, '_>, target: u32) -> Result<Option<u32>, UnwindError> {
-    let address = site.region.base().wrapping_add(u64::from(target));
-    let Some((region, function)) = site.map.find_function(address) else {
-        return Ok(None);
-    };
+/// The begin of the primary function of `site`, if `target` (VA) belongs to the same one. As in
+/// Windows, only the begins are compared, even across images.
+fn same_function_begin(site: &Site<'_, '_>, target: u64) -> Result<Option<u32>, UnwindError> {
+    let Some((region, function)) = site.map.find_function(target) else { return Ok(None) };
     let theirs = primary(region, resolve_indirect(region, function)?)?;
     let ours = primary(site.region, site.function)?;
     Ok((ours.begin == theirs.begin).then_some(ours.begin))
@@ -354,7 +358,7 @@ fn first_push<'a>(site: &Site<'_, 'a>) -> Result<(UnwindInfo<'a>, usize), Unwind
             index += code.slots();
         }
         match info.parent()? {
-            Some(parent) => info = UnwindInfo::read(site.region, parent.unwind_info)?,
+            Some(parent) => info = site.info_of(parent)?,
             None => return Ok((info, index)),
         }
     }

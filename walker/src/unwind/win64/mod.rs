@@ -51,6 +51,14 @@ impl<'s, 'a> Site<'s, 'a> {
         Ok(Self { rules, map, region, rva, function, info })
     }
 
+    /// The info of another entry of the region, of a version that the rules know.
+    #[inline]
+    fn info_of(&self, function: RuntimeFunction) -> Result<UnwindInfo<'a>, UnwindError> {
+        let info = UnwindInfo::read(self.region, function.unwind_info)?;
+        check_version(&info, self.rules)?;
+        Ok(info)
+    }
+
     /// Bytes from the function's begin to rip. Where a chunk lies before the parent of its chain,
     /// it wraps around, and all of the parent's codes apply.
     #[inline]

@@ -87,7 +87,7 @@ pub(super) fn unwind<'a, E: Effects>(
             return Ok(Primary { function: level.function, info: level.info, machine_frame });
         };
         level.function = parent;
-        level.info = UnwindInfo::read(site.region, parent.unwind_info)?;
+        level.info = site.info_of(parent)?;
         if level.rules.is_windows() {
             // Windows forgets the machine frame here, and keeps the first info's frame base.
             machine_frame = false;

@@ -1,0 +1,97 @@
+//! Where output goes, and how trouble is told.
+
+use anstyle::{AnsiColor, Style};
+use std::fmt::{self, Display};
+use std::io::{self, ErrorKind, Write};
+
+/// What is wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What is right.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+/// What the eye should find first.
+pub(crate) const HEAD: Style = Style::new().bold();
+/// What is less important than the rest.
+pub(crate) const DIM: Style = Style::new().dimmed();
+
+/// The streams of a command. Colours are written always; the streams strip them where need be.
+pub(crate) struct Console<'w> {
+    /// For the answer.
+    pub(crate) out: &'w mut dyn Write,
+    /// For errors.
+    pub(crate) err: &'w mut dyn Write,
+    /// Whether progress may be drawn on the terminal.
+    pub(crate) progress: bool,
+}
+
+impl Console<'_> {
+    /// Tells of trouble. If even that cannot be written, the exit code has to do.
+    pub(crate) fn complain(&mut self, trouble: &Trouble) {
+        let _: io::Result<()> = writeln!(self.err, "{BAD}error:{BAD:#} {trouble}");
+    }
+}
+
+/// Why a command cannot do what it was asked: names the input, and says what to do.
+#[derive(Debug)]
+pub(crate) struct Trouble(String);
+
+impl Trouble {
+    /// `what` is wrong with the input called `name`.
+    pub(crate) fn with(name: &str, what: impl Display) -> Self {
+        Self(format!("{name}: {what}"))
+    }
+}
+
+impl Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Only output makes an error of its own accord; a failed read is told with the name of the file.
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self(format!("the output cannot be written: {}", error.kind()))
+    }
+}
+
+/// A stream whose reader may go away, as `head` does: what it does not want is dropped, and the
+/// exit code is still right.
+pub(crate) struct Quiet<W> {
+    inner: W,
+    closed: bool,
+}
+
+impl<W> Quiet<W> {
+    /// Writes to `inner` as long as somebody reads.
+    pub(crate) const fn new(inner: W) -> Self {
+        Self { inner, closed: false }
+    }
+}
+
+impl<W: Write> Write for Quiet<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.closed {
+            return Ok(bytes.len());
+        }
+        match self.inner.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(bytes.len())
+            }
+            result => result,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        match self.inner.flush() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            result => result,
+        }
+    }
+}

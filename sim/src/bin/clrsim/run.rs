@@ -1,0 +1,216 @@
+//! `clrsim run`: replays files of cases, on several threads, in an order that shows in no result.
+
+use crate::args::RunArgs;
+use crate::code;
+use crate::console::{Console, Trouble};
+use crate::input::{self, Kind, Source};
+use crate::report::{Counts, FailedCase, FileReport, Reporter};
+use crate::{FAILED, PASSED, UNUSABLE};
+use clr_sim::replay::{Failure, ReplayError, Verdict, run_fuzz_record};
+use clr_sim::vectors::FormatError;
+use clr_sim::vectors::fuzz::{FuzzFile, FuzzRecord};
+use clr_sim::vectors::win64::Vector;
+use clr_walker::unwind::Rules;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::thread;
+
+/// How many cases are held in memory at a time.
+const BATCH: usize = 8192;
+
+/// The fewest cases that are worth a thread.
+const MIN_CHUNK: usize = 256;
+
+/// How many failures of a file are explained unless told otherwise.
+const EXPLAINED: usize = 5;
+
+/// How to replay.
+struct Settings {
+    rules: Rules,
+    jobs: usize,
+    max_failures: usize,
+}
+
+/// Replays everything that `args` name; the exit code.
+pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
+    let sources = input::sources(&args.paths, args.filter.as_deref())?;
+    let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let settings = Settings {
+        rules: args.rules.rules(),
+        jobs: args.jobs.map_or_else(available, NonZeroUsize::get),
+        max_failures: args.max_failures.unwrap_or(EXPLAINED),
+    };
+    let bar = progress_bar(console.progress, sources.len() as u64);
+    let mut reporter = Reporter::new(args.json, args.rules.name());
+    bar.suspend(|| reporter.begin(console))?;
+    for source in &sources {
+        bar.set_message(source.name.clone());
+        match replay_file(source, &settings) {
+            Ok(file) => bar.suspend(|| reporter.file(file, console))?,
+            Err(trouble) => bar.suspend(|| reporter.unreadable(&trouble, console)),
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let total = reporter.finish(console)?;
+    Ok(if total.unreadable > 0 {
+        UNUSABLE
+    } else if total.counts.failed > 0 {
+        FAILED
+    } else {
+        PASSED
+    })
+}
+
+fn progress_bar(visible: bool, files: u64) -> ProgressBar {
+    let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(files), target);
+    match ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn replay_file(source: &Source, settings: &Settings) -> Result<FileReport, Trouble> {
+    let (kind, content) = source.read_fixture()?;
+    match kind {
+        Kind::Vectors => replay_vectors(source, &content, settings),
+        Kind::Fuzz => replay_fuzz(source, &content, settings),
+    }
+}
+
+fn replay_vectors(
+    source: &Source,
+    content: &[u8],
+    settings: &Settings,
+) -> Result<FileReport, Trouble> {
+    input::with_vectors(source, content, settings.rules, |file, replay, code| {
+        let cases = Cases {
+            replay: |vector: &Vector<'_>| replay.run(vector),
+            explain: |case, _: &Vector<'_>, failure: &Failure| {
+                Ok(FailedCase::new(code, case, failure))
+            },
+        };
+        cases.replay_all(source, "win64-vectors", file.iter(), settings)
+    })
+}
+
+fn replay_fuzz(
+    source: &Source,
+    content: &[u8],
+    settings: &Settings,
+) -> Result<FileReport, Trouble> {
+    let file = FuzzFile::parse(content).map_err(|error| source.trouble(error))?;
+    let cases = Cases {
+        replay: |record: &FuzzRecord<'_>| run_fuzz_record(record, settings.rules),
+        explain: |case, record: &FuzzRecord<'_>, failure: &Failure| {
+            code::with_fuzz_code(record, |code, _| FailedCase::new(code, case, failure))
+        },
+    };
+    cases.replay_all(source, "win64-fuzz", file.iter(), settings)
+}
+
+/// What to do with the cases of a file.
+struct Cases<R, E> {
+    replay: R,
+    /// Called for the first failures, in order.
+    explain: E,
+}
+
+/// What became of cases that stand together in a file.
+#[derive(Default)]
+struct Outcome {
+    counts: Counts,
+    /// The first failures, by the number of the case.
+    failures: Vec<(usize, Failure)>,
+}
+
+impl<R, E> Cases<R, E> {
+    fn replay_all<T>(
+        &self,
+        source: &Source,
+        kind: &'static str,
+        mut cases: impl Iterator<Item = Result<T, FormatError>>,
+        settings: &Settings,
+    ) -> Result<FileReport, Trouble>
+    where
+        T: Sync,
+        R: Fn(&T) -> Result<Verdict, ReplayError> + Sync,
+        E: Fn(usize, &T, &Failure) -> Result<FailedCase, ReplayError>,
+    {
+        let mut report = FileReport::new(&source.name, kind);
+        loop {
+            let batch: Vec<T> = cases
+                .by_ref()
+                .take(BATCH)
+                .collect::<Result<_, _>>()
+                .map_err(|error| source.trouble(error))?;
+            if batch.is_empty() {
+                return Ok(report);
+            }
+            let first = report.counts.cases;
+            let outcome = self.replay_batch(&batch, settings);
+            let outcome = outcome.map_err(|error| source.trouble(error))?;
+            report.counts += outcome.counts;
+            let wanted = settings.max_failures.saturating_sub(report.failures.len());
+            for (at, failure) in outcome.failures.iter().take(wanted) {
+                if let Some(case) = batch.get(*at) {
+                    let explained = (self.explain)(first + at, case, failure);
+                    report.failures.push(explained.map_err(|error| source.trouble(error))?);
+                }
+            }
+        }
+    }
+
+    /// Replays a batch in chunks, each on a thread, and joins their outcomes in order.
+    fn replay_batch<T>(&self, batch: &[T], settings: &Settings) -> Result<Outcome, ReplayError>
+    where
+        T: Sync,
+        R: Fn(&T) -> Result<Verdict, ReplayError> + Sync,
+    {
+        let len = batch.len().div_ceil(settings.jobs).max(MIN_CHUNK);
+        let replay = &self.replay;
+        let most = settings.max_failures;
+        thread::scope(|scope| {
+            let chunks: Vec<_> = (0..)
+                .step_by(len)
+                .zip(batch.chunks(len))
+                .map(|(first, chunk)| {
+                    let work = move || replay_chunk(first, chunk, most, replay);
+                    // A system that has no more threads to give leaves the work to this one.
+                    thread::Builder::new().spawn_scoped(scope, work).map_err(|_| work)
+                })
+                .collect();
+            let mut all = Outcome::default();
+            for chunk in chunks {
+                let outcome = match chunk {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    Err(work) => work(),
+                }?;
+                all.counts += outcome.counts;
+                all.failures.extend(outcome.failures);
+            }
+            Ok(all)
+        })
+    }
+}
+
+fn replay_chunk<T>(
+    first: usize,
+    cases: &[T],
+    most: usize,
+    replay: impl Fn(&T) -> Result<Verdict, ReplayError>,
+) -> Result<Outcome, ReplayError> {
+    let mut outcome = Outcome::default();
+    for (case, at) in cases.iter().zip(first..) {
+        let verdict = replay(case)?;
+        outcome.counts.add(&verdict);
+        if let Verdict::Failed(failure) = verdict
+            && outcome.failures.len() < most
+        {
+            outcome.failures.push((at, failure));
+        }
+    }
+    Ok(outcome)
+}

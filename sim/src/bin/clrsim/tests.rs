@@ -1,0 +1,226 @@
+//! The tool as its user sees it, run in this process: under an emulator there is no other.
+
+mod dump;
+mod errors;
+mod run;
+mod show;
+
+use crate::console::{Console, Quiet};
+use crate::run_tool;
+use anstream::StripStream;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// What a run of the tool left behind.
+struct Answer {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+impl Answer {
+    /// All of it, for a snapshot.
+    fn text(&self) -> String {
+        let mut text = format!("exit code {}\n", self.code);
+        for (name, content) in [("stdout", &self.out), ("stderr", &self.err)] {
+            if !content.is_empty() {
+                write!(text, "-- {name}\n{content}").unwrap();
+            }
+        }
+        text
+    }
+}
+
+/// Runs the tool without a terminal.
+fn clrsim(args: &[&str]) -> Answer {
+    let (mut out, mut err) = (StripStream::new(Vec::new()), StripStream::new(Vec::new()));
+    let mut console = Console { out: &mut out, err: &mut err, progress: false };
+    let args = ["clrsim"].iter().chain(args).map(OsString::from);
+    let code = run_tool(args, &mut console);
+    let text = |stream: StripStream<Vec<u8>>| String::from_utf8(stream.into_inner()).unwrap();
+    Answer { code, out: text(out), err: text(err) }
+}
+
+/// Files that a test makes.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// A path in the folder, whether there is a file or not.
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).into_os_string().into_string().unwrap()
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.path(name);
+        fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Runs the tool; this folder is called DIR in the answer.
+    fn clrsim(&self, args: &[&str]) -> Answer {
+        let answer = clrsim(args);
+        let own = self.path("").replace('\\', "/");
+        let own = own.trim_end_matches('/');
+        let named = |text: String| text.replace(own, "DIR");
+        Answer { out: named(answer.out), err: named(answer.err), ..answer }
+    }
+}
+
+fn fixture(name: &str) -> &'static [u8] {
+    clr_fixtures::get(name).unwrap()
+}
+
+/// The decompressed content of a fixture.
+fn content(name: &str) -> Vec<u8> {
+    let limit = clr_sim::vectors::DECOMPRESSED_LIMIT;
+    clr_sim::vectors::decompress(fixture(name), limit).unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Numbers that look random and are always the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+#[test]
+fn help_is_the_same_everywhere() {
+    for (name, args) in [
+        ("help", &["--help"][..]),
+        ("help_short", &["-h"]),
+        ("help_run", &["run", "--help"]),
+        ("help_show", &["show", "--help"]),
+        ("help_dump", &["dump", "--help"]),
+    ] {
+        let answer = clrsim(args);
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+        insta::assert_snapshot!(name, answer.out);
+    }
+}
+
+#[test]
+fn examples_of_the_help_work() {
+    let mut count = 0;
+    for command in ["run", "show", "dump"] {
+        let help = clrsim(&[command, "--help"]).out;
+        let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
+        for example in examples.filter(|example| !example.contains(" my")) {
+            // The files of one example are in nobody's working folder.
+            let example = example.replace(" vec/", " win64/vec/");
+            let args: Vec<_> = example.split_whitespace().collect();
+            assert_eq!(clrsim(&args).code, 0, "{example}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 6);
+}
+
+#[test]
+fn the_version_is_told() {
+    let answer = clrsim(&["--version"]);
+    assert_eq!(
+        answer.text(),
+        format!("exit code 0\n-- stdout\nclrsim {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+/// A stream whose reader went away after some bytes.
+struct Closing {
+    left: usize,
+}
+
+impl Write for Closing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let taken = self.left.min(bytes.len());
+        self.left -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write(b" ").map(|_| ())
+    }
+}
+
+fn into_closing_pipes(args: &[&str], left: usize) -> u8 {
+    let mut out = Quiet::new(Closing { left });
+    let mut err = Quiet::new(Closing { left });
+    let mut console = Console { out: &mut out, err: &mut err, progress: false };
+    run_tool(["clrsim"].iter().chain(args).map(OsString::from), &mut console)
+}
+
+#[test]
+fn a_reader_that_goes_away_changes_no_exit_code() {
+    for left in [0, 1, 100] {
+        assert_eq!(into_closing_pipes(&["dump", "win64/img/gcc_O2.dll"], left), 0);
+        assert_eq!(into_closing_pipes(&["run", "--filter", "gcc_O2"], left), 0);
+        assert_eq!(into_closing_pipes(&["--help"], left), 0);
+        assert_eq!(into_closing_pipes(&["show", "nowhere"], left), 2);
+        assert_eq!(into_closing_pipes(&["no", "command"], left), 2);
+    }
+}
+
+/// A stream that is full.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    // Behind the buffer of `main`, this shows at its end at the latest.
+    let mut buffered = BufWriter::new(Quiet::new(Full));
+    let outputs: [&mut dyn Write; 2] = [&mut Quiet::new(Full), &mut buffered];
+    for out in outputs {
+        let mut err = StripStream::new(Vec::new());
+        let mut console = Console { out, err: &mut err, progress: false };
+        let args = ["clrsim", "dump", "win64/img/gcc_O2.dll", "--function", "t_ack"];
+        assert_eq!(run_tool(args.map(OsString::from), &mut console), 2);
+        let err = String::from_utf8(err.into_inner()).unwrap();
+        assert_eq!(err, "error: the output cannot be written: no storage space\n");
+    }
+}
+
+#[test]
+fn colours_are_for_people_only() {
+    let coloured = |args: &[&str]| {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console { out: &mut out, err: &mut err, progress: false };
+        run_tool(["clrsim"].iter().chain(args).map(OsString::from), &mut console);
+        (out.contains(&0x1B), err.contains(&0x1B))
+    };
+    assert_eq!(coloured(&["run", "--filter", "gcc_O2"]), (true, false));
+    assert_eq!(coloured(&["run", "--filter", "gcc_O2", "--json"]), (false, false));
+    assert_eq!(coloured(&["dump", "win64/img/gcc_O2.dll", "--json"]), (false, false));
+    assert_eq!(coloured(&["dump", "nowhere"]), (false, true));
+}

@@ -1,0 +1,108 @@
+use super::{Folder, Numbers, clrsim, fixture};
+use clr_walker::image::pe::PeImage;
+
+#[track_caller]
+fn dumped(args: &[&str]) -> String {
+    let answer = clrsim(&[&["dump"], args].concat());
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{args:?}");
+    answer.out
+}
+
+#[test]
+fn a_whole_image() {
+    insta::assert_snapshot!("gcc_O2", dumped(&["win64/img/gcc_O2.dll"]));
+    insta::assert_snapshot!("gcc_O2_json", dumped(&["win64/img/gcc_O2.dll", "--json"]));
+}
+
+#[test]
+fn every_form_of_unwind_data() {
+    let image = "win64/img/asm_raw.dll";
+    let all = dumped(&[image]);
+    for words in [
+        "push r15",
+        "allocate 0x",
+        "set rbp to rsp + ",
+        "save r12 at frame base + ",
+        "save xmm6 at frame base + ",
+        "machine frame pushed by the processor",
+        "machine frame and error code pushed by the processor",
+        "epilogues of ",
+        "chained to ",
+        "  handler 0x",
+        "version 2",
+    ] {
+        assert!(all.contains(words), "{words}");
+    }
+    assert!(!all.contains("error:"));
+    let blocks = all.split("\n\n").count() - 1;
+    assert!(all.starts_with(&format!(
+        "{image}: preferred base 0x1a7000000, size 0x1a000, {blocks} function entries\n"
+    )));
+    assert_eq!(dumped(&[image, "--json"]).lines().count(), blocks);
+}
+
+#[test]
+fn one_function_by_name_or_rva() {
+    let image = "win64/img/asm_raw.dll";
+    let by_name = dumped(&[image, "--function", "t_push_rsi"]);
+    insta::assert_snapshot!("by_name", by_name);
+    for rva in ["0x1040", "0x1056"] {
+        assert_eq!(dumped(&[image, "--function", rva]), by_name);
+    }
+    let json = dumped(&[image, "--function", "t_push_rsi", "--json"]);
+    insta::assert_snapshot!("by_name_json", json);
+}
+
+#[test]
+fn broken_entries_are_told_among_the_others() {
+    let good = fixture("win64/img/gcc_O2.dll");
+    let mut bytes = good.to_vec();
+    let entry = [0x1010_u32, 0x1039, 0x7004].map(u32::to_le_bytes).concat();
+    let place = |bytes: &[u8]| bytes.windows(12).position(|window| window == entry);
+    let rva = PeImage::parse(good)
+        .unwrap()
+        .sections()
+        .as_slice()
+        .iter()
+        .find_map(|section| Some(section.rva + place(section.bytes)? as u32))
+        .unwrap();
+    let at = place(good).unwrap();
+    let indirect = |n: u32| (rva + 12 * n) | 1;
+    // No unwind data there; no entry there; an entry that stands for itself; no UNWIND_INFO there.
+    // The last is indirect, but well.
+    let values = [0xFF_0000, 0xFF_0001, indirect(2), 0, indirect(5)];
+    for (n, value) in values.into_iter().enumerate() {
+        let at = at + 12 * n + 8;
+        bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+    }
+    let folder = Folder::new();
+    let path = folder.write("broken.dll", &bytes);
+    let mut text = String::new();
+    for rva in ["0x1010", "0x1040", "0x1050", "0x10e0", "0x10f0"] {
+        let answer = folder.clrsim(&["dump", &path, "--function", rva]);
+        let json = folder.clrsim(&["dump", &path, "--function", rva, "--json"]);
+        assert_eq!((answer.code, json.code), (0, 0));
+        text += &(answer.out + &json.out);
+    }
+    insta::assert_snapshot!("broken", text);
+    assert_eq!(folder.clrsim(&["dump", &path, "--json"]).out.lines().count(), 91);
+}
+
+#[test]
+fn damage_is_dumped_or_refused() {
+    let good = fixture("win64/img/gcc_O2.dll");
+    let folder = Folder::new();
+    let mut numbers = Numbers(2);
+    for _ in 0..300 {
+        let mut bytes = good.to_vec();
+        for _ in 0..20 {
+            let at = numbers.below(bytes.len());
+            bytes[at] = numbers.below(256) as u8;
+        }
+        let at = numbers.below(0x400);
+        bytes[at] = numbers.below(256) as u8;
+        let path = folder.write("damaged.dll", &bytes);
+        assert!([0, 2].contains(&folder.clrsim(&["dump", &path]).code));
+        assert!([0, 2].contains(&folder.clrsim(&["dump", &path, "--json"]).code));
+    }
+}

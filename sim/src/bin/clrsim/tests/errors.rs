@@ -1,0 +1,135 @@
+use super::{Answer, Folder, clrsim, content, fixture, gzip};
+use crate::input::read_up_to;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The answers to several calls, all of which must be refused.
+#[derive(Default)]
+struct Refusals(String);
+
+impl Refusals {
+    #[track_caller]
+    fn add(&mut self, call: &str, answer: &Answer) {
+        assert_eq!(answer.code, 2, "{call}: {}", answer.text());
+        writeln!(self.0, "$ clrsim {call}\n{}", answer.text()).unwrap();
+    }
+}
+
+#[test]
+fn wrong_arguments() {
+    let cases: &[&[&str]] = &[
+        &["fly"],
+        &["run", "--jobs", "0"],
+        &["run", "--rules", "linux"],
+        &["run", "--max-failures", "-1"],
+        &["show"],
+        &["show", "win64/vec/gcc_O2.vec.gz", "--case", "first"],
+        &["dump"],
+    ];
+    let mut refusals = Refusals::default();
+    for args in cases {
+        refusals.add(&args.join(" "), &clrsim(args));
+    }
+    insta::assert_snapshot!("arguments", refusals.0);
+}
+
+#[test]
+fn inputs_that_cannot_be_used() {
+    let folder = Folder::new();
+    let vectors = content("win64/vec/gcc_O2.vec.gz");
+    let dll = fixture("win64/img/gcc_O2.dll");
+    let bad_kind = {
+        let mut bytes = vectors.clone();
+        bytes[32 + 10] = 99;
+        gzip(&bytes)
+    };
+    let gz = fixture("win64/vec/gcc_O2.vec.gz");
+    folder.write("empty/readme.txt", b"nothing here");
+    folder.write("img/not_pe.dll", b"MZ, but no more");
+    folder.write("img/other.dll", fixture("win64/img/clang_O2.dll"));
+    folder.write("beside/gcc.dll", dll);
+    let missing = folder.path("missing.vec.gz");
+    let files = [
+        ("missing file", missing.clone()),
+        ("empty folder", folder.path("empty")),
+        ("not gzip", folder.write("plain.vec.gz", b"not gzip at all")),
+        ("cut gzip", folder.write("cut.vec.gz", &gz[..gz.len() / 2])),
+        ("wrong signature", folder.write("magic.bin.gz", &gzip(b"W64UVEC2 and so on"))),
+        ("cut vectors", folder.write("short.vec.gz", &gzip(&vectors[..vectors.len() - 100]))),
+        ("cut header", folder.write("header.vec.gz", &gzip(&vectors[..20]))),
+        ("wrong kind", folder.write("beside/gcc.vec.gz", &bad_kind)),
+        ("missing image", folder.write("vec/no_image.vec.gz", gz)),
+        ("missing image beside", folder.write("no_image.vec.gz", gz)),
+        ("image not PE", folder.write("vec/not_pe.vec.gz", gz)),
+        ("another image", folder.write("vec/other.vec.gz", gz)),
+    ];
+    let mut refusals = Refusals::default();
+    for (name, path) in &files {
+        for command in ["run", "show"] {
+            refusals.add(&format!("{command} ({name})"), &folder.clrsim(&[command, path]));
+        }
+    }
+    refusals.add("run --filter", &clrsim(&["run", "--filter", "no such text"]));
+    insta::assert_snapshot!("inputs", refusals.0);
+}
+
+#[test]
+fn files_are_not_read_beyond_a_limit() {
+    let folder = Folder::new();
+    let path = folder.write("ten", b"0123456789");
+    let read = |limit| read_up_to(Path::new(&path), limit).unwrap();
+    assert_eq!(read(10).as_deref(), Some(&b"0123456789"[..]));
+    assert_eq!(read(u64::MAX).as_deref(), Some(&b"0123456789"[..]));
+    assert_eq!(read(9), None);
+}
+
+#[test]
+fn the_readable_files_are_replayed_all_the_same() {
+    let folder = Folder::new();
+    folder.write("a.bin.gz", b"damaged");
+    folder.write("b.bin.gz", fixture("win64/diff/fuzz.bin.gz"));
+    let mut refusals = Refusals::default();
+    refusals.add("run", &folder.clrsim(&["run", &folder.path("")]));
+    refusals.add("run --json", &folder.clrsim(&["run", "--json", &folder.path("")]));
+    insta::assert_snapshot!("one_file_of_two", refusals.0);
+}
+
+#[test]
+fn cases_that_are_not_there() {
+    let mut refusals = Refusals::default();
+    for file in ["win64/vec/gcc_O2.vec.gz", "win64/diff/fuzz.bin.gz"] {
+        for case in ["1000000", "18446744073709551615"] {
+            let args = ["show", file, "--case", case];
+            refusals.add(&args.join(" "), &clrsim(&args));
+        }
+    }
+    let folder = Folder::new();
+    let none = folder.write("none.bin.gz", &gzip(b"W64UFUZ1\0\0\0\0\0\0\0\0"));
+    refusals.add("show (no cases)", &folder.clrsim(&["show", &none]));
+    insta::assert_snapshot!("cases", refusals.0);
+    insta::assert_snapshot!("run_without_cases", folder.clrsim(&["run", &none]).text());
+}
+
+#[test]
+fn images_that_cannot_be_dumped() {
+    let folder = Folder::new();
+    let dll = fixture("win64/img/gcc_O2.dll");
+    let mut arm = dll.to_vec();
+    let headers = u32::from_le_bytes(*arm[0x3C..].first_chunk().unwrap()) as usize;
+    arm[headers + 4..headers + 6].copy_from_slice(&0xAA64_u16.to_le_bytes());
+    let mut refusals = Refusals::default();
+    for (name, path) in [
+        ("missing", folder.path("missing.dll")),
+        ("folder", folder.path("")),
+        ("not PE", folder.write("text.dll", b"no image")),
+        ("cut", folder.write("cut.dll", &dll[..dll.len() / 2])),
+        ("another machine", folder.write("arm.dll", &arm)),
+    ] {
+        refusals.add(&format!("dump ({name})"), &folder.clrsim(&["dump", &path]));
+    }
+    for function in ["t_nowhere", "0xffffff", "0xtreme"] {
+        let args = ["dump", "win64/img/gcc_O2.dll", "--function", function];
+        refusals.add(&args.join(" "), &clrsim(&args));
+    }
+    insta::assert_snapshot!("images", refusals.0);
+}

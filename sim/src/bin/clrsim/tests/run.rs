@@ -1,0 +1,149 @@
+use super::{Folder, clrsim, content, fixture, gzip};
+use std::fmt::Write as _;
+
+/// Size of the header of a file of vectors.
+const HEADER: usize = 32;
+/// Where the truth is in a vector.
+const TRUTH: usize = 36 + 16 * 8 + 10 * 16;
+/// Where the return address is in an outcome.
+const OUTCOME_RIP: usize = 8;
+/// Where the values of registers are in an outcome.
+const OUTCOME_VALUES: usize = 32;
+
+/// The vectors of an image with damage to the truth at some offset of each of the cases.
+fn damaged(image: &str, cases: &[usize], offset: usize) -> Vec<u8> {
+    let mut bytes = content(&format!("win64/vec/{image}.vec.gz"));
+    let mut at = HEADER;
+    let mut case = 0;
+    while at < bytes.len() {
+        let len = u32::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
+        if cases.contains(&case) {
+            bytes[at + TRUTH + offset] ^= 0x10;
+        }
+        at += len;
+        case += 1;
+    }
+    gzip(&bytes)
+}
+
+/// A folder with vectors and their image as in the collections.
+fn collection(image: &str, vectors: &[u8]) -> Folder {
+    let folder = Folder::new();
+    folder.write(&format!("vec/{image}.vec.gz"), vectors);
+    let dll = format!("img/{image}.dll");
+    folder.write(&dll, fixture(&format!("win64/{dll}")));
+    folder
+}
+
+#[test]
+fn without_a_command_the_embedded_fixtures_are_replayed() {
+    let answer = clrsim(&[]);
+    insta::assert_snapshot!("no_command", answer.text());
+    assert_eq!(clrsim(&["run"]).text(), answer.text());
+    assert_eq!(clrsim(&["run", "--rules", "precise"]).text(), answer.text());
+}
+
+#[test]
+fn rules_of_windows_are_held_against_its_answers() {
+    insta::assert_snapshot!("rules_windows", clrsim(&["run", "--rules", "windows"]).text());
+}
+
+#[test]
+fn json_has_a_line_for_each_file_and_a_total() {
+    let answer = clrsim(&["run", "--json"]);
+    insta::assert_snapshot!("json", answer.text());
+    let lines: Vec<serde_json::Value> =
+        answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (total, files) = lines.split_last().unwrap();
+    assert_eq!(total["kind"], "total");
+    assert_eq!(total["files"], files.len());
+    for count in ["cases", "passed", "failed", "skipped"] {
+        let sum: u64 = files.iter().map(|file| file[count].as_u64().unwrap()).sum();
+        assert_eq!(total[count], sum, "{count}");
+    }
+}
+
+#[test]
+fn a_filter_picks_files_by_path() {
+    insta::assert_snapshot!("filter", clrsim(&["run", "--filter", "vec/gcc"]).text());
+}
+
+#[test]
+fn files_and_folders_are_named_as_given() {
+    let folder = collection("gcc_O2", fixture("win64/vec/gcc_O2.vec.gz"));
+    folder.write("deeper/diff/fuzz.bin.gz", fixture("win64/diff/fuzz.bin.gz"));
+    folder.write("deeper/beside.vec.gz", fixture("win64/vec/asm_raw.vec.gz"));
+    folder.write("deeper/beside.dll", fixture("win64/img/asm_raw.dll"));
+    folder.write("deeper/notes.txt", b"not a fixture");
+    let all = folder.clrsim(&["run", &folder.path("")]);
+    insta::assert_snapshot!("folder", all.text());
+    let (deeper, file) = (folder.path("deeper"), folder.path("vec/gcc_O2.vec.gz"));
+    let some = folder.clrsim(&["run", &file, &deeper, "win64/vec/clang_O2.vec.gz"]);
+    insta::assert_snapshot!("paths", some.text());
+}
+
+#[test]
+fn a_wrong_return_address_is_explained() {
+    let folder = collection("gcc_O2", &damaged("gcc_O2", &[7], OUTCOME_RIP));
+    let answer = folder.clrsim(&["run", &folder.path("vec")]);
+    insta::assert_snapshot!("failure_rip", answer.text());
+    let json = folder.clrsim(&["run", "--json", &folder.path("vec")]);
+    insta::assert_snapshot!("failure_json", json.text());
+}
+
+#[test]
+fn a_wrong_register_is_explained() {
+    let folder = collection("gcc_O2", &damaged("gcc_O2", &[100, 300], OUTCOME_VALUES));
+    let answer = folder.clrsim(&["run", &folder.path("vec")]);
+    insta::assert_snapshot!("failure_register", answer.text());
+}
+
+#[test]
+fn cases_are_numbered_throughout_a_large_file() {
+    // More cases than are held in memory at a time.
+    let folder = collection("asm_raw", &damaged("asm_raw", &[4, 8191, 8192, 10299], OUTCOME_RIP));
+    let answer = folder.clrsim(&["run", "--json", &folder.path("vec")]);
+    let report = answer.out.lines().next().unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    let failures = report["failures"].as_array().unwrap();
+    let cases: Vec<_> = failures.iter().map(|failure| failure["case"].as_u64().unwrap()).collect();
+    assert_eq!(cases, [4, 8191, 8192, 10299]);
+    assert_eq!(report["failed"], 4);
+}
+
+#[test]
+fn all_failures_are_counted_and_some_explained() {
+    let every_ninth: Vec<_> = (0..3326).step_by(9).collect();
+    let folder = collection("gcc_O2", &damaged("gcc_O2", &every_ninth, OUTCOME_RIP));
+    let vectors = folder.path("vec");
+    let explained = |most: &str| {
+        let answer = folder.clrsim(&["run", &vectors, "--max-failures", most]);
+        assert_eq!(answer.code, 1);
+        answer.out
+    };
+    insta::assert_snapshot!("failures_unexplained", explained("0"));
+    assert_eq!(explained("2").matches("\nfailed DIR").count(), 2);
+    // The other 12 are not gold: their truth is not looked at.
+    assert_eq!(explained("1000").matches("\nfailed DIR").count(), every_ninth.len() - 12);
+    assert!(!explained("1000").contains("more failed"));
+}
+
+#[test]
+fn threads_show_in_no_output() {
+    let every_fifth: Vec<_> = (0..3326).step_by(5).collect();
+    let folder = collection("gcc_O2", &damaged("gcc_O2", &every_fifth, OUTCOME_RIP));
+    let vectors = folder.path("vec");
+    let with = |jobs: &str| {
+        let mut text = String::new();
+        for most in ["0", "3", "70", "1000"] {
+            let args =
+                ["run", &vectors, "win64/diff/fuzz.bin.gz", "--max-failures", most, "--jobs", jobs];
+            write!(text, "{}", folder.clrsim(&args).text()).unwrap();
+        }
+        text
+    };
+    let one = with("1");
+    for jobs in ["2", "3", "7", "1000000000"] {
+        assert!(with(jobs) == one, "{jobs} jobs");
+    }
+}

@@ -1,0 +1,310 @@
+//! What the fuzz targets run, and what `cargo test` replays over the seeds of `fuzz/seeds`.
+//!
+//! Each function takes any bytes at all. It panics only if the code under test does, or breaks a
+//! promise that holds for all input.
+
+use clr_sim::replay::{VectorReplay, run_fuzz_record};
+use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
+use clr_sim::vectors::win64::VectorFile;
+use clr_sim::vectors::{DecompressError, decompress};
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::image::pe::PeImage;
+use clr_walker::image::{FunctionTable, SIZE_OF_RUNTIME_FUNCTION};
+use clr_walker::memory::{Memory, Segment, Segments};
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::win64::UnwindInfo;
+use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
+use std::sync::LazyLock;
+
+const ALL_RULES: [Rules; 3] = [Rules::Precise, Rules::Windows, Rules::CoreClrUnix];
+const POSITIONS: [Position; 2] = [Position::Interrupted, Position::ReturnAddress];
+
+/// How many frames a walk takes: enough for a loop in the unwind data to show.
+const FRAME_LIMIT: u32 = 40;
+
+/// How many of an image's functions are looked at.
+const FUNCTION_LIMIT: usize = 64;
+
+/// How many bytes a compressed input may hold.
+const DECOMPRESSED_LIMIT: usize = 1 << 16;
+
+/// The computed stack of the fuzz records as bytes: the same content in another form of memory.
+static STACK_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    STACK.step_by(8).flat_map(|address| stack_word(address).to_le_bytes()).collect()
+});
+
+/// One memory in two forms, which must make no difference.
+struct Memories<'a> {
+    computed: FuzzMemory<'a>,
+    copied: Segments<'a>,
+}
+
+impl<'a> Memories<'a> {
+    fn new(image: &'a [u8]) -> Self {
+        let stack = Segment::new(STACK.start, &STACK_BYTES);
+        let copied = Segments::new([Segment::new(IMAGE_BASE, image), stack]);
+        Self {
+            computed: FuzzMemory::new(image),
+            copied: copied.expect("the image is too small to reach the stack"),
+        }
+    }
+}
+
+/// Unwinds with a table, unwind data, code and registers that are all made of `data`:
+///
+/// | Bytes | Content |
+/// | --- | --- |
+/// | 0, 1 | RVA of the instruction |
+/// | 2 | low half: number of RUNTIME_FUNCTIONs; high half: how the other registers are made |
+/// | 3 | how rsp is made |
+/// | 4 to 7 | seed of the other registers |
+/// | then | the RUNTIME_FUNCTIONs |
+/// | then | the image from RVA 0 |
+///
+/// # Panics
+/// If a step that failed changed a register, if the same step gives two answers, or if one of the
+/// crate's iterators does not end.
+pub fn unwind_info(data: &[u8]) {
+    let Some((&[pc_low, pc_high, kind, stack, s0, s1, s2, s3], rest)) = data.split_first_chunk()
+    else {
+        return;
+    };
+    let table_len = usize::from(kind & 15) * SIZE_OF_RUNTIME_FUNCTION;
+    let Some((table, image)) = rest.split_at_checked(table_len) else {
+        return;
+    };
+    let functions = FunctionTable::new(table);
+    let Ok(region) = CodeRegion::heap(IMAGE_BASE, image, functions) else {
+        return;
+    };
+    if image.len() > 1 << 16 {
+        return;
+    }
+    decode_all(&region);
+    let mut map = CodeMap::new();
+    map.insert(region).expect("the only region");
+
+    let seed = u32::from_le_bytes([s0, s1, s2, s3]);
+    let pc = u32::from(u16::from_le_bytes([pc_low, pc_high]));
+    let memories = Memories::new(image);
+    let mut cache = Cache::new();
+    // With the second set the cache knows steps that it learned with the first.
+    for seed in [seed, !seed] {
+        let registers = make_registers(kind >> 4, stack, seed);
+        let ends = functions.iter().flat_map(|f| [f.begin, f.begin.wrapping_add(1), f.end]);
+        for rva in core::iter::once(pc).chain(ends) {
+            let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
+            unwind(&map, &mut cache, &registers, &memories);
+        }
+    }
+}
+
+/// Registers that mostly point into the stack, so that unwinding gets somewhere.
+fn make_registers(kind: u8, stack: u8, seed: u32) -> Registers {
+    let mut registers = Registers::default();
+    for register in Gpr::ALL {
+        let random = stack_word(u64::from(seed) << 8 | u64::from(register.number()));
+        let value = match kind {
+            // Aligned, and with room above.
+            0..8 => STACK.start + (random & 0xF_FFF8),
+            8..12 => STACK.start + (random & 0x1F_FFFF),
+            _ => random,
+        };
+        registers.set(register, value);
+    }
+    let rsp = match u64::from(stack) {
+        // So near the stack's end that it is reached.
+        slots @ 0..64 => STACK.end - 8 * slots,
+        bytes @ 64..96 => STACK.end - bytes,
+        slots => STACK.start + 0x8_0000 + 8 * slots,
+    };
+    registers.set(Gpr::Rsp, rsp);
+    for (n, value) in (0..).zip(&mut registers.xmm) {
+        *value = u128::from(stack_word(u64::from(seed) << 8 | 0x80 | n)) << 32 | 0xF;
+    }
+    registers
+}
+
+/// Decodes all the unwind data that the function table points to.
+fn decode_all(region: &CodeRegion<'_>) {
+    for function in region.functions().iter().take(FUNCTION_LIMIT) {
+        let Ok(info) = UnwindInfo::read(region, function.unwind_info & !1) else {
+            continue;
+        };
+        let codes = info.codes().count();
+        assert!(codes <= info.slot_count(), "{codes} codes");
+        let slots: usize =
+            info.codes().map_while(Result::ok).map(|code| usize::from(code.slots)).sum();
+        // Only the last code may take slots beyond the count.
+        assert!(slots < info.slot_count() + 3, "{slots} slots");
+        if let Some(epilogs) = info.epilogs() {
+            let starts = epilogs.starts(function.end).count();
+            assert!(starts <= info.slot_count(), "{starts} epilogues");
+        }
+        let parent = info.parent();
+        assert_eq!(parent.is_ok_and(|parent| parent.is_none()), !info.is_chained());
+        let _ = info.handler();
+    }
+}
+
+/// Steps from `registers` in every way there is, and walks.
+fn unwind(map: &CodeMap<'_>, cache: &mut Cache, registers: &Registers, memories: &Memories<'_>) {
+    for rules in ALL_RULES {
+        let unwinder = Unwinder::new(map).with_rules(rules);
+        for position in POSITIONS {
+            let first = step(unwinder, registers, position, &memories.computed);
+            let again = step(unwinder, registers, position, &memories.computed);
+            assert_eq!(first, again, "{rules:?} {position:?}: repeated");
+            let other = step(unwinder, registers, position, &memories.copied);
+            assert_eq!(first, other, "{rules:?} {position:?}: other memory");
+            // First the cache learns the step, then it knows it.
+            for time in ["first", "second"] {
+                let mut cached = *registers;
+                let step = unwinder.step_cached(cache, &mut cached, position, &memories.computed);
+                assert!(step.is_ok() || cached == *registers, "{step:?} changed the registers");
+                let step = step.map(|step| (cached, step));
+                assert_eq!(first, step, "{rules:?} {position:?}: cached, {time} time");
+            }
+        }
+        let mut walk = unwinder.walk(registers, &memories.computed).with_limit(FRAME_LIMIT);
+        let frames = walk.by_ref().take_while(Result::is_ok).count();
+        assert!(frames <= FRAME_LIMIT as usize, "{rules:?}: {frames} frames");
+        assert!(walk.next().is_none(), "{rules:?}: an error ends the walk");
+    }
+}
+
+/// One step, which must leave the registers alone if it fails.
+fn step<M: Memory>(
+    unwinder: Unwinder<'_, '_>,
+    before: &Registers,
+    position: Position,
+    memory: &M,
+) -> Result<(Registers, Step), UnwindError> {
+    let mut registers = *before;
+    let step = unwinder.step(&mut registers, position, memory);
+    if step.is_err() {
+        assert_eq!(registers, *before, "{step:?} changed the registers");
+    }
+    step.map(|step| (registers, step))
+}
+
+/// Takes `data` for an image, looks at all that is in it, and unwinds from where its functions
+/// begin and end.
+///
+/// # Panics
+/// As [`unwind_info`] does; also if a look-up in the image contradicts its sections or symbols.
+pub fn pe_image(data: &[u8]) {
+    let Ok(image) = PeImage::parse(data) else {
+        return;
+    };
+    for section in image.sections().as_slice() {
+        let len = section.bytes.len() as u32;
+        for at in [0, len / 2, len - 1] {
+            let found = image.sections().bytes_from(section.rva + at);
+            assert_eq!(found, section.bytes.get(at as usize..));
+        }
+        let behind = image.sections().find(section.rva.wrapping_add(len));
+        assert!(behind.is_none_or(|behind| behind.rva != section.rva));
+    }
+    let symbols = image.symbols();
+    for (rva, name) in symbols.as_slice() {
+        assert_eq!(symbols.find(*rva), Some((*name, 0)));
+    }
+    for base in [image.preferred_base(), IMAGE_BASE, u64::MAX - 0xFFFF] {
+        let mut map = CodeMap::new();
+        if map.insert_image(base, &image).is_err() {
+            continue;
+        }
+        assert!(map.insert_image(base, &image).is_err(), "a base of its own");
+        if let [region] = map.regions() {
+            decode_all(region);
+        }
+    }
+
+    let mut map = CodeMap::new();
+    if map.insert_image(IMAGE_BASE, &image).is_err() {
+        return;
+    }
+    // A part of the file is enough as memory, and cannot reach the stack.
+    let readable = data.get(..1 << 16).unwrap_or(data);
+    let memories = Memories::new(readable);
+    let registers = make_registers(0, 0xFF, 1);
+    let mut cache = Cache::new();
+    for function in image.functions().iter().take(FUNCTION_LIMIT / 4) {
+        for rva in [function.begin, function.end.wrapping_sub(1)] {
+            let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
+            unwind(&map, &mut cache, &registers, &memories);
+        }
+    }
+}
+
+/// Takes `data` for a file of vectors and for one of fuzz records, compressed or not, and replays
+/// what there is in it.
+///
+/// # Panics
+/// If two ways to read the same bytes do not agree, or a replay does not repeat.
+pub fn vector_file(data: &[u8]) {
+    vectors(data);
+    fuzz_records(data);
+    match decompress(data, DECOMPRESSED_LIMIT) {
+        Ok(content) => {
+            assert!(content.len() <= DECOMPRESSED_LIMIT);
+            vectors(&content);
+            fuzz_records(&content);
+        }
+        Err(DecompressError::Corrupt { decompressed }) => {
+            assert!(decompressed <= DECOMPRESSED_LIMIT);
+        }
+        Err(DecompressError::TooLong { limit }) => assert_eq!(limit, DECOMPRESSED_LIMIT),
+    }
+}
+
+fn vectors(data: &[u8]) {
+    let Ok(file) = VectorFile::parse(data) else {
+        return;
+    };
+    let read = file.iter().count();
+    let whole = file.iter().all(|vector| vector.is_ok());
+    assert!(read <= file.len() && (!whole || read == file.len()));
+    assert!(file.get(file.len()).is_none());
+    let replays: Vec<_> = ["clang_O2_lld", "gcc_O2"]
+        .into_iter()
+        .filter_map(|name| clr_fixtures::get(&format!("win64/img/{name}.dll")))
+        .filter_map(|image| PeImage::parse(image).ok())
+        .flat_map(|image| {
+            ALL_RULES.map(|rules| VectorReplay::new(&image, file.image_base(), rules))
+        })
+        .filter_map(Result::ok)
+        .collect();
+    for (n, vector) in file.iter().enumerate().take(FUNCTION_LIMIT) {
+        let got = file.get(n).expect("it is there");
+        assert_eq!(got.is_ok(), vector.is_ok());
+        let Ok(vector) = vector else { break };
+        for outcome in [vector.truth, vector.wine, vector.coreclr] {
+            let _ = outcome.apply(&vector.registers);
+        }
+        for replay in &replays {
+            assert_eq!(replay.run(&vector), replay.run(&vector));
+        }
+    }
+}
+
+fn fuzz_records(data: &[u8]) {
+    let Ok(file) = FuzzFile::parse(data) else {
+        return;
+    };
+    let read = file.iter().count();
+    let whole = file.iter().all(|record| record.is_ok());
+    assert!(read <= file.len() && (!whole || read == file.len()));
+    assert!(file.get(file.len()).is_none());
+    for (n, record) in file.iter().enumerate().take(FUNCTION_LIMIT) {
+        let got = file.get(n).expect("it is there");
+        assert_eq!(got.is_ok(), record.is_ok());
+        let Ok(record) = record else { break };
+        assert!(record.content().starts_with(record.blob));
+        for rules in ALL_RULES {
+            let verdict = run_fuzz_record(&record, rules);
+            assert_eq!(verdict, run_fuzz_record(&record, rules));
+        }
+    }
+}

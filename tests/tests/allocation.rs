@@ -1,0 +1,85 @@
+//! A walk allocates nothing.
+
+use allocation_counter::measure;
+use clr_sim::vectors::win64::{Vector, VectorFile};
+use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_walker::code_map::CodeMap;
+use clr_walker::image::pe::PeImage;
+use clr_walker::memory::Segments;
+use clr_walker::unwind::{Cache, Position, Rules, Unwinder};
+use std::hint::black_box;
+
+const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
+
+/// Gives every vector of the fixtures that has a chain, with its code and its stack, to `use_one`.
+fn each_chain(mut use_one: impl FnMut(&CodeMap<'_>, &Vector<'_>, &Segments<'_>)) {
+    for name in NAMES {
+        let get = |path: String| clr_fixtures::get(&path).unwrap();
+        let image = PeImage::parse(get(format!("win64/img/{name}.dll"))).unwrap();
+        let vectors = get(format!("win64/vec/{name}.vec.gz"));
+        let vectors = decompress(vectors, DECOMPRESSED_LIMIT).unwrap();
+        let file = VectorFile::parse(&vectors).unwrap();
+        let mut map = CodeMap::new();
+        map.insert_image(file.image_base(), &image).unwrap();
+        for vector in file.iter().map(Result::unwrap) {
+            if !vector.chain.is_empty() {
+                let memory = Segments::new(vector.segments()).unwrap();
+                use_one(&map, &vector, &memory);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(measure(|| drop(black_box(Box::new(1)))).count_total, 1);
+    assert_eq!(measure(|| drop(black_box(CodeMap::new()))).count_total, 0);
+    assert_eq!(measure(|| drop(black_box(Cache::new()))).count_total, 1);
+}
+
+#[test]
+fn walking_allocates_nothing() {
+    let mut frames = 0;
+    each_chain(|map, vector, memory| {
+        for rules in [Rules::Precise, Rules::Windows] {
+            let info = measure(|| {
+                let walk = Unwinder::new(map).with_rules(rules).walk(&vector.registers, memory);
+                frames += walk.take_while(Result::is_ok).count();
+            });
+            assert_eq!(info.count_total, 0, "{rules:?} at {:#x}", vector.rva);
+        }
+    });
+    assert!(frames > 4_000, "{frames}");
+}
+
+#[test]
+fn stepping_allocates_nothing() {
+    let mut steps = 0;
+    let mut cache = Cache::new();
+    each_chain(|map, vector, memory| {
+        let unwinder = Unwinder::new(map);
+        let info = measure(|| {
+            let (mut registers, mut position) = (vector.registers, Position::Interrupted);
+            while let Ok(step) = unwinder.step(&mut registers, position, memory) {
+                position = step.caller;
+                black_box(map.find(registers.rip));
+                steps += 1;
+            }
+        });
+        assert_eq!(info.count_total, 0, "at {:#x}", vector.rva);
+        // The second time the cache knows the steps.
+        for time in 1..=2 {
+            let info = measure(|| {
+                let (mut registers, mut position) = (vector.registers, Position::Interrupted);
+                while let Ok(step) =
+                    unwinder.step_cached(&mut cache, &mut registers, position, memory)
+                {
+                    position = step.caller;
+                    steps += 1;
+                }
+            });
+            assert_eq!(info.count_total, 0, "at {:#x}, time {time}", vector.rva);
+        }
+    });
+    assert!(steps > 6_000, "{steps}");
+}

@@ -1,0 +1,137 @@
+//! The cache of rules by return address, which must never show. That a cached step gives what the
+//! plain step gives, on errors too, is also checked with every step of `Case`.
+
+use crate::case::{BASE, Case, Info, Op, registers, slot};
+use Op::{Push, Save, SetFrame, Small, Xmm};
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::image::FunctionTable;
+use clr_walker::registers::Gpr::{self, R12, Rbp, Rbx, Rsi};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::{Cache, Position, Rules, UnwindError, Unwinder};
+
+/// A heap of one function, with its table.
+fn heap(begin: u32, end: u32, info: &Info) -> (Vec<u8>, Vec<u8>) {
+    let bytes = [vec![0xCC; end as usize], info.bytes()].concat();
+    (bytes, crate::case::bytes_of(&[begin, end, end]))
+}
+
+fn insert<'a>(map: &mut CodeMap<'a>, base: u64, (bytes, table): &'a (Vec<u8>, Vec<u8>)) {
+    map.insert(CodeRegion::heap(base, bytes, FunctionTable::new(table)).unwrap()).unwrap();
+}
+
+/// Makes the step with and without the cache, and gives it.
+fn step(map: &CodeMap<'_>, cache: &mut Cache, before: &Registers) -> Registers {
+    let stack = Case::new().stack;
+    let (mut plain, mut cached) = (*before, *before);
+    let unwinder = Unwinder::new(map);
+    let expected = unwinder.step(&mut plain, Position::ReturnAddress, &stack);
+    let got = unwinder.step_cached(cache, &mut cached, Position::ReturnAddress, &stack);
+    assert_eq!((cached, got), (plain, expected));
+    plain
+}
+
+#[test]
+fn what_is_remembered_is_not_what_was_found() {
+    let infos = [
+        Info::new(4, &[(4, Small(0x20)), (2, Push(Rbx)), (1, Push(Rsi))]),
+        Info::new(9, &[(9, Save(Rsi, 0x30)), (9, Xmm(7, 0x40)), (5, Small(0x20)), (1, Push(R12))]),
+        Info::new(9, &[(9, Save(Rsi, 0x30)), (6, SetFrame), (1, Push(Rbp))]).frame(Rbp, 0x10),
+        Info::new(9, &[(9, Xmm(6, 0x30)), (6, SetFrame), (1, Push(Rbp))]).frame(Rbp, 0xF0),
+    ];
+    for info in infos {
+        let heap = heap(0, 0x40, &info.handler(3, 0x10));
+        let mut map = CodeMap::new();
+        insert(&mut map, BASE, &heap);
+        let mut cache = Cache::new();
+        let mut seen = Vec::new();
+        for n in 0..10 {
+            let mut registers = Registers { rip: BASE + 0x20, ..registers() };
+            registers.set(Gpr::Rsp, slot(n));
+            registers.set(Rbp, slot(60 + 2 * n));
+            seen.push(step(&map, &mut cache, &registers));
+        }
+        seen.dedup();
+        assert_eq!(seen.len(), 10, "the answers differ");
+    }
+}
+
+#[test]
+fn a_changed_map_is_noticed() {
+    let [old, new] =
+        [Rbx, Rsi].map(|register| heap(0, 0x40, &Info::new(1, &[(1, Push(register))])));
+    let returned_to = |rva| Registers { rip: BASE + rva, ..registers() };
+    let mut map = CodeMap::new();
+    insert(&mut map, BASE, &old);
+    let mut cache = Cache::new();
+    let with_old = [0x20, 0x30].map(|rva| step(&map, &mut cache, &returned_to(rva)));
+    let copy = map.clone();
+    map.remove(BASE).unwrap();
+    insert(&mut map, BASE, &new);
+    // `step` compares with what is found without a cache.
+    let with_new = [0x20, 0x30].map(|rva| step(&map, &mut cache, &returned_to(rva)));
+    assert_ne!(with_old, with_new);
+    // The copy is what the map was; another map is another one.
+    assert_eq!(step(&copy, &mut cache, &returned_to(0x20)), with_old[0]);
+    let mut other = CodeMap::new();
+    insert(&mut other, BASE, &new);
+    assert_eq!(step(&other, &mut cache, &returned_to(0x20)), with_new[0]);
+    other.remove(BASE).unwrap();
+    let (mut gone, stack) = (returned_to(0x20), Case::new().stack);
+    let step =
+        Unwinder::new(&other).step_cached(&mut cache, &mut gone, Position::ReturnAddress, &stack);
+    assert_eq!(step, Err(UnwindError::UnknownCode { address: BASE + 0x20 }));
+}
+
+#[test]
+fn copies_of_a_map_change_apart() {
+    let [one, other] =
+        [Rbx, Rsi].map(|register| heap(0, 0x40, &Info::new(1, &[(1, Push(register))])));
+    let mut map = CodeMap::new();
+    let mut copy = map.clone();
+    insert(&mut map, BASE, &one);
+    insert(&mut copy, BASE, &other);
+    let mut cache = Cache::new();
+    let before = Registers { rip: BASE + 0x20, ..registers() };
+    let answers = [&map, &copy, &map].map(|map| step(map, &mut cache, &before));
+    assert_eq!(answers[0], answers[2]);
+    assert_ne!(answers[0], answers[1]);
+}
+
+#[test]
+fn rules_do_not_mix() {
+    // The next function begins at the return address: to Windows it is in there.
+    let case = Case::new()
+        .function([0x100, 0x140, 0x800], &Info::new(1, &[(1, Push(Rbx))]))
+        .function([0x140, 0x180, 0x810], &Info::new(0, &[(0, Push(Rsi))]));
+    let before = Registers { rip: BASE + 0x140, ..registers() };
+    let mut cache = Cache::new();
+    let all = [Rules::Precise, Rules::Windows, Rules::Precise, Rules::CoreClrUnix, Rules::Precise];
+    for rules in all {
+        for (position, rbx) in
+            [(Position::ReturnAddress, rules == Rules::Precise), (Position::Interrupted, false)]
+        {
+            let mut registers = before;
+            case.with_map(|map| {
+                let unwinder = Unwinder::new(map).with_rules(rules);
+                unwinder.step_cached(&mut cache, &mut registers, position, &case.stack).unwrap();
+            });
+            let changed = registers.get(Rbx) != before.get(Rbx);
+            assert_eq!(changed, rbx, "{rules:?} {position:?}");
+        }
+    }
+}
+
+#[test]
+fn more_return_addresses_than_entries_are_no_trouble() {
+    // Every address of a large function is a return address; its prologue makes them differ.
+    let codes: Vec<_> = (1..=60).rev().map(|n| (4 * n, Small(8 * (n % 16 + 1)))).collect();
+    let heap = heap(0, 0x2000, &Info::new(0xFF, &codes));
+    let mut map = CodeMap::new();
+    insert(&mut map, BASE, &heap);
+    let mut cache = Cache::new();
+    for _ in 0..2 {
+        for rva in 1..=0x2000 {
+            step(&map, &mut cache, &Registers { rip: BASE + rva, ..registers() });
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Epilogues that are found by their code.
+
+use crate::case::{Case, Info, Op, slot};
+use Op::{Epilog, Push, SetFrame, Small};
+use clr_walker::registers::Gpr::{self, R12, R13, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsi, Rsp};
+use clr_walker::unwind::{Rules, UnwindError};
+
+const ALL_RULES: [Rules; 3] = [Rules::Precise, Rules::Windows, Rules::CoreClrUnix];
+
+/// Where the code under test stands: in the body of FUNCTION.
+const PC: u32 = 0x120;
+
+const FUNCTION: [u32; 3] = [0x100, 0x140, 0x800];
+/// Chained to FUNCTION.
+const CHUNK: [u32; 3] = [0x140, 0x160, 0x840];
+/// Between the functions.
+const GAP: u32 = 0x170;
+const OTHER: [u32; 3] = [0x180, 0x1C0, 0x880];
+/// As gcc makes it: unchained, no prologue, all codes at offset 0.
+const COLD: [u32; 3] = [0x1C0, 0x1E0, 0x8C0];
+
+/// What the unwind codes give.
+const NO_EPILOGUE: &str = "Body rbx=[4] rbp=[5] rip=[6] rsp=7";
+
+/// FUNCTION pushes rbp and rbx and allocates 0x20 bytes.
+fn program() -> Case {
+    let codes = [Small(0x20), Push(Rbx), Push(Rbp)];
+    let at = |offsets: [u8; 3]| [0, 1, 2].map(|i| (offsets[i], codes[i]));
+    Case::new()
+        .function(FUNCTION, &Info::new(8, &at([6, 2, 1])))
+        .function(CHUNK, &Info::new(0, &[]).parent(FUNCTION))
+        .function(OTHER, &Info::new(4, &[(4, Small(8)), (1, Push(Rsi))]))
+        .function(COLD, &Info::new(0, &at([0; 3])))
+}
+
+/// The step at PC with this code there, which must not depend on the rules.
+fn at_pc(case: &Case, code: &[u8]) -> String {
+    let case = case.clone().put(PC, code);
+    let [precise, windows, unix] = ALL_RULES.map(|rules| case.rules(rules).at(PC));
+    assert_eq!((&precise, &precise), (&windows, &unix), "{code:02x?}");
+    precise
+}
+
+#[test]
+fn an_epilogue_ends_in_a_return_or_a_tail_call() {
+    let endings: &[&[u8]] = &[
+        &[0xC3],                               // ret
+        &[0xC2, 8, 0],                         // ret 8: the caller's matter
+        &[0xF3, 0xC3],                         // rep ret
+        &[0xF2, 0xC3],                         // bnd ret
+        &[0xF2, 0xC2, 8, 0],                   // bnd ret 8
+        &[0xF2, 0xF3, 0xC3],                   //
+        &[0xFF, 0x25, 0, 1, 0, 0],             // jmp [rip+100h]
+        &[0xF2, 0xFF, 0x25, 0, 1, 0, 0],       // bnd jmp [rip+100h]
+        &[0x48, 0xFF, 0xE0],                   // rex.w jmp rax
+        &[0x49, 0xFF, 0xE2],                   // rex.w jmp r10
+        &[0xF2, 0x48, 0xFF, 0xE0],             // bnd rex.w jmp rax
+        &[0x48, 0xFF, 0x20],                   // rex.w jmp [rax]
+        &[0x48, 0xFF, 0x60, 8],                // rex.w jmp [rax+8]
+        &[0x4F, 0xFF, 0xA4, 0xC8, 0, 1, 0, 0], // rex.w jmp [r8+r9*8+100h]
+        &[0x48, 0xFF, 0x25, 0, 1, 0, 0],       // rex.w jmp [rip+100h]
+    ];
+    for ending in endings {
+        let code = [&[0x5B, 0x5D], *ending].concat();
+        let expected = "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3";
+        assert_eq!(at_pc(&program(), &code), expected, "{ending:02x?}");
+        // With nothing left to pop.
+        let expected = "EpilogueInstructions rip=[0] rsp=1";
+        assert_eq!(at_pc(&program(), ending), expected, "{ending:02x?}");
+    }
+}
+
+#[test]
+fn other_code_is_no_epilogue() {
+    let endings: &[&[u8]] = &[
+        &[0x90, 0xC3],                      // nop; ret
+        &[0xCF],                            // iret
+        &[0x48, 0xCF],                      // iretq
+        &[0xCB],                            // retf
+        &[0x66, 0xC3],                      // ret, 16 bits
+        &[0xF3, 0xC2, 8, 0],                // rep ret 8
+        &[0xF3, 0xF2, 0xC3],                // the prefixes the other way round
+        &[0xF2, 0xF2, 0xC3],                //
+        &[0xF2, 0x5E, 0xC3],                // repne pop rsi; ret
+        &[0xF2, 0x48, 0xC3],                // repne rex.w ret
+        &[0xFF, 0xE0],                      // jmp rax: a jump table
+        &[0x41, 0xFF, 0xE2],                // jmp r10
+        &[0x47, 0xFF, 0x24, 0xC8],          // jmp [r8+r9*8]
+        &[0xFF, 0x24, 0xC5, 0, 1, 0, 0],    // jmp [rax*8+100h]
+        &[0x48, 0xFF, 0xD0],                // rex.w call rax
+        &[0x48, 0xFF, 0x28],                // rex.w jmp far [rax]
+        &[0x74, 0],                         // je
+        &[0x0F, 0x84, 0, 0, 0, 0],          // je
+        &[0x0F, 0x0B],                      // ud2
+        &[0xE8, 0, 0, 0, 0],                // call
+        &[0xC9, 0xC3],                      // leave; ret
+        &[0x8F, 0xC6, 0xC3],                // pop rsi, the long way
+        &[0x48, 0x83, 0xC4, 8, 0xC3],       // add rsp, 8: too late
+        &[0x48, 0x8D, 0x64, 0x24, 8, 0xC3], // lea rsp, [rsp+8]
+        &[0x66, 0x5E, 0xC3],                // pop si
+        &[0x48, 0x48, 0x5E, 0xC3],          // two REX
+    ];
+    for ending in endings {
+        let code = [&[0x5B, 0x5D], *ending].concat();
+        assert_eq!(at_pc(&program(), &code), NO_EPILOGUE, "{ending:02x?}");
+    }
+}
+
+#[test]
+fn pops_may_have_any_rex_prefix() {
+    for register in Gpr::ALL.into_iter().filter(|register| *register != Rsp) {
+        let (low, high) = (register.number() & 7, register.number() >> 3);
+        let expected = format!("EpilogueInstructions {}=[0] rip=[1] rsp=2", register.name());
+        if high == 0 {
+            assert_eq!(at_pc(&program(), &[0x58 + low, 0xC3]), expected);
+        }
+        for rex in (0x40..0x50).filter(|rex| rex & 1 == high) {
+            assert_eq!(at_pc(&program(), &[rex, 0x58 + low, 0xC3]), expected, "{rex:x}");
+        }
+    }
+    let case = program().with_slot(0, slot(7));
+    let expected = "EpilogueInstructions rip=[8] rsp=9";
+    assert_eq!(at_pc(&case, &[0x5C, 0xC3]), expected, "rsp: 8 is added to the value that was read");
+}
+
+#[test]
+fn an_epilogue_may_begin_with_add_rsp() {
+    let cases: &[(&[u8], &str)] = &[
+        (&[0x48, 0x83, 0xC4, 0x20, 0xC3], "EpilogueInstructions rip=[4] rsp=5"),
+        (&[0x48, 0x83, 0xC4, 0x78, 0xC3], "EpilogueInstructions rip=[15] rsp=16"),
+        // Displacements are signed.
+        (&[0x48, 0x83, 0xC4, 0xF8, 0xC3], "EpilogueInstructions rip=[-1] rsp=0"),
+        (&[0x48, 0x83, 0xC4, 0x80, 0xC3], "EpilogueInstructions rip=[-16] rsp=-15"),
+        (&[0x48, 0x81, 0xC4, 0, 1, 0, 0, 0xC3], "EpilogueInstructions rip=[32] rsp=33"),
+        (&[0x48, 0x81, 0xC4, 0xF8, 0xFF, 0xFF, 0xFF, 0xC3], "EpilogueInstructions rip=[-1] rsp=0"),
+        (
+            &[0x48, 0x83, 0xC4, 0x20, 0x5B, 0x5D, 0x41, 0x5F, 0xC3],
+            "EpilogueInstructions rbx=[4] rbp=[5] r15=[6] rip=[7] rsp=8",
+        ),
+        // add esp; add r12; other REX prefixes; sub; add rsp, rax; a second add.
+        (&[0x83, 0xC4, 0x20, 0xC3], NO_EPILOGUE),
+        (&[0x49, 0x83, 0xC4, 0x20, 0xC3], NO_EPILOGUE),
+        (&[0x49, 0x81, 0xC4, 0, 1, 0, 0, 0xC3], NO_EPILOGUE),
+        (&[0x4A, 0x83, 0xC4, 0x20, 0xC3], NO_EPILOGUE),
+        (&[0x4C, 0x83, 0xC4, 0x20, 0xC3], NO_EPILOGUE),
+        (&[0x48, 0x83, 0xEC, 0xE0, 0xC3], NO_EPILOGUE),
+        (&[0x48, 0x81, 0xEC, 0, 1, 0, 0, 0xC3], NO_EPILOGUE),
+        (&[0x48, 0x03, 0xE0, 0xC3], NO_EPILOGUE),
+        (&[0x48, 0x83, 0xC4, 8, 0x48, 0x83, 0xC4, 0x18, 0x5B, 0x5D, 0xC3], NO_EPILOGUE),
+    ];
+    for (code, expected) in cases {
+        assert_eq!(at_pc(&program(), code), *expected, "{code:02x?}");
+    }
+}
+
+/// A function with a frame register that stands at slot 20, 16 bytes above the frame base.
+fn framed(register: Gpr) -> Case {
+    let info = Info::new(6, &[(6, SetFrame), (2, Push(Rdi)), (1, Push(register))]);
+    Case::new().function(FUNCTION, &info.frame(register, 0x10)).with(register, slot(20))
+}
+
+#[test]
+fn an_epilogue_may_begin_with_lea_rsp_from_the_frame_register() {
+    for register in [Rcx, Rbx, Rbp, Rsi, Rdi, R13, R15] {
+        let rex = 0x48 | register.number() >> 3;
+        let short = 0x60 | register.number() & 7;
+        let long = 0xA0 | register.number() & 7;
+        let cases: &[(&[u8], &str)] = &[
+            (&[rex, 0x8D, short, 0x18, 0xC3], "EpilogueInstructions rip=[23] rsp=24 frame=18"),
+            (&[rex, 0x8D, short, 0xF0, 0xC3], "EpilogueInstructions rip=[18] rsp=19 frame=18"),
+            (&[rex, 0x8D, long, 0, 1, 0, 0, 0xC3], "EpilogueInstructions rip=[52] rsp=53 frame=18"),
+            (
+                &[rex, 0x8D, long, 0xF0, 0xFF, 0xFF, 0xFF, 0xC3],
+                "EpilogueInstructions rip=[18] rsp=19 frame=18",
+            ),
+            (
+                &[rex, 0x8D, short, 0xF0, 0x58, 0x59, 0xC3],
+                "EpilogueInstructions rax=[18] rcx=[19] rip=[20] rsp=21 frame=18",
+            ),
+        ];
+        for (code, expected) in cases {
+            assert_eq!(at_pc(&framed(register), code), *expected, "{register:?} {code:02x?}");
+        }
+    }
+}
+
+#[test]
+fn other_lea_is_no_epilogue() {
+    let codes: &[&[u8]] = &[
+        &[0x48, 0x8D, 0x63, 0xF0, 0xC3],       // lea rsp, [rbx-10h]
+        &[0x49, 0x8D, 0x65, 0xF0, 0xC3],       // lea rsp, [r13-10h]
+        &[0x48, 0x8D, 0x6D, 0xF0, 0xC3],       // lea rbp, [rbp-10h]
+        &[0x4C, 0x8D, 0x65, 0xF0, 0xC3],       // lea r12, [rbp-10h]
+        &[0x8D, 0x65, 0xF0, 0xC3],             // lea esp, [rbp-10h]
+        &[0x48, 0x8D, 0x25, 0, 1, 0, 0, 0xC3], // lea rsp, [rip+100h]
+        &[0x48, 0x8D, 0xE5, 0xC3],             // no instruction
+        &[0x48, 0x89, 0xEC, 0xC3],             // mov rsp, rbp
+        &[0x48, 0x8D, 0x64, 0x24, 0xF0, 0xC3], // lea rsp, [rsp-10h]
+        &[0x48, 0x8D, 0x60, 0xF0, 0xC3],       // lea rsp, [rax-10h]
+    ];
+    let no_epilogue = "Body rbp=[19] rdi=[18] rip=[20] rsp=21 frame=18";
+    for code in codes {
+        assert_eq!(at_pc(&framed(Rbp), code), no_epilogue, "{code:02x?}");
+    }
+    for register in (0..8).filter(|register| *register != Rsp.number()) {
+        // lea of another register from rbp.
+        let short = [0x48, 0x8D, 0x45 | register << 3, 0xF0, 0xC3];
+        assert_eq!(at_pc(&framed(Rbp), &short), no_epilogue, "{short:02x?}");
+        let long = [0x48, 0x8D, 0x85 | register << 3, 0xF0, 0xFF, 0xFF, 0xFF, 0xC3];
+        assert_eq!(at_pc(&framed(Rbp), &long), no_epilogue, "{long:02x?}");
+    }
+    // lea rsp, [rbx]; pop rbx; ret: a form without displacement.
+    let no_epilogue = "Body rbx=[19] rdi=[18] rip=[20] rsp=21 frame=18";
+    assert_eq!(at_pc(&framed(Rbx), &[0x48, 0x8D, 0x23, 0xC3]), no_epilogue);
+    assert_eq!(at_pc(&framed(Rbx), &[0x48, 0x8D, 0x23, 0x5B, 0xC3]), no_epilogue);
+    // Register 0 is no frame register.
+    let code = [0x48, 0x8D, 0x60, 0x20, 0xC3];
+    assert_eq!(at_pc(&program().with(Rax, slot(9)), &code), NO_EPILOGUE);
+}
+
+#[test]
+fn lea_from_r12_has_a_sib_byte() {
+    // Windows takes it for the displacement, and the displacement for an instruction.
+    let body = "Body rdi=[18] r12=[19] rip=[20] rsp=21 frame=18";
+    let cases: &[(&[u8], &str)] = &[
+        // lea rsp, [r12-8h]; pop r12; ret
+        (
+            &[0x49, 0x8D, 0x64, 0x24, 0xF8, 0x41, 0x5C, 0xC3],
+            "EpilogueInstructions r12=[19] rip=[20] rsp=21 frame=18",
+        ),
+        (
+            &[0x49, 0x8D, 0xA4, 0x24, 0x80, 0, 0, 0, 0xC3],
+            "EpilogueInstructions rip=[36] rsp=37 frame=18",
+        ),
+        // lea rsp, [r12+r8-8]; lea rsp, [r12*1-8]; lea rsp, [rsp-8]
+        (&[0x4B, 0x8D, 0x64, 0x04, 0xF8, 0xC3], body),
+        (&[0x49, 0x8D, 0x64, 0x64, 0xF8, 0xC3], body),
+        (&[0x48, 0x8D, 0x64, 0x24, 0xF8, 0xC3], body),
+    ];
+    for (code, expected) in cases {
+        let case = framed(R12).put(PC, code);
+        assert_eq!(case.at(PC), *expected, "{code:02x?}");
+        assert_eq!(case.windows().at(PC), body, "{code:02x?}");
+    }
+}
+
+#[test]
+fn windows_is_misled_by_lea_from_r12_with_the_displacement_of_a_pop() {
+    // lea rsp, [r12+58h]; ret is to Windows lea rsp, [r12+24h]; pop rax; ret.
+    let code = [0x49, 0x8D, 0x64, 0x24, 0x58, 0xC3];
+    let case = framed(R12).put(PC, &code).with(R12, slot(20) - 0x24);
+    let misled = "EpilogueInstructions rax=[20] rip=[21] rsp=22 frame=13+4";
+    assert_eq!(case.windows().at(PC), misled);
+    let case = case.with(R12, slot(20));
+    assert_eq!(case.at(PC), "EpilogueInstructions rip=[31] rsp=32 frame=18");
+}
+
+#[test]
+fn code_decides_even_where_a_prologue_is() {
+    let case = program().put(0x100, &[0x5B, 0x5D, 0xC3]).put(0x104, &[0xC3]);
+    let steps = [
+        (0x100, "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3"),
+        (0x101, "EpilogueInstructions rbp=[0] rip=[1] rsp=2"),
+        (0x103, "Prologue rbx=[0] rbp=[1] rip=[2] rsp=3"),
+        (0x104, "EpilogueInstructions rip=[0] rsp=1"),
+    ];
+    for (rva, expected) in steps {
+        assert_eq!(case.at(rva), expected, "{rva:#x}");
+        assert_eq!(case.windows().at(rva), expected, "{rva:#x}");
+    }
+}
+
+#[test]
+fn an_epilogue_may_run_beyond_the_functions_end() {
+    let case = program().put(0x13F, &[0x5B, 0x5D, 0xC3]);
+    let expected = "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3";
+    assert_eq!(case.at(0x13F), expected);
+    assert_eq!(case.windows().at(0x13F), expected);
+}
+
+/// `jmp` from `pc` to `target`, if it can be as short as that.
+fn jmp8(pc: u32, target: u32) -> Option<Vec<u8>> {
+    let distance = target.wrapping_sub(pc).wrapping_sub(2).cast_signed();
+    Some(vec![0xEB, i8::try_from(distance).ok()?.cast_unsigned()])
+}
+
+/// The long form.
+fn jmp32(pc: u32, target: u32) -> Vec<u8> {
+    let distance = target.wrapping_sub(pc).wrapping_sub(5);
+    [&[0xE9][..], &distance.to_le_bytes()].concat()
+}
+
+#[test]
+fn a_jump_that_leaves_the_function_ends_an_epilogue() {
+    let cases = [
+        // From, to, whether it is an epilogue by precise rules and by those of Windows.
+        (PC, FUNCTION[0], true, true),
+        (PC, PC + 8, false, false),
+        (PC, FUNCTION[0] + 1, false, false),
+        (PC, FUNCTION[1] - 1, false, false),
+        (PC, CHUNK[0], false, false),
+        (PC, CHUNK[0] + 8, false, false),
+        (PC, GAP, true, true),
+        (PC, OTHER[0], true, true),
+        (PC, OTHER[0] + 8, false, true),
+        (PC, COLD[0], false, true),
+        (PC, COLD[0] + 8, false, true),
+        // From the chunk.
+        (CHUNK[0] + 8, CHUNK[0], false, false),
+        (CHUNK[0] + 8, FUNCTION[0], true, true),
+        (CHUNK[0] + 8, FUNCTION[0] + 0x20, false, false),
+        (CHUNK[0] + 8, OTHER[0], true, true),
+        // From the cold part back into the function: the frame is still up.
+        (COLD[0] + 8, FUNCTION[0] + 0x20, false, true),
+        (COLD[0] + 8, FUNCTION[0], true, true),
+        (COLD[0] + 8, OTHER[0], true, true),
+    ];
+    for (from, to, precise, windows) in cases {
+        for prefix in [&[][..], &[0xF2]] {
+            let at = from + prefix.len() as u32;
+            let jumps = [jmp8(at, to), Some(jmp32(at, to))];
+            assert!(jumps[0].is_some() || to.abs_diff(from) >= 0x80);
+            for jump in jumps.into_iter().flatten() {
+                let code = [prefix, &jump].concat();
+                let case = program().put(from, &code);
+                let leaves = "EpilogueInstructions rip=[0] rsp=1";
+                for (case, leaving) in [(case.clone(), precise), (case.windows(), windows)] {
+                    let expected = if leaving { leaves } else { NO_EPILOGUE };
+                    assert_eq!(case.at(from), expected, "{from:#x} to {to:#x} {code:02x?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn epilog_codes_at_the_target_are_nothing_to_unwind() {
+    // Their offsets, here 0, are not those of a prologue.
+    let epilogs = [(4, Epilog(1)), (0x20, Epilog(0)), (0, Epilog(2)), (0, Epilog(0))];
+    let info = Info::new(4, &[&epilogs[..], &[(4, Push(Rsi))]].concat()).version(2);
+    let case = program().function([0x300, 0x600, 0x900], &info).put(PC, &jmp32(PC, 0x300));
+    assert_eq!(case.at(PC), "EpilogueInstructions rip=[0] rsp=1");
+    let case = case.put(PC, &jmp32(PC, 0x304));
+    assert_eq!(case.at(PC), NO_EPILOGUE);
+}
+
+#[test]
+fn a_jump_may_leave_the_image() {
+    for target in [0xFFFF_FF00, crate::case::SIZE, 0x4000_0000] {
+        let code = jmp32(PC, target);
+        assert_eq!(at_pc(&program(), &code), "EpilogueInstructions rip=[0] rsp=1", "{target:#x}");
+    }
+}
+
+#[test]
+fn precise_rules_follow_a_jump_to_a_shared_tail() {
+    let tail = 0x130;
+    let case = program()
+        .put(PC, &[&[0x48, 0x83, 0xC4, 0x20], &jmp8(PC + 4, tail).unwrap()[..]].concat())
+        .put(tail, &[0x5B, 0x5D, 0xC3]);
+    let followed = "EpilogueInstructions rbx=[4] rbp=[5] rip=[6] rsp=7";
+    assert_eq!(case.at(PC), followed);
+    assert_eq!(case.windows().at(PC), NO_EPILOGUE);
+    // The difference shows between the add and the jump.
+    assert_eq!(case.at(PC + 4), "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3");
+    assert_eq!(case.windows().at(PC + 4), NO_EPILOGUE);
+    // A tail that is none; a tail in the prologue, for a jump from there.
+    let case = case.put(tail, &[0x90]);
+    assert_eq!(case.at(PC + 4), NO_EPILOGUE);
+    let case = program().put(0x102, &jmp8(0x102, tail).unwrap()).put(tail, &[0x5B, 0x5D, 0xC3]);
+    assert_eq!(case.at(0x102), "Prologue rbx=[0] rbp=[1] rip=[2] rsp=3");
+}
+
+#[test]
+fn a_few_jumps_are_followed_but_no_circle() {
+    // pop; jmp to the next, 8 times; then ret.
+    let hops = (0..8).fold(program(), |case, n| {
+        let at = PC + 3 * n;
+        case.put(at, &[&[0x59][..], &jmp8(at + 1, at + 3).unwrap()].concat())
+    });
+    let case = hops.put(PC + 24, &[0xC3]);
+    assert_eq!(case.at(PC), "EpilogueInstructions rcx=[7] rip=[8] rsp=9");
+    assert_eq!(case.windows().at(PC), NO_EPILOGUE);
+    let circles: &[&[u8]] = &[&[0xEB, 0xFE], &[0x58, 0xEB, 0xFD], &[0xEB, 0, 0xEB, 0xFC]];
+    for circle in circles {
+        assert_eq!(at_pc(&program(), circle), NO_EPILOGUE, "{circle:02x?}");
+    }
+}
+
+#[test]
+fn precise_rules_know_rex_ret() {
+    for rex in 0x40..0x50 {
+        let case = program().put(PC, &[0x5B, 0x5D, rex, 0xC3]);
+        let expected = "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3";
+        assert_eq!(case.at(PC), expected, "{rex:x}");
+        assert_eq!(case.windows().at(PC), NO_EPILOGUE, "{rex:x}");
+    }
+    let case = program().put(0x102, &[0x48, 0xC3]);
+    assert_eq!(case.at(0x102), "Prologue rbx=[0] rbp=[1] rip=[2] rsp=3");
+}
+
+#[test]
+fn code_that_runs_out_of_the_image_is_an_error_to_windows() {
+    let endings: &[&[u8]] = &[
+        &[0x5B],
+        &[0x48],
+        &[0x48, 0x83],
+        &[0x48, 0x83, 0xC4],
+        &[0x48, 0x81, 0xC4, 0, 1, 0],
+        &[0x5B, 0x41],
+        &[0xF2],
+        &[0xF3],
+        &[0xEB],
+        &[0xE9, 0, 0, 0],
+        &[0xFF],
+        &[0x48, 0xFF],
+    ];
+    for ending in endings {
+        let pc = 0x8E0;
+        let end = pc + ending.len() as u32;
+        let case = program().entry([0x880, 0x900, 0x800]).put(pc, ending).cut(end);
+        let error = UnwindError::CodeUnmapped { rva: end };
+        assert_eq!(case.windows().step(pc), Err(error), "{ending:02x?}");
+        assert_eq!(case.at(pc), NO_EPILOGUE, "{ending:02x?}");
+    }
+}

@@ -14,3 +14,8 @@ pub fn cases(normal: u32) -> u32 {
     let cases = (f64::from(normal) * factor) as u32;
     cases.max(1)
 }
+
+/// The README's example, compiled as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -160,7 +160,7 @@ impl NameBudget {
 
     /// Pays for reading a name, or for a failed look for its end; whether it could be paid.
     fn pay_for(&mut self, name: Option<&[u8]>) -> bool {
-        let price = name.map_or(self.file / 8, <[u8]>::len) + 1;
+        let price = name.map_or(self.file / 64, <[u8]>::len) + 1;
         let paid = self.left.checked_sub(price);
         self.left = paid.unwrap_or(0);
         paid.is_some()
@@ -547,6 +547,23 @@ mod tests {
         assert!(PeImage::parse(cut).unwrap().symbols().as_slice().is_empty());
     }
 
+    #[test]
+    fn the_length_of_the_string_table_is_no_name() {
+        let offsets = 0..6;
+        let symbol = |at: u8| coff_symbol([0, 0, 0, 0, at, 0, 0, 0], at.into(), 1, 2, 0);
+        let count = offsets.len() as u32;
+        let mut bytes = patched(&[(FILE_HEADER + 8, END as u32), (FILE_HEADER + 12, count)]);
+        bytes.extend(offsets.flat_map(symbol));
+        // A length that has no byte of 0, so that it would be a name from each of its bytes.
+        let strings = bytes.len();
+        let len = 0x0101_4141_u32;
+        bytes.extend(len.to_le_bytes());
+        bytes.extend(b"ab\0");
+        bytes.resize(strings + len as usize, 0);
+        let image = PeImage::parse(&bytes).unwrap();
+        assert_eq!(image.symbols().as_slice(), [(0x1004, "ab"), (0x1005, "b")]);
+    }
+
     /// The small image with two exports: `out` at 0x1008, and a forwarder.
     fn exporting_image() -> Vec<u8> {
         let at = 0x2020;
@@ -599,5 +616,73 @@ mod tests {
             let image = PeImage::parse(&bytes).unwrap();
             assert!(image.symbols().as_slice().is_empty(), "{field:#x} at {at:#x}");
         }
+    }
+
+    /// The small image with exports at 0x1000, 0x1001 and so on, whose names begin at these
+    /// places of `strings`.
+    fn image_with_exports(names: &[u32], strings: &[u8]) -> Vec<u8> {
+        let at = 0x2000 + (END - DATA) as u32;
+        let count = names.len() as u32;
+        let [functions, pointers] = [at + 40, at + 40 + 4 * count];
+        let ordinals = pointers + 4 * count;
+        let text = ordinals + 2 * count;
+        let mut fields = vec![0, 0, 0, 0, 1, count, count, functions, pointers, ordinals];
+        fields.extend(0x1000..0x1000 + count);
+        fields.extend(names.iter().map(|name| text + name));
+        let mut exports: Vec<_> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+        exports.extend((0..count as u16).flat_map(u16::to_le_bytes));
+        exports.extend(strings);
+        let size = exports.len() as u32;
+        let data = (END - DATA) as u32 + size;
+        let mut bytes = patched(&[
+            (EXPORTS, at),
+            (EXPORTS + 4, size),
+            (SECOND_SECTION + VIRTUAL_SIZE, data),
+            (SECOND_SECTION + RAW_SIZE, data),
+        ]);
+        bytes.extend(exports);
+        bytes
+    }
+
+    /// How many names there are, and their length.
+    fn names_of(bytes: &[u8]) -> (usize, usize) {
+        let symbols = PeImage::parse(bytes).unwrap().symbols();
+        let names = symbols.as_slice();
+        (names.len(), names.iter().map(|(_, name)| name.len()).sum())
+    }
+
+    #[test]
+    fn ordinary_exports_are_all_named() {
+        // Little but names: 1,000 of them, each 100 bytes long.
+        let strings: Vec<_> =
+            (0..1000).flat_map(|n| alloc::format!("{n:0>100}\0").into_bytes()).collect();
+        let names: Vec<_> = (0..1000).map(|n| 101 * n).collect();
+        let bytes = image_with_exports(&names, &strings);
+        assert_eq!(names_of(&bytes), (1000, 100_000));
+        let image = PeImage::parse(&bytes).unwrap();
+        let last = alloc::format!("{:0>100}", 999);
+        assert_eq!(image.symbols().find(0x1000 + 999), Some((&last[..], 0)));
+    }
+
+    #[test]
+    fn names_that_share_a_long_string_are_read_up_to_the_files_size() {
+        let mut string = vec![b'x'; 10_000];
+        string.push(0);
+        let names: Vec<_> = (0..1000).collect();
+        let mut bytes = image_with_exports(&names, &string);
+        let (count, len) = names_of(&bytes);
+        assert!(count > 0 && len <= bytes.len(), "{count} exports of {len} bytes");
+        // As COFF symbols, without the exports.
+        put(&mut bytes, EXPORTS, &[0, 0]);
+        let symbols = bytes.len() as u32;
+        put(&mut bytes, FILE_HEADER + 8, &[symbols, 1000]);
+        for n in 0..1000_u32 {
+            let [low, high, ..] = (4 + n).to_le_bytes();
+            bytes.extend(coff_symbol([0, 0, 0, 0, low, high, 0, 0], n, 1, 2, 0));
+        }
+        bytes.extend((4 + string.len() as u32).to_le_bytes());
+        bytes.extend(string);
+        let (count, len) = names_of(&bytes);
+        assert!(count > 0 && len <= bytes.len(), "{count} COFF symbols of {len} bytes");
     }
 }

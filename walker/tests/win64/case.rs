@@ -186,6 +186,8 @@ pub(crate) type Answer = Result<(Registers, Step), UnwindError>;
 pub(crate) struct Case {
     bytes: Vec<u8>,
     functions: Vec<[u32; 3]>,
+    /// Where the code is, with its functions (VA): at BASE first.
+    bases: Vec<u64>,
     pub(crate) registers: Registers,
     pub(crate) stack: Stack,
     rules: Rules,
@@ -198,6 +200,7 @@ impl Case {
         Self {
             bytes: vec![0xCC; SIZE as usize],
             functions: Vec::new(),
+            bases: vec![BASE],
             registers: registers(),
             stack: Stack { set: Vec::new(), reads_left: Cell::new(u32::MAX) },
             rules: Rules::Precise,
@@ -214,6 +217,12 @@ impl Case {
     /// Ends the code at an RVA.
     pub(crate) fn cut(mut self, rva: u32) -> Self {
         self.bytes.truncate(rva as usize);
+        self
+    }
+
+    /// Has a copy of the code and its functions at another place (VA).
+    pub(crate) fn also_at(mut self, base: u64) -> Self {
+        self.bases.push(base);
         self
     }
 
@@ -256,8 +265,10 @@ impl Case {
     pub(crate) fn with_map<T>(&self, use_map: impl FnOnce(&CodeMap<'_>) -> T) -> T {
         let table = bytes_of(&self.functions.concat());
         let mut map = CodeMap::new();
-        let region = CodeRegion::heap(BASE, &self.bytes, FunctionTable::new(&table));
-        map.insert(region.unwrap()).unwrap();
+        for base in &self.bases {
+            let region = CodeRegion::heap(*base, &self.bytes, FunctionTable::new(&table));
+            map.insert(region.unwrap()).unwrap();
+        }
         use_map(&map)
     }
 

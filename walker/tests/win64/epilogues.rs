@@ -1,6 +1,6 @@
 //! Epilogues that are found by their code.
 
-use crate::case::{Case, Info, Op, slot};
+use crate::case::{BASE, Case, Info, Op, SIZE, slot};
 use Op::{Epilog, Push, SetFrame, Small};
 use clr_walker::registers::Gpr::{self, R12, R13, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsi, Rsp};
 use clr_walker::unwind::{Rules, UnwindError};
@@ -346,10 +346,54 @@ fn epilog_codes_at_the_target_are_nothing_to_unwind() {
 
 #[test]
 fn a_jump_may_leave_the_image() {
-    for target in [0xFFFF_FF00, crate::case::SIZE, 0x4000_0000] {
+    for target in [0xFFFF_FF00, SIZE, 0x4000_0000] {
         let code = jmp32(PC, target);
         assert_eq!(at_pc(&program(), &code), "EpilogueInstructions rip=[0] rsp=1", "{target:#x}");
     }
+}
+
+#[test]
+fn a_jump_may_go_to_code_at_a_lower_address() {
+    // Two regions with the same function at their begin.
+    let below = 0x1_0000;
+    let info = Info::new(5, &[(5, Small(0x20)), (1, Push(Rbx))]);
+    let program = Case::new().also_at(BASE - below).function([0, 0x40, 0x800], &info);
+    let jump =
+        |target: u32| program.clone().put(0x20, &jmp32(0x20, target.wrapping_sub(below as u32)));
+    let leaves = "EpilogueInstructions rip=[0] rsp=1";
+    let no_epilogue = "Body rbx=[4] rip=[5] rsp=6";
+    for (target, precise, windows) in [
+        // Its frame is up there. To Windows, functions with one begin are the same even if the
+        // regions differ, and the target, relative to our region, is not that begin.
+        (0x20, no_epilogue, no_epilogue),
+        // No frame yet: a tail call. To Windows it is that same function again.
+        (0, leaves, no_epilogue),
+        // No function.
+        (0x50, leaves, leaves),
+    ] {
+        let case = jump(target);
+        assert_eq!(case.at(0x20), precise, "to {target:#x}");
+        assert_eq!(case.windows().at(0x20), windows, "to {target:#x}");
+        assert_eq!(case.rules(Rules::CoreClrUnix).at(0x20), windows, "to {target:#x}");
+    }
+}
+
+#[test]
+fn a_jump_to_broken_unwind_data_is_no_tail_call() {
+    let target = 0x1E0;
+    for rva in [SIZE, 0x4_0000] {
+        let case = program().entry([target, 0x200, rva]).put(PC, &jmp32(PC, target));
+        assert_eq!(case.at(PC), NO_EPILOGUE, "{rva:#x}");
+        let error = UnwindError::UnwindDataUnmapped { rva };
+        for rules in [Rules::Windows, Rules::CoreClrUnix] {
+            assert_eq!(case.rules(rules).step(PC), Err(error), "{rva:#x}");
+        }
+    }
+    // Nor is one to a version that is not known: Windows knows it as 2.
+    let unknown = Info::new(0, &[]).version(3);
+    let case = program().function([target, 0x200, 0x900], &unknown).put(PC, &jmp32(PC, target));
+    assert_eq!(case.at(PC), NO_EPILOGUE);
+    assert_eq!(case.windows().at(PC), "EpilogueInstructions rip=[0] rsp=1");
 }
 
 #[test]

@@ -212,3 +212,32 @@ fn versions_other_than_1_and_2_are_unsupported() {
         assert_eq!(case.windows().at(0x3FF), expected, "{version}");
     }
 }
+
+#[test]
+fn a_parents_version_counts_too() {
+    let chunk = [0x500, 0x580, 0x900];
+    let epilogs = [(4, Epilog(1)), (0, Epilog(0))];
+    let parent = Info::new(7, &[&epilogs[..], &[(7, Small(0x20)), (1, Push(Rbx))]].concat());
+    let of_version = |version, chunk_info: &Info| {
+        let chunk_info = chunk_info.clone().parent(FUNCTION);
+        Case::new()
+            .function(FUNCTION, &parent.clone().version(version))
+            .function(chunk, &chunk_info)
+    };
+    let error = UnwindError::UnsupportedVersion { version: 3, rva: FUNCTION[2] };
+    // By the codes.
+    let case = of_version(3, &Info::new(2, &[(2, Push(Rsi))]));
+    assert_eq!(case.step(0x540), Err(error));
+    assert_eq!(case.returned_to().step(0x540), Err(error));
+    // To Windows it is a later version 2, whose EPILOG codes undo nothing.
+    let expected = "Body rbx=[5] rsi=[0] rip=[6] rsp=7";
+    assert_eq!(case.windows().at(0x540), expected);
+    assert_eq!(at(&of_version(2, &Info::new(2, &[(2, Push(Rsi))])), 0x540), expected);
+    // In an epilogue, which pops what the parent pushed.
+    let chunk_info = Info::new(0, &epilogs).version(2);
+    let case = of_version(3, &chunk_info);
+    assert_eq!(case.step(0x57C), Err(error));
+    let expected = "EpilogueCodes rbx=[0] rip=[1] rsp=2";
+    assert_eq!(case.windows().at(0x57C), expected);
+    assert_eq!(at(&of_version(2, &chunk_info), 0x57C), expected);
+}

@@ -123,7 +123,7 @@ struct Cases<R, E> {
 struct Outcome {
     counts: Counts,
     /// The first failures, by the number of the case.
-    failures: Vec<(usize, Failure)>,
+    failures: Vec<(usize, Box<Failure>)>,
 }
 
 impl<R, E> Cases<R, E> {

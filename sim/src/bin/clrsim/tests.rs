@@ -2,6 +2,7 @@
 
 mod dump;
 mod errors;
+mod readme;
 mod run;
 mod show;
 

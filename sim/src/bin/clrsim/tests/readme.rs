@@ -1,0 +1,39 @@
+//! What the README shows is what the tool prints.
+
+use super::clrsim;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn readme() -> String {
+    fs::read_to_string(root().join("README.md")).unwrap()
+}
+
+#[test]
+fn the_main_command_prints_what_the_readme_shows() {
+    let readme = readme();
+    let (_, block) = readme.split_once("```console\n$ cargo run --release\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    assert_eq!(clrsim(&[]).out, block);
+}
+
+#[test]
+fn the_other_commands_of_the_readme_work() {
+    let fixtures = root().join("fixtures/win64");
+    let readme = readme();
+    let commands: Vec<_> =
+        readme.lines().filter_map(|line| line.strip_prefix("$ clrsim ")).collect();
+    assert_eq!(commands.len(), 3);
+    for command in commands {
+        let (command, _comment) = command.split_once('#').unwrap_or((command, ""));
+        let args: Vec<&str> = command
+            .split_whitespace()
+            .map(|arg| if arg == "fixtures/win64" { fixtures.to_str().unwrap() } else { arg })
+            .collect();
+        let answer = clrsim(&args);
+        assert_eq!(answer.code, 0, "{command}: {}", answer.err);
+    }
+}

@@ -59,9 +59,28 @@ impl Gpr {
         [Self::Rbx, Self::Rbp, Self::Rsi, Self::Rdi, Self::R12, Self::R13, Self::R14, Self::R15];
 
     /// The register whose encoding is the low four bits of `number`.
+    #[inline]
     #[must_use]
     pub const fn from_number(number: u8) -> Self {
-        Self::ALL[(number & 15) as usize]
+        // Unlike an index into `ALL`, this compiles to the number itself.
+        match number & 15 {
+            0 => Self::Rax,
+            1 => Self::Rcx,
+            2 => Self::Rdx,
+            3 => Self::Rbx,
+            4 => Self::Rsp,
+            5 => Self::Rbp,
+            6 => Self::Rsi,
+            7 => Self::Rdi,
+            8 => Self::R8,
+            9 => Self::R9,
+            10 => Self::R10,
+            11 => Self::R11,
+            12 => Self::R12,
+            13 => Self::R13,
+            14 => Self::R14,
+            _ => Self::R15,
+        }
     }
 
     /// The encoding, 0 to 15.

@@ -80,10 +80,18 @@ impl<'a> FunctionTable<'a> {
     #[inline]
     #[must_use]
     pub fn find(&self, rva: u32) -> Option<RuntimeFunction> {
-        let after = self.entries.partition_point(|entry| {
-            let [b0, b1, b2, b3, ..] = *entry;
-            u32::from_le_bytes([b0, b1, b2, b3]) <= rva
-        });
+        // Branches, unlike `partition_point`: what depends on a predicted look-up need not wait for
+        // the loads, and return addresses come again and again.
+        let (mut after, mut end) = (0, self.entries.len());
+        while after < end {
+            let middle = after + (end - after) / 2;
+            match self.entries.get(middle) {
+                Some([b0, b1, b2, b3, ..]) if u32::from_le_bytes([*b0, *b1, *b2, *b3]) <= rva => {
+                    after = middle + 1;
+                }
+                _ => end = middle,
+            }
+        }
         let entry = RuntimeFunction::from_bytes(self.entries.get(after.checked_sub(1)?)?);
         entry.contains(rva).then_some(entry)
     }

@@ -4,7 +4,8 @@ use super::win64::rule::Rule;
 use alloc::boxed::Box;
 use alloc::vec;
 
-const ENTRY_BITS: u32 = 10;
+const SET_BITS: u32 = 9;
+const WAYS: usize = 4;
 
 /// Remembers how callers are found from return addresses that come again and again, as they do in
 /// samples of one program. It never changes a result.
@@ -15,13 +16,15 @@ const ENTRY_BITS: u32 = 10;
 pub struct Cache {
     /// The version of the code map that the entries were made from.
     version: u64,
-    entries: Box<[Option<Entry>]>,
+    sets: Box<[Set]>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    rip: u64,
-    rule: Rule,
+/// The rules of the return addresses that share a hash; the oldest one makes room.
+#[derive(Clone, Copy, Debug, Default)]
+struct Set {
+    rips: [u64; WAYS],
+    rules: [Option<Rule>; WAYS],
+    oldest: usize,
 }
 
 impl Default for Cache {
@@ -35,29 +38,35 @@ impl Cache {
     #[must_use]
     pub fn new() -> Self {
         // No code map has version 0.
-        Self { version: 0, entries: vec![None; 1 << ENTRY_BITS].into_boxed_slice() }
+        Self { version: 0, sets: vec![Set::default(); 1 << SET_BITS].into_boxed_slice() }
     }
 
     #[inline]
     fn index(rip: u64) -> usize {
-        (rip.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - ENTRY_BITS)) as usize
+        (rip.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SET_BITS)) as usize
     }
 
     /// The rule for the return address `rip` in version `version` of a code map.
     #[inline]
     pub(super) fn get(&self, version: u64, rip: u64) -> Option<&Rule> {
-        let entry = self.entries.get(Self::index(rip))?.as_ref()?;
-        (entry.rip == rip && self.version == version).then_some(&entry.rule)
+        if self.version != version {
+            return None;
+        }
+        let set = self.sets.get(Self::index(rip))?;
+        let way = set.rips.iter().position(|&known| known == rip)?;
+        set.rules.get(way)?.as_ref()
     }
 
-    /// Remembers a rule.
+    /// Remembers a rule, which is not there yet.
     pub(super) fn insert(&mut self, version: u64, rip: u64, rule: Rule) {
         if self.version != version {
-            self.entries.fill(None);
+            self.sets.fill(Set::default());
             self.version = version;
         }
-        if let Some(entry) = self.entries.get_mut(Self::index(rip)) {
-            *entry = Some(Entry { rip, rule });
+        if let Some(set) = self.sets.get_mut(Self::index(rip)) {
+            let way = set.oldest % WAYS;
+            (set.rips[way], set.rules[way]) = (rip, Some(rule));
+            set.oldest = way + 1;
         }
     }
 }

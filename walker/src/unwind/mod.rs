@@ -172,6 +172,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         }
         if let Some(rule) = win64::compile(self.map, self.rules, rip) {
             cache.insert(version, rip, rule);
+            return rule.apply(registers, memory);
         }
         self.step(registers, position, memory)
     }

@@ -98,7 +98,7 @@ pub(crate) struct RunArgs {
 
     /// How many failures of each file to explain; all are counted [default: 5]
     #[arg(long, value_name = "N")]
-    pub(crate) max_failures: Option<usize>,
+    pub(crate) max_failures: Option<u64>,
 
     /// One JSON object a line: one for each file, and a total
     #[arg(long)]
@@ -115,7 +115,7 @@ pub(crate) struct ShowArgs {
 
     /// Which case of the file, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) case: usize,
+    pub(crate) case: u64,
 
     #[command(flatten)]
     pub(crate) rules: RulesArg,

@@ -32,6 +32,11 @@ struct Settings {
     max_failures: usize,
 }
 
+/// More than fit into memory are all of them.
+fn saturating(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
 /// Replays everything that `args` name; the exit code.
 pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let sources = input::sources(&args.paths, args.filter.as_deref())?;
@@ -39,7 +44,7 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, Troub
     let settings = Settings {
         rules: args.rules.rules(),
         jobs: args.jobs.map_or_else(available, NonZeroUsize::get),
-        max_failures: args.max_failures.unwrap_or(EXPLAINED),
+        max_failures: args.max_failures.map_or(EXPLAINED, saturating),
     };
     let bar = progress_bar(console.progress, sources.len() as u64);
     let mut reporter = Reporter::new(args.json, args.rules.name());

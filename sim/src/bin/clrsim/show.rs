@@ -31,7 +31,7 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Tro
     match kind {
         Kind::Vectors => {
             input::with_vectors(&source, &content, args.rules.rules(), |file, replay, code| {
-                let vector = pick(&source, args.case, file.len(), file.get(args.case))?;
+                let vector = pick(&source, args.case, file.len(), |case| file.get(case))?;
                 let verdict = replay.run(&vector).map_err(|error| source.trouble(error))?;
                 let drawing = Drawing { args, source: &source, code, verdict, cases: file.len() };
                 drawing.vector(&vector, console.out)
@@ -39,7 +39,7 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Tro
         }
         Kind::Fuzz => {
             let file = FuzzFile::parse(&content).map_err(|error| source.trouble(error))?;
-            let record = pick(&source, args.case, file.len(), file.get(args.case))?;
+            let record = pick(&source, args.case, file.len(), |case| file.get(case))?;
             let verdict = run_fuzz_record(&record, args.rules.rules())
                 .map_err(|error| source.trouble(error))?;
             code::with_fuzz_code(&record, |code, image| {
@@ -53,13 +53,13 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Tro
 }
 
 /// The case, if the file has it and it can be read.
-fn pick<T>(
+fn pick<T, E: Display>(
     source: &Source,
-    case: usize,
+    case: u64,
     len: usize,
-    found: Option<Result<T, impl Display>>,
+    get: impl FnOnce(usize) -> Option<Result<T, E>>,
 ) -> Result<T, Trouble> {
-    match found {
+    match usize::try_from(case).ok().and_then(get) {
         Some(found) => found.map_err(|error| source.trouble(error)),
         None if len == 0 => Err(source.trouble("has no cases")),
         None => {

@@ -1,4 +1,5 @@
 //! What unwind codes do, apart from what it is done to.
+#![expect(clippy::inline_always, reason = "a Draft that is not inlined whole costs half the speed")]
 
 use super::super::UnwindError;
 use crate::memory::Memory;
@@ -26,16 +27,19 @@ pub(super) trait Effects {
     /// Takes the return address.
     fn load_rip(&mut self, address: Self::Address) -> Result<(), UnwindError>;
 
+    #[inline(always)]
     fn rsp(&mut self) -> Self::Address {
         self.value(Gpr::Rsp)
     }
 
+    #[inline(always)]
     fn add_rsp(&mut self, bytes: i64) {
         let rsp = self.rsp();
         self.set_rsp(Self::offset(rsp, bytes));
     }
 
     /// `pop register`. A popped rsp is the value read plus 8, as Windows has it: the add comes last.
+    #[inline(always)]
     fn pop(&mut self, register: Gpr) -> Result<(), UnwindError> {
         let rsp = self.rsp();
         self.load(register, rsp)?;
@@ -44,6 +48,7 @@ pub(super) trait Effects {
     }
 
     /// `ret`.
+    #[inline(always)]
     fn pop_rip(&mut self) -> Result<(), UnwindError> {
         let rsp = self.rsp();
         self.load_rip(rsp)?;
@@ -52,6 +57,7 @@ pub(super) trait Effects {
     }
 
     /// Takes rip and rsp from the machine frame at rsp (`iretq`), behind an error code or not.
+    #[inline(always)]
     fn pop_machine_frame(&mut self, error_code: bool) -> Result<(), UnwindError> {
         let rsp = self.rsp();
         let frame = Self::offset(rsp, if error_code { 8 } else { 0 });
@@ -60,88 +66,91 @@ pub(super) trait Effects {
     }
 }
 
-/// Registers in the making: written back only when a step has succeeded.
-pub(super) struct Draft<'m, M: ?Sized> {
-    memory: &'m M,
+/// Registers in the making: those of a frame, which become its caller's one by one.
+pub(super) struct Draft<'d, M: ?Sized> {
+    memory: &'d M,
+    registers: &'d mut Registers,
+    // Apart from the array, which is indexed: so the compiler keeps them in registers.
     rip: u64,
-    gpr: [u64; 16],
-    /// xmm6 to xmm15 once one of them was restored: few functions save any.
-    xmm: Option<[u128; 10]>,
-    /// xmm6 to xmm15 before the step.
-    xmm_before: &'m [u128; 10],
+    rsp: u64,
+    gpr_before: [u64; 16],
+    /// xmm6 to xmm15 before the step once one of them was restored: few functions save any.
+    xmm_before: Option<[u128; 10]>,
 }
 
-impl<'m, M: Memory + ?Sized> Draft<'m, M> {
-    #[inline]
-    pub(super) fn new(registers: &'m Registers, memory: &'m M) -> Self {
-        Self {
-            memory,
-            rip: registers.rip,
-            gpr: registers.gpr,
-            xmm: None,
-            xmm_before: &registers.xmm,
-        }
+impl<'d, M: Memory + ?Sized> Draft<'d, M> {
+    /// Begins a step on `registers`, which [`finish`](Self::finish) must end.
+    ///
+    /// They are written in place, for writing a whole array back would wait for each of its parts.
+    #[inline(always)]
+    pub(super) fn new(registers: &'d mut Registers, memory: &'d M) -> Self {
+        let (rip, rsp, gpr_before) = (registers.rip, registers.rsp(), registers.gpr);
+        Self { memory, registers, rip, rsp, gpr_before, xmm_before: None }
     }
 
-    /// The registers as they now are, to be written back with [`Restored::commit`].
-    #[inline]
-    pub(super) fn finish(self) -> Restored {
-        Restored { rip: self.rip, gpr: self.gpr, xmm: self.xmm }
-    }
-}
-
-/// The registers of a caller, complete.
-pub(super) struct Restored {
-    rip: u64,
-    gpr: [u64; 16],
-    xmm: Option<[u128; 10]>,
-}
-
-impl Restored {
-    #[inline]
-    pub(super) fn commit(self, registers: &mut Registers) {
-        registers.rip = self.rip;
-        registers.gpr = self.gpr;
-        if let Some(xmm) = self.xmm {
-            registers.xmm = xmm;
+    /// Ends the step: after an error the registers are as they were before it.
+    #[inline(always)]
+    pub(super) fn finish<T>(self, result: Result<T, UnwindError>) -> Result<T, UnwindError> {
+        if result.is_ok() {
+            self.registers.rip = self.rip;
+            self.registers.set(Gpr::Rsp, self.rsp);
+        } else {
+            self.registers.gpr = self.gpr_before;
+            if let Some(xmm) = self.xmm_before {
+                self.registers.xmm = xmm;
+            }
         }
+        result
     }
 }
 
 impl<M: Memory + ?Sized> Effects for Draft<'_, M> {
     type Address = u64;
 
-    #[inline]
+    #[inline(always)]
     fn offset(address: u64, bytes: i64) -> u64 {
         address.wrapping_add_signed(bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&mut self, register: Gpr) -> u64 {
-        self.gpr[register as usize]
+        if register == Gpr::Rsp { self.rsp } else { self.registers.get(register) }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn rsp(&mut self) -> u64 {
+        self.rsp
+    }
+
+    #[inline(always)]
     fn set_rsp(&mut self, address: u64) {
-        self.gpr[Gpr::Rsp as usize] = address;
+        self.rsp = address;
     }
 
-    #[inline]
+    #[inline(always)]
     fn load(&mut self, register: Gpr, address: u64) -> Result<(), UnwindError> {
-        self.gpr[register as usize] = self.memory.read_u64(address)?;
+        let value = self.memory.read_u64(address)?;
+        if register == Gpr::Rsp {
+            self.rsp = value;
+        } else {
+            self.registers.set(register, value);
+        }
         Ok(())
     }
 
+    #[inline(always)]
     fn load_xmm(&mut self, n: u8, address: u64) -> Result<(), UnwindError> {
         let value = self.memory.read_u128(address)?;
-        let xmm = self.xmm.get_or_insert(*self.xmm_before);
-        if let Some(slot) = n.checked_sub(6).and_then(|i| xmm.get_mut(usize::from(i))) {
+        self.xmm_before.get_or_insert(self.registers.xmm);
+        if let Some(slot) =
+            n.checked_sub(6).and_then(|i| self.registers.xmm.get_mut(usize::from(i)))
+        {
             *slot = value;
         }
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn load_rip(&mut self, address: u64) -> Result<(), UnwindError> {
         self.rip = self.memory.read_u64(address)?;
         Ok(())

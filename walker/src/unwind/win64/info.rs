@@ -1,4 +1,8 @@
 //! UNWIND_INFO versions 1 and 2 as bytes: header, unwind codes, and what follows them.
+#![expect(
+    clippy::inline_always,
+    reason = "measured: calls, with their operands in memory, cost a third"
+)]
 
 use super::super::{Handler, UnwindError};
 use crate::code_map::CodeRegion;
@@ -75,7 +79,7 @@ impl RawCode {
     pub(super) const SET_FPREG_LARGE: u8 = 11;
 
     /// How many slots the code takes; 1 for an operation that does not exist.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn slots(self) -> usize {
         match self.op {
             Self::ALLOC_LARGE if self.info == 0 => 2,
@@ -108,7 +112,7 @@ impl<'a> UnwindInfo<'a> {
     ///
     /// # Errors
     /// [`UnwindError::UnwindDataUnmapped`] if its header is in no section.
-    #[inline]
+    #[inline(always)]
     pub fn read(region: &CodeRegion<'a>, rva: u32) -> Result<Self, UnwindError> {
         let unmapped = UnwindError::UnwindDataUnmapped { rva };
         let bytes = region.unwind_data(rva).ok_or(unmapped)?;
@@ -123,49 +127,49 @@ impl<'a> UnwindInfo<'a> {
     }
 
     /// Version, 0 to 7.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn version(&self) -> u8 {
         self.header[0] & 7
     }
 
     /// The `UNW_FLAG_…` bits.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn flags(&self) -> u8 {
         self.header[0] >> 3
     }
 
     /// SizeOfProlog in bytes.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn prologue_size(&self) -> u8 {
         self.header[1]
     }
 
     /// CountOfCodes: how many 16-bit slots the codes take.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn slot_count(&self) -> usize {
         self.header[2] as usize
     }
 
     /// The number of the frame register, 0 if there is none.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn frame_register(&self) -> u8 {
         self.header[3] & 15
     }
 
     /// The frame register's distance from rsp where it was set, in bytes: 0 to 240.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn frame_offset(&self) -> u32 {
         (self.header[3] >> 4) as u32 * 16
     }
 
     /// Whether a parent RUNTIME_FUNCTION follows the codes.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn is_chained(&self) -> bool {
         self.flags() & UNW_FLAG_CHAININFO != 0
@@ -173,7 +177,7 @@ impl<'a> UnwindInfo<'a> {
 
     /// The 16 bits of slot `index`. Slots behind CountOfCodes can be read as far as the section
     /// goes: Windows does not check the count inside a code of several slots.
-    #[inline]
+    #[inline(always)]
     fn slot(&self, index: usize) -> Result<[u8; SIZE_OF_SLOT], UnwindError> {
         match self.slots.get(index * SIZE_OF_SLOT..) {
             Some([low, high, ..]) => Ok([*low, *high]),
@@ -185,25 +189,25 @@ impl<'a> UnwindInfo<'a> {
         self.rva.wrapping_add((SIZE_OF_HEADER + SIZE_OF_SLOT * index) as u32)
     }
 
-    #[inline]
+    #[inline(always)]
     fn u16_at(&self, index: usize) -> Result<u32, UnwindError> {
         self.slot(index).map(|slot| u32::from(u16::from_le_bytes(slot)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn u32_at(&self, index: usize) -> Result<u32, UnwindError> {
         Ok(self.u16_at(index)? | self.u16_at(index + 1)? << 16)
     }
 
     /// The code that begins at slot `index`, without its operands.
-    #[inline]
+    #[inline(always)]
     pub(super) fn raw_code(&self, index: usize) -> Result<RawCode, UnwindError> {
         let [offset, op] = self.slot(index)?;
         Ok(RawCode { offset, op: op & 15, info: op >> 4 })
     }
 
     /// The meaning of `code`, which begins at slot `index`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn operation(&self, index: usize, code: RawCode) -> Result<Operation, UnwindError> {
         let register = Gpr::from_number(code.info);
         Ok(match code.op {
@@ -270,7 +274,7 @@ impl<'a> UnwindInfo<'a> {
     ///
     /// # Errors
     /// [`UnwindError::UnwindDataUnmapped`] if the entry is cut off by its section's end.
-    #[inline]
+    #[inline(always)]
     pub fn parent(&self) -> Result<Option<RuntimeFunction>, UnwindError> {
         if !self.is_chained() {
             return Ok(None);
@@ -287,7 +291,7 @@ impl<'a> UnwindInfo<'a> {
     ///
     /// # Errors
     /// [`UnwindError::UnwindDataUnmapped`] if its RVA is cut off by the section's end.
-    #[inline]
+    #[inline(always)]
     pub fn handler(&self) -> Result<Option<Handler>, UnwindError> {
         if self.flags() & (UNW_FLAG_EHANDLER | UNW_FLAG_UHANDLER) == 0 {
             return Ok(None);

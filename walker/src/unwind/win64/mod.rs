@@ -37,7 +37,6 @@ struct Site<'s, 'a> {
 }
 
 impl<'s, 'a> Site<'s, 'a> {
-    #[inline]
     fn new(
         rules: Rules,
         map: &'s CodeMap<'a>,
@@ -45,7 +44,19 @@ impl<'s, 'a> Site<'s, 'a> {
         rva: u32,
         function: RuntimeFunction,
     ) -> Result<Self, UnwindError> {
-        let function = resolve_indirect(region, function)?;
+        Self::direct(rules, map, region, rva, resolve_indirect(region, function)?)
+    }
+
+    /// The same where `function` is no indirect entry.
+    #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
+    #[inline(always)]
+    fn direct(
+        rules: Rules,
+        map: &'s CodeMap<'a>,
+        region: &'s CodeRegion<'a>,
+        rva: u32,
+        function: RuntimeFunction,
+    ) -> Result<Self, UnwindError> {
         let info = UnwindInfo::read(region, function.unwind_info)?;
         check_version(&info, rules)?;
         Ok(Self { rules, map, region, rva, function, info })
@@ -76,6 +87,30 @@ pub(super) fn step<M: Memory + ?Sized>(
     position: Position,
     memory: &M,
 ) -> Result<Step, UnwindError> {
+    // Nearly every step is such a one. `any_step` would do the same, slower.
+    if position == Position::ReturnAddress
+        && !rules.is_windows()
+        && let Some((region, rva)) = map.find(registers.rip.wrapping_sub(1))
+        && let Some(function) = region.functions().find(rva)
+        && function.indirect().is_none()
+    {
+        let site = Site::direct(Rules::Precise, map, region, rva.wrapping_add(1), function)?;
+        let mut draft = Draft::new(registers, memory);
+        let unwound = unwind_codes(&site, &mut draft);
+        return Ok(draft.finish(unwound)?.into());
+    }
+    any_step(map, rules, registers, position, memory)
+}
+
+/// As [`step`], for every kind of frame and code.
+#[inline(never)]
+fn any_step<M: Memory + ?Sized>(
+    map: &CodeMap<'_>,
+    rules: Rules,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
     let rip = registers.rip;
     // A call may be a function's last instruction, so that the return address lies behind the
     // function. Windows does without, and compilers put a nop or int3 there for its sake.
@@ -94,13 +129,13 @@ pub(super) fn step<M: Memory + ?Sized>(
     };
     let site = Site::new(rules, map, region, rva, function)?;
     let mut draft = Draft::new(registers, memory);
-    let found = if interrupted { epilogue_at(&site, &mut draft)? } else { None };
+    let found = if interrupted { epilogue_at(&site, &mut draft) } else { Ok(None) };
     let unwound = match found {
-        Some(unwound) => unwound,
-        None => unwind_codes(&site, &mut draft)?,
+        Ok(Some(unwound)) => Ok(unwound),
+        Ok(None) => unwind_codes(&site, &mut draft),
+        Err(error) => Err(error),
     };
-    draft.finish().commit(registers);
-    Ok(unwound.into())
+    Ok(draft.finish(unwound)?.into())
 }
 
 /// The rule of the step from the return address `rip`, if it has one.
@@ -115,34 +150,37 @@ pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule>
 struct Unwound<A> {
     trust: Trust,
     establisher_frame: A,
-    handler: Option<Handler>,
+    // Not an `Option<Handler>`: its 12 bytes would be stored and read back in other sizes.
+    handler_rva: Option<u32>,
+    handler_data_rva: u32,
     caller: Position,
+}
+
+impl<A> Unwound<A> {
+    #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
+    #[inline(always)]
+    fn handler(&self) -> Option<Handler> {
+        self.handler_rva.map(|rva| Handler { rva, data_rva: self.handler_data_rva })
+    }
 }
 
 impl From<Unwound<u64>> for Step {
     #[inline]
     fn from(unwound: Unwound<u64>) -> Self {
-        let Unwound { trust, establisher_frame, handler, caller } = unwound;
-        Self { trust, establisher_frame, handler, caller }
+        let Unwound { trust, establisher_frame, caller, .. } = unwound;
+        Self { trust, establisher_frame, handler: unwound.handler(), caller }
     }
 }
 
 /// Undoes what the prologue had done before rip.
-#[inline]
+#[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
+#[inline(always)]
 fn unwind_codes<E: Effects>(
     site: &Site<'_, '_>,
     effects: &mut E,
 ) -> Result<Unwound<E::Address>, UnwindError> {
     let base = prologue::frame_base(site, effects)?;
-    let primary = prologue::unwind(site, base, effects)?;
-    let offset = site.rva.wrapping_sub(primary.function.begin);
-    let in_body = offset >= u32::from(primary.info.prologue_size());
-    Ok(Unwound {
-        trust: if in_body { Trust::Body } else { Trust::Prologue },
-        establisher_frame: base,
-        handler: if in_body { primary.info.handler()? } else { None },
-        caller: Position::below(primary.machine_frame),
-    })
+    prologue::unwind(site, base, effects)
 }
 
 /// Executes the rest of an epilogue, if rip is in one.
@@ -155,7 +193,8 @@ fn epilogue_at<M: Memory + ?Sized>(
     let unwound = |trust, machine_frame| Unwound {
         trust,
         establisher_frame,
-        handler: None,
+        handler_rva: None,
+        handler_data_rva: 0,
         caller: Position::below(machine_frame),
     };
     let version = site.info.version();
@@ -196,8 +235,8 @@ fn without_entry<M: Memory + ?Sized>(
     }
     let establisher_frame = registers.rsp();
     let mut draft = Draft::new(registers, memory);
-    if chkstk::unwind(region, rva, &mut draft)? {
-        draft.finish().commit(registers);
+    let unwound = chkstk::unwind(region, rva, &mut draft);
+    if draft.finish(unwound)? {
         return Ok(Step {
             trust: Trust::KnownCode,
             establisher_frame,
@@ -211,8 +250,8 @@ fn without_entry<M: Memory + ?Sized>(
 fn leaf<M: Memory + ?Sized>(registers: &mut Registers, memory: &M) -> Result<Step, UnwindError> {
     let establisher_frame = registers.rsp();
     let mut draft = Draft::new(registers, memory);
-    draft.pop_rip()?;
-    draft.finish().commit(registers);
+    let popped = draft.pop_rip();
+    draft.finish(popped)?;
     Ok(Step {
         trust: Trust::Leaf,
         establisher_frame,
@@ -233,7 +272,6 @@ fn check_version(info: &UnwindInfo<'_>, rules: Rules) -> Result<(), UnwindError>
 }
 
 /// The entry that an indirect entry stands for; any other entry itself.
-#[inline]
 pub(crate) fn resolve_indirect(
     region: &CodeRegion<'_>,
     mut function: RuntimeFunction,

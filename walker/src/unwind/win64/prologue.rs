@@ -1,23 +1,18 @@
 //! Undoing a prologue by its unwind codes, through chained infos (contract §8.2 steps 2, 5 and 6).
+#![expect(
+    clippy::inline_always,
+    reason = "measured: calls, with their operands in memory, cost a third"
+)]
 
-use super::super::UnwindError;
-use super::Site;
+use super::super::{Position, Rules, Trust, UnwindError};
 use super::effects::Effects;
 use super::info::{CHAIN_LIMIT, Operation, RawCode, UnwindInfo};
-use crate::image::RuntimeFunction;
+use super::{Site, Unwound};
 use crate::registers::Gpr;
-
-/// The entry at the root of a chain, and its info: the function as the programmer knows it.
-pub(super) struct Primary<'a> {
-    pub(super) function: RuntimeFunction,
-    pub(super) info: UnwindInfo<'a>,
-    /// The codes ended in a machine frame.
-    pub(super) machine_frame: bool,
-}
 
 /// The frame base that saved registers are counted from, also known as the establisher frame:
 /// the frame register less its offset where it has been set, else rsp.
-#[inline]
+#[inline(always)]
 pub(super) fn frame_base<E: Effects>(
     site: &Site<'_, '_>,
     effects: &mut E,
@@ -69,45 +64,58 @@ pub(super) fn frame_base<E: Effects>(
 
 /// Undoes what the prologue had done before rip, and takes the return address. `base` is the
 /// [`frame_base`].
-#[inline]
-pub(super) fn unwind<'a, E: Effects>(
-    site: &Site<'_, 'a>,
+#[inline(always)]
+pub(super) fn unwind<E: Effects>(
+    site: &Site<'_, '_>,
     mut base: E::Address,
     effects: &mut E,
-) -> Result<Primary<'a>, UnwindError> {
-    let mut level = *site;
+) -> Result<Unwound<E::Address>, UnwindError> {
+    let Site { rules, rva, function, mut info, .. } = *site;
+    let establisher_frame = base;
+    let mut begin = function.begin;
     let mut machine_frame = false;
-    let mut has_frame_register = level.info.frame_register() != 0;
+    let mut has_frame_register = info.frame_register() != 0;
     for _ in 0..=CHAIN_LIMIT {
-        machine_frame |= undo_codes(&level, base, effects)?;
-        let Some(parent) = level.info.parent()? else {
+        let offset = rva.wrapping_sub(begin);
+        machine_frame |= undo_codes(rules, &info, offset, base, effects)?;
+        let Some(parent) = info.parent()? else {
             if !machine_frame {
                 effects.pop_rip()?;
             }
-            return Ok(Primary { function: level.function, info: level.info, machine_frame });
+            // The root of the chain is the function as the programmer knows it.
+            let in_body = offset >= u32::from(info.prologue_size());
+            let handler = if in_body { info.handler()? } else { None };
+            return Ok(Unwound {
+                trust: if in_body { Trust::Body } else { Trust::Prologue },
+                establisher_frame,
+                handler_rva: handler.map(|handler| handler.rva),
+                handler_data_rva: handler.map_or(0, |handler| handler.data_rva),
+                caller: Position::below(machine_frame),
+            });
         };
-        level.function = parent;
-        level.info = site.info_of(parent)?;
-        if level.rules.is_windows() {
+        begin = parent.begin;
+        info = site.info_of(parent)?;
+        if rules.is_windows() {
             // Windows forgets the machine frame here, and keeps the first info's frame base.
             machine_frame = false;
-        } else if !has_frame_register && level.info.frame_register() != 0 {
+        } else if !has_frame_register && info.frame_register() != 0 {
             has_frame_register = true;
-            base = frame_base(&level, effects)?;
+            base = frame_base(&Site { function: parent, info, ..*site }, effects)?;
         }
     }
-    Err(UnwindError::ChainTooLong { rva: level.info.rva() })
+    Err(UnwindError::ChainTooLong { rva: info.rva() })
 }
 
-/// Undoes one info's codes; whether one of them was a machine frame.
-#[inline]
+/// Undoes one info's codes, `offset` bytes behind its function's begin; whether one of them was a
+/// machine frame.
+#[inline(always)]
 fn undo_codes<E: Effects>(
-    level: &Site<'_, '_>,
+    rules: Rules,
+    info: &UnwindInfo<'_>,
+    offset: u32,
     base: E::Address,
     effects: &mut E,
 ) -> Result<bool, UnwindError> {
-    let Site { rules, info, .. } = level;
-    let offset = level.offset();
     let mut machine_frame = false;
     let mut index = 0;
     while index < info.slot_count() {
@@ -146,7 +154,7 @@ fn undo_codes<E: Effects>(
     Ok(machine_frame)
 }
 
-#[inline]
+#[inline(always)]
 fn set_rsp_from_frame_register<E: Effects>(info: &UnwindInfo<'_>, offset: u32, effects: &mut E) {
     let frame = effects.value(Gpr::from_number(info.frame_register()));
     effects.set_rsp(E::offset(frame, -i64::from(offset)));

@@ -47,7 +47,6 @@ impl Load {
 pub(in super::super) struct Rule {
     loads: [Load; MAX_LOADS],
     count: u8,
-    has_xmm: bool,
     frame_register: u8,
     trust: Trust,
     return_address: Load,
@@ -66,7 +65,6 @@ impl Rule {
             frame_register_loaded: false,
             loads: [Load::default(); MAX_LOADS],
             count: 0,
-            has_xmm: false,
             return_address: None,
             possible: true,
         };
@@ -78,12 +76,11 @@ impl Rule {
         Some(Self {
             loads: builder.loads,
             count: builder.count as u8,
-            has_xmm: builder.has_xmm,
             frame_register: builder.frame_register,
             trust: unwound.trust,
             return_address: builder.return_address?,
             establisher_frame,
-            handler: unwound.handler,
+            handler: unwound.handler(),
         })
     }
 
@@ -101,44 +98,27 @@ impl Rule {
             handler: self.handler,
             caller: Position::ReturnAddress,
         };
-        if self.has_xmm {
-            self.apply_with_xmm(bases, registers, memory)?;
-            return Ok(step);
-        }
-        // All reads come before the first write: an error leaves the registers as they were.
-        let mut values = [0; MAX_LOADS];
-        let loads = self.loads.get(..usize::from(self.count)).unwrap_or_default();
-        for (load, value) in loads.iter().zip(&mut values) {
-            *value = memory.read_u64(load.address(bases))?;
-        }
-        let return_address = self.return_address.address(bases);
-        registers.rip = memory.read_u64(return_address)?;
-        for (load, value) in loads.iter().zip(values) {
-            registers.gpr[load.register() & 15] = value;
-        }
-        registers.set(Gpr::Rsp, return_address.wrapping_add(8));
+        let mut draft = Draft::new(registers, memory);
+        let loaded = self.load(bases, &mut draft);
+        draft.finish(loaded)?;
         Ok(step)
     }
 
-    #[cold]
-    fn apply_with_xmm<M: Memory + ?Sized>(
+    #[inline]
+    fn load<E: Effects<Address = u64>>(
         &self,
         bases: [u64; 2],
-        registers: &mut Registers,
-        memory: &M,
+        effects: &mut E,
     ) -> Result<(), UnwindError> {
-        let mut draft = Draft::new(registers, memory);
         for load in self.loads.iter().take(usize::from(self.count)) {
             let (register, address) = (load.register() as u8, load.address(bases));
             match register.checked_sub(Load::XMM) {
-                Some(n) => draft.load_xmm(n, address)?,
-                None => draft.load(Gpr::from_number(register), address)?,
+                Some(n) => effects.load_xmm(n, address)?,
+                None => effects.load(Gpr::from_number(register), address)?,
             }
         }
-        draft.set_rsp(self.return_address.address(bases));
-        draft.pop_rip()?;
-        draft.finish().commit(registers);
-        Ok(())
+        effects.set_rsp(self.return_address.address(bases));
+        effects.pop_rip()
     }
 }
 
@@ -150,7 +130,6 @@ struct Builder {
     frame_register_loaded: bool,
     loads: [Load; MAX_LOADS],
     count: usize,
-    has_xmm: bool,
     return_address: Option<Load>,
     possible: bool,
 }
@@ -203,7 +182,6 @@ impl Effects for Builder {
     }
 
     fn load_xmm(&mut self, n: u8, address: Option<Place>) -> Result<(), UnwindError> {
-        self.has_xmm = true;
         self.push(Load::XMM + n, address);
         Ok(())
     }

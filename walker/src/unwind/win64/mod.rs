@@ -1,8 +1,7 @@
 //! Unwinding by RUNTIME_FUNCTION and UNWIND_INFO, versions 1 and 2.
 //!
 //! The rules are those of contract §8.2, which are Windows' and CoreCLR's own; where
-//! [`Rules::Precise`](super::Rules::Precise) departs from them, execution on a real processor showed
-//! them wrong.
+//! [`Rules::Precise`] departs from them, execution on a real processor showed them wrong.
 
 mod chkstk;
 mod effects;

@@ -45,6 +45,14 @@ pub trait Memory {
         self.read(address, &mut bytes)?;
         Ok(u128::from_le_bytes(bytes))
     }
+
+    /// The `len` bytes at `address` (VA) themselves, if the memory has them at hand as one slice.
+    /// Where it gives `None`, the bytes may still be readable.
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let _ = (address, len);
+        None
+    }
 }
 
 impl<M: Memory + ?Sized> Memory for &M {
@@ -61,6 +69,11 @@ impl<M: Memory + ?Sized> Memory for &M {
     #[inline]
     fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
         (**self).read_u128(address)
+    }
+
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        (**self).window(address, len)
     }
 }
 
@@ -92,6 +105,12 @@ impl<'a> Segment<'a> {
     }
 
     #[inline]
+    fn slice(&self, address: u64, len: usize) -> Option<&'a [u8]> {
+        let at = usize::try_from(address.wrapping_sub(self.address)).ok()?;
+        self.bytes.get(at..at.checked_add(len)?)
+    }
+
+    #[inline]
     fn chunk<const N: usize>(&self, address: u64) -> Result<[u8; N], Unreadable> {
         usize::try_from(address.wrapping_sub(self.address))
             .ok()
@@ -104,11 +123,8 @@ impl<'a> Segment<'a> {
 impl Memory for Segment<'_> {
     #[inline]
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        let bytes = usize::try_from(address.wrapping_sub(self.address))
-            .ok()
-            .and_then(|at| self.bytes.get(at..at.checked_add(buffer.len())?))
-            .ok_or(Unreadable { address, len: buffer.len() as u32 })?;
-        buffer.copy_from_slice(bytes);
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        buffer.copy_from_slice(self.slice(address, buffer.len()).ok_or(unreadable)?);
         Ok(())
     }
 
@@ -120,6 +136,11 @@ impl Memory for Segment<'_> {
     #[inline]
     fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
         self.chunk(address).map(u128::from_le_bytes)
+    }
+
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        self.slice(address, len)
     }
 }
 
@@ -199,6 +220,11 @@ impl Memory for Segments<'_> {
     fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
         self.find(address).read_u128(address)
     }
+
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        self.find(address).slice(address, len)
+    }
 }
 
 #[cfg(test)]
@@ -230,6 +256,20 @@ mod tests {
         assert_eq!(buffer, [0xEE; 3]);
         segment.read(0x1015, &mut buffer).unwrap();
         assert_eq!(buffer, [0x15, 0x16, 0x17]);
+    }
+
+    #[test]
+    fn a_window_shows_what_reads_give() {
+        let segment = Segment::new(0x1000, &BYTES);
+        let segments = Segments::new([segment]).unwrap();
+        let memories: [&dyn Memory; 3] = [&segment, &segments, &&segment];
+        for memory in memories {
+            assert_eq!(memory.window(0x1004, 20), Some(&BYTES[4..]));
+            assert_eq!(memory.window(0x1000, 0), Some(&BYTES[..0]));
+            for (address, len) in [(0x1004, 21), (0xFFF, 1), (0x1018, 1), (0x1001, usize::MAX)] {
+                assert_eq!(memory.window(address, len), None);
+            }
+        }
     }
 
     #[test]

@@ -36,9 +36,50 @@ impl Load {
     }
 
     #[inline]
+    const fn base(self) -> usize {
+        (self.0 >> 5 & 1) as usize
+    }
+
+    /// Distance from the base in bytes.
+    #[inline]
+    const fn offset(self) -> i32 {
+        (self.0.cast_signed() >> 6) * 8
+    }
+
+    /// How many bytes are read.
+    const fn len(self) -> i32 {
+        if self.register() < Self::XMM as usize { 8 } else { 16 }
+    }
+
+    /// What it reads, in a window that begins `start` bytes from the base and was measured for it.
+    #[inline]
+    fn bytes<const N: usize>(self, window: &[u8], start: i32) -> [u8; N] {
+        let at = self.offset().wrapping_sub(start).cast_unsigned() as usize;
+        window.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])
+    }
+
+    #[inline]
     fn address(self, bases: [u64; 2]) -> u64 {
-        let base = bases[(self.0 >> 5 & 1) as usize];
-        base.wrapping_add_signed(i64::from(self.0.cast_signed() >> 6) * 8)
+        bases[self.base()].wrapping_add_signed(i64::from(self.offset()))
+    }
+}
+
+/// The stretch of stack that holds all that a rule loads.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// Its start, from the base that all loads share.
+    start: i32,
+    len: u32,
+}
+
+impl Window {
+    fn around(loads: &[Load], return_address: Load) -> Option<Self> {
+        let all = || loads.iter().copied().chain([return_address]);
+        let same_base = all().all(|load| load.base() == return_address.base());
+        let start = all().map(Load::offset).min()?;
+        let end = all().filter_map(|load| load.offset().checked_add(load.len())).max()?;
+        let len = u32::try_from(end.checked_sub(start)?).ok()?;
+        same_base.then_some(Self { start, len })
     }
 }
 
@@ -51,6 +92,7 @@ pub(in super::super) struct Rule {
     trust: Trust,
     return_address: Load,
     establisher_frame: Load,
+    window: Option<Window>,
     handler: Option<super::Handler>,
 }
 
@@ -73,13 +115,15 @@ impl Rule {
         if !builder.possible || unwound.caller != Position::ReturnAddress {
             return None;
         }
+        let return_address = builder.return_address?;
         Some(Self {
             loads: builder.loads,
             count: builder.count as u8,
             frame_register: builder.frame_register,
             trust: unwound.trust,
-            return_address: builder.return_address?,
+            return_address,
             establisher_frame,
+            window: Window::around(builder.loads.get(..builder.count)?, return_address),
             handler: unwound.handler(),
         })
     }
@@ -98,10 +142,39 @@ impl Rule {
             handler: self.handler,
             caller: Position::ReturnAddress,
         };
+        if let Some(window) = self.window {
+            let base = bases[self.return_address.base()];
+            let start = base.wrapping_add_signed(i64::from(window.start));
+            if let Some(bytes) = memory.window(start, window.len as usize) {
+                self.load_from(bytes, window.start, registers);
+                let return_address = i64::from(self.return_address.offset());
+                registers.set(Gpr::Rsp, base.wrapping_add_signed(return_address + 8));
+                return Ok(step);
+            }
+        }
         let mut draft = Draft::new(registers, memory);
         let loaded = self.load(bases, &mut draft);
         draft.finish(loaded)?;
         Ok(step)
+    }
+
+    /// Loads all but rsp from the bytes of the window: nothing can fail any more.
+    #[inline]
+    fn load_from(&self, window: &[u8], start: i32, registers: &mut Registers) {
+        for load in self.loads.iter().take(usize::from(self.count)) {
+            match load.register().checked_sub(usize::from(Load::XMM)) {
+                None => {
+                    let value = u64::from_le_bytes(load.bytes(window, start));
+                    registers.gpr[load.register() & 15] = value;
+                }
+                Some(n) => {
+                    if let Some(xmm) = n.checked_sub(6).and_then(|i| registers.xmm.get_mut(i)) {
+                        *xmm = u128::from_le_bytes(load.bytes(window, start));
+                    }
+                }
+            }
+        }
+        registers.rip = u64::from_le_bytes(self.return_address.bytes(window, start));
     }
 
     #[inline]

@@ -163,15 +163,29 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        if position != Position::ReturnAddress || self.rules.is_windows() {
-            return self.step(registers, position, memory);
-        }
-        let (version, rip) = (self.map.version(), registers.rip);
-        if let Some(rule) = cache.get(version, rip) {
+        if position == Position::ReturnAddress
+            && let Some(rule) = cache.get(self.map.version(), registers.rip)
+            && !self.rules.is_windows()
+        {
             return rule.apply(registers, memory);
         }
-        if let Some(rule) = win64::compile(self.map, self.rules, rip) {
-            cache.insert(version, rip, rule);
+        self.step_and_learn(cache, registers, position, memory)
+    }
+
+    /// The step that the cache does not know; if it can be, it is known from then on.
+    #[inline(never)]
+    fn step_and_learn<M: Memory + ?Sized>(
+        &self,
+        cache: &mut Cache,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        if position == Position::ReturnAddress
+            && !self.rules.is_windows()
+            && let Some(rule) = win64::compile(self.map, self.rules, registers.rip)
+        {
+            cache.insert(self.map.version(), registers.rip, rule);
             return rule.apply(registers, memory);
         }
         self.step(registers, position, memory)

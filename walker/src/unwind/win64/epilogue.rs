@@ -4,7 +4,7 @@
 use super::super::{Rules, UnwindError};
 use super::effects::{Draft, Effects as _};
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
-use super::{Site, check_version, resolve_indirect};
+use super::{Site, info_of, resolve_indirect};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
 use crate::memory::Memory;
@@ -242,8 +242,7 @@ fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> bool {
     let Some(function) = region.functions().find(rva) else { return true };
     resolve_indirect(region, function)
         .and_then(|function| {
-            let info = UnwindInfo::read(region, function.unwind_info)?;
-            check_version(&info, Rules::Precise)?;
+            let info = info_of(region, function, Rules::Precise)?;
             if info.is_chained() {
                 return Ok(false);
             }
@@ -358,7 +357,7 @@ fn first_push<'a>(site: &Site<'_, 'a>) -> Result<(UnwindInfo<'a>, usize), Unwind
             index += code.slots();
         }
         match info.parent()? {
-            Some(parent) => info = site.info_of(parent)?,
+            Some(parent) => info = info_of(site.region, parent, site.rules)?,
             None => return Ok((info, index)),
         }
     }

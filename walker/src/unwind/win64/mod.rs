@@ -56,17 +56,8 @@ impl<'s, 'a> Site<'s, 'a> {
         rva: u32,
         function: RuntimeFunction,
     ) -> Result<Self, UnwindError> {
-        let info = UnwindInfo::read(region, function.unwind_info)?;
-        check_version(&info, rules)?;
+        let info = info_of(region, function, rules)?;
         Ok(Self { rules, map, region, rva, function, info })
-    }
-
-    /// The info of another entry of the region, of a version that the rules know.
-    #[inline]
-    fn info_of(&self, function: RuntimeFunction) -> Result<UnwindInfo<'a>, UnwindError> {
-        let info = UnwindInfo::read(self.region, function.unwind_info)?;
-        check_version(&info, self.rules)?;
-        Ok(info)
     }
 
     /// Bytes from the function's begin to rip. Where a chunk lies before the parent of its chain,
@@ -259,13 +250,18 @@ fn leaf<M: Memory + ?Sized>(registers: &mut Registers, memory: &M) -> Result<Ste
     })
 }
 
-/// Version 3 has another layout, and versions 0 and 4 to 7 none; Windows' own code knows of no
-/// version but 1 and takes every higher one for 2.
+/// The info of a direct entry, of a version that the rules know. Version 3 has another layout, and
+/// versions 0 and 4 to 7 none; Windows' own code takes 0 for 1, and every version above 2 for 2.
 #[inline]
-fn check_version(info: &UnwindInfo<'_>, rules: Rules) -> Result<(), UnwindError> {
+fn info_of<'a>(
+    region: &CodeRegion<'a>,
+    function: RuntimeFunction,
+    rules: Rules,
+) -> Result<UnwindInfo<'a>, UnwindError> {
+    let info = UnwindInfo::read(region, function.unwind_info)?;
     match info.version() {
-        1 | 2 => Ok(()),
-        _ if rules.is_windows() => Ok(()),
+        1 | 2 => Ok(info),
+        _ if rules.is_windows() => Ok(info),
         version => Err(UnwindError::UnsupportedVersion { version, rva: info.rva() }),
     }
 }

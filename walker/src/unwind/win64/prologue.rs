@@ -7,7 +7,7 @@
 use super::super::{Position, Rules, Trust, UnwindError};
 use super::effects::Effects;
 use super::info::{CHAIN_LIMIT, Operation, RawCode, UnwindInfo};
-use super::{Site, Unwound};
+use super::{Site, Unwound, info_of};
 use crate::registers::Gpr;
 
 /// The frame base that saved registers are counted from, also known as the establisher frame:
@@ -94,7 +94,7 @@ pub(super) fn unwind<E: Effects>(
             });
         };
         begin = parent.begin;
-        info = site.info_of(parent)?;
+        info = info_of(site.region, parent, site.rules)?;
         if rules.is_windows() {
             // Windows forgets the machine frame here, and keeps the first info's frame base.
             machine_frame = false;

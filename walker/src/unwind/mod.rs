@@ -17,8 +17,9 @@ use crate::registers::Registers;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rules {
     /// Right where Windows is known to be wrong: a jump into a gcc cold part or back is no tail
-    /// call, `rex ret` returns, version 2 may lack EPILOG codes, jumps to a shared tail are followed,
-    /// `___chkstk_ms` is known by its code, callers are looked up at their return address − 1.
+    /// call, `rex ret` returns, so does iretq over a machine frame, version 2 may lack EPILOG codes,
+    /// jumps to a shared tail are followed, `___chkstk_ms` is known by its code, callers are looked
+    /// up at their return address − 1. Operation 11 is known, as on Unix.
     #[default]
     Precise,
     /// Exactly what Windows and CoreCLR on Windows do, mistakes included (contract §8.2).

@@ -1,6 +1,6 @@
 //! Epilogues that are found by their code.
 
-use crate::case::{BASE, Case, Info, Op, SIZE, slot};
+use crate::case::{BASE, Case, Info, Op, SIZE, slot, word};
 use Op::{Epilog, Push, SetFrame, Small};
 use clr_walker::registers::Gpr::{self, R12, R13, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsi, Rsp};
 use clr_walker::unwind::{Rules, UnwindError};
@@ -467,4 +467,36 @@ fn code_that_runs_out_of_the_image_is_an_error_to_windows() {
         assert_eq!(case.windows().step(pc), Err(error), "{ending:02x?}");
         assert_eq!(case.at(pc), NO_EPILOGUE, "{ending:02x?}");
     }
+}
+
+#[test]
+fn iretq_ends_a_function_that_was_entered_over_a_machine_frame() {
+    let pops = [0x5B, 0x5D];
+    let function = |frame| {
+        let codes = [(2, Push(Rbx)), (1, Push(Rbp)), (0, frame)];
+        Case::new().function(FUNCTION, &Info::new(2, &codes)).with_slot(5, slot(50))
+    };
+    let without_error = function(Op::MachineFrame).put(PC, &[&pops[..], &[0x48, 0xCF]].concat());
+    assert_eq!(
+        without_error.at(PC),
+        "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=50 interrupted"
+    );
+    // Windows undoes the whole prologue wherever it is.
+    let popped = without_error.clone().with_slot(3, slot(40));
+    assert_eq!(popped.at(PC + 2), "EpilogueInstructions rip=[0] rsp=40 interrupted");
+    assert_eq!(popped.windows().at(PC + 2), "Body rbx=[0] rbp=[1] rip=[2] rsp=50 interrupted");
+
+    let code = [&pops[..], &[0x48, 0x83, 0xC4, 8, 0x48, 0xCF]].concat();
+    let with_error = function(Op::MachineFrameWithError).with_slot(6, slot(60)).put(PC, &code);
+    assert_eq!(
+        with_error.at(PC),
+        "EpilogueInstructions rbx=[0] rbp=[1] rip=[3] rsp=60 interrupted"
+    );
+    let dropped = with_error.clone().with_slot(4, slot(40));
+    assert_eq!(dropped.at(PC + 2), "EpilogueInstructions rip=[1] rsp=40 interrupted");
+    let far = format!("EpilogueInstructions rip=[0] rsp={:#x} interrupted", word(3));
+    assert_eq!(dropped.at(PC + 6), far);
+
+    // A function that was called does not return so.
+    assert_eq!(program().put(PC, &[0x48, 0xCF]).at(PC), NO_EPILOGUE);
 }

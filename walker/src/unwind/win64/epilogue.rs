@@ -34,20 +34,29 @@ pub(super) enum Action {
     Pop(Gpr),
 }
 
+/// How an epilogue leaves its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// By a return, or by a jump that leaves the return address to another function.
+    Return,
+    /// By iretq, over a machine frame.
+    InterruptReturn,
+}
+
 /// If the instructions at rip are (the rest of) an epilogue, executes them on `draft`, with the
-/// return; whether they were.
+/// return; how they leave.
 pub(super) fn by_code<M: Memory + ?Sized>(
     site: &Site<'_, '_>,
     draft: &mut Draft<'_, M>,
-) -> Result<bool, UnwindError> {
+) -> Result<Option<Leaving>, UnwindError> {
     // First only look: what is popped may be unreadable where it turns out to be no epilogue.
-    match scan(site, |_| Ok(())) {
-        Ok(true) => {}
-        Ok(false) => return Ok(false),
+    let leaving = match scan(site, |_| Ok(())) {
+        Ok(Some(leaving)) => leaving,
+        Ok(None) => return Ok(None),
         // Code that runs into unmapped memory does not return.
-        Err(UnwindError::CodeUnmapped { .. }) if !site.rules.is_windows() => return Ok(false),
+        Err(UnwindError::CodeUnmapped { .. }) if !site.rules.is_windows() => return Ok(None),
         Err(error) => return Err(error),
-    }
+    };
     scan(site, |action| {
         match action {
             Action::AddRsp(bytes) => draft.add_rsp(i64::from(bytes)),
@@ -59,8 +68,11 @@ pub(super) fn by_code<M: Memory + ?Sized>(
         }
         Ok(())
     })?;
-    draft.pop_rip()?;
-    Ok(true)
+    match leaving {
+        Leaving::Return => draft.pop_rip()?,
+        Leaving::InterruptReturn => draft.pop_machine_frame(false)?,
+    }
+    Ok(Some(leaving))
 }
 
 /// The bytes of code from some RVA on.
@@ -93,6 +105,10 @@ impl<'a> Code<'a> {
         Ok(i32::from_le_bytes(bytes))
     }
 
+    fn starts_with(&self, bytes: &[u8]) -> bool {
+        self.bytes.starts_with(bytes)
+    }
+
     fn skip(&mut self, count: usize) {
         self.rva = self.rva.wrapping_add(count as u32);
         self.bytes = self.bytes.get(count..).unwrap_or_default();
@@ -103,7 +119,7 @@ impl<'a> Code<'a> {
 pub(super) fn scan(
     site: &Site<'_, '_>,
     mut act: impl FnMut(Action) -> Result<(), UnwindError>,
-) -> Result<bool, UnwindError> {
+) -> Result<Option<Leaving>, UnwindError> {
     let mut code = Code::at(site.region, site.rva);
     if let Some(action) = leading_adjustment(site, &mut code)? {
         act(action)?;
@@ -118,12 +134,18 @@ pub(super) fn scan(
             code.skip(1);
         }
         match ending(site, &code, repne)? {
-            Ending::Leaves => return Ok(true),
-            Ending::Other => return Ok(false),
+            Ending::Leaves => return Ok(Some(Leaving::Return)),
+            Ending::InterruptReturn { error_code } => {
+                if error_code {
+                    act(Action::AddRsp(8))?;
+                }
+                return Ok(Some(Leaving::InterruptReturn));
+            }
+            Ending::Other => return Ok(None),
             Ending::Continues(rva) => code = Code::at(site.region, rva),
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Takes `add rsp, imm` or `lea rsp, [frame register + disp]`, the first instruction of an epilogue.
@@ -184,6 +206,11 @@ fn pop(code: &mut Code<'_>) -> Result<Option<Gpr>, UnwindError> {
 enum Ending {
     /// Control leaves the function: a return or a tail call.
     Leaves,
+    /// Control goes back over a machine frame, once the error code below it is dropped.
+    InterruptReturn {
+        /// There is one.
+        error_code: bool,
+    },
     /// A jump to this RVA of the same function.
     Continues(u32),
     /// Anything else: no epilogue.
@@ -199,6 +226,11 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
         0xEB => jump(site, code.rva.wrapping_add(2), code.i8(1)?)?,
         0xE9 => jump(site, code.rva.wrapping_add(5), code.i32(1)?)?,
         0xFF => leaves(code.byte(1)? == 0x25),
+        // add rsp, 8 drops an error code.
+        0x48 if code.starts_with(&[0x48, 0x83, 0xC4, 0x08, 0x48, 0xCF]) => {
+            interrupt_return(site, repne, true)
+        }
+        0x48 if code.starts_with(&[0x48, 0xCF]) => interrupt_return(site, repne, false),
         0x40..=0x4F => {
             let second = code.byte(1)?;
             // REX.W before an indirect jump has no use but to mark a tail call.
@@ -208,6 +240,38 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
         }
         _ => Ending::Other,
     })
+}
+
+/// `iretq`, which Windows does not know for an ending. It is one in a function that was entered
+/// over a machine frame.
+#[cold]
+fn interrupt_return(site: &Site<'_, '_>, repne: bool, error_code: bool) -> Ending {
+    let over_machine_frame = || has_machine_frame(site).unwrap_or(false);
+    if !site.rules.is_windows() && !repne && over_machine_frame() {
+        Ending::InterruptReturn { error_code }
+    } else {
+        Ending::Other
+    }
+}
+
+/// Whether the unwind data, or that of a parent in its chain, has UWOP_PUSH_MACHFRAME.
+fn has_machine_frame(site: &Site<'_, '_>) -> Result<bool, UnwindError> {
+    let mut info = site.info;
+    for _ in 0..=CHAIN_LIMIT {
+        let mut index = 0;
+        while index < info.slot_count() {
+            let code = info.raw_code(index)?;
+            if code.op == RawCode::PUSH_MACHFRAME {
+                return Ok(true);
+            }
+            index += code.slots();
+        }
+        match info.parent()? {
+            Some(parent) => info = info_of(site.region, parent, site.rules)?,
+            None => return Ok(false),
+        }
+    }
+    Err(UnwindError::ChainTooLong { rva: info.rva() })
 }
 
 /// `jmp` by `distance` from `rva`, the end of the instruction.

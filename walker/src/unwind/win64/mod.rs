@@ -21,6 +21,7 @@ use crate::image::{RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
 use crate::memory::Memory;
 use crate::registers::Registers;
 use effects::{Draft, Effects};
+use epilogue::Leaving;
 use rule::Rule;
 
 /// Where control is: the function entry that covers it, and its unwind info.
@@ -200,7 +201,8 @@ fn epilogue_at<M: Memory + ?Sized>(
         return Ok(None);
     }
     let found = epilogue::by_code(site, draft)?;
-    Ok(found.then(|| unwound(Trust::EpilogueInstructions, false)))
+    Ok(found
+        .map(|leaving| unwound(Trust::EpilogueInstructions, leaving == Leaving::InterruptReturn)))
 }
 
 /// Code without a RUNTIME_FUNCTION: a leaf, which has not touched rsp or any nonvolatile register.

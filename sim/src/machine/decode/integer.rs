@@ -19,12 +19,15 @@ fn moves(i: &Instruction) -> Option<Op> {
             let op = Op { reg: gpr(i.op0_register())?, ..Op::new(Kind::Nop) };
             let size = bits(i, 0)?;
             let kinds = [Kind::Nop, Kind::Other16(Other::Lea), Kind::Lea32, Kind::Lea64];
-            memory(Op { kind: sized(size, kinds)?, ..op }, i)
+            // It does not add the base of a segment.
+            let mut i = *i;
+            i.set_segment_prefix(Register::None);
+            memory(Op { kind: sized(size, kinds)?, ..op }, &i)
         }
         Mnemonic::Movzx => {
             let source = bits(i, 1)?;
             if i.op0_register().size() == 2 {
-                return reg_rm(Other::Zero8, i);
+                return reg_rm(if source == 8 { Other::Zero8 } else { Other::Load }, i);
             }
             let kind = match (source, i.op1_kind()) {
                 (8, OpKind::Register) => Kind::ZeroRR8,

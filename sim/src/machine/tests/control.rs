@@ -256,6 +256,16 @@ fn segments_have_bases() {
 }
 
 #[test]
+fn lea_adds_no_base_of_a_segment() {
+    // lea rax, gs:[rbx+rbx]
+    let mut machine = with_code(&[0x65, 0x48, 0x8D, 0x04, 0x1B]);
+    machine.cpu_mut().set_gs_base(DATA);
+    machine.cpu_mut().set(Gpr::Rbx, 0x10);
+    machine.step().unwrap();
+    assert_eq!(machine.cpu().get(Gpr::Rax), 0x20);
+}
+
+#[test]
 fn addresses_relative_to_rip_count_from_the_next_instruction() {
     let machine = run(|a| {
         let mut data = a.create_label();

@@ -34,6 +34,16 @@ fn narrow_registers_are_parts_of_wide_ones() {
 }
 
 #[test]
+fn movzx_from_a_word_to_a_word_moves_all_of_it() {
+    // movzx cx, dx
+    let mut machine = with_code(&[0x66, 0x0F, 0xB7, 0xCA]);
+    machine.cpu_mut().set(Gpr::Rcx, 0x1111_1111_1111_1111);
+    machine.cpu_mut().set(Gpr::Rdx, 0x8765);
+    machine.step().unwrap();
+    assert_eq!(machine.cpu().get(Gpr::Rcx), 0x1111_1111_1111_8765);
+}
+
+#[test]
 fn extensions_fill_the_rest() {
     let machine = run(|a| {
         a.mov(rax, 0x1111_2222_3333_80F0_u64)?;

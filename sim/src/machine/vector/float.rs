@@ -3,6 +3,7 @@
 //! Which NaN comes out is fixed by x64, not by the host: the first operand that is one, made
 //! quiet; otherwise the default. All rounding is to nearest. Exceptions are not recorded.
 
+use super::fused::{Format, multiply_add};
 use super::integer::all_ones;
 use super::{element, elements, with_element};
 use crate::machine::flags::{low, sign_extend};
@@ -21,7 +22,7 @@ trait Precision {
     const MUL: fn(Self::Float, Self::Float) -> Self::Float;
     const DIV: fn(Self::Float, Self::Float) -> Self::Float;
     const SQRT: fn(Self::Float) -> Self::Float;
-    const FMA: fn(Self::Float, Self::Float, Self::Float) -> Self::Float;
+    const FORMAT: Format;
     fn from_bits(bits: u64) -> Self::Float;
     fn to_bits(value: Self::Float) -> u64;
     fn is_nan(value: Self::Float) -> bool;
@@ -29,6 +30,9 @@ trait Precision {
 
 struct Single;
 struct Double;
+
+pub(super) const SINGLE: Format = Format { precision: 24, least: -149, infinity: 0x7F80_0000 };
+pub(super) const DOUBLE: Format = Format { precision: 53, least: -1074, infinity: 0x7FF << 52 };
 
 impl Precision for Single {
     type Float = f32;
@@ -40,7 +44,7 @@ impl Precision for Single {
     const MUL: fn(f32, f32) -> f32 = |a, b| a * b;
     const DIV: fn(f32, f32) -> f32 = |a, b| a / b;
     const SQRT: fn(f32) -> f32 = f32::sqrt;
-    const FMA: fn(f32, f32, f32) -> f32 = f32::mul_add;
+    const FORMAT: Format = SINGLE;
     fn from_bits(bits: u64) -> f32 {
         f32::from_bits(bits as u32)
     }
@@ -62,7 +66,7 @@ impl Precision for Double {
     const MUL: fn(f64, f64) -> f64 = |a, b| a * b;
     const DIV: fn(f64, f64) -> f64 = |a, b| a / b;
     const SQRT: fn(f64) -> f64 = f64::sqrt;
-    const FMA: fn(f64, f64, f64) -> f64 = f64::mul_add;
+    const FORMAT: Format = DOUBLE;
     fn from_bits(bits: u64) -> f64 {
         f64::from_bits(bits)
     }
@@ -106,8 +110,23 @@ fn max<P: Precision>(a: u64, b: u64) -> u64 {
 
 /// `a · b + c`, rounded once.
 fn fma<P: Precision>(a: u64, b: u64, c: u64) -> u64 {
-    nan_among::<P>(&[a, b, c])
-        .unwrap_or_else(|| result::<P>(P::FMA(P::from_bits(a), P::from_bits(b), P::from_bits(c))))
+    if let Some(nan) = nan_among::<P>(&[a, b, c]) {
+        return nan;
+    }
+    let magnitude = |bits: u64| bits & (P::FORMAT.sign() - 1);
+    let infinite = |bits| magnitude(bits) == P::FORMAT.infinity;
+    let product = || P::MUL(P::from_bits(a), P::from_bits(b));
+    if infinite(a) || infinite(b) || magnitude(a) == 0 || magnitude(b) == 0 {
+        // The product is exact.
+        result::<P>(P::ADD(product(), P::from_bits(c)))
+    } else if infinite(c) {
+        c
+    } else if magnitude(c) == 0 {
+        // A product that is too small to be anything but 0 keeps its sign.
+        result::<P>(product())
+    } else {
+        multiply_add(a, b, c, P::FORMAT)
+    }
 }
 
 fn compare<P: Precision>(predicate: u8) -> impl Fn(u64, u64) -> u64 {

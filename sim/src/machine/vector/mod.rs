@@ -1,6 +1,7 @@
 //! Operations on the values of xmm registers: no registers or memory.
 
 pub(super) mod float;
+mod fused;
 pub(super) mod integer;
 
 use super::flags::low;

@@ -1,0 +1,177 @@
+//! What is compared: the registers of a processor, and what became of an instruction; and where
+//! things are in memory, the same on the machine and on the host.
+
+use clr_sim::machine::{Cpu, Machine, PAGE_SIZE, Protection, Stop};
+use clr_walker::memory::Memory as _;
+use clr_walker::registers::Gpr;
+use core::fmt;
+use std::fmt::Write as _;
+
+/// Where code is put: two pages. Bit 31 is set, so that a sign extension too many shows.
+pub(crate) const CODE: u64 = 0xF000_0000;
+pub(crate) const CODE_PAGES: u64 = 2;
+/// Two pages that may be read and written. They are below 2 GiB, where a displacement reaches.
+pub(crate) const DATA: u64 = 0x7FFE_0000;
+pub(crate) const DATA_PAGES: u64 = 2;
+/// Behind it nothing is mapped.
+pub(crate) const NOTHING: u64 = DATA + DATA_PAGES * PAGE_SIZE;
+/// A page of zeroes that may only be read.
+pub(crate) const CONSTANT: u64 = NOTHING + PAGE_SIZE;
+/// The part of the data that instructions work on; the rest is 0 and stays so. A quarter of it is
+/// before the border of the two pages.
+pub(crate) const WINDOW: u64 = DATA + PAGE_SIZE - 0x80;
+pub(crate) const WINDOW_LEN: usize = 0x200;
+/// The bases of the segments fs and gs.
+pub(crate) const FS_BASE: u64 = WINDOW + 0x48;
+pub(crate) const GS_BASE: u64 = WINDOW + 0x64;
+
+/// The content of the window.
+pub(crate) type Window = [u8; WINDOW_LEN];
+
+pub(crate) const CF: u64 = 1;
+pub(crate) const PF: u64 = 1 << 2;
+pub(crate) const AF: u64 = 1 << 4;
+pub(crate) const ZF: u64 = 1 << 6;
+pub(crate) const SF: u64 = 1 << 7;
+pub(crate) const DF: u64 = 1 << 10;
+pub(crate) const OF: u64 = 1 << 11;
+/// The flags that are compared.
+pub(crate) const FLAGS: u64 = CF | PF | AF | ZF | SF | DF | OF;
+
+/// mxcsr as threads start with it.
+pub(crate) const MXCSR: u32 = 0x1F80;
+/// The exceptions that mxcsr remembers. The machine does not record them.
+pub(crate) const MXCSR_STICKY: u32 = 0x3F;
+
+/// The registers of a processor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) rip: u64,
+    pub(crate) gpr: [u64; 16],
+    /// Of them, only [`FLAGS`].
+    pub(crate) flags: u64,
+    pub(crate) xmm: [u128; 16],
+    /// Without [`MXCSR_STICKY`].
+    pub(crate) mxcsr: u32,
+}
+
+impl State {
+    /// The registers of the machine.
+    pub(crate) fn of(machine: &Machine) -> Self {
+        let cpu = machine.cpu();
+        Self {
+            rip: cpu.rip(),
+            gpr: Gpr::ALL.map(|register| cpu.get(register)),
+            flags: cpu.rflags() & FLAGS,
+            xmm: core::array::from_fn(|n| cpu.xmm(n as u8)),
+            mxcsr: cpu.mxcsr() & !MXCSR_STICKY,
+        }
+    }
+
+    /// Gives the machine these registers; mxcsr is as a thread starts.
+    pub(crate) fn load_into(&self, machine: &mut Machine) {
+        let cpu = machine.cpu_mut();
+        *cpu = Cpu::default();
+        cpu.set_fs_base(FS_BASE);
+        cpu.set_gs_base(GS_BASE);
+        cpu.set_rip(self.rip);
+        for (register, value) in Gpr::ALL.into_iter().zip(self.gpr) {
+            cpu.set(register, value);
+        }
+        cpu.set_rflags(self.flags);
+        for (n, value) in (0..).zip(self.xmm) {
+            cpu.set_xmm(n, value);
+        }
+    }
+
+    /// The registers in which two states differ, for a message.
+    pub(crate) fn differences(&self, other: &Self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, a: u128, b: u128| {
+            if a != b {
+                writeln!(text, "  {name}: {a:#x} and {b:#x}").unwrap();
+            }
+        };
+        line("rip", self.rip.into(), other.rip.into());
+        for n in 0..16 {
+            line(&format!("{:?}", Gpr::ALL[n]), self.gpr[n].into(), other.gpr[n].into());
+        }
+        line("flags", self.flags.into(), other.flags.into());
+        for n in 0..16 {
+            line(&format!("xmm{n}"), self.xmm[n], other.xmm[n]);
+        }
+        line("mxcsr", self.mxcsr.into(), other.mxcsr.into());
+        text
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "rip {:#x}, flags {:#x}, mxcsr {:#x}", self.rip, self.flags, self.mxcsr)?;
+        for (register, value) in Gpr::ALL.into_iter().zip(self.gpr) {
+            writeln!(f, "{register:?} {value:#x}")?;
+        }
+        self.xmm.iter().enumerate().try_for_each(|(n, value)| writeln!(f, "xmm{n} {value:#x}"))
+    }
+}
+
+/// What became of an instruction. Whatever it is but [`Done`](Self::Done), nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// A page is not mapped, or does not permit it (#PF).
+    Fault,
+    /// #GP, or #SS.
+    Protection,
+    /// #DE.
+    Divide,
+    /// #UD.
+    Invalid,
+}
+
+impl Outcome {
+    /// What a step of the machine has come to; `None` if the machine does not know the instruction,
+    /// or it needs a system.
+    pub(crate) fn of(step: Result<(), Stop>) -> Option<Self> {
+        match step {
+            Ok(()) => Some(Self::Done),
+            // Processors have 48 bits of address and refuse the others in another way; the
+            // machine has all 64.
+            Err(Stop::Fault { fault, .. }) if !is_canonical(fault.address) => {
+                Some(Self::Protection)
+            }
+            Err(Stop::Fault { .. }) => Some(Self::Fault),
+            Err(Stop::GeneralProtection { .. }) => Some(Self::Protection),
+            Err(Stop::DivideError { .. }) => Some(Self::Divide),
+            Err(Stop::InvalidInstruction { .. }) => Some(Self::Invalid),
+            Err(_) => None,
+        }
+    }
+}
+
+fn is_canonical(address: u64) -> bool {
+    matches!(address.cast_signed() >> 47, 0 | -1)
+}
+
+/// A machine with everything mapped.
+pub(crate) fn machine() -> Machine {
+    let mut machine = Machine::new();
+    machine.map(CODE, CODE_PAGES, Protection::READ_EXECUTE).unwrap();
+    machine.map(DATA, DATA_PAGES, Protection::READ_WRITE).unwrap();
+    machine.map(CONSTANT, 1, Protection::READ).unwrap();
+    machine
+}
+
+/// The window of the machine.
+pub(crate) fn window(machine: &Machine) -> Window {
+    let mut window = [0; WINDOW_LEN];
+    machine.read(WINDOW, &mut window).unwrap();
+    window
+}
+
+/// What is needed to begin a case.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    pub(crate) state: State,
+    pub(crate) window: Window,
+}

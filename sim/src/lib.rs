@@ -2,12 +2,21 @@
 //!
 //! What stands so far:
 //!
+//! - [`code`]: programs of functions with every shape of frame.
 //! - [`machine`]: an emulated x64 machine, which runs the code whose stacks are walked.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
+//! - [`strategy`]: generators of programs, and what makes programs smaller.
+//! - `scenario` (feature `scenario`): the text format of programs, stops, and what walks find there.
 //!
 //! The library touches no file and prints nothing; the tool `clrsim` (feature `cli`) does that.
 
+pub mod code;
 pub mod machine;
 pub mod replay;
+pub mod run;
+#[cfg(feature = "scenario")]
+pub mod scenario;
+pub mod strategy;
+pub mod truth;
 pub mod vectors;

@@ -3,7 +3,11 @@
 //! Each function takes any bytes at all. It panics only if the code under test does, or breaks a
 //! promise that holds for all input.
 
+use crate::every_instruction::{self, Failure};
+use arbitrary::{Arbitrary as _, Unstructured};
+use clr_sim::code::Program;
 use clr_sim::replay::{VectorReplay, run_fuzz_record};
+use clr_sim::scenario::{Scenario, format_text};
 use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
 use clr_sim::vectors::win64::VectorFile;
 use clr_sim::vectors::{DecompressError, decompress};
@@ -309,6 +313,62 @@ fn fuzz_records(data: &[u8]) {
         for rules in ALL_RULES {
             let verdict = run_fuzz_record(&record, rules);
             assert_eq!(verdict, run_fuzz_record(&record, rules));
+        }
+    }
+}
+
+/// Reads a text as a scenario, and lays it out.
+///
+/// # Panics
+/// If a problem is told at a place that is not in the text, if a scenario is not what is read from
+/// its own text, or if a layout changes the scenario or does not stay as it is.
+pub fn scenario_text(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else {
+        return;
+    };
+    let scenario = Scenario::parse(text);
+    match &scenario {
+        Ok(scenario) => {
+            let canonical = scenario.to_string();
+            assert_eq!(Scenario::parse(&canonical).as_ref(), Ok(scenario));
+            assert_eq!(format_text(&canonical).as_ref(), Ok(&canonical));
+        }
+        Err(error) => {
+            assert!(!error.problems().is_empty() && !error.to_string().is_empty());
+            for problem in error.problems() {
+                assert!(text.get(problem.span.offset..problem.span.end()).is_some());
+                // What it says is not looked at; that it can be said matters.
+                let _ = problem.kind.help();
+            }
+        }
+    }
+    if let Ok(layout) = format_text(text) {
+        assert_eq!(format_text(&layout).as_ref(), Ok(&layout));
+        assert_eq!(Scenario::parse(&layout).ok(), scenario.ok());
+    }
+}
+
+/// How many instruction boundaries of a program's run are looked at.
+const BOUNDARY_LIMIT: u64 = 3000;
+
+/// Makes a program of `data` and checks it at every instruction: precise rules find the truth,
+/// Windows' rules are wrong exactly where they are known to be.
+///
+/// # Panics
+/// If not, with the program's text.
+pub fn program(data: &[u8]) {
+    let Ok(program) = Program::arbitrary(&mut Unstructured::new(data)) else {
+        return;
+    };
+    let results = [
+        every_instruction::precise(&program, BOUNDARY_LIMIT),
+        every_instruction::windows(&program, BOUNDARY_LIMIT, |_| ()),
+    ];
+    for result in results {
+        match result {
+            Ok(_) => {}
+            Err(Failure::Link(error)) if error.is_size() => {}
+            Err(failure) => panic!("{failure}\n{}", Scenario::new(program)),
         }
     }
 }

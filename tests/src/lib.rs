@@ -1,6 +1,8 @@
 //! What the tests of the whole system share.
 
+pub mod every_instruction;
 pub mod fuzz;
+pub mod planted;
 
 /// How many cases a property is tested with: `normal` times the variable `CLR_TEST_CASES` (such as
 /// 100, or 0.05 for a slow emulator), and never none.

@@ -34,3 +34,13 @@ fn pe_image() {
 fn vector_file() {
     assert!(replay("vector_file", clr_tests::fuzz::vector_file) >= 5);
 }
+
+#[test]
+fn scenario() {
+    assert!(replay("scenario", clr_tests::fuzz::scenario_text) >= 5);
+}
+
+#[test]
+fn program() {
+    assert!(replay("program", clr_tests::fuzz::program) >= 10);
+}

@@ -1,0 +1,179 @@
+//! Where things lie in a function's frame.
+
+use super::program::{Function, Statement};
+use super::shape::{Convention, Entry, FrameSet, FunctionShape, SaveArea};
+use clr_walker::registers::Gpr;
+
+/// Where things lie in a function's frame. Offsets count bytes from rsp behind the fixed
+/// allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameLayout {
+    /// The home space that the function leaves for what it calls, in bytes: it lies at offset 0.
+    pub outgoing: u32,
+    /// Where the frame's own rsp is kept for its funclets (the PSPSym).
+    pub psp: Option<u32>,
+    /// Where the loops' counters begin: 8 bytes each.
+    pub counters: u32,
+    /// Where the saves of regions begin: 8 bytes for each register of each region.
+    pub region_saves: u32,
+    /// Where the locals begin.
+    pub locals: u32,
+    /// The registers saved by mov.
+    pub saves: Vec<(Gpr, u32)>,
+    /// The vector registers saved.
+    pub xmm_saves: Vec<(u8, u32)>,
+    /// Size of the fixed allocation.
+    pub allocation: u32,
+    /// Size of the pushed registers.
+    pub pushed: u32,
+    /// Size of what lay on the stack at the first instruction: the return address, or the machine
+    /// frame with its error code.
+    pub entry: u32,
+}
+
+impl FrameLayout {
+    /// The layout of a valid function's frame.
+    #[must_use]
+    pub fn new(function: &Function, convention: Convention) -> Self {
+        let Function { shape, body, .. } = function;
+        let needs = Needs::of(body);
+        let mut at = 0;
+        let mut take = |bytes: u32| {
+            let start = at;
+            at += bytes;
+            start
+        };
+        let outgoing = if needs.calls { convention.home_space() } else { 0 };
+        take(outgoing);
+        let psp = needs.funclets.then(|| take(8));
+        let counters = take(8 * needs.loops);
+        let region_saves = take(8 * needs.region_saves);
+        let (mut saves, mut xmm_saves, mut locals) = (Vec::new(), Vec::new(), 0);
+        for part in 0..2 {
+            if (part == 0) == (shape.save_area == SaveArea::BelowLocals) {
+                saves.extend(shape.saves.iter().map(|register| (*register, take(8))));
+                if !shape.xmm_saves.is_empty() {
+                    let misaligned = take(0) % 16;
+                    take((16 - misaligned) % 16);
+                }
+                xmm_saves.extend(shape.xmm_saves.iter().map(|n| (*n, take(16))));
+            } else {
+                locals = take(shape.locals);
+            }
+        }
+        let entry = match shape.entry {
+            Entry::Call => 8,
+            Entry::Interrupt => 40,
+            Entry::InterruptWithErrorCode => 48,
+        };
+        let pushed = 8 * shape.all_pushes(convention).count() as u32;
+        // Whoever calls must align the stack; so must whoever saves vector registers.
+        if needs.calls || needs.moves_rsp || !xmm_saves.is_empty() {
+            let misaligned = (entry + pushed + take(0)) % 16;
+            take((16 - misaligned) % 16);
+        }
+        let allocation = take(0);
+        Self {
+            outgoing,
+            psp,
+            counters,
+            region_saves,
+            locals,
+            saves,
+            xmm_saves,
+            allocation,
+            pushed,
+            entry,
+        }
+    }
+
+    /// How far the caller's rsp lies above the offsets' origin: the CFA.
+    #[must_use]
+    pub const fn cfa(&self) -> u32 {
+        self.allocation + self.pushed + self.entry
+    }
+
+    /// The offset of home slot `slot`.
+    #[must_use]
+    pub const fn home(&self, slot: u32) -> u32 {
+        self.allocation + self.pushed + self.entry + 8 * slot
+    }
+
+    /// The frame register and what it holds, less the offsets' origin.
+    #[must_use]
+    pub fn frame_register(&self, shape: &FunctionShape) -> Option<(Gpr, u32)> {
+        let frame = shape.frame?;
+        let below = match frame.set {
+            FrameSet::BeforeAllocation => self.allocation,
+            FrameSet::AfterAllocation | FrameSet::AfterSaves => 0,
+        };
+        Some((frame.register, below + 16 * u32::from(frame.offset)))
+    }
+}
+
+impl FunctionShape {
+    /// All registers that the prologue pushes, the first one first: an interrupt handler's volatile
+    /// ones come before those of the shape.
+    pub(super) fn all_pushes(
+        &self,
+        convention: Convention,
+    ) -> impl DoubleEndedIterator<Item = Gpr> + '_ {
+        let volatile = if self.entry == Entry::Call { &[] } else { convention.volatile() };
+        volatile.iter().chain(&self.pushes).copied()
+    }
+}
+
+/// What a body needs of its frame.
+#[derive(Default)]
+struct Needs {
+    calls: bool,
+    funclets: bool,
+    moves_rsp: bool,
+    loops: u32,
+    region_saves: u32,
+}
+
+impl Needs {
+    fn of(body: &[Statement]) -> Self {
+        let mut needs = Self::default();
+        needs.add(body);
+        needs
+    }
+
+    fn add(&mut self, body: &[Statement]) {
+        for statement in body {
+            match statement {
+                Statement::Call(..) | Statement::Throw => self.calls = true,
+                Statement::SwitchStack(_) | Statement::Alloca(_) => {
+                    self.calls = true;
+                    self.moves_rsp = true;
+                }
+                Statement::Loop(_, body) => {
+                    self.loops += 1;
+                    self.add(body);
+                }
+                Statement::If(_, body) | Statement::Cold(body) => self.add(body),
+                Statement::Region(registers, body) => {
+                    self.region_saves += registers.len() as u32;
+                    self.add(body);
+                }
+                Statement::Funclet(body) => {
+                    self.calls = true;
+                    self.funclets = true;
+                    self.add(body);
+                }
+                Statement::Try(body, catch) => {
+                    self.add(body);
+                    self.add(catch);
+                }
+                Statement::Clobber(_)
+                | Statement::ClobberXmm(_)
+                | Statement::Store(_)
+                | Statement::Work(_)
+                | Statement::Exit(_)
+                | Statement::Trap(_)
+                | Statement::Stop => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Where instructions go: encoding, alignment, addresses.
+
+use super::super::lower::{Cells, Lowered, Part, PartKind, lower};
+use super::super::marks::PlacedInstruction;
+use super::super::program::{CodeKind, Program};
+use super::{LinkError, LinkedProgram, MethodHeader, PlacedPart};
+use core::ops::Range;
+use iced_x86::{BlockEncoder, BlockEncoderOptions, BlockEncoderResult, InstructionBlock};
+
+impl CodeKind {
+    /// How far apart images and heaps are at least.
+    pub(crate) const SPACING: u64 = 0x1000_0000;
+
+    /// Where its image or heap lies (VA). All are within reach of each other.
+    #[must_use]
+    pub const fn base(self) -> u64 {
+        match self {
+            Self::Native => 0x1_8000_0000,
+            Self::ReadyToRun => 0x1_9000_0000,
+            Self::Jit => 0x1_A000_0000,
+        }
+    }
+
+    /// The end of the highest of the stacks that its functions switch to (VA).
+    #[must_use]
+    pub const fn other_stacks(self) -> u64 {
+        match self {
+            Self::Native => 0x1_0000_0000,
+            Self::ReadyToRun => 0x1_2000_0000,
+            Self::Jit => 0x1_4000_0000,
+        }
+    }
+
+    /// The name of its image.
+    #[must_use]
+    pub const fn image_name(self) -> Option<&'static str> {
+        match self {
+            Self::Native => Some("native.dll"),
+            Self::ReadyToRun => Some("managed.dll"),
+            Self::Jit => None,
+        }
+    }
+
+    /// How functions are aligned, in bytes. Native ones stand close, so that a call at the end of
+    /// one returns to the next.
+    const fn alignment(self) -> u64 {
+        match self {
+            Self::Native => 1,
+            Self::ReadyToRun => 16,
+            Self::Jit => 32,
+        }
+    }
+}
+
+/// The most bytes of code in an image or heap: so the next one is not reached.
+const MAX_CODE: u64 = 0x0800_0000;
+
+pub(super) const PAGE: u64 = 0x1000;
+/// RVA of an image's cells.
+pub(super) const CELLS_RVA: u64 = 0x1000;
+/// How far below its heap the heap's cells lie.
+const HEAP_CELLS: u64 = 0x10_0000;
+
+/// A unit whose instructions have addresses.
+pub(super) struct Encoded {
+    pub(super) kind: CodeKind,
+    pub(super) lowered: Lowered,
+    pub(super) cells: Cells,
+    /// Address of the first byte of `code` (VA).
+    pub(super) start: u64,
+    pub(super) code: Vec<u8>,
+    /// Address of each instruction, and the one behind the last (VA).
+    pub(super) addresses: Vec<u64>,
+    lengths: Vec<u8>,
+}
+
+pub(super) fn encode(program: &Program, kind: CodeKind) -> Result<Encoded, LinkError> {
+    let cells = Cells {
+        base: match kind {
+            CodeKind::Jit => kind.base() - HEAP_CELLS,
+            CodeKind::ReadyToRun | CodeKind::Native => kind.base() + CELLS_RVA,
+        },
+    };
+    let count = program.functions.len() as u64 + Cells::SERVICES;
+    let start = match kind {
+        // Behind the header of the first method.
+        CodeKind::Jit => kind.base() + kind.alignment(),
+        CodeKind::ReadyToRun | CodeKind::Native => (cells.base + 8 * count).next_multiple_of(PAGE),
+    };
+    let failed = LinkError::Encoding { kind };
+    let lowered = lower(program, kind, cells).map_err(|_| failed)?;
+    let blocks = match kind.alignment() {
+        1 => assemble(&[InstructionBlock::new(&lowered.stream.instructions, start)]),
+        alignment => assemble_aligned(&lowered, start, alignment),
+    };
+    let blocks = blocks.ok_or(failed)?;
+    let mut code = Vec::new();
+    let (mut addresses, mut lengths) = (Vec::new(), Vec::new());
+    for block in blocks {
+        // int3 between functions.
+        code.resize((block.rip - start) as usize, 0xCC);
+        code.extend_from_slice(&block.code_buffer);
+        let mut at = block.rip;
+        for size in sizes(&block) {
+            addresses.push(at);
+            lengths.push(size as u8);
+            at += u64::from(size);
+        }
+    }
+    addresses.push(start + code.len() as u64);
+    if code.len() as u64 > MAX_CODE {
+        return Err(LinkError::TooLarge { kind });
+    }
+    Ok(Encoded { kind, lowered, cells, start, code, addresses, lengths })
+}
+
+/// Encodes instructions that all move together, with branches as short as can be.
+fn assemble(blocks: &[InstructionBlock<'_>]) -> Option<Vec<BlockEncoderResult>> {
+    let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
+    BlockEncoder::encode_slice(64, blocks, options).ok()
+}
+
+/// Encodes pieces that are aligned each. Branches from one to another are never short.
+fn assemble_aligned(
+    lowered: &Lowered,
+    start: u64,
+    alignment: u64,
+) -> Option<Vec<BlockEncoderResult>> {
+    /// Far enough that no branch from piece to piece is short.
+    const APART: u64 = 0x2_0000;
+    /// The longest short branch, with its prefixes.
+    const SHORT: u32 = 2;
+    let mut instructions = lowered.stream.instructions.clone();
+    let ranges: Vec<_> = ranges(lowered).collect();
+    let blocks: Vec<_> = ranges
+        .iter()
+        .zip((start..).step_by(APART as usize))
+        .filter_map(|(range, at)| Some(InstructionBlock::new(instructions.get(range.clone())?, at)))
+        .collect();
+    let apart = assemble(&blocks)?;
+    // Now all sizes are known. The encoder must not choose anew: as a piece gets smaller, a branch
+    // to it from a place that stays becomes longer.
+    let mut next = start;
+    let mut starts = Vec::new();
+    for (range, block) in ranges.iter().zip(&apart) {
+        let at = next.next_multiple_of(alignment);
+        starts.push(at);
+        next = at + block.code_buffer.len() as u64 + MethodHeader::SIZE as u64;
+        let sizes = sizes(block);
+        for (instruction, size) in instructions.get_mut(range.clone())?.iter_mut().zip(sizes) {
+            if size <= SHORT && (instruction.is_jmp_near() || instruction.is_jcc_near()) {
+                instruction.as_short_branch();
+            }
+        }
+    }
+    let blocks: Vec<_> = ranges
+        .iter()
+        .zip(starts)
+        .filter_map(|(range, at)| Some(InstructionBlock::new(instructions.get(range.clone())?, at)))
+        .collect();
+    let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS
+        | BlockEncoderOptions::DONT_FIX_BRANCHES;
+    BlockEncoder::encode_slice(64, &blocks, options).ok()
+}
+
+/// The sizes of a block's instructions in bytes.
+fn sizes(block: &BlockEncoderResult) -> impl Iterator<Item = u32> + '_ {
+    let offsets = &block.new_instruction_offsets;
+    let ends = offsets.iter().skip(1).copied().chain([block.code_buffer.len() as u32]);
+    offsets.iter().zip(ends).map(|(offset, end)| end.wrapping_sub(*offset))
+}
+
+/// The instructions of each piece.
+fn ranges(lowered: &Lowered) -> impl Iterator<Item = Range<usize>> + '_ {
+    let begins = lowered.pieces.iter().map(|begin| *begin as usize);
+    let ends = begins.clone().skip(1).chain([lowered.stream.instructions.len()]);
+    begins.zip(ends).map(|(begin, end)| begin..end)
+}
+
+impl Encoded {
+    pub(super) fn address(&self, index: u32) -> u64 {
+        self.addresses.get(index as usize).copied().unwrap_or(self.start)
+    }
+
+    pub(super) fn rva(&self, index: u32) -> u32 {
+        (self.address(index) - self.kind.base()) as u32
+    }
+
+    /// The RVA behind the instruction before `index`.
+    pub(super) fn end_rva(&self, index: u32) -> u32 {
+        match (index as usize).checked_sub(1) {
+            Some(last) => self.rva(last as u32) + u32::from(self.lengths[last]),
+            None => self.rva(0),
+        }
+    }
+
+    /// Adds its instructions and parts.
+    pub(super) fn place(&self, linked: &mut LinkedProgram) {
+        let stream = &self.lowered.stream;
+        for (index, note) in stream.notes.iter().enumerate() {
+            linked.instructions.push(PlacedInstruction {
+                address: self.addresses[index],
+                len: self.lengths[index],
+                function: note.function,
+                role: note.role,
+                mistake: note.mistake,
+                landing: note.landing.and_then(|label| Some(self.address(stream.index_of(label)?))),
+                handler: note.handler,
+                switches_stack: note.switches_stack,
+            });
+        }
+        let base = self.kind.base();
+        for part in &self.lowered.parts {
+            linked.parts.push(PlacedPart {
+                begin: self.address(part.begin),
+                end: base + u64::from(self.end_rva(part.end)),
+                function: part.function,
+                root: self.address(self.root(part).begin),
+                is_entry: part.kind == PartKind::Root
+                    && self.lowered.entries.contains(&(part.function, part.begin)),
+            });
+        }
+    }
+
+    fn root<'a>(&'a self, mut part: &'a Part) -> &'a Part {
+        while let PartKind::Chained(parent) = part.kind {
+            part = &self.lowered.parts[parent];
+        }
+        part
+    }
+}

@@ -1,0 +1,183 @@
+//! Epilogues.
+
+use super::super::marks::{Role, WindowsMistake};
+use super::super::program::{Exit, ReturnForm, TailCallForm};
+use super::super::shape::{Entry, FunctionShape, Release, UnwindData};
+use super::stream::Place;
+use super::{Frame, Lowering};
+use clr_walker::registers::Gpr;
+use iced_x86::{Code, IcedError};
+
+impl Lowering<'_> {
+    /// Restores what the prologue saved, and leaves.
+    pub(super) fn epilogue(&mut self, frame: &Frame<'_>, exit: Exit) -> Result<(), IcedError> {
+        let shape = frame.shape();
+        let layout = &frame.layout;
+        self.note(frame, Role::Body);
+        self.load_target(exit)?;
+        let by_r11 = shape.release == Release::R11;
+        if by_r11 {
+            self.stream.lea(Gpr::R11, Place::At(Gpr::Rsp, i64::from(layout.allocation)))?;
+        }
+        let place = |at: u32| {
+            if by_r11 {
+                Place::At(Gpr::R11, i64::from(at) - i64::from(layout.allocation))
+            } else {
+                frame.at(at)
+            }
+        };
+        for &(n, at) in &layout.xmm_saves {
+            self.stream.load_xmm(n, place(at))?;
+        }
+        for &(register, at) in &layout.saves {
+            self.stream.load(register, place(at))?;
+        }
+        for (slot, register) in (0..).zip(shape.home) {
+            if let Some(register) = register
+                && self.program.convention.is_nonvolatile(register)
+            {
+                self.stream.load(register, place(layout.home(slot)))?;
+            }
+        }
+        self.note(frame, Role::Epilogue);
+        let mistake = mistake(shape, exit);
+        let pops_rbp = self.release(frame)?;
+        // Before the first of these, the frame is as in the body.
+        let released = layout.allocation > 0 || pops_rbp;
+        self.mistake(mistake.filter(|_| released));
+        let first_pop = self.stream.here();
+        let pushes = shape.all_pushes(self.program.convention).rev();
+        for register in pushes.skip(usize::from(pops_rbp)) {
+            // rax may hold the target of a tail call, or a result.
+            let keeps_rax = shape.entry == Entry::Call && register == Gpr::Rax;
+            self.stream.pop(if keeps_rax { Gpr::Rcx } else { register })?;
+            self.mistake(mistake);
+        }
+        if shape.entry == Entry::InterruptWithErrorCode {
+            self.stream.add_rsp(8, false)?;
+            self.mistake(mistake);
+        }
+        self.leave(frame, exit)?;
+        self.mistake(None);
+        let end = self.stream.here();
+        self.parts[frame.part].epilogues.push((first_pop, end));
+        Ok(())
+    }
+
+    pub(super) fn funclet_epilogue(
+        &mut self,
+        frame: &Frame<'_>,
+        allocation: u32,
+    ) -> Result<(), IcedError> {
+        self.note(frame, Role::Epilogue);
+        self.stream.add_rsp(allocation, false)?;
+        let unlisted = frame.shape().unwind == UnwindData::Version2WithoutEpilogs;
+        self.mistake(unlisted.then_some(WindowsMistake::UnlistedEpilogue));
+        let first_pop = self.stream.here();
+        for register in frame.shape().all_pushes(self.program.convention).rev() {
+            self.stream.pop(register)?;
+        }
+        self.stream.plain(Code::Retnq);
+        self.mistake(None);
+        let end = self.stream.here();
+        self.parts[frame.part].epilogues.push((first_pop, end));
+        Ok(())
+    }
+
+    /// Gives back the fixed allocation; whether the last pushed register has been popped too.
+    fn release(&mut self, frame: &Frame<'_>) -> Result<bool, IcedError> {
+        let bytes = frame.layout.allocation;
+        let by_frame = frame.layout.frame_register(frame.shape());
+        let form = frame.shape().release;
+        match (form, by_frame) {
+            (Release::Lea | Release::LeaDisp32, Some((register, distance))) => {
+                let up = i64::from(bytes) - i64::from(distance);
+                let place = match form {
+                    Release::Lea => Place::AtDisp8(register, up),
+                    _ => Place::AtDisp32(register, up),
+                };
+                self.mistake(reads_wrong_in_r12(frame.shape(), up));
+                self.stream.lea(Gpr::Rsp, place)?;
+                self.mistake(None);
+            }
+            (Release::Mov, Some((register, _))) => self.stream.mov(Gpr::Rsp, register)?,
+            (Release::Leave, _) => {
+                self.stream.plain(Code::Leaveq);
+                return Ok(true);
+            }
+            (Release::R11, _) => self.stream.mov(Gpr::Rsp, Gpr::R11)?,
+            (Release::Pop, _) if bytes == 8 => self.stream.pop(Gpr::Rcx)?,
+            _ if bytes == 0 => {}
+            (Release::AddImm32, _) => self.stream.add_rsp(bytes, true)?,
+            _ => self.stream.add_rsp(bytes, false)?,
+        }
+        Ok(false)
+    }
+
+    /// Loads what an indirect tail call needs, while the frame still stands.
+    fn load_target(&mut self, exit: Exit) -> Result<(), IcedError> {
+        match exit {
+            Exit::TailCall(TailCallForm::Register, callee) => {
+                self.stream.load(Gpr::Rax, Place::Absolute(self.cells.function(callee)))
+            }
+            Exit::TailCall(TailCallForm::RegisterMemory, callee) => {
+                self.stream.lea(Gpr::Rax, Place::Absolute(self.cells.function(callee)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn leave(&mut self, frame: &Frame<'_>, exit: Exit) -> Result<(), IcedError> {
+        if frame.shape().entry != Entry::Call {
+            self.stream.plain(Code::Iretq);
+            return Ok(());
+        }
+        let near = matches!(exit, Exit::TailCall(_, callee) if self.is_here(callee));
+        let stream = &mut self.stream;
+        match exit {
+            Exit::Return(ReturnForm::Ret) => stream.plain(Code::Retnq),
+            Exit::Return(ReturnForm::RetImm) => stream.bytes(&[0xC2, 0, 0])?,
+            Exit::Return(ReturnForm::RepRet) => stream.bytes(&[0xF3, 0xC3])?,
+            Exit::Return(ReturnForm::BndRet) => stream.bytes(&[0xF2, 0xC3])?,
+            Exit::Return(ReturnForm::RexRet) => stream.bytes(&[0x48, 0xC3])?,
+            Exit::TailCall(TailCallForm::Register, _) => stream.bytes(&[0x48, 0xFF, 0xE0])?,
+            Exit::TailCall(TailCallForm::RegisterMemory, _) => {
+                stream.bytes(&[0x48, 0xFF, 0x20])?;
+            }
+            Exit::TailCall(TailCallForm::Near, callee) if near => {
+                stream.branch(Code::Jmp_rel32_64, self.entries[callee.index()])?;
+            }
+            Exit::TailCall(TailCallForm::Near | TailCallForm::Memory, callee) => {
+                stream.through(Code::Jmp_rm64, Place::Absolute(self.cells.function(callee)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why Windows' rules do not see this epilogue once rsp has moved.
+fn mistake(shape: &FunctionShape, exit: Exit) -> Option<WindowsMistake> {
+    if shape.entry != Entry::Call {
+        Some(WindowsMistake::InterruptReturn)
+    } else if shape.unwind == UnwindData::Version2WithoutEpilogs {
+        Some(WindowsMistake::UnlistedEpilogue)
+    } else if exit == Exit::Return(ReturnForm::RexRet) && shape.unwind == UnwindData::Version1 {
+        Some(WindowsMistake::RexReturn)
+    } else {
+        None
+    }
+}
+
+/// Without r12's SIB byte, the 8-bit displacement of this lea looks like the next instruction: a pop,
+/// or the REX prefix of one.
+fn reads_wrong_in_r12(shape: &FunctionShape, up: i64) -> Option<WindowsMistake> {
+    let in_r12 = shape.frame.is_some_and(|frame| frame.described && frame.register == Gpr::R12);
+    let short_pop = shape.pushes.last().is_some_and(|register| register.number() < 8);
+    let misread = match up {
+        0x40 | 0x48 => short_pop,
+        0x58 => true,
+        _ => false,
+    };
+    let scanned = shape.unwind == UnwindData::Version1 && shape.release == Release::Lea;
+    (in_r12 && misread && scanned).then_some(WindowsMistake::FrameInR12)
+}

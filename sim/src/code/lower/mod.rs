@@ -1,0 +1,397 @@
+//! From functions to instructions, and to what their unwind data must say of them.
+//!
+//! Everything here counts in instructions: addresses come with linking.
+
+mod body;
+mod epilogue;
+mod prologue;
+mod stream;
+
+pub(super) use prologue::Described;
+pub(super) use stream::{Note, Stream};
+
+use super::layout::FrameLayout;
+use super::marks::{Role, WindowsMistake};
+use super::program::{CodeKind, Function, FunctionId, Program, Statement};
+use super::shape::{ColdForm, Convention, Entry, FunctionShape, UnwindData};
+use super::unwind_info::Operation;
+use clr_walker::registers::Gpr;
+use iced_x86::{Code, IcedError};
+use std::collections::VecDeque;
+use stream::{Label, Place};
+
+/// A range of instructions with unwind data of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// The function that it is of.
+    pub function: FunctionId,
+    /// Its first instruction, and the one behind its last.
+    pub begin: u32,
+    pub end: u32,
+    /// The instruction behind its prologue.
+    pub prologue_end: u32,
+    pub kind: PartKind,
+    /// What its prologue does, the first operation first.
+    pub described: Vec<Described>,
+    /// The frame register and its offset in units of 16 bytes.
+    pub frame: Option<(Gpr, u8)>,
+    /// For each epilogue, its first pop and the instruction behind it.
+    pub epilogues: Vec<(u32, u32)>,
+}
+
+/// How a part is entered, and how its unwind data stands to that of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartKind {
+    /// The function itself, or a funclet.
+    Root,
+    /// Chained to another part, by index.
+    Chained(usize),
+    /// gcc's cold part: all operations apply from its first byte on.
+    Separate,
+}
+
+/// The instructions of one image or heap.
+#[derive(Debug)]
+pub(super) struct Lowered {
+    pub stream: Stream,
+    pub parts: Vec<Part>,
+    /// The first instruction of each contiguous run that is to be aligned.
+    pub pieces: Vec<u32>,
+    /// The first instruction of each function that lies here.
+    pub entries: Vec<(FunctionId, u32)>,
+    /// The helper that unwind data names as language-specific handler.
+    pub personality: u32,
+}
+
+/// Indices of the cells through which code finds addresses that it cannot know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cells {
+    /// Address of the first one (VA).
+    pub base: u64,
+}
+
+impl Cells {
+    /// The cells in front of those of the functions.
+    pub(super) const SERVICES: u64 = 2;
+
+    /// The service that cuts the stack.
+    pub(super) const fn throw(self) -> u64 {
+        self.base
+    }
+
+    /// Where the next stack to switch to ends.
+    pub(super) const fn stack(self) -> u64 {
+        self.base + 8
+    }
+
+    /// The address of a function.
+    pub(super) const fn function(self, id: FunctionId) -> u64 {
+        self.base + 8 * (Self::SERVICES + id.0 as u64)
+    }
+}
+
+/// Lowers the functions of one kind.
+pub(super) fn lower(program: &Program, kind: CodeKind, cells: Cells) -> Result<Lowered, IcedError> {
+    let mut stream = Stream::default();
+    let entries = program.functions.iter().map(|_| stream.label()).collect();
+    let chkstk = stream.label();
+    let mut lowering = Lowering {
+        program,
+        kind,
+        cells,
+        stream,
+        entries,
+        chkstk,
+        needs_chkstk: false,
+        parts: Vec::new(),
+        pieces: Vec::new(),
+        cold: VecDeque::new(),
+        stride: program.stack_stride() as i32,
+        salt: 0,
+    };
+    let mut entries = Vec::new();
+    for (index, function) in program.functions.iter().enumerate() {
+        if function.kind == kind {
+            let id = FunctionId(index as u32);
+            entries.push((id, lowering.stream.here()));
+            lowering.function(id, function)?;
+            // The JIT does not split methods.
+            if kind == CodeKind::Jit {
+                lowering.cold_parts()?;
+            }
+        }
+    }
+    lowering.cold_parts()?;
+    let personality = lowering.helpers()?;
+    let Lowering { mut stream, parts, pieces, .. } = lowering;
+    stream.resolve();
+    Ok(Lowered { stream, parts, pieces, entries, personality })
+}
+
+/// The funclets of a function that are still to be written.
+type Funclets<'p> = VecDeque<(Label, &'p [Statement])>;
+
+struct Lowering<'p> {
+    program: &'p Program,
+    kind: CodeKind,
+    cells: Cells,
+    stream: Stream,
+    /// By function; bound only for those of this kind.
+    entries: Vec<Label>,
+    chkstk: Label,
+    needs_chkstk: bool,
+    parts: Vec<Part>,
+    pieces: Vec<u32>,
+    cold: VecDeque<ColdPart<'p>>,
+    /// How far apart stacks are that are switched to, in bytes.
+    stride: i32,
+    /// Makes the values that code writes differ.
+    salt: u64,
+}
+
+/// A body that lies apart.
+struct ColdPart<'p> {
+    frame: Frame<'p>,
+    body: &'p [Statement],
+    start: Label,
+    back: Label,
+}
+
+/// The function or funclet that is being lowered, and where in it.
+#[derive(Clone)]
+struct Frame<'p> {
+    id: FunctionId,
+    function: &'p Function,
+    layout: FrameLayout,
+    /// The part whose unwind data describes the frame here.
+    describing: usize,
+    /// The part that is being written.
+    part: usize,
+    /// It is a funclet of the function.
+    in_funclet: bool,
+    landing: Option<Label>,
+    next_counter: u32,
+    next_region_save: u32,
+    /// The body moves rsp.
+    dynamic: bool,
+}
+
+impl<'p> Frame<'p> {
+    fn shape(&self) -> &'p FunctionShape {
+        &self.function.shape
+    }
+
+    /// The memory `offset` bytes above rsp behind the function's fixed allocation.
+    fn at(&self, offset: u32) -> Place {
+        let offset = i64::from(offset);
+        match self.layout.frame_register(self.shape()) {
+            Some((register, distance)) if self.dynamic || self.in_funclet => {
+                Place::At(register, offset - i64::from(distance))
+            }
+            _ => Place::At(Gpr::Rsp, offset),
+        }
+    }
+
+    /// Whether anything is to be undone in the body.
+    fn has_frame(&self, convention: Convention) -> bool {
+        let mut home = self.shape().home.iter().flatten();
+        self.in_funclet
+            || self.layout.allocation + self.layout.pushed > 0
+            || home.any(|register| convention.is_nonvolatile(*register))
+            || self.shape().entry != Entry::Call
+    }
+}
+
+impl<'p> Lowering<'p> {
+    fn note(&mut self, frame: &Frame<'_>, role: Role) {
+        self.stream.now = Some(Note { function: Some(frame.id), role, ..Note::HELPER });
+    }
+
+    fn mistake(&mut self, mistake: Option<WindowsMistake>) {
+        if let Some(now) = &mut self.stream.now {
+            now.mistake = mistake;
+        }
+    }
+
+    /// A value that nothing else has.
+    fn garbage(&mut self) -> u64 {
+        self.salt += 1;
+        let mut x = self.salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.kind as u64;
+        x = (x ^ x >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        x ^ x >> 32
+    }
+
+    fn begin_part(&mut self, id: FunctionId, kind: PartKind, frame: Option<(Gpr, u8)>) -> usize {
+        let here = self.stream.here();
+        self.parts.push(Part {
+            function: id,
+            begin: here,
+            end: here,
+            prologue_end: here,
+            kind,
+            described: Vec::new(),
+            frame,
+            epilogues: Vec::new(),
+        });
+        self.parts.len() - 1
+    }
+
+    /// Ends a part here. It has at least one instruction.
+    fn end_part(&mut self, part: usize) -> Result<(), IcedError> {
+        if self.parts[part].begin == self.stream.here() {
+            self.stream.filler()?;
+        }
+        self.parts[part].end = self.stream.here();
+        Ok(())
+    }
+
+    fn function(&mut self, id: FunctionId, function: &'p Function) -> Result<(), IcedError> {
+        self.pieces.push(self.stream.here());
+        let shape = &function.shape;
+        let described = shape.frame.filter(|frame| frame.described);
+        let part = self.begin_part(
+            id,
+            PartKind::Root,
+            described.map(|frame| (frame.register, frame.offset)),
+        );
+        let mut frame = Frame {
+            id,
+            function,
+            layout: FrameLayout::new(function, self.program.convention),
+            describing: part,
+            part,
+            in_funclet: false,
+            landing: None,
+            next_counter: 0,
+            next_region_save: 0,
+            dynamic: moves_rsp(&function.body),
+        };
+        self.stream.bind(self.entries[id.index()]);
+        self.prologue(&frame)?;
+        self.note(&frame, Role::Body);
+        if let Some(psp) = frame.layout.psp {
+            self.stream.store(frame.at(psp), Gpr::Rsp)?;
+        }
+        let mut funclets = VecDeque::new();
+        self.body(&mut frame, &mut funclets, &function.body)?;
+        if let Some(exit) = function.end {
+            self.epilogue(&frame, exit)?;
+        } else if self.stream.has_label_here() {
+            // Nothing gets here, but no jump may lead out of the function.
+            self.stream.plain(Code::Int3);
+        }
+        self.end_part(frame.part)?;
+        self.funclets(&mut frame, funclets)
+    }
+
+    fn funclets(&mut self, frame: &mut Frame<'p>, funclets: Funclets<'p>) -> Result<(), IcedError> {
+        for (label, body) in funclets {
+            self.funclet(frame, label, body)?;
+        }
+        Ok(())
+    }
+
+    /// A funclet: a frame of its own, in which rbp is the function's frame register.
+    fn funclet(
+        &mut self,
+        parent: &mut Frame<'p>,
+        label: Label,
+        body: &'p [Statement],
+    ) -> Result<(), IcedError> {
+        let part = self.begin_part(parent.id, PartKind::Root, None);
+        let psp = parent.layout.psp.unwrap_or(0);
+        // Behind the pushes and the return address, what remains aligns the stack.
+        let taken = psp + 8;
+        let allocation = taken + (16 - (8 + parent.layout.pushed + taken) % 16) % 16;
+        let mut frame =
+            Frame { part, describing: part, landing: None, in_funclet: true, ..parent.clone() };
+        self.stream.bind(label);
+        self.funclet_prologue(&frame, allocation)?;
+        self.note(&frame, Role::Body);
+        let establisher = match self.program.convention {
+            Convention::WindowsX64 => Gpr::Rcx,
+            Convention::SystemV => Gpr::Rdi,
+        };
+        let (register, distance) =
+            parent.layout.frame_register(parent.shape()).unwrap_or((Gpr::Rbp, 0));
+        self.stream.load(register, Place::At(establisher, i64::from(psp)))?;
+        self.stream.store(Place::At(Gpr::Rsp, i64::from(psp)), register)?;
+        self.stream.lea(register, Place::At(register, i64::from(distance)))?;
+        self.body(&mut frame, &mut VecDeque::new(), body)?;
+        parent.next_counter = frame.next_counter;
+        self.funclet_epilogue(&frame, allocation)?;
+        self.end_part(frame.part)
+    }
+
+    fn cold_parts(&mut self) -> Result<(), IcedError> {
+        while let Some(cold) = self.cold.pop_front() {
+            self.cold_part(cold)?;
+        }
+        Ok(())
+    }
+
+    fn cold_part(&mut self, cold: ColdPart<'p>) -> Result<(), IcedError> {
+        let ColdPart { mut frame, body, start, back } = cold;
+        if self.kind != CodeKind::Jit {
+            self.pieces.push(self.stream.here());
+        }
+        let separate = frame.shape().cold == ColdForm::Separate;
+        let register = self.parts[frame.describing].frame;
+        let kind = if separate { PartKind::Separate } else { PartKind::Chained(frame.describing) };
+        let part = self.begin_part(frame.id, kind, register);
+        if separate {
+            self.parts[part].described = self.all_described(frame.describing);
+        }
+        frame.part = part;
+        frame.describing = part;
+        self.stream.bind(start);
+        self.note(&frame, Role::Body);
+        let mut funclets = VecDeque::new();
+        self.body(&mut frame, &mut funclets, body)?;
+        self.note(&frame, Role::Body);
+        // A region inside ends with a part chained to this one, and so does not look different.
+        let scanned = frame.shape().unwind == UnwindData::Version1;
+        let jumps_out = separate && scanned && frame.has_frame(self.program.convention);
+        self.mistake(jumps_out.then_some(WindowsMistake::ColdJump));
+        self.stream.branch(Code::Jmp_rel32_64, back)?;
+        self.mistake(None);
+        self.end_part(frame.part)?;
+        self.funclets(&mut frame, funclets)
+    }
+
+    /// What all prologues up the chain of `part` do, the first operation first.
+    fn all_described(&self, part: usize) -> Vec<Described> {
+        let part = &self.parts[part];
+        let mut described = match part.kind {
+            PartKind::Chained(parent) => self.all_described(parent),
+            PartKind::Root | PartKind::Separate => Vec::new(),
+        };
+        described.extend_from_slice(&part.described);
+        described
+    }
+
+    /// The code that belongs to no function; gives the handler's instruction.
+    fn helpers(&mut self) -> Result<u32, IcedError> {
+        self.stream.now = None;
+        if self.needs_chkstk {
+            self.pieces.push(self.stream.here());
+            self.stream.bind(self.chkstk);
+            prologue::chkstk(&mut self.stream)?;
+        }
+        self.pieces.push(self.stream.here());
+        let personality = self.stream.here();
+        self.stream.plain(Code::Retnq);
+        Ok(personality)
+    }
+}
+
+fn moves_rsp(body: &[Statement]) -> bool {
+    let moves = |statement: &Statement| matches!(statement, Statement::Alloca(_));
+    body.iter().any(|statement| statement.contains(&moves))
+}
+
+/// The operation of a saved register, so many bytes above rsp behind the fixed allocation.
+fn save(layout: &FrameLayout, shape: &FunctionShape, register: Gpr, at: u32) -> Operation {
+    let below = if shape.saves_lie_below_frame() { layout.allocation } else { 0 };
+    Operation::Save(register, at.wrapping_sub(below))
+}

@@ -1,0 +1,70 @@
+//! What is known of each instruction of a linked program.
+
+use super::program::FunctionId;
+
+/// What an instruction does for its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Belongs to the prologue.
+    Prologue,
+    /// Belongs to the body.
+    Body,
+    /// Gives back the frame or leaves.
+    Epilogue,
+    /// Belongs to a helper that is part of no function of the program.
+    Helper,
+}
+
+/// Where Windows' rules unwind wrongly, though the code is as compilers make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WindowsMistake {
+    /// gcc's cold part jumps back: taken for a tail call, since the part is a function of its own.
+    ColdJump,
+    /// `rex.w ret` is not seen as a return, so that the epilogue is not seen as one.
+    RexReturn,
+    /// An epilogue of version 2 that no EPILOG code lists.
+    UnlistedEpilogue,
+    /// `iretq` is not seen as a return.
+    InterruptReturn,
+    /// `___chkstk_ms` pushes registers without unwind data.
+    Chkstk,
+    /// A call is the function's last instruction, and its return address is looked up as it is.
+    CallAtEnd,
+    /// `lea rsp, [r12 + disp]` is read without its SIB byte, so that the displacement is taken for
+    /// an instruction.
+    FrameInR12,
+}
+
+impl WindowsMistake {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::ColdJump,
+        Self::RexReturn,
+        Self::UnlistedEpilogue,
+        Self::InterruptReturn,
+        Self::Chkstk,
+        Self::CallAtEnd,
+        Self::FrameInR12,
+    ];
+}
+
+/// An instruction of a linked program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedInstruction {
+    /// Its address (VA).
+    pub address: u64,
+    /// Its length in bytes.
+    pub len: u8,
+    /// Its function, unless it belongs to a helper.
+    pub function: Option<FunctionId>,
+    /// What it does for its frame.
+    pub role: Role,
+    /// Why Windows' rules are wrong where this instruction comes next.
+    pub mistake: Option<WindowsMistake>,
+    /// Where what is thrown in this call is caught (VA).
+    pub landing: Option<u64>,
+    /// The handler of the interrupt that it makes.
+    pub handler: Option<FunctionId>,
+    /// It is a call on another stack.
+    pub switches_stack: bool,
+}

@@ -1,0 +1,217 @@
+//! Programs: functions with shapes and bodies.
+
+use super::estimate;
+use super::shape::{Convention, FunctionShape};
+use clr_walker::registers::Gpr;
+
+/// A function by its place in [`Program::functions`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(
+    /// The index.
+    pub u32,
+);
+
+impl FunctionId {
+    /// The index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A program. Execution begins with a call of its first function.
+///
+/// Functions call only functions behind them, so every program ends. What else makes a program
+/// valid is said by [`ProgramError`](super::ProgramError).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// The calling convention of all its functions.
+    pub convention: Convention,
+    /// The functions; the first one is called from outside.
+    pub functions: Vec<Function>,
+    /// Interrupts that come from outside, ascending by time.
+    pub interrupts: Vec<Interrupt>,
+}
+
+/// An interrupt that comes while something else is being executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// How many instructions have been executed before it.
+    pub after: u64,
+    /// A function with the entry `Interrupt` or `InterruptWithErrorCode`.
+    pub handler: FunctionId,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its name: unique in the program, of letters, digits, `_`, `.` and `:`.
+    pub name: String,
+    /// Where its code lies.
+    pub kind: CodeKind,
+    /// What it does with the stack.
+    pub shape: FunctionShape,
+    /// What it does between prologue and epilogue.
+    pub body: Vec<Statement>,
+    /// The epilogue at its end; `None` if the end is never reached, because the body throws, stops,
+    /// leaves before, or calls something that does not return. Nothing stands behind the body then.
+    pub end: Option<Exit>,
+}
+
+/// Where code lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CodeKind {
+    /// In the heap of the JIT.
+    Jit,
+    /// In the image of a ready-to-run assembly.
+    ReadyToRun,
+    /// In the image of an unmanaged library.
+    #[default]
+    Native,
+}
+
+impl CodeKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Jit, Self::ReadyToRun, Self::Native];
+}
+
+/// How an epilogue leaves the function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Exit {
+    /// A return; from a function entered by an interrupt always iretq.
+    Return(ReturnForm),
+    /// A jump to another function.
+    TailCall(TailCallForm, FunctionId),
+}
+
+/// A return instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ReturnForm {
+    /// `ret`.
+    #[default]
+    Ret,
+    /// `ret 0`: the form with an immediate.
+    RetImm,
+    /// `rep ret`.
+    RepRet,
+    /// `bnd ret`.
+    BndRet,
+    /// `rex.w ret`.
+    RexRet,
+}
+
+/// A jump that leaves a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TailCallForm {
+    /// `jmp rel`, to a function of the same image or heap; else as `Memory`.
+    #[default]
+    Near,
+    /// `rex.w jmp rax`.
+    Register,
+    /// `rex.w jmp [rax]`.
+    RegisterMemory,
+    /// `jmp [rip + disp]`.
+    Memory,
+}
+
+/// How a call instruction names its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CallForm {
+    /// `call rel32`, to a function of the same image or heap; else as `Memory`.
+    #[default]
+    Near,
+    /// `call rax`.
+    Register,
+    /// `call [rip + disp]`.
+    Memory,
+}
+
+/// A part of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// Calls a function.
+    Call(CallForm, FunctionId),
+    /// Overwrites an integer register that is volatile, or saved and not the frame register.
+    Clobber(Gpr),
+    /// Overwrites a vector register that is volatile or saved.
+    ClobberXmm(u8),
+    /// Writes 8 bytes of locals, at this offset.
+    Store(u32),
+    /// Instructions that only compute.
+    Work(u8),
+    /// Executes the body so many times, at least once.
+    Loop(u8, Vec<Statement>),
+    /// Executes the body, or jumps over it.
+    If(bool, Vec<Statement>),
+    /// Leaves by an epilogue of its own.
+    Exit(Exit),
+    /// Takes so many 16-byte units of dynamic stack; the frame register must be described.
+    Alloca(u16),
+    /// Executes the body in a part that lies apart, with a jump there and one back.
+    Cold(Vec<Statement>),
+    /// Executes the body in a part behind a chained info, which saves more registers by mov and
+    /// restores them at the part's end.
+    Region(Vec<Gpr>, Vec<Statement>),
+    /// Calls the body as a funclet: a part with a frame of its own that works on the function's.
+    Funclet(Vec<Statement>),
+    /// Executes the first body; if something thrown in a call cuts it short, the second.
+    Try(Vec<Statement>, Vec<Statement>),
+    /// Cuts the stack to the innermost `Try`; the program ends if there is none.
+    Throw,
+    /// Executes a breakpoint instruction, which enters the handler by an interrupt.
+    Trap(FunctionId),
+    /// Calls a function on another stack, of lower addresses; the frame register must be described.
+    SwitchStack(FunctionId),
+    /// Ends the program, by a system call.
+    Stop,
+}
+
+impl Program {
+    /// How far apart stacks are that are switched to, in bytes: any callee finds room.
+    #[must_use]
+    pub fn stack_stride(&self) -> u64 {
+        const SPARE: u64 = 0x2000;
+        let estimates = estimate::functions(self);
+        let stack = estimates.iter().map(|estimate| estimate.stack).max().unwrap_or(0);
+        let interrupts = self.interrupts.iter().filter_map(|i| estimates.get(i.handler.index()));
+        let interrupts: u64 = interrupts.map(|estimate| estimate.stack).sum();
+        (stack + interrupts + SPARE).next_multiple_of(0x1000)
+    }
+
+    /// The most stacks that functions of a kind can have switched to at once.
+    #[must_use]
+    pub fn other_stacks(&self, kind: CodeKind) -> u64 {
+        let switches = |statement: &Statement| matches!(statement, Statement::SwitchStack(_));
+        let functions = self.functions.iter().filter(|function| {
+            function.kind == kind && function.body.iter().any(|s| s.contains(&switches))
+        });
+        // Each is active once, and once more for every interrupt.
+        functions.count() as u64 * (1 + self.interrupts.len() as u64)
+    }
+}
+
+impl Statement {
+    /// The bodies inside it.
+    pub fn bodies(&self) -> impl Iterator<Item = &[Self]> {
+        let (first, second) = match self {
+            Self::Loop(_, body)
+            | Self::If(_, body)
+            | Self::Cold(body)
+            | Self::Region(_, body)
+            | Self::Funclet(body) => (Some(body), None),
+            Self::Try(body, catch) => (Some(body), Some(catch)),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second).map(Vec::as_slice)
+    }
+
+    /// Whether it, or a statement inside it, is `wanted`.
+    pub fn contains(&self, wanted: &impl Fn(&Self) -> bool) -> bool {
+        wanted(self) || self.bodies().flatten().any(|inner| inner.contains(wanted))
+    }
+
+    /// How many of it and the statements inside it `count`, summed.
+    pub fn sum(&self, count: &impl Fn(&Self) -> u32) -> u32 {
+        count(self) + self.bodies().flatten().map(|inner| inner.sum(count)).sum::<u32>()
+    }
+}

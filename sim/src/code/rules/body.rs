@@ -1,0 +1,213 @@
+//! What makes a body valid.
+
+use super::super::program::{
+    Exit, Function, FunctionId, Program, ReturnForm, Statement, TailCallForm,
+};
+use super::super::shape::{Entry, Release, UnwindData};
+use super::{MAX_NESTING, Rule};
+use clr_walker::registers::Gpr;
+
+/// Checks a function's body.
+pub(super) struct Body<'a> {
+    program: &'a Program,
+    index: usize,
+    function: &'a Function,
+    /// The one being checked, in the order of the text.
+    pub(super) statement: u32,
+    next: u32,
+    first_exit: Option<Exit>,
+}
+
+/// What a statement stands in.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Context<'a> {
+    depth: u32,
+    in_funclet: bool,
+    in_region: bool,
+    saved: Option<&'a Saved<'a>>,
+}
+
+/// Registers saved by enclosing regions.
+struct Saved<'a> {
+    registers: &'a [Gpr],
+    outer: Option<&'a Saved<'a>>,
+}
+
+impl Saved<'_> {
+    fn contains(&self, register: Gpr) -> bool {
+        self.registers.contains(&register)
+            || self.outer.is_some_and(|outer| outer.contains(register))
+    }
+}
+
+impl<'a> Body<'a> {
+    pub(super) const fn new(program: &'a Program, index: usize, function: &'a Function) -> Self {
+        Self { program, index, function, statement: 0, next: 0, first_exit: None }
+    }
+
+    pub(super) fn check(&mut self, body: &[Statement], context: Context<'_>) -> Result<(), Rule> {
+        for statement in body {
+            self.statement = self.next;
+            self.next += 1;
+            self.check_one(statement, context)?;
+        }
+        Ok(())
+    }
+
+    fn check_one(&mut self, statement: &Statement, context: Context<'_>) -> Result<(), Rule> {
+        let shape = &self.function.shape;
+        let leaf = shape.unwind == UnwindData::None;
+        let inner = Context { depth: context.depth + 1, ..context };
+        if inner.depth > MAX_NESTING {
+            return Err(Rule::Nesting);
+        }
+        let needs_frame = |allowed| if leaf { Err(Rule::Leaf) } else { allowed };
+        match statement {
+            Statement::Work(_) | Statement::Stop => Ok(()),
+            Statement::Throw => needs_frame(Ok(())),
+            Statement::Clobber(register) => self.check_clobber(*register, context),
+            Statement::ClobberXmm(n) => self.check_clobber_xmm(*n, context),
+            Statement::Call(_, callee) => needs_frame(self.check_callee(*callee)),
+            Statement::Trap(handler) => self.check_handler(*handler),
+            Statement::Store(offset) => {
+                let end = offset.checked_add(8);
+                let within = end.is_some_and(|end| end <= shape.locals);
+                if within && offset.is_multiple_of(8) { Ok(()) } else { Err(Rule::Store) }
+            }
+            Statement::If(_, body) => self.check(body, inner),
+            Statement::Loop(times, body) => {
+                if *times == 0 {
+                    return Err(Rule::Loop);
+                }
+                needs_frame(Ok(()))?;
+                self.check(body, inner)
+            }
+            Statement::Cold(body) => {
+                needs_frame(Ok(()))?;
+                self.check(body, inner)
+            }
+            Statement::Try(body, catch) => {
+                needs_frame(Ok(()))?;
+                self.check(body, inner)?;
+                self.check(catch, inner)
+            }
+            Statement::Exit(exit) => {
+                if context.in_funclet || context.in_region {
+                    return Err(Rule::ExitHere);
+                }
+                self.check_exit(*exit)
+            }
+            Statement::Alloca(_) => {
+                if context.in_funclet || !shape.has_described_frame() {
+                    return Err(Rule::Dynamic);
+                }
+                let fixed = !matches!(
+                    shape.release,
+                    Release::Lea | Release::LeaDisp32 | Release::Mov | Release::Leave
+                );
+                if fixed { Err(Rule::Release) } else { Ok(()) }
+            }
+            Statement::SwitchStack(callee) => {
+                if context.in_funclet || !shape.has_described_frame() {
+                    return Err(Rule::Dynamic);
+                }
+                self.check_callee(*callee)
+            }
+            Statement::Region(registers, body) => {
+                needs_frame(Ok(()))?;
+                self.check_region(registers, context)?;
+                let saved = Saved { registers, outer: context.saved };
+                self.check(body, Context { in_region: true, saved: Some(&saved), ..inner })
+            }
+            Statement::Funclet(body) => {
+                let on_rbp = shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp);
+                if !on_rbp || context.in_funclet || shape.entry != Entry::Call {
+                    return Err(Rule::Funclet);
+                }
+                self.check(body, Context { in_funclet: true, saved: None, ..inner })
+            }
+        }
+    }
+
+    fn check_region(&self, registers: &[Gpr], context: Context<'_>) -> Result<(), Rule> {
+        let shape = &self.function.shape;
+        if context.in_funclet {
+            return Err(Rule::Region);
+        }
+        if !registers.is_empty() && shape.saves_lie_below_frame() {
+            return Err(Rule::SavesBelowFrame);
+        }
+        for (index, &register) in registers.iter().enumerate() {
+            let again = registers[..index].contains(&register)
+                || shape.saves_register(register)
+                || context.saved.is_some_and(|saved| saved.contains(register));
+            if again || !self.program.convention.is_nonvolatile(register) {
+                return Err(Rule::Saved(register));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_clobber(&self, register: Gpr, context: Context<'_>) -> Result<(), Rule> {
+        let shape = &self.function.shape;
+        let saved = if context.in_funclet {
+            shape.pushes.contains(&register)
+        } else {
+            shape.saves_register(register)
+                || context.saved.is_some_and(|saved| saved.contains(register))
+        };
+        let free = register != Gpr::Rsp
+            && shape.frame.is_none_or(|frame| frame.register != register)
+            && (saved || !self.program.convention.is_nonvolatile(register));
+        if free { Ok(()) } else { Err(Rule::Clobber(register)) }
+    }
+
+    fn check_clobber_xmm(&self, n: u8, context: Context<'_>) -> Result<(), Rule> {
+        let volatile = n < 6 || !self.program.convention.has_nonvolatile_xmm();
+        let saved = !context.in_funclet && self.function.shape.xmm_saves.contains(&n);
+        if n < 16 && (volatile || saved) { Ok(()) } else { Err(Rule::ClobberXmm(n)) }
+    }
+
+    fn check_callee(&self, callee: FunctionId) -> Result<(), Rule> {
+        match self.program.functions.get(callee.index()) {
+            Some(function) if callee.index() > self.index => match function.shape.entry {
+                Entry::Call => Ok(()),
+                _ => Err(Rule::CalledInterrupt),
+            },
+            _ => Err(Rule::Callee),
+        }
+    }
+
+    fn check_handler(&self, handler: FunctionId) -> Result<(), Rule> {
+        match self.program.functions.get(handler.index()) {
+            Some(function) if handler.index() > self.index => match function.shape.entry {
+                Entry::Call => Err(Rule::Handler),
+                _ => Ok(()),
+            },
+            _ => Err(Rule::Callee),
+        }
+    }
+
+    pub(super) fn check_exit(&mut self, exit: Exit) -> Result<(), Rule> {
+        let shape = &self.function.shape;
+        if shape.entry != Entry::Call && exit != Exit::Return(ReturnForm::Ret) {
+            return Err(Rule::InterruptExit);
+        }
+        if let Exit::TailCall(_, callee) = exit {
+            self.check_callee(callee)?;
+        }
+        if shape.unwind == UnwindData::Version2 {
+            let size_varies = matches!(exit, Exit::TailCall(TailCallForm::Near, _));
+            let same = match (self.first_exit, exit) {
+                (None, _) => true,
+                (Some(Exit::TailCall(first, _)), Exit::TailCall(form, _)) => first == form,
+                (Some(first), _) => first == exit,
+            };
+            if size_varies || !same {
+                return Err(Rule::Version2);
+            }
+            self.first_exit = Some(exit);
+        }
+        Ok(())
+    }
+}

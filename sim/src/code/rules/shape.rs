@@ -1,0 +1,93 @@
+//! What makes a shape valid.
+
+use super::super::shape::{
+    Allocation, Convention, Entry, FrameSet, FunctionShape, Release, UnwindData,
+};
+use super::{MAX_LOCALS, MAX_PUSHES, Rule};
+use clr_walker::registers::Gpr;
+use std::collections::BTreeSet;
+
+pub(super) fn check(shape: &FunctionShape, convention: Convention) -> Result<(), Rule> {
+    let called = shape.entry == Entry::Call;
+    if shape.locals > MAX_LOCALS || !shape.locals.is_multiple_of(8) {
+        return Err(Rule::Locals);
+    }
+    let home = shape.home.iter().flatten();
+    if home.clone().next().is_some() && (!called || convention.home_space() == 0) {
+        return Err(Rule::Home);
+    }
+    if shape.pushes.iter().chain(home.clone()).any(|register| *register == Gpr::Rsp) {
+        return Err(Rule::StackPointer);
+    }
+    if shape.pushes.len() > MAX_PUSHES {
+        return Err(Rule::Pushes);
+    }
+    let volatile = |register: &Gpr| !convention.is_nonvolatile(*register);
+    if let Some(register) = shape.saves.iter().find(|register| volatile(register)) {
+        return Err(Rule::Saved(*register));
+    }
+    let mut saved = BTreeSet::new();
+    for register in shape.pushes.iter().chain(home).chain(&shape.saves) {
+        if convention.is_nonvolatile(*register) && !saved.insert(register) {
+            return Err(Rule::Saved(*register));
+        }
+    }
+    let mut vectors = BTreeSet::new();
+    for &n in &shape.xmm_saves {
+        if !convention.has_nonvolatile_xmm() || !(6..=15).contains(&n) || !vectors.insert(n) {
+            return Err(Rule::SavedXmm(n));
+        }
+    }
+    if let Some(frame) = shape.frame {
+        if frame.offset > 15 || !shape.pushes.contains(&frame.register) || volatile(&frame.register)
+        {
+            return Err(Rule::FrameRegister);
+        }
+        let by_mov = !shape.saves.is_empty() || !shape.xmm_saves.is_empty();
+        if by_mov && shape.saves_lie_below_frame() {
+            return Err(Rule::SavesBelowFrame);
+        }
+    }
+    if shape.allocation == Allocation::Chkstk && !(called && convention.home_space() > 0) {
+        return Err(Rule::Chkstk);
+    }
+    if !release_is_possible(shape) {
+        return Err(Rule::Release);
+    }
+    match shape.unwind {
+        UnwindData::None => {
+            let plain = FunctionShape {
+                unwind: UnwindData::None,
+                scheduled: shape.scheduled,
+                ..FunctionShape::default()
+            };
+            if *shape == plain { Ok(()) } else { Err(Rule::Leaf) }
+        }
+        UnwindData::Version2
+            if !called
+                || matches!(shape.release, Release::Pop | Release::Leave)
+                || shape.allocation == Allocation::Push
+                || shape.pushes.iter().any(volatile) =>
+        {
+            Err(Rule::Version2)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn release_is_possible(shape: &FunctionShape) -> bool {
+    let Some(frame) = shape.frame else {
+        return !matches!(
+            shape.release,
+            Release::Lea | Release::LeaDisp32 | Release::Mov | Release::Leave
+        );
+    };
+    let at_pushes = frame.set == FrameSet::BeforeAllocation && frame.offset == 0;
+    match shape.release {
+        Release::Mov => at_pushes,
+        Release::Leave => {
+            at_pushes && frame.register == Gpr::Rbp && shape.pushes.last() == Some(&Gpr::Rbp)
+        }
+        _ => true,
+    }
+}

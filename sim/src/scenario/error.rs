@@ -1,0 +1,225 @@
+//! The error of a text: its problems, each at a place.
+
+use super::problem::ProblemKind;
+use core::fmt;
+use miette::{
+    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+};
+use std::sync::Arc;
+
+/// A part of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Where it starts, in bytes.
+    pub offset: usize,
+    /// How many bytes it has.
+    pub len: usize,
+}
+
+impl Span {
+    /// From one offset to another.
+    #[must_use]
+    pub(super) const fn between(start: usize, end: usize) -> Self {
+        Self { offset: start, len: end.saturating_sub(start) }
+    }
+
+    /// The offset behind it.
+    #[must_use]
+    pub const fn end(self) -> usize {
+        self.offset.saturating_add(self.len)
+    }
+}
+
+impl From<SourceSpan> for Span {
+    fn from(span: SourceSpan) -> Self {
+        Self { offset: span.offset(), len: span.len() }
+    }
+}
+
+impl From<Span> for SourceSpan {
+    fn from(span: Span) -> Self {
+        Self::new(span.offset.into(), span.len)
+    }
+}
+
+/// A place in a text as people count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: u32,
+    /// The character in the line, from 1.
+    pub column: u32,
+}
+
+impl Position {
+    /// The position of a byte. One that is not there counts as the text's end.
+    #[must_use]
+    pub fn of(text: &str, offset: usize) -> Self {
+        let offset = (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let before = &text[..offset.unwrap_or(0)];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        // U+FEFF at the start marks the encoding and is no character of the line.
+        let line = before[line_start..].chars().filter(|c| *c != '\u{FEFF}');
+        Self { line: before.matches('\n').count() as u32 + 1, column: line.count() as u32 + 1 }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// A text with the name of its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Source {
+    name: Option<String>,
+    text: String,
+}
+
+impl SourceCode for Source {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let contents = self.text.read_span(span, before, after)?;
+        let Some(name) = &self.name else { return Ok(contents) };
+        Ok(Box::new(MietteSpanContents::new_named(
+            name.clone(),
+            contents.data(),
+            *contents.span(),
+            contents.line(),
+            contents.column(),
+            contents.line_count(),
+        )))
+    }
+}
+
+/// Why a text is no scenario. `Display` has a line for each problem, as compilers print them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    source: Arc<Source>,
+    problems: Vec<Problem>,
+}
+
+impl ScenarioError {
+    /// The problems in the order of the text. At most [`ScenarioError::LIMIT`] are kept.
+    pub(super) fn new(text: &str, mut found: Vec<(Span, ProblemKind)>) -> Self {
+        let source = Arc::new(Source { name: None, text: text.to_owned() });
+        found.sort_by_key(|(span, _)| span.offset);
+        found.truncate(Self::LIMIT);
+        let problems = found.into_iter().map(|(span, kind)| Problem {
+            source: Arc::clone(&source),
+            span,
+            position: Position::of(text, span.offset),
+            kind,
+        });
+        Self { problems: problems.collect(), source }
+    }
+
+    /// How many problems are told at most: a text with more is no scenario at all.
+    pub const LIMIT: usize = 100;
+
+    /// The same with the name of the text's file, for messages.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<String>) -> Self {
+        let source = Source { name: Some(name.into()), text: self.source.text.clone() };
+        let source = Arc::new(source);
+        let problems = self
+            .problems
+            .into_iter()
+            .map(|problem| Problem { source: Arc::clone(&source), ..problem })
+            .collect();
+        Self { source, problems }
+    }
+
+    /// The problems, at least one, in the order of the text.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl ScenarioError {
+    /// The problem if there is only one, which needs no list.
+    fn only(&self) -> Option<&Problem> {
+        match self.problems.as_slice() {
+            [problem] => Some(problem),
+            _ => None,
+        }
+    }
+}
+
+/// One problem is shown itself; several are shown one after the other as related.
+impl Diagnostic for ScenarioError {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&*self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.only()?.labels()
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.only()?.help()
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        if self.only().is_some() {
+            return None;
+        }
+        Some(Box::new(self.problems.iter().map(|problem| problem as &dyn Diagnostic)))
+    }
+}
+
+/// One thing that is wrong, and where. `Display` starts with line and column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    source: Arc<Source>,
+    /// Where it is.
+    pub span: Span,
+    /// Where it starts.
+    pub position: Position,
+    /// What is wrong.
+    pub kind: ProblemKind,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.source.name {
+            write!(f, "{name}:")?;
+        }
+        write!(f, "{}: {}", self.position, self.kind)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Diagnostic for Problem {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&*self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = LabeledSpan::new_with_span(Some(self.kind.label().to_owned()), self.span);
+        Some(Box::new(core::iter::once(label)))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.kind.help()?))
+    }
+}

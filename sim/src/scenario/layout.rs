@@ -1,0 +1,137 @@
+//! Lays out a text that a person wrote: its comments, numbers and order stay.
+
+use super::error::ScenarioError;
+use super::parse::syntax;
+use super::parse::tokens::{Token, Tokens};
+
+/// The text with one node in a line, four spaces for each block around it, and one space between
+/// its parts. Of blank lines that follow each other one stays.
+///
+/// # Errors
+/// [`ScenarioError`] if the text is no KDL. Whether it is a scenario does not matter.
+pub fn format_text(text: &str) -> Result<String, ScenarioError> {
+    let errors = syntax::check(text);
+    if !errors.is_empty() {
+        let problems = errors.into_iter().map(|(span, error)| (span, error.into()));
+        return Err(ScenarioError::new(text, problems.collect()));
+    }
+    let mut layout = Layout::default();
+    for (span, token) in Tokens::new(text) {
+        if let (Ok(token), Some(part)) = (token, text.get(span.offset..span.end())) {
+            layout.token(token, part);
+        }
+    }
+    Ok(layout.finish())
+}
+
+/// How far the line is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Line {
+    /// Nothing is in it.
+    #[default]
+    Empty,
+    /// Something is in it.
+    Started,
+    /// It is over, unless a comment follows.
+    Over,
+}
+
+#[derive(Default)]
+struct Layout {
+    out: String,
+    depth: usize,
+    line: Line,
+    /// The next part follows without a space.
+    joined: bool,
+    continued: bool,
+    /// Line ends since the last part.
+    newlines: u32,
+}
+
+impl Layout {
+    fn token(&mut self, token: Token, part: &str) {
+        match token {
+            Token::Space => {}
+            Token::Newline if self.continued => {
+                self.continued = false;
+                self.out.push('\n');
+                self.indent(self.depth + 1);
+                self.joined = true;
+            }
+            Token::Newline => {
+                self.end_line();
+                self.newlines += 1;
+            }
+            Token::Semicolon => self.line = Line::Over,
+            Token::Open => {
+                self.part(part);
+                self.depth += 1;
+                self.line = Line::Over;
+            }
+            Token::Close => {
+                self.end_line();
+                self.depth = self.depth.saturating_sub(1);
+                self.newlines = 0;
+                self.part(part);
+            }
+            Token::Equals => {
+                self.out.push('=');
+                self.joined = true;
+            }
+            Token::Slashdash => {
+                self.part(part);
+                self.joined = true;
+            }
+            Token::LineComment => {
+                if self.line == Line::Over {
+                    self.line = Line::Started;
+                }
+                self.part(part.trim_end());
+            }
+            Token::Continuation => {
+                self.part(part);
+                self.continued = true;
+            }
+            Token::BlockComment | Token::Word | Token::String | Token::Number | Token::Keyword => {
+                self.part(part);
+            }
+        }
+    }
+
+    fn indent(&mut self, depth: usize) {
+        for _ in 0..depth {
+            self.out.push_str("    ");
+        }
+    }
+
+    fn part(&mut self, part: &str) {
+        if self.line == Line::Over {
+            self.end_line();
+        }
+        if self.line == Line::Empty {
+            if self.newlines > 1 && !self.out.is_empty() && !self.out.ends_with("{\n") {
+                self.out.push('\n');
+            }
+            self.indent(self.depth);
+        } else if !self.joined {
+            self.out.push(' ');
+        }
+        self.out.push_str(part);
+        self.line = Line::Started;
+        self.joined = false;
+        self.newlines = 0;
+    }
+
+    fn end_line(&mut self) {
+        if self.line != Line::Empty {
+            self.out.push('\n');
+        }
+        self.line = Line::Empty;
+        self.joined = false;
+    }
+
+    fn finish(mut self) -> String {
+        self.end_line();
+        self.out
+    }
+}

@@ -1,0 +1,122 @@
+//! Scenarios: programs, where to stop them, and what a stack walk has to find there.
+//!
+//! The text form follows. Its reading starts in [`Scenario::parse`]; [`Scenario`]'s `Display` prints
+//! the canonical text, and [`format_text`] lays out text that a person wrote.
+//!
+#![doc = include_str!("grammar.md")]
+
+mod error;
+mod expect;
+mod format;
+mod grammar;
+mod layout;
+mod parse;
+mod problem;
+mod terms;
+
+pub use error::{Position, Problem, ScenarioError, Span};
+pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
+pub use layout::format_text;
+pub use problem::{ProblemKind, SyntaxError};
+pub use terms::Term;
+
+use crate::code::{FunctionId, Program};
+
+/// A program, its threads, and the stops at which stacks are walked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// The program.
+    pub program: Program,
+    /// What executes it, at least one thread, each with a name of its own.
+    pub threads: Vec<Thread>,
+    /// Where to stop, in the order of the text.
+    pub stops: Vec<Stop>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its name.
+    pub name: String,
+    /// The function that it starts in, called from outside.
+    pub start: FunctionId,
+}
+
+impl Thread {
+    /// The name of the thread of a scenario that names none.
+    pub const DEFAULT_NAME: &'static str = "main";
+
+    /// The thread of a scenario that names none: it starts in the first function.
+    #[must_use]
+    pub fn main() -> Self {
+        Self { name: Self::DEFAULT_NAME.to_owned(), start: FunctionId(0) }
+    }
+}
+
+/// A place to stop, and what is expected there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Index of the thread.
+    pub thread: u32,
+    /// Where.
+    pub at: StopAt,
+    /// What walks of the stack have to find.
+    pub expect: Vec<Expectation>,
+}
+
+/// Where a thread stops: in front of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopAt {
+    /// When it has executed so many instructions.
+    After(u64),
+    /// At an instruction of a function.
+    Instruction {
+        /// The function.
+        function: FunctionId,
+        /// Which of its instructions, by address; 0 is the first.
+        index: u32,
+        /// Which time it is about to be executed; 1 is the first.
+        visit: u32,
+    },
+    /// Where its program ends.
+    End,
+}
+
+impl Scenario {
+    /// A scenario of a program alone: one thread, which starts in the first function.
+    #[must_use]
+    pub fn new(program: Program) -> Self {
+        Self { program, threads: vec![Thread::main()], stops: Vec::new() }
+    }
+
+    /// The function of that name.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<FunctionId> {
+        let index = self.program.functions.iter().position(|function| function.name == name)?;
+        Some(FunctionId(index as u32))
+    }
+
+    /// The index of the thread of that name.
+    #[must_use]
+    pub fn thread(&self, name: &str) -> Option<u32> {
+        let index = self.threads.iter().position(|thread| thread.name == name)?;
+        Some(index as u32)
+    }
+
+    /// The name of a function, if the program has it.
+    #[must_use]
+    pub fn function_name(&self, function: FunctionId) -> Option<&str> {
+        Some(&self.program.functions.get(function.index())?.name)
+    }
+}
+
+impl core::str::FromStr for Scenario {
+    type Err = ScenarioError;
+
+    fn from_str(text: &str) -> Result<Self, ScenarioError> {
+        Self::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! From text to scenario.
+
+mod body;
+mod function;
+mod node;
+mod reader;
+mod rules;
+mod stop;
+pub(in crate::scenario) mod syntax;
+pub(in crate::scenario) mod tokens;
+
+use super::error::{ScenarioError, Span};
+use super::problem::ProblemKind;
+use super::{Scenario, Thread};
+use crate::code::{Convention, Program};
+use kdl::{KdlDocument, KdlError};
+use node::Fields;
+pub(in crate::scenario) use reader::FREE_SLOT;
+use reader::Reader;
+
+impl Scenario {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// [`ScenarioError`]: all that is wrong with the nodes of the text, or if nothing is, the first
+    /// rule that its program breaks. If the text is no KDL, only that is told.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        read(text).map_err(|problems| ScenarioError::new(text, problems))
+    }
+}
+
+fn read(text: &str) -> Result<Scenario, Vec<(Span, ProblemKind)>> {
+    let errors = syntax::check(text);
+    if !errors.is_empty() {
+        return Err(errors.into_iter().map(|(span, error)| (span, error.into())).collect());
+    }
+    let document = KdlDocument::parse_v2(text).map_err(|error| kdl_problems(&error, text))?;
+    let mut reader = Reader::new(&document);
+    let (scenario, places) = reader.scenario(&document);
+    if reader.problems.is_empty() {
+        rules::check(&scenario, &places, &mut reader.problems);
+    }
+    if reader.problems.is_empty() { Ok(scenario) } else { Err(reader.problems) }
+}
+
+/// What the KDL parser refuses though the check of the syntax did not.
+fn kdl_problems(error: &KdlError, text: &str) -> Vec<(Span, ProblemKind)> {
+    let problem = |span: Span, message: Option<&str>| {
+        let start = span.offset.min(text.len());
+        let span = Span::between(start, span.end().min(text.len()));
+        (span, ProblemKind::Kdl(message.unwrap_or("this is not KDL").to_owned()))
+    };
+    let mut problems: Vec<_> = error
+        .diagnostics
+        .iter()
+        .map(|diagnostic| problem(diagnostic.span.into(), diagnostic.message.as_deref()))
+        .collect();
+    if problems.is_empty() {
+        problems.push(problem(Span::default(), None));
+    }
+    problems
+}
+
+impl Reader {
+    fn scenario(&mut self, document: &KdlDocument) -> (Scenario, rules::Places) {
+        let mut scenario =
+            Scenario { program: Program::default(), threads: Vec::new(), stops: Vec::new() };
+        let mut places = rules::Places::default();
+        for fields in self.nodes(document.nodes(), super::grammar::Level::Text) {
+            match fields.rule.name {
+                "convention" => {
+                    scenario.program.convention = fields.arg_term::<Convention>();
+                }
+                "function" => {
+                    let (function, place) = self.function(&fields);
+                    scenario.program.functions.push(function);
+                    places.functions.push(place);
+                }
+                "interrupt" => {
+                    scenario.program.interrupts.push(interrupt(&fields));
+                    places.interrupts.push(fields.span());
+                }
+                "thread" => {
+                    let name = fields.arg_text().to_owned();
+                    let start = fields.function("start").unwrap_or_default();
+                    scenario.threads.push(Thread { name, start });
+                    places.threads.push(fields.span());
+                }
+                _ => scenario.stops.push(self.stop(&fields)),
+            }
+        }
+        if scenario.threads.is_empty() {
+            scenario.threads.push(Thread::main());
+            places.threads.push(Span::default());
+        }
+        (scenario, places)
+    }
+}
+
+fn interrupt(fields: &Fields<'_>) -> crate::code::Interrupt {
+    crate::code::Interrupt {
+        after: fields.number("after").unwrap_or_default(),
+        handler: fields.function("handler").unwrap_or_default(),
+    }
+}

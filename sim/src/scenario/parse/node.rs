@@ -1,0 +1,135 @@
+//! A node whose arguments and properties are known to be what the grammar says.
+
+use crate::code::FunctionId;
+use crate::scenario::error::Span;
+use crate::scenario::grammar::NodeRule;
+use crate::scenario::terms::Term;
+use clr_walker::registers::Gpr;
+use kdl::KdlNode;
+
+/// A value of one of the grammar's kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Name(String),
+    Function(FunctionId),
+    Thread(u32),
+    Number(u64),
+    Flag(bool),
+    Word(&'static str),
+    Gpr(Gpr),
+    Xmm(u8),
+    /// A slot that stays free.
+    Free,
+}
+
+/// A node's parts. A part that is wrong is missing: its problem is noted, and what is made of the
+/// others comes to nothing.
+pub(super) struct Fields<'t> {
+    pub(super) node: &'t KdlNode,
+    pub(super) rule: &'static NodeRule,
+    pub(super) args: Vec<Value>,
+    pub(super) properties: Vec<(&'static str, Value)>,
+}
+
+impl<'t> Fields<'t> {
+    /// Where its name stands.
+    pub(super) fn span(&self) -> Span {
+        self.node.name().span().into()
+    }
+
+    /// The nodes of its block.
+    pub(super) fn children(&self) -> &'t [KdlNode] {
+        self.node.children().map_or(&[], |block| block.nodes())
+    }
+
+    fn property(&self, name: &str) -> Option<&Value> {
+        Some(&self.properties.iter().find(|(found, _)| *found == name)?.1)
+    }
+
+    pub(super) fn arg_text(&self) -> &str {
+        match self.args.first() {
+            Some(Value::Name(name)) => name,
+            _ => "",
+        }
+    }
+
+    /// The argument, or the default.
+    pub(super) fn arg_term<T: Term + Default>(&self) -> T {
+        match self.args.first() {
+            Some(Value::Word(word)) => T::from_word(word).unwrap_or_default(),
+            _ => T::default(),
+        }
+    }
+
+    /// The argument as a number of a range that the grammar gives.
+    pub(super) fn arg_number<T: TryFrom<u64> + Default>(&self) -> T {
+        match self.args.first() {
+            Some(Value::Number(number)) => T::try_from(*number).unwrap_or_default(),
+            _ => T::default(),
+        }
+    }
+
+    pub(super) fn arg_flag(&self) -> bool {
+        matches!(self.args.first(), Some(Value::Flag(true)))
+    }
+
+    pub(super) fn arg_function(&self) -> Option<FunctionId> {
+        match self.args.first() {
+            Some(Value::Function(function)) => Some(*function),
+            _ => None,
+        }
+    }
+
+    /// The arguments that are integer registers.
+    pub(super) fn arg_gprs(&self) -> Vec<Gpr> {
+        let gpr = |value: &Value| match value {
+            Value::Gpr(register) => Some(*register),
+            _ => None,
+        };
+        self.args.iter().filter_map(gpr).collect()
+    }
+
+    /// The arguments that are vector registers.
+    pub(super) fn arg_xmms(&self) -> Vec<u8> {
+        let xmm = |value: &Value| match value {
+            Value::Xmm(number) => Some(*number),
+            _ => None,
+        };
+        self.args.iter().filter_map(xmm).collect()
+    }
+
+    pub(super) fn term<T: Term>(&self, name: &str) -> Option<T> {
+        match self.property(name)? {
+            Value::Word(word) => T::from_word(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn number<T: TryFrom<u64>>(&self, name: &str) -> Option<T> {
+        match self.property(name)? {
+            Value::Number(number) => T::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Option<bool> {
+        match self.property(name)? {
+            Value::Flag(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    pub(super) fn function(&self, name: &str) -> Option<FunctionId> {
+        match self.property(name)? {
+            Value::Function(function) => Some(*function),
+            _ => None,
+        }
+    }
+
+    pub(super) fn thread(&self, name: &str) -> Option<u32> {
+        match self.property(name)? {
+            Value::Thread(thread) => Some(*thread),
+            _ => None,
+        }
+    }
+}

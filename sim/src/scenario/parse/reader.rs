@@ -1,0 +1,231 @@
+//! Holds nodes against the grammar's tables, and notes every problem.
+
+use super::node::{Fields, Value};
+use crate::code::FunctionId;
+use crate::scenario::Thread;
+use crate::scenario::error::Span;
+use crate::scenario::grammar::{Args, Kind, Level, NodeRule};
+use crate::scenario::problem::{Expected, ProblemKind};
+use crate::scenario::terms::{Term, XMM, xmm_number};
+use clr_walker::registers::Gpr;
+use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is known of the whole text before its parts are read: names may be used before they are
+/// defined.
+pub(super) struct Reader {
+    pub(super) problems: Vec<(Span, ProblemKind)>,
+    functions: Names,
+    threads: Names,
+}
+
+/// Names in their order, and the number of each.
+struct Names {
+    in_order: Arc<[String]>,
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    fn of(document: &KdlDocument, node: &str) -> Self {
+        let (mut in_order, mut numbers) = (Vec::new(), BTreeMap::new());
+        for node in document.nodes().iter().filter(|other| other.name().value() == node) {
+            let first = node.entries().iter().find(|entry| entry.name().is_none());
+            let name = first.and_then(|entry| entry.value().as_string()).unwrap_or_default();
+            // A second one of that name is a problem of its own.
+            numbers.entry(name.to_owned()).or_insert(in_order.len() as u32);
+            in_order.push(name.to_owned());
+        }
+        Self { in_order: in_order.into(), numbers }
+    }
+}
+
+impl Reader {
+    pub(super) fn new(document: &KdlDocument) -> Self {
+        let mut threads = Names::of(document, "thread");
+        if threads.in_order.is_empty() {
+            threads.in_order = [Thread::DEFAULT_NAME.to_owned()].into();
+            threads.numbers.insert(Thread::DEFAULT_NAME.to_owned(), 0);
+        }
+        Self { problems: Vec::new(), functions: Names::of(document, "function"), threads }
+    }
+
+    pub(super) fn problem(&mut self, span: Span, kind: ProblemKind) {
+        self.problems.push((span, kind));
+    }
+
+    /// The nodes of a block, those apart that cannot stand there.
+    pub(super) fn nodes<'t>(&mut self, nodes: &'t [KdlNode], level: Level) -> Vec<Fields<'t>> {
+        let mut seen = BTreeSet::new();
+        let mut all = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let span = node.name().span().into();
+            let name = node.name().value();
+            let Some(rule) = level.nodes().iter().find(|rule| rule.name == name) else {
+                let allowed = level.nodes().iter().map(|rule| rule.name.to_owned()).collect();
+                let found = name.to_owned();
+                let place = level.place();
+                self.problem(span, ProblemKind::UnknownNode { found, place, allowed });
+                continue;
+            };
+            if rule.once && !seen.insert(rule.name) {
+                self.problem(span, ProblemKind::DuplicateNode(rule.name));
+            }
+            all.push(self.fields(node, rule));
+        }
+        all
+    }
+
+    fn fields<'t>(&mut self, node: &'t KdlNode, rule: &'static NodeRule) -> Fields<'t> {
+        let name_span: Span = node.name().span().into();
+        let (kind, least, limit) = match rule.args {
+            Args::None => (Kind::Flag, 0, 0),
+            Args::One(kind) => (kind, 1, 1),
+            Args::Optional(kind) => (kind, 0, 1),
+            Args::Many(kind, limit) => (kind, 0, limit),
+        };
+        let mut fields = Fields { node, rule, args: Vec::new(), properties: Vec::new() };
+        let mut count = 0;
+        let mut names = BTreeSet::new();
+        for entry in node.entries() {
+            let span: Span = entry.span().into();
+            if let Some(name) = entry.name() {
+                let name = name.value();
+                if !names.insert(name) {
+                    self.problem(span, ProblemKind::DuplicateProperty(name.to_owned()));
+                }
+                self.property(&mut fields, name, entry, span);
+                continue;
+            }
+            count += 1;
+            if count > limit {
+                self.problem(span, ProblemKind::ExtraArgument { node: rule.name, limit });
+            } else {
+                fields.args.extend(self.value(kind, entry.value(), span));
+            }
+        }
+        if count < least {
+            let expected = expected(kind);
+            self.problem(name_span, ProblemKind::MissingArgument { node: rule.name, expected });
+        }
+        for property in rule.properties {
+            if property.required && !names.contains(property.name) {
+                let expected = expected(property.kind);
+                let (node, property) = (rule.name, property.name);
+                let missing = ProblemKind::MissingProperty { node, property, expected };
+                self.problem(name_span, missing);
+            }
+        }
+        if node.children().is_some() && rule.block.is_none() {
+            self.problem(name_span, ProblemKind::ExtraBlock(rule.name));
+        }
+        fields
+    }
+
+    fn property(&mut self, fields: &mut Fields<'_>, name: &str, entry: &KdlEntry, span: Span) {
+        let rules = fields.rule.properties;
+        if let Some(rule) = rules.iter().find(|rule| rule.name == name) {
+            let value = self.value(rule.kind, entry.value(), value_span(entry, span));
+            fields.properties.extend(value.map(|value| (rule.name, value)));
+        } else {
+            let allowed = rules.iter().map(|rule| rule.name.to_owned()).collect();
+            let (node, found) = (fields.rule.name, name.to_owned());
+            let span = entry.name().map_or(span, |name| name.span().into());
+            self.problem(span, ProblemKind::UnknownProperty { node, found, allowed });
+        }
+    }
+
+    fn value(&mut self, kind: Kind, value: &KdlValue, span: Span) -> Option<Value> {
+        match self.typed(kind, value) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.problem(span, problem);
+                None
+            }
+        }
+    }
+
+    fn typed(&self, kind: Kind, value: &KdlValue) -> Result<Value, ProblemKind> {
+        match (kind, value) {
+            (Kind::Number(least, most), KdlValue::Integer(number)) => u64::try_from(*number)
+                .ok()
+                .filter(|number| (least..=most).contains(number))
+                .map(Value::Number)
+                .ok_or_else(|| ProblemKind::OutOfRange {
+                    found: *number,
+                    expected: expected(kind),
+                }),
+            (Kind::Flag, KdlValue::Bool(flag)) => Ok(Value::Flag(*flag)),
+            (Kind::Number(..) | Kind::Flag, _) => Err(wrong_type(kind, value)),
+            (_, KdlValue::String(text)) => self.text(kind, text),
+            (_, _) => Err(wrong_type(kind, value)),
+        }
+    }
+
+    fn text(&self, kind: Kind, text: &str) -> Result<Value, ProblemKind> {
+        let found = || text.to_owned();
+        let value = match kind {
+            Kind::Name => Some(Value::Name(text.to_owned())),
+            Kind::Function => {
+                let number = self.functions.numbers.get(text).ok_or_else(|| {
+                    let allowed = Arc::clone(&self.functions.in_order);
+                    ProblemKind::UnknownFunction { found: found(), allowed }
+                })?;
+                Some(Value::Function(FunctionId(*number)))
+            }
+            Kind::Thread => {
+                let number = self.threads.numbers.get(text).ok_or_else(|| {
+                    let allowed = Arc::clone(&self.threads.in_order);
+                    ProblemKind::UnknownThread { found: found(), allowed }
+                })?;
+                Some(Value::Thread(*number))
+            }
+            Kind::Word(words) => {
+                words.iter().find(|word| **word == text).map(|word| Value::Word(word))
+            }
+            Kind::Slot if text == FREE_SLOT => Some(Value::Free),
+            Kind::Gpr | Kind::Slot => Gpr::from_word(text).map(Value::Gpr),
+            Kind::Register => {
+                let xmm = || xmm_number(text).map(Value::Xmm);
+                Gpr::from_word(text).map(Value::Gpr).or_else(xmm)
+            }
+            Kind::Number(..) | Kind::Flag => None,
+        };
+        value.ok_or_else(|| ProblemKind::UnknownWord { found: found(), expected: expected(kind) })
+    }
+}
+
+/// Where the value of a property stands: at its end.
+fn value_span(entry: &KdlEntry, span: Span) -> Span {
+    let len = entry.format().map_or(span.len, |format| format.value_repr.len().min(span.len));
+    Span { offset: span.end() - len, len }
+}
+
+/// What is written for a home slot in which nothing is stored.
+pub(in crate::scenario) const FREE_SLOT: &str = "none";
+
+fn expected(kind: Kind) -> Expected {
+    let registers = || Gpr::WORDS.to_vec();
+    match kind {
+        Kind::Name => Expected::Name,
+        Kind::Function => Expected::Function,
+        Kind::Thread => Expected::Thread,
+        Kind::Number(least, most) => Expected::Number(least, most),
+        Kind::Flag => Expected::Flag,
+        Kind::Word(words) => Expected::Word(words.to_vec()),
+        Kind::Gpr => Expected::Word(registers()),
+        Kind::Slot => Expected::Word([registers(), vec![FREE_SLOT]].concat()),
+        Kind::Register => Expected::Word([registers(), XMM.to_vec()].concat()),
+    }
+}
+
+fn wrong_type(kind: Kind, value: &KdlValue) -> ProblemKind {
+    let found = match value {
+        KdlValue::String(_) => "string",
+        KdlValue::Integer(_) => "number",
+        KdlValue::Float(_) => "fraction",
+        KdlValue::Bool(_) => "truth value",
+        KdlValue::Null => "null",
+    };
+    ProblemKind::WrongType { found, expected: expected(kind) }
+}

@@ -1,0 +1,59 @@
+//! Stops and what is expected there.
+
+use super::node::Fields;
+use super::reader::Reader;
+use crate::scenario::expect::{Expectation, ExpectedFrame};
+use crate::scenario::grammar::Level;
+use crate::scenario::problem::ProblemKind;
+use crate::scenario::{Stop, StopAt};
+use clr_walker::registers::Gpr;
+
+impl Reader {
+    pub(super) fn stop(&mut self, fields: &Fields<'_>) -> Stop {
+        let mut expect = Vec::new();
+        for node in self.nodes(fields.children(), Level::Stop) {
+            let frames = self.nodes(node.children(), Level::Expect);
+            expect.push(Expectation {
+                rules: node.term("rules").unwrap_or_default(),
+                frames: frames.iter().map(frame).collect(),
+                ends: node.term("ends").unwrap_or_default(),
+            });
+        }
+        Stop {
+            thread: fields.thread("thread").unwrap_or_default(),
+            at: self.stop_at(fields),
+            expect,
+        }
+    }
+
+    fn stop_at(&mut self, fields: &Fields<'_>) -> StopAt {
+        // What is written wrong counts here too: it has its problem already.
+        let written = |name: &str| fields.node.entry(name).is_some();
+        let at_end = fields.node.entry(0).is_some();
+        let places = [at_end, written("after"), written("at")];
+        let inside = written("instruction") || written("visit");
+        if places.iter().filter(|place| **place).count() != 1 || (inside && !written("at")) {
+            self.problem(fields.span(), ProblemKind::StopPlace);
+        }
+        if at_end {
+            StopAt::End
+        } else if let Some(after) = fields.number("after") {
+            StopAt::After(after)
+        } else {
+            StopAt::Instruction {
+                function: fields.function("at").unwrap_or_default(),
+                index: fields.number("instruction").unwrap_or_default(),
+                visit: fields.number("visit").unwrap_or(1),
+            }
+        }
+    }
+}
+
+fn frame(node: &Fields<'_>) -> ExpectedFrame {
+    let value = |register: Gpr| Some((register, node.number(register.name())?));
+    ExpectedFrame {
+        function: node.arg_function(),
+        trust: node.term("trust"),
+        registers: Gpr::ALL.into_iter().filter_map(value).collect(),
+    }
+}

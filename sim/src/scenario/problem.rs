@@ -1,0 +1,358 @@
+//! What can be wrong with a text.
+
+use super::grammar::{MAX_BLOCKS, MAX_TEXT};
+use crate::code::Rule;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// What is wrong at a place of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ProblemKind {
+    /// The text is no KDL.
+    #[error("{0}")]
+    Syntax(#[from] SyntaxError),
+    /// The KDL parser refuses what the syntax allows.
+    #[error("{0}")]
+    Kdl(String),
+    /// There is no such node here.
+    #[error("there is no node `{found}` {place}")]
+    UnknownNode {
+        /// Its name.
+        found: String,
+        /// Where it stands.
+        place: &'static str,
+        /// The nodes that may stand there.
+        allowed: Vec<String>,
+    },
+    /// The node stands here twice.
+    #[error("`{0}` stands here already: it can be written once")]
+    DuplicateNode(&'static str),
+    /// The node excludes another one.
+    #[error("`{0}` and `{1}` exclude each other")]
+    Excluded(&'static str, &'static str),
+    /// There is no such property.
+    #[error("`{node}` has no property `{found}`")]
+    UnknownProperty {
+        /// The node.
+        node: &'static str,
+        /// The name of the property.
+        found: String,
+        /// The properties that it has.
+        allowed: Vec<String>,
+    },
+    /// The property is written twice.
+    #[error("the property `{0}` is written twice")]
+    DuplicateProperty(String),
+    /// A property is missing.
+    #[error("`{node}` needs the property `{property}`")]
+    MissingProperty {
+        /// The node.
+        node: &'static str,
+        /// The property.
+        property: &'static str,
+        /// What it may be.
+        expected: Expected,
+    },
+    /// An argument is missing.
+    #[error("`{node}` needs an argument")]
+    MissingArgument {
+        /// The node.
+        node: &'static str,
+        /// What it may be.
+        expected: Expected,
+    },
+    /// An argument is too much.
+    #[error("`{node}` takes {}", arguments(*.limit))]
+    ExtraArgument {
+        /// The node.
+        node: &'static str,
+        /// How many arguments it takes.
+        limit: usize,
+    },
+    /// The node has no block.
+    #[error("`{0}` has no block")]
+    ExtraBlock(&'static str),
+    /// The value is of another type.
+    #[error("a {found} cannot stand here")]
+    WrongType {
+        /// Its type.
+        found: &'static str,
+        /// What may stand here.
+        expected: Expected,
+    },
+    /// The word is none of those that may stand here.
+    #[error("`{found}` cannot stand here")]
+    UnknownWord {
+        /// The word.
+        found: String,
+        /// What may stand here.
+        expected: Expected,
+    },
+    /// The number is too small or too large.
+    #[error("{found} is out of range")]
+    OutOfRange {
+        /// The number.
+        found: i128,
+        /// What may stand here.
+        expected: Expected,
+    },
+    /// There is no function of that name.
+    #[error("there is no function `{found}`")]
+    UnknownFunction {
+        /// The name.
+        found: String,
+        /// The functions that there are.
+        allowed: Arc<[String]>,
+    },
+    /// There is no thread of that name.
+    #[error("there is no thread `{found}`")]
+    UnknownThread {
+        /// The name.
+        found: String,
+        /// The threads that there are.
+        allowed: Arc<[String]>,
+    },
+    /// The thread's name is empty or taken.
+    #[error("the name of a thread is unique and not empty")]
+    ThreadName,
+    /// The thread starts in a function that is not called.
+    #[error("a thread starts in a function with the entry `call`")]
+    ThreadStart,
+    /// A catch without a try.
+    #[error("`catch` stands right behind a `try`")]
+    CatchWithoutTry,
+    /// A stop at several places, or at none.
+    #[error("a stop is at one place")]
+    StopPlace,
+    /// The program is not valid.
+    #[error("{0}")]
+    Rule(Rule),
+}
+
+/// What KDL does not allow, or this format not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SyntaxError {
+    /// The text is too long.
+    #[error("the text is longer than {MAX_TEXT} bytes")]
+    TooLong,
+    /// Blocks or comments stand too deep inside each other.
+    #[error("more than {MAX_BLOCKS} blocks or comments stand inside each other")]
+    Nesting,
+    /// A string does not end in its line.
+    #[error("the string does not end in its line")]
+    UnclosedString,
+    /// A comment does not end.
+    #[error("the comment does not end")]
+    UnclosedComment,
+    /// A block does not end.
+    #[error("the block does not end")]
+    UnclosedBlock,
+    /// No block starts where one ends.
+    #[error("no block ends here")]
+    StrayBrace,
+    /// An escape in a string does not exist.
+    #[error("a string has no such escape")]
+    Escape,
+    /// A character that has no place in the text.
+    #[error("the character {0:?} cannot stand here")]
+    Character(char),
+    /// A number that is none, or no whole one, or one of too many digits.
+    #[error("this is not a whole number")]
+    Number,
+    /// A keyword that does not exist, or has no use here.
+    #[error("there is no such keyword here")]
+    Keyword,
+    /// A word that KDL 2 reserves.
+    #[error("this word must be a keyword or be in quotes")]
+    ReservedWord,
+    /// Something else stands where a node begins.
+    #[error("a node begins with its name")]
+    NodeName,
+    /// Something that no node goes on with.
+    #[error("the node cannot go on like this")]
+    Entry,
+    /// Two parts of a node are not apart.
+    #[error("a space is missing in front of this")]
+    Space,
+    /// `=` without a name before it or a value behind it.
+    #[error("a property is a name, `=` and a value")]
+    Property,
+    /// Something behind a block in the same line.
+    #[error("a node ends with its block")]
+    BehindBlock,
+    /// `/-` in front of nothing that can be left out.
+    #[error("`/-` leaves out the node, argument or property that follows it")]
+    Slashdash,
+    /// `/-` inside of what another one leaves out.
+    #[error("`/-` stands inside of what another `/-` leaves out")]
+    NestedSlashdash,
+    /// `;` behind a node that is left out: the KDL parser takes it for a node.
+    #[error("a node that is left out ends with its line, not with `;`")]
+    SlashdashSemicolon,
+}
+
+/// What may stand at a place.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Expected {
+    /// A name.
+    #[error("expected a name, as in \"main\"")]
+    Name,
+    /// The name of a function.
+    #[error("expected the name of a function")]
+    Function,
+    /// The name of a thread.
+    #[error("expected the name of a thread")]
+    Thread,
+    /// A number of a range.
+    #[error("expected a whole number from {0} to {1}, decimal or hexadecimal")]
+    Number(u64, u64),
+    /// A truth value.
+    #[error("expected `#true` or `#false`")]
+    Flag,
+    /// One of some words.
+    #[error("expected one of: {}", list(.0))]
+    Word(Vec<&'static str>),
+}
+
+impl ProblemKind {
+    /// What to write beside the place.
+    pub(super) const fn label(&self) -> &'static str {
+        match self {
+            Self::UnknownNode { .. }
+            | Self::UnknownProperty { .. }
+            | Self::UnknownWord { .. }
+            | Self::UnknownFunction { .. }
+            | Self::UnknownThread { .. } => "unknown",
+            Self::DuplicateNode(_) | Self::DuplicateProperty(_) => "again",
+            Self::MissingProperty { .. } | Self::MissingArgument { .. } => "something is missing",
+            Self::Rule(_) => "breaks a rule of programs",
+            _ => "here",
+        }
+    }
+
+    /// What would be right.
+    #[must_use]
+    pub fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::UnknownNode { found, allowed, .. }
+            | Self::UnknownProperty { found, allowed, .. } => {
+                if allowed.is_empty() {
+                    return Some("nothing can stand there".to_owned());
+                }
+                suggest(found, allowed, "one of")
+            }
+            Self::UnknownFunction { found, allowed } => suggest(found, allowed, "a function"),
+            Self::UnknownThread { found, allowed } => suggest(found, allowed, "a thread"),
+            Self::UnknownWord { found, expected: Expected::Word(words) } => {
+                suggest(found, words, "one of")
+            }
+            Self::MissingProperty { expected, .. }
+            | Self::MissingArgument { expected, .. }
+            | Self::WrongType { expected, .. }
+            | Self::UnknownWord { expected, .. }
+            | Self::OutOfRange { expected, .. } => expected.to_string(),
+            Self::Excluded(..) => "leave one of them out".to_owned(),
+            Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
+            Self::CatchWithoutTry => "expected `try { … }` in front of it".to_owned(),
+            Self::StopPlace => "expected one of: `after=`, `at=`, \"end\"; `instruction=` and \
+                                `visit=` go with `at=`"
+                .to_owned(),
+            Self::Syntax(error) => error.help()?.to_owned(),
+            _ => return None,
+        };
+        Some(help)
+    }
+}
+
+impl SyntaxError {
+    const fn help(self) -> Option<&'static str> {
+        Some(match self {
+            Self::UnclosedString => "expected `\"`",
+            Self::UnclosedComment => "expected `*/`",
+            Self::UnclosedBlock => "expected `}`",
+            Self::Escape => r#"expected one of: \\ \" \n \r \t \b \f \s \u{1 to 6 hex digits}"#,
+            Self::Number => "expected decimal digits, or 0x and hexadecimal ones",
+            Self::Keyword | Self::ReservedWord => "expected one of: `#true`, `#false`",
+            Self::NodeName => "expected a word or a string; numbers and blocks come behind it",
+            Self::Entry => "expected an argument, a property, a block, `;`, or the line's end",
+            Self::BehindBlock => "expected `;`, `}`, or the line's end",
+            Self::Slashdash => "expected a node's name behind it, or a value; not a block",
+            _ => return None,
+        })
+    }
+}
+
+fn arguments(limit: usize) -> String {
+    match limit {
+        0 => "no arguments".to_owned(),
+        1 => "one argument".to_owned(),
+        _ => format!("at most {limit} arguments"),
+    }
+}
+
+/// How many names a message lists.
+const LIST_LIMIT: usize = 24;
+
+/// With how many names a wrong one is compared.
+const SUGGEST_LIMIT: usize = 1000;
+
+fn list<S: AsRef<str>>(names: &[S]) -> String {
+    let mut text = String::new();
+    for (index, name) in names.iter().take(LIST_LIMIT).enumerate() {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        text.push('`');
+        text.push_str(name.as_ref());
+        text.push('`');
+    }
+    if names.len() > LIST_LIMIT {
+        text.push_str(", …");
+    }
+    text
+}
+
+fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> String {
+    let near = allowed
+        .iter()
+        .take(SUGGEST_LIMIT)
+        .map(|name| (distance(found, name.as_ref()), name.as_ref()))
+        .filter(|(distance, name)| {
+            let len = name.chars().count();
+            *distance <= (len / 3).max(1) && *distance < len
+        })
+        // What is written so far may be the start of a longer word.
+        .min_by_key(|(distance, name)| (*distance, !name.starts_with(found)));
+    let expected = format!("expected {what}: {}", list(allowed));
+    match near {
+        Some((_, name)) => format!("did you mean `{name}`? {expected}"),
+        None => expected,
+    }
+}
+
+/// The longest name that is compared with others.
+const COMPARE_LIMIT: usize = 64;
+
+/// How many characters must be inserted, left out, replaced, or swapped with their neighbour; case
+/// does not count.
+fn distance(one: &str, other: &str) -> usize {
+    let lower = |text: &str| text.to_lowercase().chars().take(COMPARE_LIMIT).collect::<Vec<_>>();
+    let (one, other) = (lower(one), lower(other));
+    // The distances of each start of `other` from the last starts of `one`.
+    let mut before_previous = Vec::new();
+    let mut previous: Vec<usize> = (0..=other.len()).collect();
+    for i in 0..one.len() {
+        let mut row = vec![i + 1];
+        for j in 0..other.len() {
+            let replaced = previous[j] + usize::from(one[i] != other[j]);
+            let mut best = replaced.min(row[j] + 1).min(previous[j + 1] + 1);
+            if i > 0 && j > 0 && one[i] == other[j - 1] && one[i - 1] == other[j] {
+                let swapped: &Vec<usize> = &before_previous;
+                best = best.min(swapped[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before_previous = core::mem::replace(&mut previous, row);
+    }
+    previous.last().copied().unwrap_or(0)
+}

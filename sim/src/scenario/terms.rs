@@ -1,0 +1,171 @@
+//! The words of the text for the model's enums.
+
+use super::expect::{UnwindErrorKind, WalkEnd};
+use crate::code::{
+    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, Release, ReturnForm,
+    SaveArea, TailCallForm, UnwindData,
+};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::{Rules, Trust};
+
+/// A value that is written as one word.
+pub trait Term: Copy + PartialEq + 'static {
+    /// All words, in the order of the enum.
+    const WORDS: &'static [&'static str];
+
+    /// Its word.
+    fn word(self) -> &'static str;
+
+    /// The value of a word.
+    fn from_word(word: &str) -> Option<Self>;
+}
+
+macro_rules! terms {
+    ($($type:ty { $($word:literal => ($($value:tt)+),)+ })+) => {
+        $(impl Term for $type {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+
+            fn word(self) -> &'static str {
+                match self {
+                    $($($value)+ => $word,)+
+                }
+            }
+
+            fn from_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some($($value)+),)+
+                    _ => None,
+                }
+            }
+        })+
+    };
+}
+
+terms! {
+    Convention {
+        "windows-x64" => (Convention::WindowsX64),
+        "system-v" => (Convention::SystemV),
+    }
+    CodeKind {
+        "jit" => (CodeKind::Jit),
+        "ready-to-run" => (CodeKind::ReadyToRun),
+        "native" => (CodeKind::Native),
+    }
+    Entry {
+        "call" => (Entry::Call),
+        "interrupt" => (Entry::Interrupt),
+        "interrupt-with-error-code" => (Entry::InterruptWithErrorCode),
+    }
+    SaveArea {
+        "above-locals" => (SaveArea::AboveLocals),
+        "below-locals" => (SaveArea::BelowLocals),
+    }
+    Allocation {
+        "sub" => (Allocation::Sub),
+        "sub-imm32" => (Allocation::SubImm32),
+        "push" => (Allocation::Push),
+        "probes" => (Allocation::Probes),
+        "probe-loop" => (Allocation::ProbeLoop),
+        "chkstk" => (Allocation::Chkstk),
+    }
+    FrameSet {
+        "before-allocation" => (FrameSet::BeforeAllocation),
+        "after-allocation" => (FrameSet::AfterAllocation),
+        "after-saves" => (FrameSet::AfterSaves),
+    }
+    Release {
+        "add" => (Release::Add),
+        "add-imm32" => (Release::AddImm32),
+        "pop" => (Release::Pop),
+        "lea" => (Release::Lea),
+        "lea-disp32" => (Release::LeaDisp32),
+        "r11" => (Release::R11),
+        "mov" => (Release::Mov),
+        "leave" => (Release::Leave),
+    }
+    UnwindData {
+        "none" => (UnwindData::None),
+        "version-1" => (UnwindData::Version1),
+        "version-2" => (UnwindData::Version2),
+        "version-2-without-epilogs" => (UnwindData::Version2WithoutEpilogs),
+    }
+    ColdForm {
+        "chained" => (ColdForm::Chained),
+        "separate" => (ColdForm::Separate),
+    }
+    CallForm {
+        "near" => (CallForm::Near),
+        "register" => (CallForm::Register),
+        "memory" => (CallForm::Memory),
+    }
+    TailCallForm {
+        "near" => (TailCallForm::Near),
+        "register" => (TailCallForm::Register),
+        "register-memory" => (TailCallForm::RegisterMemory),
+        "memory" => (TailCallForm::Memory),
+    }
+    ReturnForm {
+        "ret" => (ReturnForm::Ret),
+        "ret-imm" => (ReturnForm::RetImm),
+        "rep-ret" => (ReturnForm::RepRet),
+        "bnd-ret" => (ReturnForm::BndRet),
+        "rex-ret" => (ReturnForm::RexRet),
+    }
+    Rules {
+        "precise" => (Rules::Precise),
+        "windows" => (Rules::Windows),
+        "coreclr-unix" => (Rules::CoreClrUnix),
+    }
+    Trust {
+        "body" => (Trust::Body),
+        "prologue" => (Trust::Prologue),
+        "epilogue-codes" => (Trust::EpilogueCodes),
+        "epilogue-instructions" => (Trust::EpilogueInstructions),
+        "known-code" => (Trust::KnownCode),
+        "leaf" => (Trust::Leaf),
+    }
+    WalkEnd {
+        "base" => (WalkEnd::Base),
+        "any" => (WalkEnd::Any),
+        "unknown-code" => (WalkEnd::Error(UnwindErrorKind::UnknownCode)),
+        "caller-without-entry" => (WalkEnd::Error(UnwindErrorKind::CallerWithoutEntry)),
+        "stack" => (WalkEnd::Error(UnwindErrorKind::Stack)),
+        "code-unmapped" => (WalkEnd::Error(UnwindErrorKind::CodeUnmapped)),
+        "unwind-data-unmapped" => (WalkEnd::Error(UnwindErrorKind::UnwindDataUnmapped)),
+        "unsupported-version" => (WalkEnd::Error(UnwindErrorKind::UnsupportedVersion)),
+        "invalid-operation" => (WalkEnd::Error(UnwindErrorKind::InvalidOperation)),
+        "no-frame-register" => (WalkEnd::Error(UnwindErrorKind::NoFrameRegister)),
+        "chain-too-long" => (WalkEnd::Error(UnwindErrorKind::ChainTooLong)),
+        "no-progress" => (WalkEnd::Error(UnwindErrorKind::NoProgress)),
+        "too-many-frames" => (WalkEnd::Error(UnwindErrorKind::TooManyFrames)),
+    }
+    Gpr {
+        "rax" => (Gpr::Rax),
+        "rcx" => (Gpr::Rcx),
+        "rdx" => (Gpr::Rdx),
+        "rbx" => (Gpr::Rbx),
+        "rsp" => (Gpr::Rsp),
+        "rbp" => (Gpr::Rbp),
+        "rsi" => (Gpr::Rsi),
+        "rdi" => (Gpr::Rdi),
+        "r8" => (Gpr::R8),
+        "r9" => (Gpr::R9),
+        "r10" => (Gpr::R10),
+        "r11" => (Gpr::R11),
+        "r12" => (Gpr::R12),
+        "r13" => (Gpr::R13),
+        "r14" => (Gpr::R14),
+        "r15" => (Gpr::R15),
+    }
+}
+
+/// The names of the vector registers, by number.
+pub(super) const XMM: [&str; 16] = [
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+    "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+];
+
+/// The number of a vector register.
+pub(super) fn xmm_number(word: &str) -> Option<u8> {
+    XMM.iter().position(|name| *name == word).map(|number| number as u8)
+}

@@ -1,0 +1,112 @@
+//! The grammar's document and its tables say the same.
+
+use super::{DOCUMENT, examples, parse, round_trip};
+use crate::scenario::grammar::{Args, Kind, Level, NodeRule};
+use crate::scenario::terms::Term;
+use clr_walker::registers::Gpr;
+
+/// The document's heading for a level.
+fn heading(level: Level) -> &'static str {
+    match level {
+        Level::Text => "## The text",
+        Level::Function => "## In a `function`",
+        Level::Body => "## In a `body`, and in the block of a statement",
+        Level::Stop => "## In a `stop`",
+        Level::Expect => "## In an `expect`",
+    }
+}
+
+fn kind(kind: Kind) -> String {
+    match kind {
+        Kind::Name => "name".to_owned(),
+        Kind::Function => "function".to_owned(),
+        Kind::Thread => "thread".to_owned(),
+        Kind::Number(0, u64::MAX) => "number (64 bits)".to_owned(),
+        Kind::Number(0, most) if most == u64::from(u32::MAX) => "number (32 bits)".to_owned(),
+        Kind::Number(1, most) if most == u64::from(u32::MAX) => {
+            "number (32 bits, not 0)".to_owned()
+        }
+        Kind::Number(least, most) => format!("number ({least} to {most})"),
+        Kind::Flag => "`#true` `#false`".to_owned(),
+        Kind::Word(words) => {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" ")
+        }
+        Kind::Gpr => "register".to_owned(),
+        Kind::Slot => "register or `none`".to_owned(),
+        Kind::Register => "register or vector register".to_owned(),
+    }
+}
+
+/// The first columns of the node's row.
+fn row(rule: &NodeRule) -> String {
+    let args = match rule.args {
+        Args::None => "–".to_owned(),
+        Args::One(one) => kind(one),
+        Args::Optional(one) => format!("{}, or nothing", kind(one)),
+        Args::Many(many, _) => format!("{}, any number of them", kind(many)),
+    };
+    let mut properties = Vec::new();
+    for property in rule.properties {
+        // One entry for all registers.
+        if property.name == "rax" {
+            properties.push("`rax=` … `r15=` number (64 bits)".to_owned());
+        }
+        if Gpr::from_word(property.name).is_some() {
+            continue;
+        }
+        let needed = if property.required { ", needed" } else { "" };
+        properties.push(format!("`{}=` {}{needed}", property.name, kind(property.kind)));
+    }
+    let properties = if properties.is_empty() { "–".to_owned() } else { properties.join("; ") };
+    let block = if rule.block.is_some() { " `{ }`" } else { "" };
+    format!("| `{}`{block} | {args} | {properties} | ", rule.name)
+}
+
+/// The document's lines below the level's heading.
+fn section(level: Level) -> &'static str {
+    let (_, section) = DOCUMENT.split_once(&format!("{}\n", heading(level))).unwrap();
+    section.split_once("\n## ").map_or(section, |(section, _)| section)
+}
+
+#[test]
+fn the_document_has_a_row_for_each_node_and_no_other() {
+    let mut wanted = String::new();
+    let mut missing = false;
+    for level in Level::ALL {
+        let rows: Vec<_> = section(level).lines().filter(|line| line.starts_with("| `")).collect();
+        for rule in level.nodes() {
+            let row = row(rule);
+            missing |=
+                !rows.iter().any(|line| line.starts_with(&row) && line.len() > row.len() + 8);
+            wanted.push_str(&row);
+            wanted.push('\n');
+        }
+        missing |= rows.len() != level.nodes().len();
+    }
+    assert!(!missing, "the rows should be\n{wanted}");
+}
+
+#[test]
+fn the_examples_of_the_document_are_scenarios() {
+    assert!(examples().count() >= 5);
+    for example in examples() {
+        round_trip(&parse(example));
+    }
+}
+
+/// Each node and each property occurs below the heading of its level in an example.
+#[test]
+fn the_examples_show_everything() {
+    for level in Level::ALL {
+        let shown: String = examples().filter(|example| section(level).contains(example)).collect();
+        let words: Vec<_> = shown.split([' ', '\n', ';', '=']).collect();
+        for rule in level.nodes() {
+            assert!(words.contains(&rule.name), "{level:?}: {}", rule.name);
+            for property in rule.properties {
+                let register = Gpr::from_word(property.name).is_some();
+                let shown = shown.contains(&format!(" {}=", property.name));
+                assert!(register || shown, "{level:?}: {} {}", rule.name, property.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Tests of the text format.
+
+mod errors;
+mod format;
+mod grammar;
+mod hostile;
+mod round_trip;
+
+use super::Scenario;
+
+/// A text in which everything occurs.
+const EVERYTHING: &str = include_str!("everything.kdl");
+
+/// Reads a text that must be right.
+fn parse(text: &str) -> Scenario {
+    Scenario::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The canonical text, after it has been read back.
+fn round_trip(scenario: &Scenario) -> String {
+    let text = scenario.to_string();
+    let again = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(again, *scenario, "\n{text}");
+    assert_eq!(again.to_string(), text);
+    text
+}
+
+/// The document of the grammar.
+const DOCUMENT: &str = include_str!("../grammar.md");
+
+/// The texts that the document shows.
+fn examples() -> impl Iterator<Item = &'static str> {
+    DOCUMENT.split("```kdl\n").skip(1).map(|rest| rest.split_once("```").unwrap().0)
+}

@@ -1,0 +1,22 @@
+//! Programs from the bytes of a fuzzer.
+
+use super::choices::Choices;
+use super::generate;
+use super::size::Size;
+use crate::code::Program;
+use arbitrary::{Arbitrary, Unstructured};
+
+/// Bytes decide; where there are none left, all choices are 0, which ends a program soon.
+impl Choices for Unstructured<'_> {
+    fn below(&mut self, n: u32) -> u32 {
+        // An error would mean an empty range only.
+        self.int_in_range(0..=n.saturating_sub(1)).unwrap_or(0)
+    }
+}
+
+/// A program of the size [`Size::SMALL`].
+impl<'a> Arbitrary<'a> for Program {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(generate::program(bytes, &Size::SMALL))
+    }
+}

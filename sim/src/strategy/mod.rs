@@ -1,0 +1,45 @@
+//! Generators of programs that shrink on the model.
+//!
+//! One generator serves all: [`program`] turns [`Choices`] into a valid program, whether they come
+//! from a seed ([`Seeded`]), from proptest (feature `proptest`) or from a fuzzer's bytes (feature
+//! `arbitrary`). Shrinking ([`simpler`], [`minimize`]) works on the program itself, never on the
+//! choices, so a small change of the program is a small step whatever made it.
+//!
+//! ```
+//! use clr_sim::strategy::{Seeded, Size, minimize, program};
+//!
+//! let fails = |program: &clr_sim::code::Program| program.functions.len() > 1;
+//! let mut seeds = (0..).map(|seed| program(&mut Seeded::new(seed), &Size::SMALL));
+//! let large = seeds.find(fails).expect("some program has two functions");
+//! assert_eq!(minimize(large, fails).functions.len(), 2);
+//! ```
+
+#[cfg(feature = "arbitrary")]
+mod arbitrary;
+mod body;
+mod budget;
+mod choices;
+mod edit;
+
+mod exits;
+mod generate;
+mod measure;
+pub mod near_valid;
+#[cfg(feature = "proptest")]
+mod proptest;
+mod repair;
+mod shape;
+mod shrink;
+mod size;
+mod statement;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "proptest")]
+pub use self::proptest::{ProgramTree, Programs, programs};
+pub use choices::{Choices, Seeded};
+pub use generate::program;
+pub use measure::Measure;
+pub use shrink::{MAX_TRIALS, minimize, simpler};
+pub use size::Size;

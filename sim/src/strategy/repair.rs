@@ -1,0 +1,299 @@
+//! Makes a program valid by taking away what breaks a rule.
+//!
+//! Nothing is added: what the rules do not allow is dropped or becomes its plainest form, so a
+//! repaired program is never larger.
+
+use crate::code::estimate::{self, Estimate};
+use crate::code::{
+    Allocation, Convention, Entry, Exit, FrameSet, Function, FunctionId, FunctionShape, MAX_LOCALS,
+    MAX_NESTING, MAX_PUSHES, Program, Release, ReturnForm, Statement, TailCallForm, UnwindData,
+};
+use clr_walker::registers::Gpr;
+
+/// Repairs a program's functions and interrupts. Names and the number of functions stay.
+pub(super) fn program(program: &mut Program) {
+    let convention = program.convention;
+    if let Some(first) = program.functions.first_mut() {
+        first.shape.entry = Entry::Call;
+    }
+    let entries: Vec<Entry> = program.functions.iter().map(|f| f.shape.entry).collect();
+    let mut estimates = vec![Estimate::default(); entries.len()];
+    for (index, function) in program.functions.iter_mut().enumerate().rev() {
+        shape(&mut function.shape, convention);
+        body(function, index, convention, &entries);
+        end(function, &estimates);
+        estimates[index] = estimate::function(function, &estimates);
+    }
+    program.interrupts.retain(|interrupt| {
+        entries.get(interrupt.handler.index()).is_some_and(|entry| *entry != Entry::Call)
+    });
+    program.interrupts.sort_by_key(|interrupt| interrupt.after);
+}
+
+/// Whether saves by mov have no place that unwind codes could name.
+pub(super) fn forbids_saves(shape: &FunctionShape) -> bool {
+    shape.frame.is_some_and(|frame| frame.described && frame.set == FrameSet::BeforeAllocation)
+}
+
+/// Whether a release works however far rsp has moved.
+pub(super) const fn is_by_frame(release: Release) -> bool {
+    matches!(release, Release::Lea | Release::LeaDisp32 | Release::Mov | Release::Leave)
+}
+
+/// Repairs a shape.
+pub(super) fn shape(shape: &mut FunctionShape, convention: Convention) {
+    let called = shape.entry == Entry::Call;
+    let windows = convention.home_space() > 0;
+    shape.locals = shape.locals.min(MAX_LOCALS) & !7;
+    let mut seen = 0_u16;
+    let mut is_new = |register: Gpr| {
+        let bit = 1 << (register as u32);
+        let new = seen & bit == 0 || !convention.is_nonvolatile(register);
+        seen |= bit;
+        new && register != Gpr::Rsp
+    };
+    shape.pushes.retain(|&register| is_new(register));
+    shape.pushes.truncate(MAX_PUSHES);
+    for slot in &mut shape.home {
+        *slot = slot.filter(|&register| called && windows && is_new(register));
+    }
+    shape.saves.retain(|&register| convention.is_nonvolatile(register) && is_new(register));
+    let mut seen = 0_u16;
+    shape.xmm_saves.retain(|&n| {
+        let fits = convention.has_nonvolatile_xmm() && (6..=15).contains(&n);
+        let new = fits && seen & (1 << n) == 0;
+        seen |= if fits { 1 << n } else { 0 };
+        new
+    });
+    shape.frame = shape.frame.filter(|frame| {
+        let register = frame.register;
+        frame.offset <= 15
+            && convention.is_nonvolatile(register)
+            && shape.pushes.contains(&register)
+    });
+    if forbids_saves(shape) {
+        shape.saves.clear();
+        shape.xmm_saves.clear();
+    }
+    if shape.allocation == Allocation::Chkstk && !(called && windows) {
+        shape.allocation = Allocation::Sub;
+    }
+    if !is_possible(shape.release, shape) {
+        shape.release = Release::Add;
+    }
+    let volatile = |register: &Gpr| !convention.is_nonvolatile(*register);
+    match shape.unwind {
+        UnwindData::None => {
+            let leaf = leaf(shape.scheduled);
+            if *shape != leaf {
+                shape.unwind = UnwindData::Version1;
+            }
+        }
+        UnwindData::Version2
+            if !called
+                || matches!(shape.release, Release::Pop | Release::Leave)
+                || shape.allocation == Allocation::Push
+                || shape.pushes.iter().any(volatile) =>
+        {
+            shape.unwind = UnwindData::Version1;
+        }
+        _ => {}
+    }
+}
+
+/// The shape of a leaf.
+pub(super) fn leaf(scheduled: bool) -> FunctionShape {
+    FunctionShape { unwind: UnwindData::None, scheduled, ..FunctionShape::default() }
+}
+
+/// Whether a shape can be released in such a way.
+pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
+    let at_pushes =
+        shape.frame.filter(|frame| frame.set == FrameSet::BeforeAllocation && frame.offset == 0);
+    match release {
+        Release::Lea | Release::LeaDisp32 => shape.frame.is_some(),
+        Release::Mov => at_pushes.is_some(),
+        Release::Leave => {
+            at_pushes.is_some_and(|frame| frame.register == Gpr::Rbp)
+                && shape.pushes.last() == Some(&Gpr::Rbp)
+        }
+        _ => true,
+    }
+}
+
+fn body(function: &mut Function, index: usize, convention: Convention, entries: &[Entry]) {
+    let Function { shape, body, end, .. } = function;
+    let mut saved = Vec::new();
+    let mut walk = Walk { shape, convention, index, entries, saved: &mut saved, form: Forms::None };
+    walk.list(body, Context::default());
+    if let Some(exit) = end {
+        walk.exit(exit);
+    }
+    if walk.form == Forms::Mixed && shape.unwind == UnwindData::Version2 {
+        shape.unwind = UnwindData::Version1;
+    }
+}
+
+/// Gives a plain return to a function that reaches its missing end.
+fn end(function: &mut Function, estimates: &[Estimate]) {
+    if function.end.is_some() || !estimate::flow(&function.body, estimates).completes {
+        return;
+    }
+    function.end = Some(Exit::Return(ReturnForm::Ret));
+    let others = has_other_exit(&function.body);
+    if others && function.shape.unwind == UnwindData::Version2 {
+        function.shape.unwind = UnwindData::Version1;
+    }
+}
+
+fn has_other_exit(body: &[Statement]) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Exit(exit) => *exit != Exit::Return(ReturnForm::Ret),
+        _ => statement.bodies().any(has_other_exit),
+    })
+}
+
+/// The bodies of a statement, to change them.
+pub(super) fn bodies_mut(statement: &mut Statement) -> [Option<&mut Vec<Statement>>; 2] {
+    match statement {
+        Statement::Loop(_, body)
+        | Statement::If(_, body)
+        | Statement::Cold(body)
+        | Statement::Region(_, body)
+        | Statement::Funclet(body) => [Some(body), None],
+        Statement::Try(body, catch) => [Some(body), Some(catch)],
+        _ => [None, None],
+    }
+}
+
+/// The forms of a function's exits: version 2 wants one for all, of one size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Forms {
+    None,
+    Return(ReturnForm),
+    TailCall(TailCallForm),
+    Mixed,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Context {
+    depth: u32,
+    in_funclet: bool,
+    in_region: bool,
+}
+
+struct Walk<'a> {
+    shape: &'a FunctionShape,
+    convention: Convention,
+    index: usize,
+    entries: &'a [Entry],
+    /// What enclosing regions save.
+    saved: &'a mut Vec<Gpr>,
+    form: Forms,
+}
+
+impl Walk<'_> {
+    fn list(&mut self, body: &mut Vec<Statement>, context: Context) {
+        body.retain_mut(|statement| self.keep(statement, context));
+    }
+
+    /// Repairs a statement, or says that it must go.
+    fn keep(&mut self, statement: &mut Statement, context: Context) -> bool {
+        let leaf = self.shape.unwind == UnwindData::None;
+        let inner = Context { depth: context.depth + 1, ..context };
+        let moves = !context.in_funclet && self.shape.has_described_frame();
+        let possible = inner.depth <= MAX_NESTING
+            && match statement {
+                Statement::Work(_) | Statement::Stop | Statement::If(..) => true,
+                Statement::Throw | Statement::Cold(_) | Statement::Try(..) => !leaf,
+                Statement::Loop(times, _) => *times > 0 && !leaf,
+                Statement::Clobber(register) => self.may_clobber(*register, context),
+                Statement::ClobberXmm(n) => self.may_clobber_xmm(*n, context),
+                Statement::Store(offset) => {
+                    offset.is_multiple_of(8)
+                        && offset.checked_add(8).is_some_and(|end| end <= self.shape.locals)
+                }
+                Statement::Call(_, callee) => !leaf && self.is_callee(*callee, true),
+                Statement::Trap(handler) => self.is_callee(*handler, false),
+                Statement::Alloca(_) => moves && is_by_frame(self.shape.release),
+                Statement::SwitchStack(callee) => moves && self.is_callee(*callee, true),
+                Statement::Exit(_) => !context.in_funclet && !context.in_region,
+                Statement::Region(..) => !leaf && !context.in_funclet,
+                Statement::Funclet(_) => {
+                    self.shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp)
+                        && !context.in_funclet
+                        && self.shape.entry == Entry::Call
+                }
+            };
+        if possible {
+            self.inside(statement, inner);
+        }
+        possible
+    }
+
+    fn inside(&mut self, statement: &mut Statement, inner: Context) {
+        match statement {
+            Statement::Exit(exit) => self.exit(exit),
+            Statement::Funclet(body) => self.list(body, Context { in_funclet: true, ..inner }),
+            Statement::Region(registers, body) => {
+                let outer = self.saved.len();
+                registers.retain(|&register| {
+                    let may = !forbids_saves(self.shape)
+                        && !self.shape.saves_register(register)
+                        && !self.saved.contains(&register)
+                        && self.convention.is_nonvolatile(register);
+                    if may {
+                        self.saved.push(register);
+                    }
+                    may
+                });
+                self.list(body, Context { in_region: true, ..inner });
+                self.saved.truncate(outer);
+            }
+            _ => {
+                for body in bodies_mut(statement).into_iter().flatten() {
+                    self.list(body, inner);
+                }
+            }
+        }
+    }
+
+    fn may_clobber(&self, register: Gpr, context: Context) -> bool {
+        let saved = if context.in_funclet {
+            self.shape.pushes.contains(&register)
+        } else {
+            self.shape.saves_register(register) || self.saved.contains(&register)
+        };
+        register != Gpr::Rsp
+            && self.shape.frame.is_none_or(|frame| frame.register != register)
+            && (saved || !self.convention.is_nonvolatile(register))
+    }
+
+    fn may_clobber_xmm(&self, n: u8, context: Context) -> bool {
+        let volatile = n < 6 || !self.convention.has_nonvolatile_xmm();
+        n < 16 && (volatile || !context.in_funclet && self.shape.xmm_saves.contains(&n))
+    }
+
+    fn is_callee(&self, callee: FunctionId, by_call: bool) -> bool {
+        let entry = self.entries.get(callee.index());
+        callee.index() > self.index && entry.is_some_and(|entry| (*entry == Entry::Call) == by_call)
+    }
+
+    fn exit(&mut self, exit: &mut Exit) {
+        let plain = Exit::Return(ReturnForm::Ret);
+        if let Exit::TailCall(_, callee) = *exit
+            && !self.is_callee(callee, true)
+        {
+            *exit = plain;
+        }
+        if self.shape.entry != Entry::Call {
+            *exit = plain;
+        }
+        let form = match *exit {
+            Exit::Return(form) => Forms::Return(form),
+            Exit::TailCall(TailCallForm::Near, _) => Forms::Mixed,
+            Exit::TailCall(form, _) => Forms::TailCall(form),
+        };
+        self.form = if self.form == Forms::None || self.form == form { form } else { Forms::Mixed };
+    }
+}

@@ -1,0 +1,15 @@
+#[cfg(feature = "arbitrary")]
+mod arbitrary;
+mod coverage;
+mod generate;
+mod near_valid;
+#[cfg(feature = "proptest")]
+mod proptest;
+mod shrink;
+
+use super::{Seeded, Size, program};
+use crate::code::Program;
+
+fn programs(size: &Size, count: u64) -> impl Iterator<Item = Program> + '_ {
+    (0..count).map(move |seed| program(&mut Seeded::new(seed), size))
+}

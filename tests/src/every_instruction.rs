@@ -1,0 +1,305 @@
+//! The every-instruction property: at each instruction boundary of a program's run, unwinding the
+//! whole stack gives what execution knows to be true.
+
+use crate::planted;
+use clr_sim::code::{
+    Convention, FrameLayout, FunctionId, LinkError, LinkedProgram, Program, WindowsMistake,
+};
+use clr_sim::machine::Machine;
+use clr_sim::run::{LoadError, Outcome, Run};
+use clr_sim::truth::Caller;
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::{Position, Rules, UnwindError, Unwinder};
+use std::fmt;
+use thiserror::Error;
+
+/// An unwinder under test.
+pub trait Step {
+    /// Takes `registers` from a frame to its caller, and says what the caller's rip is.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn step(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &Machine,
+    ) -> Result<Position, String>;
+}
+
+impl Step for Unwinder<'_, '_> {
+    fn step(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &Machine,
+    ) -> Result<Position, String> {
+        match Unwinder::step(self, registers, position, memory) {
+            Ok(step) => Ok(step.caller),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Step for planted::Unwinder<'_, '_> {
+    fn step(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &Machine,
+    ) -> Result<Position, String> {
+        planted::Unwinder::step(self, registers, position, memory)
+            .map_err(|error| format!("{error:?}"))
+    }
+}
+
+/// What a run was checked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Instruction boundaries.
+    pub boundaries: u64,
+    /// Frames unwound.
+    pub frames: u64,
+    /// How the run ended; `None` if it was left at its limit.
+    pub outcome: Option<Outcome>,
+}
+
+/// What failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// The program cannot be linked.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its own code is wrong.
+    #[error("after {executed} instructions: {outcome}")]
+    Code {
+        /// How many instructions had been executed.
+        executed: u64,
+        /// How the run ended.
+        outcome: Outcome,
+    },
+    /// Unwinding gave something else than the truth.
+    #[error(transparent)]
+    Wrong(#[from] Box<Wrong>),
+}
+
+/// An unwound frame that differs from the truth.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Wrong {
+    /// How many instructions had been executed.
+    pub executed: u64,
+    /// rip at the boundary (VA).
+    pub rip: u64,
+    /// How many frames had been unwound rightly before.
+    pub depth: usize,
+    /// The frame's own registers.
+    pub frame: Registers,
+    /// Its function, with the offset of rip.
+    pub function: Option<(FunctionId, u64)>,
+    /// Its true caller.
+    pub truth: Caller,
+    /// What unwinding gave instead.
+    pub answer: Result<(Registers, Position), String>,
+    /// Why Windows' rules are expected to be wrong here, if they are.
+    pub expected: Option<WindowsMistake>,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {} instructions, at {:#x}, ", self.executed, self.rip)?;
+        write!(f, "frame {} at {:#x}", self.depth, self.frame.rip)?;
+        if let Some((function, offset)) = self.function {
+            write!(f, " (function {} + {offset:#x})", function.0)?;
+        }
+        match &self.answer {
+            Err(error) => write!(f, ": {error}")?,
+            Ok((answer, position)) => {
+                let truth = &self.truth.registers;
+                write!(f, ":")?;
+                if answer.rip != truth.rip {
+                    write!(f, " rip {:#x}, truly {:#x};", answer.rip, truth.rip)?;
+                }
+                for register in Gpr::ALL {
+                    let (got, truly) = (answer.get(register), truth.get(register));
+                    if got != truly {
+                        write!(f, " {} {got:#x}, truly {truly:#x};", register.name())?;
+                    }
+                }
+                for (n, (got, truly)) in (6..).zip(answer.xmm.iter().zip(truth.xmm)) {
+                    if *got != truly {
+                        write!(f, " xmm{n} {got:#x}, truly {truly:#x};")?;
+                    }
+                }
+                if *position != self.truth.position {
+                    write!(f, " {position:?}, truly {:?}", self.truth.position)?;
+                }
+            }
+        }
+        match self.expected {
+            Some(mistake) => write!(f, " (Windows is expected to be wrong: {mistake:?})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether `answer` is `truth`, in all that a callee preserves.
+fn is_right(answer: &Registers, truth: &Caller, convention: Convention) -> bool {
+    let kept: &[Gpr] = match truth.position {
+        Position::ReturnAddress => convention.nonvolatile(),
+        Position::Interrupted => &Gpr::ALL,
+    };
+    answer.rip == truth.registers.rip
+        && answer.rsp() == truth.registers.rsp()
+        && kept.iter().all(|register| answer.get(*register) == truth.registers.get(*register))
+        && (!convention.has_nonvolatile_xmm() || answer.xmm == truth.registers.xmm)
+}
+
+/// Checks the first `limit` boundaries of a run of `program` under precise rules.
+///
+/// # Errors
+/// [`Failure`]: the first one.
+pub fn precise(program: &Program, limit: u64) -> Result<Checked, Failure> {
+    let linked = program.link()?;
+    let map = linked.code_map().map_err(LoadError::ReadBack)?;
+    walk(program, &linked, &Unwinder::new(&map), limit)
+}
+
+/// Checks the first `limit` boundaries of a run: at each, the unwinder walks the whole stack.
+///
+/// # Errors
+/// [`Failure`]: the first one.
+pub fn walk(
+    program: &Program,
+    linked: &LinkedProgram,
+    unwinder: &impl Step,
+    limit: u64,
+) -> Result<Checked, Failure> {
+    at_every_instruction(program, linked, limit, |run| {
+        let mut frame = run.machine().cpu().registers();
+        let mut position = Position::Interrupted;
+        let callers = run.truth().callers();
+        for (depth, caller) in callers.iter().rev().enumerate() {
+            let mut registers = frame;
+            let answer = unwinder.step(&mut registers, position, run.machine());
+            if answer != Ok(caller.position) || !is_right(&registers, caller, program.convention) {
+                let answer = answer.map(|position| (registers, position));
+                return Err(wrong(run, depth, &frame, caller, answer, None));
+            }
+            (frame, position) = (registers, caller.position);
+        }
+        Ok(callers.len())
+    })
+}
+
+/// Checks the first `limit` boundaries of a run under Windows' rules: each step from a frame's true
+/// registers is right, or wrong where [`LinkedProgram::windows_mistake`] says so. `met` is told of
+/// the mistakes that were made.
+///
+/// # Errors
+/// [`Failure`]: the first one.
+pub fn windows(
+    program: &Program,
+    limit: u64,
+    mut met: impl FnMut(WindowsMistake),
+) -> Result<Checked, Failure> {
+    let linked = program.link()?;
+    let map = linked.code_map().map_err(LoadError::ReadBack)?;
+    let unwinder = Unwinder::new(&map).with_rules(Rules::Windows);
+    at_every_instruction(program, &linked, limit, |run| {
+        let mut frame = run.machine().cpu().registers();
+        let mut position = Position::Interrupted;
+        let callers = run.truth().callers();
+        for (depth, caller) in callers.iter().rev().enumerate() {
+            let mut registers = frame;
+            let answer: Result<_, UnwindError> =
+                unwinder.step(&mut registers, position, run.machine());
+            let right = answer.is_ok() && is_right(&registers, caller, program.convention);
+            let mistake = linked.windows_mistake(frame.rip, position);
+            if !right && let Some(mistake) = mistake {
+                met(mistake);
+            }
+            if right == mistake.is_some()
+                && !(right && is_by_accident(&frame, caller, run, program))
+            {
+                let answer =
+                    answer.map(|step| (registers, step.caller)).map_err(|error| error.to_string());
+                return Err(wrong(run, depth, &frame, caller, answer, mistake));
+            }
+            (frame, position) = (caller.registers, caller.position);
+        }
+        Ok(callers.len())
+    })
+}
+
+/// Whether Windows' mistake may have no consequence: where the frame register holds what it held in
+/// the body (it is not popped yet, or the caller's happens to be the same) and no interrupt has
+/// overwritten what was given back; or where rsp has not moved, and no saved register changed.
+fn is_by_accident(frame: &Registers, caller: &Caller, run: &Run<'_>, program: &Program) -> bool {
+    let placed = run.linked().instruction(frame.rip);
+    let Some(function) = placed.and_then(|p| program.functions.get(p.function?.index())) else {
+        return false;
+    };
+    let layout = FrameLayout::new(function, program.convention);
+    if layout.allocation + layout.pushed == 0 {
+        return true;
+    }
+    let Some((register, distance)) = layout.frame_register(&function.shape) else { return false };
+    let top = match caller.position {
+        Position::ReturnAddress => caller.registers.rsp(),
+        // A processor aligns the stack before it pushes a machine frame.
+        Position::Interrupted => caller.registers.rsp() & !15,
+    };
+    let own = top.wrapping_sub(u64::from(layout.cfa())).wrapping_add(u64::from(distance));
+    function.shape.has_described_frame() && frame.get(register) == own
+}
+
+fn wrong(
+    run: &Run<'_>,
+    depth: usize,
+    frame: &Registers,
+    truth: &Caller,
+    answer: Result<(Registers, Position), String>,
+    expected: Option<WindowsMistake>,
+) -> Box<Wrong> {
+    let linked = run.linked();
+    let function = linked.instruction(frame.rip).and_then(|placed| {
+        let function = placed.function?;
+        Some((function, frame.rip.wrapping_sub(*linked.entries.get(function.index())?)))
+    });
+    Box::new(Wrong {
+        executed: run.machine().executed(),
+        rip: run.machine().cpu().rip(),
+        depth,
+        frame: *frame,
+        function,
+        truth: *truth,
+        answer,
+        expected,
+    })
+}
+
+/// Runs a program and checks it at each boundary; `check` gives how many frames it has checked.
+fn at_every_instruction(
+    program: &Program,
+    linked: &LinkedProgram,
+    limit: u64,
+    mut check: impl FnMut(&Run<'_>) -> Result<usize, Box<Wrong>>,
+) -> Result<Checked, Failure> {
+    let mut run = Run::new(program, linked, FunctionId(0), 0)?;
+    let mut checked = Checked { boundaries: 0, frames: 0, outcome: None };
+    while checked.boundaries < limit {
+        checked.frames += check(&run)? as u64;
+        checked.boundaries += 1;
+        if let Err(outcome) = run.step() {
+            checked.outcome = Some(outcome);
+            return match outcome {
+                Outcome::Returned | Outcome::Stopped | Outcome::Uncaught => Ok(checked),
+                _ => Err(Failure::Code { executed: run.machine().executed(), outcome }),
+            };
+        }
+    }
+    Ok(checked)
+}

@@ -1,0 +1,166 @@
+//! The every-instruction property: whatever the program, at each instruction boundary of its run
+//! unwinding gives what execution knows to be true.
+
+use clr_sim::code::{CodeKind, Program, WindowsMistake};
+use clr_sim::run::Run;
+use clr_sim::scenario::Scenario;
+use clr_sim::strategy::near_valid::Mutation;
+use clr_sim::strategy::{Seeded, Size, programs};
+use clr_tests::every_instruction::{self, Checked, Failure};
+use clr_tests::{cases, planted};
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::image::FunctionTable;
+use clr_walker::unwind::{Rules, Unwinder};
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestCaseResult, TestRng, TestRunner};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Boundaries of one run that are checked: more than nearly every program has.
+const LIMIT: u64 = 20_000;
+
+/// A program that is shown as a person would write it.
+#[derive(Clone)]
+struct Readable(Program);
+
+impl fmt::Debug for Readable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{}", Scenario::new(self.0.clone()))
+    }
+}
+
+/// The same numbers in each run; others with another number in `CLR_TEST_SEED`.
+fn random() -> TestRng {
+    let seed = std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.unwrap_or(0_u64).to_le_bytes());
+    TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
+}
+
+/// Runs `check` on so many programs; how many boundaries and frames were checked.
+fn for_programs(
+    count: u32,
+    size: Size,
+    check: impl Fn(&Program) -> Result<Checked, Failure>,
+) -> (u64, u64) {
+    let config = ProptestConfig {
+        cases: cases(count),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    };
+    let (boundaries, frames) = (Cell::new(0), Cell::new(0));
+    let test = |Readable(program): Readable| -> TestCaseResult {
+        match check(&program) {
+            Ok(checked) => {
+                boundaries.set(boundaries.get() + checked.boundaries);
+                frames.set(frames.get() + checked.frames);
+                Ok(())
+            }
+            // Only the size of its code may keep a program from being linked.
+            Err(Failure::Link(error)) if error.is_size() => Ok(()),
+            Err(failure) => Err(TestCaseError::fail(failure.to_string())),
+        }
+    };
+    let strategy = programs(size).prop_map(Readable);
+    if let Err(error) = TestRunner::new_with_rng(config, random()).run(&strategy, test) {
+        panic!("{error}");
+    }
+    let sum = (boundaries.get(), frames.get());
+    println!("{} boundaries, {} frames", sum.0, sum.1);
+    sum
+}
+
+fn precise(program: &Program) -> Result<Checked, Failure> {
+    every_instruction::precise(program, LIMIT)
+}
+
+#[test]
+fn whole_stacks_are_unwound_to_the_truth() {
+    let (boundaries, frames) = for_programs(6000, Size::SMALL, precise);
+    assert!(boundaries > 100 * u64::from(cases(6000)), "{boundaries} boundaries say little");
+    assert!(frames > 2 * boundaries, "{frames} frames are no stacks");
+}
+
+#[test]
+fn stacks_of_one_or_two_functions_are_unwound_to_the_truth() {
+    for_programs(20_000, Size::TINY, precise);
+}
+
+#[test]
+fn deep_stacks_are_unwound_to_the_truth() {
+    let (boundaries, frames) = for_programs(60, Size::DEEP, precise);
+    assert!(frames > 10 * boundaries, "{frames} frames in {boundaries} stacks are not deep");
+}
+
+#[test]
+fn the_second_unwinder_finds_the_same_truth() {
+    for_programs(2000, Size::SMALL, |program| {
+        let linked = program.link()?;
+        let map = linked.code_map().unwrap();
+        every_instruction::walk(program, &linked, &planted::Unwinder::new(&map), LIMIT)
+    });
+}
+
+#[test]
+fn windows_is_wrong_exactly_where_it_is_known_to_be() {
+    let seen = RefCell::new(BTreeSet::new());
+    for_programs(6000, Size::SMALL, |program| {
+        every_instruction::windows(program, LIMIT, |mistake| {
+            seen.borrow_mut().insert(mistake);
+        })
+    });
+    // A slow emulator runs too few programs to meet all.
+    if cases(6000) >= 6000 {
+        assert_eq!(seen.take(), WindowsMistake::ALL.into_iter().collect());
+    }
+}
+
+/// Walks with tables that are damaged in one place: the answers may be wrong, but they come.
+#[test]
+fn damaged_tables_end_in_an_answer() {
+    const FRAMES: u32 = 100;
+    let walks = Cell::new(0_u64);
+    let config =
+        ProptestConfig { cases: cases(1500), failure_persistence: None, ..Default::default() };
+    let strategy = (programs(Size::SMALL).prop_map(Readable), any::<u64>());
+    let test = |(Readable(mut program), seed): (Readable, u64)| -> TestCaseResult {
+        for function in &mut program.functions {
+            function.kind = CodeKind::Jit;
+        }
+        let Ok(linked) = program.link() else { return Ok(()) };
+        let heap = &linked.units[0];
+        let (mut bytes, mut table) = (heap.bytes.clone(), heap.runtime_functions.clone());
+        let (rva, size) = heap.unwind_data;
+        let unwind_data = &mut bytes[rva as usize..][..size as usize];
+        if !Mutation::draw(&mut Seeded::new(seed)).apply(&mut table, unwind_data, rva) {
+            return Ok(());
+        }
+        let mut map = CodeMap::new();
+        let region = CodeRegion::heap(heap.base, &bytes, FunctionTable::new(&table));
+        map.insert(region.unwrap()).unwrap();
+        let start = clr_sim::code::FunctionId(0);
+        let mut run = Run::new(&program, &linked, start, 0).unwrap();
+        for _ in 0..500 {
+            let registers = run.machine().cpu().registers();
+            for rules in [Rules::Precise, Rules::Windows, Rules::CoreClrUnix] {
+                let unwinder = Unwinder::new(&map).with_rules(rules);
+                let walk = unwinder.walk(&registers, run.machine()).with_limit(FRAMES);
+                let items = walk.count();
+                prop_assert!(items <= FRAMES as usize + 1, "{items} frames");
+            }
+            let frames = planted::Unwinder::new(&map).walk(&registers, run.machine(), 20);
+            prop_assert!(frames.len() <= 20);
+            walks.set(walks.get() + 1);
+            if run.step().is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = TestRunner::new_with_rng(config, random()).run(&strategy, test) {
+        panic!("{error}");
+    }
+    assert!(walks.get() > 50 * u64::from(cases(1500)), "{} walks", walks.get());
+}

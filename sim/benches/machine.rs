@@ -5,7 +5,7 @@ mod programs;
 
 use clr_sim::machine::{Cpu, Machine, Observer};
 use iced_x86::IcedError;
-use programs::{Program, ShadowStack, begin, load, run};
+use programs::{Program, begin, load, run, run_with_truth};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -73,13 +73,13 @@ fn save(machine: &mut Machine) -> u64 {
 
 fn main() -> Result<(), IcedError> {
     println!("M instructions/s: median (best)");
-    let header = ["plain", "shadow stack", "every step", "step()", "save()"];
+    let header = ["plain", "truth", "every step", "step()", "save()"];
     println!("{:10} {}", "", header.map(|name| format!("{name:>12}")).join("  "));
     for program in &programs::all()? {
         let rates = [
-            measure(program, |machine| run(machine, ())),
-            measure(program, |machine| run(machine, ShadowStack::default())),
-            measure(program, |machine| run(machine, Steps(0))),
+            measure(program, |machine| run(machine, &mut ())),
+            measure(program, run_with_truth),
+            measure(program, |machine| run(machine, &mut Steps(0))),
             measure(program, step),
             measure(program, save),
         ];

@@ -1,6 +1,8 @@
 //! What the benchmarks execute: programs of calls, stack traffic and arithmetic.
 
-use clr_sim::machine::{Cpu, Machine, Observer, PAGE_SIZE, Protection, Stop};
+use clr_sim::code::Convention;
+use clr_sim::machine::{Machine, Observer, PAGE_SIZE, Protection, Stop};
+use clr_sim::truth::Truth;
 use clr_walker::registers::Gpr;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -33,23 +35,14 @@ pub(crate) fn all() -> Result<[Program; 3], IcedError> {
     ])
 }
 
-/// The shadow stack that a truth needs: where every frame will return to, and with which rsp.
-#[derive(Default)]
-pub(crate) struct ShadowStack {
-    frames: Vec<(u64, u64)>,
-    mismatches: u64,
-}
-
-impl Observer for ShadowStack {
-    fn on_call(&mut self, cpu: &Cpu, _from: u64, return_address: u64) {
-        self.frames.push((return_address, cpu.rsp().wrapping_add(8)));
-    }
-
-    fn on_return(&mut self, cpu: &Cpu, _from: u64) {
-        if self.frames.pop() != Some((cpu.rip(), cpu.rsp())) {
-            self.mismatches += 1;
-        }
-    }
+/// The truth of a program that is about to begin.
+fn truth(machine: &Machine) -> Truth {
+    let mut registers = machine.cpu().registers();
+    registers.rip = BACK;
+    registers.set(Gpr::Rsp, TOP + 8);
+    let mut truth = Truth::new(Convention::WindowsX64);
+    truth.call(registers);
+    truth
 }
 
 /// fib(rcx), recursively, with a frame that saves what it uses.
@@ -136,10 +129,18 @@ pub(crate) fn begin(machine: &mut Machine, program: &Program) {
 }
 
 /// Runs to the return, watched.
-pub(crate) fn run<O: Observer>(machine: &mut Machine, mut observer: O) -> u64 {
+pub(crate) fn run<O: Observer>(machine: &mut Machine, observer: &mut O) -> u64 {
     let before = machine.executed();
-    let stop = machine.run_with(&mut observer, u64::MAX);
+    let stop = machine.run_with(observer, u64::MAX);
     assert_eq!(stop, Stop::Trap { address: BACK, id: 0 });
-    black_box(&mut observer);
+    black_box(observer);
     machine.executed() - before
+}
+
+/// Runs to the return beside the truth, which every return confirms.
+pub(crate) fn run_with_truth(machine: &mut Machine) -> u64 {
+    let mut truth = truth(machine);
+    let count = run(machine, &mut truth);
+    assert_eq!((truth.broken(), truth.callers().len()), (None, 0));
+    count
 }

@@ -343,6 +343,21 @@ impl Memory for Machine {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         self.memory.read(address, buffer)
     }
+
+    #[inline]
+    fn read_u64(&self, address: u64) -> Result<u64, Unreadable> {
+        self.memory.read_u64(address)
+    }
+
+    #[inline]
+    fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
+        self.memory.read_u128(address)
+    }
+
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        self.memory.window(address, len)
+    }
 }
 
 #[cfg(test)]

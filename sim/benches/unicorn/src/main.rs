@@ -12,13 +12,13 @@ mod programs;
 
 use clr_sim::machine::{Machine, PAGE_SIZE};
 use clr_walker::registers::Gpr;
-use programs::{BACK, CODE, Program, STACK, STACK_SIZE, ShadowStack, TOP};
+use programs::{BACK, CODE, Program, STACK, STACK_SIZE, TOP};
 use std::error::Error;
 use std::time::Instant;
 use unicorn_engine::{Arch, Mode, Prot, RegisterX86, Unicorn, uc_error};
 
 const ROUNDS: usize = 31;
-const CONTENDERS: [&str; 4] = ["machine", "shadow stack", "Unicorn", "code hook"];
+const CONTENDERS: [&str; 4] = ["machine", "truth", "Unicorn", "code hook"];
 
 /// Unicorn, and how many instructions its code hook has counted.
 type Emulator = Unicorn<'static, u64>;
@@ -76,10 +76,10 @@ fn measure(program: &Program) -> Result<[f64; CONTENDERS.len()], Box<dyn Error>>
     let mut rates = [[0.0; ROUNDS]; CONTENDERS.len()];
     for round in 0..ROUNDS {
         programs::begin(&mut machine, program);
-        let (alone, count) = time(|| programs::run(&mut machine, ()));
+        let (alone, count) = time(|| programs::run(&mut machine, &mut ()));
         let expected = outcome_of_machine(&machine);
         programs::begin(&mut machine, program);
-        let (shadowed, _) = time(|| programs::run(&mut machine, ShadowStack::default()));
+        let (shadowed, _) = time(|| programs::run_with_truth(&mut machine));
         begin(&mut plain, program)?;
         let (emulated, result) = time(|| run(&mut plain));
         result?;

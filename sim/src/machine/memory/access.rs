@@ -283,6 +283,36 @@ impl Memory for AddressSpace {
         }
         Ok(())
     }
+
+    #[inline]
+    fn read_u64(&self, address: u64) -> Result<u64, Unreadable> {
+        if let Ok(bytes) = self.load(address) {
+            return Ok(u64::from_le_bytes(bytes));
+        }
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    #[inline]
+    fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
+        if let Ok(bytes) = self.load(address) {
+            return Ok(u128::from_le_bytes(bytes));
+        }
+        let mut bytes = [0; 16];
+        self.read(address, &mut bytes)?;
+        Ok(u128::from_le_bytes(bytes))
+    }
+
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let entry = self.translation(address);
+        let offset = (address & OFFSET) as usize;
+        if entry.read != address & !OFFSET {
+            return None;
+        }
+        self.frames.get(entry.frame)?.get(offset..offset.checked_add(len)?)
+    }
 }
 
 #[cfg(test)]

@@ -252,3 +252,38 @@ fn code_is_rewound_too() {
     machine.restore(&before).unwrap();
     assert_eq!(machine.run(20), Stop::Limit);
 }
+
+/// What the host reads is the same whichever way: where an instruction has been before, where none
+/// has, over the end of a page, and where nothing may be read.
+#[test]
+fn the_host_reads_the_same_in_every_way() {
+    let mut machine = Machine::new();
+    machine.map(0x1000, 1, Protection::READ_EXECUTE).unwrap();
+    machine.map(0x8000, 2, Protection::READ_WRITE).unwrap();
+    machine.map(0xA000, 1, Protection::READ_WRITE | Protection::GUARD).unwrap();
+    let bytes: Vec<u8> = (0..0x2000).map(|i: u32| (i ^ i >> 8) as u8).collect();
+    machine.write(0x8000, &bytes).unwrap();
+    // mov rax, [rsp]
+    machine.write(0x1000, &[0x48, 0x8B, 0x04, 0x24]).unwrap();
+    for touched in [false, true] {
+        if touched {
+            machine.cpu_mut().set_rip(0x1000);
+            machine.cpu_mut().set(Gpr::Rsp, 0x8010);
+            machine.step().unwrap();
+        }
+        for address in [0x8000, 0x8010, 0x8FF8, 0x8FF9, 0x9000, 0x9FF0, 0x9FF9, 0xA000, 0x7FFF] {
+            let mut plain = [0; 16];
+            let read = machine.read(address, &mut plain);
+            assert_eq!(machine.read_u128(address), read.map(|()| u128::from_le_bytes(plain)));
+            let mut plain = [0; 8];
+            let read = machine.read(address, &mut plain);
+            assert_eq!(machine.read_u64(address), read.map(|()| u64::from_le_bytes(plain)));
+            if let Some(window) = machine.window(address, 8) {
+                assert!(touched && address < 0x9000, "{address:#x}");
+                assert_eq!(window, plain);
+            }
+        }
+    }
+    assert_eq!(machine.window(0x8FF9, 8), None, "it goes over the page's end");
+    assert!(machine.window(0x8FF8, 8).is_some());
+}

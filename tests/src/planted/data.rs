@@ -1,0 +1,188 @@
+//! Unwind data, read from its bytes.
+
+use super::Error;
+use clr_walker::code_map::CodeRegion;
+use clr_walker::image::RuntimeFunction;
+use clr_walker::registers::Gpr;
+
+/// How many parents a chain, and how many links an indirect entry, may have.
+pub(super) const CHAIN_LIMIT: usize = 32;
+
+pub(super) const PUSH_NONVOL: u8 = 0;
+pub(super) const ALLOC_LARGE: u8 = 1;
+pub(super) const ALLOC_SMALL: u8 = 2;
+pub(super) const SET_FPREG: u8 = 3;
+pub(super) const SAVE_NONVOL: u8 = 4;
+pub(super) const SAVE_NONVOL_FAR: u8 = 5;
+pub(super) const EPILOG: u8 = 6;
+pub(super) const SPARE: u8 = 7;
+pub(super) const SAVE_XMM128: u8 = 8;
+pub(super) const SAVE_XMM128_FAR: u8 = 9;
+pub(super) const PUSH_MACHFRAME: u8 = 10;
+pub(super) const SET_FPREG_LARGE: u8 = 11;
+
+/// An unwind code.
+#[derive(Clone, Copy)]
+pub(super) struct Code {
+    pub(super) slot: usize,
+    pub(super) offset: u8,
+    pub(super) op: u8,
+    pub(super) info: u8,
+}
+
+impl Code {
+    pub(super) fn slot_count(self) -> usize {
+        match (self.op, self.info) {
+            (ALLOC_LARGE, 0) | (SAVE_NONVOL | EPILOG | SAVE_XMM128, _) => 2,
+            (ALLOC_LARGE | SAVE_NONVOL_FAR | SPARE | SAVE_XMM128_FAR | SET_FPREG_LARGE, _) => 3,
+            _ => 1,
+        }
+    }
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Error> {
+    let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk).ok_or(Error::UnwindDataUnmapped)?;
+    Ok(u32::from_le_bytes(*bytes))
+}
+
+pub(super) fn runtime_function(bytes: &[u8], at: usize) -> Result<RuntimeFunction, Error> {
+    Ok(RuntimeFunction {
+        begin: u32_at(bytes, at)?,
+        end: u32_at(bytes, at + 4)?,
+        unwind_info: u32_at(bytes, at + 8)?,
+    })
+}
+
+/// A RUNTIME_FUNCTION with its UNWIND_INFO.
+#[derive(Clone, Copy)]
+pub(super) struct Function<'r, 'a> {
+    pub(super) region: &'r CodeRegion<'a>,
+    pub(super) range: RuntimeFunction,
+    pub(super) version: u8,
+    pub(super) is_chained: bool,
+    pub(super) prologue_size: u8,
+    pub(super) slot_count: usize,
+    /// 0 for none.
+    pub(super) frame_register: u8,
+    /// In bytes: the header counts 16.
+    pub(super) frame_offset: u8,
+    /// From the first slot to the end of the section.
+    pub(super) slots: &'a [u8],
+}
+
+impl<'r, 'a> Function<'r, 'a> {
+    /// The function of an entry of the region's table.
+    pub(super) fn of_entry(
+        region: &'r CodeRegion<'a>,
+        entry: RuntimeFunction,
+    ) -> Result<Self, Error> {
+        let mut range = entry;
+        for _ in 0..=CHAIN_LIMIT {
+            if range.unwind_info & 1 == 0 {
+                return Self::new(region, range);
+            }
+            let other = region.bytes_from(range.unwind_info & !1);
+            range = runtime_function(other.ok_or(Error::UnwindDataUnmapped)?, 0)?;
+        }
+        Err(Error::BadUnwindData)
+    }
+
+    pub(super) fn new(region: &'r CodeRegion<'a>, range: RuntimeFunction) -> Result<Self, Error> {
+        let bytes = region.bytes_from(range.unwind_info).ok_or(Error::UnwindDataUnmapped)?;
+        let [version_and_flags, prologue_size, count, frame, slots @ ..] = bytes else {
+            return Err(Error::UnwindDataUnmapped);
+        };
+        let version = version_and_flags & 7;
+        if !(1..=2).contains(&version) {
+            return Err(Error::BadUnwindData);
+        }
+        Ok(Self {
+            region,
+            range,
+            version,
+            is_chained: version_and_flags >> 3 & 4 != 0,
+            prologue_size: *prologue_size,
+            slot_count: usize::from(*count),
+            frame_register: frame & 15,
+            frame_offset: frame & 0xF0,
+            slots,
+        })
+    }
+
+    pub(super) fn offset_of(&self, rva: u32) -> u32 {
+        rva.wrapping_sub(self.range.begin)
+    }
+
+    pub(super) fn frame_register(&self) -> Gpr {
+        Gpr::from_number(self.frame_register)
+    }
+
+    /// Whether rip is in a prologue whose codes say what has run: a chunk has no prologue.
+    pub(super) fn is_in_prologue(&self, offset: u32) -> bool {
+        !self.is_chained && offset < u32::from(self.prologue_size)
+    }
+
+    /// The code that begins at a slot. Operands may go beyond the count of slots, as for Windows.
+    pub(super) fn code(&self, slot: usize) -> Result<Code, Error> {
+        match self.slots.get(2 * slot..) {
+            Some([offset, op, ..]) => {
+                Ok(Code { slot, offset: *offset, op: op & 15, info: op >> 4 })
+            }
+            _ => Err(Error::UnwindDataUnmapped),
+        }
+    }
+
+    /// All codes, the last prologue operation first.
+    pub(super) fn codes(&self) -> Result<Vec<Code>, Error> {
+        let mut codes = Vec::new();
+        let mut slot = 0;
+        while slot < self.slot_count {
+            let code = self.code(slot)?;
+            codes.push(code);
+            slot += code.slot_count();
+        }
+        Ok(codes)
+    }
+
+    pub(super) fn operand16(&self, code: Code) -> Result<u64, Error> {
+        let operand = self.code(code.slot + 1)?;
+        Ok(u64::from(operand.offset) | u64::from(operand.op) << 8 | u64::from(operand.info) << 12)
+    }
+
+    pub(super) fn operand32(&self, code: Code) -> Result<u32, Error> {
+        u32_at(self.slots, 2 * (code.slot + 1))
+    }
+
+    /// The frame register's distance from rsp where `code` sets it, in bytes.
+    pub(super) fn frame_offset_of(&self, code: Code) -> Result<u64, Error> {
+        Ok(if code.op == SET_FPREG_LARGE {
+            self.operand32(code)?.wrapping_mul(16).into()
+        } else {
+            self.frame_offset.into()
+        })
+    }
+
+    /// The function of the entry behind the codes, if the info is chained.
+    pub(super) fn parent(&self) -> Result<Option<Self>, Error> {
+        if !self.is_chained {
+            return Ok(None);
+        }
+        let even_count = self.slot_count + self.slot_count % 2;
+        let range = runtime_function(self.slots, 2 * even_count)?;
+        Self::new(self.region, range).map(Some)
+    }
+
+    /// Whether it was entered over a machine frame, so that `iretq` is its return.
+    pub(super) fn is_over_machine_frame(&self) -> bool {
+        let mut function = Self { ..*self };
+        for _ in 0..=CHAIN_LIMIT {
+            let Ok(codes) = function.codes() else { return false };
+            if codes.iter().any(|code| code.op == PUSH_MACHFRAME) {
+                return true;
+            }
+            let Ok(Some(parent)) = function.parent() else { return false };
+            function = parent;
+        }
+        false
+    }
+}

@@ -2,8 +2,10 @@
 //!
 //! What stands so far:
 //!
-//! - [`code`]: programs of functions with every shape of frame.
 //! - [`machine`]: an emulated x64 machine, which runs the code whose stacks are walked.
+//! - [`code`]: programs of functions with every shape of frame, as machine code and unwind data.
+//! - [`truth`]: who really called whom, with which registers; [`run`]: a program being executed
+//!   beside it.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
 //! - [`strategy`]: generators of programs, and what makes programs smaller.

@@ -236,8 +236,18 @@ pub fn windows(
 
 /// Whether Windows' mistake may have no consequence: where the frame register holds what it held in
 /// the body (it is not popped yet, or the caller's happens to be the same) and no interrupt has
-/// overwritten what was given back; or where rsp has not moved, and no saved register changed.
-fn is_by_accident(frame: &Registers, caller: &Caller, run: &Run<'_>, program: &Program) -> bool {
+/// overwritten what was given back; where rsp has not moved, and no saved register changed; or where
+/// what a return address is taken for has the same frame in its midst, as a cold part may.
+fn is_by_accident(
+    mistake: WindowsMistake,
+    frame: &Registers,
+    caller: &Caller,
+    run: &Run<'_>,
+    program: &Program,
+) -> bool {
+    if mistake == WindowsMistake::CallAtEnd {
+        return run.linked().part(frame.rip).is_some_and(|part| !part.is_entry);
+    }
     let placed = run.linked().instruction(frame.rip);
     let Some(function) = placed.and_then(|p| program.functions.get(p.function?.index())) else {
         return false;

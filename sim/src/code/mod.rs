@@ -1,5 +1,55 @@
 //! Programs whose functions carry their unwind data: one description, from which come machine code
 //! and tables.
+//!
+//! ```text
+//! Program: functions with a FunctionShape and a body of Statements
+//!    │ check      rules: what makes a program valid
+//!    ▼
+//! layout          where things lie in each frame
+//!    │ lower      instructions, what each is there for, what the prologues do
+//!    ▼
+//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map
+//!    ▼
+//! LinkedProgram   bytes that the walker reads back, and what is known of every instruction
+//! ```
+//!
+//! The walker is shown the bytes alone. What is known besides ([`PlacedInstruction`]) is for those
+//! who check it.
+//!
+//! ```
+//! use clr_sim::code::{Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement};
+//! use clr_sim::run::{Outcome, Run};
+//! use clr_walker::registers::Gpr;
+//! use clr_walker::unwind::{Position, Unwinder};
+//!
+//! // push rbx; push rsi; sub rsp, 48h; mov rbx, …; add rsp, 48h; pop rsi; pop rbx; ret
+//! let shape = FunctionShape { pushes: vec![Gpr::Rbx, Gpr::Rsi], locals: 0x48, ..Default::default() };
+//! let function = Function {
+//!     name: "f".to_owned(),
+//!     kind: Default::default(),
+//!     shape,
+//!     body: vec![Statement::Clobber(Gpr::Rbx)],
+//!     end: Some(Exit::Return(ReturnForm::Ret)),
+//! };
+//! let program = Program { functions: vec![function], ..Default::default() };
+//! let linked = program.link()?;
+//! let map = linked.code_map()?;
+//!
+//! // At every instruction the walker finds what the truth knows.
+//! let mut run = Run::new(&program, &linked, FunctionId(0), 0)?;
+//! let outcome = loop {
+//!     let mut registers = run.machine().cpu().registers();
+//!     Unwinder::new(&map).step(&mut registers, Position::Interrupted, run.machine())?;
+//!     let truth = run.truth().callers()[0].registers;
+//!     assert_eq!((registers.rip, registers.rsp()), (truth.rip, truth.rsp()));
+//!     assert_eq!(registers.get(Gpr::Rbx), truth.get(Gpr::Rbx));
+//!     if let Err(outcome) = run.step() {
+//!         break outcome;
+//!     }
+//! };
+//! assert_eq!(outcome, Outcome::Returned);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod estimate;
 mod layout;

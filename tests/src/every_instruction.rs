@@ -221,9 +221,8 @@ pub fn windows(
             if !right && let Some(mistake) = mistake {
                 met(mistake);
             }
-            if right == mistake.is_some()
-                && !(right && is_by_accident(&frame, caller, run, program))
-            {
+            let by_accident = |mistake| is_by_accident(mistake, &frame, caller, run, program);
+            if right == mistake.is_some() && !(right && mistake.is_some_and(by_accident)) {
                 let answer =
                     answer.map(|step| (registers, step.caller)).map_err(|error| error.to_string());
                 return Err(wrong(run, depth, &frame, caller, answer, mistake));

@@ -2,6 +2,8 @@
 //!
 //! Where the tool is not installed these tests say so and pass, unless `CI_REQUIRE_LLVM` is set.
 
+use clr_sim::strategy::{Seeded, Size, program};
+use clr_tests::cases;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::RuntimeFunction;
 use clr_walker::image::pe::PeImage;
@@ -312,6 +314,37 @@ fn the_fixtures_are_read_alike() {
     assert_eq!(count(|code| matches!(code, Operation::PushMachframe(_))), 24);
     assert_eq!(count(|code| matches!(code, Operation::SaveXmm128(..))), 222);
     assert_eq!(count(|code| matches!(code, Operation::SaveNonvol(..))), 233);
+}
+
+#[test]
+fn generated_images_are_read_alike() {
+    let (mut images, mut functions) = (0, Vec::new());
+    let mut seeds = 0..;
+    while images < cases(120) {
+        let program = program(&mut Seeded::new(seeds.next().unwrap()), &Size::SMALL);
+        let Ok(linked) = program.link() else { continue };
+        for unit in linked.units.iter().filter(|unit| unit.kind.image_name().is_some()) {
+            let Some(description) = check(&unit.bytes) else {
+                return;
+            };
+            functions.extend(description.functions);
+            images += 1;
+        }
+    }
+    // All kinds of unwind data were among them.
+    let has = |of: fn(&Function) -> bool| functions.iter().any(of);
+    let has_code = |of: fn(&Operation) -> bool| {
+        let mut codes = functions.iter().flat_map(|function| &function.codes);
+        codes.any(|(_, code)| of(code))
+    };
+    assert!(has(|function| function.epilogs.is_some()));
+    assert!(has(|function| function.parent.is_some()));
+    assert!(has(|function| function.handler.is_some()));
+    assert!(has(|function| function.frame.is_some()));
+    assert!(has_code(|code| matches!(code, Operation::PushMachframe(_))));
+    assert!(has_code(|code| matches!(code, Operation::SaveXmm128(..))));
+    assert!(has_code(|code| matches!(code, Operation::SaveNonvol(..))));
+    println!("{images} images, {} functions", functions.len());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Prologues.
 
 use super::super::marks::{Role, WindowsMistake};
-use super::super::shape::{Allocation, Entry, FrameSet};
+use super::super::shape::{Allocation, Entry, FrameSet, Release};
 use super::super::unwind_info::Operation;
 use super::stream::{Note, Place, Stream};
 use super::{Frame, Lowering, save};
@@ -54,11 +54,7 @@ impl Lowering<'_> {
                 self.schedule(&mut fillers)?;
             }
         }
-        let first_home = self.parts[frame.part].described.len();
-        let behind_homes = first_home + homes.len();
-        for operation in homes {
-            self.describe(frame, operation);
-        }
+        let behind_pushes = self.parts[frame.part].described.len();
         self.set_frame(frame, FrameSet::BeforeAllocation)?;
         self.allocate(frame, layout.allocation, shape.allocation)?;
         self.set_frame(frame, FrameSet::AfterAllocation)?;
@@ -76,10 +72,11 @@ impl Lowering<'_> {
         let part = &mut self.parts[frame.part];
         part.prologue_end = end;
         // Home slots count from where rsp is at the end, and until then their registers are
-        // unchanged. Among codes of the same offset theirs stand between pushes and allocation.
-        for described in &mut part.described[first_home..behind_homes] {
-            described.before = end;
-        }
+        // unchanged. MSVC lists them as the last that is done, assemblers where they stand.
+        let msvc = shape.release == Release::R11;
+        let place = if msvc { part.described.len() } else { behind_pushes };
+        let homes = homes.into_iter().map(|operation| Described { before: end, operation });
+        part.described.splice(place..place, homes);
         part.described.sort_by_key(|described| described.before);
         Ok(())
     }

@@ -1,0 +1,185 @@
+//! Other unwinders on the stacks of the every-instruction property: they are wrong in the ways that
+//! are listed ([`Mistake`]), and in no other.
+//!
+//! `UNWINDERS.md` tells of them, with minimal cases that are tested here. A code heap is given to
+//! these unwinders as a module of which all sections are the heap.
+
+mod code;
+mod disagreements;
+mod framehop;
+mod page;
+mod pe_unwind_info;
+mod site;
+
+use clr_sim::code::{Convention, FunctionId, Program};
+use clr_sim::run::Run;
+use clr_sim::scenario::Scenario;
+use clr_sim::strategy::{Seeded, Size, minimize, program};
+use clr_sim::truth::Caller;
+use clr_tests::cases;
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::Position;
+use code::Code;
+use disagreements::Mistake;
+use framehop::Framehop;
+use pe_unwind_info::PeUnwindInfo;
+use site::Site;
+use std::collections::BTreeMap;
+
+/// The most boundaries of a run.
+const LIMIT: u64 = 20_000;
+
+/// Which unwinder is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Which {
+    Framehop,
+    PeUnwindInfo,
+}
+
+impl Which {
+    const ALL: [Self; 2] = [Self::Framehop, Self::PeUnwindInfo];
+}
+
+/// What an unwinder found.
+struct Answer {
+    registers: Registers,
+    /// It restores vector registers too.
+    has_xmm: bool,
+}
+
+/// How a step differs from the truth, in what a callee preserves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Difference {
+    /// It failed.
+    Failed,
+    /// It gave others.
+    Registers { rip: bool, gpr: Vec<Gpr>, xmm: Vec<u8> },
+}
+
+impl Difference {
+    fn new(answer: Option<&Answer>, caller: &Caller, convention: Convention) -> Option<Self> {
+        let Some(&Answer { ref registers, has_xmm }) = answer else { return Some(Self::Failed) };
+        let truth = &caller.registers;
+        let kept = match caller.position {
+            Position::ReturnAddress => convention.nonvolatile(),
+            Position::Interrupted => &Gpr::ALL,
+        };
+        let differs = |gpr: &Gpr| registers.get(*gpr) != truth.get(*gpr);
+        let mut gpr: Vec<_> = kept.iter().copied().filter(differs).collect();
+        if differs(&Gpr::Rsp) && !gpr.contains(&Gpr::Rsp) {
+            gpr.push(Gpr::Rsp);
+        }
+        let mut xmm = Vec::new();
+        if has_xmm && convention.has_nonvolatile_xmm() {
+            let values = registers.xmm.into_iter().zip(truth.xmm);
+            xmm.extend((6..).zip(values).filter(|(_, (a, b))| a != b).map(|(number, _)| number));
+        }
+        let rip = registers.rip != truth.rip;
+        (rip || !gpr.is_empty() || !xmm.is_empty()).then_some(Self::Registers { rip, gpr, xmm })
+    }
+
+    /// Whether rip is right, and of integer registers only some differ.
+    fn only_registers(&self, some: impl Fn(Gpr) -> bool) -> bool {
+        match self {
+            Self::Failed => true,
+            Self::Registers { rip, gpr, .. } => !rip && gpr.iter().all(|gpr| some(*gpr)),
+        }
+    }
+}
+
+/// What was tested.
+#[derive(Debug, Default)]
+struct Tested {
+    boundaries: u64,
+    frames: u64,
+    /// How many frames each unwinds wrongly.
+    mistakes: BTreeMap<(Which, Mistake), u64>,
+    /// The first disagreement that is not a listed mistake.
+    unlisted: Option<String>,
+}
+
+impl Tested {
+    /// Tests the unwinders on each frame of the stack at each instruction of a program's run. They
+    /// step from the frame's true registers, so that one mistake does not hide the next.
+    fn run(&mut self, program: &Program) {
+        let linked = program.link().unwrap();
+        let all = Code::all(&linked);
+        let framehop = Framehop::new(&all);
+        let pe_unwind_info = PeUnwindInfo::new(&all);
+        let mut run = Run::new(program, &linked, FunctionId(0), 0).unwrap();
+        for _ in 0..LIMIT {
+            self.boundaries += 1;
+            let memory = run.machine();
+            let mut frame = memory.cpu().registers();
+            let mut position = Position::Interrupted;
+            for caller in run.truth().callers().iter().rev() {
+                self.frames += 1;
+                let answers = [
+                    (Which::Framehop, framehop.step(&frame, position, memory)),
+                    (Which::PeUnwindInfo, pe_unwind_info.step(&frame, position, memory)),
+                ];
+                let rip = frame.rip;
+                let pe_unwind_info_fails = answers[1].1.is_none();
+                let linked = &linked;
+                let site = Site { program, linked, memory, rip, position, pe_unwind_info_fails };
+                for (which, answer) in answers {
+                    let difference = Difference::new(answer.as_ref(), caller, program.convention);
+                    if let Some(difference) = difference {
+                        self.add(which, &site, &difference);
+                    }
+                }
+                (frame, position) = (caller.registers, caller.position);
+            }
+            if run.step().is_err() {
+                break;
+            }
+        }
+    }
+
+    fn add(&mut self, which: Which, site: &Site<'_>, difference: &Difference) {
+        let mut mistakes = Mistake::ALL.into_iter().filter(|mistake| mistake.is_of(which));
+        if let Some(mistake) = mistakes.find(|mistake| mistake.explains(site, difference)) {
+            *self.mistakes.entry((which, mistake)).or_default() += 1;
+        } else {
+            self.unlisted.get_or_insert_with(|| {
+                let (rip, position, bytes) = (site.rip, site.position, site.bytes());
+                let placed = site.placed();
+                format!(
+                    "{which:?} at {rip:#x}, {position:?}, {bytes:02x?}: {difference:?}, {placed:?}"
+                )
+            });
+        }
+    }
+}
+
+/// What the test of a program finds.
+fn test(program: &Program) -> Tested {
+    let mut tested = Tested::default();
+    tested.run(program);
+    tested
+}
+
+#[test]
+fn every_disagreement_is_a_listed_mistake() {
+    let mut tested = Tested::default();
+    for seed in 0..cases(300) {
+        let size = match seed % 8 {
+            0 => Size::DEEP,
+            1..3 => Size::TINY,
+            _ => Size::SMALL,
+        };
+        let program = program(&mut Seeded::new(seed.into()), &size);
+        if program.link().is_err() {
+            continue;
+        }
+        tested.run(&program);
+        if let Some(first) = &tested.unlisted {
+            let fails =
+                |program: &Program| program.link().is_ok() && test(program).unlisted.is_some();
+            let small = minimize(program, fails);
+            let last = test(&small).unlisted.unwrap();
+            panic!("seed {seed}: {first}\n\nminimal:\n{}\n{last}", Scenario::new(small));
+        }
+    }
+    println!("{tested:#?}");
+}

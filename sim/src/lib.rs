@@ -5,7 +5,7 @@
 //! - [`machine`]: an emulated x64 machine, which runs the code whose stacks are walked.
 //! - [`code`]: programs of functions with every shape of frame, as machine code and unwind data.
 //! - [`truth`]: who really called whom, with which registers; [`run`]: a program being executed
-//!   beside it.
+//!   beside it; [`roles`]: what lies on its stack.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
 //! - [`strategy`]: generators of programs, and what makes programs smaller.
@@ -16,6 +16,7 @@
 pub mod code;
 pub mod machine;
 pub mod replay;
+pub mod roles;
 pub mod run;
 #[cfg(feature = "scenario")]
 pub mod scenario;

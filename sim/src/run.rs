@@ -287,3 +287,6 @@ fn initial_registers(seed: u64) -> Registers {
     let xmm = core::array::from_fn(|_| u128::from(next()) << 64 | u128::from(next()));
     Registers { rip: 0, gpr, xmm }
 }
+
+#[cfg(all(test, feature = "scenario"))]
+mod tests;

@@ -155,3 +155,6 @@ impl Observer for Truth {
         self.come_back(cpu, from);
     }
 }
+
+#[cfg(test)]
+mod tests;

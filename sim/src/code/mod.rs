@@ -61,6 +61,9 @@ mod pe;
 mod program;
 mod rules;
 mod shape;
+mod slots;
+#[cfg(test)]
+mod tests;
 mod unwind_info;
 
 pub use layout::FrameLayout;
@@ -76,3 +79,4 @@ pub use shape::{
     Allocation, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape, Release,
     SaveArea, UnwindData,
 };
+pub use slots::{FrameSlots, MachineWord, Slot, SlotRole};

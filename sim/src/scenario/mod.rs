@@ -1,7 +1,8 @@
 //! Scenarios: programs, where to stop them, and what a stack walk has to find there.
 //!
 //! The text form follows. Its reading starts in [`Scenario::parse`]; [`Scenario`]'s `Display` prints
-//! the canonical text, and [`format_text`] lays out text that a person wrote.
+//! the canonical text, and [`format_text`] lays out text that a person wrote. [`Scenario::run`] holds
+//! what walks find against what is expected.
 //!
 #![doc = include_str!("grammar.md")]
 
@@ -11,14 +12,22 @@ mod format;
 mod grammar;
 mod layout;
 mod parse;
+mod places;
 mod problem;
+mod run;
+mod stops;
 mod terms;
+mod walk;
 
 pub use error::{Position, Problem, ScenarioError, Span};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use layout::format_text;
+pub use places::{StopPlaces, stop_places};
 pub use problem::{ProblemKind, SyntaxError};
+pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
+pub use stops::Stops;
 pub use terms::Term;
+pub use walk::{Difference, FoundEnd, FoundFrame, FoundWalk, Untrue};
 
 use crate::code::{FunctionId, Program};
 

@@ -19,7 +19,9 @@ Examples:
   clrsim                                   replay the embedded fixtures
   clrsim run my/fixtures                   replay all that lies in a folder
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
-  clrsim dump my.dll                       print the function table of an image";
+  clrsim dump my.dll                       print the function table of an image
+  clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
+  clrsim emit my.kdl -o my/images          write a program's images for other tools";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -29,6 +31,9 @@ Examples:
 
 Vectors in DIR/vec/NAME.vec.gz are of the image DIR/img/NAME.dll or, where that is missing, of
 NAME.dll beside them.
+
+Programs (*.kdl) are executed. Each expectation of each stop is a case, and says itself by which
+rules the stack is walked. Under precise rules what really called what has to be found as well.
 
 Exit codes:
   0  every case passed, or was skipped because no answer is expected
@@ -44,6 +49,47 @@ Exit codes:
   0  the case was drawn, whether it passes or not
   2  the arguments are wrong, the input is missing or cannot be read, or there is no such case";
 
+const TRACE_EXAMPLES: &str = "\
+Examples:
+  clrsim trace programs/tail_call.kdl
+  clrsim trace programs/ryujit_funclet.kdl --function Method --at 7
+  clrsim trace programs/msvc_region.kdl --stack --from 5 --limit 3
+
+A line is an instruction, or an interrupt in front of one: how many were executed before it, the
+function, indented by how many called it, and what the instruction does to the frame. [cfa-0x10] is
+the stack below the CFA, which is where the caller's rsp was in front of the call. A ! marks where
+Windows' rules are known to go wrong, in this frame or in one that called it.
+
+At the fixture's stops the stack is drawn from rsp up: a value that a register had in the caller is
+saved, one that the prologue has still to save is not.
+
+JSON: one object a line. Its kind is instruction or interrupt: number, address, function, offset,
+depth (calls around it), role (prologue, body, epilogue, helper), text, effect, rsp, cfa, windows
+(the mistakes: frame, function, mistake), stops (which of the fixture are here), and stack, where it
+is drawn: address, len, value, frame, role, pointing (registers). The last line is of the kind end
+(number, outcome, stops, stack) or cut (why).
+
+Exit codes:
+  0  the run was printed, however the program ended
+  2  the arguments are wrong, the fixture is missing or is no program, or cannot be run";
+
+const EMIT_EXAMPLES: &str = "\
+Examples:
+  clrsim emit programs/tail_call.kdl -o my/images
+  clrsim emit my.kdl -o my/images --force
+
+Writes into the folder, which is made if need be:
+  native.dll    the unmanaged functions, as a PE image
+  managed.dll   the ready-to-run functions, as a PE image
+  jit.bin       the heap of the JIT, and jit.json: its base, RUNTIME_FUNCTIONs and nibble map
+  program.json  functions, their parts, and the role of each instruction
+Kinds of code that the program does not have are left out.
+
+Exit codes:
+  0  the files were written
+  2  the arguments are wrong, the fixture is missing or is no program, or a file is there already or
+     cannot be written";
+
 const DUMP_EXAMPLES: &str = "\
 Examples:
   clrsim dump my.dll
@@ -54,7 +100,8 @@ Exit codes:
   0  the functions were printed; broken entries are printed as what is wrong with them
   2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
 
-/// Replays recorded unwinds, draws single ones, and prints the function tables of images.
+/// Replays recorded unwinds, draws single ones, runs programs to hold stack walks against them, and
+/// prints the function tables of images.
 ///
 /// Without a command: `run` on the embedded fixtures.
 #[derive(Debug, Parser)]
@@ -70,9 +117,11 @@ pub(crate) enum Command {
     Run(RunArgs),
     Show(ShowArgs),
     Dump(DumpArgs),
+    Trace(TraceArgs),
+    Emit(EmitArgs),
 }
 
-/// Replay recorded unwinds and compare the answers with what is known of them.
+/// Replay recorded unwinds, run programs, and compare the answers with what is known of them.
 ///
 /// A case passes if every known register is as recorded. It is skipped if no answer is
 /// expected, because its code cannot be unwound or because nothing is known of it: then it is
@@ -80,8 +129,8 @@ pub(crate) enum Command {
 #[derive(Debug, Default, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// Files of vectors or fuzz records, or folders of them: in folders, *.vec.gz and *.bin.gz.
-    /// Without any: the embedded fixtures
+    /// Files of vectors or fuzz records, programs, or folders of them: in folders, *.vec.gz, *.bin.gz
+    /// and *.kdl. Without any: the embedded fixtures
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -136,6 +185,60 @@ pub(crate) struct DumpArgs {
     /// One JSON object a line for each function
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Print a program's run instruction by instruction, and its stack.
+#[derive(Debug, Args)]
+#[command(after_help = TRACE_EXAMPLES)]
+pub(crate) struct TraceArgs {
+    /// A program (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FIXTURE")]
+    pub(crate) fixture: PathBuf,
+
+    /// Which of its threads [default: the first one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+
+    /// Only from the instruction with this number on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) from: u64,
+
+    /// At most so many lines
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: u64,
+
+    /// Only instructions of this function
+    #[arg(long, value_name = "NAME")]
+    pub(crate) function: Option<String>,
+
+    /// Draw the stack in front of the instruction with this number, too; can be repeated
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Vec<u64>,
+
+    /// Draw the stack at every line
+    #[arg(long)]
+    pub(crate) stack: bool,
+
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a program's images, for use with other tools.
+#[derive(Debug, Args)]
+#[command(after_help = EMIT_EXAMPLES)]
+pub(crate) struct EmitArgs {
+    /// A program (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FIXTURE")]
+    pub(crate) fixture: PathBuf,
+
+    /// The folder to write to
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+
+    /// Replace files that are there already
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Args)]

@@ -204,20 +204,7 @@ impl<'a> Code<'_, 'a> {
     }
 
     fn text(&self, instruction: &Instruction) -> String {
-        if instruction.is_invalid() {
-            return "(not an instruction)".to_owned();
-        }
-        let mut formatter = IntelFormatter::new();
-        let options = formatter.options_mut();
-        options.set_hex_prefix("0x");
-        options.set_hex_suffix("");
-        options.set_uppercase_hex(false);
-        options.set_space_after_operand_separator(true);
-        options.set_branch_leading_zeros(false);
-        options.set_show_branch_size(false);
-        options.set_rip_relative_addresses(false);
-        let mut text = String::new();
-        formatter.format(instruction, &mut text);
+        let mut text = intel(instruction);
         if instruction.op0_kind() == OpKind::NearBranch64 {
             let target = instruction.near_branch64();
             if let Some((region, rva)) = self.map.find(target) {
@@ -229,6 +216,25 @@ impl<'a> Code<'_, 'a> {
         }
         text
     }
+}
+
+/// An instruction in Intel syntax.
+pub(crate) fn intel(instruction: &Instruction) -> String {
+    if instruction.is_invalid() {
+        return "(not an instruction)".to_owned();
+    }
+    let mut formatter = IntelFormatter::new();
+    let options = formatter.options_mut();
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_uppercase_hex(false);
+    options.set_space_after_operand_separator(true);
+    options.set_branch_leading_zeros(false);
+    options.set_show_branch_size(false);
+    options.set_rip_relative_addresses(false);
+    let mut text = String::new();
+    formatter.format(instruction, &mut text);
+    text
 }
 
 /// Whether a function entry begins at `from` or behind it, but not behind `to` (RVAs).

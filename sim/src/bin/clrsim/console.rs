@@ -1,6 +1,8 @@
 //! Where output goes, and how trouble is told.
 
 use anstyle::{AnsiColor, Style};
+use clr_sim::scenario::ScenarioError;
+use miette::{GraphicalReportHandler, GraphicalTheme, ThemeCharacters, ThemeStyles};
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Write};
 
@@ -26,31 +28,72 @@ pub(crate) struct Console<'w> {
 impl Console<'_> {
     /// Tells of trouble. If even that cannot be written, the exit code has to do.
     pub(crate) fn complain(&mut self, trouble: &Trouble) {
-        let _: io::Result<()> = writeln!(self.err, "{BAD}error:{BAD:#} {trouble}");
+        let _: io::Result<()> = match &trouble.0 {
+            What::Text(text) => writeln!(self.err, "{BAD}error:{BAD:#} {text}"),
+            What::Scenario(error) => {
+                let error = drawn(error, self.progress);
+                writeln!(self.err, "{BAD}error:{BAD:#} this is no scenario\n{error}")
+            }
+        };
     }
 }
 
+/// The problems of a text in their places. Lines are drawn with ASCII where there is no terminal.
+fn drawn(error: &ScenarioError, terminal: bool) -> String {
+    let characters = if terminal { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
+    let theme = GraphicalTheme { characters, styles: ThemeStyles::ansi() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(WIDTH).with_links(false);
+    let mut text = String::new();
+    for problem in error.problems() {
+        if handler.render_report(&mut text, problem).is_err() {
+            return error.to_string();
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// How wide problems of a text are drawn, as wide as the help.
+const WIDTH: usize = 100;
+
 /// Why a command cannot do what it was asked: names the input, and says what to do.
 #[derive(Debug)]
-pub(crate) struct Trouble(String);
+pub(crate) struct Trouble(What);
+
+#[derive(Debug)]
+enum What {
+    Text(String),
+    /// Problems that have places in a text.
+    Scenario(Box<ScenarioError>),
+}
 
 impl Trouble {
     /// `what` is wrong with the input called `name`.
     pub(crate) fn with(name: &str, what: impl Display) -> Self {
-        Self(format!("{name}: {what}"))
+        Self(What::Text(format!("{name}: {what}")))
+    }
+}
+
+/// The error has the name of its file.
+impl From<ScenarioError> for Trouble {
+    fn from(error: ScenarioError) -> Self {
+        Self(What::Scenario(Box::new(error)))
     }
 }
 
 impl Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match &self.0 {
+            What::Text(text) => f.write_str(text),
+            What::Scenario(error) => error.fmt(f),
+        }
     }
 }
 
 /// Only output makes an error of its own accord; a failed read is told with the name of the file.
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
-        Self(format!("the output cannot be written: {}", error.kind()))
+        Self(What::Text(format!("the output cannot be written: {}", error.kind())))
     }
 }
 

@@ -14,7 +14,10 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The names of files that are taken from folders, by how they end.
-const TAKEN: [&str; 2] = [".vec.gz", ".bin.gz"];
+const TAKEN: [&str; 3] = [".vec.gz", ".bin.gz", PROGRAM];
+
+/// How the names of programs end.
+const PROGRAM: &str = ".kdl";
 
 /// The most bytes that are read of a file: more than any image has. Some files never end.
 const FILE_LIMIT: u64 = 512 << 20;
@@ -76,8 +79,25 @@ impl Source {
         }
     }
 
+    /// Whether it is a program rather than a recording.
+    pub(crate) fn is_program(&self) -> bool {
+        self.name.ends_with(PROGRAM)
+    }
+
+    /// Its text.
+    pub(crate) fn read_text(&self) -> Result<String, Trouble> {
+        let bytes = self.read()?.into_owned();
+        String::from_utf8(bytes).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            self.trouble(format_args!("is not UTF-8 text: the byte at {valid:#x} has no meaning"))
+        })
+    }
+
     /// Its decompressed content, and what that is.
     pub(crate) fn read_fixture(&self) -> Result<(Kind, Vec<u8>), Trouble> {
+        if self.is_program() {
+            return Err(self.trouble("is a program: see clrsim trace"));
+        }
         let content = vectors::decompress(&self.read()?, vectors::DECOMPRESSED_LIMIT)
             .map_err(|error| self.trouble(error))?;
         // The signatures belong to the readers: whichever does not miss its own is meant.
@@ -193,7 +213,7 @@ pub(crate) fn sources(paths: &[PathBuf], filter: Option<&str>) -> Result<Vec<Sou
             if inside.is_empty() {
                 return Err(Trouble::with(
                     &slashed(path),
-                    "no fixtures in this folder: they are called *.vec.gz or *.bin.gz",
+                    "no fixtures in this folder: they are called *.vec.gz, *.bin.gz or *.kdl",
                 ));
             }
             inside.sort_by(|a, b| a.name.cmp(&b.name));
@@ -235,7 +255,7 @@ fn is_taken(name: &str) -> bool {
 }
 
 /// The path with forward slashes.
-fn slashed(path: &Path) -> String {
+pub(crate) fn slashed(path: &Path) -> String {
     let name = path.to_string_lossy();
     if std::path::MAIN_SEPARATOR == '/' { name.into_owned() } else { name.replace('\\', "/") }
 }

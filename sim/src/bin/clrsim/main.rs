@@ -1,4 +1,5 @@
-//! `clrsim`: replays recorded unwinds, draws single ones, and prints the function tables of images.
+//! `clrsim`: replays recorded unwinds, draws single ones, runs programs and holds walks of their
+//! stacks against what is known, and prints the function tables of images.
 //!
 //! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
 //! ends with an exit code.
@@ -7,13 +8,17 @@ mod args;
 mod code;
 mod console;
 mod dump;
+mod emit;
 mod frames;
 mod input;
 mod layout;
+mod program;
 mod report;
 mod run;
 mod show;
+mod trace;
 mod unwind_data;
+mod walks;
 
 #[cfg(test)]
 mod tests;
@@ -62,6 +67,8 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
         Command::Run(args) => run::run(&args, console),
         Command::Show(args) => show::show(&args, console),
         Command::Dump(args) => dump::dump(&args, console),
+        Command::Trace(args) => trace::trace(&args, console),
+        Command::Emit(args) => emit::emit(&args, console),
     }
 }
 

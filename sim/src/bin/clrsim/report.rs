@@ -3,6 +3,7 @@
 use crate::code::{self, Code};
 use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
 use crate::unwind_data::{self, Function, Hex};
+use crate::walks::FailedWalk;
 use clr_sim::replay::{Difference, Failure, Verdict};
 use clr_walker::unwind::Trust;
 use serde::Serialize;
@@ -47,7 +48,17 @@ pub(crate) struct FileReport {
     #[serde(flatten)]
     pub(crate) counts: Counts,
     /// The first of those that failed.
-    pub(crate) failures: Vec<FailedCase>,
+    pub(crate) failures: Vec<Explained>,
+}
+
+/// A failure of either kind of case.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Explained {
+    /// Of a recorded unwind.
+    Replay(FailedCase),
+    /// Of a walk in a program.
+    Walk(FailedWalk),
 }
 
 /// What became of all cases.
@@ -276,7 +287,10 @@ impl Reporter {
         }
         for file in &self.failed {
             for case in &file.failures {
-                case.write(&file.file, console.out)?;
+                match case {
+                    Explained::Replay(case) => case.write(&file.file, console.out)?,
+                    Explained::Walk(walk) => walk.write(&file.file, console.out)?,
+                }
             }
             let silent = file.counts.failed - file.failures.len();
             if silent > 0 {

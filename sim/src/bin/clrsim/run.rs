@@ -4,7 +4,8 @@ use crate::args::RunArgs;
 use crate::code;
 use crate::console::{Console, Trouble};
 use crate::input::{self, Kind, Source};
-use crate::report::{Counts, FailedCase, FileReport, Reporter};
+use crate::report::{Counts, Explained, FailedCase, FileReport, Reporter};
+use crate::walks;
 use crate::{FAILED, PASSED, UNUSABLE};
 use clr_sim::replay::{Failure, ReplayError, Verdict, run_fuzz_record};
 use clr_sim::vectors::FormatError;
@@ -78,6 +79,9 @@ fn progress_bar(visible: bool, files: u64) -> ProgressBar {
 }
 
 fn replay_file(source: &Source, settings: &Settings) -> Result<FileReport, Trouble> {
+    if source.is_program() {
+        return walks::run(source, settings.max_failures);
+    }
     let (kind, content) = source.read_fixture()?;
     match kind {
         Kind::Vectors => replay_vectors(source, &content, settings),
@@ -162,7 +166,8 @@ impl<R, E> Cases<R, E> {
             for (at, failure) in outcome.failures.iter().take(wanted) {
                 if let Some(case) = batch.get(*at) {
                     let explained = (self.explain)(first + at, case, failure);
-                    report.failures.push(explained.map_err(|error| source.trouble(error))?);
+                    let explained = explained.map_err(|error| source.trouble(error))?;
+                    report.failures.push(Explained::Replay(explained));
                 }
             }
         }

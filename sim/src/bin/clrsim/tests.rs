@@ -1,10 +1,13 @@
 //! The tool as its user sees it, run in this process: under an emulator there is no other.
 
 mod dump;
+mod emit;
 mod errors;
+mod programs;
 mod readme;
 mod run;
 mod show;
+mod trace;
 
 use crate::console::{Console, Quiet};
 use crate::run_tool;
@@ -113,6 +116,8 @@ fn help_is_the_same_everywhere() {
         ("help_run", &["run", "--help"]),
         ("help_show", &["show", "--help"]),
         ("help_dump", &["dump", "--help"]),
+        ("help_trace", &["trace", "--help"]),
+        ("help_emit", &["emit", "--help"]),
     ] {
         let answer = clrsim(args);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
@@ -123,7 +128,7 @@ fn help_is_the_same_everywhere() {
 #[test]
 fn examples_of_the_help_work() {
     let mut count = 0;
-    for command in ["run", "show", "dump"] {
+    for command in ["run", "show", "dump", "trace"] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
         for example in examples.filter(|example| !example.contains(" my")) {
@@ -134,7 +139,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 6);
+    assert_eq!(count, 9);
 }
 
 #[test]
@@ -178,6 +183,7 @@ fn a_reader_that_goes_away_changes_no_exit_code() {
     for left in [0, 1, 100] {
         assert_eq!(into_closing_pipes(&["dump", "win64/img/gcc_O2.dll"], left), 0);
         assert_eq!(into_closing_pipes(&["run", "--filter", "gcc_O2"], left), 0);
+        assert_eq!(into_closing_pipes(&["trace", "programs/tail_call.kdl"], left), 0);
         assert_eq!(into_closing_pipes(&["--help"], left), 0);
         assert_eq!(into_closing_pipes(&["show", "nowhere"], left), 2);
         assert_eq!(into_closing_pipes(&["no", "command"], left), 2);
@@ -224,4 +230,6 @@ fn colours_are_for_people_only() {
     assert_eq!(coloured(&["run", "--filter", "gcc_O2", "--json"]), (false, false));
     assert_eq!(coloured(&["dump", "win64/img/gcc_O2.dll", "--json"]), (false, false));
     assert_eq!(coloured(&["dump", "nowhere"]), (false, true));
+    assert_eq!(coloured(&["trace", "programs/tail_call.kdl"]), (true, false));
+    assert_eq!(coloured(&["trace", "programs/tail_call.kdl", "--json", "--stack"]), (false, false));
 }

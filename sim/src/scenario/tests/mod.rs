@@ -5,6 +5,8 @@ mod format;
 mod grammar;
 mod hostile;
 mod round_trip;
+mod run;
+mod walk;
 
 use super::Scenario;
 

@@ -21,17 +21,33 @@ fn the_main_command_prints_what_the_readme_shows() {
 }
 
 #[test]
+fn the_trace_prints_what_the_readme_shows() {
+    let readme = readme();
+    let (_, block) = readme.split_once("```console\n$ clrsim trace ").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let (args, output) = block.split_once('\n').unwrap();
+    let args: Vec<_> = ["trace"].into_iter().chain(args.split_whitespace()).collect();
+    assert_eq!(clrsim(&args).out, output);
+}
+
+#[test]
 fn the_other_commands_of_the_readme_work() {
     let fixtures = root().join("fixtures/win64");
+    let images = super::Folder::new();
+    let images = images.path("images");
     let readme = readme();
     let commands: Vec<_> =
         readme.lines().filter_map(|line| line.strip_prefix("$ clrsim ")).collect();
-    assert_eq!(commands.len(), 3);
+    assert_eq!(commands.len(), 5);
     for command in commands {
         let (command, _comment) = command.split_once('#').unwrap_or((command, ""));
         let args: Vec<&str> = command
             .split_whitespace()
-            .map(|arg| if arg == "fixtures/win64" { fixtures.to_str().unwrap() } else { arg })
+            .map(|arg| match arg {
+                "fixtures/win64" => fixtures.to_str().unwrap(),
+                "images" => &images,
+                arg => arg,
+            })
             .collect();
         let answer = clrsim(&args);
         assert_eq!(answer.code, 0, "{command}: {}", answer.err);

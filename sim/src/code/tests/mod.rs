@@ -1,0 +1,28 @@
+//! Tests of the parts that make code and unwind data of a program.
+
+#[cfg(feature = "scenario")]
+mod layout;
+#[cfg(feature = "scenario")]
+mod link;
+mod rules;
+#[cfg(feature = "scenario")]
+mod shapes;
+mod unwind_info;
+
+#[cfg(feature = "scenario")]
+use super::{LinkedProgram, Program};
+
+/// Reads a program that must be valid.
+#[cfg(feature = "scenario")]
+fn parse(text: &str) -> Program {
+    match crate::scenario::Scenario::parse(text) {
+        Ok(scenario) => scenario.program,
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
+/// Links a program that must fit.
+#[cfg(feature = "scenario")]
+fn link(text: &str) -> LinkedProgram {
+    parse(text).link().unwrap_or_else(|error| panic!("{error}\n{text}"))
+}

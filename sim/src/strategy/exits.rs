@@ -67,7 +67,9 @@ impl<C: Choices> Draw<'_, C> {
         ];
         let form = match self.form.filter(|_| !near) {
             Some(Form::TailCall(form)) => form,
-            _ => self.choices.pick(&forms[..if near { 4 } else { 3 }])?,
+            // Version 2 wants all exits of one form.
+            Some(Form::Return(_)) => return None,
+            None => self.choices.pick(&forms[..if near { 4 } else { 3 }])?,
         };
         let exit = Exit::TailCall(form, callee);
         if !self.budget.call(&Statement::Exit(exit), callee, context.times) {

@@ -146,7 +146,7 @@ fn end(function: &mut Function, estimates: &[Estimate]) {
     }
 }
 
-fn has_other_exit(body: &[Statement]) -> bool {
+pub(super) fn has_other_exit(body: &[Statement]) -> bool {
     body.iter().any(|statement| match statement {
         Statement::Exit(exit) => *exit != Exit::Return(ReturnForm::Ret),
         _ => statement.bodies().any(has_other_exit),

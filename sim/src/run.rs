@@ -146,8 +146,8 @@ impl<'p> Run<'p> {
     /// enters the handler of an interrupt that is due.
     ///
     /// # Errors
-    /// [`Outcome`] at the end. The machine is then as before the instruction that could not be
-    /// executed.
+    /// [`Outcome`] at the end. Of a fault, a stop or an interrupt without stack, the machine is as
+    /// before; otherwise it is where control went.
     pub fn step(&mut self) -> Result<(), Outcome> {
         if let Some(interrupt) = self.program.interrupts.get(self.next_interrupt)
             && interrupt.after <= self.machine.executed()

@@ -92,7 +92,8 @@ impl Truth {
         self.callers.push(Caller { registers, from: None, position: Position::ReturnAddress });
     }
 
-    /// An interrupt: control will come back to `registers`, all of them unchanged. `from` is the
+    /// An interrupt: control will come back to `registers`, all of them unchanged but vector registers
+    /// that the convention makes volatile. `from` is the
     /// instruction that made it (VA).
     pub fn interrupt(&mut self, registers: Registers, from: Option<u64>) {
         self.callers.push(Caller { registers, from, position: Position::Interrupted });

@@ -56,7 +56,7 @@ pub(crate) fn function(function: &Function, estimates: &[Estimate]) -> Estimate 
         instructions: cost.instructions,
         stack: frame(&function.shape).saturating_add(cost.dynamic).saturating_add(cost.callee),
         never_returns: !body.returns && !end.returns,
-        throws: body.throws || end.throws,
+        throws: body.throws || body.escapes || end.throws,
     }
 }
 
@@ -174,6 +174,7 @@ pub(crate) fn funclet(shape: &FunctionShape) -> u64 {
 
 /// Where a body can lead.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(crate) struct Flow {
     /// To what stands behind it.
     pub(crate) completes: bool,
@@ -181,11 +182,13 @@ pub(crate) struct Flow {
     pub(crate) returns: bool,
     /// To a catch around it.
     pub(crate) throws: bool,
+    /// Past all catches of the function.
+    pub(crate) escapes: bool,
 }
 
 impl Flow {
-    const STAYS: Self = Self { completes: true, returns: false, throws: false };
-    const STOPS: Self = Self { completes: false, returns: false, throws: false };
+    const STAYS: Self = Self { completes: true, returns: false, throws: false, escapes: false };
+    const STOPS: Self = Self { completes: false, ..Self::STAYS };
 }
 
 /// Where a body can lead: the callees' estimates say which calls come back.
@@ -193,16 +196,22 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
     let mut all = Flow::STAYS;
     for statement in body {
         let one = match statement {
-            Statement::Call(_, callee)
-            | Statement::SwitchStack(callee)
-            | Statement::Trap(callee) => {
+            // Nothing thrown on another stack or in a region is caught in the function.
+            Statement::SwitchStack(callee) => {
+                let callee = of(estimates, *callee);
+                Flow { completes: !callee.never_returns, escapes: callee.throws, ..Flow::STOPS }
+            }
+            Statement::Region(_, body) => {
+                let body = flow(body, estimates);
+                Flow { throws: false, escapes: body.throws || body.escapes, ..body }
+            }
+            Statement::Call(_, callee) | Statement::Trap(callee) => {
                 let callee = of(estimates, *callee);
                 Flow { completes: !callee.never_returns, throws: callee.throws, ..Flow::STOPS }
             }
             Statement::Loop(_, body)
             | Statement::If(true, body)
             | Statement::Cold(body)
-            | Statement::Region(_, body)
             | Statement::Funclet(body) => flow(body, estimates),
             Statement::Try(body, catch) => {
                 let (body, catch) = (flow(body, estimates), flow(catch, estimates));
@@ -211,6 +220,7 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
                     completes: body.completes || catch.completes,
                     returns: body.returns || catch.returns,
                     throws: body.throws && catch.throws,
+                    escapes: body.escapes || catch.escapes,
                 }
             }
             Statement::Exit(exit) => leave(*exit, estimates),
@@ -225,6 +235,7 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
         };
         all.returns |= one.returns;
         all.throws |= one.throws;
+        all.escapes |= one.escapes;
         if !one.completes {
             return Flow { completes: false, ..all };
         }

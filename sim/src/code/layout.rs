@@ -40,7 +40,7 @@ impl FrameLayout {
         let mut at = 0;
         let mut take = |bytes: u32| {
             let start = at;
-            at += bytes;
+            at = u32::saturating_add(at, bytes);
             start
         };
         let outgoing = if needs.calls { convention.home_space() } else { 0 };

@@ -67,7 +67,9 @@ mod tests;
 mod unwind_info;
 
 pub use layout::FrameLayout;
-pub use link::{LinkError, LinkedProgram, MethodHeader, PlacedPart, ReadBackError, THROW, Unit};
+pub use link::{
+    LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedPart, ReadBackError, THROW, Unit,
+};
 pub use marks::{PlacedInstruction, Role, WindowsMistake};
 pub use nibble_map::{NibbleMap, NibbleMapError};
 pub use program::{

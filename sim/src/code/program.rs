@@ -154,7 +154,8 @@ pub enum Statement {
     Region(Vec<Gpr>, Vec<Statement>),
     /// Calls the body as a funclet: a part with a frame of its own that works on the function's.
     Funclet(Vec<Statement>),
-    /// Executes the first body; if something thrown in a call cuts it short, the second.
+    /// Executes the first body; if something thrown in a call cuts it short, the second. What is
+    /// thrown in a region or on another stack goes on to the callers: registers or rsp would be wrong.
     Try(Vec<Statement>, Vec<Statement>),
     /// Cuts the stack to the innermost `Try`; the program ends if there is none.
     Throw,
@@ -174,8 +175,16 @@ impl Program {
         let estimates = estimate::functions(self);
         let stack = estimates.iter().map(|estimate| estimate.stack).max().unwrap_or(0);
         let interrupts = self.interrupts.iter().filter_map(|i| estimates.get(i.handler.index()));
-        let interrupts: u64 = interrupts.map(|estimate| estimate.stack).sum();
-        (stack + interrupts + SPARE).next_multiple_of(0x1000)
+        let sum = |sum: u64, more: u64| sum.saturating_add(more);
+        let stack = interrupts.map(|estimate| estimate.stack).fold(stack, sum);
+        stack.saturating_add(SPARE).checked_next_multiple_of(0x1000).unwrap_or(u64::MAX)
+    }
+
+    /// The most that the stacks of one kind of code can take together, in bytes.
+    pub(super) fn stack_size(&self) -> u64 {
+        let stacks = CodeKind::ALL.map(|kind| self.other_stacks(kind).saturating_add(1));
+        let most = stacks.into_iter().max().unwrap_or(1);
+        self.stack_stride().saturating_mul(most)
     }
 
     /// The most stacks that functions of a kind can have switched to at once.
@@ -186,7 +195,7 @@ impl Program {
             function.kind == kind && function.body.iter().any(|s| s.contains(&switches))
         });
         // Each is active once, and once more for every interrupt.
-        functions.count() as u64 * (1 + self.interrupts.len() as u64)
+        (functions.count() as u64).saturating_mul(1 + self.interrupts.len() as u64)
     }
 }
 

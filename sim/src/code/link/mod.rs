@@ -44,6 +44,12 @@ pub enum LinkError {
         /// The function.
         function: FunctionId,
     },
+    /// The program may need more stack than can be had.
+    #[error("the program may need {size:#x} bytes of stack, more than {MAX_STACK:#x}")]
+    StackTooLarge {
+        /// Its estimate, in bytes.
+        size: u64,
+    },
     /// The image cannot be written as a PE file. No valid program is known to be such.
     #[error("the image of the {kind:?} code cannot be written")]
     Image {
@@ -156,6 +162,9 @@ pub struct PlacedPart {
     pub is_entry: bool,
 }
 
+/// The most bytes of stack that a program may need, all stacks of a kind of code together.
+pub const MAX_STACK: u64 = 0x1000_0000;
+
 /// Where the service lies that cuts the stack (VA).
 pub const THROW: u64 = 0x1_7000_0000;
 
@@ -166,6 +175,10 @@ impl Program {
     /// [`LinkError`] if the program is not valid, or does not fit the formats.
     pub fn link(&self) -> Result<LinkedProgram, LinkError> {
         self.check()?;
+        let size = self.stack_size();
+        if size > MAX_STACK {
+            return Err(LinkError::StackTooLarge { size });
+        }
         let mut kinds: Vec<_> = CodeKind::ALL
             .into_iter()
             .filter(|kind| self.functions.iter().any(|f| f.kind == *kind))

@@ -126,15 +126,23 @@ fn assemble_aligned(
     start: u64,
     alignment: u64,
 ) -> Option<Vec<BlockEncoderResult>> {
-    /// Far enough that no branch from piece to piece is short.
-    const APART: u64 = 0x2_0000;
+    /// No instruction is longer.
+    const LONGEST: u64 = 15;
+    /// What all pieces may be spread over: branches must reach.
+    const SPREAD: u64 = 0x4000_0000;
     /// The longest short branch, with its prefixes.
     const SHORT: u32 = 2;
     let mut instructions = lowered.stream.instructions.clone();
     let ranges: Vec<_> = ranges(lowered).collect();
+    // Far enough that no branch from piece to piece is short, nor two pieces overlap.
+    let most = ranges.iter().map(Range::len).max().unwrap_or(0) as u64;
+    let apart = (LONGEST * most).next_multiple_of(0x1000) + 0x1000;
+    if apart.saturating_mul(ranges.len() as u64) > SPREAD {
+        return None;
+    }
     let blocks: Vec<_> = ranges
         .iter()
-        .zip((start..).step_by(APART as usize))
+        .zip((start..).step_by(apart as usize))
         .filter_map(|(range, at)| Some(InstructionBlock::new(instructions.get(range.clone())?, at)))
         .collect();
     let apart = assemble(&blocks)?;

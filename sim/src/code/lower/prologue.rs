@@ -19,7 +19,7 @@ pub(in super::super) struct Described {
 const PAGE: u32 = 0x1000;
 
 /// The most pages that are probed one by one.
-const SINGLE_PROBES: u32 = 3;
+const SINGLE_PROBES: u32 = 2;
 
 /// The most instructions that are scheduled into a prologue.
 const FILLERS: u32 = 8;

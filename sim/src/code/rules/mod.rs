@@ -17,7 +17,8 @@ pub const MAX_LOCALS: u32 = 1 << 20;
 /// The most statements that may stand inside each other.
 pub const MAX_NESTING: u32 = 8;
 
-/// The most registers that a function may push, so that its prologue stays below 256 bytes.
+/// The most registers that a function may push. With all kinds of saves besides, a prologue may
+/// still have more than the 255 bytes that unwind data can tell.
 pub const MAX_PUSHES: usize = 16;
 
 /// The most functions of a program.

@@ -1,7 +1,10 @@
 //! Where code goes, and how it is found again.
 
 use super::{link, parse};
-use crate::code::{CodeKind, FunctionId, LinkedProgram, MethodHeader, Program, WindowsMistake};
+use crate::code::{
+    CodeKind, FunctionId, LinkError, LinkedProgram, MAX_STACK, MethodHeader, Program,
+    WindowsMistake,
+};
 use crate::strategy::{self, Seeded, Size};
 use clr_walker::unwind::Position;
 use core::fmt::Write as _;
@@ -173,4 +176,30 @@ fn linking_gives_the_same_bytes_everywhere() {
     };
     insta::assert_snapshot!(digest(&program().link().unwrap()), @"297f9ee9256982b8");
     insta::assert_snapshot!([1, 2, 3].map(of_seed).join(" "), @"205356c69ddae34d 8932e188b8660d69 1b0c1c0a8bb0901f");
+}
+
+#[test]
+fn a_program_that_may_need_too_much_stack_is_refused() {
+    let mut text = "alloca 0xffff".to_owned();
+    for nesting in 0..7 {
+        let program = parse(&format!(
+            "function \"main\" {{ push \"rbp\"; frame \"rbp\"; release \"lea\"; body {{ {text} }} }}"
+        ));
+        match program.link() {
+            Ok(_) => assert!(nesting < 2),
+            Err(LinkError::StackTooLarge { size }) => assert!(size > MAX_STACK && nesting > 1),
+            Err(error) => panic!("{error}"),
+        }
+        text = format!("loop 255 {{ {text} }}");
+    }
+}
+
+#[test]
+fn functions_of_any_length_can_be_encoded() {
+    for count in [30, 13_070, 13_106, 14_000] {
+        let many = "clobber \"rax\"; ".repeat(count);
+        let body = format!("{many} cold; {}", "clobber \"rax\"; ".repeat(30));
+        let text = format!("function \"main\" kind=\"ready-to-run\" {{ body {{ {body} }} }}");
+        assert_eq!(parse(&text).link().err(), None, "{count}");
+    }
 }

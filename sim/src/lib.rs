@@ -14,10 +14,15 @@
 //! The library touches no file and prints nothing; the tool `clrsim` (feature `cli`) does that.
 
 pub mod code;
+pub mod generation;
 pub mod machine;
+pub mod profiling;
+#[cfg(feature = "recording")]
+pub mod recording;
 pub mod replay;
 pub mod roles;
 pub mod run;
+pub mod runtime;
 #[cfg(feature = "scenario")]
 pub mod scenario;
 pub mod strategy;

@@ -6,6 +6,7 @@
 use crate::every_instruction::{self, Failure};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::code::Program;
+use clr_sim::recording::{RecordedCode, Recording};
 use clr_sim::replay::{VectorReplay, run_fuzz_record};
 use clr_sim::scenario::{Scenario, format_text};
 use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
@@ -370,5 +371,19 @@ pub fn program(data: &[u8]) {
             Err(Failure::Link(error)) if error.is_size() => {}
             Err(failure) => panic!("{failure}\n{}", Scenario::new(program)),
         }
+    }
+}
+
+/// How many walks of a recording are made again.
+const WALK_LIMIT: usize = 4;
+
+/// Reads a recording, and makes its first walks again.
+pub fn recording(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(recording) = Recording::parse(text) else { return };
+    let code = RecordedCode::new(&recording);
+    let Ok(manager) = code.manager() else { return };
+    for walk in recording.walks.iter().take(WALK_LIMIT) {
+        let _ = recording.replay(&manager, walk);
     }
 }

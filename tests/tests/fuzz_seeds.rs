@@ -44,3 +44,8 @@ fn scenario() {
 fn program() {
     assert!(replay("program", clr_tests::fuzz::program) >= 10);
 }
+
+#[test]
+fn recording() {
+    assert!(replay("recording", clr_tests::fuzz::recording) >= 5);
+}

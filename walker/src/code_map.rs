@@ -55,7 +55,7 @@ impl<'a> CodeRegion<'a> {
     /// [`CodeMapError::Range`] if it would be empty or wrap.
     pub fn image(base: u64, image: &PeImage<'a>) -> Result<Self, CodeMapError> {
         let (sections, functions) = (image.sections().clone(), image.functions());
-        Self::new(base, image.size(), RegionKind::Image, sections, functions)
+        Self::from_sections(base, image.size(), RegionKind::Image, sections, functions)
     }
 
     /// The block of a code heap whose low address is `base` (VA), with a copy of its `bytes` and
@@ -73,10 +73,15 @@ impl<'a> CodeRegion<'a> {
         let size = u32::try_from(bytes.len()).map_err(|_| range)?;
         let section = Section { rva: 0, bytes, executable: true };
         let sections = Sections::new(alloc::vec![section]).map_err(|_: ImageError| range)?;
-        Self::new(base, size, RegionKind::CodeHeap, sections, functions)
+        Self::from_sections(base, size, RegionKind::CodeHeap, sections, functions)
     }
 
-    fn new(
+    /// The region of `size` bytes at `base` (VA), of which `sections` has those that are known, and
+    /// its unwind data at any RVA.
+    ///
+    /// # Errors
+    /// [`CodeMapError::Range`] if it is empty or wraps.
+    pub fn from_sections(
         base: u64,
         size: u32,
         kind: RegionKind,

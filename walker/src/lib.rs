@@ -53,5 +53,6 @@ extern crate alloc;
 pub mod code_map;
 pub mod image;
 pub mod memory;
+pub mod profiling;
 pub mod registers;
 pub mod unwind;

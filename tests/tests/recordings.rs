@@ -1,0 +1,176 @@
+//! Walks that real CLRs made, made again.
+
+use clr_sim::profiling::{HResult, Outcome};
+use clr_sim::recording::{Difference, Hex, RecordedCode, Recording, Verdict, WalkLine};
+use clr_sim::vectors::decompress;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// No recording is larger.
+const LIMIT: usize = 1 << 28;
+
+/// The embedded recordings, by name.
+fn recordings() -> impl Iterator<Item = (&'static str, Recording)> {
+    let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
+    files.map(|fixture| (fixture.name, parse(fixture.bytes)))
+}
+
+fn parse(bytes: &[u8]) -> Recording {
+    let text = String::from_utf8(decompress(bytes, LIMIT).unwrap()).unwrap();
+    Recording::parse(&text).unwrap()
+}
+
+/// How many walks came out as recorded, and how many were not expected to.
+#[derive(Default)]
+struct Count {
+    same: u32,
+    others: u32,
+}
+
+/// Makes all walks of a recording again.
+fn replay(name: &str, recording: &Recording, counts: &mut BTreeMap<String, Count>) {
+    let code = RecordedCode::new(recording);
+    let manager = code.manager().unwrap();
+    let count = counts.entry(recording.generation.to_string()).or_default();
+    for walk in &recording.walks {
+        let verdict = recording.replay(&manager, walk);
+        if walk.replayable {
+            assert_eq!(verdict, Verdict::Same, "{name}, walk {}", walk.n);
+            count.same += 1;
+        } else {
+            count.others += 1;
+        }
+    }
+}
+
+fn table(counts: &BTreeMap<String, Count>) -> String {
+    counts.iter().fold(String::new(), |mut table, (generation, Count { same, others })| {
+        writeln!(table, "{generation}: {same} as recorded, {others} not replayable").unwrap();
+        table
+    })
+}
+
+#[test]
+fn walks_come_out_as_recorded() {
+    let mut counts = BTreeMap::new();
+    for (name, recording) in recordings() {
+        replay(name, &recording, &mut counts);
+    }
+    insta::assert_snapshot!(table(&counts));
+}
+
+/// The whole collection, if `CLR_RECORDINGS` names its directory.
+#[test]
+fn all_walks_come_out_as_recorded() {
+    let Ok(directory) = std::env::var("CLR_RECORDINGS") else { return };
+    let mut counts = BTreeMap::new();
+    let mut files: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".walks.jsonl.gz"));
+    files.sort();
+    for path in files {
+        let recording = parse(&std::fs::read(&path).unwrap());
+        replay(&path.to_string_lossy(), &recording, &mut counts);
+    }
+    println!("{}", table(&counts));
+}
+
+/// Whatever of a result is changed, the comparison notices.
+#[test]
+fn a_difference_is_noticed() {
+    let (_, recording) = recordings()
+        .find(|(_, recording)| recording.walks.iter().any(has_contexts))
+        .expect("some walk has contexts");
+    let code = RecordedCode::new(&recording);
+    let manager = code.manager().unwrap();
+    let walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap();
+    assert_eq!(recording.replay(&manager, walk), Verdict::Same);
+    let changes: [(&str, fn(&mut WalkLine)); 9] = [
+        ("hr", |walk| walk.result.hr = Some(Hex(0x8000_4005))),
+        ("dead", |walk| walk.result.hr = None),
+        ("function", |walk| walk.result.callbacks[0].function = None),
+        ("ip", |walk| walk.result.callbacks[0].ip.0 += 1),
+        ("context size", |walk| walk.result.callbacks[0].context_size = 0),
+        ("register", |walk| {
+            walk.result.callbacks[1].registers.as_mut().unwrap()[12].0 ^= 1;
+        }),
+        ("flags", |walk| walk.result.callbacks[1].context_flags = Some(Hex(0x7777))),
+        ("one more", |walk| {
+            let last = walk.result.callbacks.last().unwrap().clone();
+            walk.result.callbacks.push(last);
+        }),
+        ("one less", |walk| {
+            walk.result.callbacks.pop();
+        }),
+    ];
+    for (what, change) in changes {
+        let mut changed = walk.clone();
+        change(&mut changed);
+        assert_ne!(recording.replay(&manager, &changed), Verdict::Same, "{what}");
+    }
+}
+
+fn has_contexts(walk: &WalkLine) -> bool {
+    let callbacks = &walk.result.callbacks;
+    walk.replayable
+        && walk.result.callback_count.is_none()
+        && callbacks.len() > 2
+        && callbacks.iter().all(|callback| callback.registers.is_some())
+        && callbacks[0].function.is_some()
+}
+
+/// The checks come in their order: each state gives its result whatever else is wrong.
+#[test]
+fn refusals_have_an_order() {
+    let (_, recording) = recordings()
+        .find(|(_, recording)| recording.walks.iter().any(has_contexts))
+        .expect("some walk has contexts");
+    let code = RecordedCode::new(&recording);
+    let manager = code.manager().unwrap();
+    let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();
+    walk.relation = "self".to_owned();
+    // From the last check to the first: each new trouble wins over those before.
+    let troubles: [(fn(&mut WalkLine), HResult); 6] = [
+        (|walk| walk.state.forbid_suspend = true, HResult::UNSAFE),
+        (|walk| walk.state.hijack_lock_held = true, HResult::UNSAFE),
+        (|walk| walk.state.target = Some("none".to_owned()), HResult::OK),
+        (|walk| walk.call.flags = Hex(6), HResult::INVALID_ARGUMENT),
+        (|walk| walk.state.snapshot_enabled = Some(false), HResult::INCONSISTENT_WITH_FLAGS),
+        (|walk| walk.state.ee_started = Some(false), HResult::UNSAFE),
+    ];
+    for (trouble, expected) in troubles {
+        trouble(&mut walk);
+        walk.result.callbacks.clear();
+        // No such result: what comes instead is told.
+        walk.result.hr = Some(Hex(u64::MAX));
+        let difference = Difference::Outcome(Outcome::Returned(expected));
+        assert_eq!(recording.replay(&manager, &walk), Verdict::Different(difference));
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_an_error_with_its_line() {
+    let header = r#"{"t":"recording","format":1,"generation":"net9-unix","name":"x"}"#;
+    for (text, expected) in [
+        ("", "line 1: the first line must be of type `recording`, format 1"),
+        (r#"{"t":"image","id":1,"name":"a","base":"0x0","size":1}"#, "line 1: the first line must"),
+        (r#"{"t":"recording","format":2,"generation":"net9-unix"}"#, "line 1: the first line must"),
+        (
+            r#"{"t":"recording","format":1,"generation":"net4"}"#,
+            "line 1: the generation is unknown",
+        ),
+        (&format!("{header}\n{header}"), "line 2: a second line"),
+        (
+            &format!("{header}\n{{\"t\":\"bytes\",\"at\":\"12\",\"hex\":\"\"}}"),
+            "line 2: `12` is no 0x",
+        ),
+        (
+            &format!("{header}\n{{\"t\":\"bytes\",\"at\":\"0x1\",\"hex\":\"f\"}}"),
+            "line 2: invalid length",
+        ),
+        (&format!("{header}\n{{"), "line 2: EOF"),
+    ] {
+        let error = Recording::parse(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+}

@@ -6,6 +6,9 @@
 //! - [`code`]: programs of functions with every shape of frame, as machine code and unwind data.
 //! - [`truth`]: who really called whom, with which registers; [`run`]: a program being executed
 //!   beside it; [`roles`]: what lies on its stack.
+//! - [`generation`]: which runtime is simulated; [`runtime`]: its state as far as a walk can see it;
+//!   [`profiling`]: `DoStackSnapshot` over that state.
+//! - `recording` (feature `recording`): walks of real CLRs, made again and compared.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
 //! - [`strategy`]: generators of programs, and what makes programs smaller.

@@ -75,6 +75,9 @@ fn all_walks_come_out_as_recorded() {
     println!("{}", table(&counts));
 }
 
+/// Makes a walk another one.
+type Change = fn(&mut WalkLine);
+
 /// Whatever of a result is changed, the comparison notices.
 #[test]
 fn a_difference_is_noticed() {
@@ -85,7 +88,7 @@ fn a_difference_is_noticed() {
     let manager = code.manager().unwrap();
     let walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap();
     assert_eq!(recording.replay(&manager, walk), Verdict::Same);
-    let changes: [(&str, fn(&mut WalkLine)); 9] = [
+    let changes: [(&str, Change); 9] = [
         ("hr", |walk| walk.result.hr = Some(Hex(0x8000_4005))),
         ("dead", |walk| walk.result.hr = None),
         ("function", |walk| walk.result.callbacks[0].function = None),
@@ -104,9 +107,9 @@ fn a_difference_is_noticed() {
         }),
     ];
     for (what, change) in changes {
-        let mut changed = walk.clone();
-        change(&mut changed);
-        assert_ne!(recording.replay(&manager, &changed), Verdict::Same, "{what}");
+        let mut other = walk.clone();
+        change(&mut other);
+        assert_ne!(recording.replay(&manager, &other), Verdict::Same, "{what}");
     }
 }
 
@@ -130,7 +133,7 @@ fn refusals_have_an_order() {
     let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();
     walk.relation = "self".to_owned();
     // From the last check to the first: each new trouble wins over those before.
-    let troubles: [(fn(&mut WalkLine), HResult); 6] = [
+    let troubles: [(Change, HResult); 6] = [
         (|walk| walk.state.forbid_suspend = true, HResult::UNSAFE),
         (|walk| walk.state.hijack_lock_held = true, HResult::UNSAFE),
         (|walk| walk.state.target = Some("none".to_owned()), HResult::OK),

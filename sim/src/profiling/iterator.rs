@@ -73,10 +73,10 @@ impl<M: Memory + ?Sized> Runtime<'_, M> {
         &self,
         target: &Thread,
         call: &Call,
-        seed: Option<Context>,
+        seed: Option<&Context>,
         callback: &mut impl FnMut(&Callback) -> Answer,
     ) -> Outcome {
-        let context = seed.unwrap_or_default();
+        let context = seed.copied().unwrap_or_default();
         let mut iterator = FrameIterator {
             runtime: self,
             thread: target,

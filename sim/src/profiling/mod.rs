@@ -102,7 +102,7 @@ impl<M: Memory + ?Sized> Runtime<'_, M> {
         mut callback: impl FnMut(&Callback) -> Answer,
     ) -> Outcome {
         match self.start(target, call) {
-            Ok(seed) => self.walk(target, call, seed, &mut callback),
+            Ok(seed) => self.walk(target, call, seed.as_ref(), &mut callback),
             Err(outcome) => outcome,
         }
     }

@@ -173,6 +173,7 @@ pub struct PolicyLine {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct StateLine {
     pub ee_started: Option<bool>,
     pub snapshot_enabled: Option<bool>,

@@ -6,7 +6,7 @@ use crate::profiling::{Answer, Callback, Death, HResult, Outcome, Runtime};
 use crate::runtime::CodeManager;
 
 /// What a replayed walk says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// All is as recorded.
     Same,
@@ -15,7 +15,7 @@ pub enum Verdict {
 }
 
 /// The first thing that differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// How the call ended.
     Outcome(Outcome),
@@ -24,7 +24,7 @@ pub enum Difference {
         /// Its index.
         index: u32,
         /// What was called back; `None` if there were fewer callbacks than recorded.
-        found: Option<Callback>,
+        found: Option<Box<Callback>>,
     },
     /// There were more callbacks than recorded.
     Count(u32),
@@ -48,7 +48,7 @@ impl Recording {
             let missing = walk.result.callback_count.is_some();
             let same = recorded.map_or(missing, |recorded| is_same(found, recorded));
             if !same && difference.is_none() {
-                difference = Some(Difference::Callback { index, found: Some(*found) });
+                difference = Some(Difference::Callback { index, found: Some(Box::new(*found)) });
             }
             if stop_at == Some(index) { Answer::Abort } else { Answer::Continue }
         });

@@ -8,6 +8,7 @@ pub use method::{Code, CodeManager, Funclet, FunctionId, MethodKind};
 
 /// A target thread as `DoStackSnapshot` finds it (contract §2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct Thread {
     /// What the thread argument leads to.
     pub existence: Existence,
@@ -62,6 +63,7 @@ impl ExceptionState {
 
 /// The state of the process that the entry path reads (contract §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct Process {
     /// `g_fEEStarted`.
     pub started: bool,

@@ -7,7 +7,8 @@
 //!
 //! What it knows: the integer instructions of 64-bit user code, BMI1 and BMI2; SSE and SSE2 but for
 //! MMX registers, `maskmovdqu` and the approximations of `rcpps` and `rsqrtps`; and VEX encodings of
-//! those for xmm registers, with scalar fused multiply-add but without comparisons. Addresses have
+//! those for xmm registers, with scalar fused multiply-add but without comparisons,
+//! `vmovnt…`, `vlddqu` and those of mxcsr. Addresses have
 //! 64 bits. There is no x87, and there are no ymm registers.
 //!
 //! What it does not know stops the run with the name of the instruction

@@ -8,7 +8,7 @@ use super::repair;
 use super::shape;
 use crate::code::estimate;
 use crate::code::{
-    Entry, Exit, Function, FunctionId, FunctionShape, MAX_LOCALS, ReturnForm, Statement, UnwindData,
+    Entry, Exit, Function, FunctionId, FunctionShape, MAX_LOCALS, Statement, UnwindData,
 };
 use clr_walker::registers::Gpr;
 
@@ -37,9 +37,8 @@ pub(super) fn function<C: Choices>(
     };
     let (body, end) = draw.body_and_end(must);
     let mut shape = shape;
-    // A tail call at the end may cost too much where the body has some.
-    let returns = end == Some(Exit::Return(ReturnForm::Ret));
-    if returns && shape.unwind == UnwindData::Version2 && repair::has_other_exit(&body) {
+    // What was drawn as one form may have cost too much at another exit.
+    if shape.unwind == UnwindData::Version2 && repair::exits_vary(&body, end) {
         shape.unwind = UnwindData::Version1;
     }
     Function { name: String::new(), kind: around.kind, shape, body, end }

@@ -146,11 +146,32 @@ fn end(function: &mut Function, estimates: &[Estimate]) {
     }
 }
 
-pub(super) fn has_other_exit(body: &[Statement]) -> bool {
+fn has_other_exit(body: &[Statement]) -> bool {
     body.iter().any(|statement| match statement {
         Statement::Exit(exit) => *exit != Exit::Return(ReturnForm::Ret),
         _ => statement.bodies().any(has_other_exit),
     })
+}
+
+/// Whether version 2 could not list the exits of such a body and end: they are not of one size.
+pub(super) fn exits_vary(body: &[Statement], end: Option<Exit>) -> bool {
+    fn collect(body: &[Statement], exits: &mut Vec<Exit>) {
+        for statement in body {
+            match statement {
+                Statement::Exit(exit) => exits.push(*exit),
+                _ => statement.bodies().for_each(|inner| collect(inner, exits)),
+            }
+        }
+    }
+    let mut exits = Vec::from_iter(end);
+    collect(body, &mut exits);
+    let form = |exit: &Exit| match exit {
+        Exit::Return(form) => Forms::Return(*form),
+        Exit::TailCall(TailCallForm::Near, _) => Forms::Mixed,
+        Exit::TailCall(form, _) => Forms::TailCall(*form),
+    };
+    let first = exits.first().map(form);
+    exits.iter().any(|exit| form(exit) == Forms::Mixed || Some(form(exit)) != first)
 }
 
 /// The bodies of a statement, to change them.

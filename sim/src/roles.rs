@@ -143,7 +143,7 @@ impl Areas<'_> {
         let outgoing = u64::from(slots.outgoing);
         let below = bottom.saturating_sub(rsp);
         let moved = below > 0;
-        let other_stack = below > program.stack_stride();
+        let other_stack = below > run.linked().stack_stride;
         if moved && !other_stack {
             self.home_space(rsp, outgoing.min(below));
             self.put(rsp + outgoing.min(below), below - outgoing.min(below), SlotRole::Dynamic);

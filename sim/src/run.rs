@@ -93,10 +93,9 @@ impl<'p> Run<'p> {
         for unit in &linked.units {
             load(&mut machine, unit)?;
         }
-        let stack = program.stack_stride();
-        machine.map(STACK_TOP - stack, stack / PAGE_SIZE, Protection::READ_WRITE)?;
+        let stride = linked.stack_stride;
+        machine.map(STACK_TOP - stride, stride / PAGE_SIZE, Protection::READ_WRITE)?;
         for unit in &linked.units {
-            let stride = program.stack_stride();
             // One more: the highest one is where the first switch leaves room above.
             let size = (program.other_stacks(unit.kind) + 1) * stride;
             if size > stride {
@@ -231,7 +230,7 @@ impl<'p> Run<'p> {
 impl Run<'_> {
     /// Gives back the stacks that were switched to by frames beyond the `kept` outermost callers.
     fn leave_stacks(&mut self, kept: usize) -> Result<(), Fault> {
-        let stride = self.program.stack_stride();
+        let stride = self.linked.stack_stride;
         let dropped = self.truth.callers().get(kept..).unwrap_or_default();
         for from in dropped.iter().filter_map(|caller| caller.from) {
             if !self.linked.instruction(from).is_some_and(|placed| placed.switches_stack) {

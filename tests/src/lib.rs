@@ -4,6 +4,8 @@ pub mod every_instruction;
 pub mod fuzz;
 pub mod planted;
 
+use std::path::PathBuf;
+
 /// How many cases a property is tested with: `normal` times the variable `CLR_TEST_CASES` (such as
 /// 100, or 0.05 for a slow emulator), and never none.
 #[must_use]
@@ -15,6 +17,23 @@ pub fn cases(normal: u32) -> u32 {
     #[expect(clippy::cast_sign_loss, reason = "a negative factor gives 0 here")]
     let cases = (f64::from(normal) * factor) as u32;
     cases.max(1)
+}
+
+/// The directory of the whole collection of images with vectors, if `CLR_ORACLES` names it, and the
+/// names of its images, ascending.
+///
+/// # Panics
+/// If the directory cannot be read.
+#[must_use]
+pub fn oracle_images() -> Option<(PathBuf, Vec<String>)> {
+    let directory = PathBuf::from(std::env::var_os("CLR_ORACLES")?);
+    let entries = std::fs::read_dir(directory.join("img")).expect("CLR_ORACLES has a folder img");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    Some((directory, names))
 }
 
 /// The README's example, compiled as a doc test.

@@ -4,11 +4,11 @@
 use clr_sim::machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, Stop};
 use clr_sim::vectors::win64::{Vector, VectorFile};
 use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_tests::oracle_images;
 use clr_walker::image::pe::PeImage;
 use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
 
 const STACK: Range<u64> = 0x0010_0000..0x0020_0000;
 const BACK: u64 = 0x7FFE_0000_1230;
@@ -326,17 +326,11 @@ fn family(name: &str) -> &str {
 /// The whole collection, if `CLR_ORACLES` names its directory.
 #[test]
 fn all_oracles_agree() {
-    let Ok(directory) = std::env::var("CLR_ORACLES") else {
+    let Some((directory, mut names)) = oracle_images() else {
         return;
     };
-    let directory = Path::new(&directory);
-    let mut names: Vec<_> = std::fs::read_dir(directory.join("img"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
-        // These need libraries.
-        .filter(|name| !name.starts_with("cpp_"))
-        .collect();
-    names.sort();
+    // These need libraries.
+    names.retain(|name| !name.starts_with("cpp_"));
     let mut results = BTreeMap::new();
     for name in &names {
         let image = std::fs::read(directory.join(format!("img/{name}.dll"))).unwrap();

@@ -4,8 +4,8 @@ use clr_sim::replay::{fuzz_functions, fuzz_image};
 use clr_sim::vectors::fuzz::{self, FuzzFile, FuzzMemory, FuzzRecord, stack_word};
 use clr_sim::vectors::win64::{Vector, VectorFile};
 use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
-use clr_tests::cases;
 use clr_tests::planted::{Bug, Unwinder};
+use clr_tests::{cases, oracle_images};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::image::pe::PeImage;
@@ -13,7 +13,6 @@ use clr_walker::memory::{Memory, Segments, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{self, Position};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
 
@@ -113,15 +112,9 @@ fn without_a_bug_every_vector_is_unwound_that_the_walker_unwinds() {
 /// The whole collection, if `CLR_ORACLES` names its directory.
 #[test]
 fn all_oracles_agree() {
-    let Ok(directory) = std::env::var("CLR_ORACLES") else {
+    let Some((directory, names)) = oracle_images() else {
         return;
     };
-    let directory = Path::new(&directory);
-    let mut names: Vec<_> = std::fs::read_dir(directory.join("img"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
-        .collect();
-    names.sort();
     let mut sum = Right::default();
     for name in &names {
         let image = std::fs::read(directory.join(format!("img/{name}.dll"))).unwrap();

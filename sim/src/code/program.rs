@@ -169,8 +169,7 @@ pub enum Statement {
 
 impl Program {
     /// How far apart stacks are that are switched to, in bytes: any callee finds room.
-    #[must_use]
-    pub fn stack_stride(&self) -> u64 {
+    pub(super) fn stack_stride(&self) -> u64 {
         const SPARE: u64 = 0x2000;
         let estimates = estimate::functions(self);
         let stack = estimates.iter().map(|estimate| estimate.stack).max().unwrap_or(0);
@@ -180,11 +179,10 @@ impl Program {
         stack.saturating_add(SPARE).checked_next_multiple_of(0x1000).unwrap_or(u64::MAX)
     }
 
-    /// The most that the stacks of one kind of code can take together, in bytes.
-    pub(super) fn stack_size(&self) -> u64 {
+    /// The most stacks that one kind of code can need room for.
+    pub(super) fn most_stacks(&self) -> u64 {
         let stacks = CodeKind::ALL.map(|kind| self.other_stacks(kind).saturating_add(1));
-        let most = stacks.into_iter().max().unwrap_or(1);
-        self.stack_stride().saturating_mul(most)
+        stacks.into_iter().max().unwrap_or(1)
     }
 
     /// The most stacks that functions of a kind can have switched to at once.

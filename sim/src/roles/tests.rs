@@ -63,13 +63,13 @@ fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
     // In front of a call on another stack nothing is there yet.
     let rsp = run.machine().cpu().rsp();
     let first = areas.first().map_or(rsp, |area| area.address);
-    assert!(first == rsp || first - rsp > program.stack_stride(), "{rsp:#x} {areas:x?}");
+    assert!(first == rsp || first - rsp > run.linked().stack_stride, "{rsp:#x} {areas:x?}");
     for pair in areas.windows(2) {
         let [area, next] = pair else { continue };
         let gap = next.address.wrapping_sub(area.address + area.len);
         // In front of a machine frame the processor aligns rsp; stacks can be switched.
         let aligned = gap == 8 && frames[area.frame].caller.position == Position::Interrupted;
-        assert!(gap == 0 || aligned || gap > program.stack_stride(), "{pair:x?}");
+        assert!(gap == 0 || aligned || gap > run.linked().stack_stride, "{pair:x?}");
         if gap > 8 {
             count("another stack");
         }

@@ -314,7 +314,7 @@ fn switch_nine_times(program: &Program) {
     let mut run = Run::new(program, &linked, FunctionId(0), 0).unwrap();
     let unit = linked.units.iter().find(|unit| unit.kind == program.functions[1].kind).unwrap();
     let full = unit.kind.other_stacks();
-    let lower = full - program.stack_stride();
+    let lower = full - linked.stack_stride;
     for _ in 0..9 {
         assert_eq!(run.machine().read_u64(unit.stack_cell), Ok(full));
         up_to(&mut run, |run| run.machine().cpu().rip() == linked.entries[2]);

@@ -124,12 +124,13 @@ pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
 fn body(function: &mut Function, index: usize, convention: Convention, entries: &[Entry]) {
     let Function { shape, body, end, .. } = function;
     let mut saved = Vec::new();
-    let mut walk = Walk { shape, convention, index, entries, saved: &mut saved, form: Forms::None };
+    let mut walk = Walk { shape, convention, index, entries, saved: &mut saved };
     walk.list(body, Context::default());
     if let Some(exit) = end {
         walk.exit(exit);
     }
-    if walk.form == Forms::Mixed && shape.unwind == UnwindData::Version2 {
+    let exits_vary = exits_vary(body, *end);
+    if exits_vary && shape.unwind == UnwindData::Version2 {
         shape.unwind = UnwindData::Version1;
     }
 }
@@ -140,17 +141,9 @@ fn end(function: &mut Function, estimates: &[Estimate]) {
         return;
     }
     function.end = Some(Exit::Return(ReturnForm::Ret));
-    let others = has_other_exit(&function.body);
-    if others && function.shape.unwind == UnwindData::Version2 {
+    if exits_vary(&function.body, function.end) && function.shape.unwind == UnwindData::Version2 {
         function.shape.unwind = UnwindData::Version1;
     }
-}
-
-fn has_other_exit(body: &[Statement]) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Exit(exit) => *exit != Exit::Return(ReturnForm::Ret),
-        _ => statement.bodies().any(has_other_exit),
-    })
 }
 
 /// Whether version 2 could not list the exits of such a body and end: they are not of one size.
@@ -165,13 +158,12 @@ pub(super) fn exits_vary(body: &[Statement], end: Option<Exit>) -> bool {
     }
     let mut exits = Vec::from_iter(end);
     collect(body, &mut exits);
-    let form = |exit: &Exit| match exit {
-        Exit::Return(form) => Forms::Return(*form),
-        Exit::TailCall(TailCallForm::Near, _) => Forms::Mixed,
-        Exit::TailCall(form, _) => Forms::TailCall(*form),
+    let is_alike = |exit: &Exit| match (exit, &exits[0]) {
+        (Exit::TailCall(TailCallForm::Near, _), _) => false,
+        (Exit::TailCall(form, _), Exit::TailCall(first, _)) => form == first,
+        (exit, first) => exit == first,
     };
-    let first = exits.first().map(form);
-    exits.iter().any(|exit| form(exit) == Forms::Mixed || Some(form(exit)) != first)
+    !exits.iter().all(is_alike)
 }
 
 /// The bodies of a statement, to change them.
@@ -185,15 +177,6 @@ pub(super) fn bodies_mut(statement: &mut Statement) -> [Option<&mut Vec<Statemen
         Statement::Try(body, catch) => [Some(body), Some(catch)],
         _ => [None, None],
     }
-}
-
-/// The forms of a function's exits: version 2 wants one for all, of one size.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Forms {
-    None,
-    Return(ReturnForm),
-    TailCall(TailCallForm),
-    Mixed,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -210,7 +193,6 @@ struct Walk<'a> {
     entries: &'a [Entry],
     /// What enclosing regions save.
     saved: &'a mut Vec<Gpr>,
-    form: Forms,
 }
 
 impl Walk<'_> {
@@ -310,11 +292,5 @@ impl Walk<'_> {
         if self.shape.entry != Entry::Call {
             *exit = plain;
         }
-        let form = match *exit {
-            Exit::Return(form) => Forms::Return(form),
-            Exit::TailCall(TailCallForm::Near, _) => Forms::Mixed,
-            Exit::TailCall(form, _) => Forms::TailCall(form),
-        };
-        self.form = if self.form == Forms::None || self.form == form { form } else { Forms::Mixed };
     }
 }

@@ -94,6 +94,8 @@ pub struct LinkedProgram {
     pub instructions: Vec<PlacedInstruction>,
     /// Parts with unwind data of their own, ascending by address.
     pub parts: Vec<PlacedPart>,
+    /// How much stack any call finds room in, in bytes: so far apart are stacks that are switched to.
+    pub stack_stride: u64,
 }
 
 /// An image or a code heap.
@@ -175,7 +177,8 @@ impl Program {
     /// [`LinkError`] if the program is not valid, or does not fit the formats.
     pub fn link(&self) -> Result<LinkedProgram, LinkError> {
         self.check()?;
-        let size = self.stack_size();
+        let stack_stride = self.stack_stride();
+        let size = stack_stride.saturating_mul(self.most_stacks());
         if size > MAX_STACK {
             return Err(LinkError::StackTooLarge { size });
         }
@@ -186,13 +189,14 @@ impl Program {
         kinds.sort_by_key(|kind| kind.base());
         let encoded = kinds
             .into_iter()
-            .map(|kind| place::encode(self, kind))
+            .map(|kind| place::encode(self, kind, stack_stride))
             .collect::<Result<Vec<_>, _>>()?;
         let mut linked = LinkedProgram {
             units: Vec::new(),
             entries: vec![0; self.functions.len()],
             instructions: Vec::new(),
             parts: Vec::new(),
+            stack_stride,
         };
         for unit in &encoded {
             for &(id, index) in &unit.lowered.entries {

@@ -74,7 +74,11 @@ pub(super) struct Encoded {
     lengths: Vec<u8>,
 }
 
-pub(super) fn encode(program: &Program, kind: CodeKind) -> Result<Encoded, LinkError> {
+pub(super) fn encode(
+    program: &Program,
+    kind: CodeKind,
+    stack_stride: u64,
+) -> Result<Encoded, LinkError> {
     let cells = Cells {
         base: match kind {
             CodeKind::Jit => kind.base() - HEAP_CELLS,
@@ -88,7 +92,7 @@ pub(super) fn encode(program: &Program, kind: CodeKind) -> Result<Encoded, LinkE
         CodeKind::ReadyToRun | CodeKind::Native => (cells.base + 8 * count).next_multiple_of(PAGE),
     };
     let failed = LinkError::Encoding { kind };
-    let lowered = lower(program, kind, cells).map_err(|_| failed)?;
+    let lowered = lower(program, kind, cells, stack_stride).map_err(|_| failed)?;
     let blocks = match kind.alignment() {
         1 => assemble(&[InstructionBlock::new(&lowered.stream.instructions, start)]),
         alignment => assemble_aligned(&lowered, start, alignment),

@@ -91,7 +91,14 @@ impl Cells {
 }
 
 /// Lowers the functions of one kind.
-pub(super) fn lower(program: &Program, kind: CodeKind, cells: Cells) -> Result<Lowered, IcedError> {
+///
+/// `stride` is how far apart stacks are that are switched to, in bytes.
+pub(super) fn lower(
+    program: &Program,
+    kind: CodeKind,
+    cells: Cells,
+    stride: u64,
+) -> Result<Lowered, IcedError> {
     let mut stream = Stream::default();
     let entries = program.functions.iter().map(|_| stream.label()).collect();
     let chkstk = stream.label();
@@ -106,7 +113,7 @@ pub(super) fn lower(program: &Program, kind: CodeKind, cells: Cells) -> Result<L
         parts: Vec::new(),
         pieces: Vec::new(),
         cold: VecDeque::new(),
-        stride: program.stack_stride() as i32,
+        stride: stride as i32,
         salt: 0,
     };
     let mut entries = Vec::new();

@@ -16,7 +16,9 @@
 //!
 //! The library touches no file and prints nothing; the tool `clrsim` (feature `cli`) does that.
 
+pub mod clause;
 pub mod code;
+pub mod explain;
 pub mod generation;
 pub mod machine;
 pub mod profiling;

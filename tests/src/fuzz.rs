@@ -6,7 +6,7 @@
 use crate::every_instruction::{self, Failure};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::code::Program;
-use clr_sim::recording::{RecordedCode, Recording};
+use clr_sim::recording::{RecordedCode, Recording, Replay};
 use clr_sim::replay::{VectorReplay, run_fuzz_record};
 use clr_sim::scenario::{Scenario, format_text};
 use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
@@ -382,8 +382,8 @@ pub fn recording(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(recording) = Recording::parse(text) else { return };
     let code = RecordedCode::new(&recording);
-    let Ok(manager) = code.manager() else { return };
+    let Ok(mut replay) = Replay::new(&recording, &code) else { return };
     for walk in recording.walks.iter().take(WALK_LIMIT) {
-        let _ = recording.replay(&manager, walk);
+        let _ = replay.walk(walk, |_| {});
     }
 }

@@ -1,7 +1,7 @@
 //! Walks that real CLRs made, made again.
 
 use clr_sim::profiling::{HResult, Outcome};
-use clr_sim::recording::{Difference, Hex, RecordedCode, Recording, Verdict, WalkLine};
+use clr_sim::recording::{Difference, Hex, RecordedCode, Recording, Replay, Verdict, WalkLine};
 use clr_sim::vectors::decompress;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,10 +30,10 @@ struct Count {
 /// Makes all walks of a recording again.
 fn replay(name: &str, recording: &Recording, counts: &mut BTreeMap<String, Count>) {
     let code = RecordedCode::new(recording);
-    let manager = code.manager().unwrap();
+    let mut replay = Replay::new(recording, &code).unwrap();
     let count = counts.entry(recording.generation.to_string()).or_default();
     for walk in &recording.walks {
-        let verdict = recording.replay(&manager, walk);
+        let verdict = replay.walk(walk, |_| {});
         if walk.replayable {
             assert_eq!(verdict, Verdict::Same, "{name}, walk {}", walk.n);
             count.same += 1;
@@ -85,9 +85,9 @@ fn a_difference_is_noticed() {
         .find(|(_, recording)| recording.walks.iter().any(has_contexts))
         .expect("some walk has contexts");
     let code = RecordedCode::new(&recording);
-    let manager = code.manager().unwrap();
+    let mut replay = Replay::new(&recording, &code).unwrap();
     let walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap();
-    assert_eq!(recording.replay(&manager, walk), Verdict::Same);
+    assert_eq!(replay.walk(walk, |_| {}), Verdict::Same);
     let changes: [(&str, Change); 9] = [
         ("hr", |walk| walk.result.hr = Some(Hex(0x8000_4005))),
         ("dead", |walk| walk.result.hr = None),
@@ -109,7 +109,7 @@ fn a_difference_is_noticed() {
     for (what, change) in changes {
         let mut other = walk.clone();
         change(&mut other);
-        assert_ne!(recording.replay(&manager, &other), Verdict::Same, "{what}");
+        assert_ne!(replay.walk(&other, |_| {}), Verdict::Same, "{what}");
     }
 }
 
@@ -129,7 +129,7 @@ fn refusals_have_an_order() {
         .find(|(_, recording)| recording.walks.iter().any(has_contexts))
         .expect("some walk has contexts");
     let code = RecordedCode::new(&recording);
-    let manager = code.manager().unwrap();
+    let mut replay = Replay::new(&recording, &code).unwrap();
     let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();
     walk.relation = "self".to_owned();
     // From the last check to the first: each new trouble wins over those before.
@@ -147,7 +147,7 @@ fn refusals_have_an_order() {
         // No such result: what comes instead is told.
         walk.result.hr = Some(Hex(u64::MAX));
         let difference = Difference::Outcome(Outcome::Returned(expected));
-        assert_eq!(recording.replay(&manager, &walk), Verdict::Different(difference));
+        assert_eq!(replay.walk(&walk, |_| {}), Verdict::Different(difference));
     }
 }
 

@@ -1,18 +1,25 @@
-//! The walk: the runtime's stack frame iterator, its filter, and what is reported
-//! (contract §3.2 to §3.8).
+//! The walk: the runtime's stack frame iterator and its filter (contract §3.2, §3.3, §3.8, §3.9).
 
-use super::{Answer, Call, Callback, Context, Death, HResult, Outcome, Runtime};
-use crate::runtime::frame::FrameReader;
-use crate::runtime::{Code, ExplicitFrame, Funclet, FunctionId, MethodKind, Thread};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::unwind::{Position, UnwindError, Unwinder};
+use super::context::Context;
+use super::entry::Target;
+use super::report::Reporter;
+use super::{Call, Caller, FAIL_FAST, HResult, Outcome};
+use crate::explain::{Dropped, Event};
+use crate::generation::{EmptyWalk, StackCheck};
+use crate::runtime::frame::{FrameReader, LazyStateError, layout};
+use crate::runtime::{FRAME_TOP, Funclet, Managed, MethodKind, Runtime, TargetMemory};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::SnapshotCallback;
+use clr_walker::unwind::UnwindError;
 
-/// More steps than any stack has: what would take more is an endless loop of the runtime.
+/// More managed frames than any stack has: what would take more goes round in circles.
 const STEP_LIMIT: u32 = 1 << 20;
+/// More Frames than lie on any stack without managed code between them.
+const FRAME_LIMIT: u32 = 1 << 14;
 
 /// What the iterator stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// The start of a walk without managed code.
     InitialNative,
     /// An activation of managed code.
@@ -26,11 +33,13 @@ enum State {
 }
 
 /// Why a walk ends early.
-enum Break {
+pub(super) enum Break {
     /// The runtime gives up.
     Fail,
-    /// Memory could not be read, by the runtime itself.
+    /// Memory could not be read.
     Fault(Unreadable),
+    /// The call ends in another way.
+    End(Outcome),
 }
 
 impl From<Unreadable> for Break {
@@ -39,187 +48,250 @@ impl From<Unreadable> for Break {
     }
 }
 
+impl From<LazyStateError> for Break {
+    fn from(error: LazyStateError) -> Self {
+        match error {
+            LazyStateError::Fault(unreadable) => Self::Fault(unreadable),
+            LazyStateError::Native { .. } => Self::End(Outcome::ProcessKilled { code: FAIL_FAST }),
+        }
+    }
+}
+
 /// Up to where a handler funclet hides what is on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SkipTo {
+pub(super) enum SkipTo {
     /// The frame whose caller SP this is.
     CallerSp(u64),
     /// The next managed frame.
     Next,
 }
 
-struct FrameIterator<'a, M: ?Sized> {
-    runtime: &'a Runtime<'a, M>,
-    thread: &'a Thread,
-    suspended: bool,
-    context: Context,
-    /// The caller's, if it has been computed.
-    caller: Option<Context>,
-    /// What is left of the Frame chain.
-    frames: &'a [ExplicitFrame],
-    /// The managed code at rip.
-    code: Option<&'a Code>,
-    /// The method of the current item, or of the managed frame just left.
-    method: Option<MethodKind>,
-    funclet: Option<Funclet>,
-    state: State,
-    skip_to: Option<SkipTo>,
-    steps: u32,
+/// A walk about to start.
+pub(super) struct Walk<'w, 'r, 'a, M> {
+    pub caller: Caller<'r, 'a, M>,
+    pub target: Target,
+    pub call: &'w Call<'w>,
+    /// What it starts from.
+    pub context: Context,
+    /// It starts from the seed that was given.
+    pub seeded: bool,
+    /// The call has suspended the target.
+    pub suspended: bool,
 }
 
-impl<M: Memory + ?Sized> Runtime<'_, M> {
-    /// The walk from a seed or from the Frame chain.
-    pub(super) fn walk(
-        &self,
-        target: &Thread,
-        call: &Call,
-        seed: Option<&Context>,
-        callback: &mut impl FnMut(&Callback) -> Answer,
-    ) -> Outcome {
-        let context = seed.copied().unwrap_or_default();
+pub(super) struct FrameIterator<'r, 'a, M> {
+    pub runtime: &'r Runtime<'a, M>,
+    pub(super) target: Target,
+    suspended: bool,
+    /// The bounds of the target's stack (VA).
+    stack: (u64, u64),
+    pub context: Context,
+    /// The caller's, if it has been computed.
+    pub(super) caller: Option<Context>,
+    /// The next Frame of the chain (VA).
+    pub(super) frame: u64,
+    /// The managed code at rip.
+    code: Option<Managed<'r>>,
+    /// The kind of the current item's method, or of that of the managed frame just left.
+    pub method: Option<MethodKind>,
+    pub funclet: Option<Funclet>,
+    pub state: State,
+    pub(super) skip_to: Option<SkipTo>,
+    steps: u32,
+    frame_steps: u32,
+    /// Where the GS cookie of what the walk is at lies (VA).
+    cookie: Option<u64>,
+}
+
+impl<M: TargetMemory> Walk<'_, '_, '_, M> {
+    /// Makes the walk, inside the guard that turns faults into a result on Windows.
+    pub(super) fn run(self, callback: Option<&mut SnapshotCallback<'_>>) -> Outcome {
+        match self.make(callback) {
+            Ok(result) => result.into(),
+            Err(Break::Fail) => HResult::FAIL.into(),
+            Err(Break::Fault(unreadable)) => self.caller.runtime.fault_in_walk(unreadable),
+            Err(Break::End(outcome)) => outcome,
+        }
+    }
+
+    fn make(&self, callback: Option<&mut SnapshotCallback<'_>>) -> Result<HResult, Break> {
+        let runtime = self.caller.runtime;
+        if runtime.process.get().code_manager_writer.is_some_and(|os| os != self.caller.os)
+            && self.caller.takes_reader_lock().map_err(Break::End)?
+        {
+            return Err(Break::End(Outcome::Blocked));
+        }
+        let object = self.target.object;
+        let unhijacked = object.unhijack(&mut *runtime.memory.borrow_mut())?;
+        if let Some((slot, address)) = unhijacked {
+            runtime.tell(|| Event::Unhijacked { slot, address });
+        }
+        let (frame, stack) = {
+            let memory = &*runtime.memory.borrow();
+            (object.top_frame(memory)?, object.stack(memory)?)
+        };
         let mut iterator = FrameIterator {
-            runtime: self,
-            thread: target,
-            suspended: !call.own_thread && !self.process.suspended_by_profiler,
-            context,
+            runtime,
+            target: self.target,
+            suspended: self.suspended,
+            stack,
+            context: self.context,
             caller: None,
-            frames: &target.frames,
-            code: self.code.find(context.registers.rip),
+            frame,
+            code: runtime.code.find(self.context.registers.rip),
             method: None,
             funclet: None,
             state: State::Done,
             skip_to: None,
             steps: 0,
+            frame_steps: 0,
+            cookie: None,
         };
-        match iterator.run(call, callback) {
-            Ok(result) => Outcome::Returned(result),
-            Err(Break::Fail) => Outcome::Returned(HResult::FAIL),
-            Err(Break::Fault(unreadable)) => self.fault(unreadable),
-        }
+        let seed = self.call.seed.filter(|_| self.seeded);
+        iterator.run(Reporter::new(runtime, self.call, seed, callback))
     }
+}
 
-    /// What reading an address that cannot be read leads to.
-    fn fault(&self, unreadable: Unreadable) -> Outcome {
-        let Unreadable { address, .. } = unreadable;
-        if !is_surely_unreadable(address) {
-            Outcome::Unknown { address }
-        } else if self.generation.is_unix() {
-            Outcome::Killed(Death::AccessViolation)
+impl<M: TargetMemory> FrameIterator<'_, '_, M> {
+    fn run(&mut self, mut reporter: Reporter<'_, '_>) -> Result<HResult, Break> {
+        self.see_frame_cookie();
+        // Framework 2 takes anything to start from for success (C-107).
+        let mut found = self.runtime.generation.empty_walk() == EmptyWalk::FailsWithoutFrame
+            && (self.code.is_some() || self.frame != FRAME_TOP);
+        if self.code.is_none() {
+            self.runtime.tell(|| Event::InitialNative);
+            self.state = State::InitialNative;
         } else {
-            Outcome::Returned(HResult::UNEXPECTED)
+            self.enter()?;
         }
-    }
-}
-
-/// Whether no process has memory there.
-const fn is_surely_unreadable(address: u64) -> bool {
-    let canonical = (address << 16).cast_signed() >> 16 == address.cast_signed();
-    address < 0x1_0000 || !canonical || address >= 0x8000_0000_0000
-}
-
-impl<'a, M: Memory + ?Sized> FrameIterator<'a, M> {
-    fn run(
-        &mut self,
-        call: &Call,
-        callback: &mut impl FnMut(&Callback) -> Answer,
-    ) -> Result<HResult, Break> {
-        self.initialize()?;
         self.filter()?;
-        let mut stopped = false;
         while self.is_valid() {
-            stopped = true;
-            if let Some(report) = self.report(call.flags) {
-                if call.null_callback {
-                    return Err(Break::Fault(Unreadable { address: 0, len: 1 }));
-                }
-                if callback(&report) == Answer::Abort {
-                    return Ok(HResult::ABORTED);
-                }
+            found = true;
+            self.check_cookie()?;
+            if let Some(result) = reporter.report(self)? {
+                self.runtime.tell(|| Event::Aborted(result));
+                return Ok(HResult::ABORTED);
             }
+            self.check_cookie()?;
             self.advance()?;
             self.filter()?;
         }
-        Ok(if stopped { HResult::OK } else { HResult::FAIL })
+        if found {
+            return Ok(HResult::OK);
+        }
+        self.runtime.tell(|| Event::Empty);
+        Ok(HResult::FAIL)
     }
 
-    const fn is_valid(&self) -> bool {
+    pub(super) const fn is_valid(&self) -> bool {
         !matches!(self.state, State::Done)
             && (self.code.is_some()
-                || !self.frames.is_empty()
+                || self.frame != FRAME_TOP
                 || matches!(self.state, State::Marker))
     }
 
-    fn frame(&self) -> Option<FrameReader<'a, M>> {
-        let frame = self.frames.first()?;
-        let Runtime { generation, memory, .. } = *self.runtime;
-        Some(FrameReader { frame, generation, memory })
+    /// What `look` sees of the next Frame of the chain. A word that is no Frame's is called through
+    /// all the same, and leads wherever it says.
+    fn look_at_frame<T>(
+        &self,
+        look: impl FnOnce(&FrameReader<'_, M>) -> Result<T, Unreadable>,
+    ) -> Result<T, Break> {
+        let runtime = self.runtime;
+        let memory = &*runtime.memory.borrow();
+        let frame = FrameReader::new(self.frame, runtime.generation, &runtime.identities, memory)?;
+        let Some(frame) = frame else {
+            return Err(Break::Fault(Unreadable { address: memory.read_u64(self.frame)?, len: 8 }));
+        };
+        Ok(look(&frame)?)
     }
 
-    fn initialize(&mut self) -> Result<(), Break> {
-        if self.code.is_none() {
-            self.state = State::InitialNative;
-            return Ok(());
+    /// Goes on to the Frame below on the chain.
+    fn drop_frame(&mut self, why: Option<Dropped>) -> Result<(), Break> {
+        self.frame_steps += 1;
+        if self.frame_steps > FRAME_LIMIT {
+            return Err(Break::End(Outcome::Endless));
         }
-        self.enter()
-    }
-
-    fn classify(&mut self, ip: u64) {
-        self.code = self.runtime.code.find(ip);
-    }
-
-    /// Looks at what the iterator has come to.
-    fn enter(&mut self) -> Result<(), Break> {
-        if let Some(code) = self.code {
-            self.method = Some(code.method);
-            self.funclet = code.funclet(self.context.registers.rip);
-            let caller = match self.caller {
-                Some(caller) => caller,
-                None => self.unwind()?,
-            };
-            self.caller = Some(caller);
-            // Frames of the method itself and of what it called are dropped unseen.
-            while self.frames.first().is_some_and(|frame| frame.at < caller.registers.rsp()) {
-                self.frames = &self.frames[1..];
-            }
-            self.state = State::Frameless;
-        } else if self.frames.is_empty() {
-            self.state = State::Done;
-        } else {
-            self.state = State::Frame;
+        let at = self.frame;
+        let memory = &*self.runtime.memory.borrow();
+        self.frame = memory.read_u64(at.wrapping_add(layout::NEXT))?;
+        if let Some(why) = why {
+            self.runtime.tell(|| {
+                let word = memory.read_u64(at).ok();
+                let kind = word.and_then(|word| self.runtime.identities.kind(word));
+                Event::FrameDropped { at, kind, why }
+            });
         }
         Ok(())
     }
 
-    fn unwind(&self) -> Result<Context, Break> {
+    /// Whether the next Frame has a method.
+    pub(super) fn frame_has_function(&self) -> Result<bool, Break> {
+        self.complete_frame()?;
+        self.look_at_frame(|frame| Ok(frame.function()? != 0))
+    }
+
+    /// Looks at what the iterator has come to.
+    fn enter(&mut self) -> Result<(), Break> {
+        let Some(managed) = self.code else {
+            self.state = if self.frame == FRAME_TOP { State::Done } else { State::Frame };
+            self.see_frame_cookie();
+            return Ok(());
+        };
+        let registers = self.context.registers;
+        self.method = Some(managed.method.kind);
+        self.funclet = managed.code.funclet(registers.rip);
+        let caller = match self.caller {
+            Some(caller) => caller,
+            None => self.unwind(managed)?,
+        };
+        self.caller = Some(caller);
+        let caller_sp = caller.registers.rsp();
+        self.runtime.tell(|| Event::Managed {
+            function: managed.method.id,
+            ip: registers.rip,
+            rsp: registers.rsp(),
+            caller_sp,
+        });
+        // Frames of the method itself and of what it called are dropped unseen (C-056).
+        while self.frame != FRAME_TOP && self.frame < caller_sp {
+            self.drop_frame(Some(Dropped::BelowCallerSp(caller_sp)))?;
+        }
+        self.frame_steps = 0;
+        if let Some(below) = managed.code.gs_cookie {
+            self.cookie = Some(caller_sp.wrapping_sub(u64::from(below)));
+        }
+        self.state = State::Frameless;
+        Ok(())
+    }
+
+    fn unwind(&self, managed: Managed<'_>) -> Result<Context, Break> {
         let mut context = self.context;
-        let unwinder = Unwinder::new(self.runtime.code.map())
-            .with_rules(self.runtime.generation.unwind_rules());
-        match unwinder.step(&mut context.registers, Position::Interrupted, self.runtime.memory) {
-            Ok(_) => Ok(context),
+        let Runtime { generation, code, memory, .. } = self.runtime;
+        let rules = generation.unwind_rules();
+        match code.unwind(managed, rules, &mut context.registers, &*memory.borrow()) {
+            Ok(()) => Ok(context),
             Err(UnwindError::Stack(unreadable)) => Err(Break::Fault(unreadable)),
-            // The release build goes on with whatever it has; no recorded code is like that.
+            // Broken unwind data, which no compiler makes: what a runtime does with it is not known.
             Err(_) => Err(Break::Fail),
         }
     }
 
-    fn advance(&mut self) -> Result<(), Break> {
+    pub(super) fn advance(&mut self) -> Result<(), Break> {
         self.steps += 1;
         if self.steps > STEP_LIMIT {
-            return Err(Break::Fail);
+            return Err(Break::End(Outcome::Endless));
         }
         match self.state {
             State::Frameless => {
+                let Some(managed) = self.code else { return Ok(()) };
                 let caller = match self.caller.take() {
                     Some(caller) => caller,
-                    None => self.unwind()?,
+                    None => self.unwind(managed)?,
                 };
                 self.context = caller;
-                let (limit, base) = self.thread.stack;
-                let rsp = caller.registers.rsp();
-                if rsp < limit || rsp >= base {
-                    return Err(Break::Fail);
-                }
-                self.classify(caller.registers.rip);
+                self.cookie = None;
+                self.check_stack()?;
+                self.code = self.runtime.code.find(caller.registers.rip);
                 if self.code.is_none() {
                     self.state = State::Marker;
                     return Ok(());
@@ -231,109 +303,100 @@ impl<'a, M: Memory + ?Sized> FrameIterator<'a, M> {
         self.enter()
     }
 
+    /// Whether the stack pointer is still on the stack (C-109, C-110).
+    fn check_stack(&self) -> Result<(), Break> {
+        let registers = &self.context.registers;
+        let rsp = registers.rsp();
+        let on_stack = match self.runtime.generation.stack_check() {
+            StackCheck::Bounds => {
+                let (limit, base) = self.stack;
+                limit <= rsp && rsp < base
+            }
+            StackCheck::Readable => {
+                let memory = &*self.runtime.memory.borrow();
+                let slot = rsp.wrapping_sub(8);
+                memory.read_u64(slot).is_ok() && memory.read(registers.rip, &mut [0]).is_ok()
+            }
+        };
+        if on_stack {
+            return Ok(());
+        }
+        self.runtime.tell(|| Event::OffStack { rsp });
+        Err(Break::Fail)
+    }
+
+    /// Lets a HelperMethodFrame find its managed caller, if nobody has asked it before.
+    fn complete_frame(&self) -> Result<(), Break> {
+        let Runtime { generation, identities, native, code, memory, .. } = self.runtime;
+        let missing = {
+            let memory = &*memory.borrow();
+            match FrameReader::new(self.frame, *generation, identities, memory)? {
+                Some(frame) => frame.missing(native, code)?,
+                None => None,
+            }
+        };
+        if let Some(completion) = missing {
+            completion.write(&mut *memory.borrow_mut())?;
+            self.runtime.tell(|| Event::FrameCompleted { at: self.frame });
+        }
+        Ok(())
+    }
+
     /// Goes where an explicit Frame leads.
     fn leave_frame(&mut self) -> Result<(), Break> {
-        let Some(frame) = self.frame() else { return Ok(()) };
-        let return_address = frame.return_address()?;
-        let mut stays = frame.is_active_call()?;
-        if return_address != 0 {
-            self.classify(return_address);
-            if self.code.is_some() {
-                frame.update(&mut self.context)?;
-                if frame.is_resumable() && self.suspended {
-                    return Err(Break::Fail);
-                }
-            } else {
-                // An active call that returns to unmanaged code would never be left.
-                stays = false;
-            }
+        let at = self.frame;
+        let identities = &self.runtime.identities;
+        self.complete_frame()?;
+        let (kind, ip, active) = self.look_at_frame(|frame| {
+            Ok((frame.kind, frame.return_address(identities)?, frame.is_active_call()?))
+        })?;
+        self.code = self.runtime.code.find(ip);
+        if self.code.is_none() {
+            // An active call that returns to unmanaged code must be left too, or it never would be.
+            return self.drop_frame(Some(match ip {
+                0 => Dropped::LeadsNowhere,
+                ip => Dropped::LeadsToUnmanagedCode(ip),
+            }));
         }
-        if !stays {
-            self.frames = &self.frames[1..];
+        let mut context = self.context;
+        let resumable = self.look_at_frame(|frame| {
+            frame.update(&mut context, identities)?;
+            Ok(frame.is_resumable())
+        })?;
+        self.context = context;
+        self.caller = None;
+        self.cookie = None;
+        let rsp = context.registers.rsp();
+        self.runtime.tell(|| Event::FrameFollowed { at, kind, ip, rsp });
+        if resumable && self.suspended && self.runtime.generation.stops_at_resumable_frames() {
+            self.runtime.tell(|| Event::ResumableFrame { at });
+            return Err(Break::Fail);
         }
-        Ok(())
+        // An active call's Frame is dropped by the method that it lies in.
+        if active { Ok(()) } else { self.drop_frame(None) }
     }
 
-    /// Passes over what is no internal stop.
-    fn filter(&mut self) -> Result<(), Break> {
-        while self.is_valid() {
-            let stops = match self.state {
-                State::Frameless => self.stops_at_method(),
-                State::Frame => self.stops_at_frame()?,
-                State::Marker => self.skip_to.is_none(),
-                State::InitialNative | State::Done => false,
-            };
-            if stops {
-                return Ok(());
-            }
-            self.advance()?;
-        }
-        Ok(())
+    /// The method at rip.
+    pub(super) const fn managed(&self) -> Option<Managed<'_>> {
+        self.code
     }
 
-    fn caller_sp(&self) -> u64 {
-        self.caller.map_or(0, |caller| caller.registers.rsp())
+    /// From now on the cookie of the next Frame is the one to look at, if Frames have one.
+    fn see_frame_cookie(&mut self) {
+        if self.runtime.generation.frames_have_cookies() && self.frame != FRAME_TOP {
+            self.cookie = Some(self.frame.wrapping_add(layout::COOKIE));
+        }
     }
 
-    fn stops_at_method(&mut self) -> bool {
-        let caller_sp = self.caller_sp();
-        if self.thread.exception.is_unwound(caller_sp) {
-            return false;
-        }
-        match self.skip_to {
-            Some(SkipTo::CallerSp(sp)) if sp != caller_sp => return false,
-            _ => self.skip_to = None,
-        }
-        if self.funclet == Some(Funclet::Handler) {
-            self.skip_to = self.parent_of_funclet(caller_sp);
-        }
-        self.skip_to.is_none() && self.method != Some(MethodKind::IlStub)
-    }
-
-    /// Whose frame stands for a handler funclet: what lies between is hidden.
-    fn parent_of_funclet(&self, caller_sp: u64) -> Option<SkipTo> {
-        let mut funclets = self.thread.exception.funclets.iter();
-        if let Some((_, parent)) = funclets.find(|(sp, _)| *sp == caller_sp) {
-            return parent.map(SkipTo::CallerSp);
-        }
-        // Managed code calls finally handlers itself; they hide nothing but themselves (C-084).
-        let caller = self.caller.map(|caller| caller.registers.rip)?;
-        self.runtime.code.find(caller).map(|_| SkipTo::Next)
-    }
-
-    fn stops_at_frame(&self) -> Result<bool, Break> {
-        let Some(frame) = self.frame() else { return Ok(false) };
-        let hidden = self.skip_to.is_some() || self.thread.exception.is_unwound(frame.frame.at);
-        Ok(!hidden && frame.has_function()?)
-    }
-
-    /// What the profiler is told of an internal stop, if anything.
-    fn report(&self, flags: u32) -> Option<Callback> {
-        let hides = self.runtime.generation.hides_exception_handling();
-        let handling = matches!(self.method, Some(MethodKind::ExceptionHandling(_)));
-        let function: Option<FunctionId> = match self.state {
-            State::Marker => {
-                // The run that such a method was called from is hidden with it.
-                if hides && (handling || self.funclet == Some(Funclet::Filter)) {
-                    return None;
-                }
-                None
-            }
-            State::Frameless => match self.method? {
-                MethodKind::ExceptionHandling(_) if hides => return None,
-                MethodKind::Ordinary(function) | MethodKind::ExceptionHandling(function) => {
-                    Some(function)
-                }
-                MethodKind::IlStub | MethodKind::Dynamic => return None,
-            },
-            State::Frame | State::InitialNative | State::Done => return None,
+    /// Ends the process if the GS cookie is not what it should be (C-112).
+    fn check_cookie(&self) -> Result<(), Break> {
+        let (Some(at), Some(cookie)) = (self.cookie, self.runtime.process.get().gs_cookie) else {
+            return Ok(());
         };
-        let wanted = flags & 1 != 0;
-        Some(Callback {
-            function,
-            ip: self.context.registers.rip,
-            context_size: if wanted { self.runtime.generation.context_size() } else { 0 },
-            context: wanted.then_some(self.context),
-        })
+        if self.runtime.memory.borrow().read_u64(at)? == cookie {
+            return Ok(());
+        }
+        self.runtime.tell(|| Event::BadCookie { at });
+        Err(Break::End(Outcome::ProcessKilled { code: FAIL_FAST }))
     }
 }

@@ -1,60 +1,39 @@
-//! `ICorProfilerInfo2::DoStackSnapshot` as the runtimes implement it.
+//! The profiling interface as the runtimes implement it: `DoStackSnapshot`, and what profilers call
+//! beside it.
 
+mod callbacks;
+mod context;
 mod entry;
+mod filter;
+mod info;
 mod iterator;
+mod report;
+mod suspend;
 
-use crate::generation::Generation;
-use crate::runtime::{CodeManager, FunctionId, Process, Thread};
-use clr_walker::memory::Memory;
+pub use callbacks::{CallbackKind, CallbackMode};
 pub use clr_walker::profiling::HResult;
-use clr_walker::registers::Registers;
+pub use context::Context;
 
-/// A CONTEXT as far as walks use it: the integer registers, rip, and ContextFlags.
+use crate::explain::Event;
+use crate::generation::WalkFault;
+use crate::runtime::{OsThreadId, Runtime, TargetMemory};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::{SnapshotCallback, SnapshotFlags, ThreadId};
+use core::fmt;
+
+/// A call of `DoStackSnapshot`, but for the callback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Context {
-    /// The registers.
-    pub registers: Registers,
-    /// `ContextFlags`, which nothing in a walk depends on.
-    pub flags: u32,
-}
-
-/// A call of `DoStackSnapshot`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// Whether the target is the calling thread.
-    pub own_thread: bool,
-    /// Whether the calling thread has a Thread object.
-    pub caller_is_managed: bool,
-    /// `infoFlags`: COR_PRF_SNAPSHOT_REGISTER_CONTEXT is 1.
-    pub flags: u32,
-    /// The seed.
-    pub seed: Option<Context>,
-    /// The target's current context, as the runtime can get it by suspending it.
-    pub current: Option<Context>,
-    /// A NULL callback was passed.
-    pub null_callback: bool,
-}
-
-/// What a StackSnapshotCallback is called with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Callback {
-    /// `funcId`; `None` for 0, the marker of an unmanaged run.
-    pub function: Option<FunctionId>,
-    /// `ip`.
-    pub ip: u64,
-    /// `contextSize`.
+pub struct Call<'s> {
+    /// The target: 0 for the caller.
+    pub thread: ThreadId,
+    /// `infoFlags`.
+    pub flags: SnapshotFlags,
+    /// The seed: as many of its bytes as can be read.
+    pub seed: Option<&'s [u8]>,
+    /// `contextSize`, which nobody looks at (C-022).
     pub context_size: u32,
-    /// `context`, if it is wanted.
-    pub context: Option<Context>,
-}
-
-/// What the callback says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// `S_OK`.
-    Continue,
-    /// Anything else.
-    Abort,
+    /// `clientData`.
+    pub client_data: u64,
 }
 
 /// How a call ended.
@@ -62,48 +41,102 @@ pub enum Answer {
 pub enum Outcome {
     /// It returned.
     Returned(HResult),
-    /// The process is dead.
-    Killed(Death),
-    /// The walk needs memory that nobody knows: only where memory is a part of a recording.
-    Unknown {
-        /// The address (VA).
-        address: u64,
+    /// The runtime ended the process.
+    ProcessKilled {
+        /// The exit code.
+        code: u32,
     },
+    /// A fault that nobody handles ended the process.
+    AccessViolation {
+        /// What could not be read (VA; for a seed that is too short, from its start).
+        at: u64,
+    },
+    /// The caller waits for the lock of the code manager, which somebody else holds (H-09).
+    Blocked,
+    /// The walk never ends: it goes round in a corrupt Frame chain.
+    Endless,
 }
 
-/// What kills a process in a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Death {
-    /// A fault in the walk, on Unix: SIGSEGV.
-    AccessViolation,
-    /// The fatal error `CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD`.
-    InvalidTargetThread,
+/// The exit code after a GS cookie was found to be wrong.
+pub const FAIL_FAST: u32 = 0xC000_0409;
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Returned(result) => fmt::Display::fmt(result, f),
+            Self::ProcessKilled { code } => match HResult(*code).name() {
+                Some(name) => write!(f, "the process is killed: {name}"),
+                None => write!(f, "the process is killed: {code:#x}"),
+            },
+            Self::AccessViolation { at } => {
+                write!(f, "the process dies of an access violation at {at:#x}")
+            }
+            Self::Blocked => f.write_str("the call waits for ever for the code manager's lock"),
+            Self::Endless => f.write_str("the call never ends"),
+        }
+    }
 }
 
-/// Everything that a walk is made over.
+impl From<HResult> for Outcome {
+    fn from(result: HResult) -> Self {
+        Self::Returned(result)
+    }
+}
+
+/// A thread that calls profiling methods: the `ICorProfilerInfo` that it has.
 #[derive(Debug)]
-pub struct Runtime<'a, M: ?Sized> {
-    /// Which runtime it is.
-    pub generation: Generation,
-    /// The state of the process.
-    pub process: Process,
-    /// Managed code.
-    pub code: &'a CodeManager<'a>,
-    /// The target's memory.
-    pub memory: &'a M,
+pub struct Caller<'r, 'a, M> {
+    pub(super) runtime: &'r Runtime<'a, M>,
+    pub(super) os: OsThreadId,
 }
 
-impl<M: Memory + ?Sized> Runtime<'_, M> {
-    /// Walks the stack of `target`.
+impl<M> Clone for Caller<'_, '_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Caller<'_, '_, M> {}
+
+impl<'a, M: TargetMemory> Runtime<'a, M> {
+    /// The profiling methods, as called on a thread.
+    pub const fn on(&self, os: OsThreadId) -> Caller<'_, 'a, M> {
+        Caller { runtime: self, os }
+    }
+
+    /// What a fault within the walk leads to (C-111).
+    fn fault_in_walk(&self, unreadable: Unreadable) -> Outcome {
+        let at = unreadable.address;
+        self.tell(|| Event::Fault { at });
+        match self.generation.walk_fault() {
+            WalkFault::Unexpected => HResult::UNEXPECTED.into(),
+            WalkFault::Kills => Outcome::AccessViolation { at },
+        }
+    }
+
+    /// What a fault before the walk leads to: nothing guards it.
+    fn fault(&self, unreadable: Unreadable) -> Outcome {
+        let at = unreadable.address;
+        self.tell(|| Event::Fault { at });
+        Outcome::AccessViolation { at }
+    }
+}
+
+impl<M: TargetMemory> Caller<'_, '_, M> {
+    /// `DoStackSnapshot`: walks the stack of a thread.
+    #[expect(clippy::must_use_candidate, reason = "the callbacks may be all that is wanted")]
     pub fn do_stack_snapshot(
         &self,
-        target: &Thread,
-        call: &Call,
-        mut callback: impl FnMut(&Callback) -> Answer,
+        call: &Call<'_>,
+        callback: Option<&mut SnapshotCallback<'_>>,
     ) -> Outcome {
-        match self.start(target, call) {
-            Ok(seed) => self.walk(target, call, seed.as_ref(), &mut callback),
-            Err(outcome) => outcome,
-        }
+        self.runtime.tell(|| Event::Called {
+            thread: call.thread,
+            flags: call.flags,
+            seed: call.seed.and_then(context::rip_of),
+        });
+        let outcome = self.enter(call, callback);
+        self.runtime.tell(|| Event::Ended(outcome));
+        outcome
     }
 }

@@ -226,6 +226,12 @@ pub struct ResultLine {
     #[serde(default)]
     pub callbacks: Vec<CallbackLine>,
     pub callback_count: Option<u32>,
+    pub nested: Option<NestedLine>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct NestedLine {
+    pub hr: Option<Hex>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

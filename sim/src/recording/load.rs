@@ -1,18 +1,15 @@
-//! Recorded code and threads as the objects that walks are made over.
+//! Recorded code as the code manager of a runtime.
 
-use super::{CodeLine, Hex, Recording, SeedLine, WalkLine};
-use crate::profiling::{Call, Context};
-use crate::runtime::frame::Completed;
-use crate::runtime::{
-    Code, CodeManager, ExceptionState, Existence, ExplicitFrame, FrameKind, Funclet, FunctionId,
-    MethodKind, Process, Thread,
-};
-use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
+use super::{CodeLine, Hex, Recording};
+use crate::runtime::code::{Block, Code, FuncletRange, Method, RangeSection, SectionError};
+use crate::runtime::{CodeManager, Funclet, MethodKind};
+use clr_walker::code_map::{CodeMapError, CodeRegion, RegionKind};
 use clr_walker::image::{FunctionTable, ImageError, Section, Sections};
-use clr_walker::registers::{Gpr, Registers};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::FunctionId;
 use thiserror::Error;
 
-/// Why recorded code cannot be loaded.
+/// Why a recording cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LoadError {
     /// Two pieces of code share an address, or one is empty.
@@ -21,6 +18,21 @@ pub enum LoadError {
     /// A range of code is too large.
     #[error(transparent)]
     Sections(#[from] ImageError),
+    /// A range of code cannot be managed.
+    #[error(transparent)]
+    Section(#[from] SectionError),
+    /// Memory that cannot be mapped.
+    #[error("the memory at {address:#x} cannot be mapped")]
+    Memory {
+        /// Its address (VA).
+        address: u64,
+    },
+}
+
+impl From<Unreadable> for LoadError {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::Memory { address: unreadable.address }
+    }
 }
 
 /// Where unwind data is put: behind any code (RVA).
@@ -29,23 +41,22 @@ const UNWIND_DATA: u32 = 0x8000_0000;
 /// Bytes that stand for a handler's RVA and data, which recordings leave out.
 const HANDLER: [u8; 8] = [0; 8];
 
-/// ContextFlags of the context that the runtime takes of a suspended thread (contract §3.7).
-const COOKED_FLAGS: u32 = 0xC010_000B;
-
-/// ContextFlags of a redirected thread's CONTEXT that lies in the heap, as observed.
-const REDIRECTED_FLAGS: u32 = 0xC010_005B;
-
 /// Code with its tables as bytes, one for each range of addresses.
 #[derive(Clone, Debug)]
 pub struct RecordedCode {
+    methods: Vec<Method>,
     ranges: Vec<RangeBytes>,
-    codes: Vec<Code>,
 }
 
 #[derive(Clone, Debug)]
 struct RangeBytes {
     base: u64,
     size: u32,
+    /// The method, by its place in the list, and its funclets.
+    method: usize,
+    funclets: Vec<FuncletRange>,
+    /// It is a part of a ready-to-run image.
+    precompiled: bool,
     /// Runs of machine code that are known, by RVA.
     code: Vec<(u32, Vec<u8>)>,
     unwind_data: Vec<u8>,
@@ -58,14 +69,26 @@ impl RecordedCode {
     pub fn new(recording: &Recording) -> Self {
         let mut known = recording.bytes.clone();
         known.sort();
-        let mut loaded = Self { ranges: Vec::new(), codes: Vec::new() };
+        let mut methods: Vec<_> = recording.functions.iter().map(method).collect();
+        // Code of which the function is not known belongs to one without metadata.
+        methods.push(Method { kind: MethodKind::Dynamic, ..Method::default() });
+        let unknown = methods.len() - 1;
+        let mut ranges = Vec::new();
         for line in &recording.codes {
+            let function = line
+                .function
+                .and_then(|id| recording.functions.iter().position(|function| function.id == id));
             for &(Hex(begin), size) in &line.ranges {
-                loaded.codes.push(code(recording, line, begin, size));
-                loaded.ranges.push(RangeBytes::new(line, begin, size, &known));
+                ranges.push(RangeBytes::new(
+                    line,
+                    function.unwrap_or(unknown),
+                    begin,
+                    size,
+                    &known,
+                ));
             }
         }
-        loaded
+        Self { methods, ranges }
     }
 
     /// What is managed code, and how it is unwound.
@@ -73,39 +96,55 @@ impl RecordedCode {
     /// # Errors
     /// [`LoadError`] if the code does not fit together.
     pub fn manager(&self) -> Result<CodeManager<'_>, LoadError> {
-        let mut map = CodeMap::new();
+        let mut manager = CodeManager::new();
+        let methods: Vec<_> =
+            self.methods.iter().map(|method| manager.add_method(method.clone())).collect();
         for range in &self.ranges {
-            map.insert(range.region()?)?;
+            let Some(method) = methods.get(range.method) else { continue };
+            let code = manager.add_code(Code {
+                method: *method,
+                start: range.base,
+                size: range.size.into(),
+                funclets: range.funclets.clone(),
+                ..Code::default()
+            });
+            let (low, high) = (range.base, range.base.saturating_add(range.size.into()));
+            let section = if range.precompiled {
+                RangeSection::ready_to_run(low, high, &[(low, code)])?
+            } else {
+                RangeSection::code_heap(low, high, &[(low, Block::Code(code))])?
+            };
+            manager.add_section(section, range.region()?)?;
         }
-        Ok(CodeManager::new(self.codes.clone(), map)?)
+        Ok(manager)
     }
 }
 
-fn code(recording: &Recording, line: &CodeLine, begin: u64, size: u64) -> Code {
-    let method = match line.function.and_then(|id| recording.function(id)) {
-        None => MethodKind::Dynamic,
-        Some(function) if function.dynamic && function.name.contains("IL_STUB") => {
-            MethodKind::IlStub
-        }
-        Some(function) if function.dynamic => MethodKind::Dynamic,
-        Some(function) if function.exception_handling => {
-            MethodKind::ExceptionHandling(FunctionId(function.id))
-        }
-        Some(function) => MethodKind::Ordinary(FunctionId(function.id)),
+fn method(function: &super::FunctionLine) -> Method {
+    let kind = match function {
+        function if function.dynamic && function.name.contains("IL_STUB") => MethodKind::IlStub,
+        function if function.dynamic => MethodKind::Dynamic,
+        function if function.exception_handling => MethodKind::ExceptionHandling,
+        _ => MethodKind::Ordinary,
     };
+    let id = FunctionId(function.function_id.0);
+    Method { id, name: function.name.clone(), kind, ..Method::default() }
+}
+
+fn funclets(line: &CodeLine) -> Vec<FuncletRange> {
     let at = |rva: u32| line.unwind_base.0.wrapping_add(u64::from(rva));
     let funclets = line.entries.iter().filter_map(|entry| {
-        let kind = match entry.funclet.as_deref()? {
+        let funclet = match entry.funclet.as_deref()? {
             "filter" => Funclet::Filter,
             _ => Funclet::Handler,
         };
-        Some((at(entry.begin), at(entry.end), kind))
+        Some(FuncletRange { start: at(entry.begin), end: at(entry.end), funclet })
     });
-    Code { begin, end: begin.saturating_add(size), method, funclets: funclets.collect() }
+    funclets.collect()
 }
 
 impl RangeBytes {
-    fn new(line: &CodeLine, base: u64, size: u64, known: &[(u64, Vec<u8>)]) -> Self {
+    fn new(line: &CodeLine, method: usize, base: u64, size: u64, known: &[(u64, Vec<u8>)]) -> Self {
         let size = u32::try_from(size).unwrap_or(u32::MAX).min(UNWIND_DATA);
         let end = base.saturating_add(u64::from(size));
         // RVAs in the recording count from another base.
@@ -137,7 +176,16 @@ impl RangeBytes {
                 _ => code.push((at, bytes.clone())),
             }
         }
-        Self { base, size, code, unwind_data, functions }
+        Self {
+            base,
+            size,
+            method,
+            funclets: funclets(line),
+            precompiled: line.kind == "r2r",
+            code,
+            unwind_data,
+            functions,
+        }
     }
 
     fn region(&self) -> Result<CodeRegion<'_>, LoadError> {
@@ -149,115 +197,4 @@ impl RangeBytes {
         let kind = RegionKind::CodeHeap;
         Ok(CodeRegion::from_sections(self.base, self.size, kind, sections, functions)?)
     }
-}
-
-/// rax to r15, then rip.
-pub(super) fn registers(values: &[Hex; 17]) -> Registers {
-    let mut registers = Registers { rip: values[16].0, ..Registers::default() };
-    for register in Gpr::ALL {
-        registers.set(register, values[usize::from(register.number())].0);
-    }
-    registers
-}
-
-impl SeedLine {
-    fn context(&self) -> Context {
-        Context { registers: registers(&self.registers), flags: self.context_flags.0 as u32 }
-    }
-}
-
-impl WalkLine {
-    /// The state of the process.
-    #[must_use]
-    pub fn process(&self) -> Process {
-        Process {
-            started: self.state.ee_started.unwrap_or(true),
-            snapshot_enabled: self.state.snapshot_enabled.unwrap_or(true),
-            suspending: self.state.runtime_suspending,
-            suspended_by_profiler: self.state.runtime_suspended_by_profiler,
-        }
-    }
-
-    /// The call.
-    #[must_use]
-    pub fn call(&self) -> Call {
-        Call {
-            own_thread: self.relation == "self",
-            caller_is_managed: self.walker == "managed",
-            flags: self.call.flags.0 as u32,
-            seed: self.call.seed.as_ref().map(SeedLine::context),
-            current: self
-                .leaf
-                .as_ref()
-                .map(|leaf| Context { registers: registers(leaf), flags: COOKED_FLAGS }),
-            null_callback: self.call.callback.as_deref() == Some("null"),
-        }
-    }
-
-    /// The target.
-    #[must_use]
-    pub fn thread(&self) -> Thread {
-        /// A stack's size where only its base is known.
-        const DEFAULT_STACK: u64 = 8 << 20;
-        let exception = &self.state.exception;
-        let stack = self.stack.as_ref().map_or((0, u64::MAX), |stack| {
-            let limit = stack.limit.map_or(stack.base.0.wrapping_sub(DEFAULT_STACK), |at| at.0);
-            (limit, stack.base.0)
-        });
-        Thread {
-            existence: match self.state.target.as_deref() {
-                Some("none") => Existence::None,
-                Some(_) => Existence::Dead,
-                None => Existence::Live,
-            },
-            cooperative: self.state.mode.as_deref() == Some("coop"),
-            hijack_locked: self.state.hijack_lock_held,
-            forbids_suspension: self.state.forbid_suspend,
-            in_system_call: self.state.in_system_call,
-            frames: self.frames.iter().map(frame).collect(),
-            stack,
-            exception: ExceptionState {
-                second_pass_native: exception.second_pass_native,
-                unwound: exception
-                    .unwound
-                    .iter()
-                    .map(|(lower, upper)| (lower.0, upper.0))
-                    .collect(),
-                funclets: exception
-                    .funclets
-                    .iter()
-                    .map(|funclet| (funclet.caller_sp.0, funclet.parent_caller_sp.map(|sp| sp.0)))
-                    .collect(),
-            },
-        }
-    }
-}
-
-fn frame(line: &super::FrameLine) -> ExplicitFrame {
-    let kind = match line.kind.as_str() {
-        "InlinedCallFrame" => FrameKind::InlinedCall,
-        "PrestubMethodFrame"
-        | "ExternalMethodFrame"
-        | "StubDispatchFrame"
-        | "DynamicHelperFrame"
-        | "CallCountingHelperFrame"
-        | "PInvokeCalliFrame"
-        | "ComPlusMethodFrame" => FrameKind::FramedMethod,
-        "StubHelperFrame" | "SecureDelegateFrame" | "MulticastFrame" => FrameKind::Transition,
-        "HijackFrame" => FrameKind::Hijack,
-        "RedirectedThreadFrame" | "ResumableFrame" => FrameKind::RedirectedThread,
-        "FaultingExceptionFrame" => FrameKind::FaultingException,
-        "SoftwareExceptionFrame" => FrameKind::SoftwareException,
-        kind if kind.starts_with("HelperMethodFrame") => FrameKind::HelperMethod,
-        _ => FrameKind::Mark,
-    };
-    let completed = line.returns.as_ref().map(|returns| Completed {
-        rip: returns.get("rip").map_or(0, |rip| rip.0),
-        registers: Gpr::ALL
-            .into_iter()
-            .filter_map(|register| Some((register, returns.get(register.name())?.0)))
-            .collect(),
-        context_flags: (kind == FrameKind::RedirectedThread).then_some(REDIRECTED_FLAGS),
-    });
-    ExplicitFrame { at: line.at.0, kind, completed }
 }

@@ -6,16 +6,18 @@ mod json;
 mod load;
 mod memory;
 mod replay;
+mod state;
 
 pub use json::{
     CallLine, CallbackLine, CodeLine, EntryLine, FrameLine, FunctionLine, Hex, ImageLine,
-    PolicyLine, ResultLine, SeedLine, StackLine, StateLine, WalkLine,
+    NestedLine, PolicyLine, ResultLine, SeedLine, StackLine, StateLine, WalkLine,
 };
 pub use load::{LoadError, RecordedCode};
 pub use memory::RecordedMemory;
-pub use replay::{Difference, Verdict};
+pub use replay::{Callback, Difference, Replay, Verdict};
 
 use crate::generation::Generation;
+use clr_walker::profiling::FunctionId;
 use json::Line;
 use thiserror::Error;
 
@@ -111,5 +113,11 @@ impl Recording {
     #[must_use]
     pub fn function(&self, id: u32) -> Option<&FunctionLine> {
         self.functions.iter().find(|function| function.id == id)
+    }
+
+    /// The function with this FunctionID.
+    #[must_use]
+    pub fn function_by_id(&self, id: FunctionId) -> Option<&FunctionLine> {
+        self.functions.iter().find(|function| function.function_id.0 == id.0)
     }
 }

@@ -1,9 +1,10 @@
 //! Walks made again, and compared with what was recorded.
 
-use super::load::registers;
-use super::{CallbackLine, RecordedMemory, Recording, WalkLine};
-use crate::profiling::{Answer, Callback, Death, HResult, Outcome, Runtime};
-use crate::runtime::CodeManager;
+use super::state::{CALLER, registers};
+use super::{CallbackLine, LoadError, RecordedCode, RecordedMemory, Recording, WalkLine};
+use crate::profiling::{Call, Context, HResult, Outcome};
+use crate::runtime::{FrameIdentities, Runtime};
+use clr_walker::profiling::{FunctionId, SnapshotCallback, SnapshotFrame};
 
 /// What a replayed walk says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,35 +29,123 @@ pub enum Difference {
     },
     /// There were more callbacks than recorded.
     Count(u32),
+    /// The result of the call that a callback made.
+    Nested(Outcome),
+    /// The walk wanted memory that nobody recorded.
+    Memory {
+        /// Its address (VA).
+        address: u64,
+    },
+    /// The walk cannot be loaded.
+    Load(LoadError),
 }
 
-impl Recording {
-    /// Makes a walk again.
+/// What a StackSnapshotCallback was called with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callback {
+    /// `funcId`; `None` for a marker.
+    pub function: Option<FunctionId>,
+    /// `ip` (VA).
+    pub ip: u64,
+    /// `contextSize`.
+    pub context_size: u32,
+    /// `context`.
+    pub context: Option<Context>,
+}
+
+impl Callback {
+    fn new(frame: &SnapshotFrame<'_>) -> Self {
+        Self {
+            function: frame.function,
+            ip: frame.ip,
+            context_size: frame.context.len() as u32,
+            context: Context::from_bytes(frame.context),
+        }
+    }
+}
+
+/// A recording loaded into a runtime, in which its walks are made again.
+#[derive(Debug)]
+pub struct Replay<'r> {
+    recording: &'r Recording,
+    runtime: Runtime<'r, RecordedMemory>,
+    identities: FrameIdentities,
+}
+
+impl<'r> Replay<'r> {
+    /// Loads the code of a recording.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the code does not fit together.
+    pub fn new(recording: &'r Recording, code: &'r RecordedCode) -> Result<Self, LoadError> {
+        let generation = recording.generation;
+        let mut runtime = Runtime::new(generation, RecordedMemory::default());
+        runtime.code = code.manager()?;
+        Ok(Self { recording, runtime, identities: FrameIdentities::of(generation) })
+    }
+
+    /// The runtime, in the state that the last walk left.
     #[must_use]
-    pub fn replay(&self, code: &CodeManager<'_>, walk: &WalkLine) -> Verdict {
-        let memory = RecordedMemory::new(walk.stack.as_ref());
-        let runtime =
-            Runtime { generation: self.generation, process: walk.process(), code, memory: &memory };
-        let stop_at = walk.call.policy.as_ref().and_then(|policy| policy.stop_at);
+    pub const fn runtime(&self) -> &Runtime<'r, RecordedMemory> {
+        &self.runtime
+    }
+
+    /// Makes a walk again, with every callback told to `observe`.
+    pub fn walk(&mut self, walk: &WalkLine, mut observe: impl FnMut(&Callback)) -> Verdict {
+        let generation = self.recording.generation;
+        self.runtime.identities.clone_from(&self.identities);
+        let state = match walk.load(generation, &mut self.runtime.identities) {
+            Ok(state) => state,
+            Err(error) => return Verdict::Different(Difference::Load(error)),
+        };
+        self.runtime.memory.replace(state.memory);
+        self.runtime.threads.replace(state.threads);
+        self.runtime.process.set(state.process);
+        let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
+        let call = Call {
+            thread: state.thread,
+            flags: walk.flags(),
+            seed: seed.as_deref(),
+            context_size: walk.call.context_size,
+            client_data: 0,
+        };
+        let caller = self.runtime.on(CALLER);
+        let policy = walk.call.policy.clone().unwrap_or_default();
         let mut count = 0;
         let mut difference = None;
-        let outcome = runtime.do_stack_snapshot(&walk.thread(), &walk.call(), |found| {
+        let mut nested = None;
+        let callback: &mut SnapshotCallback<'_> = &mut |frame| {
             let index = count;
             count += 1;
+            let found = Callback::new(frame);
+            observe(&found);
             let recorded = walk.result.callbacks.get(index as usize);
             // Beyond what was recorded, callbacks are only counted.
             let missing = walk.result.callback_count.is_some();
-            let same = recorded.map_or(missing, |recorded| is_same(found, recorded));
+            let same = recorded.map_or(missing, |recorded| self.is_same(&found, recorded));
             if !same && difference.is_none() {
-                difference = Some(Difference::Callback { index, found: Some(Box::new(*found)) });
+                difference = Some(Difference::Callback { index, found: Some(Box::new(found)) });
             }
-            if stop_at == Some(index) { Answer::Abort } else { Answer::Continue }
-        });
+            if index == 0 && walk.result.nested.is_some() {
+                nested = Some(caller.do_stack_snapshot(&call, None));
+            }
+            if policy.stop_at == Some(index) { HResult::FALSE } else { HResult::OK }
+        };
+        let null = walk.call.callback.as_deref() == Some("null");
+        let outcome = caller.do_stack_snapshot(&call, (!null).then_some(callback));
+        if let Some(address) = self.runtime.memory.borrow().missing() {
+            return Verdict::Different(Difference::Memory { address });
+        }
         if let Some(difference) = difference {
             return Verdict::Different(difference);
         }
         if !is_outcome(outcome, walk) {
             return Verdict::Different(Difference::Outcome(outcome));
+        }
+        if let (Some(nested), Some(recorded)) = (nested, &walk.result.nested)
+            && recorded.hr.is_some_and(|hr| nested != HResult(hr.0 as u32).into())
+        {
+            return Verdict::Different(Difference::Nested(nested));
         }
         let expected = walk.result.callback_count.unwrap_or(walk.result.callbacks.len() as u32);
         if count < expected {
@@ -64,32 +153,37 @@ impl Recording {
         }
         if count > expected { Verdict::Different(Difference::Count(count)) } else { Verdict::Same }
     }
-}
 
-fn is_same(found: &Callback, recorded: &CallbackLine) -> bool {
-    let context = match (&found.context, &recorded.registers) {
-        (Some(found), Some(values)) => {
-            let expected = registers(values);
-            found.registers.gpr == expected.gpr
-                && found.registers.rip == expected.rip
-                && recorded.context_flags.is_none_or(|flags| u64::from(found.flags) == flags.0)
-        }
-        (_, None) => true,
-        (None, Some(_)) => false,
-    };
-    found.function.map(|function| function.0) == recorded.function
-        && found.ip == recorded.ip.0
-        && found.context_size == recorded.context_size
-        && context
+    fn is_same(&self, found: &Callback, recorded: &CallbackLine) -> bool {
+        let context = match (&found.context, &recorded.registers) {
+            (Some(found), Some(values)) => {
+                let expected = registers(values);
+                found.registers.gpr == expected.gpr
+                    && found.registers.rip == expected.rip
+                    && recorded.context_flags.is_none_or(|flags| u64::from(found.flags) == flags.0)
+            }
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        let function = recorded.function.map(|id| {
+            let function = self.recording.function(id);
+            FunctionId(function.map_or(0, |function| function.function_id.0))
+        });
+        found.function == function
+            && found.ip == recorded.ip.0
+            && found.context_size == recorded.context_size
+            && context
+    }
 }
 
 fn is_outcome(outcome: Outcome, walk: &WalkLine) -> bool {
     match (outcome, walk.result.hr, walk.result.killed.as_deref()) {
         (Outcome::Returned(HResult(found)), Some(recorded), _) => u64::from(found) == recorded.0,
-        (Outcome::Killed(Death::AccessViolation), None, Some("SIGSEGV")) => true,
+        (Outcome::AccessViolation { .. }, None, Some("SIGSEGV")) => true,
         // What a wild id leads to depends on memory that nobody recorded.
-        (Outcome::Killed(Death::InvalidTargetThread), None, Some(how)) => {
-            how.ends_with("0x8013135E") || walk.state.target.as_deref() == Some("invalid")
+        (Outcome::ProcessKilled { code }, None, Some(how)) => {
+            how.ends_with(&format!("0x{code:08X}"))
+                || walk.state.target.as_deref() == Some("invalid")
         }
         _ => false,
     }

@@ -1,87 +1,138 @@
-//! The state of a runtime that a stack walk can see.
+//! The state of a runtime that profiling methods can see: the process, its threads and their Frames,
+//! and its code.
 
+pub mod code;
+pub mod exception;
 pub mod frame;
-pub mod method;
+pub mod memory;
+pub mod native;
+pub mod process;
+pub mod thread;
 
-pub use frame::{ExplicitFrame, FrameKind};
-pub use method::{Code, CodeManager, Funclet, FunctionId, MethodKind};
+pub use code::{Code, CodeManager, Funclet, Managed, Method, MethodKind};
+pub use exception::{ExceptionState, ExceptionTracker, Pass, RunningFunclet};
+pub use frame::{FRAME_TOP, FrameIdentities, FrameKind};
+pub use memory::TargetMemory;
+pub use native::{NativeCode, NativeFunction};
+pub use process::{Process, ProfilerStatus, Suspension};
+pub use thread::{
+    CallbackState, ContextSafety, OsThreadId, THREAD_OBJECT_SIZE, Thread, ThreadFields, ThreadLife,
+};
 
-/// A target thread as `DoStackSnapshot` finds it (contract §2.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
-pub struct Thread {
-    /// What the thread argument leads to.
-    pub existence: Existence,
-    /// `m_fPreemptiveGCDisabled`.
-    pub cooperative: bool,
-    /// Another walk of it is in progress: `m_hijackLock` is taken.
-    pub hijack_locked: bool,
-    /// It is in a forbid-suspend region.
-    pub forbids_suspension: bool,
-    /// Its context is not safe to redirect: it is in a system call.
-    pub in_system_call: bool,
-    /// Its explicit Frames, topmost first.
-    pub frames: Vec<ExplicitFrame>,
-    /// The bounds of its stack: lowest address, and the one behind the highest (VA).
-    pub stack: (u64, u64),
-    /// The exception in progress on it.
-    pub exception: ExceptionState,
+use crate::explain::{Event, Log};
+use crate::generation::Generation;
+use crate::machine::Machine;
+use clr_walker::profiling::{ProfilerCallback, ThreadId};
+use core::cell::{Cell, RefCell};
+
+/// Who is called back by the runtime on its own: the profiler's side of ICorProfilerCallback.
+pub trait Profiler<'a, M> {
+    /// `callback` is made on `thread`.
+    fn call_back(&self, runtime: &Runtime<'a, M>, thread: OsThreadId, callback: ProfilerCallback);
 }
 
-/// What a thread argument leads to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existence {
-    /// A thread with a Thread object.
-    #[default]
-    Live,
-    /// None: the calling thread has no Thread object.
-    None,
-    /// A thread that is destroyed, or has not started.
-    Dead,
+/// A process with a runtime in it.
+///
+/// Profiling methods are called through [`on`](Self::on). They change the process behind a shared
+/// reference, as they do in reality: one may be called in the middle of another.
+pub struct Runtime<'a, M = Machine> {
+    /// Which runtime it is.
+    pub generation: Generation,
+    /// Managed code.
+    pub code: CodeManager<'a>,
+    /// Native code.
+    pub native: NativeCode<'a>,
+    /// How kinds of Frames are told.
+    pub identities: FrameIdentities,
+    /// The process's memory.
+    pub memory: RefCell<M>,
+    /// The process's state.
+    pub process: Cell<Process>,
+    /// Its threads.
+    pub threads: RefCell<Vec<Thread>>,
+    /// Who is called back.
+    pub profiler: Option<&'a dyn Profiler<'a, M>>,
+    /// What is told of what is done, and why.
+    pub log: Log,
+    /// The frameInfo of the callback that is being made: its handle, and what it is of.
+    pub(crate) frame_info: Cell<Option<(u64, clr_walker::profiling::FunctionId)>>,
+    pub(crate) next_frame_info: Cell<u64>,
 }
 
-/// What is known of the exception in progress (contract §3.9).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExceptionState {
-    /// The second pass has begun, and no managed handler has been entered.
-    pub second_pass_native: bool,
-    /// Stack that is unwound already: a frame whose caller SP, or a Frame whose address, is above
-    /// the first and not above the second is hidden.
-    pub unwound: Vec<(u64, u64)>,
-    /// Handler funclets that run, with the caller SP of the method that owns each; `None` if no
-    /// tracker knows it.
-    pub funclets: Vec<(u64, Option<u64>)>,
-}
-
-impl ExceptionState {
-    /// Whether stack at `sp` is unwound already.
-    #[must_use]
-    pub fn is_unwound(&self, sp: u64) -> bool {
-        self.unwound.iter().any(|(lower, upper)| *lower < sp && sp <= *upper)
+impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Runtime")
+            .field("generation", &self.generation)
+            .field("process", &self.process.get())
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
     }
 }
 
-/// The state of the process that the entry path reads (contract §2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
-pub struct Process {
-    /// `g_fEEStarted`.
-    pub started: bool,
-    /// COR_PRF_ENABLE_STACK_SNAPSHOT is in the event mask.
-    pub snapshot_enabled: bool,
-    /// A suspension of the runtime is in its suspending phase.
-    pub suspending: bool,
-    /// The profiler has suspended the runtime.
-    pub suspended_by_profiler: bool,
-}
-
-impl Default for Process {
-    fn default() -> Self {
+impl<M: TargetMemory> Runtime<'_, M> {
+    /// A process without threads and code.
+    #[must_use]
+    pub fn new(generation: Generation, memory: M) -> Self {
         Self {
-            started: true,
-            snapshot_enabled: true,
-            suspending: false,
-            suspended_by_profiler: false,
+            generation,
+            code: CodeManager::new(),
+            native: NativeCode::default(),
+            identities: FrameIdentities::of(generation),
+            memory: RefCell::new(memory),
+            process: Cell::default(),
+            threads: RefCell::default(),
+            profiler: None,
+            log: Log::default(),
+            frame_info: Cell::default(),
+            next_frame_info: Cell::new(1),
         }
+    }
+
+    /// Changes the process's state.
+    pub fn change_process(&self, change: impl FnOnce(&mut Process)) {
+        let mut process = self.process.get();
+        change(&mut process);
+        self.process.set(process);
+    }
+
+    /// What `look` sees of a thread, if there is such a thread.
+    pub fn thread<T>(&self, os: OsThreadId, look: impl FnOnce(&Thread) -> T) -> Option<T> {
+        self.threads.borrow().iter().find(|thread| thread.os == os).map(look)
+    }
+
+    /// What `look` sees of the thread with this object, if there is one.
+    pub fn thread_of<T>(&self, object: ThreadId, look: impl FnOnce(&Thread) -> T) -> Option<T> {
+        self.threads.borrow().iter().find(|thread| thread.object == Some(object)).map(look)
+    }
+
+    /// Changes a thread, if there is such a thread.
+    pub fn change_thread(&self, os: OsThreadId, change: impl FnOnce(&mut Thread)) {
+        if let Some(thread) = self.threads.borrow_mut().iter_mut().find(|thread| thread.os == os) {
+            change(thread);
+        }
+    }
+
+    /// The Thread object of a thread, if the runtime knows it.
+    #[must_use]
+    pub fn object_of(&self, os: OsThreadId) -> Option<ThreadId> {
+        self.thread(os, |thread| thread.object).flatten()
+    }
+
+    /// Tells of something, if anybody listens.
+    #[inline]
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        self.log.tell(event);
+    }
+
+    /// Makes a callback on `thread`, with the bits that callbacks set.
+    pub(crate) fn call_back(&self, thread: OsThreadId, callback: ProfilerCallback) {
+        self.tell(|| Event::CalledBack(callback));
+        let Some(profiler) = self.profiler else { return };
+        let before = self.thread(thread, |thread| thread.callback_state).unwrap_or_default();
+        self.change_thread(thread, |thread| {
+            thread.callback_state.0 |= CallbackState::IN_CALLBACK.0;
+        });
+        profiler.call_back(self, thread, callback);
+        self.change_thread(thread, |thread| thread.callback_state = before);
     }
 }

@@ -80,6 +80,13 @@ impl<'a> FunctionTable<'a> {
     #[inline]
     #[must_use]
     pub fn find(&self, rva: u32) -> Option<RuntimeFunction> {
+        self.find_from_begin(rva).filter(|entry| entry.contains(rva))
+    }
+
+    /// The last entry that begins at `rva` or before, wherever it ends, by binary search.
+    #[inline]
+    #[must_use]
+    pub fn find_from_begin(&self, rva: u32) -> Option<RuntimeFunction> {
         // Branches, unlike `partition_point`: what depends on a predicted look-up need not wait for
         // the loads, and return addresses come again and again.
         let (mut after, mut end) = (0, self.entries.len());
@@ -92,8 +99,7 @@ impl<'a> FunctionTable<'a> {
                 _ => end = middle,
             }
         }
-        let entry = RuntimeFunction::from_bytes(self.entries.get(after.checked_sub(1)?)?);
-        entry.contains(rva).then_some(entry)
+        self.entries.get(after.checked_sub(1)?).map(RuntimeFunction::from_bytes)
     }
 }
 

@@ -9,7 +9,8 @@ pub use cache::Cache;
 pub use error::UnwindError;
 pub use walk::{Frame, Walk};
 
-use crate::code_map::CodeMap;
+use crate::code_map::{CodeMap, CodeRegion};
+use crate::image::RuntimeFunction;
 use crate::memory::Memory;
 use crate::registers::Registers;
 
@@ -149,6 +150,26 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         memory: &M,
     ) -> Result<Step, UnwindError> {
         win64::step(self.map, self.rules, registers, position, memory)
+    }
+
+    /// The same as [`step`](Self::step) from code that was interrupted, which belongs to `function` of
+    /// `region` whatever the table says: runtimes look functions up in tables of their own, and some
+    /// take what lies behind a function's end for a part of it (contract §2.6, §8.3).
+    ///
+    /// # Errors
+    /// Those of [`step`](Self::step); [`UnwindError::UnknownCode`] if rip is not in the region.
+    #[inline]
+    pub fn step_in_function<M: Memory + ?Sized>(
+        &self,
+        region: &CodeRegion<'_>,
+        function: RuntimeFunction,
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        let address = registers.rip;
+        let rva = region.rva(address).ok_or(UnwindError::UnknownCode { address })?;
+        let place = win64::Place { map: self.map, region, rva, function };
+        win64::step_in_function(place, self.rules, registers, true, memory)
     }
 
     /// The same as [`step`](Self::step), faster where `cache` knows the return address: with precise

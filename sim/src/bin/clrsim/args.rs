@@ -1,6 +1,9 @@
 //! The command line.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clr_sim::clause::{Chapter, Clause};
+use clr_sim::generation::Generation;
 use clr_walker::unwind::Rules;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -21,19 +24,26 @@ Examples:
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim dump my.dll                       print the function table of an image
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
-  clrsim emit my.kdl -o my/images          write a program's images for other tools";
+  clrsim emit my.kdl -o my/images          write a program's images for other tools
+  clrsim clauses C-044                     print a rule of the CLR";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
   clrsim run
   clrsim run my/fixtures --filter gcc --rules windows
   clrsim run vec/gcc_O2.vec.gz --json --max-failures 0
+  clrsim run clr/win31-sync-gc.walks.jsonl.gz
 
 Vectors in DIR/vec/NAME.vec.gz are of the image DIR/img/NAME.dll or, where that is missing, of
 NAME.dll beside them.
 
 Programs (*.kdl) are executed. Each expectation of each stop is a case, and says itself by which
 rules the stack is walked. Under precise rules what really called what has to be found as well.
+
+Recordings (*.walks.jsonl.gz, or uncompressed *.walks.jsonl) are calls of DoStackSnapshot in a real
+CLR, which are made again: each is a case. The runtime that they were recorded in decides how they
+are walked, whatever --rules says. A walk is skipped if the recording lacks something that it
+depends on, and says so. Recordings of one folder and runtime that pass share a line of the table.
 
 Exit codes:
   0  every case passed, or was skipped because no answer is expected
@@ -90,6 +100,30 @@ Exit codes:
   2  the arguments are wrong, the fixture is missing or is no program, or a file is there already or
      cannot be written";
 
+const CLAUSES_EXAMPLES: &str = "\
+Examples:
+  clrsim clauses
+  clrsim clauses C-044 C-045
+  clrsim clauses --generation net9-unix --chapter seeds
+  clrsim clauses C-014 --json
+
+Of each clause: its number, how well it is known, the runtimes in which it is true, the rule, and
+where that stands. It is
+
+  observed    in recorded calls of a real runtime, of one generation at least
+  read        in the source of a runtime
+  documented  in the documentation
+
+Files are those of CoreCLR 3.1 unless a repository is named. Frame with a capital F is the explicit
+Frame object of the runtime, a marker is a callback with FunctionID 0, a seed the CONTEXT that is
+given to DoStackSnapshot, and EH exception handling.
+
+JSON: one object a line: clause, chapter, rule, generations, evidence, source.
+
+Exit codes:
+  0  the clauses were printed
+  2  the arguments are wrong, there is no such clause, or none meets all conditions";
+
 const DUMP_EXAMPLES: &str = "\
 Examples:
   clrsim dump my.dll
@@ -100,8 +134,8 @@ Exit codes:
   0  the functions were printed; broken entries are printed as what is wrong with them
   2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
 
-/// Replays recorded unwinds, draws single ones, runs programs to hold stack walks against them, and
-/// prints the function tables of images.
+/// Replays recorded unwinds and walks, draws single unwinds, runs programs to hold stack walks against
+/// them, and prints the function tables of images and the rules of the CLR.
 ///
 /// Without a command: `run` on the embedded fixtures.
 #[derive(Debug, Parser)]
@@ -119,18 +153,20 @@ pub(crate) enum Command {
     Dump(DumpArgs),
     Trace(TraceArgs),
     Emit(EmitArgs),
+    Clauses(ClausesArgs),
 }
 
-/// Replay recorded unwinds, run programs, and compare the answers with what is known of them.
+/// Replay recorded unwinds and walks, run programs, and compare the answers with what is known.
 ///
-/// A case passes if every known register is as recorded. It is skipped if no answer is
-/// expected, because its code cannot be unwound or because nothing is known of it: then it is
-/// replayed all the same, and only has to come to an end.
+/// A case passes if all that is known of it comes out: registers, results, callbacks. It is skipped
+/// if no answer is expected, because its code cannot be unwound or because too little is known of
+/// it: then it is replayed all the same, and only has to come to an end.
 #[derive(Debug, Default, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// Files of vectors or fuzz records, programs, or folders of them: in folders, *.vec.gz, *.bin.gz
-    /// and *.kdl. Without any: the embedded fixtures
+    /// Files of vectors or fuzz records, programs, recordings of walks, or folders of them: in
+    /// folders, *.vec.gz, *.bin.gz, *.kdl, *.walks.jsonl.gz and *.walks.jsonl. Without any: the
+    /// embedded fixtures
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -239,6 +275,39 @@ pub(crate) struct EmitArgs {
     /// Replace files that are there already
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// Print the rules of the CLR that the simulator keeps: clauses.
+#[derive(Debug, Args)]
+#[command(after_help = CLAUSES_EXAMPLES)]
+pub(crate) struct ClausesArgs {
+    /// Only these (C-014 or 14) [default: all]
+    #[arg(value_name = "CLAUSE")]
+    pub(crate) clauses: Vec<Clause>,
+
+    /// Only what is true of this runtime
+    #[arg(long, value_name = "NAME", value_parser = generations())]
+    pub(crate) generation: Option<Generation>,
+
+    /// Only this chapter
+    #[arg(long, value_name = "NAME", value_parser = chapters())]
+    pub(crate) chapter: Option<Chapter>,
+
+    /// One JSON object a line for each clause
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Takes the names of generations.
+fn generations() -> impl TypedValueParser<Value = Generation> {
+    PossibleValuesParser::new(Generation::ALL.map(Generation::name))
+        .try_map(|name| Generation::from_name(&name).ok_or("there is no such generation"))
+}
+
+/// Takes the names of chapters.
+fn chapters() -> impl TypedValueParser<Value = Chapter> {
+    PossibleValuesParser::new(Chapter::ALL.iter().map(|chapter| chapter.name()))
+        .try_map(|name| Chapter::from_name(&name).ok_or("there is no such chapter"))
 }
 
 #[derive(Clone, Copy, Debug, Default, Args)]

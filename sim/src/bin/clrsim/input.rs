@@ -14,10 +14,13 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The names of files that are taken from folders, by how they end.
-const TAKEN: [&str; 3] = [".vec.gz", ".bin.gz", PROGRAM];
+const TAKEN: [&str; 5] = [".vec.gz", ".bin.gz", PROGRAM, RECORDINGS[0], RECORDINGS[1]];
 
 /// How the names of programs end.
 const PROGRAM: &str = ".kdl";
+
+/// How the names of recordings of walks end: compressed, and not.
+pub(crate) const RECORDINGS: [&str; 2] = [".walks.jsonl.gz", ".walks.jsonl"];
 
 /// The most bytes that are read of a file: more than any image has. Some files never end.
 const FILE_LIMIT: u64 = 512 << 20;
@@ -79,18 +82,40 @@ impl Source {
         }
     }
 
-    /// Whether it is a program rather than a recording.
+    /// Whether it is a program.
     pub(crate) fn is_program(&self) -> bool {
         self.name.ends_with(PROGRAM)
     }
 
+    /// Whether it is a recording of walks.
+    pub(crate) fn is_recording(&self) -> bool {
+        RECORDINGS.iter().any(|end| self.name.ends_with(end))
+    }
+
     /// Its text.
     pub(crate) fn read_text(&self) -> Result<String, Trouble> {
-        let bytes = self.read()?.into_owned();
+        self.text(self.read()?.into_owned())
+    }
+
+    /// Its text, which may be compressed: its name tells.
+    pub(crate) fn read_recording(&self) -> Result<String, Trouble> {
+        if self.name.ends_with(RECORDINGS[0]) {
+            self.text(self.decompress()?)
+        } else {
+            self.read_text()
+        }
+    }
+
+    fn text(&self, bytes: Vec<u8>) -> Result<String, Trouble> {
         String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             self.trouble(format_args!("is not UTF-8 text: the byte at {valid:#x} has no meaning"))
         })
+    }
+
+    fn decompress(&self) -> Result<Vec<u8>, Trouble> {
+        vectors::decompress(&self.read()?, vectors::DECOMPRESSED_LIMIT)
+            .map_err(|error| self.trouble(error))
     }
 
     /// Its decompressed content, and what that is.
@@ -98,8 +123,10 @@ impl Source {
         if self.is_program() {
             return Err(self.trouble("is a program: see clrsim trace"));
         }
-        let content = vectors::decompress(&self.read()?, vectors::DECOMPRESSED_LIMIT)
-            .map_err(|error| self.trouble(error))?;
+        if self.is_recording() {
+            return Err(self.trouble("is a recording of walks: see clrsim run"));
+        }
+        let content = self.decompress()?;
         // The signatures belong to the readers: whichever does not miss its own is meant.
         let is = |parsed: Option<FormatError>| parsed != Some(FormatError::BadMagic);
         let kind = if is(VectorFile::parse(&content).err()) {
@@ -213,7 +240,8 @@ pub(crate) fn sources(paths: &[PathBuf], filter: Option<&str>) -> Result<Vec<Sou
             if inside.is_empty() {
                 return Err(Trouble::with(
                     &slashed(path),
-                    "no fixtures in this folder: they are called *.vec.gz, *.bin.gz or *.kdl",
+                    "no fixtures in this folder: they are called *.vec.gz, *.bin.gz, *.kdl, \
+                     *.walks.jsonl.gz or *.walks.jsonl",
                 ));
             }
             inside.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,10 +1,12 @@
-//! `clrsim`: replays recorded unwinds, draws single ones, runs programs and holds walks of their
-//! stacks against what is known, and prints the function tables of images.
+//! `clrsim`: replays recorded unwinds and walks, draws single unwinds, runs programs and holds walks of
+//! their stacks against what is known, and prints the function tables of images and the rules of the
+//! CLR.
 //!
 //! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
 //! ends with an exit code.
 
 mod args;
+mod clauses;
 mod code;
 mod console;
 mod dump;
@@ -13,6 +15,7 @@ mod frames;
 mod input;
 mod layout;
 mod program;
+mod recorded;
 mod report;
 mod run;
 mod show;
@@ -69,6 +72,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
         Command::Dump(args) => dump::dump(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
         Command::Emit(args) => emit::emit(&args, console),
+        Command::Clauses(args) => clauses::clauses(&args, console),
     }
 }
 

@@ -2,13 +2,20 @@
 
 use crate::code::{self, Code};
 use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
+use crate::input::RECORDINGS;
+use crate::recorded::{self, DifferentWalk, Walks};
 use crate::unwind_data::{self, Function, Hex};
 use crate::walks::FailedWalk;
 use clr_sim::replay::{Difference, Failure, Verdict};
 use clr_walker::unwind::Trust;
 use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::AddAssign;
+
+/// How many reasons of skipped walks are told.
+const REASONS: usize = 5;
 
 /// How many cases there were, and what became of them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -47,11 +54,14 @@ pub(crate) struct FileReport {
     kind: &'static str,
     #[serde(flatten)]
     pub(crate) counts: Counts,
+    /// Only of recordings of walks.
+    #[serde(flatten)]
+    pub(crate) walks: Option<Walks>,
     /// The first of those that failed.
     pub(crate) failures: Vec<Explained>,
 }
 
-/// A failure of either kind of case.
+/// A failure of any kind of case.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Explained {
@@ -59,6 +69,8 @@ pub(crate) enum Explained {
     Replay(FailedCase),
     /// Of a walk in a program.
     Walk(FailedWalk),
+    /// Of a recorded walk.
+    Recorded(DifferentWalk),
 }
 
 /// What became of all cases.
@@ -99,17 +111,17 @@ pub(crate) struct FailedCase {
 /// A value that is not as expected.
 #[derive(Debug, Serialize)]
 pub(crate) struct Differing {
-    of: String,
-    expected: Hex,
-    got: Hex,
+    pub(crate) of: String,
+    pub(crate) expected: String,
+    pub(crate) got: String,
 }
 
 impl From<Difference> for Differing {
     fn from(difference: Difference) -> Self {
         Self {
             of: difference.of.to_string(),
-            expected: difference.expected.into(),
-            got: difference.got.into(),
+            expected: Hex::from(difference.expected).to_string(),
+            got: Hex::from(difference.got).to_string(),
         }
     }
 }
@@ -117,7 +129,22 @@ impl From<Difference> for Differing {
 impl FileReport {
     /// No cases yet.
     pub(crate) fn new(file: &str, kind: &'static str) -> Self {
-        Self { file: file.to_owned(), kind, counts: Counts::default(), failures: Vec::new() }
+        Self {
+            file: file.to_owned(),
+            kind,
+            counts: Counts::default(),
+            walks: None,
+            failures: Vec::new(),
+        }
+    }
+
+    /// What recordings that pass are counted under instead of having a line each: the generation,
+    /// and a pattern of their names.
+    fn group(&self) -> Option<(String, String)> {
+        let walks = self.walks.as_ref().filter(|_| self.counts.failed == 0)?;
+        let end = RECORDINGS.into_iter().find(|end| self.file.ends_with(end))?;
+        let folder = self.file.rfind('/').map_or(0, |slash| slash + 1);
+        Some((walks.generation.clone(), format!("{}*{end}", self.file.get(..folder)?)))
     }
 }
 
@@ -188,7 +215,7 @@ pub(crate) fn write_differences(
     }
     let width = |of: fn(&Differing) -> usize| differences.iter().map(of).max().unwrap_or(0);
     let name = width(|row| row.of.len());
-    let expected = width(|row| row.expected.to_string().len()).max("expected".len());
+    let expected = width(|row| row.expected.chars().count()).max("expected".len());
     writeln!(out, "{indent}{DIM}{:name$}  {:expected$}  got{DIM:#}", "", "expected")?;
     for row in differences {
         let Differing { of, expected: value, got } = row;
@@ -223,8 +250,17 @@ pub(crate) struct Reporter {
     json: bool,
     rules: &'static str,
     total: Total,
+    /// Recordings whose lines are still to be written.
+    groups: BTreeMap<(String, String), Group>,
     /// What is explained below the table.
-    failed: Vec<FileReport>,
+    files: Vec<FileReport>,
+}
+
+/// Files that share a line.
+struct Group {
+    counts: Counts,
+    files: usize,
+    first: String,
 }
 
 impl Reporter {
@@ -232,7 +268,7 @@ impl Reporter {
     pub(crate) const fn new(json: bool, rules: &'static str) -> Self {
         let counts = Counts { cases: 0, passed: 0, failed: 0, skipped: 0 };
         let total = Total { kind: "total", files: 0, unreadable: 0, counts };
-        Self { json, rules, total, failed: Vec::new() }
+        Self { json, rules, total, groups: BTreeMap::new(), files: Vec::new() }
     }
 
     /// Before the first file.
@@ -259,18 +295,57 @@ impl Reporter {
         if self.json {
             write_json(&file, console)?;
         } else {
-            let FileReport { file: name, kind, counts, .. } = &file;
-            let Counts { cases, passed, failed, skipped } = counts;
-            let (style, word) = if *failed == 0 { (GOOD, "ok") } else { (BAD, "FAILED") };
-            writeln!(
-                console.out,
-                "{style}{word:6}{style:#}  {kind:13}  {cases:>7}  {passed:>7}  {failed:>7}  \
-                 {skipped:>7}  {name}"
-            )?;
-            self.failed.push(file);
+            if let Some(key) = file.group() {
+                let none = Group { counts: Counts::default(), files: 0, first: file.file.clone() };
+                let group = self.groups.entry(key).or_insert(none);
+                group.counts += file.counts;
+                group.files += 1;
+            } else {
+                if file.walks.is_none() {
+                    self.write_groups(console)?;
+                }
+                write_row(file.kind, file.counts, &file.file, console)?;
+            }
+            self.files.push(file);
         }
         // Whoever looks on wants to see what is done.
         Ok(console.out.flush()?)
+    }
+
+    /// The recordings since the last file of another kind.
+    fn write_groups(&mut self, console: &mut Console<'_>) -> Result<(), Trouble> {
+        for ((generation, pattern), group) in std::mem::take(&mut self.groups) {
+            let name = match group.files {
+                1 => group.first,
+                files => format!("{pattern} of {generation} ({files} files)"),
+            };
+            write_row(recorded::KIND, group.counts, &name, console)?;
+        }
+        Ok(())
+    }
+
+    /// Why walks were skipped, the most frequent reasons first.
+    fn write_reasons(&self, console: &mut Console<'_>) -> Result<(), Trouble> {
+        let mut counts = BTreeMap::new();
+        for walk in self.files.iter().filter_map(|file| file.walks.as_ref()) {
+            for skipped in &walk.skipped_walks {
+                *counts.entry(skipped.reason.as_str()).or_insert(0_usize) += 1;
+            }
+        }
+        let mut reasons: Vec<_> = counts.into_iter().collect();
+        reasons.sort_by_key(|(_, count)| Reverse(*count));
+        if !reasons.is_empty() {
+            writeln!(console.out, "\nskipped walks, by what their recordings say:")?;
+        }
+        let rest = reasons.split_off(reasons.len().min(REASONS));
+        for (reason, count) in reasons {
+            writeln!(console.out, "{count:>7}  {reason}")?;
+        }
+        if !rest.is_empty() {
+            let count: usize = rest.iter().map(|(_, count)| count).sum();
+            writeln!(console.out, "{count:>7}  for other reasons (--json tells them)")?;
+        }
+        Ok(())
     }
 
     /// A file could not be replayed.
@@ -280,16 +355,18 @@ impl Reporter {
     }
 
     /// After the last file.
-    pub(crate) fn finish(self, console: &mut Console<'_>) -> Result<Total, Trouble> {
+    pub(crate) fn finish(mut self, console: &mut Console<'_>) -> Result<Total, Trouble> {
         if self.json {
             write_json(&self.total, console)?;
             return Ok(self.total);
         }
-        for file in &self.failed {
+        self.write_groups(console)?;
+        for file in &self.files {
             for case in &file.failures {
                 match case {
                     Explained::Replay(case) => case.write(&file.file, console.out)?,
                     Explained::Walk(walk) => walk.write(&file.file, console.out)?,
+                    Explained::Recorded(walk) => walk.write(&file.file, console.out)?,
                 }
             }
             let silent = file.counts.failed - file.failures.len();
@@ -301,6 +378,7 @@ impl Reporter {
                 )?;
             }
         }
+        self.write_reasons(console)?;
         let Total { files, unreadable, counts, .. } = &self.total;
         let Counts { cases, passed, failed, skipped } = counts;
         let (style, word) =
@@ -318,6 +396,22 @@ impl Reporter {
         writeln!(console.out)?;
         Ok(self.total)
     }
+}
+
+/// Writes a line of the table.
+fn write_row(
+    kind: &str,
+    counts: Counts,
+    name: &str,
+    console: &mut Console<'_>,
+) -> Result<(), Trouble> {
+    let Counts { cases, passed, failed, skipped } = counts;
+    let (style, word) = if failed == 0 { (GOOD, "ok") } else { (BAD, "FAILED") };
+    Ok(writeln!(
+        console.out,
+        "{style}{word:6}{style:#}  {kind:13}  {cases:>7}  {passed:>7}  {failed:>7}  \
+         {skipped:>7}  {name}"
+    )?)
 }
 
 /// Writes `value` on a line of its own.

@@ -4,6 +4,7 @@ use crate::args::RunArgs;
 use crate::code;
 use crate::console::{Console, Trouble};
 use crate::input::{self, Kind, Source};
+use crate::recorded;
 use crate::report::{Counts, Explained, FailedCase, FileReport, Reporter};
 use crate::walks;
 use crate::{FAILED, PASSED, UNUSABLE};
@@ -81,6 +82,9 @@ fn progress_bar(visible: bool, files: u64) -> ProgressBar {
 fn replay_file(source: &Source, settings: &Settings) -> Result<FileReport, Trouble> {
     if source.is_program() {
         return walks::run(source, settings.max_failures);
+    }
+    if source.is_recording() {
+        return recorded::run(source, settings.max_failures);
     }
     let (kind, content) = source.read_fixture()?;
     match kind {

@@ -1,10 +1,12 @@
 //! The tool as its user sees it, run in this process: under an emulator there is no other.
 
+mod clauses;
 mod dump;
 mod emit;
 mod errors;
 mod programs;
 mod readme;
+mod recordings;
 mod run;
 mod show;
 mod trace;
@@ -118,6 +120,7 @@ fn help_is_the_same_everywhere() {
         ("help_dump", &["dump", "--help"]),
         ("help_trace", &["trace", "--help"]),
         ("help_emit", &["emit", "--help"]),
+        ("help_clauses", &["clauses", "--help"]),
     ] {
         let answer = clrsim(args);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
@@ -128,7 +131,7 @@ fn help_is_the_same_everywhere() {
 #[test]
 fn examples_of_the_help_work() {
     let mut count = 0;
-    for command in ["run", "show", "dump", "trace"] {
+    for command in ["run", "show", "dump", "trace", "clauses"] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
         for example in examples.filter(|example| !example.contains(" my")) {
@@ -139,7 +142,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 14);
 }
 
 #[test]
@@ -184,6 +187,7 @@ fn a_reader_that_goes_away_changes_no_exit_code() {
         assert_eq!(into_closing_pipes(&["dump", "win64/img/gcc_O2.dll"], left), 0);
         assert_eq!(into_closing_pipes(&["run", "--filter", "gcc_O2"], left), 0);
         assert_eq!(into_closing_pipes(&["trace", "programs/tail_call.kdl"], left), 0);
+        assert_eq!(into_closing_pipes(&["clauses"], left), 0);
         assert_eq!(into_closing_pipes(&["--help"], left), 0);
         assert_eq!(into_closing_pipes(&["show", "nowhere"], left), 2);
         assert_eq!(into_closing_pipes(&["no", "command"], left), 2);
@@ -232,4 +236,6 @@ fn colours_are_for_people_only() {
     assert_eq!(coloured(&["dump", "nowhere"]), (false, true));
     assert_eq!(coloured(&["trace", "programs/tail_call.kdl"]), (true, false));
     assert_eq!(coloured(&["trace", "programs/tail_call.kdl", "--json", "--stack"]), (false, false));
+    assert_eq!(coloured(&["clauses"]), (true, false));
+    assert_eq!(coloured(&["clauses", "--json"]), (false, false));
 }

@@ -118,6 +118,29 @@ fn any_step<M: Memory + ?Sized>(
     let Some(function) = region.functions().find(lookup_rva) else {
         return without_entry(region, rva, rules, registers, position, memory);
     };
+    let place = Place { map, region, rva, function };
+    step_in_function(place, rules, registers, interrupted, memory)
+}
+
+/// Where a step begins: at an RVA that belongs to a function.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'c, 'a> {
+    pub map: &'c CodeMap<'a>,
+    pub region: &'c CodeRegion<'a>,
+    pub rva: u32,
+    pub function: RuntimeFunction,
+}
+
+/// As [`step`], from a place in a function that is known already. Only of `interrupted` code it is
+/// asked whether rip is in an epilogue.
+pub(super) fn step_in_function<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    rules: Rules,
+    registers: &mut Registers,
+    interrupted: bool,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let Place { map, region, rva, function } = place;
     let site = Site::new(rules, map, region, rva, function)?;
     let mut draft = Draft::new(registers, memory);
     let found = if interrupted { epilogue_at(&site, &mut draft) } else { Ok(None) };

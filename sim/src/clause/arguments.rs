@@ -1,0 +1,54 @@
+//! What the callback is given.
+
+use super::Entry;
+use super::Evidence::{Documented, Observed, Read};
+use super::sets::{ALL, CONTEXT_4D0, UNIX_NEW};
+
+clauses! {
+    Arguments:
+    89: ALL, Read,
+        "docs: StackSnapshotCallback; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
+        "The callback gets the clientData of the call.";
+    90: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "The ip of a frame that has called something is the return address itself; nothing is \
+         subtracted.";
+    91: ALL, Observed, "stackwalk.cpp: PostProcessingForManagedFrames; recordings",
+        "The ip of a marker is where the managed frame in front of it returns to in native code.";
+    92: ALL, Observed,
+        "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; docs: StackSnapshotCallback; \
+         recordings",
+        "Unless COR_PRF_SNAPSHOT_REGISTER_CONTEXT was passed, contextSize is 0 and context is \
+         NULL in every callback.";
+    93: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "Under COR_PRF_SNAPSHOT_REGISTER_CONTEXT every callback, for a marker too, has a context, \
+         and contextSize is sizeof(CONTEXT).";
+    94: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "Rip in the context is the ip.";
+    95: ALL, Observed, "docs: StackSnapshotCallback; stackwalk.cpp; recordings",
+        "The context of a marker belongs to the newest of its native frames: Rsp is the caller SP \
+         of the managed frame in front.";
+    96: ALL, Observed, "docs: StackSnapshotCallback; stackwalk.cpp; recordings",
+        "The callee-saved registers of a marker are what unwinding that managed frame made of \
+         them.";
+    97: ALL, Observed, "stackwalk.cpp: StackWalkFrames; recordings",
+        "ContextFlags in the context are those of the seed, or 0 if the walk began without one. A \
+         resumable or faulting Frame, which has a full CONTEXT, brings its own.";
+    98: ALL, Observed, "cgenamd64.cpp: InlinedCallFrame::UpdateRegDisplay; recordings",
+        "In the frame that an InlinedCallFrame leads to, only Rip, Rsp and Rbp are true. The \
+         other callee-saved registers are what they were before, which is zero if the walk began \
+         there without a seed.";
+    99: ALL, Observed, "codegencommon.cpp; recordings",
+        "Where an InlinedCallFrame has led to a frame with false callee-saved registers (C-098), \
+         they are true again from the caller of that frame on.";
+    100: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "frameInfo is never NULL, not even for a marker. It says again which funcId and ip it is, \
+         and its two argument pointers are NULL.";
+    101: ALL, Documented, "docs: StackSnapshotCallback",
+        "frameInfo and context may be used until the callback returns, not later.";
+    102: CONTEXT_4D0, Observed, "pal.h; winnt.h; recordings",
+        "sizeof(CONTEXT) is 0x4D0 on Windows and in .NET Core 3.1 on Unix. Rsp is at 0x98, Rbp at \
+         0xA0, and Rip at 0xF8.";
+    103: UNIX_NEW, Observed, "dotnet/runtime pal.h; recordings",
+        "sizeof(CONTEXT) is 0xC20 on newer Unix runtimes. Its first 0x4D0 bytes have the layout \
+         of C-102.";
+}

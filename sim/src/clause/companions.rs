@@ -1,0 +1,51 @@
+//! Other methods of ICorProfilerInfo that a stack profiler calls.
+
+use super::Entry;
+use super::Evidence::{Observed, Read};
+use super::sets::{ALL, BEFORE_NEW, CORE};
+
+clauses! {
+    Companions:
+    114: ALL, Read, "proftoeeinterfaceimpl.cpp: GetFunctionFromIP",
+        "GetFunctionFromIP gives E_FAIL for an address that is not in managed code, and writes \
+         nothing to its output, not even 0.";
+    115: ALL, Read, "GetFunctionFromIPInternal",
+        "GetFunctionFromIP gives E_FAIL for an address in a dynamic method or an IL stub.";
+    116: ALL, Read, "FAIL_IF_IN_FORBID_SUSPEND_REGION",
+        "GetFunctionFromIP gives CORPROF_E_ASYNCHRONOUS_UNSAFE on a managed thread that is inside \
+         a forbid-suspend region.";
+    117: ALL, Read, "GetFunctionFromIP",
+        "GetFunctionFromIP takes any address of a method, a return address behind its last call \
+         too. It may be called asynchronously.";
+    118: CORE, Read, "GetFunctionFromIP3",
+        "GetFunctionFromIP3 finds dynamic methods, too.";
+    119: BEFORE_NEW, Read, "GetFunctionFromIP2",
+        "GetFunctionFromIP2 and GetFunctionFromIP3 give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE on a \
+         managed thread that is not in a callback where a GC may be triggered.";
+    120: ALL, Read, "GetCurrentThreadID",
+        "GetCurrentThreadID gives CORPROF_E_NOT_MANAGED_THREAD on a thread for which there is no \
+         Thread object.";
+    121: ALL, Read, "GetThreadInfo; GetHandleFromThread",
+        "GetThreadInfo and GetHandleFromThread give E_INVALIDARG for thread 0.";
+    122: ALL, Read, "PROFILER_TO_CLR_ENTRYPOINT_SYNC_EX; AreCallbackStateFlagsSet",
+        "Synchronous methods can be called on native threads at any time. On managed threads they \
+         need a callback around them, and give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE without one.";
+    123: ALL, Read, "GetFunctionInfo2",
+        "GetFunctionInfo2 gives E_INVALIDARG if the frameInfo is that of another function.";
+    124: ALL, Read, "GetFunctionInfo2; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
+        "For generic code that instantiations share, the frameInfo of a walk tells \
+         GetFunctionInfo2 nothing about type arguments that NULL would not.";
+    125: ALL, Read, "GetCodeInfo2",
+        "GetCodeInfo2 tells how many regions of code there are in all, even if the array has room \
+         for fewer.";
+    126: CORE, Observed, "SuspendRuntime; recordings",
+        "SuspendRuntime gives CORPROF_E_RUNTIME_UNINITIALIZED before the EE has started and \
+         CORPROF_E_SUSPENSION_IN_PROGRESS during a suspension. A second call of the thread that \
+         holds the runtime suspended was seen to give S_OK on Unix, and then nothing resumes it.";
+    127: CORE, Read, "ResumeRuntime",
+        "ResumeRuntime gives CORPROF_E_UNSUPPORTED_CALL_SEQUENCE unless the profiler has \
+         suspended the runtime.";
+    128: CORE, Observed, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
+        "Between SuspendRuntime and ResumeRuntime all preemptive threads can be walked, on \
+         Windows and on Unix, and the OS suspends none of them.";
+}

@@ -1,0 +1,38 @@
+//! How a walk ends, and with which HRESULT.
+
+use super::Entry;
+use super::Evidence::{Observed, Read};
+use super::sets::{ALL, CLR4, F2, WINDOWS};
+
+clauses! {
+    Ending:
+    104: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "The walk goes on only if the callback returns S_OK. Any other value ends it, S_FALSE as \
+         well.";
+    105: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkFramesWrapper; recordings",
+        "A walk that the callback has ended calls back no more, and the call gets \
+         CORPROF_E_STACKSNAPSHOT_ABORTED.";
+    106: CLR4, Observed, "stackwalk.cpp: StackWalkFramesEx; recordings",
+        "A walk that meets no managed frame, no marker and no Frame that has a method gives \
+         E_FAIL.";
+    107: F2, Read, "sscli2 stackwalk.cpp: StackWalkFramesEx",
+        "A walk without anything to report gives E_FAIL only if it neither starts in managed code \
+         nor finds any Frame, and otherwise S_OK.";
+    108: CLR4, Observed, "stackwalk.cpp; recordings",
+        "S_OK does not promise callbacks: a PrestubMethodFrame whose caller is native, alone on \
+         the chain, gives S_OK and none.";
+    109: CLR4, Observed, "stackwalk.cpp: NextRaw; recordings",
+        "Every unwound Rsp must be at or above the limit of the stack that is walked, and below \
+         its base. If one is not, the walk ends with E_FAIL.";
+    110: F2, Read, "sscli2 stackwalk.cpp",
+        "The slot of the return address, and the code at the new ip, must be readable after every \
+         unwinding. If not, the walk ends with E_FAIL.";
+    111: WINDOWS, Observed, "DoStackSnapshotHelper; recordings",
+        "An access violation during the walk or in the callback ends the call with E_UNEXPECTED; \
+         everything is cleaned up and the process lives. On Unix such a fault kills the process.";
+    112: ALL, Observed, "stackwalk.cpp: MakeStackwalkerCallback; recordings",
+        "If a GS cookie that the walk passes is wrong, the process fails fast. There is no \
+         HRESULT.";
+    113: ALL, Observed, "stackwalk.cpp; recordings",
+        "What was called back before a walk failed is not taken back.";
+}

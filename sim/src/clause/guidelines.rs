@@ -1,0 +1,26 @@
+//! What the documentation asks of a profiler, and why.
+
+use super::Entry;
+use super::Evidence::Documented;
+use super::sets::ALL;
+
+clauses! {
+    Guidelines:
+    148: ALL, Documented, "docs: DoStackSnapshot",
+        "Suspend threads only from a thread on which managed code has never run. Any other may be \
+         stopped by a suspension of the runtime, which waits for the thread that it has suspended \
+         itself.";
+    149: ALL, Documented, "docs: DoStackSnapshot",
+        "Do not return from ThreadDestroyed while that thread is being walked: what is walked \
+         would be gone.";
+    150: ALL, Documented, "docs: DoStackSnapshot",
+        "Call nothing that may trigger a GC while you hold a lock. A callback of the GC that \
+         wants the lock would wait for ever.";
+    151: ALL, Documented, "docs: DoStackSnapshot",
+        "Before a thread of the profiler suspends anybody for the first time, let it walk a \
+         running thread once, with at least one frame reported. What the runtime sets up for it \
+         then may need a lock that a suspended thread owns.";
+    152: ALL, Documented, "docs: StackSnapshotCallback",
+        "Take no lock in StackSnapshotCallback that the target may own: it is suspended and \
+         cannot give it back.";
+}

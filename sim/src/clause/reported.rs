@@ -1,0 +1,111 @@
+//! Which frames a walk visits, and which of them it reports.
+
+use super::Entry;
+use super::Evidence::{Observed, Read};
+use super::sets::{ALL, CLR4, MANAGED_EH};
+
+clauses! {
+    Reported:
+    57: ALL, Observed, "docs: DoStackSnapshot; stackwalk.cpp; recordings",
+        "The newest frame is reported first, the oldest last.";
+    58: ALL, Observed, "docs: StackSnapshotCallback; stackwalk.cpp; recordings",
+        "A managed method that has metadata gives one callback for each of its activations: one \
+         that calls itself twice is reported three times.";
+    59: ALL, Observed,
+        "docs: StackSnapshotCallback; stackwalk.cpp: PostProcessingForManagedFrames; recordings",
+        "Native frames between two managed parts of a stack give one marker together, a callback \
+         with FunctionID 0. Where managed code dispatches exceptions, its own native callees \
+         (C-087), and on .NET 9 those between a filter and the throw (C-085), give none.";
+    60: ALL, Observed, "stackwalk.cpp: Filter; recordings",
+        "Native frames newer than all managed ones are never reported, however the walk began.";
+    61: ALL, Observed, "stackwalk.cpp: IsValid, PostProcessingForManagedFrames; recordings",
+        "Native frames older than all managed ones give one marker, even if no Frame is left.";
+    62: ALL, Observed, "stackwalk.cpp; recordings",
+        "Native code below a managed frame gives its marker even if that managed frame itself is \
+         not reported. The exception-handling methods of C-087 are the only ones that take the \
+         marker along.";
+    63: ALL, Observed,
+        "stackwalk.cpp; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "Two markers follow each other where every managed frame between two native parts is \
+         hidden.";
+    64: ALL, Observed,
+        "stackwalk.cpp; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "A marker can be the first callback of all, where the newest managed frame is hidden.";
+    65: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "No Frame, whatever its kind, gives a callback.";
+    66: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "Dynamic methods (LCG) give no callback.";
+    67: ALL, Observed,
+        "stackwalk.cpp: Filter; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; \
+         recordings",
+        "IL stubs give no callback, be they for P/Invoke, reverse P/Invoke, COM or delegates.";
+    68: ALL, Read, "stackwalk.cpp",
+        "A method that was inlined gives no callback: the frame belongs to the method it was \
+         inlined into.";
+    69: ALL, Observed, "frames.h: PrestubMethodFrame; stackwalk.cpp; recordings",
+        "A method that is still being prepared or compiled is not on the list. Its caller is, \
+         with the return address of the call as ip.";
+    70: ALL, Observed, "cgenamd64.cpp: InlinedCallFrame::UpdateRegDisplay; recordings",
+        "An active InlinedCallFrame stands for the managed method whose frame it lies in. Rip, \
+         Rsp and Rbp of that method come from it.";
+    71: ALL, Observed, "frames.h: InlinedCallFrame; recordings",
+        "An InlinedCallFrame without an active call leads nowhere and is left behind.";
+    72: ALL, Observed, "cgenamd64.cpp: HelperMethodFrame::UpdateRegDisplay; recordings",
+        "A HelperMethodFrame leads to the managed code that called the helper, and knows all of \
+         its callee-saved registers.";
+    73: ALL, Observed, "cgenamd64.cpp: TransitionFrame::UpdateRegDisplay; recordings",
+        "A TransitionFrame leads to its caller: Rsp is where the TransitionBlock ends, and all \
+         callee-saved registers are restored from the block.";
+    74: ALL, Observed, "cgenamd64.cpp: HijackFrame::UpdateRegDisplay; recordings",
+        "A HijackFrame leads to the return address that was on the stack before the hijack.";
+    75: CLR4, Observed, "stackwalk.cpp: NextRaw; recordings",
+        "If a resumable Frame leads on into managed code and the call has suspended the target, \
+         the walk ends there with E_FAIL.";
+    76: CLR4, Observed, "stackwalk.cpp: NextRaw; recordings",
+        "If the target was not suspended by the call, because it is the caller or the profiler \
+         has suspended the runtime, a resumable Frame is passed and the walk goes on with its \
+         full CONTEXT.";
+    77: ALL, Observed, "stackwalk.cpp: StackFrameIterator::Init; recordings",
+        "A return address that was hijacked is put back onto the stack of the target before the \
+         walk begins, and the hijack is forgotten.";
+    78: ALL, Observed, "stackwalk.cpp: NextRaw; recordings",
+        "Frames that have neither a function nor a return address change nothing: those of the \
+         GC, of protected values, of debugger marks.";
+    79: ALL, Observed, "stackwalk.cpp: NextRaw; recordings",
+        "If the return address of a Frame is not in managed code, the walk goes on to the next \
+         Frame. There is no marker.";
+    80: ALL, Read, "frames.cpp: UnmanagedToManagedFrame::GetReturnAddress",
+        "An UnmanagedToManagedFrame has no return address if the next Frame is an active \
+         InlinedCallFrame with the same one.";
+    81: ALL, Observed, "stackwalk.cpp: Filter; recordings",
+        "If exception handling has called a catch, finally or fault funclet, everything from the \
+         funclet to the method it belongs to is hidden. That method is reported once.";
+    82: ALL, Observed, "stackwalk.cpp: Filter; recordings",
+        "Between a funclet that exception handling has called and its method, the native code of \
+         exception handling gives no marker.";
+    83: ALL, Observed, "stackwalk.cpp: Filter; recordings",
+        "When a method is reported in place of its funclet, its ip is where it left the try \
+         block: the return address of the call, or the instruction that faulted. It is never in \
+         the handler.";
+    84: ALL, Observed, "exceptionhandling.cpp: FindParentStackFrameHelper; recordings",
+        "A finally funclet that its method has called in the normal course hides nothing but \
+         itself.";
+    85: ALL, Observed, "exceptionhandling.cpp: FindParentStackFrameForStackWalk; recordings",
+        "A filter funclet is reported, with the FunctionID of its method and an ip inside the \
+         filter. After it come a marker, the frames from the throw on, and among these the method \
+         again. On .NET 9 there is no marker, unless native code dispatches exceptions: the frame \
+         of the throw comes next.";
+    86: ALL, Observed,
+        "exceptionhandling.cpp: IsInStackRegionUnwoundBySpecifiedException; runtime#88463; \
+         recordings",
+        "In the second pass of an exception, managed frames are hidden whose caller SP is above \
+         the lower bound of the range scanned so far, and not above the upper one.";
+    87: MANAGED_EH, Observed,
+        "dotnet/runtime proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "Managed code of the runtime that dispatches exceptions is hidden, and so are native \
+         frames that it has called directly. On .NET 9 these are the methods of \
+         System.Runtime.EH, not of its nested ExInfo (C-163), and a handler that was left shows \
+         its native caller (C-165).";
+    88: ALL, Observed, "proftoeeinterfaceimpl.cpp: MethodDescToFunctionID; recordings",
+        "All versions of a method, by tier or by ReJIT, have one FunctionID. They differ in ip.";
+}

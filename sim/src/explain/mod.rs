@@ -1,0 +1,43 @@
+//! Why a call came out as it did: every decision leaves an event that names its clause and the
+//! values that decided it.
+//!
+//! Listening is off until [`Log::listen`]; a decision then costs one branch.
+
+mod clauses;
+mod event;
+
+pub use event::{Dropped, Event, Hidden, Passed, Silent, Start};
+
+use core::cell::{Cell, RefCell};
+
+/// The events of calls, in their order.
+#[derive(Debug, Default)]
+pub struct Log {
+    listening: Cell<bool>,
+    events: RefCell<Vec<Event>>,
+}
+
+impl Log {
+    /// From now on events are kept.
+    pub fn listen(&self) {
+        self.listening.set(true);
+    }
+
+    /// What has been told since the last time; from now on nothing is kept.
+    pub fn take(&self) -> Vec<Event> {
+        self.listening.set(false);
+        self.events.take()
+    }
+
+    #[inline]
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        if self.listening.get() {
+            self.keep(event());
+        }
+    }
+
+    #[cold]
+    fn keep(&self, event: Event) {
+        self.events.borrow_mut().push(event);
+    }
+}

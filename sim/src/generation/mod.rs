@@ -1,0 +1,207 @@
+//! Which CLR is simulated.
+//!
+//! Every difference between runtimes is a question with a name ([`QUESTIONS`]); nowhere else does
+//! anything ask which generation it is. Their answers:
+#![doc = include_str!("table.md")]
+
+mod questions;
+
+pub use questions::{
+    EmptyWalk, FrameIdentity, InlinedCallFrameLayout, ProfilerSuspension, QUESTIONS, Question,
+    StackCheck, WalkFault,
+};
+
+use core::fmt;
+
+/// A runtime and the operating system that it runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Generation {
+    /// .NET Framework 2.0 to 3.5, which the documentation of `DoStackSnapshot` describes. From its
+    /// published sources; no walk of it was recorded.
+    Framework2,
+    /// .NET Framework 4.x. Inferred from what CoreCLR's sources say of it; no walk was recorded.
+    Framework4,
+    /// CoreCLR 3.1 on Windows.
+    CoreClr31Windows,
+    /// CoreCLR 3.1 on Unix.
+    CoreClr31Unix,
+    /// .NET 9 on Unix.
+    Net9Unix,
+    /// .NET 9 on Unix with the setting `LegacyExceptionHandling`: exceptions are dispatched by native
+    /// code.
+    Net9UnixLegacyExceptions,
+    /// .NET 10 on Windows.
+    Net10Windows,
+    /// .NET 10 on Unix. As .NET 9 there and .NET 10 on Windows were observed; no walk was recorded.
+    Net10Unix,
+}
+
+impl Generation {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Framework2,
+        Self::Framework4,
+        Self::CoreClr31Windows,
+        Self::CoreClr31Unix,
+        Self::Net9Unix,
+        Self::Net9UnixLegacyExceptions,
+        Self::Net10Windows,
+        Self::Net10Unix,
+    ];
+
+    /// Its name: that of recordings, where there are any.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Framework2 => "framework-2",
+            Self::Framework4 => "framework-4",
+            Self::CoreClr31Windows => "coreclr-3.1-windows",
+            Self::CoreClr31Unix => "coreclr-3.1-unix",
+            Self::Net9Unix => "net9-unix",
+            Self::Net9UnixLegacyExceptions => "net9-unix-legacy-exceptions",
+            Self::Net10Windows => "net10-windows",
+            Self::Net10Unix => "net10-unix",
+        }
+    }
+
+    /// The one with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|generation| generation.name() == name)
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A set of generations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Generations(u8);
+
+impl Generations {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// All.
+    pub const ALL: Self = Self(0xFF);
+    /// CoreCLR 3.1.
+    pub const CORECLR_31: Self =
+        Self::of(&[Generation::CoreClr31Windows, Generation::CoreClr31Unix]);
+    /// .NET 9 and newer.
+    pub const NEW: Self = Self::of(&[
+        Generation::Net9Unix,
+        Generation::Net9UnixLegacyExceptions,
+        Generation::Net10Windows,
+        Generation::Net10Unix,
+    ]);
+    /// Those on Windows.
+    pub const WINDOWS: Self = Self::of(&[
+        Generation::Framework2,
+        Generation::Framework4,
+        Generation::CoreClr31Windows,
+        Generation::Net10Windows,
+    ]);
+    /// Those on Unix.
+    pub const UNIX: Self = Self::ALL.without(Self::WINDOWS);
+
+    /// These.
+    #[must_use]
+    pub const fn of(generations: &[Generation]) -> Self {
+        let mut set = Self::NONE;
+        let mut i = 0;
+        while i < generations.len() {
+            set.0 |= 1 << generations[i] as u8;
+            i += 1;
+        }
+        set
+    }
+
+    /// Those of either set.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those that `other` lacks.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether it has `generation`.
+    #[must_use]
+    pub const fn contains(self, generation: Generation) -> bool {
+        self.0 >> generation as u8 & 1 != 0
+    }
+
+    /// Its members, in the order of [`Generation::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Generation> {
+        Generation::ALL.into_iter().filter(move |generation| self.contains(*generation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    /// The table of this module's documentation.
+    fn table() -> String {
+        let mut table = String::from("\n| question |");
+        for generation in Generation::ALL {
+            write!(table, " {generation} |").unwrap();
+        }
+        table.push_str("\n| --- |");
+        table.push_str(&" --- |".repeat(Generation::ALL.len()));
+        for question in QUESTIONS {
+            write!(table, "\n| `{}` |", question.name).unwrap();
+            for generation in Generation::ALL {
+                write!(table, " {} |", (question.answer)(generation)).unwrap();
+            }
+        }
+        table.push('\n');
+        table
+    }
+
+    /// `CLR_BLESS=1` writes the table.
+    #[test]
+    fn the_documentation_has_all_answers() {
+        if std::env::var_os("CLR_BLESS").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/generation/table.md");
+            std::fs::write(file, table()).unwrap();
+        }
+        assert_eq!(table(), include_str!("table.md"), "CLR_BLESS=1 writes it anew");
+    }
+
+    #[test]
+    fn every_question_tells_generations_apart() {
+        for question in QUESTIONS {
+            let answers = Generation::ALL.map(question.answer);
+            assert!(answers.iter().any(|answer| *answer != answers[0]), "{}", question.name);
+            assert!(!question.meaning.is_empty(), "{}", question.name);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for generation in Generation::ALL {
+            assert_eq!(Generation::from_name(generation.name()), Some(generation));
+        }
+        assert_eq!(Generation::from_name("net4"), None);
+    }
+
+    #[test]
+    fn sets_have_their_members() {
+        assert_eq!(Generations::ALL.iter().count(), Generation::ALL.len());
+        assert_eq!(Generations::UNIX.iter().count(), 4);
+        assert!(Generations::NEW.contains(Generation::Net10Unix));
+        assert!(!Generations::NEW.contains(Generation::CoreClr31Unix));
+        let both = Generations::NEW.without(Generations::WINDOWS);
+        assert_eq!(
+            both.iter().collect::<Vec<_>>(),
+            [Generation::Net9Unix, Generation::Net9UnixLegacyExceptions, Generation::Net10Unix,]
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! The code manager: which addresses are managed code, of which method, and how it is unwound
+//! (contract §2.6, §8.3, §8.4).
+
+mod method;
+mod section;
+
+pub use method::{Code, CodeIndex, Funclet, FuncletRange, Method, MethodIndex, MethodKind, Tier};
+pub use section::{Block, RangeSection, SectionError, StubKind};
+
+use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
+use clr_walker::image::RuntimeFunction;
+use clr_walker::memory::Memory;
+use clr_walker::profiling::FunctionId;
+use clr_walker::registers::Registers;
+use clr_walker::unwind::{Position, Rules, UnwindError, Unwinder};
+
+/// All managed code of a process.
+#[derive(Clone, Debug, Default)]
+pub struct CodeManager<'a> {
+    methods: Vec<Method>,
+    codes: Vec<Code>,
+    /// Ascending by address, not overlapping.
+    sections: Vec<RangeSection>,
+    map: CodeMap<'a>,
+}
+
+/// Managed code at an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Managed<'c> {
+    /// The method.
+    pub method: &'c Method,
+    /// The version of its code.
+    pub code: &'c Code,
+    section: &'c RangeSection,
+}
+
+impl<'a> CodeManager<'a> {
+    /// One without code.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a method.
+    pub fn add_method(&mut self, method: Method) -> MethodIndex {
+        self.methods.push(method);
+        MethodIndex(self.methods.len() as u32 - 1)
+    }
+
+    /// Adds a version of a method's code. It is found once a section has it.
+    pub fn add_code(&mut self, code: Code) -> CodeIndex {
+        self.codes.push(code);
+        CodeIndex(self.codes.len() as u32 - 1)
+    }
+
+    /// Adds a range section, with the code and unwind data of its range.
+    ///
+    /// # Errors
+    /// [`CodeMapError::Overlap`] if it shares an address with another one; nothing changes then.
+    pub fn add_section(
+        &mut self,
+        section: RangeSection,
+        region: CodeRegion<'a>,
+    ) -> Result<(), CodeMapError> {
+        let index = self.sections.partition_point(|other| other.low() < section.low());
+        let before = index.checked_sub(1).and_then(|before| self.sections.get(before));
+        let overlaps =
+            |other: &&RangeSection| other.low() < section.high() && section.low() < other.high();
+        if let Some(other) = before.into_iter().chain(self.sections.get(index)).find(overlaps) {
+            return Err(CodeMapError::Overlap { base: section.low(), other: other.low() });
+        }
+        self.map.insert(region)?;
+        self.sections.insert(index, section);
+        Ok(())
+    }
+
+    /// Unloads the section that has `address` (VA), and its code. Whether there was one.
+    pub fn remove_section(&mut self, address: u64) -> bool {
+        let Some(index) = self.section_index(address) else { return false };
+        let section = self.sections.remove(index);
+        if let Some((region, _)) = self.map.find(section.low()) {
+            let base = region.base();
+            self.map.remove(base);
+        }
+        true
+    }
+
+    fn section_index(&self, address: u64) -> Option<usize> {
+        let after = self.sections.partition_point(|section| section.low() <= address);
+        let index = after.checked_sub(1)?;
+        self.sections.get(index).filter(|section| address < section.high())?;
+        Some(index)
+    }
+
+    /// The managed code that `ip` (VA) belongs to; for a stub, none.
+    #[must_use]
+    pub fn find(&self, ip: u64) -> Option<Managed<'_>> {
+        let section = self.sections.get(self.section_index(ip)?)?;
+        let Block::Code(CodeIndex(index)) = section.find(ip)? else { return None };
+        let code = self.codes.get(index as usize)?;
+        let method = self.methods.get(code.method.0 as usize)?;
+        Some(Managed { method, code, section })
+    }
+
+    /// What block `address` (VA) belongs to, stubs included.
+    #[must_use]
+    pub fn block(&self, address: u64) -> Option<Block> {
+        self.sections.get(self.section_index(address)?)?.find(address)
+    }
+
+    /// The method with this FunctionID.
+    #[must_use]
+    pub fn method(&self, id: FunctionId) -> Option<(MethodIndex, &Method)> {
+        let index = self.methods.iter().position(|method| method.id == id)?;
+        Some((MethodIndex(index as u32), self.methods.get(index)?))
+    }
+
+    /// All versions of a method's code that are still loaded, in the order in which they were made.
+    pub fn versions(&self, method: MethodIndex) -> impl Iterator<Item = &Code> {
+        let codes = self.codes.iter().filter(move |code| code.method == method);
+        codes.filter(|code| self.section_index(code.start).is_some())
+    }
+
+    /// Takes `registers` from managed code to its caller, by the runtime's own tables (C-145); code
+    /// without an entry is a leaf (C-146).
+    ///
+    /// # Errors
+    /// [`UnwindError`]; `registers` are then as they were.
+    pub(crate) fn unwind<M: Memory + ?Sized>(
+        &self,
+        managed: Managed<'_>,
+        rules: Rules,
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Result<(), UnwindError> {
+        let unwinder = Unwinder::new(&self.map).with_rules(rules);
+        if managed.section.ignores_ends()
+            && let Some((region, function)) = self.entry(registers.rip)
+        {
+            unwinder.step_in_function(region, function, registers, memory)?;
+        } else {
+            unwinder.step(registers, Position::Interrupted, memory)?;
+        }
+        Ok(())
+    }
+
+    /// The entry that begins at `ip` (VA) or before, wherever it ends.
+    fn entry(&self, ip: u64) -> Option<(&CodeRegion<'a>, RuntimeFunction)> {
+        let (region, rva) = self.map.find(ip)?;
+        Some((region, region.functions().find_from_begin(rva)?))
+    }
+}

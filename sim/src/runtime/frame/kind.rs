@@ -1,0 +1,246 @@
+//! The kinds of explicit Frames, and how a runtime tells them apart (contract §3.5).
+
+use crate::generation::{FrameIdentity, Generation};
+use core::fmt;
+
+/// What a Frame's memory looks like, and what a walk does with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameShape {
+    /// Around an inlined P/Invoke; active while its return address is not 0.
+    InlinedCall,
+    /// A TransitionBlock with a method.
+    FramedMethod,
+    /// A TransitionBlock without one.
+    Transition,
+    /// Of an FCall or a JIT helper, with machine state that is captured and completed later.
+    HelperMethod,
+    /// Behind a hijacked return address.
+    Hijack,
+    /// Of a thread that was interrupted: a pointer to a whole CONTEXT.
+    Resumable,
+    /// Of a fault in managed code: a whole CONTEXT.
+    Faulting,
+    /// Of an exception thrown by managed code: a CONTEXT of which a part is taken.
+    Software,
+    /// Of an evaluation by a debugger: a pointer to a whole CONTEXT.
+    FuncEval,
+    /// Of a tail call through the helper.
+    TailCall,
+    /// Of a call from unmanaged to managed code.
+    UnmanagedToManaged,
+    /// One that leads nowhere.
+    Mark,
+}
+
+/// A kind is an enum variant, its class name in the runtime, and its shape.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident $name:literal $shape:ident,)*) => {
+        /// A kind of Frame: a class of the runtime.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum FrameKind {
+            $(
+                #[doc = concat!("`", $name, "`.")]
+                $(#[doc = $doc])*
+                $kind,
+            )*
+        }
+
+        impl FrameKind {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// The class's name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// What it looks like.
+            #[must_use]
+            pub const fn shape(self) -> FrameShape {
+                match self { $(Self::$kind => FrameShape::$shape,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    InlinedCall "InlinedCallFrame" InlinedCall,
+    Resumable "ResumableFrame" Resumable,
+    RedirectedThread "RedirectedThreadFrame" Resumable,
+    FaultingException "FaultingExceptionFrame" Faulting,
+    SoftwareException "SoftwareExceptionFrame" Software,
+    FuncEval "FuncEvalFrame" FuncEval,
+    HelperMethod "HelperMethodFrame" HelperMethod,
+    HelperMethod1Obj "HelperMethodFrame_1OBJ" HelperMethod,
+    HelperMethod2Obj "HelperMethodFrame_2OBJ" HelperMethod,
+    HelperMethod3Obj "HelperMethodFrame_3OBJ" HelperMethod,
+    HelperMethodProtectObj "HelperMethodFrame_PROTECTOBJ" HelperMethod,
+    ComMethod "ComMethodFrame" UnmanagedToManaged,
+    ComPlusMethod "ComPlusMethodFrame" FramedMethod,
+    ComPrestubMethod "ComPrestubMethodFrame" UnmanagedToManaged,
+    PInvokeCalli "PInvokeCalliFrame" FramedMethod,
+    Hijack "HijackFrame" Hijack,
+    PrestubMethod "PrestubMethodFrame" FramedMethod,
+    CallCountingHelper "CallCountingHelperFrame" FramedMethod,
+    StubDispatch "StubDispatchFrame" FramedMethod,
+    ExternalMethod "ExternalMethodFrame" FramedMethod,
+    DynamicHelper "DynamicHelperFrame" FramedMethod,
+    ProtectValueClass "ProtectValueClassFrame" Mark,
+    DebuggerClassInitMark "DebuggerClassInitMarkFrame" Mark,
+    DebuggerExit "DebuggerExitFrame" Mark,
+    DebuggerU2MCatchHandler "DebuggerU2MCatchHandlerFrame" Mark,
+    ExceptionFilter "ExceptionFilterFrame" Mark,
+    Interpreter "InterpreterFrame" Mark,
+    StubHelper "StubHelperFrame" Transition,
+    SecureDelegate "SecureDelegateFrame" FramedMethod,
+    Multicast "MulticastFrame" FramedMethod,
+    TailCall "TailCallFrame" TailCall,
+    UMThkCall "UMThkCallFrame" UnmanagedToManaged,
+    Gc "GCFrame" Mark,
+    ContextTransition "ContextTransitionFrame" Mark,
+    ProtectByRefs "ProtectByRefsFrame" Mark,
+    DebuggerSecurityCodeMark "DebuggerSecurityCodeMarkFrame" Mark,
+    AssumeByrefFromJitStack "AssumeByrefFromJITStack" Mark,
+}
+
+impl FrameKind {
+    /// The one with this class name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// Whether a runtime of `generation` makes such Frames.
+    #[must_use]
+    pub fn exists_in(self, generation: Generation) -> bool {
+        match self {
+            Self::SoftwareException => generation.has_software_exception_frames(),
+            Self::Interpreter => generation.frame_identity() == FrameIdentity::Number,
+            Self::HelperMethod
+            | Self::HelperMethod1Obj
+            | Self::HelperMethod2Obj
+            | Self::HelperMethod3Obj
+            | Self::HelperMethodProtectObj => generation.has_helper_method_frames(),
+            // They left the chain together, and what is listed with them went with the change of
+            // how Frames are told apart.
+            Self::Gc | Self::ContextTransition => generation.has_gc_frames(),
+            Self::CallCountingHelper => !generation.has_gc_frames(),
+            Self::StubHelper
+            | Self::SecureDelegate
+            | Self::Multicast
+            | Self::TailCall
+            | Self::UMThkCall
+            | Self::ProtectByRefs
+            | Self::DebuggerSecurityCodeMark
+            | Self::AssumeByrefFromJitStack => generation.frame_identity() == FrameIdentity::Vtable,
+            Self::ComMethod | Self::ComPlusMethod | Self::ComPrestubMethod => !generation.is_unix(),
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Display for FrameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Where the simulated runtime's vtables lie (VA): one for each kind of Frame.
+const VTABLES: u64 = 0x7FF8_2040_0000;
+
+/// Distance of one vtable to the next, in bytes.
+const VTABLE_SIZE: u64 = 0x100;
+
+/// The first words of a process's Frames, and the kinds that they stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameIdentities {
+    /// Ascending by word.
+    words: Vec<(u64, FrameKind)>,
+}
+
+impl FrameIdentities {
+    /// Those of the simulated runtime: vtables, or the numbers that the newest runtime gives the
+    /// kinds that it has, in their order.
+    #[must_use]
+    pub fn of(generation: Generation) -> Self {
+        let kinds = FrameKind::ALL.iter().copied().filter(|kind| kind.exists_in(generation));
+        let words = match generation.frame_identity() {
+            FrameIdentity::Vtable => {
+                kinds.map(|kind| (VTABLES + VTABLE_SIZE * kind as u64, kind)).collect()
+            }
+            FrameIdentity::Number => (1..).zip(kinds).collect(),
+        };
+        Self { words }
+    }
+
+    /// Lets `word` stand for `kind`. Whether it did not stand for another one.
+    pub fn insert(&mut self, word: u64, kind: FrameKind) -> bool {
+        match self.words.binary_search_by_key(&word, |(word, _)| *word) {
+            Ok(index) => self.words.get(index).is_some_and(|(_, other)| *other == kind),
+            Err(index) => {
+                self.words.insert(index, (word, kind));
+                true
+            }
+        }
+    }
+
+    /// The kind that `word` stands for.
+    #[must_use]
+    pub fn kind(&self, word: u64) -> Option<FrameKind> {
+        let index = self.words.binary_search_by_key(&word, |(word, _)| *word).ok()?;
+        self.words.get(index).map(|(_, kind)| *kind)
+    }
+
+    /// A word that stands for `kind`.
+    #[must_use]
+    pub fn word(&self, kind: FrameKind) -> Option<u64> {
+        self.words.iter().find(|(_, other)| *other == kind).map(|(word, _)| *word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers that walks of .NET 10 on Windows showed.
+    #[test]
+    fn numbers_are_those_that_were_observed() {
+        let identities = FrameIdentities::of(Generation::Net10Windows);
+        for (number, kind) in [
+            (1, FrameKind::InlinedCall),
+            (5, FrameKind::SoftwareException),
+            (10, FrameKind::PInvokeCalli),
+            (12, FrameKind::PrestubMethod),
+            (16, FrameKind::DynamicHelper),
+            (20, FrameKind::DebuggerU2MCatchHandler),
+        ] {
+            assert_eq!(identities.kind(number), Some(kind));
+            assert_eq!(identities.word(kind), Some(number));
+        }
+        assert_eq!(identities.kind(0), None);
+        assert_eq!(identities.word(FrameKind::Gc), None);
+    }
+
+    #[test]
+    fn every_kind_of_a_generation_is_told_apart() {
+        for generation in Generation::ALL {
+            let identities = FrameIdentities::of(generation);
+            for kind in FrameKind::ALL {
+                let word = identities.word(*kind);
+                assert_eq!(word.is_some(), kind.exists_in(generation), "{kind}, {generation}");
+                assert!(word.is_none_or(|word| identities.kind(word) == Some(*kind)));
+                assert_eq!(FrameKind::from_name(kind.name()), Some(*kind));
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_may_have_words_of_its_own() {
+        let mut identities = FrameIdentities::of(Generation::Net9Unix);
+        assert!(identities.insert(0x1234, FrameKind::Hijack));
+        assert!(identities.insert(0x1234, FrameKind::Hijack));
+        assert!(!identities.insert(0x1234, FrameKind::InlinedCall));
+        assert_eq!(identities.kind(0x1234), Some(FrameKind::Hijack));
+    }
+}

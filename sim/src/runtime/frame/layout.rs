@@ -1,0 +1,139 @@
+//! Where the fields of Frames lie, for each generation (contract §3.5). Offsets in bytes.
+
+use crate::generation::Generation;
+use clr_walker::registers::Gpr;
+
+/// `FRAME_TOP`: what the last Frame's `m_Next` is, and the whole chain's start if there is none.
+pub const FRAME_TOP: u64 = u64::MAX;
+
+/// `m_Next`; the vtable or number lies before it.
+pub const NEXT: u64 = 8;
+/// The GS cookie, before the Frame itself.
+pub const COOKIE: u64 = 0_u64.wrapping_sub(8);
+
+/// `m_Datum` of an InlinedCallFrame: a method, unless bit 0 is set.
+pub const DATUM: u64 = 0x10;
+/// `m_pTransitionBlock` of a transition Frame.
+pub const TRANSITION_BLOCK: u64 = 0x10;
+/// `m_pMD` of a FramedMethodFrame.
+pub const METHOD: u64 = 0x18;
+/// `m_pMD` of a HelperMethodFrame: 0 before the FCall's is looked up, and for a JIT helper.
+pub const HELPER_METHOD: u64 = 0x10;
+/// The attributes of a HelperMethodFrame.
+pub const HELPER_ATTRIBUTES: u64 = 0x18;
+/// `m_FCallEntry` of a HelperMethodFrame: 0 for a JIT helper.
+pub const FCALL_ENTRY: u64 = 0x28;
+/// `m_ReturnAddress` of a HijackFrame, a TailCallFrame's being behind its registers.
+pub const RETURN_ADDRESS: u64 = 0x10;
+/// `m_Args` of a HijackFrame: pointer to the HijackArgs.
+pub const HIJACK_ARGS: u64 = 0x20;
+/// `m_Regs` of a ResumableFrame: pointer to a CONTEXT. The simulated FuncEvalFrame has one there too.
+pub const REGS: u64 = 0x10;
+/// `m_ctx` of a FaultingExceptionFrame: a CONTEXT.
+pub const FAULTING_CONTEXT: u64 = 0x20;
+/// The CONTEXT in a SoftwareExceptionFrame.
+pub const SOFTWARE_CONTEXT: u64 = 0x120;
+/// The saved registers of a TailCallFrame; the return address follows them.
+pub const TAIL_CALL_REGISTERS: u64 = 0x18;
+/// The saved return address of the simulated UnmanagedToManagedFrame.
+pub const UNMANAGED_CALLER: u64 = 0x18;
+
+/// Attribute of a HelperMethodFrame: two native frames lie between it and managed code.
+pub const CAPTURE_DEPTH_2: u32 = 0x10;
+/// Attribute of a HelperMethodFrame: not more than the native frames that its kind implies.
+pub const EXACT_DEPTH: u32 = 0x20;
+
+/// `ContextFlags` in a CONTEXT.
+pub const CONTEXT_FLAGS: u64 = 0x30;
+/// rax in a CONTEXT; the others follow by number.
+pub const CONTEXT_RAX: u64 = 0x78;
+/// rip in a CONTEXT.
+pub const CONTEXT_RIP: u64 = 0xF8;
+
+/// CalleeSavedRegisters in memory order (contract §1.7).
+const CALLEE_SAVED_WINDOWS: &[Gpr] =
+    &[Gpr::Rdi, Gpr::Rsi, Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
+const CALLEE_SAVED_UNIX: &[Gpr] = &[Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rbx, Gpr::Rbp];
+
+/// What depends on the calling convention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Convention {
+    /// The callee-saved registers, in the order of the runtime's structures.
+    pub callee_saved: &'static [Gpr],
+    /// Size of a TransitionBlock; its last word is the return address, before it come the
+    /// callee-saved registers.
+    pub transition_block_size: u64,
+    /// Size of what comes before the callee-saved registers in HijackArgs.
+    pub hijack_returned_size: u64,
+    /// The MachState of a HelperMethodFrame.
+    pub machine_state: MachineStateLayout,
+}
+
+/// Where the fields of a HelperMethodFrame's MachState lie, from the Frame on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineStateLayout {
+    /// Rip once completed.
+    pub rip: u64,
+    /// Rsp once completed.
+    pub rsp: u64,
+    /// The callee-saved registers as captured.
+    pub captured: u64,
+    /// Pointers to where they are saved.
+    pub pointers: u64,
+    /// `m_pRetAddr`: 0 before completion.
+    pub return_slot: u64,
+    /// Values for registers whose pointer is null, on Unix.
+    pub unwound: Option<u64>,
+    /// Rip as captured: a return address into the helper.
+    pub captured_rip: u64,
+    /// Rsp as captured.
+    pub captured_rsp: u64,
+}
+
+/// That of Windows.
+const WINDOWS: Convention = Convention {
+    callee_saved: CALLEE_SAVED_WINDOWS,
+    transition_block_size: 0x48,
+    hijack_returned_size: 8,
+    machine_state: MachineStateLayout {
+        rip: 0x30,
+        rsp: 0x38,
+        captured: 0x40,
+        pointers: 0x80,
+        return_slot: 0xC0,
+        unwound: None,
+        captured_rip: 0xC8,
+        captured_rsp: 0xD0,
+    },
+};
+
+/// That of Unix.
+const UNIX: Convention = Convention {
+    callee_saved: CALLEE_SAVED_UNIX,
+    transition_block_size: 0x68,
+    hijack_returned_size: 0x10,
+    machine_state: MachineStateLayout {
+        rip: 0x30,
+        rsp: 0x38,
+        captured: 0x40,
+        pointers: 0x70,
+        return_slot: 0xA0,
+        unwound: Some(0xA8),
+        captured_rip: 0xD8,
+        captured_rsp: 0xE0,
+    },
+};
+
+impl Convention {
+    /// That of a generation.
+    #[must_use]
+    pub const fn of(generation: Generation) -> Self {
+        if generation.is_unix() { UNIX } else { WINDOWS }
+    }
+
+    /// Size in bytes of the saved registers.
+    #[must_use]
+    pub const fn saved_size(&self) -> u64 {
+        8 * self.callee_saved.len() as u64
+    }
+}

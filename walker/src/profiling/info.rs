@@ -1,0 +1,336 @@
+//! The methods of ICorProfilerInfo that a stack profiler calls, and what it is called back with.
+
+use super::HResult;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use thiserror::Error;
+
+/// A `FunctionID`: the same for every tier and version of a method's code (C-088).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(
+    /// Its number; never 0 for a function.
+    pub u64,
+);
+
+/// A `ThreadID`: what names a thread that the runtime knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(
+    /// Its number; 0 names the calling thread (C-009).
+    pub u64,
+);
+
+/// A `ReJITID`: 0 for code that was not replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReJitId(
+    /// Its number.
+    pub u64,
+);
+
+/// `COR_PRF_SNAPSHOT_INFO` (contract §1.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SnapshotFlags(
+    /// Its bits.
+    pub u32,
+);
+
+impl SnapshotFlags {
+    /// `COR_PRF_SNAPSHOT_DEFAULT`.
+    pub const DEFAULT: Self = Self(0);
+    /// `COR_PRF_SNAPSHOT_REGISTER_CONTEXT`: callbacks get a CONTEXT (C-092, C-093).
+    pub const REGISTER_CONTEXT: Self = Self(1);
+
+    /// Whether callbacks get a CONTEXT.
+    #[must_use]
+    pub const fn wants_context(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// `COR_PRF_MONITOR`: what a profiler is told, and what it may ask (contract §1.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EventMask(
+    /// Its bits.
+    pub u32,
+);
+
+impl EventMask {
+    /// `COR_PRF_MONITOR_THREADS`.
+    pub const MONITOR_THREADS: Self = Self(0x200);
+    /// `COR_PRF_MONITOR_SUSPENDS`.
+    pub const MONITOR_SUSPENDS: Self = Self(0x1_0000);
+    /// `COR_PRF_ENABLE_STACK_SNAPSHOT`.
+    pub const ENABLE_STACK_SNAPSHOT: Self = Self(0x1000_0000);
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl core::ops::BitOr for EventMask {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A `COR_PRF_FRAME_INFO`, valid only during the callback that it is given to (C-101).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameInfo<'c> {
+    /// What the runtime knows it by.
+    handle: u64,
+    callback: PhantomData<&'c ()>,
+}
+
+impl FrameInfo<'_> {
+    /// What a runtime knows by `handle`.
+    #[must_use]
+    pub const fn new(handle: u64) -> Self {
+        Self { handle, callback: PhantomData }
+    }
+
+    /// What the runtime knows it by.
+    #[must_use]
+    pub const fn handle(self) -> u64 {
+        self.handle
+    }
+}
+
+/// What a `StackSnapshotCallback` is called with (contract §1.5).
+#[derive(Debug)]
+pub struct SnapshotFrame<'c> {
+    /// `funcId`; `None` for 0, the marker of an unmanaged run (C-059).
+    pub function: Option<FunctionId>,
+    /// `ip` (VA): a return address or the instruction at which a thread was stopped, never adjusted
+    /// (C-090).
+    pub ip: u64,
+    /// `frameInfo`.
+    pub frame_info: FrameInfo<'c>,
+    /// `context`, of `contextSize` bytes: a CONTEXT, or nothing without
+    /// [`SnapshotFlags::REGISTER_CONTEXT`]. Of the registers, only some are to be trusted (C-096 to
+    /// C-098), and ContextFlags is not (C-097).
+    pub context: &'c mut [u8],
+    /// `clientData`, as it was given (C-089).
+    pub client_data: u64,
+}
+
+/// A `StackSnapshotCallback`. Only [`HResult::OK`] lets the walk go on (C-104).
+///
+/// It takes no lock that the target may hold, and allocates nothing (C-152).
+pub type SnapshotCallback<'f> = dyn FnMut(&mut SnapshotFrame<'_>) -> HResult + 'f;
+
+/// Why a call did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CallError<F> {
+    /// It returned this HRESULT.
+    #[error("{0}")]
+    Failed(HResult),
+    /// It did not return: only simulated calls can tell of it.
+    #[error("the call does not return")]
+    Fatal(F),
+}
+
+impl<F> From<HResult> for CallError<F> {
+    fn from(result: HResult) -> Self {
+        Self::Failed(result)
+    }
+}
+
+/// A piece of a function's code: `COR_PRF_CODE_INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeRange {
+    /// Its first byte (VA).
+    pub start: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// What `GetFunctionInfo2` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionInfo {
+    /// `ClassID`; 0 if shared code does not tell (C-124).
+    pub class: u64,
+    /// `ModuleID`.
+    pub module: u64,
+    /// The method's metadata token.
+    pub token: u32,
+    /// How many type arguments there are.
+    pub type_argument_count: u32,
+    /// As many of their `ClassID`s as were asked for.
+    pub type_arguments: Vec<u64>,
+}
+
+/// A callback of ICorProfilerCallback that a runtime makes on its own, in the middle of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfilerCallback {
+    /// `RuntimeThreadSuspended` (C-029).
+    RuntimeThreadSuspended(ThreadId),
+    /// `RuntimeThreadResumed`.
+    RuntimeThreadResumed(ThreadId),
+    /// `RuntimeSuspendStarted`.
+    RuntimeSuspendStarted,
+    /// `RuntimeSuspendFinished`.
+    RuntimeSuspendFinished,
+    /// `RuntimeResumeStarted`.
+    RuntimeResumeStarted,
+    /// `RuntimeResumeFinished`.
+    RuntimeResumeFinished,
+}
+
+/// The part of ICorProfilerInfo that a stack profiler calls.
+///
+/// "Asynchronous" methods may be called from anywhere; the others only inside a callback, or on a
+/// thread that the runtime does not know (C-122).
+pub trait ProfilerInfo {
+    /// What ends a call without a return. A runtime of flesh and blood takes the process along, so
+    /// there it is [`core::convert::Infallible`].
+    type Fatal: Copy + core::fmt::Debug;
+
+    /// `DoStackSnapshot`: walks the stack of `thread`, leaf first, with a callback for each managed
+    /// frame and each unmanaged run between two of them. Asynchronous.
+    ///
+    /// `context` is the seed, a whole CONTEXT; where the slice is shorter, what lies behind it
+    /// cannot be read. `context_size` is of no consequence (C-022).
+    ///
+    /// # Errors
+    /// [`CallError`]; callbacks may have been made before (C-113).
+    fn do_stack_snapshot(
+        &self,
+        thread: ThreadId,
+        callback: Option<&mut SnapshotCallback<'_>>,
+        flags: SnapshotFlags,
+        client_data: u64,
+        context: Option<&[u8]>,
+        context_size: u32,
+    ) -> Result<(), CallError<Self::Fatal>>;
+
+    /// `GetFunctionFromIP`. Asynchronous.
+    ///
+    /// # Errors
+    /// `E_FAIL` if `ip` is in no managed method with metadata (C-114, C-115).
+    fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId, CallError<Self::Fatal>>;
+
+    /// `GetFunctionFromIP2`.
+    ///
+    /// # Errors
+    /// As [`get_function_from_ip`](Self::get_function_from_ip), and outside callbacks (C-119).
+    fn get_function_from_ip2(
+        &self,
+        ip: u64,
+    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>>;
+
+    /// `GetFunctionFromIP3`, which knows dynamic methods too (C-118).
+    ///
+    /// # Errors
+    /// As [`get_function_from_ip2`](Self::get_function_from_ip2).
+    fn get_function_from_ip3(
+        &self,
+        ip: u64,
+    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>>;
+
+    /// `GetCodeInfo`: the first piece of a function's code. Asynchronous.
+    ///
+    /// # Errors
+    /// `E_INVALIDARG` for id 0, `CORPROF_E_FUNCTION_NOT_COMPILED`.
+    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange, CallError<Self::Fatal>>;
+
+    /// `GetCodeInfo2`: writes the pieces of a function's code, in the order of the method, and tells
+    /// how many there are even if `ranges` has room for fewer (C-125). Asynchronous.
+    ///
+    /// # Errors
+    /// As [`get_code_info`](Self::get_code_info).
+    fn get_code_info2(
+        &self,
+        function: FunctionId,
+        ranges: &mut [CodeRange],
+    ) -> Result<u32, CallError<Self::Fatal>>;
+
+    /// `GetCodeInfo3`: the same of one version of the code.
+    ///
+    /// # Errors
+    /// As [`get_code_info`](Self::get_code_info), and outside callbacks.
+    fn get_code_info3(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        ranges: &mut [CodeRange],
+    ) -> Result<u32, CallError<Self::Fatal>>;
+
+    /// `GetCodeInfo4`: the same of the code that starts at `start` (VA).
+    ///
+    /// # Errors
+    /// As [`get_code_info3`](Self::get_code_info3).
+    fn get_code_info4(
+        &self,
+        start: u64,
+        ranges: &mut [CodeRange],
+    ) -> Result<u32, CallError<Self::Fatal>>;
+
+    /// `GetFunctionInfo2`, with at most `type_arguments` type arguments. Asynchronous.
+    ///
+    /// # Errors
+    /// `E_INVALIDARG` for id 0 and for the frameInfo of another function (C-123).
+    fn get_function_info2(
+        &self,
+        function: FunctionId,
+        frame_info: Option<FrameInfo<'_>>,
+        type_arguments: u32,
+    ) -> Result<FunctionInfo, CallError<Self::Fatal>>;
+
+    /// `GetCurrentThreadID`. Asynchronous.
+    ///
+    /// # Errors
+    /// `CORPROF_E_NOT_MANAGED_THREAD` (C-120).
+    fn get_current_thread_id(&self) -> Result<ThreadId, CallError<Self::Fatal>>;
+
+    /// `GetThreadInfo`: the operating system's id of a thread.
+    ///
+    /// # Errors
+    /// `E_INVALIDARG` for id 0 (C-121), and outside callbacks.
+    fn get_thread_info(&self, thread: ThreadId) -> Result<u32, CallError<Self::Fatal>>;
+
+    /// `GetHandleFromThread`: a handle that stays the runtime's.
+    ///
+    /// # Errors
+    /// As [`get_thread_info`](Self::get_thread_info), and if the handle is invalid.
+    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64, CallError<Self::Fatal>>;
+
+    /// `EnumThreads`: the threads that live now.
+    ///
+    /// # Errors
+    /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
+    fn enum_threads(&self) -> Result<Vec<ThreadId>, CallError<Self::Fatal>>;
+
+    /// `InitializeCurrentThread`: what the first call of a thread would do otherwise.
+    ///
+    /// # Errors
+    /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
+    fn initialize_current_thread(&self) -> Result<(), CallError<Self::Fatal>>;
+
+    /// `SuspendRuntime` of ICorProfilerInfo10.
+    ///
+    /// # Errors
+    /// C-126, and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` in some callbacks (C-167).
+    fn suspend_runtime(&self) -> Result<(), CallError<Self::Fatal>>;
+
+    /// `ResumeRuntime`.
+    ///
+    /// # Errors
+    /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` if the profiler has not suspended it (C-127).
+    fn resume_runtime(&self) -> Result<(), CallError<Self::Fatal>>;
+
+    /// `GetEventMask`. Asynchronous.
+    ///
+    /// # Errors
+    /// `CORPROF_E_PROFILER_DETACHING`.
+    fn get_event_mask(&self) -> Result<EventMask, CallError<Self::Fatal>>;
+
+    /// `SetEventMask`. Asynchronous.
+    ///
+    /// # Errors
+    /// `E_FAIL` if a bit changes that may not after startup,
+    /// `CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER` for one that needs startup.
+    fn set_event_mask(&self, mask: EventMask) -> Result<(), CallError<Self::Fatal>>;
+}

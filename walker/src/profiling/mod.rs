@@ -1,0 +1,14 @@
+//! The part of the profiling interface that stack walks need, with the names that a profiler sees.
+//!
+//! [`ProfilerInfo`] is so thin that implementing it over a real `ICorProfilerInfo` pointer is
+//! mechanical; `clr-sim` implements it over a simulated runtime. What the runtime does behind these
+//! methods is told by clause (C-001 …) in the simulator.
+
+mod hresult;
+mod info;
+
+pub use hresult::HResult;
+pub use info::{
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
+    ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+};

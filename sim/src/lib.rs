@@ -8,6 +8,7 @@
 //!   beside it; [`roles`]: what lies on its stack.
 //! - [`generation`]: which runtime is simulated; [`runtime`]: its state as far as a walk can see it;
 //!   [`profiling`]: `DoStackSnapshot` over that state.
+//! - [`explain`]: why a call came out as it did. [`stage`]: threads set up by hand.
 //! - `recording` (feature `recording`): walks of real CLRs, made again and compared.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
@@ -30,6 +31,7 @@ pub mod run;
 pub mod runtime;
 #[cfg(feature = "scenario")]
 pub mod scenario;
+pub mod stage;
 pub mod strategy;
 pub mod truth;
 pub mod vectors;

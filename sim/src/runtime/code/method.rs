@@ -52,7 +52,7 @@ pub enum Tier {
 }
 
 /// What a funclet is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Funclet {
     /// catch, finally or fault.
     Handler,

@@ -1,0 +1,182 @@
+//! The code of a stage's functions: nops with unwind data that fits the rows.
+
+use super::{Place, Row, Stage, StageError};
+use crate::runtime::frame::layout::Convention;
+use crate::runtime::{Funclet, MethodKind};
+use clr_walker::registers::Gpr;
+use std::collections::BTreeMap;
+
+/// Where the code is (VA).
+const HEAP: u64 = 0x7FF8_0000_0000;
+const IMAGE: u64 = 0x7FF8_1000_0000;
+const MODULE: u64 = 0x7FF8_2000_0000;
+
+/// Functions lie this far apart, and are this large; what is between them is padding.
+const PITCH: u32 = 0x400;
+/// Size of a function's code in bytes.
+const SIZE: u32 = 0x3C0;
+/// Size of a prologue in bytes: control in a row is behind it.
+const PROLOGUE: u8 = 0x10;
+/// Where unwind data begins, behind any code (RVA).
+const UNWIND_DATA: u32 = 0x40_0000;
+
+/// A function, or a funclet of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    pub name: String,
+    pub place: Place,
+    pub kind: MethodKind,
+    pub funclet: Option<Funclet>,
+    /// Its first byte (VA).
+    pub start: u64,
+    pub size: u32,
+}
+
+impl Function {
+    /// The name without the version of the code.
+    pub(super) fn method_name(&self) -> &str {
+        self.name.split('@').next().unwrap_or(&self.name)
+    }
+}
+
+/// A range of code: its bytes and tables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unit {
+    pub base: u64,
+    pub bytes: Vec<u8>,
+    pub functions: Vec<u8>,
+    pub unwind_data: Vec<u8>,
+}
+
+impl Unit {
+    /// RVA of the unwind data.
+    pub(super) const UNWIND_DATA: u32 = UNWIND_DATA;
+}
+
+/// All code of a stage.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub functions: Vec<Function>,
+    /// By [`Place`].
+    pub units: [Unit; 3],
+}
+
+/// What tells rows of different functions apart.
+type Key<'s> = (&'s str, Place, Option<Funclet>);
+
+impl Layout {
+    pub(super) fn new(stage: &Stage) -> Result<Self, StageError> {
+        let mut units = [HEAP, IMAGE, MODULE].map(|base| Unit { base, ..Unit::default() });
+        let mut functions: Vec<Function> = Vec::new();
+        let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
+        for (index, row) in stage.rows.iter().enumerate() {
+            let error = StageError::Row { index };
+            let end = stage.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
+            let size = frame_size(row, end).ok_or(error)?;
+            let in_code = row.offset < SIZE && (row.leaf || row.offset >= u32::from(PROLOGUE));
+            if !in_code {
+                return Err(error);
+            }
+            let key = (row.function.as_str(), row.place, row.funclet);
+            if let Some((other, other_size)) = known.get(&key) {
+                let same = functions.get(*other).is_some_and(|other| other.kind == row.kind);
+                if *other_size != size || !same {
+                    return Err(error);
+                }
+                continue;
+            }
+            let unit = &mut units[row.place as usize];
+            let begin = unit.bytes.len() as u32;
+            known.insert(key, (functions.len(), size));
+            functions.push(Function {
+                name: row.function.clone(),
+                place: row.place,
+                kind: row.kind,
+                funclet: row.funclet,
+                start: unit.base + u64::from(begin),
+                size: SIZE,
+            });
+            unit.bytes.resize((begin + PITCH) as usize, 0x90);
+            if !row.leaf {
+                let at = UNWIND_DATA + unit.unwind_data.len() as u32;
+                let entry = [begin, begin + SIZE, at];
+                unit.functions.extend(entry.into_iter().flat_map(u32::to_le_bytes));
+                unwind_info(&mut unit.unwind_data, &row.saves, size);
+            }
+        }
+        Ok(Self { functions, units })
+    }
+
+    /// The function of a row.
+    pub(super) fn function_of(&self, row: &Row) -> Option<&Function> {
+        self.functions.iter().find(|function| {
+            function.name == row.function
+                && function.place == row.place
+                && function.funclet == row.funclet
+        })
+    }
+
+    /// The function at an address (VA), and how far into it that is.
+    pub(super) fn find(&self, address: u64) -> Option<(&Function, u64)> {
+        let function = self
+            .functions
+            .iter()
+            .find(|function| address.wrapping_sub(function.start) < u64::from(PITCH))?;
+        Some((function, address - function.start))
+    }
+}
+
+/// What a frame takes beside the return address and the pushed registers, in bytes.
+fn frame_size(row: &Row, end: u64) -> Option<u64> {
+    let size = end.checked_sub(row.sp)?.checked_sub(8)?;
+    if row.leaf {
+        return (size == 0).then_some(0);
+    }
+    let locals = size.checked_sub(8 * row.saves.len() as u64)?;
+    (locals.is_multiple_of(8) && locals < 1 << 31).then_some(locals)
+}
+
+/// Writes an UNWIND_INFO of version 1: pushes, then an allocation of `size` bytes.
+fn unwind_info(data: &mut Vec<u8>, saves: &[Gpr], size: u64) {
+    let mut codes = Vec::new();
+    match (size / 8, size) {
+        (0, _) => {}
+        (words @ 1..=16, _) => codes.extend([PROLOGUE, (words as u8 - 1) << 4 | 2]),
+        (words @ 17..=0xFFFF, _) => {
+            codes.extend([PROLOGUE, 1]);
+            codes.extend((words as u16).to_le_bytes());
+        }
+        (_, size) => {
+            codes.extend([PROLOGUE, 0x11]);
+            codes.extend((size as u32).to_le_bytes());
+        }
+    }
+    for (index, register) in saves.iter().enumerate().rev() {
+        codes.extend([index as u8 + 1, register.number() << 4]);
+    }
+    data.extend([1, PROLOGUE, (codes.len() / 2) as u8, 0]);
+    data.extend(&codes);
+    data.resize(data.len().next_multiple_of(4), 0);
+}
+
+/// Which registers hold what in each row: a function's own values in those that it pushes, its
+/// caller's in the others.
+pub(super) fn register_values(stage: &Stage) -> Vec<[u64; 16]> {
+    let saved = Convention::of(stage.generation).callee_saved;
+    let mut values = [0; 16];
+    for register in saved {
+        values[usize::from(register.number())] = 0xC0DE_0000 + u64::from(register.number());
+    }
+    let mut rows = Vec::with_capacity(stage.rows.len());
+    for (index, row) in stage.rows.iter().enumerate().rev() {
+        for register in &row.saves {
+            let number = register.number();
+            values[usize::from(number)] =
+                0xC0DE_0000 + ((index as u64 + 1) << 8) + u64::from(number);
+        }
+        values[usize::from(Gpr::Rsp.number())] = row.sp;
+        rows.push(values);
+    }
+    rows.reverse();
+    rows
+}

@@ -177,3 +177,35 @@ fn what_is_no_recording_is_an_error_with_its_line() {
         assert!(error.starts_with(expected), "{text}: {error}");
     }
 }
+
+/// A walk from a seed in the second part of a function, the unwind data of which is the first part's.
+#[test]
+fn chained_unwind_data_leads_to_the_parent() {
+    let lines = [
+        r#"{"t":"recording","format":1,"generation":"coreclr-3.1-windows","name":"chain"}"#,
+        r#"{"t":"function","id":1,"function_id":"0x777000","name":"App.Foo","dynamic":false}"#,
+        // sub rsp, 0x20 in a prologue of 4 bytes; the second part has no prologue of its own.
+        r#"{"t":"code","id":1,"function":1,"kind":"jit","image":null,"ranges":[["0x10001000",64]],
+            "unwind_base":"0x10000000","entries":[
+            {"begin":4096,"end":4128,"unwind_info":"0104010004320000"},
+            {"begin":4128,"end":4160,"unwind_info":"21000000",
+             "chain":[{"begin":4096,"end":4128,"unwind_info":"0104010004320000"}]}]}"#,
+        r#"{"t":"bytes","at":"0x10001030","hex":"90909090909090909090909090909090"}"#,
+        r#"{"t":"walk","n":1,"situation":"test","variant":"seeded","relation":"self",
+            "walker":"managed","thread":1,"call":{"thread":"null","flags":"0x0","context_size":0,
+            "seed":{"made":"by hand","context_flags":"0x10000b","registers":["0x0","0x0","0x0","0x0",
+            "0x501000","0x0","0x0","0x0","0x0","0x0","0x0","0x0","0x0","0x0","0x0","0x0",
+            "0x10001030"]}},"state":{"mode":"coop"},"frames":[],
+            "stack":{"base":"0x502000","limit":"0x500000",
+            "parts":[["0x501020","QEIPAAAAAAA="]]},
+            "result":{"hr":"0x0","callbacks":[
+            {"function":1,"ip":"0x10001030","frame_info":true,"context_size":0},
+            {"function":null,"ip":"0xf4240","frame_info":true,"context_size":0}]},
+            "replayable":true}"#,
+    ];
+    let text: Vec<_> = lines.iter().map(|line| line.replace('\n', " ")).collect();
+    let recording = Recording::parse(&text.join("\n")).unwrap();
+    let code = RecordedCode::new(&recording);
+    let mut replay = Replay::new(&recording, &code).unwrap();
+    assert_eq!(replay.walk(&recording.walks[0], |_| {}), Verdict::Same);
+}

@@ -119,6 +119,15 @@ pub struct EntryLine {
     pub end: u32,
     pub unwind_info: HexBytes,
     pub funclet: Option<String>,
+    #[serde(default)]
+    pub chain: Vec<ParentLine>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct ParentLine {
+    pub begin: u32,
+    pub end: u32,
+    pub unwind_info: HexBytes,
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use super::{CodeLine, Hex, Recording};
 use crate::runtime::code::{Block, Code, FuncletRange, Method, RangeSection, SectionError};
 use crate::runtime::{CodeManager, Funclet, MethodKind};
 use clr_walker::code_map::{CodeMapError, CodeRegion, RegionKind};
-use clr_walker::image::{FunctionTable, ImageError, Section, Sections};
+use clr_walker::image::{FunctionTable, ImageError, SIZE_OF_RUNTIME_FUNCTION, Section, Sections};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::FunctionId;
 use thiserror::Error;
@@ -157,9 +157,18 @@ impl RangeBytes {
         let (mut unwind_data, mut functions) = (Vec::new(), Vec::new());
         for entry in entries {
             let (Some(begin), Some(end)) = (rva(entry.begin), rva(entry.end)) else { continue };
-            let at = UNWIND_DATA + unwind_data.len() as u32;
-            functions.extend([begin, end, at].into_iter().flat_map(u32::to_le_bytes));
+            functions.extend(entry_bytes(begin, end, unwind_data.len()));
             unwind_data.extend_from_slice(&entry.unwind_info.0);
+            for parent in &entry.chain {
+                // A parent may lie anywhere; only its distance counts.
+                let wrapped = |recorded: u32| {
+                    line.unwind_base.0.wrapping_add(u64::from(recorded)).wrapping_sub(base) as u32
+                };
+                unwind_data.resize(unwind_data.len().next_multiple_of(4), 0);
+                let at = unwind_data.len() + SIZE_OF_RUNTIME_FUNCTION;
+                unwind_data.extend(entry_bytes(wrapped(parent.begin), wrapped(parent.end), at));
+                unwind_data.extend_from_slice(&parent.unwind_info.0);
+            }
             unwind_data.extend_from_slice(&HANDLER);
             unwind_data.resize(unwind_data.len().next_multiple_of(4), 0);
         }
@@ -197,4 +206,9 @@ impl RangeBytes {
         let kind = RegionKind::CodeHeap;
         Ok(CodeRegion::from_sections(self.base, self.size, kind, sections, functions)?)
     }
+}
+
+/// The bytes of a RUNTIME_FUNCTION whose UNWIND_INFO lies `at` bytes into the unwind data.
+fn entry_bytes(begin: u32, end: u32, at: usize) -> impl Iterator<Item = u8> {
+    [begin, end, UNWIND_DATA + at as u32].into_iter().flat_map(u32::to_le_bytes)
 }

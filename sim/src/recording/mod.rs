@@ -10,7 +10,7 @@ mod state;
 
 pub use json::{
     CallLine, CallbackLine, CodeLine, EntryLine, FrameLine, FunctionLine, Hex, ImageLine,
-    NestedLine, PolicyLine, ResultLine, SeedLine, StackLine, StateLine, WalkLine,
+    NestedLine, ParentLine, PolicyLine, ResultLine, SeedLine, StackLine, StateLine, WalkLine,
 };
 pub use load::{LoadError, RecordedCode};
 pub use memory::RecordedMemory;

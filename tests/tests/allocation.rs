@@ -1,6 +1,10 @@
-//! A walk allocates nothing.
+//! A walk allocates nothing, nor does a snapshot.
 
 use allocation_counter::measure;
+use clr_sim::generation::Generation;
+use clr_sim::profiling::{Call, HResult, Outcome};
+use clr_sim::runtime::FrameKind;
+use clr_sim::stage::{SELF, Stage};
 use clr_sim::vectors::win64::{Vector, VectorFile};
 use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_walker::code_map::CodeMap;
@@ -82,4 +86,43 @@ fn stepping_allocates_nothing() {
         }
     });
     assert!(steps > 6_000, "{steps}");
+}
+
+/// With Frames, with contexts, from the chain and from a seed.
+#[test]
+fn a_snapshot_allocates_nothing() {
+    for generation in Generation::ALL {
+        let helper = if generation.has_helper_method_frames() {
+            FrameKind::HelperMethod
+        } else {
+            FrameKind::DynamicHelper
+        };
+        let stage = Stage::new(generation)
+            .cooperative()
+            .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
+            .jit("App.Foo+0x40", 0x1F_E300)
+            .ready_to_run("App.Bar+0x20", 0x1F_E340)
+            .saves_all()
+            .native("coreclr.dll!CallDescrWorkerInternal+0x7c", 0x1F_E400)
+            .frame(helper, 0x1F_E100, "App.Foo");
+        let set = stage.set_up().unwrap();
+        let mut seed = set.seed("App.Foo").unwrap().to_bytes().to_vec();
+        seed.resize(generation.context_size() as usize, 0);
+        for seed in [None, Some(seed.as_slice())] {
+            let runtime = set.runtime();
+            let call = Call { seed, ..set.call() };
+            let (mut callbacks, mut outcome) = (0, Outcome::Endless);
+            let info = measure(|| {
+                outcome = runtime.on(SELF).do_stack_snapshot(
+                    &call,
+                    Some(&mut |frame| {
+                        callbacks += black_box(frame).context.len().min(1);
+                        HResult::OK
+                    }),
+                );
+            });
+            assert_eq!((outcome, callbacks), (Outcome::Returned(HResult::OK), 3), "{generation}");
+            assert_eq!(info.count_total, 0, "{generation}, seeded: {}", seed.is_some());
+        }
+    }
 }

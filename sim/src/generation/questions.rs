@@ -244,6 +244,19 @@ questions! {
         _ => true,
     }
 
+    /// `COR_PRF_MONITOR_IMMUTABLE`: events that cannot be asked for, or waived, after startup.
+    immutable_events: u32 {
+        Framework2 | Framework4 => 0xEEFC_CC00,
+        _ => 0xEEF8_CC00,
+    }
+
+    /// `COR_PRF_ALLOWABLE_AFTER_ATTACH`: events that a profiler may ask for that was attached to a
+    /// running process.
+    attachable_events: u32 {
+        Framework2 | Framework4 => 0x1001_02FE,
+        _ => 0x1005_02FE,
+    }
+
     /// Whether there are ICorProfilerInfo3 and 4: EnumThreads, InitializeCurrentThread,
     /// GetFunctionFromIP2, GetCodeInfo3.
     has_profiler_info4: bool { Framework2 => false, _ => true, }

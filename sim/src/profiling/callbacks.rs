@@ -3,6 +3,7 @@
 use super::Caller;
 use crate::generation::Generation;
 use crate::runtime::{CallbackState, TargetMemory};
+use clr_walker::profiling::ProfilerCallback;
 
 /// The mode that a callback's thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,12 +142,25 @@ impl CallbackKind {
     }
 }
 
+impl From<ProfilerCallback> for CallbackKind {
+    fn from(callback: ProfilerCallback) -> Self {
+        match callback {
+            ProfilerCallback::RuntimeThreadSuspended(_) => Self::RuntimeThreadSuspended,
+            ProfilerCallback::RuntimeThreadResumed(_) => Self::RuntimeThreadResumed,
+            ProfilerCallback::RuntimeSuspendStarted => Self::RuntimeSuspendStarted,
+            ProfilerCallback::RuntimeSuspendFinished => Self::RuntimeSuspendFinished,
+            ProfilerCallback::RuntimeResumeStarted => Self::RuntimeResumeStarted,
+            ProfilerCallback::RuntimeResumeFinished => Self::RuntimeResumeFinished,
+        }
+    }
+}
+
 impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Does something in a callback on this thread: the bits are set meanwhile.
     pub fn in_callback<T>(&self, kind: CallbackKind, act: impl FnOnce(&Self) -> T) -> T {
         let runtime = self.runtime;
         let before = runtime.thread(self.os, |thread| thread.callback_state).unwrap_or_default();
-        runtime.change_thread(self.os, |thread| thread.callback_state = kind.state());
+        runtime.change_thread(self.os, |thread| thread.callback_state.0 |= kind.state().0);
         let done = act(self);
         runtime.change_thread(self.os, |thread| thread.callback_state = before);
         done

@@ -76,3 +76,6 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -295,7 +295,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     /// wait.
     fn allows_host_calls(&self, target: Target) -> bool {
         let thread = self.runtime.thread(self.os, |thread| {
-            (thread.callback_state.contains(CallbackState::IN_CALLBACK), thread.is_gc_special)
+            (thread.callback_state.passes(CallbackState::IN_CALLBACK), thread.is_gc_special)
         });
         let (in_callback, gc_special) = thread.unwrap_or_default();
         if target.caller_known { in_callback } else { !gc_special }

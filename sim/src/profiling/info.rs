@@ -15,11 +15,6 @@ use clr_walker::profiling::{
 
 type Result<T> = core::result::Result<T, CallError<Outcome>>;
 
-/// `COR_PRF_MONITOR_IMMUTABLE`: bits that cannot change after startup.
-const IMMUTABLE: u32 = 0xEEFC_AC00;
-/// `COR_PRF_ALLOWABLE_AFTER_ATTACH`: bits that an attached profiler may set.
-const AFTER_ATTACH: u32 = 0x1005_02FE;
-
 /// A method that the runtime's interfaces do not have.
 fn needs(exists: bool) -> Result<()> {
     if exists { Ok(()) } else { fail(HResult::NOT_IMPLEMENTED) }
@@ -88,7 +83,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             return fail(HResult::NOT_YET_AVAILABLE);
         }
         if process.code_manager_writer.is_some_and(|os| os != self.os) {
-            let waits = self.callback_state().contains(CallbackState::IN_CALLBACK)
+            let waits = self.callback_state().passes(CallbackState::IN_CALLBACK)
                 || runtime.object_of(self.os).is_none();
             if runtime.generation.refuses_to_wait() && !waits {
                 return fail(HResult::ASYNCHRONOUS_UNSAFE);
@@ -101,7 +96,6 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     }
 
     fn method(&self, function: FunctionId) -> Result<(MethodIndex, &Method)> {
-        self.outside_forbid_region()?;
         if function == FunctionId(0) {
             return fail(HResult::INVALID_ARGUMENT);
         }
@@ -115,6 +109,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 
     /// The version of a method's code that `wanted` wants: the most recent one of those.
     fn version(&self, function: FunctionId, wanted: impl Fn(&Code) -> bool) -> Result<&Code> {
+        self.outside_forbid_region()?;
         let (index, _) = self.method(function)?;
         let version = self.runtime.code.versions(index).filter(|code| wanted(code)).last();
         version.ok_or_else(|| HResult::FUNCTION_NOT_COMPILED.into())
@@ -327,15 +322,16 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let marks_first =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = marks_first);
-        runtime.call_back(os, ProfilerCallback::RuntimeSuspendStarted);
+        self.tell_of_suspension(ProfilerCallback::RuntimeSuspendStarted);
         runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
+        self.tell_of_own_suspension()?;
         if marks_first {
             // There the last callback still lies in the suspending phase (C-017, C-168).
-            runtime.call_back(os, ProfilerCallback::RuntimeSuspendFinished);
+            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
         } else {
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
-            runtime.call_back(os, ProfilerCallback::RuntimeSuspendFinished);
+            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
         }
         runtime.change_process(|process| {
             process.suspended_by_profiler = true;
@@ -350,15 +346,19 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         if !runtime.process.get().suspended_by_profiler {
             return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
         }
-        runtime.change_process(|process| process.suspended_by_profiler = false);
-        runtime.call_back(self.os, ProfilerCallback::RuntimeResumeStarted);
+        // Where the mark is set first, it goes last.
+        let unmarks_last =
+            runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
+        runtime.change_process(|process| process.suspended_by_profiler = unmarks_last);
+        self.tell_of_suspension(ProfilerCallback::RuntimeResumeStarted);
         runtime.change_process(|process| {
             process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
             if process.profiler_suspensions == 0 {
                 process.suspension = Suspension::None;
             }
         });
-        runtime.call_back(self.os, ProfilerCallback::RuntimeResumeFinished);
+        self.tell_of_suspension(ProfilerCallback::RuntimeResumeFinished);
+        runtime.change_process(|process| process.suspended_by_profiler = false);
         Ok(())
     }
 
@@ -370,12 +370,14 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     fn set_event_mask(&self, mask: EventMask) -> Result<()> {
         self.asynchronous()?;
         let process = self.runtime.process.get();
-        if process.attached && mask.0 & !AFTER_ATTACH != 0 {
-            return fail(HResult::UNSUPPORTED_FOR_ATTACHING_PROFILER);
-        }
+        let generation = self.runtime.generation;
         let starting = process.profiler == ProfilerStatus::InitializingForStartup;
-        if !starting && (mask.0 ^ process.event_mask.0) & IMMUTABLE != 0 {
+        let changed = mask.0 ^ process.event_mask.0;
+        if !starting && changed & generation.immutable_events() != 0 {
             return fail(HResult::FAIL);
+        }
+        if process.attached && mask.0 & !generation.attachable_events() != 0 {
+            return fail(HResult::UNSUPPORTED_FOR_ATTACHING_PROFILER);
         }
         self.runtime.change_process(|process| process.event_mask = mask);
         Ok(())

@@ -9,6 +9,8 @@ mod info;
 mod iterator;
 mod report;
 mod suspend;
+#[cfg(test)]
+mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode};
 pub use clr_walker::profiling::HResult;

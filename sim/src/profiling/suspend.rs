@@ -35,9 +35,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         runtime.change_thread(os, |thread| thread.suspended += 1);
         self.forbid_own_suspension(false)?;
         runtime.tell(|| Event::Suspended(object.0));
-        if self.monitors_suspensions() {
-            runtime.call_back(self.os, ProfilerCallback::RuntimeThreadSuspended(object.0));
-        }
+        self.tell_of_suspension(ProfilerCallback::RuntimeThreadSuspended(object.0));
         Ok(())
     }
 
@@ -50,9 +48,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
                 .change_thread(os, |thread| thread.suspended = thread.suspended.saturating_sub(1));
         }
         runtime.tell(|| Event::Resumed(object.0));
-        if self.monitors_suspensions() {
-            runtime.call_back(self.os, ProfilerCallback::RuntimeThreadResumed(object.0));
-        }
+        self.tell_of_suspension(ProfilerCallback::RuntimeThreadResumed(object.0));
         // The object was there when the count went up; if it is not any more, nobody notices here.
         let _ = self.change(|memory| {
             let count = object.external_count(memory)?;
@@ -60,8 +56,20 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         });
     }
 
-    fn monitors_suspensions(&self) -> bool {
-        self.runtime.process.get().event_mask.contains(EventMask::MONITOR_SUSPENDS)
+    /// Makes one of the callbacks about suspensions, if the profiler wants them.
+    pub(super) fn tell_of_suspension(&self, callback: ProfilerCallback) {
+        if self.runtime.process.get().event_mask.contains(EventMask::MONITOR_SUSPENDS) {
+            self.runtime.call_back(self.os, callback);
+        }
+    }
+
+    /// A thread that suspends the runtime counts as suspended itself, and must not be walked while it
+    /// is told so (C-132).
+    pub(super) fn tell_of_own_suspension(&self) -> Result<(), Outcome> {
+        let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
+        self.forbid_own_suspension(true)?;
+        self.tell_of_suspension(ProfilerCallback::RuntimeThreadSuspended(id));
+        self.forbid_own_suspension(false)
     }
 
     /// Counts the caller's own forbid-suspend region up or down, if the runtime knows it.

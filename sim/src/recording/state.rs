@@ -3,7 +3,7 @@
 use super::{FrameLine, Hex, LoadError, RecordedMemory, SeedLine, WalkLine};
 use crate::generation::Generation;
 use crate::profiling::Context;
-use crate::runtime::frame::{FrameFields, FrameWriter, layout};
+use crate::runtime::frame::{FrameFields, FrameShape, FrameWriter, layout};
 use crate::runtime::thread::THREAD_OBJECT_SIZE;
 use crate::runtime::{
     ContextSafety, ExceptionState, ExceptionTracker, FRAME_TOP, FrameIdentities, FrameKind,
@@ -224,6 +224,7 @@ impl WalkLine {
                 }
                 FrameWriter { generation, identities, memory }.write(at, next, kind, &fields)?;
             }
+            line.fill_context(memory)?;
             // A vtable that was recorded is the process's own.
             let recorded = memory.is_known(at, 8).then(|| memory.read_u64(at).ok()).flatten();
             let word = match recorded {
@@ -256,6 +257,33 @@ impl FrameLine {
             "HelperMethodFrame_xOBJ" => FrameKind::HelperMethod1Obj,
             name => FrameKind::from_name(name).unwrap_or(FrameKind::DebuggerExit),
         }
+    }
+
+    /// Of CONTEXTs that Frames have, vector registers were seldom recorded, and no walk depends on
+    /// them: where they are not known, they are 0.
+    fn fill_context(&self, memory: &mut RecordedMemory) -> Result<(), LoadError> {
+        let at = self.at.0;
+        let context = match self.kind().shape() {
+            FrameShape::Faulting => at.wrapping_add(layout::FAULTING_CONTEXT),
+            FrameShape::Resumable if memory.is_known(at.wrapping_add(layout::REGS), 8) => {
+                match memory.read_u64(at.wrapping_add(layout::REGS)) {
+                    Ok(context) => context,
+                    Err(_) => return Ok(()),
+                }
+            }
+            _ => return Ok(()),
+        };
+        // Only if the rest is there.
+        if !memory.is_known(context.wrapping_add(layout::CONTEXT_RIP), 8) {
+            return Ok(());
+        }
+        for n in 0..20 {
+            let at = context.wrapping_add(layout::CONTEXT_XMM6 + 8 * n);
+            if !memory.is_known(at, 8) {
+                memory.insert(at, &[0; 8])?;
+            }
+        }
+        Ok(())
     }
 
     /// What it leads to, where its own memory does not say.

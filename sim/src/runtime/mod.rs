@@ -8,6 +8,8 @@ pub mod memory;
 pub mod native;
 pub mod process;
 pub mod thread;
+#[cfg(test)]
+pub(crate) mod words;
 
 pub use code::{Code, CodeManager, Funclet, Managed, Method, MethodKind};
 pub use exception::{ExceptionState, ExceptionTracker, Pass, RunningFunclet};
@@ -22,6 +24,7 @@ pub use thread::{
 use crate::explain::{Event, Log};
 use crate::generation::Generation;
 use crate::machine::Machine;
+use crate::profiling::CallbackKind;
 use clr_walker::profiling::{ProfilerCallback, ThreadId};
 use core::cell::{Cell, RefCell};
 
@@ -130,7 +133,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
         let Some(profiler) = self.profiler else { return };
         let before = self.thread(thread, |thread| thread.callback_state).unwrap_or_default();
         self.change_thread(thread, |thread| {
-            thread.callback_state.0 |= CallbackState::IN_CALLBACK.0;
+            thread.callback_state.0 |= CallbackKind::from(callback).state().0;
         });
         profiler.call_back(self, thread, callback);
         self.change_thread(thread, |thread| thread.callback_state = before);

@@ -327,3 +327,6 @@ impl ThreadObject {
         Ok(memory.read_u64(self.at(offset::DEBUGGER_CONTEXT))? != 0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,6 +131,33 @@ mod tests {
     }
 
     #[test]
+    fn looked_up_by_begin_an_entry_has_no_end() {
+        let bytes = bytes(&[[0x10, 0x20, 0x100], [0x20, 0x28, 0x104], [0x40, 0x41, 0x109]]);
+        let table = FunctionTable::new(&bytes);
+        for (rva, expected) in [
+            (0, None),
+            (0x0F, None),
+            (0x10, Some([0x10, 0x20, 0x100])),
+            (0x1F, Some([0x10, 0x20, 0x100])),
+            (0x20, Some([0x20, 0x28, 0x104])),
+            // In the gap behind it.
+            (0x28, Some([0x20, 0x28, 0x104])),
+            (0x3F, Some([0x20, 0x28, 0x104])),
+            (0x40, Some([0x40, 0x41, 0x109])),
+            // Beyond the last.
+            (0x41, Some([0x40, 0x41, 0x109])),
+            (u32::MAX, Some([0x40, 0x41, 0x109])),
+        ] {
+            let found = table.find_from_begin(rva);
+            let found = found.map(|entry| [entry.begin, entry.end, entry.unwind_info]);
+            assert_eq!(found, expected, "{rva:#x}");
+        }
+        for rva in [0, 0x10, u32::MAX] {
+            assert_eq!(FunctionTable::new(&[]).find_from_begin(rva), None);
+        }
+    }
+
+    #[test]
     fn a_cut_off_entry_is_ignored() {
         let bytes = bytes(&[[0x10, 0x20, 0x100], [0x20, 0x28, 0x104]]);
         for len in 0..bytes.len() {

@@ -1,8 +1,9 @@
 //! Which function an address belongs to, and code that belongs to none.
 
-use crate::case::{BASE, Case, Info, Op, SIZE};
+use crate::case::{Answer, BASE, Case, Info, Op, SIZE};
 use Op::Push;
 use clr_walker::code_map::CodeMap;
+use clr_walker::image::RuntimeFunction;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segment;
 use clr_walker::registers::Gpr::{Rbx, Rsi};
@@ -105,6 +106,70 @@ fn an_images_data_is_no_code() {
     assert_eq!(step(Rules::Precise, &mut registers), Err(error));
     assert_eq!(registers, before);
     assert_eq!(step(Rules::Windows, &mut registers).unwrap().trust, Trust::Leaf);
+}
+
+/// The step at `rva` as from the first function of [`neighbours`] or a like case, wherever it ends.
+fn in_first_function(case: &Case, rva: u32) -> Answer {
+    case.with_map(|map| {
+        let region = &map.regions()[0];
+        let function = region.functions().iter().next().unwrap();
+        let before = Registers { rip: BASE + u64::from(rva), ..case.registers };
+        let mut registers = before;
+        let unwinder = Unwinder::new(map).with_rules(Rules::Windows);
+        let step = unwinder.step_in_function(region, function, &mut registers, &case.stack);
+        assert!(step.is_ok() || registers == before, "{step:?}: the registers changed");
+        step.map(|step| (registers, step))
+    })
+}
+
+#[test]
+fn inside_its_function_a_step_is_the_same() {
+    let case = neighbours().windows().put(0x13E, &[0x5B, 0xC3]);
+    for rva in 0x100..0x140 {
+        assert_eq!(in_first_function(&case, rva), case.step(rva), "{rva:#x}");
+    }
+}
+
+#[test]
+fn a_known_function_goes_on_behind_its_end() {
+    // pop rbx; ret
+    let case = neighbours().windows().put(0x150, &[0x5B, 0xC3]);
+    let word = |n| crate::case::word(n);
+    let slot = |n| crate::case::slot(n);
+    for (rva, trust, rbx, rip, rsp) in [
+        // Its body's rules, also where the table has another function.
+        (0x140, Trust::Body, Some(word(0)), word(1), slot(2)),
+        (0x180, Trust::Body, Some(word(0)), word(1), slot(2)),
+        (SIZE - 1, Trust::Body, Some(word(0)), word(1), slot(2)),
+        // An epilogue there is executed.
+        (0x150, Trust::EpilogueInstructions, Some(word(0)), word(1), slot(2)),
+        (0x151, Trust::EpilogueInstructions, None, word(0), slot(1)),
+    ] {
+        let rbx = rbx.unwrap_or_else(|| case.registers.get(Rbx));
+        let (after, step) = in_first_function(&case, rva).unwrap();
+        let found = (step.trust, after.get(Rbx), after.rip, after.rsp());
+        assert_eq!(found, (trust, rbx, rip, rsp), "{rva:#x}");
+        assert_eq!(after.get(Rsi), case.registers.get(Rsi), "{rva:#x}: the neighbour's codes");
+    }
+}
+
+#[test]
+fn code_outside_the_region_is_not_of_its_functions() {
+    let case = neighbours();
+    for rva in [SIZE, SIZE + 1, u32::MAX] {
+        let error = UnwindError::UnknownCode { address: BASE + u64::from(rva) };
+        assert_eq!(in_first_function(&case, rva), Err(error));
+    }
+    case.with_map(|map| {
+        let before = Registers { rip: BASE - 1, ..case.registers };
+        let mut registers = before;
+        let function = RuntimeFunction { begin: 0x100, end: 0x140, unwind_info: 0x800 };
+        let region = &map.regions()[0];
+        let step =
+            Unwinder::new(map).step_in_function(region, function, &mut registers, &case.stack);
+        assert_eq!(step, Err(UnwindError::UnknownCode { address: BASE - 1 }));
+        assert_eq!(registers, before);
+    });
 }
 
 /// The instructions of libgcc's ___chkstk_ms, and what is on the stack before each.

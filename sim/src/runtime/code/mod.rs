@@ -14,6 +14,10 @@ use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Position, Rules, UnwindError, Unwinder};
 
+/// Marks the entry of cold code, whose unwind data is the RVA of the hot part's entry (contract
+/// §8.1). In other images bit 0 says the same.
+const COLD: u32 = 0x8000_0000;
+
 /// All managed code of a process.
 #[derive(Clone, Debug, Default)]
 pub struct CodeManager<'a> {
@@ -117,8 +121,12 @@ impl<'a> CodeManager<'a> {
 
     /// All versions of a method's code that are still loaded, in the order in which they were made.
     pub fn versions(&self, method: MethodIndex) -> impl Iterator<Item = &Code> {
-        let codes = self.codes.iter().filter(move |code| code.method == method);
-        codes.filter(|code| self.section_index(code.start).is_some())
+        let codes = (0..).zip(&self.codes).filter(move |(_, code)| code.method == method);
+        // Other code may have come to where it was.
+        codes.filter_map(|(index, code)| {
+            let loaded = self.block(code.start) == Some(Block::Code(CodeIndex(index)));
+            loaded.then_some(code)
+        })
     }
 
     /// Takes `registers` from managed code to its caller, by the runtime's own tables (C-145); code
@@ -135,8 +143,11 @@ impl<'a> CodeManager<'a> {
     ) -> Result<(), UnwindError> {
         let unwinder = Unwinder::new(&self.map).with_rules(rules);
         if managed.section.ignores_ends()
-            && let Some((region, function)) = self.entry(registers.rip)
+            && let Some((region, mut function)) = self.entry(registers.rip)
         {
+            if managed.section.has_cold_entries() && function.unwind_info & COLD != 0 {
+                function.unwind_info = function.unwind_info & !COLD | 1;
+            }
             unwinder.step_in_function(region, function, registers, memory)?;
         } else {
             unwinder.step(registers, Position::Interrupted, memory)?;
@@ -150,3 +161,6 @@ impl<'a> CodeManager<'a> {
         Some((region, region.functions().find_from_begin(rva)?))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,6 +144,11 @@ impl RangeSection {
         !matches!(self.kind, SectionKind::CodeHeap(_))
     }
 
+    /// Whether entries of cold code stand for those of the hot part.
+    pub(super) const fn has_cold_entries(&self) -> bool {
+        matches!(self.kind, SectionKind::NativeImage(_))
+    }
+
     /// What starts nearest to `ip` (VA), not behind it. Padding belongs to the method before
     /// (C-041, C-147), but for native images, where nothing belongs to a code section but what lies
     /// in one.

@@ -49,6 +49,8 @@ pub const CONTEXT_FLAGS: u64 = 0x30;
 pub const CONTEXT_RAX: u64 = 0x78;
 /// rip in a CONTEXT.
 pub const CONTEXT_RIP: u64 = 0xF8;
+/// xmm6 in a CONTEXT; the others follow by number.
+pub const CONTEXT_XMM6: u64 = 0x200;
 
 /// CalleeSavedRegisters in memory order (contract §1.7).
 const CALLEE_SAVED_WINDOWS: &[Gpr] =

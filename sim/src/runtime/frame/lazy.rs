@@ -89,7 +89,7 @@ impl<M: Memory + ?Sized> FrameReader<'_, M> {
         registers: &mut Registers,
     ) -> Result<(), LazyStateError> {
         let at = registers.rip;
-        if self.generation.is_unix() && native.map().find(at).is_none() {
+        if self.generation.is_unix() && native.map().find_function(at).is_none() {
             return Err(LazyStateError::Native { at });
         }
         let unwinder = Unwinder::new(native.map()).with_rules(self.generation.unwind_rules());
@@ -122,3 +122,6 @@ impl Completion {
         memory.write_u64(field(state.return_slot), rsp.wrapping_sub(8))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,3 +14,6 @@ pub use layout::FRAME_TOP;
 pub(crate) use lazy::LazyStateError;
 pub(crate) use read::FrameReader;
 pub use write::{FrameFields, FrameWriter, LazyFields};
+
+#[cfg(test)]
+mod tests;

@@ -150,6 +150,8 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
             }
             FrameShape::Software => {
                 let source = self.at.wrapping_add(layout::SOFTWARE_CONTEXT);
+                context.registers.rip =
+                    self.memory.read_u64(source.wrapping_add(layout::CONTEXT_RIP))?;
                 for register in convention.callee_saved.iter().chain(&[Gpr::Rsp]) {
                     context.registers.set(*register, self.context_register(source, *register)?);
                 }
@@ -200,6 +202,9 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         context.flags = read_u32(self.memory, source.wrapping_add(layout::CONTEXT_FLAGS))?;
         for register in Gpr::ALL {
             context.registers.set(register, self.context_register(source, register)?);
+        }
+        for (value, n) in context.registers.xmm.iter_mut().zip(0..) {
+            *value = self.memory.read_u128(source.wrapping_add(layout::CONTEXT_XMM6 + 16 * n))?;
         }
         Ok(())
     }

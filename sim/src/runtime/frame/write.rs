@@ -149,13 +149,18 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
         }
     }
 
-    /// Writes a CONTEXT's integer registers and ContextFlags.
+    /// Writes what is known of a CONTEXT.
     fn context(&mut self, at: u64, fields: &FrameFields) -> Result<(), Unreadable> {
         // MxCsr lies behind the flags; 0 is as good a value as any.
         self.field(at, layout::CONTEXT_FLAGS, u64::from(fields.context_flags))?;
         for register in Gpr::ALL {
             let offset = layout::CONTEXT_RAX + 8 * u64::from(register.number());
             self.field(at, offset, fields.registers.get(register))?;
+        }
+        for (value, n) in fields.registers.xmm.iter().zip(0..) {
+            let offset = layout::CONTEXT_XMM6 + 16 * n;
+            self.field(at, offset, *value as u64)?;
+            self.field(at, offset + 8, (value >> 64) as u64)?;
         }
         self.field(at, layout::CONTEXT_RIP, fields.registers.rip)
     }

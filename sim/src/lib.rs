@@ -9,6 +9,7 @@
 //! - [`generation`]: which runtime is simulated; [`runtime`]: its state as far as a walk can see it;
 //!   [`profiling`]: `DoStackSnapshot` over that state.
 //! - [`explain`]: why a call came out as it did. [`stage`]: threads set up by hand.
+//! - [`worked`]: such threads with the calls made on them, and what each must give.
 //! - `recording` (feature `recording`): walks of real CLRs, made again and compared.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
@@ -35,3 +36,4 @@ pub mod stage;
 pub mod strategy;
 pub mod truth;
 pub mod vectors;
+pub mod worked;

@@ -154,7 +154,7 @@ impl<M: TargetMemory> Walk<'_, '_, '_, M> {
 
 impl<M: TargetMemory> FrameIterator<'_, '_, M> {
     fn run(&mut self, mut reporter: Reporter<'_, '_>) -> Result<HResult, Break> {
-        self.see_frame_cookie();
+        self.see_frame_cookie()?;
         // Framework 2 takes anything to start from for success (C-107).
         let mut found = self.runtime.generation.empty_walk() == EmptyWalk::FailsWithoutFrame
             && (self.code.is_some() || self.frame != FRAME_TOP);
@@ -214,6 +214,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let at = self.frame;
         let memory = &*self.runtime.memory.borrow();
         self.frame = memory.read_u64(at.wrapping_add(layout::NEXT))?;
+        self.see_frame_cookie()?;
         if let Some(why) = why {
             self.runtime.tell(|| {
                 let word = memory.read_u64(at).ok();
@@ -234,7 +235,6 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
     fn enter(&mut self) -> Result<(), Break> {
         let Some(managed) = self.code else {
             self.state = if self.frame == FRAME_TOP { State::Done } else { State::Frame };
-            self.see_frame_cookie();
             return Ok(());
         };
         let registers = self.context.registers;
@@ -259,6 +259,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.frame_steps = 0;
         if let Some(below) = managed.code.gs_cookie {
             self.cookie = Some(caller_sp.wrapping_sub(u64::from(below)));
+            self.check_cookie()?;
         }
         self.state = State::Frameless;
         Ok(())
@@ -289,7 +290,6 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
                     None => self.unwind(managed)?,
                 };
                 self.context = caller;
-                self.cookie = None;
                 self.check_stack()?;
                 self.code = self.runtime.code.find(caller.registers.rip);
                 if self.code.is_none() {
@@ -365,7 +365,6 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         })?;
         self.context = context;
         self.caller = None;
-        self.cookie = None;
         let rsp = context.registers.rsp();
         self.runtime.tell(|| Event::FrameFollowed { at, kind, ip, rsp });
         if resumable && self.suspended && self.runtime.generation.stops_at_resumable_frames() {
@@ -381,11 +380,14 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.code
     }
 
-    /// From now on the cookie of the next Frame is the one to look at, if Frames have one.
-    fn see_frame_cookie(&mut self) {
-        if self.runtime.generation.frames_have_cookies() && self.frame != FRAME_TOP {
-            self.cookie = Some(self.frame.wrapping_add(layout::COOKIE));
+    /// From now on the cookie of the next Frame is the one to look at, if Frames have one: it is
+    /// looked at when the walk comes to the Frame, whatever becomes of that (contract §3.2).
+    fn see_frame_cookie(&mut self) -> Result<(), Break> {
+        if !self.runtime.generation.frames_have_cookies() || self.frame == FRAME_TOP {
+            return Ok(());
         }
+        self.cookie = Some(self.frame.wrapping_add(layout::COOKIE));
+        self.check_cookie()
     }
 
     /// Ends the process if the GS cookie is not what it should be (C-112).

@@ -1,8 +1,8 @@
 //! The code of a stage's functions: nops with unwind data that fits the rows.
 
 use super::{Place, Row, Stage, StageError};
+use crate::runtime::code::{Funclet, MethodKind, StubKind};
 use crate::runtime::frame::layout::Convention;
-use crate::runtime::{Funclet, MethodKind};
 use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
 
@@ -27,6 +27,9 @@ pub(super) struct Function {
     pub place: Place,
     pub kind: MethodKind,
     pub funclet: Option<Funclet>,
+    pub gs_cookie: Option<u32>,
+    /// It is none, but a stub.
+    pub stub: Option<StubKind>,
     /// Its first byte (VA).
     pub start: u64,
     pub size: u32,
@@ -93,6 +96,8 @@ impl Layout {
                 place: row.place,
                 kind: row.kind,
                 funclet: row.funclet,
+                gs_cookie: row.gs_cookie,
+                stub: None,
                 start: unit.base + u64::from(begin),
                 size: SIZE,
             });
@@ -103,6 +108,20 @@ impl Layout {
                 unit.functions.extend(entry.into_iter().flat_map(u32::to_le_bytes));
                 unwind_info(&mut unit.unwind_data, &row.saves, size);
             }
+        }
+        for (name, kind) in &stage.stubs {
+            let unit = &mut units[Place::Heap as usize];
+            functions.push(Function {
+                name: name.clone(),
+                place: Place::Heap,
+                kind: MethodKind::Ordinary,
+                funclet: None,
+                gs_cookie: None,
+                stub: Some(*kind),
+                start: unit.base + unit.bytes.len() as u64,
+                size: SIZE,
+            });
+            unit.bytes.resize(unit.bytes.len() + PITCH as usize, 0x90);
         }
         Ok(Self { functions, units })
     }

@@ -24,12 +24,17 @@ impl Set {
         let mut indices = BTreeMap::new();
         let [heap, image, _] = &self.layout.units;
         let mut blocks = [Vec::new(), Vec::new()];
+        let mut stubs = Vec::new();
         for function in &self.layout.functions {
             let blocks = match function.place {
                 Place::Heap => &mut blocks[0],
                 Place::ReadyToRun => &mut blocks[1],
                 Place::Native => continue,
             };
+            if let Some(kind) = function.stub {
+                stubs.push((function.start, Block::Stub(kind)));
+                continue;
+            }
             let name = function.method_name();
             let method = *indices.entry(name).or_insert_with(|| {
                 let id = self.function(name).unwrap_or_default();
@@ -41,10 +46,10 @@ impl Set {
         }
         let [jitted, precompiled] = blocks;
         if let Some(region) = Self::region(heap, RegionKind::CodeHeap)
-            && !jitted.is_empty()
+            && !heap.bytes.is_empty()
         {
-            let blocks: Vec<_> =
-                jitted.into_iter().map(|(start, code)| (start, Block::Code(code))).collect();
+            let jitted = jitted.into_iter().map(|(start, code)| (start, Block::Code(code)));
+            let blocks: Vec<_> = jitted.chain(stubs).collect();
             let high = heap.base + heap.bytes.len() as u64;
             let section = RangeSection::code_heap(heap.base, high, &blocks);
             let section = section.map_err(|_| StageError::Size)?;
@@ -71,6 +76,7 @@ impl Set {
             start: function.start,
             size: function.size.into(),
             funclets: funclets.into_iter().collect(),
+            gs_cookie: function.gs_cookie,
             ..Code::default()
         }
     }

@@ -38,6 +38,7 @@ pub use set::{Set, StageError};
 pub use snapshot::{Shot, Snapshot};
 
 use crate::generation::Generation;
+use crate::runtime::code::StubKind;
 use crate::runtime::frame::LazyFields;
 use crate::runtime::{
     ContextSafety, ExceptionState, FrameKind, Funclet, MethodKind, OsThreadId, Process, ThreadLife,
@@ -86,6 +87,8 @@ pub struct Row {
     pub funclet: Option<Funclet>,
     /// It has no unwind data: a leaf, rsp of which points at the return address.
     pub leaf: bool,
+    /// Where its frame has the GS cookie: bytes below the caller SP.
+    pub gs_cookie: Option<u32>,
 }
 
 /// An explicit Frame.
@@ -107,6 +110,7 @@ pub struct FrameRow {
 
 /// A process with a thread, to be set up.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct Stage {
     /// Which runtime it is.
     pub generation: Generation,
@@ -132,8 +136,18 @@ pub struct Stage {
     pub gc_special: bool,
     /// Where it is in its life.
     pub life: ThreadLife,
+    /// Suspending it does not work.
+    pub resists_suspension: bool,
+    /// It leaves cooperative mode while it is being looked at.
+    pub leaves_cooperative_mode: bool,
+    /// A debugger has a filter context on it.
+    pub debugger_context: bool,
     /// The function whose return address is hijacked.
     pub hijacked: Option<String>,
+    /// Blocks of the code heap that are no methods, by name.
+    pub stubs: Vec<(String, StubKind)>,
+    /// More memory, which holds zeros: address (VA) and size in bytes.
+    pub blocks: Vec<(u64, u64)>,
     /// Words written over whatever lies there: address (VA) and value.
     pub overwritten: Vec<(u64, u64)>,
 }
@@ -155,7 +169,12 @@ impl Stage {
             hijack_locked: false,
             gc_special: false,
             life: ThreadLife::default(),
+            resists_suspension: false,
+            leaves_cooperative_mode: false,
+            debugger_context: false,
             hijacked: None,
+            stubs: Vec::new(),
+            blocks: Vec::new(),
             overwritten: Vec::new(),
         }
     }
@@ -179,6 +198,7 @@ impl Stage {
             saves: Vec::new(),
             funclet: None,
             leaf: false,
+            gs_cookie: None,
         });
         self
     }
@@ -245,6 +265,19 @@ impl Stage {
     #[must_use]
     pub fn in_funclet(self, funclet: Funclet) -> Self {
         self.change_row(|row| row.funclet = Some(funclet))
+    }
+
+    /// The last row's frame has a GS cookie, so many bytes below its caller SP.
+    #[must_use]
+    pub fn gs_cookie(self, below: u32) -> Self {
+        self.change_row(|row| row.gs_cookie = Some(below))
+    }
+
+    /// Adds a block to the code heap that is no method. Its name is a label.
+    #[must_use]
+    pub fn stub(mut self, name: &str, kind: StubKind) -> Self {
+        self.stubs.push((name.to_owned(), kind));
+        self
     }
 
     fn change_row(mut self, change: impl FnOnce(&mut Row)) -> Self {

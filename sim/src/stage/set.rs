@@ -4,6 +4,7 @@ use super::code::{Layout, Unit, register_values};
 use super::{FrameRow, MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, Stage};
 use crate::machine::{Machine, PAGE_SIZE, Protection};
 use crate::profiling::{Call, Context};
+use crate::runtime::frame::layout::COOKIE;
 use crate::runtime::frame::{FrameFields, FrameWriter};
 use crate::runtime::{
     FRAME_TOP, FrameIdentities, MethodKind, Runtime, Thread, ThreadFields, ThreadLife,
@@ -80,7 +81,10 @@ impl Stage {
             return Err(StageError::Size);
         }
         let mut methods = BTreeMap::new();
-        let managed = layout.functions.iter().filter(|function| function.place != Place::Native);
+        let managed = layout
+            .functions
+            .iter()
+            .filter(|function| function.place != Place::Native && function.stub.is_none());
         for function in managed {
             let id = FunctionId(METHODS + 0x10 * methods.len() as u64);
             methods.entry(function.method_name().to_owned()).or_insert(id);
@@ -194,6 +198,8 @@ impl Set {
             safety: stage.safety,
             handle: 0x104,
             is_gc_special: stage.gc_special,
+            resists_suspension: stage.resists_suspension,
+            leaves_cooperative_mode: stage.leaves_cooperative_mode,
             exceptions: stage.exceptions.clone(),
             ..Thread::default()
         };
@@ -223,6 +229,9 @@ impl Set {
         map(lowest, base.saturating_sub(lowest))?;
         map(OBJECTS, PAGE_SIZE)?;
         map(CONTEXTS, CONTEXT_PITCH * stage.frames.len() as u64)?;
+        for (start, size) in &stage.blocks {
+            map(*start, *size)?;
+        }
         for unit in &self.layout.units {
             map(unit.base, unit.bytes.len() as u64)?;
         }
@@ -249,6 +258,9 @@ impl Set {
             }
         }
         self.write_frames(&mut machine)?;
+        for at in self.cookies() {
+            write(&mut machine, at, stage.process.gs_cookie.unwrap_or_default())?;
+        }
         let object = |error: Unreadable| StageError::Memory { at: error.address };
         let fields = ThreadFields {
             cooperative: stage.cooperative,
@@ -259,7 +271,7 @@ impl Set {
             external_count: u32::from(stage.life == ThreadLife::Running),
             stack: stage.stack,
             hijacked: self.hijack(&mut machine)?,
-            debugger_context: false,
+            debugger_context: stage.debugger_context,
         };
         fields.write(&mut machine, ThreadId(OBJECTS)).map_err(object)?;
         let walker = ThreadId(OBJECTS + PAGE_SIZE / 2);
@@ -268,6 +280,19 @@ impl Set {
             write(&mut machine, *at, *value)?;
         }
         Ok(machine)
+    }
+
+    /// Where GS cookies lie (VA), if the process has one: in frames that have one, and below Frames.
+    fn cookies(&self) -> impl Iterator<Item = u64> {
+        let stage = &self.stage;
+        let callers = self.registers.iter().skip(1).map(Registers::rsp);
+        let rows = stage.rows.iter().zip(callers).filter_map(|(row, caller_sp)| {
+            row.gs_cookie.map(|below| caller_sp.wrapping_sub(u64::from(below)))
+        });
+        let below_frames = stage.generation.frames_have_cookies();
+        let frames = stage.frames.iter().filter(move |_| below_frames);
+        let frames = frames.map(|frame| frame.at.wrapping_add(COOKIE));
+        rows.chain(frames).filter(|_| stage.process.gs_cookie.is_some())
     }
 
     /// Overwrites the hijacked return address: its slot, and what was in it.

@@ -1,0 +1,531 @@
+//! Every worked stack on every generation: what its calls give, and what they leave behind.
+
+use clr_sim::generation::Generation;
+use clr_sim::profiling::{CallbackKind, HResult, Outcome};
+use clr_sim::runtime::{
+    CallbackState, OsThreadId, Profiler, Runtime, THREAD_OBJECT_SIZE, TargetMemory as _, Thread,
+};
+use clr_sim::stage::{MANAGED_WALKER, NATIVE_WALKER, SELF, Set, Snapshot};
+use clr_sim::worked::{Example, ExampleCall, Seed, examples};
+use clr_walker::memory::Memory as _;
+use clr_walker::profiling::{EventMask, ProfilerCallback, ProfilerInfo as _, ThreadId};
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::{Position, Unwinder};
+use std::cell::RefCell;
+
+/// What is wrong, by generation, example and call.
+#[derive(Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn check(&mut self, of: &str, right: bool, problem: impl FnOnce() -> String) {
+        if !right {
+            self.0.push(format!("{of}: {}", problem()));
+        }
+    }
+}
+
+impl Drop for Problems {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(self.0.is_empty(), "{} problems:\n{}", self.0.len(), self.0.join("\n"));
+        }
+    }
+}
+
+/// Calls `check` with every call of every example, set up.
+fn every_call(mut check: impl FnMut(&mut Problems, &str, &Example, &Set, &ExampleCall)) {
+    let mut problems = Problems::default();
+    for generation in Generation::ALL {
+        for example in examples(generation) {
+            let name = format!("{generation}, {} ({})", example.id, example.title);
+            let set = match example.stage.set_up() {
+                Ok(set) => set,
+                Err(error) => {
+                    problems.0.push(format!("{name}: {error}"));
+                    continue;
+                }
+            };
+            for call in &example.calls {
+                let name = format!("{name}, {}", call.title);
+                check(&mut problems, &name, &example, &set, call);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_call_gives_what_is_expected() {
+    every_call(|problems, name, _, set, call| {
+        let snapshot = call.make(set).to_string();
+        problems.check(name, snapshot == call.expected, || {
+            format!("expected\n{}but got\n{snapshot}", call.expected)
+        });
+    });
+}
+
+/// The registers of the row that a callback is about.
+fn row(set: &Set, ip: u64, rsp: u64) -> Option<Registers> {
+    let rows = (0..set.stage().rows.len()).filter_map(|row| set.registers(row));
+    rows.into_iter().find(|registers| registers.rip == ip && registers.rsp() == rsp)
+}
+
+#[test]
+fn contexts_have_the_registers_of_their_rows() {
+    every_call(|problems, name, example, set, call| {
+        let generation = example.stage.generation;
+        let seed = call.seed.bytes(set);
+        let start = match &call.seed {
+            Seed::None | Seed::Bytes(_) => Registers::default(),
+            _ if !example.stage.cooperative => Registers::default(),
+            _ => seed
+                .as_deref()
+                .and_then(|seed| Registers::from_context(seed).ok())
+                .unwrap_or_default(),
+        };
+        let callee_saved = clr_sim::runtime::frame::layout::Convention::of(generation).callee_saved;
+        for (index, shot) in call.make(set).shots.iter().enumerate() {
+            let wanted = call.flags.wants_context();
+            problems.check(name, shot.context.is_some() == wanted, || "context".to_owned());
+            let size = match generation {
+                _ if !wanted => 0,
+                Generation::Net9Unix
+                | Generation::Net9UnixLegacyExceptions
+                | Generation::Net10Unix => 0xC20,
+                _ => 0x4D0,
+            };
+            problems.check(name, shot.context_size == size, || format!("{:#x}", shot.context_size));
+            let Some(context) = shot.context else { continue };
+            let registers = context.registers;
+            problems.check(name, registers.rip == shot.ip, || format!("rip of callback {index}"));
+            problems.check(name, context.flags == call.context_flags, || {
+                format!("callback {index} has ContextFlags {:#x}", context.flags)
+            });
+            // A seed's rax stays, and so does the 0 of a walk that starts with zeros.
+            problems.check(name, registers.get(Gpr::Rax) == start.get(Gpr::Rax), || {
+                format!("rax of callback {index} is {:#x}", registers.get(Gpr::Rax))
+            });
+            let Some(row) = row(set, shot.ip, registers.rsp()) else { continue };
+            for register in callee_saved {
+                let stale = call.stale.contains(&index) && *register != Gpr::Rbp;
+                let expected = if stale { start.get(*register) } else { row.get(*register) };
+                let got = registers.get(*register);
+                problems.check(name, got == expected, || {
+                    format!(
+                        "{} of callback {index} is {got:#x}, not {expected:#x}",
+                        register.name()
+                    )
+                });
+            }
+        }
+    });
+}
+
+/// Reads of memory that must be as before: the Thread objects.
+fn objects(set: &Set, runtime: &Runtime<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; 0x800 + THREAD_OBJECT_SIZE as usize];
+    runtime.memory.borrow().read(set.thread().0, &mut bytes).expect("there are two of them");
+    bytes
+}
+
+fn threads(runtime: &Runtime<'_>) -> Vec<Thread> {
+    runtime
+        .threads
+        .borrow()
+        .iter()
+        .map(|thread| Thread { initialized: true, ..thread.clone() })
+        .collect()
+}
+
+/// C-025. Calls that do not return may leave anything behind.
+#[test]
+fn nothing_is_left_behind() {
+    every_call(|problems, name, example, set, call| {
+        let runtime = call.process(set);
+        let (objects_before, threads_before) = (objects(set, &runtime), threads(&runtime));
+        let process_before = runtime.process.get();
+        let first = call.make_on(set, &runtime);
+        if !matches!(first.outcome, Outcome::Returned(_)) {
+            return;
+        }
+        let after = objects(set, &runtime);
+        // A hijack is taken back.
+        let from = if example.stage.hijacked.is_some() { 8 } else { 0 };
+        problems.check(name, after[from..] == objects_before[from..], || {
+            let at = after.iter().zip(&objects_before).position(|(one, other)| one != other);
+            format!("the Thread objects differ at {at:x?}")
+        });
+        problems.check(name, threads(&runtime) == threads_before, || "a thread differs".to_owned());
+        problems.check(name, runtime.process.get() == process_before, || "process".to_owned());
+        let second = call.make_on(set, &runtime);
+        problems.check(name, second == first, || format!("once more it gives\n{second}"));
+    });
+}
+
+/// C-021, C-022: where it is called from and contextSize play no part.
+#[test]
+fn what_is_not_looked_at_plays_no_part() {
+    every_call(|problems, name, example, set, call| {
+        // Only the code manager's lock makes a difference (C-036).
+        if example.stage.process.code_manager_writer.is_some() {
+            return;
+        }
+        let elsewhere = ExampleCall {
+            in_callback: match call.in_callback {
+                Some(_) => None,
+                None => Some(CallbackKind::GarbageCollectionStarted),
+            },
+            ..call.clone()
+        };
+        let snapshot = elsewhere.make(set);
+        problems.check(name, snapshot.to_string() == call.expected, || {
+            format!("elsewhere it gives\n{snapshot}")
+        });
+    });
+}
+
+fn example(generation: Generation, id: &str) -> (Set, ExampleCall) {
+    let example = examples(generation).into_iter().find(|example| example.id == id);
+    let example = example.expect("every generation has it");
+    let set = example.stage.set_up().expect("it fits together");
+    (set, example.calls.into_iter().next().expect("there is a call"))
+}
+
+/// E-21: the inner call is refused, and the outer one goes on.
+#[test]
+fn a_call_within_a_walk_is_refused() {
+    for generation in Generation::ALL {
+        let (set, outer) = example(generation, "E-1");
+        let runtime = set.runtime();
+        let mut lines = Vec::new();
+        let call = clr_sim::profiling::Call { thread: ThreadId(0), ..set.call() };
+        let outcome = runtime.on(SELF).in_callback(CallbackKind::ObjectAllocated, |own| {
+            own.do_stack_snapshot(
+                &call,
+                Some(&mut |frame| {
+                    lines.push(set.label(frame.ip));
+                    let mut called = false;
+                    let nested = own.do_stack_snapshot(
+                        &call,
+                        Some(&mut |_| {
+                            called = true;
+                            HResult::OK
+                        }),
+                    );
+                    assert_eq!(nested, HResult::UNSAFE.into(), "{generation}");
+                    let other = runtime.on(NATIVE_WALKER).do_stack_snapshot(&set.call(), None);
+                    assert_eq!(other, HResult::UNSAFE.into(), "{generation}");
+                    assert!(!called);
+                    HResult::OK
+                }),
+            )
+        });
+        assert_eq!(outcome, HResult::OK.into(), "{generation}");
+        let expected = ["App.Foo+0x40", "App.Main+0x20", "CallDescrWorkerInternal+0x7c"];
+        assert_eq!(lines, expected, "{generation}");
+        assert_eq!(outer.make_on(&set, &runtime).outcome, HResult::OK.into(), "{generation}");
+    }
+}
+
+/// E-6: from the marker's context native code can be unwound to the P/Invoke stub.
+#[test]
+fn native_code_can_be_unwound_from_a_marker() {
+    for generation in Generation::ALL {
+        let (set, _) = example(generation, "E-6");
+        let calls =
+            examples(generation).into_iter().find(|example| example.id == "E-6").unwrap().calls;
+        let seeded =
+            calls.iter().find(|call| call.caller == SELF && call.seed != Seed::None).unwrap();
+        let runtime = set.runtime();
+        let snapshot = seeded.make_on(&set, &runtime);
+        let marker = snapshot.shots.iter().find(|shot| shot.function.is_none()).unwrap();
+        let mut registers = marker.context.unwrap().registers;
+        let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());
+        let mut native = Vec::new();
+        while runtime.native.function(registers.rip).is_some() {
+            native.push(set.label(registers.rip));
+            let memory = &*runtime.memory.borrow();
+            unwinder.step(&mut registers, Position::ReturnAddress, memory).unwrap();
+        }
+        let all = ["UMThunkStub+0x8f", "qsort+0x123"];
+        let expected = match generation {
+            Generation::Net9Unix | Generation::Net9UnixLegacyExceptions => &all[1..],
+            _ => &all,
+        };
+        assert_eq!(native, expected, "{generation}");
+        assert_eq!(set.label(registers.rip), "IL_STUB_PInvoke+0x90", "{generation}");
+        let stub = set.stage().rows.iter().position(|row| row.function == "IL_STUB_PInvoke");
+        registers.set(Gpr::Rax, 0);
+        assert_eq!(Some(registers), stub.and_then(|row| set.registers(row)), "{generation}");
+    }
+}
+
+/// E-13: what is in the slot before and after, and that the flag is cleared.
+#[test]
+fn a_hijacked_return_address_is_put_back() {
+    for generation in Generation::ALL {
+        let (set, call) = example(generation, "E-13");
+        let runtime = call.process(&set);
+        let slot = || runtime.memory.borrow().read_u64(0x1F_E038).unwrap();
+        let main = set.address("App.Main+0x20").unwrap();
+        let trip = slot();
+        assert_ne!(trip, main, "{generation}");
+        // A profiler that unwinds before comes to unmanaged code.
+        let found = runtime.on(NATIVE_WALKER).get_function_from_ip(trip);
+        assert_eq!(found, Err(HResult::FAIL.into()), "{generation}");
+        assert_eq!(call.make_on(&set, &runtime).outcome, HResult::OK.into());
+        assert_eq!(slot(), main, "{generation}");
+        // It is done once: the thread is not hijacked any more.
+        let other = set.address("App.Main+0x24").unwrap();
+        runtime.memory.borrow_mut().write_u64(0x1F_E038, other).unwrap();
+        let again = call.make_on(&set, &runtime).to_string();
+        assert!(again.contains("App.Main+0x24"), "{generation}: {again}");
+        assert_eq!(slot(), other, "{generation}");
+    }
+}
+
+/// E-20: one FunctionID, two ips.
+#[test]
+fn tiers_have_one_function_id() {
+    for generation in Generation::ALL {
+        let (set, call) = example(generation, "E-20");
+        let shots = call.make(&set).shots;
+        assert_eq!(shots[0].function, shots[1].function, "{generation}");
+        assert_eq!(shots[0].function, set.function("App.Fib"));
+        assert_ne!(shots[1].function, shots[2].function);
+    }
+}
+
+/// A profiler that walks in RuntimeThreadSuspended and RuntimeThreadResumed.
+#[derive(Default)]
+struct Walking {
+    told: RefCell<Vec<String>>,
+}
+
+impl<'a> Profiler<'a, clr_sim::machine::Machine> for Walking {
+    fn call_back(&self, runtime: &Runtime<'a>, thread: OsThreadId, callback: ProfilerCallback) {
+        let (name, id) = match callback {
+            ProfilerCallback::RuntimeThreadSuspended(id) => ("suspended", id),
+            ProfilerCallback::RuntimeThreadResumed(id) => ("resumed", id),
+            _ => return,
+        };
+        let call = |thread| {
+            let call = clr_sim::profiling::Call { thread, ..Default::default() };
+            runtime.on(MANAGED_WALKER).do_stack_snapshot(&call, None)
+        };
+        assert_eq!(runtime.object_of(SELF), Some(id));
+        let state = runtime.thread(MANAGED_WALKER, |thread| thread.callback_state);
+        assert!(state.unwrap().contains(CallbackState::IN_CALLBACK));
+        let frozen = runtime.thread(SELF, |thread| thread.suspended).unwrap();
+        let line = format!("{name} on {}, {frozen}: {}, {}", thread.0, call(id), call(ThreadId(0)));
+        self.told.borrow_mut().push(line);
+    }
+}
+
+/// C-029, C-031, §6: a call that suspends its target says so, and holds its lock meanwhile.
+#[test]
+fn suspensions_are_told_of() {
+    for generation in Generation::ALL {
+        let (set, _) = example(generation, "E-2");
+        for (mask, suspended) in [(0x1001_0000, false), (0x1000_0000, false), (0x1001_0000, true)] {
+            let profiler = Walking::default();
+            let mut runtime = set.runtime();
+            runtime.profiler = Some(&profiler);
+            runtime.change_process(|process| {
+                process.event_mask = EventMask(mask);
+                process.suspended_by_profiler = suspended;
+            });
+            let mut frozen = Vec::new();
+            let outcome = runtime.on(MANAGED_WALKER).do_stack_snapshot(
+                &set.call(),
+                Some(&mut |_| {
+                    frozen.push(runtime.thread(SELF, |thread| thread.suspended).unwrap());
+                    HResult::OK
+                }),
+            );
+            let windows = matches!(
+                generation,
+                Generation::Framework2
+                    | Generation::Framework4
+                    | Generation::CoreClr31Windows
+                    | Generation::Net10Windows
+            );
+            let told = profiler.told.take();
+            if suspended || !windows {
+                assert!(told.is_empty(), "{generation}: {told:?}");
+                let expected = if suspended { HResult::OK } else { HResult::NOT_IMPLEMENTED };
+                assert_eq!(outcome, expected.into(), "{generation}");
+                assert_eq!(frozen, vec![0; frozen.len()], "{generation}");
+                continue;
+            }
+            assert_eq!(outcome, HResult::OK.into(), "{generation}");
+            assert_eq!(frozen, [1, 1, 1], "{generation}");
+            // Its own walk finds an empty stack. After it has been resumed, the lock is still held.
+            let expected = [
+                "suspended on 3, 1: CORPROF_E_STACKSNAPSHOT_UNSAFE, E_FAIL",
+                "resumed on 3, 0: CORPROF_E_STACKSNAPSHOT_UNSAFE, E_FAIL",
+            ];
+            let expected = if mask == 0x1001_0000 { &expected[..] } else { &[] };
+            assert_eq!(told, expected, "{generation}");
+        }
+    }
+}
+
+/// C-089, C-100: what callbacks get beside the frame.
+#[test]
+fn callbacks_get_what_the_call_says() {
+    for generation in Generation::ALL {
+        let (set, _) = example(generation, "E-1");
+        let runtime = set.runtime();
+        let call = clr_sim::profiling::Call { client_data: 0xC11E_4747, ..set.call() };
+        let mut functions = Vec::new();
+        let outcome = runtime.on(SELF).do_stack_snapshot(
+            &call,
+            Some(&mut |frame| {
+                assert_eq!(frame.client_data, 0xC11E_4747);
+                let own = runtime.on(SELF);
+                if let Some(function) = frame.function {
+                    assert!(own.get_function_info2(function, Some(frame.frame_info), 0).is_ok());
+                }
+                let other = set.function("App.Main").filter(|main| Some(*main) != frame.function);
+                if let Some(other) = other {
+                    let refused = own.get_function_info2(other, Some(frame.frame_info), 0);
+                    assert_eq!(refused, Err(HResult::INVALID_ARGUMENT.into()));
+                }
+                functions.push(frame.function);
+                HResult::OK
+            }),
+        );
+        assert_eq!(outcome, HResult::OK.into(), "{generation}");
+        assert_eq!(functions, [set.function("App.Foo"), set.function("App.Main"), None]);
+    }
+}
+
+/// §3.7: what a callback writes into a managed frame's context is lost; behind a marker it stays.
+#[test]
+fn contexts_may_be_written_to() {
+    for generation in Generation::ALL {
+        let calls =
+            examples(generation).into_iter().find(|example| example.id == "E-6").unwrap().calls;
+        let seeded =
+            calls.into_iter().find(|call| call.caller == SELF && call.seed != Seed::None).unwrap();
+        let (set, _) = example(generation, "E-6");
+        let runtime = set.runtime();
+        let seed = seeded.seed.bytes(&set);
+        let call = clr_sim::profiling::Call { seed: seed.as_deref(), ..set.call() };
+        let mut values = Vec::new();
+        let outcome = runtime.on(SELF).do_stack_snapshot(
+            &call,
+            Some(&mut |frame| {
+                let mut registers = Registers::from_context(frame.context).unwrap();
+                values.push(registers.get(Gpr::Rcx));
+                let number = values.len() as u64;
+                registers.set(Gpr::Rcx, 0xBAD0 + number);
+                registers.write_context(frame.context).unwrap();
+                HResult::OK
+            }),
+        );
+        assert_eq!(outcome, HResult::OK.into(), "{generation}");
+        // Compare, marker, Sort, Main, marker.
+        assert_eq!(values, [0, 0, 0xBAD2, 0xBAD2, 0xBAD2], "{generation}");
+    }
+}
+
+/// C-037: of a seed that is ignored not a byte gets into a context.
+#[test]
+fn an_ignored_seed_leaves_no_trace() {
+    for generation in Generation::ALL {
+        let (set, _) = example(generation, "E-2");
+        let seed = [0xFF; 0xC20];
+        let call = clr_sim::profiling::Call { seed: Some(&seed), ..set.call() };
+        let mut contexts = 0;
+        let outcome = set.runtime().on(SELF).do_stack_snapshot(
+            &call,
+            Some(&mut |frame| {
+                contexts += 1;
+                assert!(frame.context.iter().all(|byte| *byte != 0xFF), "{generation}");
+                HResult::OK
+            }),
+        );
+        assert_eq!((outcome, contexts), (HResult::OK.into(), 3), "{generation}");
+    }
+}
+
+/// §8.6: a HelperMethodFrame is completed by the first walk that comes to it.
+#[test]
+fn a_helpers_frame_is_completed_once() {
+    for generation in Generation::ALL {
+        for example in examples(generation) {
+            if example.id != "§8.6" {
+                continue;
+            }
+            let set = example.stage.set_up().unwrap();
+            let runtime = set.runtime();
+            let unix = clr_sim::generation::Generations::UNIX.contains(generation);
+            let slot = 0x1F_C800 + if unix { 0xA0 } else { 0xC0 };
+            let read = || runtime.memory.borrow().read_u64(slot).unwrap();
+            assert_eq!(read(), 0, "{generation}, {}", example.title);
+            let _ = example.calls[0].make_on(&set, &runtime);
+            assert_ne!(read(), 0, "{generation}, {}", example.title);
+        }
+    }
+}
+
+/// §2.6: the thread that has the runtime suspended looks code up without the lock.
+#[test]
+fn the_suspending_thread_takes_no_lock() {
+    use clr_sim::runtime::Suspension;
+    for generation in [Generation::Framework2, Generation::Net10Windows] {
+        let (set, _) = example(generation, "E-4");
+        let runtime = set.runtime();
+        runtime.change_process(|process| {
+            process.code_manager_writer = Some(OsThreadId(9));
+            process.suspension = Suspension::Suspended(MANAGED_WALKER);
+        });
+        let outcome =
+            runtime.on(MANAGED_WALKER).do_stack_snapshot(&set.call(), Some(&mut |_| HResult::OK));
+        assert_eq!(outcome, HResult::OK.into(), "{generation}");
+        runtime.change_process(|process| process.suspension = Suspension::Suspended(OsThreadId(9)));
+        let outcome =
+            runtime.on(MANAGED_WALKER).do_stack_snapshot(&set.call(), Some(&mut |_| HResult::OK));
+        assert_eq!(outcome, Outcome::Blocked, "{generation}");
+    }
+}
+
+/// The ids of the examples are those of the contract.
+#[test]
+fn all_worked_stacks_are_there() {
+    for generation in Generation::ALL {
+        let examples = examples(generation);
+        for number in 1..=21 {
+            let id = format!("E-{number}");
+            let there = examples.iter().any(|example| example.id == id);
+            // COM is a thing of Windows.
+            assert_eq!(
+                there,
+                number != 17 || !clr_sim::generation::Generations::UNIX.contains(generation),
+                "{generation}: {id}"
+            );
+        }
+        for example in &examples {
+            assert!(!example.calls.is_empty(), "{}", example.title);
+            let clause = example
+                .id
+                .strip_prefix("C-")
+                .map(|_| example.id.parse::<clr_sim::clause::Clause>());
+            assert!(clause.is_none_or(|clause| clause.is_ok()), "{}", example.id);
+            for call in &example.calls {
+                assert!(!call.expected.is_empty(), "{}, {}", example.title, call.title);
+            }
+        }
+    }
+}
+
+/// A snapshot compares by all that it has.
+#[test]
+fn the_same_call_gives_the_same() {
+    every_call(|problems, name, _, set, call| {
+        let (one, other): (Snapshot, Snapshot) = (call.make(set), call.make(set));
+        problems.check(name, one == other, || "it differs".to_owned());
+    });
+}

@@ -5,6 +5,7 @@ use crate::clause::Clause;
 use crate::generation::{EmptyWalk, Generation, StackCheck};
 use crate::runtime::frame::FrameShape;
 use crate::runtime::{FrameKind, Funclet};
+use clr_walker::profiling::ProfilerCallback;
 
 macro_rules! clauses {
     ($($number:literal)*) => {{
@@ -31,14 +32,14 @@ impl Event {
             Self::Passed(passed) => match passed {
                 Passed::Started | Passed::SnapshotEnabled => clauses![6],
                 Passed::InfoFlags => clauses![8],
-                Passed::Target => clauses![9],
                 Passed::HijackLock => clauses![14],
                 Passed::NotDetaching
                 | Passed::ContextSafe
                 | Passed::NoSuspensionInProgress
                 | Passed::ForbidSuspend => clauses![],
-                Passed::Exceptions => clauses![49],
+                Passed::Exceptions => clauses![48],
             },
+            Self::Target { other: false, .. } => clauses![9 13],
             Self::Detaching => clauses![1],
             Self::NotStarted => clauses![2 6],
             Self::SnapshotNotEnabled if generation.has_detach() => clauses![3 5 6],
@@ -56,13 +57,16 @@ impl Event {
             Self::NoSuspensionNeeded => clauses![31 128],
             Self::InvalidTarget => clauses![28],
             Self::SuspensionFailed => clauses![27],
-            Self::Suspended(_) => clauses![26 30],
+            Self::Suspended(_) => clauses![26],
             Self::Resumed(_) => clauses![26 25],
-            Self::CalledBack(_) => clauses![29],
+            Self::CalledBack(
+                ProfilerCallback::RuntimeThreadSuspended(_)
+                | ProfilerCallback::RuntimeThreadResumed(_),
+            ) => clauses![29],
             Self::SeedIgnored => clauses![37],
-            Self::ContextUnsafe => clauses![32],
+            Self::ContextUnsafe { .. } => clauses![32],
             Self::ContextUnreadable => clauses![35],
-            Self::CodeManagerBusy => clauses![36],
+            Self::CodeManagerBusy { .. } => clauses![36],
             Self::ManagedButPreemptive { .. } => clauses![34],
             Self::FrameBelowSp { .. } => clauses![33],
             Self::OwnContext { .. } => clauses![43],
@@ -73,28 +77,19 @@ impl Event {
             Self::UnwindingNatively => clauses![48 134],
             Self::InconsistentExceptions => clauses![50],
             Self::Started(start) => match start {
-                Start::FrameChain => clauses![45 46 97],
-                Start::Seed => clauses![51 52 47 49],
+                Start::FrameChain => clauses![45 97],
+                Start::Seed => clauses![51 52],
                 Start::OwnContext => clauses![43],
                 Start::DebuggerContext => clauses![],
             },
             Self::Unhijacked { .. } => clauses![77],
             Self::InitialNative => clauses![60],
             Self::Managed { .. } => clauses![145 57],
-            Self::FrameDropped { why, .. } => match why {
-                Dropped::BelowCallerSp(_) => clauses![56],
-                Dropped::LeadsNowhere => clauses![71 78],
-                Dropped::LeadsToUnmanagedCode(_) => clauses![79],
-            },
+            Self::FrameDropped { why, kind, .. } => dropped_clauses(why, kind),
             Self::FrameFollowed { kind, .. } => frame_clauses(kind),
             Self::FrameCompleted { .. } => clauses![72],
-            Self::Hidden { why, .. } => match why {
-                Hidden::IlStub => clauses![67],
-                Hidden::Funclet => clauses![81 83],
-                Hidden::BelowFunclet => clauses![81 82],
-                Hidden::Unwound => clauses![86],
-            },
-            Self::FuncletMet { parent: Some(_), .. } => clauses![81],
+            Self::Hidden { why, .. } => hidden_clauses(why),
+            Self::FuncletMet { parent: Some(_), .. } => clauses![81 83],
             Self::FuncletMet { parent: None, .. } => clauses![84],
             Self::NotReported { why, .. } => match why {
                 Silent::Frame => clauses![65],
@@ -115,13 +110,40 @@ impl Event {
             Self::ResumableFrame { .. } => clauses![75 113],
             Self::Fault { .. } => clauses![111 113],
             Self::BadCookie { .. } => clauses![112],
+            Self::SeedTooShort { .. } => clauses![162 53],
             Self::NullCallback => clauses![24],
             Self::Empty if generation.empty_walk() == EmptyWalk::FailsWithoutFrame => {
                 clauses![107]
             }
             Self::Empty => clauses![106],
             Self::Ended(_) => clauses![25],
+            Self::Target { other: true, .. }
+            | Self::Mode { .. }
+            | Self::CalledBack(_)
+            | Self::NoFrame { .. }
+            | Self::CannotUnwind { .. }
+            | Self::CannotUnwindHelper { .. } => clauses![],
         }
+    }
+}
+
+/// The clause of each way to leave a Frame unseen.
+fn dropped_clauses(why: Dropped, kind: Option<FrameKind>) -> &'static [Clause] {
+    match why {
+        Dropped::BelowCallerSp(_) => clauses![56],
+        Dropped::LeadsNowhere if kind == Some(FrameKind::InlinedCall) => clauses![71],
+        Dropped::LeadsNowhere => clauses![78],
+        Dropped::LeadsToUnmanagedCode(_) => clauses![79],
+    }
+}
+
+/// The clause of each reason to hide something.
+fn hidden_clauses(why: Hidden) -> &'static [Clause] {
+    match why {
+        Hidden::IlStub => clauses![67],
+        Hidden::Funclet => clauses![81],
+        Hidden::BelowFunclet => clauses![81 82],
+        Hidden::Unwound => clauses![86],
     }
 }
 

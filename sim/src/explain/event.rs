@@ -1,7 +1,7 @@
 //! What can be told of a call.
 
 use crate::profiling::Outcome;
-use crate::runtime::{FrameKind, Funclet};
+use crate::runtime::{ContextSafety, FrameKind, Funclet};
 use clr_walker::profiling::{FunctionId, HResult, ProfilerCallback, SnapshotFlags, ThreadId};
 
 /// A check of the entry path that a call passed (contract §2.2).
@@ -15,8 +15,6 @@ pub enum Passed {
     SnapshotEnabled,
     /// infoFlags are valid.
     InfoFlags,
-    /// The target is a thread that may have managed frames.
-    Target,
     /// The target's hijack lock was free, and is taken now.
     HijackLock,
     /// No suspension of the runtime is in its suspending phase, or it does not matter.
@@ -97,6 +95,13 @@ pub enum Event {
     },
     /// A check was passed.
     Passed(Passed),
+    /// Whose stack is to be walked: a thread that may have managed frames.
+    Target {
+        /// Its Thread object.
+        object: ThreadId,
+        /// It is not the caller.
+        other: bool,
+    },
     /// The profiler is being detached.
     Detaching,
     /// The runtime has not started.
@@ -133,14 +138,25 @@ pub enum Event {
     Resumed(ThreadId),
     /// A callback was made.
     CalledBack(ProfilerCallback),
+    /// The target's GC mode.
+    Mode {
+        /// It is cooperative; otherwise preemptive.
+        cooperative: bool,
+    },
     /// The target is preemptive: a seed is not looked at.
     SeedIgnored,
     /// The target's context is not safe to use.
-    ContextUnsafe,
+    ContextUnsafe {
+        /// What the system says of it.
+        safety: ContextSafety,
+    },
     /// The target's context cannot be read, and there is no seed.
     ContextUnreadable,
     /// Code cannot be looked up: a writer holds the code manager's lock.
-    CodeManagerBusy,
+    CodeManagerBusy {
+        /// The ip that was to be looked up (VA).
+        ip: u64,
+    },
     /// The target is preemptive although its ip is managed.
     ManagedButPreemptive {
         /// Its ip (VA).
@@ -248,6 +264,8 @@ pub enum Event {
         function: FunctionId,
         /// Its ip (VA).
         ip: u64,
+        /// Its rsp (VA).
+        rsp: u64,
         /// What funclet it is in.
         funclet: Option<Funclet>,
         /// Whether there is a context.
@@ -268,11 +286,37 @@ pub enum Event {
     OffStack {
         /// rsp (VA).
         rsp: u64,
+        /// The stack's bounds (VA): its lowest address, and the one behind its highest.
+        stack: (u64, u64),
     },
     /// A resumable Frame on a thread that the call suspended.
     ResumableFrame {
         /// The Frame (VA).
         at: u64,
+    },
+    /// What should be a Frame is none.
+    NoFrame {
+        /// It (VA).
+        at: u64,
+        /// Its first word, which the runtime calls through.
+        word: u64,
+    },
+    /// Managed code cannot be unwound: its unwind data are broken, or its code is not there.
+    CannotUnwind {
+        /// Its ip (VA).
+        ip: u64,
+    },
+    /// Native code of a helper cannot be unwound, so its managed caller is not found.
+    CannotUnwindHelper {
+        /// The native code (VA).
+        ip: u64,
+    },
+    /// Fewer bytes of the seed can be read than are copied.
+    SeedTooShort {
+        /// How many can be read.
+        readable: u64,
+        /// How many are copied.
+        needed: u64,
     },
     /// Memory could not be read.
     Fault {

@@ -1,12 +1,19 @@
 //! Why a call came out as it did: every decision leaves an event that names its clause and the
 //! values that decided it.
 //!
-//! Listening is off until [`Log::listen`]; a decision then costs one branch.
+//! Listening is off until [`Log::listen`]; a decision then costs one branch. What was heard becomes
+//! sentences by a [`Teller`].
 
+mod chain;
 mod clauses;
 mod event;
+mod names;
+mod story;
 
+pub use chain::{ChainFrame, LeadsTo, first_managed, frame_chain};
 pub use event::{Dropped, Event, Hidden, Passed, Silent, Start};
+pub use names::{Names, Place};
+pub use story::{Kind, Line, Teller};
 
 use core::cell::{Cell, RefCell};
 

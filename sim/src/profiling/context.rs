@@ -15,6 +15,8 @@ pub struct Context {
 const FLAGS: usize = 0x30;
 /// Offset of rip.
 const RIP: usize = 0xF8;
+/// How many bytes of a seed must be readable for its rip.
+pub(super) const RIP_END: u64 = RIP as u64 + 8;
 /// Offset of XStateFeaturesMask, behind the CONTEXT of Windows.
 const XSTATE_FEATURES: usize = 0x4D0;
 

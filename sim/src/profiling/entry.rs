@@ -1,6 +1,6 @@
 //! The ordered checks before the walk (contract §2.2).
 
-use super::context::{rip_of, seed_size};
+use super::context::{RIP_END, rip_of, seed_size};
 use super::iterator::Walk;
 use super::{Call, Caller, Context, HResult, Outcome};
 use crate::explain::{Event, Passed, Start};
@@ -115,12 +115,13 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         if !process.gc_initialized {
             return self.refuse(HResult::OK, Event::NoGc);
         }
-        self.pass(Passed::Target);
+        let other = current != Some(id);
+        runtime.tell(|| Event::Target { object: id, other });
         if !self.change(|memory| object.try_hijack_lock(memory))? {
             return self.refuse(HResult::UNSAFE, Event::HijackLocked);
         }
         self.pass(Passed::HijackLock);
-        Ok(Target { object, other: current != Some(id), caller_known: current.is_some() })
+        Ok(Target { object, other, caller_known: current.is_some() })
     }
 
     /// Rows 8 to 17: with the hijack lock held.
@@ -198,7 +199,9 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
                 return self.refuse(HResult::FAIL, Event::ContextUnreadable);
             }
         }
-        if !self.read(|memory| object.is_cooperative(memory))? {
+        let cooperative = self.read(|memory| object.is_cooperative(memory))?;
+        runtime.tell(|| Event::Mode { cooperative });
+        if !cooperative {
             if call.seed.is_some() {
                 runtime.tell(|| Event::SeedIgnored);
             }
@@ -214,7 +217,11 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             Some(seed) => {
                 // Nothing guards this read (contract §2.8).
                 let unreadable = Unreadable { address: seed.len() as u64, len: 8 };
-                let ip = rip_of(seed).ok_or_else(|| runtime.fault(unreadable))?;
+                let ip = rip_of(seed).ok_or_else(|| {
+                    let readable = seed.len() as u64;
+                    runtime.tell(|| Event::SeedTooShort { readable, needed: RIP_END });
+                    runtime.fault(unreadable)
+                })?;
                 self.check_seed(ip, target, false)?;
                 Ok(Start::Seed)
             }
@@ -253,7 +260,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         let (safety, registers, leaves) =
             known.unwrap_or((ContextSafety::Unreadable, Context::default().registers, false));
         if safety != ContextSafety::Safe || self.read(|memory| object.debugger_context(memory))? {
-            return self.refuse(HResult::UNSAFE, Event::ContextUnsafe);
+            return self.refuse(HResult::UNSAFE, Event::ContextUnsafe { safety });
         }
         let ip = registers.rip;
         if self.is_managed(ip, target)? && leaves {
@@ -283,7 +290,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         let runtime = self.runtime;
         let busy = runtime.process.get().code_manager_writer.is_some_and(|os| os != self.os);
         if busy && runtime.generation.refuses_to_wait() && !self.allows_host_calls(target) {
-            return self.refuse(HResult::ASYNCHRONOUS_UNSAFE, Event::CodeManagerBusy);
+            return self.refuse(HResult::ASYNCHRONOUS_UNSAFE, Event::CodeManagerBusy { ip });
         }
         if busy && self.takes_reader_lock()? {
             return Err(Outcome::Blocked);
@@ -322,6 +329,10 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         let size = if depends { seed_size(seed) } else { CONTEXT_SIZE };
         let short = Unreadable { address: seed.len() as u64, len: 8 };
         let readable = seed.get(..size).and_then(Context::from_bytes);
-        readable.ok_or_else(|| self.runtime.fault_in_walk(short))
+        readable.ok_or_else(|| {
+            let readable = seed.len() as u64;
+            self.runtime.tell(|| Event::SeedTooShort { readable, needed: size as u64 });
+            self.runtime.fault_in_walk(short)
+        })
     }
 }

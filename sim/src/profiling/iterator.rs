@@ -200,7 +200,9 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let memory = &*runtime.memory.borrow();
         let frame = FrameReader::new(self.frame, runtime.generation, &runtime.identities, memory)?;
         let Some(frame) = frame else {
-            return Err(Break::Fault(Unreadable { address: memory.read_u64(self.frame)?, len: 8 }));
+            let word = memory.read_u64(self.frame)?;
+            runtime.tell(|| Event::NoFrame { at: self.frame, word });
+            return Err(Break::Fault(Unreadable { address: word, len: 8 }));
         };
         Ok(look(&frame)?)
     }
@@ -273,7 +275,10 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             Ok(()) => Ok(context),
             Err(UnwindError::Stack(unreadable)) => Err(Break::Fault(unreadable)),
             // Broken unwind data, which no compiler makes: what a runtime does with it is not known.
-            Err(_) => Err(Break::Fail),
+            Err(_) => {
+                self.runtime.tell(|| Event::CannotUnwind { ip: self.context.registers.rip });
+                Err(Break::Fail)
+            }
         }
     }
 
@@ -321,7 +326,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         if on_stack {
             return Ok(());
         }
-        self.runtime.tell(|| Event::OffStack { rsp });
+        self.runtime.tell(|| Event::OffStack { rsp, stack: self.stack });
         Err(Break::Fail)
     }
 
@@ -331,7 +336,11 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let missing = {
             let memory = &*memory.borrow();
             match FrameReader::new(self.frame, *generation, identities, memory)? {
-                Some(frame) => frame.missing(native, code)?,
+                Some(frame) => frame.missing(native, code).inspect_err(|error| {
+                    if let LazyStateError::Native { at: ip } = *error {
+                        self.runtime.tell(|| Event::CannotUnwindHelper { ip });
+                    }
+                })?,
                 None => None,
             }
         };

@@ -65,6 +65,7 @@ impl<'w, 'f> Reporter<'w, 'f> {
             Some(function) => Event::ReportedManaged {
                 function,
                 ip: registers.rip,
+                rsp: registers.rsp(),
                 funclet: walk.funclet,
                 context,
             },

@@ -5,6 +5,7 @@
 mod json;
 mod load;
 mod memory;
+mod names;
 mod replay;
 mod state;
 
@@ -14,6 +15,7 @@ pub use json::{
 };
 pub use load::{LoadError, RecordedCode};
 pub use memory::RecordedMemory;
+pub use names::RecordedNames;
 pub use replay::{Callback, Difference, Replay, Verdict};
 
 use crate::generation::Generation;

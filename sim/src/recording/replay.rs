@@ -70,6 +70,7 @@ pub struct Replay<'r> {
     recording: &'r Recording,
     runtime: Runtime<'r, RecordedMemory>,
     identities: FrameIdentities,
+    notes_reads: bool,
 }
 
 impl<'r> Replay<'r> {
@@ -81,13 +82,23 @@ impl<'r> Replay<'r> {
         let generation = recording.generation;
         let mut runtime = Runtime::new(generation, RecordedMemory::default());
         runtime.code = code.manager()?;
-        Ok(Self { recording, runtime, identities: FrameIdentities::of(generation) })
+        Ok(Self {
+            recording,
+            runtime,
+            identities: FrameIdentities::of(generation),
+            notes_reads: false,
+        })
     }
 
     /// The runtime, in the state that the last walk left.
     #[must_use]
     pub const fn runtime(&self) -> &Runtime<'r, RecordedMemory> {
         &self.runtime
+    }
+
+    /// From now on the memory of each walk notes what the call reads.
+    pub const fn note_reads(&mut self) {
+        self.notes_reads = true;
     }
 
     /// Makes a walk again, with every callback told to `observe`.
@@ -98,6 +109,9 @@ impl<'r> Replay<'r> {
             Ok(state) => state,
             Err(error) => return Verdict::Different(Difference::Load(error)),
         };
+        if self.notes_reads {
+            state.memory.note_reads();
+        }
         self.runtime.memory.replace(state.memory);
         self.runtime.threads.replace(state.threads);
         self.runtime.process.set(state.process);

@@ -22,6 +22,8 @@ Examples:
   clrsim                                   replay the embedded fixtures
   clrsim run my/fixtures                   replay all that lies in a folder
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
+  clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
+                                           say why a recorded walk came out as it did
   clrsim dump my.dll                       print the function table of an image
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
@@ -54,10 +56,36 @@ const SHOW_EXAMPLES: &str = "\
 Examples:
   clrsim show win64/vec/asm_raw.vec.gz --case 1200
   clrsim show win64/diff/fuzz.bin.gz --case 7 --rules windows
+  clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
+
+The runtime that a walk was recorded in decides how it is walked, whatever --rules says. clrsim
+explain tells the same walk in sentences.
 
 Exit codes:
   0  the case was drawn, whether it passes or not
   2  the arguments are wrong, the input is missing or cannot be read, or there is no such case";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  clrsim explain clr/win31-async-alloc.walks.jsonl.gz
+  clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
+  clrsim explain clr/linux9-states.walks.jsonl.gz --json
+
+The call is made again, and each of its decisions is a line: the values that decided it, and in
+brackets the clauses that it shows at work, the one that decides first. Of a list that was given
+before only the first is repeated. clrsim clauses C-044 says what a clause is.
+
+In the words of the story a Frame with a capital F is the explicit Frame object of the runtime, a
+marker a callback with FunctionID 0, and a seed the CONTEXT that is given to DoStackSnapshot.
+
+JSON: one object. file, walk (its number), generation, situation, variant, workload, call (thread,
+walker, flags, seed), story, replayable and why (whether it is expected to come out as recorded),
+as_recorded, and differences. A line of the story has kind (call, check, start, walk, callback,
+refusal, end), depth (1 in a call that a callback has made), callback (its number), text, clauses.
+
+Exit codes:
+  0  the walk was explained, whether it comes out as recorded or not
+  2  the arguments are wrong, the input is missing or is no recording, or there is no such walk";
 
 const TRACE_EXAMPLES: &str = "\
 Examples:
@@ -134,8 +162,8 @@ Exit codes:
   0  the functions were printed; broken entries are printed as what is wrong with them
   2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
 
-/// Replays recorded unwinds and walks, draws single unwinds, runs programs to hold stack walks against
-/// them, and prints the function tables of images and the rules of the CLR.
+/// Replays recorded unwinds and walks, draws and explains single ones, runs programs to hold stack
+/// walks against them, and prints the function tables of images and the rules of the CLR.
 ///
 /// Without a command: `run` on the embedded fixtures.
 #[derive(Debug, Parser)]
@@ -151,6 +179,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Show(ShowArgs),
     Dump(DumpArgs),
+    Explain(ExplainArgs),
     Trace(TraceArgs),
     Emit(EmitArgs),
     Clauses(ClausesArgs),
@@ -190,20 +219,41 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
 }
 
-/// Draw one recorded unwind: code, unwind data, stack and frames.
+/// Draw one recorded unwind: code, unwind data, stack and frames; or the stack of a recorded walk.
+///
+/// Of a walk: its managed frames and the explicit Frames where they lie on the stack, what the walk
+/// did with them, and how often it read each word.
 #[derive(Debug, Args)]
 #[command(after_help = SHOW_EXAMPLES)]
 pub(crate) struct ShowArgs {
-    /// A file of vectors or fuzz records, or the name of an embedded one
+    /// A file of vectors or fuzz records, a recording of walks, or the name of an embedded one
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Which case of the file, counted from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) case: u64,
+    /// Which case of the file: counted from 0, or a walk's number in its recording [default: the
+    /// first one]
+    #[arg(long, value_name = "N")]
+    pub(crate) case: Option<u64>,
 
     #[command(flatten)]
     pub(crate) rules: RulesArg,
+}
+
+/// Tell why a recorded walk came out as it did: each decision of the runtime, with its clauses.
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(crate) struct ExplainArgs {
+    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one
+    #[arg(value_name = "FIXTURE")]
+    pub(crate) fixture: PathBuf,
+
+    /// Which walk, by its number in the recording [default: the first one]
+    #[arg(long, value_name = "N")]
+    pub(crate) walk: Option<u32>,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Print the function table of an image: ranges of code and how to unwind them.

@@ -9,7 +9,7 @@ use clr_sim::generation::{Generation, Generations};
 use serde::Serialize;
 
 /// How wide texts are printed, as wide as the help.
-const WIDTH: usize = 100;
+pub(crate) const WIDTH: usize = 100;
 
 /// How far they are indented: as far as a clause's number.
 const INDENT: &str = "       ";
@@ -83,7 +83,7 @@ fn in_words(generations: Generations) -> String {
 }
 
 /// The text in lines of at most so many characters, unless a word is longer.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {

@@ -123,9 +123,6 @@ impl Source {
         if self.is_program() {
             return Err(self.trouble("is a program: see clrsim trace"));
         }
-        if self.is_recording() {
-            return Err(self.trouble("is a recording of walks: see clrsim run"));
-        }
         let content = self.decompress()?;
         // The signatures belong to the readers: whichever does not miss its own is meant.
         let is = |parsed: Option<FormatError>| parsed != Some(FormatError::BadMagic);

@@ -1,6 +1,6 @@
-//! `clrsim`: replays recorded unwinds and walks, draws single unwinds, runs programs and holds walks of
-//! their stacks against what is known, and prints the function tables of images and the rules of the
-//! CLR.
+//! `clrsim`: replays recorded unwinds and walks, draws and explains single ones, runs programs and
+//! holds walks of their stacks against what is known, and prints the function tables of images and
+//! the rules of the CLR.
 //!
 //! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
 //! ends with an exit code.
@@ -9,8 +9,10 @@ mod args;
 mod clauses;
 mod code;
 mod console;
+mod drawn;
 mod dump;
 mod emit;
+mod explain;
 mod frames;
 mod input;
 mod layout;
@@ -21,6 +23,7 @@ mod run;
 mod show;
 mod trace;
 mod unwind_data;
+mod walked;
 mod walks;
 
 #[cfg(test)]
@@ -72,6 +75,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
         Command::Dump(args) => dump::dump(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
         Command::Emit(args) => emit::emit(&args, console),
+        Command::Explain(args) => explain::explain(&args, console),
         Command::Clauses(args) => clauses::clauses(&args, console),
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Tr
 }
 
 /// Each line is a text of its own to the JSON reader, which counts it as line 1.
-fn problem(error: &RecordingError) -> String {
+pub(crate) fn problem(error: &RecordingError) -> String {
     match &error.problem {
         RecordingProblem::Json(text) => match text.rsplit_once(" at line 1 column ") {
             Some((text, column)) => format!("line {}, column {column}: {text}", error.line),
@@ -120,7 +120,7 @@ impl SkippedWalk {
 }
 
 impl DifferentWalk {
-    fn new(recording: &Recording, walk: &WalkLine, difference: &Difference) -> Self {
+    pub(crate) fn new(recording: &Recording, walk: &WalkLine, difference: &Difference) -> Self {
         let result = &walk.result;
         let recorded_callbacks =
             result.callback_count.map_or(result.callbacks.len(), |count| count as usize);
@@ -178,6 +178,11 @@ impl DifferentWalk {
         let Title { n, situation, variant } = &self.title;
         writeln!(out, "\n{BAD}failed{BAD:#} {HEAD}{file} walk {n}{HEAD:#}")?;
         writeln!(out, "  {situation}, {variant}, of {}", self.generation)?;
+        self.write_differences(out)
+    }
+
+    /// Writes what was recorded, and what is not like that.
+    pub(crate) fn write_differences(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         let count = self.recorded_callbacks;
         let s = if count == 1 { "" } else { "s" };
         writeln!(out, "  recorded: {} after {count} callback{s}", self.recorded)?;

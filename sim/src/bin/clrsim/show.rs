@@ -4,11 +4,13 @@ use crate::PASSED;
 use crate::args::ShowArgs;
 use crate::code::{self, Code, Line};
 use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
+use crate::drawn;
 use crate::frames::{self, Walked};
 use crate::input::{self, Kind, Source};
 use crate::layout::{Frame, Layout};
 use crate::report::{self, Differing};
 use crate::unwind_data;
+use crate::walked;
 use clr_sim::replay::{Expected, Verdict, run_fuzz_record};
 use clr_sim::vectors::Outcome;
 use clr_sim::vectors::fuzz::{Epilogue, FuzzFile, FuzzKind, FuzzMemory, FuzzRecord};
@@ -27,23 +29,32 @@ const AFTER: usize = 5;
 /// Draws the case that `args` name; the exit code.
 pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let source = Source::find(&args.file)?;
+    if source.is_recording() {
+        let n = args.case.map(u32::try_from).transpose();
+        let n = n.map_err(|_| source.trouble("numbers of walks have at most 32 bits"))?;
+        walked::with_walk(&source, n, |walked| Ok(drawn::draw(walked, console.out)?))?;
+        return Ok(PASSED);
+    }
+    let case = args.case.unwrap_or(0);
     let (kind, content) = source.read_fixture()?;
     match kind {
         Kind::Vectors => {
             input::with_vectors(&source, &content, args.rules.rules(), |file, replay, code| {
-                let vector = pick(&source, args.case, file.len(), |case| file.get(case))?;
+                let vector = pick(&source, case, file.len(), |case| file.get(case))?;
                 let verdict = replay.run(&vector).map_err(|error| source.trouble(error))?;
-                let drawing = Drawing { args, source: &source, code, verdict, cases: file.len() };
+                let drawing =
+                    Drawing { args, source: &source, case, code, verdict, cases: file.len() };
                 drawing.vector(&vector, console.out)
             })
         }
         Kind::Fuzz => {
             let file = FuzzFile::parse(&content).map_err(|error| source.trouble(error))?;
-            let record = pick(&source, args.case, file.len(), |case| file.get(case))?;
+            let record = pick(&source, case, file.len(), |case| file.get(case))?;
             let verdict = run_fuzz_record(&record, args.rules.rules())
                 .map_err(|error| source.trouble(error))?;
             code::with_fuzz_code(&record, |code, image| {
-                let drawing = Drawing { args, source: &source, code, verdict, cases: file.len() };
+                let drawing =
+                    Drawing { args, source: &source, case, code, verdict, cases: file.len() };
                 Ok(drawing.fuzz(&record, &FuzzMemory::new(image), console.out)?)
             })
             .map_err(|error| source.trouble(error))?
@@ -72,6 +83,8 @@ fn pick<T, E: Display>(
 struct Drawing<'d> {
     args: &'d ShowArgs,
     source: &'d Source,
+    /// Which case it is.
+    case: u64,
     code: &'d Code<'d, 'd>,
     verdict: Verdict,
     /// How many cases the file has.
@@ -133,7 +146,7 @@ impl Drawing<'_> {
 
     fn header(&self, rip: u64, out: &mut dyn Write) -> io::Result<()> {
         let last = self.cases.saturating_sub(1);
-        writeln!(out, "{HEAD}{} case {}{HEAD:#} of 0 to {last}", self.source.name, self.args.case)?;
+        writeln!(out, "{HEAD}{} case {}{HEAD:#} of 0 to {last}", self.source.name, self.case)?;
         if let Some((region, rva)) = self.code.map.find(rip) {
             field(out, "image", format_args!("{} at {:#x}", self.code.image, region.base()))?;
             let name = self.code.locate(region, rva);

@@ -4,6 +4,7 @@ mod clauses;
 mod dump;
 mod emit;
 mod errors;
+mod explain;
 mod programs;
 mod readme;
 mod recordings;
@@ -22,6 +23,9 @@ use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use tempfile::TempDir;
+
+/// A recording of walks.
+const WALKS: &str = "clr/linux31-callbacks-alloc-def.walks.jsonl.gz";
 
 /// What a run of the tool left behind.
 struct Answer {
@@ -118,6 +122,7 @@ fn help_is_the_same_everywhere() {
         ("help_run", &["run", "--help"]),
         ("help_show", &["show", "--help"]),
         ("help_dump", &["dump", "--help"]),
+        ("help_explain", &["explain", "--help"]),
         ("help_trace", &["trace", "--help"]),
         ("help_emit", &["emit", "--help"]),
         ("help_clauses", &["clauses", "--help"]),
@@ -131,7 +136,7 @@ fn help_is_the_same_everywhere() {
 #[test]
 fn examples_of_the_help_work() {
     let mut count = 0;
-    for command in ["run", "show", "dump", "trace", "clauses"] {
+    for command in ["run", "show", "explain", "dump", "trace", "clauses"] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
         for example in examples.filter(|example| !example.contains(" my")) {
@@ -142,7 +147,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 14);
+    assert_eq!(count, 18);
 }
 
 #[test]
@@ -188,6 +193,8 @@ fn a_reader_that_goes_away_changes_no_exit_code() {
         assert_eq!(into_closing_pipes(&["run", "--filter", "gcc_O2"], left), 0);
         assert_eq!(into_closing_pipes(&["trace", "programs/tail_call.kdl"], left), 0);
         assert_eq!(into_closing_pipes(&["clauses"], left), 0);
+        assert_eq!(into_closing_pipes(&["explain", WALKS], left), 0);
+        assert_eq!(into_closing_pipes(&["show", WALKS], left), 0);
         assert_eq!(into_closing_pipes(&["--help"], left), 0);
         assert_eq!(into_closing_pipes(&["show", "nowhere"], left), 2);
         assert_eq!(into_closing_pipes(&["no", "command"], left), 2);
@@ -237,5 +244,8 @@ fn colours_are_for_people_only() {
     assert_eq!(coloured(&["trace", "programs/tail_call.kdl"]), (true, false));
     assert_eq!(coloured(&["trace", "programs/tail_call.kdl", "--json", "--stack"]), (false, false));
     assert_eq!(coloured(&["clauses"]), (true, false));
+    assert_eq!(coloured(&["explain", WALKS]), (true, false));
+    assert_eq!(coloured(&["explain", WALKS, "--json"]), (false, false));
+    assert_eq!(coloured(&["show", WALKS]), (true, false));
     assert_eq!(coloured(&["clauses", "--json"]), (false, false));
 }

@@ -21,6 +21,16 @@ fn the_main_command_prints_what_the_readme_shows() {
 }
 
 #[test]
+fn the_explanation_is_what_the_readme_shows() {
+    let readme = readme();
+    let (_, block) = readme.split_once("```console\n$ clrsim explain ").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let (args, output) = block.split_once('\n').unwrap();
+    let args: Vec<_> = ["explain"].into_iter().chain(args.split_whitespace()).collect();
+    assert_eq!(clrsim(&args).out, output);
+}
+
+#[test]
 fn the_trace_prints_what_the_readme_shows() {
     let readme = readme();
     let (_, block) = readme.split_once("```console\n$ clrsim trace ").unwrap();
@@ -38,7 +48,7 @@ fn the_other_commands_of_the_readme_work() {
     let readme = readme();
     let commands: Vec<_> =
         readme.lines().filter_map(|line| line.strip_prefix("$ clrsim ")).collect();
-    assert_eq!(commands.len(), 7);
+    assert_eq!(commands.len(), 9);
     for command in commands {
         let (command, _comment) = command.split_once('#').unwrap_or((command, ""));
         let args: Vec<&str> = command

@@ -142,3 +142,58 @@ fn damage_is_drawn_or_refused() {
         }
     }
 }
+
+#[test]
+fn stacks_of_recorded_walks() {
+    for (name, file, walk) in [
+        // An active P/Invoke: its Frame lies in the frame that it leads to.
+        ("walk_inlined_call", "win31-async-alloc", "5"),
+        ("walk_helper", "win31-async-alloc", "6"),
+        ("walk_seeded", "win31-async-alloc", "13"),
+        ("walk_refused", "win31-async-alloc", "12"),
+        ("walk_redirected", "win31-async-alloc", "46"),
+        ("walk_bad_flags", "win31-async-alloc", "18"),
+        ("walk_off_the_stack", "win31-sync-gc", "30"),
+        ("walk_funclet", "linux31-callbacks-trans-excep", "2"),
+        ("walk_faulting", "linux9-callbacks-exc-legacyeh", "256"),
+        ("walk_exception_handling", "linux9-api-excep", "5"),
+        ("walk_dynamic", "net10win-sync-loading", "111"),
+    ] {
+        let file = format!("clr/{file}.walks.jsonl.gz");
+        insta::assert_snapshot!(name, shown(&[&file, "--case", walk]));
+    }
+    let first = shown(&["clr/win31-async-alloc.walks.jsonl.gz"]);
+    assert_eq!(first, shown(&["clr/win31-async-alloc.walks.jsonl.gz", "--case", "1"]));
+}
+
+/// Whatever a walk met, it can be drawn; each callback stands beside what it reports.
+#[test]
+fn every_walk_of_some_recordings_is_drawn() {
+    let mut drawn = 0;
+    for file in [
+        "win31-async-mon",
+        "win31-badseed-rspnoncanonical-alloc",
+        "linux31-danger-seed",
+        "linux31-states",
+        "linux9-api-excep",
+        "linux9-crossthread-legacyeh",
+        "net10win-many1",
+    ] {
+        let file = format!("clr/{file}.walks.jsonl.gz");
+        let text = String::from_utf8(content(&file)).unwrap();
+        let recording = clr_sim::recording::Recording::parse(&text).unwrap();
+        for walk in recording.walks.iter().filter(|walk| walk.replayable) {
+            let picture = shown(&[&file, "--case", &walk.n.to_string()]);
+            assert!(picture.ends_with("\n\nas recorded\n"), "{file} {}", walk.n);
+            for n in 0..walk.result.callbacks.len() {
+                let named = picture.lines().filter(|line| {
+                    line.ends_with(&format!(": callback {n}"))
+                        || line.ends_with(&format!(": callback {n}, marker"))
+                });
+                assert_eq!(named.count(), 1, "{file} {}: callback {n}", walk.n);
+            }
+            drawn += 1;
+        }
+    }
+    assert!(drawn > 150, "{drawn}");
+}

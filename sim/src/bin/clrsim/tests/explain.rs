@@ -1,0 +1,208 @@
+use super::{Answer, Folder, clrsim, content};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Walks of another thread in CoreCLR 3.1 on Windows.
+const ASYNC: &str = "clr/win31-async-alloc.walks.jsonl.gz";
+/// Ten walks.
+const ALLOC: &str = "clr/linux31-callbacks-alloc-def.walks.jsonl.gz";
+
+#[track_caller]
+fn explained(fixture: &str, walk: u32) -> String {
+    let answer = clrsim(&["explain", fixture, "--walk", &walk.to_string()]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{fixture} walk {walk}");
+    answer.out
+}
+
+fn object(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.out).unwrap()
+}
+
+/// The recording's text with changes to its lines.
+fn changed(name: &str, change: impl Fn(&mut Value)) -> String {
+    let text = String::from_utf8(content(name)).unwrap();
+    text.lines().fold(String::new(), |mut text, line| {
+        let mut line = serde_json::from_str(line).unwrap();
+        change(&mut line);
+        writeln!(text, "{line}").unwrap();
+        text
+    })
+}
+
+/// Walks that show between them each kind of step, of every generation that was recorded.
+const WALKS: [(&str, &[(&str, u32)]); 5] = [
+    (
+        "win31",
+        &[
+            ("async-alloc", 5),
+            ("async-alloc", 12),
+            ("async-alloc", 13),
+            ("async-alloc", 14),
+            ("async-alloc", 15),
+            ("async-alloc", 18),
+            ("async-alloc", 27),
+            ("async-alloc", 46),
+            ("async-alloc", 48),
+            ("async-alloc", 64),
+            ("badseed-rspnoncanonical-alloc", 1),
+            ("error-dead", 1),
+            ("error-nullcb-own", 1),
+            ("suspendruntime-mix", 30),
+            ("sync-gc", 30),
+        ],
+    ),
+    (
+        "linux31",
+        &[
+            ("trans-excep", 2),
+            ("callbacks-exc-tc0", 97),
+            ("callbacks-exc-tc0", 109),
+            ("callbacks-exc-tc0", 218),
+            ("callbacks-jit-tc0", 17),
+            ("dead1", 1),
+            ("signals-tc0", 32),
+        ],
+    ),
+    (
+        "linux9",
+        &[
+            ("allthreads-def", 2),
+            ("api-excep", 5),
+            ("api-excep", 12),
+            ("elt-fast-tc0", 80),
+            ("nosnapshotflag-xt", 3),
+            ("pinvoke-dyn-def", 181),
+            ("seedsize-alloc-100", 3),
+            ("seedsize-alloc-4d0", 3),
+        ],
+    ),
+    (
+        "legacyeh",
+        &[
+            ("crossthread-legacyeh", 6),
+            ("crossthread-legacyeh", 12),
+            ("crossthread-legacyeh", 35),
+            ("crossthread-legacyeh", 60),
+            ("exc-legacyeh", 243),
+            ("exc-legacyeh", 256),
+            ("reverse-legacyeh", 46),
+        ],
+    ),
+    ("net10win", &[("many1", 15), ("many1", 24), ("sync-loading", 111), ("tools", 112)]),
+];
+
+#[test]
+fn stories_of_every_generation() {
+    for (generation, walks) in WALKS {
+        let mut stories = String::new();
+        for (name, walk) in walks {
+            let end = format!("{name}.walks.jsonl.gz");
+            let fixture = clr_fixtures::all()
+                .iter()
+                .find(|fixture| {
+                    fixture.name.contains(os(generation)) && fixture.name.ends_with(&end)
+                })
+                .unwrap_or_else(|| panic!("{generation}: {name}"));
+            writeln!(stories, "{}", explained(fixture.name, *walk)).unwrap();
+        }
+        insta::assert_snapshot!(generation, stories);
+    }
+}
+
+/// How the names of a generation's recordings begin.
+fn os(generation: &str) -> &str {
+    if generation == "legacyeh" { "linux9" } else { generation }
+}
+
+#[test]
+fn without_a_number_it_is_the_first_walk() {
+    let first = clrsim(&["explain", ALLOC]);
+    assert_eq!(first.code, 0);
+    assert_eq!(first.out, explained(ALLOC, 1));
+}
+
+#[test]
+fn what_differs_is_told() {
+    let folder = Folder::new();
+    let text = changed(ALLOC, |line| {
+        if line["n"] == 9 {
+            line["result"]["hr"] = json!("0x80131360");
+        }
+        if line["n"] == 10 {
+            line["replayable"] = json!(false);
+            line["why"] = json!("for a test");
+        }
+    });
+    let path = folder.write("a.walks.jsonl", text.as_bytes());
+    let of = |walk| {
+        let answer = folder.clrsim(&["explain", &path, "--walk", walk]);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        let (_, verdict) = answer.out.rsplit_once("\n\n").unwrap();
+        verdict.to_owned()
+    };
+    insta::assert_snapshot!(of("9") + &of("10"), @r"
+    not as recorded
+      recorded: CORPROF_E_STACKSNAPSHOT_UNSAFE after 6 callbacks
+              expected                        got
+      result  CORPROF_E_STACKSNAPSHOT_UNSAFE  S_OK
+    as recorded
+    not expected to come out as recorded: for a test
+    ");
+    let json = |walk| object(&folder.clrsim(&["explain", &path, "--walk", walk, "--json"]));
+    let (different, unsure) = (json("9"), json("10"));
+    assert_eq!([&different["as_recorded"], &different["replayable"]], [false, true]);
+    assert_eq!(different["differences"]["differences"][0]["of"], "result");
+    assert_eq!([&unsure["as_recorded"], &unsure["replayable"]], [true, false]);
+    assert_eq!([&unsure["why"], &unsure["differences"]], [&json!("for a test"), &Value::Null]);
+}
+
+#[test]
+fn json_has_the_whole_story() {
+    let answer = clrsim(&["explain", ASYNC, "--walk", "64", "--json"]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let story = object(&answer);
+    assert_eq!(story["file"], ASYNC);
+    assert_eq!([&story["walk"], &story["variant"]], [&json!(64), &json!("nested")]);
+    assert_eq!(story["call"]["thread"], "other");
+    let lines = story["story"].as_array().unwrap();
+    let text = explained(ASYNC, 64).split_whitespace().collect::<Vec<_>>().join(" ");
+    for line in lines {
+        assert!(text.contains(line["text"].as_str().unwrap()), "{line}");
+        assert!(line["clauses"].as_array().unwrap().iter().all(Value::is_string), "{line}");
+        assert!(line["kind"].is_string() && line["depth"].is_u64(), "{line}");
+    }
+    let callbacks: Vec<_> =
+        lines.iter().filter(|line| line["depth"] == 0 && line["callback"].is_u64()).collect();
+    let numbers = callbacks.iter().map(|line| line["callback"].as_u64().unwrap());
+    assert!(numbers.eq(0..7));
+    assert!(callbacks.iter().all(|line| line["kind"] == "callback"));
+    assert!(lines.iter().any(|line| line["depth"] == 1 && line["kind"] == "refusal"));
+    assert_eq!([&lines[0]["kind"], &lines[lines.len() - 1]["kind"]], ["call", "end"]);
+}
+
+#[test]
+fn walks_that_are_not_there_and_files_that_are_none() {
+    let folder = Folder::new();
+    let header = r#"{"t":"recording","format":1,"generation":"net9-unix","name":"x"}"#;
+    let empty = folder.write("empty.walks.jsonl", header.as_bytes());
+    let broken = folder.write("broken.walks.jsonl", b"{}");
+    let mut text = String::new();
+    for args in [
+        &["explain", ASYNC, "--walk", "0"][..],
+        &["explain", ASYNC, "--walk", "4000"],
+        &["show", ASYNC, "--case", "4000"],
+        &["show", ASYNC, "--case", "4294967301"],
+        &["explain", "programs/tail_call.kdl"],
+        &["explain", "win64/vec/gcc_O2.vec.gz"],
+        &["explain", "nowhere.walks.jsonl"],
+        &["explain", &empty],
+        &["explain", &broken],
+        &["explain", ALLOC, "--walk", "one"],
+        &["explain"],
+    ] {
+        let answer = folder.clrsim(args);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{args:?}");
+        text += &answer.err;
+    }
+    insta::assert_snapshot!("refusals", text);
+}

@@ -1,0 +1,288 @@
+//! What happened in a call, told in sentences.
+
+#[cfg(test)]
+mod tests;
+mod words;
+
+use super::{ChainFrame, Dropped, Event, Names, Silent};
+use crate::clause::Clause;
+use crate::generation::Generation;
+use core::fmt;
+use std::collections::BTreeSet;
+
+/// What a sentence is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The call and its arguments.
+    Call,
+    /// A check that was passed, or something that was done before the walk.
+    Check,
+    /// What the walk starts from.
+    Start,
+    /// A step of the walk.
+    Walk,
+    /// A call of the StackSnapshotCallback.
+    Callback,
+    /// Why the call did not give what was asked for.
+    Refusal,
+    /// How the call ended.
+    End,
+}
+
+impl Kind {
+    /// It as a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Check => "check",
+            Self::Start => "start",
+            Self::Walk => "walk",
+            Self::Callback => "callback",
+            Self::Refusal => "refusal",
+            Self::End => "end",
+        }
+    }
+}
+
+/// A sentence of a story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What it is about.
+    pub kind: Kind,
+    /// How many calls it lies in, beside its own: 1 for a call that a callback has made.
+    pub depth: usize,
+    /// The number of the callback, counted from 0, if it tells of one.
+    pub callback: Option<u32>,
+    /// The clauses that it shows at work, the one that decides first.
+    pub clauses: Vec<Clause>,
+    /// An earlier line of the story has named the same clauses.
+    pub repeats: bool,
+    /// The sentence.
+    pub text: String,
+}
+
+impl Line {
+    /// The clauses in brackets: all of them, or the first one if an earlier line has named them all.
+    #[must_use]
+    pub fn brackets(&self) -> String {
+        let shown = if self.repeats { 1 } else { self.clauses.len() };
+        let names: Vec<_> = self.clauses.iter().take(shown).map(ToString::to_string).collect();
+        if names.is_empty() { String::new() } else { format!("[{}]", names.join(", ")) }
+    }
+}
+
+/// The sentence and its clauses.
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let brackets = self.brackets();
+        let gap = if brackets.is_empty() { "" } else { " " };
+        write!(f, "{}{gap}{brackets}", self.text)
+    }
+}
+
+/// Makes stories of events.
+#[derive(Clone, Copy)]
+pub struct Teller<'n> {
+    /// The runtime that the call was made in.
+    pub generation: Generation,
+    /// What things are called.
+    pub names: &'n dyn Names,
+    /// The target's Frame chain, if it is known, for what it would have led to.
+    pub chain: &'n [ChainFrame],
+}
+
+/// What is known in the middle of a call.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scene {
+    /// The target is not the caller.
+    other: bool,
+    /// The managed frame that the walk has met last.
+    managed: Option<Event>,
+    /// Nothing has been said of it yet.
+    is_new: bool,
+    /// How many callbacks there were.
+    callbacks: u32,
+}
+
+impl Teller<'_> {
+    /// The story of these events, which are those of whole calls.
+    #[must_use]
+    pub fn tell(&self, events: &[Event]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut scenes: Vec<Scene> = Vec::new();
+        let mut named = BTreeSet::new();
+        let mut rest = events;
+        while let [event, ..] = rest {
+            let run = run(rest);
+            if matches!(event, Event::Called { .. }) {
+                scenes.push(Scene::default());
+            }
+            let depth = scenes.len().saturating_sub(1);
+            let mut no_scene = Scene::default();
+            let scene = scenes.last_mut().unwrap_or(&mut no_scene);
+            let told = &rest[..run];
+            rest = &rest[run..];
+            if let Event::Managed { .. } = event {
+                scene.managed = Some(*event);
+                scene.is_new = true;
+                continue;
+            }
+            let mut say = |event: &Event, clauses: Vec<Clause>, text, callback| {
+                let repeats = !clauses.is_empty() && !named.insert(clauses.clone());
+                let kind = kind(event);
+                lines.push(Line { kind, depth, callback, clauses, repeats, text });
+            };
+            // Where a walk breaks off, it matters how far it had come.
+            if scene.is_new
+                && ends_walk(event)
+                && let Some(managed) = scene.managed
+            {
+                scene.is_new = false;
+                say(&managed, self.clauses(&[managed]), self.words(&managed, scene), None);
+            }
+            if speaks_of_frame(event) {
+                scene.is_new = false;
+            }
+            let callback = match event {
+                Event::ReportedManaged { .. } | Event::ReportedMarker { .. } => {
+                    Some(scene.callbacks)
+                }
+                _ => None,
+            };
+            if let Event::Target { other, .. } = event {
+                scene.other = *other;
+            }
+            // What comes of a run is what it is about.
+            let of = match told {
+                [Event::FrameFollowed { .. }, resumable] => resumable,
+                _ => event,
+            };
+            say(of, self.clauses(told), self.words_of_run(told, scene), callback);
+            scene.callbacks += u32::from(callback.is_some());
+            // What a run of hidden frames has passed over.
+            if let Some(managed) = told.iter().rfind(|event| matches!(event, Event::Managed { .. }))
+            {
+                scene.managed = Some(*managed);
+            }
+            if matches!(event, Event::Ended(_)) {
+                scenes.pop();
+            }
+        }
+        lines
+    }
+
+    /// The clauses of a run. What it has passed over has no say.
+    fn clauses(&self, run: &[Event]) -> Vec<Clause> {
+        let mut clauses = Vec::new();
+        let run = match run {
+            [Event::FrameFollowed { .. }, resumable @ ..] if !resumable.is_empty() => resumable,
+            run => run,
+        };
+        let is_passed_over = |event: &&Event| matches!(event, Event::Managed { .. });
+        for event in run.iter().filter(|event| run.len() == 1 || !is_passed_over(event)) {
+            for clause in event.clauses(self.generation) {
+                if !clauses.contains(&clause) {
+                    clauses.push(clause);
+                }
+            }
+        }
+        clauses
+    }
+}
+
+/// How many of these events make one sentence.
+fn run(events: &[Event]) -> usize {
+    let [first, others @ ..] = events else { return 0 };
+    match first {
+        Event::Passed(_) => {
+            1 + others.iter().take_while(|event| matches!(event, Event::Passed(_))).count()
+        }
+        Event::FrameDropped { why, .. } => {
+            let same = |event: &&Event| match event {
+                Event::FrameDropped { why: other, .. } => is_alike(*why, *other),
+                _ => false,
+            };
+            1 + others.iter().take_while(same).count()
+        }
+        Event::Mode { cooperative: false } if others.first() == Some(&Event::SeedIgnored) => 2,
+        Event::FrameFollowed { .. } if matches!(others, [Event::ResumableFrame { .. }, ..]) => 2,
+        // The funclet itself is hidden too.
+        Event::FuncletMet { .. } if matches!(others, [Event::Hidden { .. }, ..]) => 2,
+        // The fault is what comes of it.
+        Event::NoFrame { .. } | Event::SeedTooShort { .. } | Event::NullCallback
+            if matches!(others, [Event::Fault { .. }, ..]) =>
+        {
+            2
+        }
+        Event::Hidden { why, .. } => {
+            let mut run = 1;
+            for (event, n) in others.iter().zip(2..) {
+                match event {
+                    Event::Managed { .. } => {}
+                    Event::Hidden { why: other, .. } if why == other => run = n,
+                    _ => break,
+                }
+            }
+            run
+        }
+        _ => 1,
+    }
+}
+
+fn is_alike(one: Dropped, other: Dropped) -> bool {
+    match (one, other) {
+        (Dropped::LeadsToUnmanagedCode(_), Dropped::LeadsToUnmanagedCode(_)) => true,
+        _ => one == other,
+    }
+}
+
+/// Whether the managed frame met before is what the event speaks of.
+const fn speaks_of_frame(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Hidden { .. }
+            | Event::FuncletMet { .. }
+            | Event::ReportedManaged { .. }
+            | Event::NotReported { why: Silent::Dynamic | Silent::ExceptionHandling, .. }
+    )
+}
+
+/// Whether the walk comes to an end that nobody asked for.
+const fn ends_walk(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Fault { .. }
+            | Event::NoFrame { .. }
+            | Event::BadCookie { .. }
+            | Event::OffStack { .. }
+            | Event::Ended(_)
+    )
+}
+
+/// What a sentence about an event is about.
+const fn kind(event: &Event) -> Kind {
+    match event {
+        Event::Called { .. } => Kind::Call,
+        Event::Passed(_)
+        | Event::Target { .. }
+        | Event::Mode { .. }
+        | Event::NoSuspensionNeeded
+        | Event::Suspended(_)
+        | Event::CalledBack(_)
+        | Event::SeedIgnored
+        | Event::OwnContext { .. }
+        | Event::SeedManaged { .. } => Kind::Check,
+        Event::Started(_) | Event::Unhijacked { .. } | Event::InitialNative => Kind::Start,
+        Event::Managed { .. }
+        | Event::FrameDropped { .. }
+        | Event::FrameFollowed { .. }
+        | Event::FrameCompleted { .. }
+        | Event::Hidden { .. }
+        | Event::FuncletMet { .. }
+        | Event::NotReported { .. } => Kind::Walk,
+        Event::ReportedManaged { .. } | Event::ReportedMarker { .. } => Kind::Callback,
+        Event::Aborted(_) | Event::Resumed(_) | Event::Ended(_) => Kind::End,
+        _ => Kind::Refusal,
+    }
+}

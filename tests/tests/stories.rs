@@ -1,0 +1,49 @@
+//! Each walk of the embedded recordings has its story.
+
+use clr_sim::clause::Clause;
+use clr_sim::explain::{Event, Kind, Teller};
+use clr_sim::recording::{RecordedCode, RecordedNames, Recording, Replay};
+use clr_sim::vectors::decompress;
+use std::collections::BTreeSet;
+
+/// No recording is larger.
+const LIMIT: usize = 1 << 28;
+
+/// What every story has, and what all of them together have.
+#[test]
+fn every_recorded_walk_is_told() {
+    let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
+    let (mut walks, mut kinds, mut clauses) = (0, BTreeSet::new(), BTreeSet::new());
+    for file in files {
+        let text = String::from_utf8(decompress(file.bytes, LIMIT).unwrap()).unwrap();
+        let recording = Recording::parse(&text).unwrap();
+        let code = RecordedCode::new(&recording);
+        let mut replay = Replay::new(&recording, &code).unwrap();
+        for walk in &recording.walks {
+            let mut callbacks = 0;
+            replay.runtime().log.listen();
+            replay.walk(walk, |_| callbacks += 1);
+            let runtime = replay.runtime();
+            let events = runtime.log.take();
+            let names = RecordedNames::new(&recording, runtime);
+            let teller = Teller { generation: recording.generation, names: &names, chain: &[] };
+            let story = teller.tell(&events);
+            let what = format!("{} walk {}", file.name, walk.n);
+            let (Some(first), Some(last)) = (story.first(), story.last()) else {
+                panic!("{what} has no story");
+            };
+            assert_eq!((first.kind, last.kind), (Kind::Call, Kind::End), "{what}");
+            assert!(story.iter().all(|line| !line.text.is_empty()), "{what}");
+            // A NULL callback is told of, too.
+            let null = u32::from(events.contains(&Event::NullCallback));
+            let outer = story.iter().filter(|line| line.depth == 0);
+            let told = outer.filter_map(|line| line.callback);
+            assert!(told.eq(0..callbacks + null), "{what}");
+            kinds.extend(story.iter().map(|line| line.kind));
+            clauses.extend(story.iter().flat_map(|line| &line.clauses).copied());
+            walks += 1;
+        }
+    }
+    assert_eq!((walks, kinds.len()), (8841, 7));
+    assert!(clauses.len() > 60 && clauses.contains(&Clause::new(44)), "{}", clauses.len());
+}

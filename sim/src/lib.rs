@@ -20,6 +20,7 @@
 
 pub mod clause;
 pub mod code;
+pub mod coverage;
 pub mod explain;
 pub mod generation;
 pub mod machine;

@@ -184,6 +184,31 @@ fn what_is_not_looked_at_plays_no_part() {
     });
 }
 
+/// C-023, and C-053 of ContextFlags that do not ask for more: they are not looked at.
+#[test]
+fn context_flags_of_seeds_play_no_part() {
+    let mut seeded = 0;
+    every_call(|problems, name, _, set, call| {
+        let Some(mut bytes) = call.seed.bytes(set).filter(|bytes| bytes.len() >= 0x4D8) else {
+            return;
+        };
+        if let Seed::Cut { .. } = call.seed {
+            return;
+        }
+        seeded += 1;
+        // Without CONTEXT_XSTATE, by which newer runtimes on Unix read more (C-162).
+        for flags in [0, 0x10_0001, 0xFFFF_FFBF_u32] {
+            bytes[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
+            let other = ExampleCall { seed: Seed::Bytes(bytes.clone()), ..call.clone() };
+            let snapshot = other.make(set);
+            problems.check(name, snapshot.to_string() == call.expected, || {
+                format!("with ContextFlags {flags:#x} it gives\n{snapshot}")
+            });
+        }
+    });
+    assert!(seeded > 100, "{seeded}");
+}
+
 fn example(generation: Generation, id: &str) -> (Set, ExampleCall) {
     let example = examples(generation).into_iter().find(|example| example.id == id);
     let example = example.expect("every generation has it");

@@ -163,6 +163,7 @@ mod tests {
         assert!(NibbleMap::new().bytes().is_empty());
     }
 
+    /// C-147.
     #[test]
     fn a_start_is_found_from_itself_on() {
         let map = map(&[0x48, 0x1FC, 0x420]);

@@ -78,7 +78,7 @@ impl Event {
             Self::InconsistentExceptions => clauses![50],
             Self::Started(start) => match start {
                 Start::FrameChain => clauses![45 97],
-                Start::Seed => clauses![51 52],
+                Start::Seed => clauses![51 52 53],
                 Start::OwnContext => clauses![43],
                 Start::DebuggerContext => clauses![],
             },
@@ -98,7 +98,9 @@ impl Event {
             },
             Self::ReportedManaged { funclet: Some(Funclet::Filter), .. } => clauses![85 58 100],
             Self::ReportedManaged { funclet: Some(Funclet::Handler), .. } => clauses![154 58 100],
-            Self::ReportedManaged { context: true, .. } => clauses![58 90 93 94 100 158],
+            Self::ReportedManaged { context: true, .. } => {
+                clauses![58 90 93 94 100 102 103 158 161]
+            }
             Self::ReportedManaged { .. } => clauses![58 90 92 100],
             Self::ReportedMarker { context: true, .. } => clauses![59 61 91 93 95 96 100],
             Self::ReportedMarker { .. } => clauses![59 61 91 92 100],

@@ -137,6 +137,7 @@ fn a_chain_has_up_to_32_links() {
     }
 }
 
+/// C-143.
 #[test]
 fn a_chain_to_itself_is_too_long() {
     for info in [Info::new(0, &[]), Info::new(0, &[(0, Push(Rbx))]), Info::new(0, &[]).version(2)] {

@@ -41,6 +41,7 @@ fn at_pc(case: &Case, code: &[u8]) -> String {
     precise
 }
 
+/// C-139, C-140.
 #[test]
 fn an_epilogue_ends_in_a_return_or_a_tail_call() {
     let endings: &[&[u8]] = &[
@@ -184,6 +185,7 @@ fn an_epilogue_may_begin_with_lea_rsp_from_the_frame_register() {
     }
 }
 
+/// C-142.
 #[test]
 fn other_lea_is_no_epilogue() {
     let codes: &[&[u8]] = &[
@@ -290,6 +292,7 @@ fn jmp32(pc: u32, target: u32) -> Vec<u8> {
     [&[0xE9][..], &distance.to_le_bytes()].concat()
 }
 
+/// C-141.
 #[test]
 fn a_jump_that_leaves_the_function_ends_an_epilogue() {
     let cases = [

@@ -120,6 +120,7 @@ fn volatile_vector_registers_are_read_and_dropped() {
     assert_eq!(beyond.step(BODY), Err(unreadable));
 }
 
+/// C-137, C-138.
 #[test]
 fn only_what_has_run_is_undone() {
     let codes = [(8, Small(0x20)), (4, Push(R12)), (2, Push(Rbx))];
@@ -223,6 +224,7 @@ fn set_fpreg_needs_a_frame_register() {
     assert_eq!(case.windows().at(BODY), "Body rip=[9] rsp=10");
 }
 
+/// C-144.
 #[test]
 fn a_machine_frame_has_rip_and_rsp() {
     let case = function(&Info::new(4, &[(4, Push(Rbx)), (0, MachineFrame)])).with_slot(4, slot(50));

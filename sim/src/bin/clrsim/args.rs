@@ -128,6 +128,16 @@ Exit codes:
   2  the arguments are wrong, the fixture is missing or is no program, or a file is there already or
      cannot be written";
 
+const COVERAGE_EXAMPLES: &str = "\
+Examples:
+  clrsim coverage
+  clrsim coverage --json
+
+Exit codes:
+  0  every clause is exercised on every runtime where it holds, or a reason is told why not
+  1  some are not
+  2  the arguments are wrong";
+
 const CLAUSES_EXAMPLES: &str = "\
 Examples:
   clrsim clauses
@@ -183,6 +193,7 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     Emit(EmitArgs),
     Clauses(ClausesArgs),
+    Coverage(CoverageArgs),
 }
 
 /// Replay recorded unwinds and walks, run programs, and compare the answers with what is known.
@@ -344,6 +355,18 @@ pub(crate) struct ClausesArgs {
     pub(crate) chapter: Option<Chapter>,
 
     /// One JSON object a line for each clause
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Tell which clauses are exercised, on which runtimes, and by what.
+///
+/// The embedded recordings are replayed and the worked stacks walked; a clause counts where a call
+/// shows it at work and comes out as it should, or where a test names it.
+#[derive(Debug, Args)]
+#[command(after_help = COVERAGE_EXAMPLES)]
+pub(crate) struct CoverageArgs {
+    /// One JSON object a line for each clause and runtime
     #[arg(long)]
     pub(crate) json: bool,
 }

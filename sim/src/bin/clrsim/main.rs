@@ -9,6 +9,7 @@ mod args;
 mod clauses;
 mod code;
 mod console;
+mod coverage;
 mod drawn;
 mod dump;
 mod emit;
@@ -77,6 +78,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
         Command::Emit(args) => emit::emit(&args, console),
         Command::Explain(args) => explain::explain(&args, console),
         Command::Clauses(args) => clauses::clauses(&args, console),
+        Command::Coverage(args) => coverage::coverage(&args, console),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tool as its user sees it, run in this process: under an emulator there is no other.
 
 mod clauses;
+mod coverage;
 mod dump;
 mod emit;
 mod errors;
@@ -126,6 +127,7 @@ fn help_is_the_same_everywhere() {
         ("help_trace", &["trace", "--help"]),
         ("help_emit", &["emit", "--help"]),
         ("help_clauses", &["clauses", "--help"]),
+        ("help_coverage", &["coverage", "--help"]),
     ] {
         let answer = clrsim(args);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
@@ -136,7 +138,7 @@ fn help_is_the_same_everywhere() {
 #[test]
 fn examples_of_the_help_work() {
     let mut count = 0;
-    for command in ["run", "show", "explain", "dump", "trace", "clauses"] {
+    for command in ["run", "show", "explain", "dump", "trace", "clauses", "coverage"] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
         for example in examples.filter(|example| !example.contains(" my")) {
@@ -147,7 +149,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 18);
+    assert_eq!(count, 20);
 }
 
 #[test]

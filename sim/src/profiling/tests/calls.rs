@@ -55,6 +55,7 @@ const TRIGGERING: [(Method, &[Generation]); 4] = [
 /// ForceGC; after a request of ReJIT.
 const BITS: [u8; 6] = [0, 1, 2, 3, 4, 8];
 
+/// C-119, C-173.
 #[test]
 fn what_is_needed_of_the_caller_depends_on_the_method() {
     let asynchronous = ASYNCHRONOUS.iter().map(|method| (*method, &[][..], &BITS[..]));

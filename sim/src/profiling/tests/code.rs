@@ -145,6 +145,7 @@ fn seed(runtime: &Runtime<'_, Machine>) -> Vec<u8> {
     seed
 }
 
+/// C-101.
 #[test]
 fn a_frame_info_is_of_its_function_while_its_callback_lasts() {
     for generation in Generation::ALL {

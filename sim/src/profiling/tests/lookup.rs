@@ -21,6 +21,7 @@ fn as_far_as_there<T>(generation: Generation, answers: [Answer<T>; 3]) -> [Answe
     }
 }
 
+/// C-114.
 #[test]
 fn ips_are_of_the_function_whose_code_they_are_in() {
     for generation in Generation::ALL {

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// C-120.
 #[test]
 fn threads_of_the_runtime_have_ids() {
     for generation in Generation::ALL {

@@ -48,7 +48,7 @@ fn the_other_commands_of_the_readme_work() {
     let readme = readme();
     let commands: Vec<_> =
         readme.lines().filter_map(|line| line.strip_prefix("$ clrsim ")).collect();
-    assert_eq!(commands.len(), 9);
+    assert_eq!(commands.len(), 10);
     for command in commands {
         let (command, _comment) = command.split_once('#').unwrap_or((command, ""));
         let args: Vec<&str> = command

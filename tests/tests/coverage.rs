@@ -1,0 +1,68 @@
+//! Every clause is exercised where it holds, or says why not.
+
+use clr_sim::clause::Clause;
+use clr_sim::coverage::{Cover, Coverage, HOLES, TESTED};
+use clr_sim::recording::Recording;
+use clr_sim::vectors::decompress;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// No recording is larger.
+const LIMIT: usize = 1 << 28;
+
+fn measured() -> Coverage {
+    let mut coverage = Coverage::new();
+    for fixture in clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/")) {
+        let text = String::from_utf8(decompress(fixture.bytes, LIMIT).unwrap()).unwrap();
+        coverage.add_recording(&Recording::parse(&text).unwrap()).unwrap();
+    }
+    coverage.add_worked_stacks();
+    coverage
+}
+
+#[test]
+fn no_clause_has_lost_its_cover() {
+    let mut missing = String::new();
+    for (clause, generation, cover) in measured().cells() {
+        if cover == Cover::Missing {
+            writeln!(missing, "{clause} on {generation}").unwrap();
+        }
+    }
+    assert_eq!(missing, "", "exercise them, or tell why not in `coverage::HOLES`");
+}
+
+#[test]
+fn holes_are_holes() {
+    let coverage = measured();
+    for hole in HOLES {
+        assert!(hole.reason.ends_with('.'), "{}", hole.reason);
+        for number in hole.clauses {
+            let clause = Clause::new(*number);
+            let excused = |cover: &Cover| matches!(cover, Cover::Excused(_));
+            let covers: Vec<_> = hole
+                .generations
+                .iter()
+                .map(|generation| coverage.cover(clause, generation))
+                .collect();
+            assert!(covers.iter().any(excused), "{clause} is exercised everywhere");
+        }
+    }
+}
+
+/// A test that is named must be there, and name the clause.
+#[test]
+fn tests_that_are_named_name_their_clauses() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for tested in TESTED {
+        let text = std::fs::read_to_string(root.join(tested.file)).unwrap();
+        let signature = format!("fn {}(", tested.test);
+        let at = text.find(&signature).unwrap_or_else(|| panic!("{}: {signature}", tested.file));
+        let end = text[at..].find("\n}").map_or(text.len(), |end| at + end);
+        // Its documentation stands before it.
+        let start = text[..at].rfind("\n}").unwrap_or(0);
+        for number in tested.clauses {
+            let clause = Clause::new(*number).to_string();
+            assert!(text[start..end].contains(&clause), "{} does not name {clause}", tested.test);
+        }
+    }
+}

@@ -9,11 +9,12 @@
 //! - [`generation`]: which runtime is simulated; [`runtime`]: its state as far as a walk can see it;
 //!   [`profiling`]: `DoStackSnapshot` over that state.
 //! - [`explain`]: why a call came out as it did. [`stage`]: threads set up by hand.
+//! - [`clause`]: the rules of the runtimes, by number; [`coverage`]: what exercises them.
 //! - [`worked`]: such threads with the calls made on them, and what each must give.
 //! - `recording` (feature `recording`): walks of real CLRs, made again and compared.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
-//! - [`strategy`]: generators of programs, and what makes programs smaller.
+//! - [`strategy`]: generators of programs and of threads, and what makes them smaller.
 //! - `scenario` (feature `scenario`): the text format of programs, stops, and what walks find there.
 //!
 //! The library touches no file and prints nothing; the tool `clrsim` (feature `cli`) does that.

@@ -9,6 +9,7 @@ use clr_sim::code::Program;
 use clr_sim::recording::{RecordedCode, Recording, Replay};
 use clr_sim::replay::{VectorReplay, run_fuzz_record};
 use clr_sim::scenario::{Scenario, format_text};
+use clr_sim::strategy::StagedCall;
 use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
 use clr_sim::vectors::win64::VectorFile;
 use clr_sim::vectors::{DecompressError, decompress};
@@ -385,5 +386,19 @@ pub fn recording(data: &[u8]) {
     let Ok(mut replay) = Replay::new(&recording, &code) else { return };
     for walk in recording.walks.iter().take(WALK_LIMIT) {
         let _ = replay.walk(walk, |_| {});
+    }
+}
+
+/// Makes a thread, and a call of `DoStackSnapshot` about it, of `data`, and checks all that holds of
+/// such calls.
+///
+/// # Panics
+/// If something does not hold, with the thread and the call.
+pub fn snapshot(data: &[u8]) {
+    let Ok(case) = StagedCall::arbitrary(&mut Unstructured::new(data)) else {
+        return;
+    };
+    if let Err(broken) = crate::snapshot::check(&case) {
+        panic!("{broken}\n{case:#x?}");
     }
 }

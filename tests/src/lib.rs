@@ -3,6 +3,7 @@
 pub mod every_instruction;
 pub mod fuzz;
 pub mod planted;
+pub mod snapshot;
 
 use std::path::PathBuf;
 

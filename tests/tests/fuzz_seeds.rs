@@ -1,10 +1,21 @@
 //! The seeds of the fuzz targets, run as tests.
 
-use std::path::Path;
+use arbitrary::{Arbitrary as _, Unstructured};
+use clr_sim::generation::Generation;
+use clr_sim::strategy::{Seeded, StagedCall};
+use clr_tests::snapshot::{Checked, check};
+use std::path::{Path, PathBuf};
+
+/// No seed is larger: a recorded walk with a Frame that holds a CONTEXT has some KiB.
+const SIZE_LIMIT: usize = 8 << 10;
+
+fn seeds(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(name)
+}
 
 /// Runs `target` on each of its seeds; how many there are.
 fn replay(name: &str, target: fn(&[u8])) -> usize {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(name);
+    let directory = seeds(name);
     let mut seeds: Vec<_> = std::fs::read_dir(&directory)
         .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
         .map(|entry| entry.unwrap().path())
@@ -12,7 +23,7 @@ fn replay(name: &str, target: fn(&[u8])) -> usize {
     seeds.sort();
     for seed in &seeds {
         let bytes = std::fs::read(seed).unwrap();
-        assert!(!bytes.is_empty() && bytes.len() <= 4 << 10, "{}", seed.display());
+        assert!(!bytes.is_empty() && bytes.len() <= SIZE_LIMIT, "{}", seed.display());
         // Shown only if the target fails.
         println!("{}", seed.display());
         target(&bytes);
@@ -48,4 +59,31 @@ fn program() {
 #[test]
 fn recording() {
     assert!(replay("recording", clr_tests::fuzz::recording) >= 5);
+}
+
+/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a whole thread
+/// and a call with some callbacks, and the first that give a damaged one.
+#[test]
+fn snapshot() {
+    if std::env::var_os("CLR_BLESS").is_some() {
+        for generation in Generation::ALL {
+            for (name, whole) in [("whole", true), ("damaged", false)] {
+                let wanted = |checked: &Checked| checked.whole == whole && checked.callbacks > 3;
+                let mut bytes = (0..).map(random_bytes);
+                let found = bytes.find(|bytes| {
+                    let case = StagedCall::arbitrary(&mut Unstructured::new(bytes)).unwrap();
+                    case.stage.generation == generation && wanted(&check(&case).unwrap())
+                });
+                let file = seeds("snapshot").join(format!("{generation}_{name}"));
+                std::fs::write(file, found.unwrap()).unwrap();
+            }
+        }
+    }
+    assert!(replay("snapshot", clr_tests::fuzz::snapshot) >= 2 * Generation::ALL.len());
+}
+
+/// Enough for most stages.
+fn random_bytes(seed: u64) -> Vec<u8> {
+    let mut random = Seeded::new(seed);
+    (0..60).flat_map(|_| random.bits().to_le_bytes()).collect()
 }

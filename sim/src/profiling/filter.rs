@@ -35,7 +35,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
     }
 
     fn stops_at_method(&mut self) -> bool {
-        let caller_sp = self.caller.map_or(0, |caller| caller.registers.rsp());
+        let caller_sp = self.caller.as_ref().map_or(0, |caller| caller.registers.rsp());
         if self.is_unwound(caller_sp) {
             return self.hide(Hidden::Unwound);
         }
@@ -78,7 +78,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             return parent_caller_sp.map(SkipTo::CallerSp);
         }
         // Managed code calls finally handlers itself; they hide nothing but themselves (C-084).
-        let caller = self.caller.map(|caller| caller.registers.rip)?;
+        let caller = self.caller.as_ref().map(|caller| caller.registers.rip)?;
         self.runtime.code.find(caller).map(|_| SkipTo::Next)
     }
 

@@ -239,21 +239,12 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             self.state = if self.frame == FRAME_TOP { State::Done } else { State::Frame };
             return Ok(());
         };
-        let registers = self.context.registers;
+        let (ip, rsp) = (self.context.registers.rip, self.context.registers.rsp());
         self.method = Some(managed.method.kind);
-        self.funclet = managed.code.funclet(registers.rip);
-        let caller = match self.caller {
-            Some(caller) => caller,
-            None => self.unwind(managed)?,
-        };
-        self.caller = Some(caller);
-        let caller_sp = caller.registers.rsp();
-        self.runtime.tell(|| Event::Managed {
-            function: managed.method.id,
-            ip: registers.rip,
-            rsp: registers.rsp(),
-            caller_sp,
-        });
+        self.funclet = managed.code.funclet(ip);
+        let caller_sp = self.caller(managed)?.registers.rsp();
+        let function = managed.method.id;
+        self.runtime.tell(|| Event::Managed { function, ip, rsp, caller_sp });
         // Frames of the method itself and of what it called are dropped unseen (C-056).
         while self.frame != FRAME_TOP && self.frame < caller_sp {
             self.drop_frame(Some(Dropped::BelowCallerSp(caller_sp)))?;
@@ -267,12 +258,16 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Ok(())
     }
 
-    fn unwind(&self, managed: Managed<'_>) -> Result<Context, Break> {
-        let mut context = self.context;
+    /// The caller's context: it is computed once, and where it is to be, for it is large.
+    fn caller(&mut self, managed: Managed<'_>) -> Result<&Context, Break> {
+        if self.caller.is_some() {
+            return self.caller.as_ref().ok_or(Break::Fail);
+        }
+        let caller = self.caller.insert(self.context);
         let Runtime { generation, code, memory, .. } = self.runtime;
         let rules = generation.unwind_rules();
-        match code.unwind(managed, rules, &mut context.registers, &*memory.borrow()) {
-            Ok(()) => Ok(context),
+        match code.unwind(managed, rules, &mut caller.registers, &*memory.borrow()) {
+            Ok(()) => Ok(caller),
             Err(UnwindError::Stack(unreadable)) => Err(Break::Fault(unreadable)),
             // Broken unwind data, which no compiler makes: what a runtime does with it is not known.
             Err(_) => {
@@ -290,13 +285,10 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         match self.state {
             State::Frameless => {
                 let Some(managed) = self.code else { return Ok(()) };
-                let caller = match self.caller.take() {
-                    Some(caller) => caller,
-                    None => self.unwind(managed)?,
-                };
-                self.context = caller;
+                self.context = *self.caller(managed)?;
+                self.caller = None;
                 self.check_stack()?;
-                self.code = self.runtime.code.find(caller.registers.rip);
+                self.code = self.runtime.code.find(self.context.registers.rip);
                 if self.code.is_none() {
                     self.state = State::Marker;
                     return Ok(());

@@ -59,17 +59,13 @@ impl<'w, 'f> Reporter<'w, 'f> {
                 return Ok(None);
             }
         };
-        let registers = walk.context.registers;
+        let (ip, rsp) = (walk.context.registers.rip, walk.context.registers.rsp());
         let context = self.flags_want_context;
         runtime.tell(|| match function {
-            Some(function) => Event::ReportedManaged {
-                function,
-                ip: registers.rip,
-                rsp: registers.rsp(),
-                funclet: walk.funclet,
-                context,
-            },
-            None => Event::ReportedMarker { ip: registers.rip, rsp: registers.rsp(), context },
+            Some(function) => {
+                Event::ReportedManaged { function, ip, rsp, funclet: walk.funclet, context }
+            }
+            None => Event::ReportedMarker { ip, rsp, context },
         });
         let Some(callback) = &mut self.callback else {
             runtime.tell(|| Event::NullCallback);
@@ -83,7 +79,7 @@ impl<'w, 'f> Reporter<'w, 'f> {
         let before = runtime.frame_info.replace(Some((handle, function.unwrap_or_default())));
         let mut frame = SnapshotFrame {
             function,
-            ip: registers.rip,
+            ip,
             frame_info: FrameInfo::new(handle),
             context: &mut self.bytes[..self.context_size],
             client_data: self.client_data,

@@ -6,17 +6,15 @@ use crate::runtime::frame::layout::Convention;
 use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
 
-/// Where the code is (VA).
-const HEAP: u64 = 0x7FF8_0000_0000;
-const IMAGE: u64 = 0x7FF8_1000_0000;
-const MODULE: u64 = 0x7FF8_2000_0000;
+/// Where the code is (VA), by [`Place`].
+pub(crate) const CODE: [u64; 3] = [0x7FF8_0000_0000, 0x7FF8_1000_0000, 0x7FF8_2000_0000];
 
 /// Functions lie this far apart, and are this large; what is between them is padding.
 const PITCH: u32 = 0x400;
 /// Size of a function's code in bytes.
-const SIZE: u32 = 0x3C0;
+pub(crate) const SIZE: u32 = 0x3C0;
 /// Size of a prologue in bytes: control in a row is behind it.
-const PROLOGUE: u8 = 0x10;
+pub(crate) const PROLOGUE: u8 = 0x10;
 /// Where unwind data begins, behind any code (RVA).
 const UNWIND_DATA: u32 = 0x40_0000;
 
@@ -69,7 +67,7 @@ type Key<'s> = (&'s str, Place, Option<Funclet>);
 
 impl Layout {
     pub(super) fn new(stage: &Stage) -> Result<Self, StageError> {
-        let mut units = [HEAP, IMAGE, MODULE].map(|base| Unit { base, ..Unit::default() });
+        let mut units = CODE.map(|base| Unit { base, ..Unit::default() });
         let mut functions: Vec<Function> = Vec::new();
         let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
         for (index, row) in stage.rows.iter().enumerate() {

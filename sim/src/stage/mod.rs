@@ -34,6 +34,7 @@ mod manager;
 mod set;
 mod snapshot;
 
+pub(crate) use code::{CODE, PROLOGUE, SIZE};
 pub use set::{Set, StageError};
 pub use snapshot::{Shot, Snapshot};
 
@@ -43,6 +44,7 @@ use crate::runtime::frame::LazyFields;
 use crate::runtime::{
     ContextSafety, ExceptionState, FrameKind, Funclet, MethodKind, OsThreadId, Process, ThreadLife,
 };
+use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Gpr;
 
 /// The thread that is set up.
@@ -51,6 +53,11 @@ pub const SELF: OsThreadId = OsThreadId(1);
 pub const NATIVE_WALKER: OsThreadId = OsThreadId(2);
 /// Another one, which it does know, in preemptive mode.
 pub const MANAGED_WALKER: OsThreadId = OsThreadId(3);
+
+/// The Thread object of [`SELF`].
+pub const SELF_OBJECT: ThreadId = ThreadId(0x10_0000_0000);
+/// That of [`MANAGED_WALKER`].
+pub const WALKER_OBJECT: ThreadId = ThreadId(SELF_OBJECT.0 + 0x800);
 
 /// The default bounds of the stack (VA).
 pub const STACK: (u64, u64) = (0x10_0000, 0x20_0000);

@@ -1,22 +1,22 @@
 //! A stage that is set up: memory, code and threads of a process.
 
 use super::code::{Layout, Unit, register_values};
-use super::{FrameRow, MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, Stage};
-use crate::machine::{Machine, PAGE_SIZE, Protection};
+use super::{
+    FrameRow, MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, SELF_OBJECT, Stage, WALKER_OBJECT,
+};
+use crate::machine::{MAX_PAGES, Machine, PAGE_SIZE, Protection};
 use crate::profiling::{Call, Context};
 use crate::runtime::frame::layout::COOKIE;
 use crate::runtime::frame::{FrameFields, FrameWriter};
 use crate::runtime::{
-    FRAME_TOP, FrameIdentities, MethodKind, Runtime, Thread, ThreadFields, ThreadLife,
+    FRAME_TOP, FrameIdentities, MethodKind, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
 };
-use clr_walker::memory::Unreadable;
+use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Thread objects lie here (VA): that of the thread, and that of the managed walker.
-const OBJECTS: u64 = 0x10_0000_0000;
 /// CONTEXTs that Frames point to lie here (VA).
 const CONTEXTS: u64 = 0x10_0001_0000;
 /// A CONTEXT takes up so much.
@@ -103,8 +103,7 @@ impl Stage {
         let identities = FrameIdentities::of(self.generation);
         let set = Set { stage: self.clone(), layout, methods, registers, identities };
         // What cannot be written now never can.
-        set.memory()?;
-        set.code()?;
+        set.fill(&mut Bounds::new(set.ranges())?)?;
         Ok(set)
     }
 }
@@ -113,9 +112,14 @@ impl Set {
     /// The process.
     #[must_use]
     pub fn runtime(&self) -> Runtime<'_> {
+        self.runtime_in(|memory| memory)
+    }
+
+    /// The process, with `wrap` around its memory.
+    pub fn runtime_in<M: TargetMemory>(&self, wrap: impl FnOnce(Machine) -> M) -> Runtime<'_, M> {
         let stage = &self.stage;
-        // Both were tried when it was set up.
-        let mut runtime = Runtime::new(stage.generation, self.memory().unwrap_or_default());
+        // It was found when it was set up that both can be made.
+        let mut runtime = Runtime::new(stage.generation, wrap(self.memory().unwrap_or_default()));
         runtime.code = self.code().unwrap_or_default();
         runtime.native = self.native();
         runtime.process.set(stage.process);
@@ -126,7 +130,7 @@ impl Set {
     /// Its thread.
     #[must_use]
     pub const fn thread(&self) -> ThreadId {
-        ThreadId(OBJECTS)
+        SELF_OBJECT
     }
 
     /// A call for its own thread, with contexts.
@@ -192,7 +196,7 @@ impl Set {
         let flags = stage.generation.own_context_flags();
         let target = Thread {
             os: SELF,
-            object: Some(ThreadId(OBJECTS)),
+            object: Some(SELF_OBJECT),
             life: stage.life,
             current: Context { registers: self.leaf(), flags },
             safety: stage.safety,
@@ -206,62 +210,64 @@ impl Set {
         let native = Thread { os: NATIVE_WALKER, handle: 0x108, ..Thread::default() };
         let managed = Thread {
             os: MANAGED_WALKER,
-            object: Some(ThreadId(OBJECTS + PAGE_SIZE / 2)),
+            object: Some(WALKER_OBJECT),
             handle: 0x10C,
             ..Thread::default()
         };
         vec![target, native, managed]
     }
 
-    /// Pages for the part of the stack that is in use, the Thread objects, CONTEXTs and code.
-    fn map(&self) -> Result<Machine, StageError> {
+    /// The part of the stack that is in use, the Thread objects, CONTEXTs and code: first address of
+    /// a page (VA) and size in bytes.
+    fn ranges(&self) -> Vec<(u64, u64)> {
         let stage = &self.stage;
         let (limit, base) = stage.stack;
         let rows = stage.rows.iter().map(|row| row.sp);
         let lowest = rows.chain(stage.frames.iter().map(|frame| frame.at)).min().unwrap_or(base);
         let lowest = lowest.saturating_sub(PAGE_SIZE).clamp(limit, base) / PAGE_SIZE * PAGE_SIZE;
-        let mut machine = Machine::new();
-        let mut map = |start: u64, size: u64| {
-            let pages = size.div_ceil(PAGE_SIZE);
-            let mapped = pages == 0 || machine.map(start, pages, Protection::READ_WRITE).is_ok();
-            if mapped { Ok(()) } else { Err(StageError::Memory { at: start }) }
-        };
-        map(lowest, base.saturating_sub(lowest))?;
-        map(OBJECTS, PAGE_SIZE)?;
-        map(CONTEXTS, CONTEXT_PITCH * stage.frames.len() as u64)?;
-        for (start, size) in &stage.blocks {
-            map(*start, *size)?;
-        }
-        for unit in &self.layout.units {
-            map(unit.base, unit.bytes.len() as u64)?;
-        }
-        for unit in self.layout.units.iter().filter(|unit| !unit.bytes.is_empty()) {
-            machine
-                .write(unit.base, &unit.bytes)
-                .map_err(|_| StageError::Memory { at: unit.base })?;
-        }
-        Ok(machine)
+        let mut ranges = vec![
+            (lowest, base.saturating_sub(lowest)),
+            (SELF_OBJECT.0, PAGE_SIZE),
+            (CONTEXTS, CONTEXT_PITCH * stage.frames.len() as u64),
+        ];
+        ranges.extend(&stage.blocks);
+        ranges.extend(self.layout.units.iter().map(|unit| (unit.base, unit.bytes.len() as u64)));
+        ranges.retain(|(_, size)| *size > 0);
+        ranges
     }
 
     fn memory(&self) -> Result<Machine, StageError> {
+        let mut machine = Machine::new();
+        for (start, size) in self.ranges() {
+            let mapped = machine.map(start, size.div_ceil(PAGE_SIZE), Protection::READ_WRITE);
+            mapped.map_err(|_| StageError::Memory { at: start })?;
+        }
+        for unit in self.layout.units.iter().filter(|unit| !unit.bytes.is_empty()) {
+            let written = machine.write(unit.base, &unit.bytes);
+            written.map_err(|_| StageError::Memory { at: unit.base })?;
+        }
+        self.fill(&mut machine)?;
+        Ok(machine)
+    }
+
+    /// Writes the stack and the Thread objects.
+    fn fill<M: TargetMemory>(&self, memory: &mut M) -> Result<(), StageError> {
         let stage = &self.stage;
-        let mut machine = self.map()?;
-        let write = |machine: &mut Machine, at: u64, value: u64| {
-            machine.write(at, &value.to_le_bytes()).map_err(|_| StageError::Memory { at })
-        };
+        let unwritable = |error: Unreadable| StageError::Memory { at: error.address };
         for (index, row) in stage.rows.iter().enumerate() {
             let Some(caller) = self.registers(index + 1) else { break };
             let slot = caller.rsp().wrapping_sub(8);
-            write(&mut machine, slot, caller.rip)?;
+            memory.write_u64(slot, caller.rip).map_err(unwritable)?;
             for (register, n) in row.saves.iter().zip(1..) {
-                write(&mut machine, slot.wrapping_sub(8 * n), caller.get(*register))?;
+                let saved = memory.write_u64(slot.wrapping_sub(8 * n), caller.get(*register));
+                saved.map_err(unwritable)?;
             }
         }
-        self.write_frames(&mut machine)?;
+        self.write_frames(memory)?;
         for at in self.cookies() {
-            write(&mut machine, at, stage.process.gs_cookie.unwrap_or_default())?;
+            let cookie = stage.process.gs_cookie.unwrap_or_default();
+            memory.write_u64(at, cookie).map_err(unwritable)?;
         }
-        let object = |error: Unreadable| StageError::Memory { at: error.address };
         let fields = ThreadFields {
             cooperative: stage.cooperative,
             gc_special: stage.gc_special,
@@ -270,16 +276,15 @@ impl Set {
             forbid_suspend: stage.forbid_suspend,
             external_count: u32::from(stage.life == ThreadLife::Running),
             stack: stage.stack,
-            hijacked: self.hijack(&mut machine)?,
+            hijacked: self.hijack(memory)?,
             debugger_context: stage.debugger_context,
         };
-        fields.write(&mut machine, ThreadId(OBJECTS)).map_err(object)?;
-        let walker = ThreadId(OBJECTS + PAGE_SIZE / 2);
-        ThreadFields::default().write(&mut machine, walker).map_err(object)?;
+        fields.write(memory, SELF_OBJECT).map_err(unwritable)?;
+        ThreadFields::default().write(memory, WALKER_OBJECT).map_err(unwritable)?;
         for (at, value) in &stage.overwritten {
-            write(&mut machine, *at, *value)?;
+            memory.write_u64(*at, *value).map_err(unwritable)?;
         }
-        Ok(machine)
+        Ok(())
     }
 
     /// Where GS cookies lie (VA), if the process has one: in frames that have one, and below Frames.
@@ -296,12 +301,12 @@ impl Set {
     }
 
     /// Overwrites the hijacked return address: its slot, and what was in it.
-    fn hijack(&self, machine: &mut Machine) -> Result<Option<(u64, u64)>, StageError> {
+    fn hijack<M: TargetMemory>(&self, memory: &mut M) -> Result<Option<(u64, u64)>, StageError> {
         let Some(function) = &self.stage.hijacked else { return Ok(None) };
         let row = self.stage.rows.iter().position(|row| row.function == *function);
         let caller = row.and_then(|row| self.registers(row + 1)).ok_or(StageError::Hijacked)?;
         let slot = caller.rsp().wrapping_sub(8);
-        let written = machine.write(slot, &HIJACK_TRIP.to_le_bytes());
+        let written = memory.write_u64(slot, HIJACK_TRIP);
         written.map_err(|_| StageError::Memory { at: slot })?;
         Ok(Some((slot, caller.rip)))
     }
@@ -313,7 +318,7 @@ impl Set {
         rows.position(|(row, end)| row.function == function && frame.at < end)
     }
 
-    fn write_frames(&self, machine: &mut Machine) -> Result<(), StageError> {
+    fn write_frames<M: TargetMemory>(&self, memory: &mut M) -> Result<(), StageError> {
         let stage = &self.stage;
         let nexts = stage.frames.iter().skip(1).map(|frame| frame.at).chain([FRAME_TOP]);
         for (index, (frame, next)) in stage.frames.iter().zip(nexts).enumerate() {
@@ -343,7 +348,7 @@ impl Set {
             let mut writer = FrameWriter {
                 generation: stage.generation,
                 identities: &self.identities,
-                memory: machine,
+                memory: &mut *memory,
             };
             let written = writer.write(frame.at, next, frame.kind, &fields);
             written.map_err(|error| StageError::Memory { at: error.address })?;
@@ -368,5 +373,43 @@ impl Set {
     #[must_use]
     pub fn is_reported(row: &Row) -> bool {
         row.place != Place::Native && row.kind == MethodKind::Ordinary
+    }
+}
+
+/// Memory of which only the bounds are kept: what it takes, the machine takes.
+struct Bounds(Vec<(u64, u64)>);
+
+impl Bounds {
+    /// Ranges that can be mapped together: few enough, and without a common page.
+    fn new(ranges: Vec<(u64, u64)>) -> Result<Self, StageError> {
+        let mut free: u64 = MAX_PAGES;
+        for (n, (start, size)) in ranges.iter().enumerate() {
+            let error = StageError::Memory { at: *start };
+            let pages = size.div_ceil(PAGE_SIZE);
+            free = free.checked_sub(pages).ok_or(error)?;
+            let end = start.checked_add(PAGE_SIZE * pages).ok_or(error)?;
+            let others = ranges.get(..n).unwrap_or_default();
+            if others.iter().any(|(other, size)| *start < other + size && *other < end) {
+                return Err(error);
+            }
+        }
+        Ok(Self(ranges))
+    }
+}
+
+impl Memory for Bounds {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        Err(Unreadable { address, len: buffer.len() as u32 })
+    }
+}
+
+impl TargetMemory for Bounds {
+    fn write_u64(&mut self, address: u64, _: u64) -> Result<(), Unreadable> {
+        // Pages are mapped whole.
+        let fits = self.0.iter().any(|(start, size)| {
+            let size = size.next_multiple_of(PAGE_SIZE);
+            address >= *start && address - start <= size - 8
+        });
+        if fits { Ok(()) } else { Err(Unreadable { address, len: 8 }) }
     }
 }

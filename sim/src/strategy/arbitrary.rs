@@ -1,8 +1,9 @@
-//! Programs from the bytes of a fuzzer.
+//! Programs, and calls about staged threads, from the bytes of a fuzzer.
 
 use super::choices::Choices;
 use super::generate;
 use super::size::Size;
+use super::stage::{StagedCall, staged_call};
 use crate::code::Program;
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -18,5 +19,12 @@ impl Choices for Unstructured<'_> {
 impl<'a> Arbitrary<'a> for Program {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(generate::program(bytes, &Size::SMALL))
+    }
+}
+
+/// A thread of any size.
+impl<'a> Arbitrary<'a> for StagedCall {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(staged_call(bytes))
     }
 }

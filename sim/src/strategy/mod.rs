@@ -1,9 +1,10 @@
-//! Generators of programs that shrink on the model.
+//! Generators of programs, and of threads set up by hand, that shrink on the model.
 //!
 //! One generator serves all: [`program`] turns [`Choices`] into a valid program, whether they come
 //! from a seed ([`Seeded`]), from proptest (feature `proptest`) or from a fuzzer's bytes (feature
-//! `arbitrary`). Shrinking ([`simpler`], [`minimize`]) works on the program itself, never on the
-//! choices, so a small change of the program is a small step whatever made it.
+//! `arbitrary`). [`staged_call`] does the same for threads and calls about them. Shrinking
+//! ([`simpler`], [`minimize`]) works on the model itself, never on the choices, so a small change of
+//! it is a small step whatever made it.
 //!
 //! ```
 //! use clr_sim::strategy::{Seeded, Size, minimize, program};
@@ -20,7 +21,6 @@ mod body;
 mod budget;
 mod choices;
 mod edit;
-
 mod exits;
 mod generate;
 mod measure;
@@ -31,15 +31,17 @@ mod repair;
 mod shape;
 mod shrink;
 mod size;
+pub mod stage;
 mod statement;
 mod steps;
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "proptest")]
-pub use self::proptest::{ProgramTree, Programs, programs};
+pub use self::proptest::{ProgramTree, Programs, StagedCalls, Tree, programs, staged_calls};
 pub use choices::{Choices, Seeded};
 pub use generate::program;
 pub use measure::Measure;
-pub use shrink::{MAX_TRIALS, minimize, simpler};
+pub use shrink::{MAX_TRIALS, ProgramStep, Shrink, StageStep, minimize, simpler};
 pub use size::Size;
+pub use stage::{Seed, StagedCall, staged_call};

@@ -1,13 +1,15 @@
-//! Programs as a strategy of proptest.
+//! Programs, and calls about staged threads, as strategies of proptest.
 
 use super::choices::Seeded;
 use super::generate;
-use super::shrink::Search;
+use super::shrink::{Search, Shrink};
 use super::size::Size;
+use super::stage::{StagedCall, staged_call};
 use crate::code::Program;
 use proptest::arbitrary::any;
 use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
+use std::fmt;
 
 /// Programs of a size. They shrink on the model: see [`simpler`](super::simpler).
 #[must_use]
@@ -32,34 +34,58 @@ impl Strategy for Programs {
     }
 }
 
-/// A program and the smaller ones that may take its place.
-#[derive(Clone, Debug)]
-pub struct ProgramTree {
-    /// Steps are listed once shrinking begins.
-    state: State,
+/// Threads set up by hand with calls about them. They shrink on the model: see
+/// [`simpler`](super::simpler).
+#[must_use]
+pub const fn staged_calls() -> StagedCalls {
+    StagedCalls {}
 }
 
-#[derive(Clone, Debug)]
-enum State {
-    Fresh(Program),
-    /// The search's best program fails; a candidate stands before it if it is being tried.
-    Searching(Box<Search>, Option<Program>),
-}
+/// The strategy of [`staged_calls`].
+#[derive(Clone, Copy, Debug)]
+pub struct StagedCalls {}
 
-impl ProgramTree {
-    /// A tree that shrinks this program.
-    #[must_use]
-    pub const fn new(program: Program) -> Self {
-        Self { state: State::Fresh(program) }
+impl Strategy for StagedCalls {
+    type Tree = Tree<StagedCall>;
+    type Value = StagedCall;
+
+    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
+        let seed = any::<u64>().new_tree(runner)?.current();
+        Ok(Tree::new(staged_call(&mut Seeded::new(seed))))
     }
 }
 
-impl ValueTree for ProgramTree {
-    type Value = Program;
+/// A model and the smaller ones that may take its place.
+#[derive(Clone, Debug)]
+pub struct Tree<T: Shrink> {
+    /// Steps are listed once shrinking begins.
+    state: State<T>,
+}
 
-    fn current(&self) -> Program {
+/// The tree of a program.
+pub type ProgramTree = Tree<Program>;
+
+#[derive(Clone, Debug)]
+enum State<T: Shrink> {
+    Fresh(T),
+    /// The search's best model fails; a candidate stands before it if it is being tried.
+    Searching(Box<Search<T>>, Option<T>),
+}
+
+impl<T: Shrink> Tree<T> {
+    /// A tree that shrinks this model.
+    #[must_use]
+    pub const fn new(model: T) -> Self {
+        Self { state: State::Fresh(model) }
+    }
+}
+
+impl<T: Shrink + fmt::Debug> ValueTree for Tree<T> {
+    type Value = T;
+
+    fn current(&self) -> T {
         match &self.state {
-            State::Fresh(program) | State::Searching(_, Some(program)) => program.clone(),
+            State::Fresh(model) | State::Searching(_, Some(model)) => model.clone(),
             State::Searching(search, None) => search.best().clone(),
         }
     }
@@ -67,8 +93,8 @@ impl ValueTree for ProgramTree {
     /// What is current fails: goes on from there.
     fn simplify(&mut self) -> bool {
         match &mut self.state {
-            State::Fresh(program) => {
-                let mut search = Search::new(std::mem::take(program));
+            State::Fresh(model) => {
+                let mut search = Search::new(model.clone());
                 let candidate = search.next();
                 let more = candidate.is_some();
                 self.state = State::Searching(Box::new(search), candidate);

@@ -1,23 +1,69 @@
-//! Makes programs smaller as long as they still show something.
+//! Makes what was generated smaller as long as it still shows something.
 
 use super::edit;
-use super::steps::{Step, steps};
+use super::stage::{self, StagedCall};
+use super::steps;
 use crate::code::Program;
+use core::fmt;
 
-/// The most programs that [`minimize`] tries.
+/// The most candidates that [`minimize`] tries.
 pub const MAX_TRIALS: usize = 50_000;
 
-/// Programs that are one step smaller, those of the largest steps first. All are valid, and less by
-/// [`Measure`](super::Measure).
-pub fn simpler(program: &Program) -> impl Iterator<Item = Program> + '_ {
-    steps(program).into_iter().filter_map(|step| edit::take(program, step))
+/// What becomes smaller by steps.
+pub trait Shrink: Clone {
+    /// A step towards something smaller.
+    type Step: Copy + fmt::Debug;
+
+    /// The steps that there are, the largest first.
+    fn steps(&self) -> Vec<Self::Step>;
+
+    /// What is behind a step; nothing if that is not valid or not smaller.
+    fn take(&self, step: Self::Step) -> Option<Self>;
 }
 
-/// The smallest program that still fails, as far as single steps lead.
+/// A step towards a smaller program.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramStep(steps::Step);
+
+/// A step towards a smaller thread and a plainer call about it.
+#[derive(Clone, Copy, Debug)]
+pub struct StageStep(stage::Step);
+
+/// Each step leads to a program that is less by [`Measure`](super::Measure).
+impl Shrink for Program {
+    type Step = ProgramStep;
+
+    fn steps(&self) -> Vec<ProgramStep> {
+        steps::steps(self).into_iter().map(ProgramStep).collect()
+    }
+
+    fn take(&self, ProgramStep(step): ProgramStep) -> Option<Self> {
+        edit::take(self, step)
+    }
+}
+
+impl Shrink for StagedCall {
+    type Step = StageStep;
+
+    fn steps(&self) -> Vec<StageStep> {
+        self.simpler_steps().into_iter().map(StageStep).collect()
+    }
+
+    fn take(&self, StageStep(step): StageStep) -> Option<Self> {
+        self.simpler(step)
+    }
+}
+
+/// What is one step smaller, that behind the largest steps first. All of it is valid.
+pub fn simpler<T: Shrink>(model: &T) -> impl Iterator<Item = T> + '_ {
+    model.steps().into_iter().filter_map(|step| model.take(step))
+}
+
+/// The smallest model that still fails, as far as single steps lead.
 ///
-/// `program` itself is taken to fail. At most [`MAX_TRIALS`] programs are tried.
-pub fn minimize(program: Program, mut fails: impl FnMut(&Program) -> bool) -> Program {
-    let mut search = Search::new(program);
+/// `model` itself is taken to fail. At most [`MAX_TRIALS`] candidates are tried.
+pub fn minimize<T: Shrink>(model: T, mut fails: impl FnMut(&T) -> bool) -> T {
+    let mut search = Search::new(model);
     for _ in 0..MAX_TRIALS {
         match search.next() {
             Some(candidate) if fails(&candidate) => search.accept(candidate),
@@ -28,34 +74,34 @@ pub fn minimize(program: Program, mut fails: impl FnMut(&Program) -> bool) -> Pr
     search.best
 }
 
-/// A search for the smallest program: it goes through all steps, again and again until none helps.
+/// A search for the smallest model: it goes through all steps, again and again until none helps.
 #[derive(Clone, Debug)]
-pub(super) struct Search {
-    best: Program,
-    steps: Vec<Step>,
+pub(super) struct Search<T: Shrink> {
+    best: T,
+    steps: Vec<T::Step>,
     next: usize,
     /// A candidate was accepted since the first step was tried.
     improved: bool,
 }
 
-impl Search {
-    pub(super) fn new(best: Program) -> Self {
-        let steps = steps(&best);
+impl<T: Shrink> Search<T> {
+    pub(super) fn new(best: T) -> Self {
+        let steps = best.steps();
         Self { best, steps, next: 0, improved: false }
     }
 
-    /// The smallest program so far.
+    /// The smallest model so far.
     #[cfg(feature = "proptest")]
-    pub(super) const fn best(&self) -> &Program {
+    pub(super) const fn best(&self) -> &T {
         &self.best
     }
 
     /// The next candidate; nothing if no step is left.
-    pub(super) fn next(&mut self) -> Option<Program> {
+    pub(super) fn next(&mut self) -> Option<T> {
         loop {
             if let Some(&step) = self.steps.get(self.next) {
                 self.next += 1;
-                if let Some(candidate) = edit::take(&self.best, step) {
+                if let Some(candidate) = self.best.take(step) {
                     return Some(candidate);
                 }
             } else if self.improved {
@@ -68,8 +114,8 @@ impl Search {
     }
 
     /// Goes on from the candidate that came last.
-    pub(super) fn accept(&mut self, candidate: Program) {
-        self.steps = steps(&candidate);
+    pub(super) fn accept(&mut self, candidate: T) {
+        self.steps = candidate.steps();
         self.best = candidate;
         self.improved = true;
         // The same place in the new list: what lies before it has been tried in this round.

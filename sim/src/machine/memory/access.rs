@@ -1,6 +1,6 @@
 //! Reading and writing: by instructions, and by the host.
 
-use super::pages::{Frames, Page};
+use super::pages::Page;
 use super::{AddressSpace, PAGE_SIZE, Protection};
 use crate::machine::stop::{Access, Cause, Fault};
 use clr_walker::memory::{Memory, Unreadable};
@@ -242,8 +242,12 @@ impl AddressSpace {
         for (at, len) in parts(address, bytes.len()) {
             let (here, after) = rest.split_at(len);
             rest = after;
-            let frame = self.pages.get(&(at / PAGE_SIZE)).map_or(Frames::ZEROES, |page| page.frame);
-            self.copy_in(frame, at, here);
+            let Some(page) = self.pages.get(&(at / PAGE_SIZE)).copied() else { continue };
+            self.copy_in(page.frame, at, here);
+            if self.log.is_none() {
+                // It is likely to be read soon.
+                self.remember(at, page, false);
+            }
         }
         Ok(())
     }
@@ -273,6 +277,10 @@ impl AddressSpace {
 
 impl Memory for AddressSpace {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        if let Some(bytes) = self.window(address, buffer.len()) {
+            buffer.copy_from_slice(bytes);
+            return Ok(());
+        }
         let unreadable = Unreadable { address, len: buffer.len() as u32 };
         self.check(address, buffer.len(), Access::Read).map_err(|_| unreadable)?;
         let mut done = 0;

@@ -265,6 +265,10 @@ fn the_host_reads_the_same_in_every_way() {
     machine.write(0x8000, &bytes).unwrap();
     // mov rax, [rsp]
     machine.write(0x1000, &[0x48, 0x8B, 0x04, 0x24]).unwrap();
+    assert!(machine.window(0x9000, 8).is_some(), "it was written to");
+    // Pages are not remembered while there is a log.
+    machine.set_access_log(true);
+    machine.set_access_log(false);
     for touched in [false, true] {
         if touched {
             machine.cpu_mut().set_rip(0x1000);

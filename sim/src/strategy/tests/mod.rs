@@ -6,6 +6,7 @@ mod near_valid;
 #[cfg(feature = "proptest")]
 mod proptest;
 mod shrink;
+mod stage;
 
 use super::{Seeded, Size, program};
 use crate::code::Program;

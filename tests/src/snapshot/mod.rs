@@ -1,0 +1,67 @@
+//! What holds of a call about any thread that can be set up, whole or damaged.
+//!
+//! [`check`] makes a call again and again on the same state, with one thing changed each time. All
+//! promises hold for all stages, but for those that say what a damaged one is exempt from.
+
+mod journal;
+mod model;
+mod promises;
+mod whole;
+mod world;
+
+use clr_sim::profiling::Outcome;
+use clr_sim::strategy::StagedCall;
+use std::fmt;
+use thiserror::Error;
+
+/// What was checked of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// The stage could not be set up.
+    pub rejected: bool,
+    /// Callbacks of the call.
+    pub callbacks: u64,
+    /// Calls that were made.
+    pub calls: u64,
+    /// What the call came to was known beforehand.
+    pub expected: bool,
+    /// Nothing is damaged.
+    pub whole: bool,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{promise}: {detail}")]
+pub struct Broken {
+    /// What holds.
+    pub promise: &'static str,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// Fails if a promise does not hold.
+fn promise(
+    promise: &'static str,
+    holds: bool,
+    detail: impl FnOnce() -> String,
+) -> Result<(), Broken> {
+    if holds { Ok(()) } else { Err(Broken { promise, detail: detail() }) }
+}
+
+/// The same of two values.
+fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> Result<(), Broken> {
+    promise(name, left == right, || format!("{left:#x?}\nand\n{right:#x?}"))
+}
+
+/// Checks all that holds of a call.
+///
+/// # Errors
+/// The first promise that does not hold.
+pub fn check(case: &StagedCall) -> Result<Checked, Broken> {
+    let Ok(set) = case.stage.set_up() else {
+        return Ok(Checked { rejected: true, ..Checked::default() });
+    };
+    promises::Promises::new(case, &set).check()
+}

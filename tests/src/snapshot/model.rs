@@ -1,0 +1,275 @@
+//! What a call about a whole stage comes to, from the table of its rows: no memory is read, and
+//! nothing is unwound.
+//!
+//! The rules are those of contract §2.2 and §3.12 as a reader would apply them to the table. What
+//! would need the frame iterator once more is left out ([`expected`] gives `None`): a writer of the
+//! code manager, a seed that is not a row's, an exception handler whose parent's row is not reached
+//! or that meets an unwound region. How a call is refused is known of misplaced Frames too.
+
+use super::whole::{self, is_told};
+use clr_sim::generation::{Generation, Generations};
+use clr_sim::profiling::{HResult, Outcome};
+use clr_sim::runtime::frame::FrameShape;
+use clr_sim::runtime::{
+    ContextSafety, Funclet, MethodKind, Pass, ProfilerStatus, Suspension, ThreadLife,
+};
+use clr_sim::stage::{FrameRow, MANAGED_WALKER, Place, SELF, SELF_OBJECT, Stage, WALKER_OBJECT};
+use clr_sim::strategy::StagedCall;
+use clr_walker::profiling::{EventMask, ThreadId};
+
+/// Those that hide the managed exception handling.
+const HIDING: Generations =
+    Generations::of(&[Generation::Net9Unix, Generation::Net10Windows, Generation::Net10Unix]);
+
+/// What is expected of a call whose callback wants all.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Expected {
+    /// The rows that are reported: as a frame if they are managed, else as a marker.
+    pub rows: Vec<usize>,
+    /// So many of them come before any Frame: all of their registers are known.
+    pub certain: usize,
+    /// How it ends.
+    pub outcome: Outcome,
+}
+
+impl Expected {
+    const fn refused(outcome: Outcome) -> Self {
+        Self { rows: Vec::new(), certain: 0, outcome }
+    }
+}
+
+/// Where a walk starts.
+enum Start {
+    Chain,
+    Row(usize),
+}
+
+/// What is expected, if that can be said.
+pub(super) fn expected(case: &StagedCall) -> Option<Expected> {
+    if !case.stage.overwritten.is_empty() {
+        return None;
+    }
+    let writer = case.stage.process.code_manager_writer;
+    if writer.is_some_and(|writer| writer != case.caller) {
+        return None;
+    }
+    let (start, suspended) = match enter(case)? {
+        Ok(start) => start,
+        Err(outcome) => return Some(Expected::refused(outcome)),
+    };
+    let is_own = case.thread == SELF_OBJECT || case.thread == ThreadId(0) && case.caller == SELF;
+    if !is_own {
+        // The other thread of the runtime has never run anything.
+        return Some(Expected::refused(HResult::FAIL.into()));
+    }
+    walk(&case.stage, &whole::targets(&case.stage)?, &start, suspended)
+}
+
+/// The ordered checks: where the walk starts, and whether the call suspends the target; or how the
+/// call ends before. `None` if that cannot be said.
+fn enter(case: &StagedCall) -> Option<Result<(Start, bool), Outcome>> {
+    let (stage, process) = (&case.stage, &case.stage.process);
+    let is_2 = stage.generation == Generation::Framework2;
+    let is_unix = Generations::UNIX.contains(stage.generation);
+    let refuse = |result: HResult| Some(Err(result.into()));
+    if process.profiler == ProfilerStatus::Detaching && !is_2 {
+        return refuse(HResult::PROFILER_DETACHING);
+    }
+    if !process.started {
+        return refuse(HResult::UNSAFE);
+    }
+    let asked = process.event_mask.contains(EventMask::ENABLE_STACK_SNAPSHOT);
+    if !asked || process.profiler == ProfilerStatus::None {
+        let wrong = if is_2 { HResult::INVALID_ARGUMENT } else { HResult::INCONSISTENT_WITH_FLAGS };
+        return refuse(wrong);
+    }
+    if !matches!(case.flags.0, 0 | 1) {
+        return refuse(HResult::INVALID_ARGUMENT);
+    }
+    let caller = match case.caller {
+        SELF => Some(SELF_OBJECT),
+        MANAGED_WALKER => Some(WALKER_OBJECT),
+        _ => None,
+    };
+    let target = if case.thread == ThreadId(0) { caller } else { Some(case.thread) };
+    let Some(target) = target else { return refuse(HResult::OK) };
+    let is_own = target == SELF_OBJECT;
+    if !is_own && target != WALKER_OBJECT {
+        return None;
+    }
+    if is_own && stage.gc_special && !is_2 || !process.gc_initialized {
+        return refuse(HResult::OK);
+    }
+    let other = caller != Some(target);
+    let suspending = matches!(process.suspension, Suspension::Suspending(_));
+    if is_own && stage.hijack_locked
+        || other && caller.is_some() && suspending
+        || is_own && stage.forbid_suspend != 0
+    {
+        return refuse(HResult::UNSAFE);
+    }
+    let suspends = other && !process.suspended_by_profiler;
+    if suspends && is_unix {
+        return refuse(HResult::NOT_IMPLEMENTED);
+    }
+    if suspends && is_own && stage.life != ThreadLife::Running {
+        let code = HResult::INVALID_TARGET_THREAD.0;
+        return Some(Err(Outcome::ProcessKilled { code }));
+    }
+    let unreadable = is_own && stage.safety == ContextSafety::Unreadable;
+    if is_2 && other && case.seed.is_none() && unreadable {
+        return refuse(HResult::FAIL);
+    }
+    let start = if is_own && stage.cooperative {
+        match cooperative(case, other, is_2, is_unix)? {
+            Ok(start) => start,
+            Err(result) => return refuse(result),
+        }
+    } else {
+        Start::Chain
+    };
+    let current = stage.exceptions.trackers.first().filter(|_| is_own);
+    let natively = current
+        .is_some_and(|tracker| tracker.pass == Pass::Second && !tracker.entered_managed_code);
+    if natively && matches!(start, Start::Chain) {
+        return refuse(HResult::UNMANAGED_CONTEXT);
+    }
+    if is_own && stage.exceptions.inconsistent {
+        return refuse(HResult::UNSAFE);
+    }
+    Some(Ok((start, suspends)))
+}
+
+/// Where the walk of a cooperative target starts.
+fn cooperative(
+    case: &StagedCall,
+    other: bool,
+    is_2: bool,
+    is_unix: bool,
+) -> Option<Result<Start, HResult>> {
+    let stage = &case.stage;
+    if other && is_unix {
+        return Some(Err(HResult::NOT_IMPLEMENTED));
+    }
+    if other && !is_2 {
+        let rsp = stage.rows.first().map_or(stage.stack.1 - 0x100, |row| row.sp);
+        let below = stage.frames.first().is_some_and(|frame| frame.at < rsp);
+        if stage.safety != ContextSafety::Safe || below {
+            return Some(Err(HResult::UNSAFE));
+        }
+    }
+    let row = match &case.seed {
+        Some(seed) => seed.whole()?,
+        None if other => 0,
+        None => return Some(Ok(Start::Chain)),
+    };
+    let managed = stage.rows.get(row).is_some_and(|row| row.place != Place::Native);
+    Some(if managed { Ok(Start::Row(row)) } else { Err(HResult::UNMANAGED_CONTEXT) })
+}
+
+/// Goes through the table: managed rows one after the other up to a native one, and from there to
+/// where the next Frame leads.
+fn walk(
+    stage: &Stage,
+    targets: &[Option<usize>],
+    start: &Start,
+    suspended: bool,
+) -> Option<Expected> {
+    let hides = HIDING.contains(stage.generation);
+    let is_2 = stage.generation == Generation::Framework2;
+    let (mut shown, mut certain) = (Vec::new(), None);
+    let mut stops = is_2 && (!stage.frames.is_empty() || matches!(start, Start::Row(_)));
+    let mut skip_to = None;
+    let (mut next, mut above) = match *start {
+        Start::Chain => (None, 0),
+        Start::Row(row) => (Some(row), 0),
+    };
+    loop {
+        let row = if let Some(row) = next.take() {
+            row
+        } else {
+            certain.get_or_insert(shown.len());
+            let frames = stage.frames.iter().zip(targets);
+            let mut leading = None;
+            for (frame, to) in frames.filter(|(frame, _)| frame.at >= above) {
+                let hidden = skip_to.is_some() || is_unwound(stage, frame.at);
+                stops |= !hidden && has_method(frame);
+                leading = to.map(|row| (frame, row));
+                if leading.is_some() {
+                    break;
+                }
+            }
+            let Some((frame, row)) = leading else { break };
+            if frame.kind.shape() == FrameShape::Resumable && suspended && !is_2 {
+                let outcome = HResult::FAIL.into();
+                return Some(Expected { rows: shown, certain: certain?, outcome });
+            }
+            row
+        };
+        let end = stage.rows.get(row + 1)?.sp;
+        let this = stage.rows.get(row)?;
+        let mut hidden = is_unwound(stage, end);
+        if !hidden {
+            skip_to = skip_to.filter(|to| *to != row);
+            hidden = skip_to.is_some();
+            if !hidden && this.funclet == Some(Funclet::Handler) {
+                (skip_to, hidden) = handler(stage, row)?;
+            }
+        }
+        let stub = this.kind == MethodKind::IlStub;
+        stops |= !hidden && !stub;
+        if !hidden && is_told(this.kind, hides) {
+            shown.push(row);
+        }
+        if stage.rows.get(row + 1)?.place == Place::Native {
+            let handling =
+                this.kind == MethodKind::ExceptionHandling || this.funclet == Some(Funclet::Filter);
+            stops |= skip_to.is_none();
+            if skip_to.is_none() && !(hides && handling) {
+                shown.push(row + 1);
+            }
+            above = end;
+        } else {
+            next = Some(row + 1);
+        }
+    }
+    if skip_to.is_some() {
+        return None;
+    }
+    let outcome = if stops { HResult::OK } else { HResult::FAIL }.into();
+    Some(Expected { certain: certain.unwrap_or(shown.len()), rows: shown, outcome })
+}
+
+/// Whether a Frame is a stop of its own: it has a method, of which no callback tells.
+fn has_method(frame: &FrameRow) -> bool {
+    let has = match frame.kind.shape() {
+        FrameShape::InlinedCall => frame.leads_to.is_some(),
+        shape => matches!(shape, FrameShape::FramedMethod | FrameShape::HelperMethod),
+    };
+    has && frame.method.is_some()
+}
+
+/// Whether a second pass has left a row with this caller SP, or a Frame there (VA).
+fn is_unwound(stage: &Stage, caller_sp: u64) -> bool {
+    let mut second = stage.exceptions.trackers.iter().filter(|one| one.pass == Pass::Second);
+    second.any(|one| one.unwound.is_some_and(|(low, high)| low < caller_sp && caller_sp <= high))
+}
+
+/// Up to which row a handler hides what is above it, and whether it is hidden itself.
+fn handler(stage: &Stage, row: usize) -> Option<(Option<usize>, bool)> {
+    let end = |row: usize| stage.rows.get(row + 1).map(|row| row.sp);
+    let running = stage.exceptions.trackers.iter().filter_map(|tracker| tracker.funclet);
+    let running = running.clone().find(|funclet| Some(funclet.caller_sp) == end(row));
+    if stage.exceptions.trackers.iter().any(|tracker| tracker.unwound.is_some()) {
+        return None;
+    }
+    match running {
+        Some(funclet) => {
+            let Some(sp) = funclet.parent_caller_sp else { return Some((None, false)) };
+            let parent = (row + 1..stage.rows.len()).find(|row| end(*row) == Some(sp))?;
+            Some((Some(parent), true))
+        }
+        // Called by its own method.
+        None => Some((None, stage.rows.get(row + 1)?.place != Place::Native)),
+    }
+}

@@ -1,0 +1,458 @@
+//! The promises.
+
+use super::world::{MOST_SHOTS, Observed, Request, World};
+use super::{Broken, Checked, model, promise, same, whole};
+use clr_sim::generation::{Generation, Generations};
+use clr_sim::profiling::{Call, FAIL_FAST, HResult, Outcome};
+use clr_sim::runtime::frame::FrameShape;
+use clr_sim::runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
+use clr_sim::stage::{MANAGED_WALKER, Place, SELF, SELF_OBJECT, Set, Stage, WALKER_OBJECT};
+use clr_sim::strategy::{Seed, StagedCall};
+use clr_walker::profiling::{SnapshotFlags, ThreadId};
+use clr_walker::registers::Gpr;
+use std::cell::Cell;
+
+/// `CONTEXT_XSTATE`: bits of ContextFlags that decide how much of a seed is read (C-162).
+const XSTATE: u32 = 0x10_0040;
+
+/// Those that give up where a lookup of code would have to wait (C-036).
+const REFUSING_TO_WAIT: Generations = Generations::of(&[
+    Generation::Framework4,
+    Generation::CoreClr31Windows,
+    Generation::CoreClr31Unix,
+]);
+
+/// A call about a stage that is set up.
+pub(super) struct Promises<'c> {
+    case: &'c StagedCall,
+    set: &'c Set,
+    world: World<'c>,
+    seed: Option<Vec<u8>>,
+    calls: Cell<u64>,
+}
+
+impl<'c> Promises<'c> {
+    pub(super) fn new(case: &'c StagedCall, set: &'c Set) -> Self {
+        let seed = case.seed.map(|seed| seed.bytes(set));
+        Self { case, set, world: World::new(set), seed, calls: Cell::new(0) }
+    }
+
+    fn stage(&self) -> &'c Stage {
+        &self.case.stage
+    }
+
+    fn is_unix(&self) -> bool {
+        Generations::UNIX.contains(self.stage().generation)
+    }
+
+    fn call(&self) -> Call<'_> {
+        self.case.call(self.seed.as_deref())
+    }
+
+    /// The call with a callback that wants all that there can be.
+    fn request<'r>(&self, call: Call<'r>) -> Request<'r> {
+        let caller = self.case.caller;
+        Request { caller, call, stop_at: None, null_callback: false, nested: false }
+    }
+
+    fn make(&self, request: &Request<'_>) -> Observed {
+        self.calls.set(self.calls.get() + 1);
+        self.world.make(request)
+    }
+
+    pub(super) fn check(&self) -> Result<Checked, Broken> {
+        let full = self.make(&self.request(self.call()));
+        let expected = model::expected(self.case);
+        let whole = whole::targets(self.stage()).is_some();
+        self.outcome_is_allowed(&full)?;
+        self.callbacks_are_real(&full)?;
+        self.nothing_is_left_behind(&full)?;
+        if let Some(expected) = &expected {
+            self.is_as_expected(&full, expected)?;
+        }
+        if whole {
+            self.rows_come_in_order(&full)?;
+        } else {
+            self.markers_lie_on_the_stack(&full)?;
+        }
+        same("the same call has the same result", &full, &self.make(&self.request(self.call())))?;
+        let mut checked = Checked {
+            rejected: false,
+            callbacks: full.shots.len() as u64,
+            calls: self.calls.get(),
+            expected: expected.is_some(),
+            whole,
+            outcome: Some(full.outcome),
+        };
+        if full.outcome == Outcome::Endless {
+            // It takes long, and has nothing more to show.
+            return Ok(checked);
+        }
+        self.seed_is_ignored_if_preemptive(&full)?;
+        self.own_id_is_null(&full)?;
+        self.contexts_change_nothing(&full)?;
+        self.sizes_and_flags_change_nothing(&full)?;
+        self.seed_is_read_so_far(&full)?;
+        self.the_callback_ends_it(&full)?;
+        self.null_callback(&full)?;
+        self.nested_call(&full)?;
+        checked.calls = self.calls.get();
+        Ok(checked)
+    }
+
+    /// The Thread objects are as they were set up, and one of them is the target.
+    fn objects_are_whole(&self) -> bool {
+        let overwritten = &self.stage().overwritten;
+        let in_object = |object: ThreadId, at: u64| {
+            at.wrapping_sub(object.0.wrapping_sub(7)) < THREAD_OBJECT_SIZE + 7
+        };
+        let is_hit = |at: u64| in_object(SELF_OBJECT, at) || in_object(WALKER_OBJECT, at);
+        self.target().is_none_or(|target| target == SELF_OBJECT || target == WALKER_OBJECT)
+            && !overwritten.iter().any(|(at, _)| is_hit(*at))
+    }
+
+    fn caller_object(&self) -> Option<ThreadId> {
+        match self.case.caller {
+            SELF => Some(SELF_OBJECT),
+            MANAGED_WALKER => Some(WALKER_OBJECT),
+            _ => None,
+        }
+    }
+
+    fn target(&self) -> Option<ThreadId> {
+        if self.case.thread == ThreadId(0) { self.caller_object() } else { Some(self.case.thread) }
+    }
+
+    /// Contract §2.2 and §3.8: what can come of a call at all.
+    fn outcome_is_allowed(&self, full: &Observed) -> Result<(), Broken> {
+        let stage = self.stage();
+        let is_2 = stage.generation == Generation::Framework2;
+        let unix = self.is_unix();
+        let other = self.target() != self.caller_object();
+        let whole = whole::targets(stage).is_some() && self.objects_are_whole();
+        let busy = stage.process.code_manager_writer.is_some();
+        // Before the walk nothing guards a read.
+        let unguarded =
+            !self.objects_are_whole() || self.seed.as_ref().is_some_and(|seed| seed.len() < 0x100);
+        let allowed = match full.outcome {
+            Outcome::Returned(result) => match result {
+                HResult::OK
+                | HResult::FAIL
+                | HResult::UNSAFE
+                | HResult::UNMANAGED_CONTEXT
+                | HResult::INVALID_ARGUMENT => true,
+                HResult::PROFILER_DETACHING | HResult::INCONSISTENT_WITH_FLAGS => !is_2,
+                HResult::UNEXPECTED => !unix && (!whole || self.case.seed.is_some()),
+                HResult::NOT_IMPLEMENTED => unix && other,
+                HResult::ABORTED => !whole && full.shots.len() == MOST_SHOTS,
+                HResult::ASYNCHRONOUS_UNSAFE => REFUSING_TO_WAIT.contains(stage.generation) && busy,
+                _ => false,
+            },
+            Outcome::ProcessKilled { code: FAIL_FAST } => {
+                stage.process.gs_cookie.is_some() || !whole && has_helper(stage)
+            }
+            Outcome::ProcessKilled { code } => {
+                code == HResult::INVALID_TARGET_THREAD.0 && other && !unix
+            }
+            Outcome::AccessViolation { .. } => {
+                unguarded || unix && (!whole || self.case.seed.is_some())
+            }
+            Outcome::Blocked => busy,
+            Outcome::Endless => !whole,
+        };
+        promise("the outcome is one of those of the runtime", allowed, || {
+            format!("{} on {}", full.outcome, stage.generation)
+        })?;
+        let refused = matches!(
+            full.outcome,
+            Outcome::Returned(
+                HResult::UNSAFE
+                    | HResult::UNMANAGED_CONTEXT
+                    | HResult::INVALID_ARGUMENT
+                    | HResult::PROFILER_DETACHING
+                    | HResult::INCONSISTENT_WITH_FLAGS
+                    | HResult::NOT_IMPLEMENTED
+                    | HResult::ASYNCHRONOUS_UNSAFE
+            ) | Outcome::Blocked
+        );
+        promise("a refused call makes no callback", !refused || full.shots.is_empty(), || {
+            format!("{full:#x?}")
+        })
+    }
+
+    /// No frame is invented: callbacks tell of code that is there, in the way that was asked for.
+    fn callbacks_are_real(&self, full: &Observed) -> Result<(), Broken> {
+        let wants = self.case.flags.0 & 1 != 0;
+        let newer_unix = self.is_unix() && self.stage().generation != Generation::CoreClr31Unix;
+        let size = match (wants, newer_unix) {
+            (false, _) => 0,
+            (true, false) => 0x4D0,
+            (true, true) => 0xC20,
+        };
+        promise("clientData is passed through", full.client_data_same, String::new)?;
+        for shot in &full.shots {
+            let managed = self.world.runtime.code.find(shot.ip);
+            let known = match (shot.function, managed) {
+                (Some(function), Some(managed)) => {
+                    let kind = managed.method.kind;
+                    managed.method.id == function
+                        && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
+                }
+                (None, None) => true,
+                _ => false,
+            };
+            promise("ip is code of the function, or no managed code", known, || {
+                format!("{shot:#x?}")
+            })?;
+            let rip = shot.context.map(|context| context.registers.rip);
+            let fits = shot.context_size == size && rip == wants.then_some(shot.ip);
+            promise("contexts have their size, and their rip is ip", fits, || {
+                format!("{shot:#x?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn is_as_expected(&self, full: &Observed, expected: &model::Expected) -> Result<(), Broken> {
+        let wants = self.case.flags.0 & 1 != 0;
+        let rows = &self.stage().rows;
+        let fits = expected.rows.len() == full.shots.len()
+            && expected.outcome == full.outcome
+            && full.shots.iter().zip(&expected.rows).enumerate().all(|(n, (shot, row))| {
+                let (Some(registers), Some(this)) = (self.set.registers(*row), rows.get(*row))
+                else {
+                    return false;
+                };
+                let name = this.function.split('@').next().unwrap_or_default();
+                let managed = this.place != Place::Native;
+                let function = managed.then(|| self.set.function(name)).flatten();
+                let saved = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rsi];
+                let context = shot.context.map(|context| context.registers);
+                shot.place() == (function, registers.rip)
+                    && managed == function.is_some()
+                    && (!wants || shot.rsp() == Some(registers.rsp()))
+                    && (n >= expected.certain
+                        || context.is_none_or(|context| {
+                            saved.iter().all(|one| context.get(*one) == registers.get(*one))
+                        }))
+            });
+        promise("a whole thread gives the rows of its table", fits, || {
+            format!("expected {expected:?}, but it was {full:#x?}")
+        })
+    }
+
+    /// Whatever the seed, as long as it is one that is a row's or is none.
+    fn rows_come_in_order(&self, full: &Observed) -> Result<(), Broken> {
+        let seeded = self.case.seed.is_some_and(|seed| seed.whole().is_none());
+        if seeded || self.case.flags.0 & 1 == 0 {
+            return Ok(());
+        }
+        let mut last = None;
+        for shot in &full.shots {
+            let rsp = shot.rsp();
+            let row = rsp.and_then(|rsp| self.set.row_of(shot.ip, rsp));
+            let native = row.is_some_and(|row| row.place == Place::Native);
+            let fits = row.is_some() && rsp > last && native == shot.function.is_none();
+            promise("callbacks are rows of the table, in its order", fits, || {
+                format!("{full:#x?}")
+            })?;
+            last = rsp;
+        }
+        Ok(())
+    }
+
+    /// What holds of a damaged thread: what an unwind has led to lies on the stack. (Frames lead
+    /// anywhere.)
+    fn markers_lie_on_the_stack(&self, full: &Observed) -> Result<(), Broken> {
+        let stage = self.stage();
+        let (limit, base) = stage.stack;
+        if stage.generation == Generation::Framework2 || !self.objects_are_whole() {
+            return Ok(());
+        }
+        let mut before: Option<u64> = None;
+        for shot in &full.shots {
+            let Some(rsp) = shot.rsp() else { continue };
+            let marker = shot.function.is_none();
+            let on_stack = !marker || (limit..base).contains(&rsp);
+            promise("markers lie on the stack", on_stack, || format!("{full:#x?}"))?;
+            let grows = !marker || before.is_none_or(|before| before < rsp);
+            // Between a frame and its marker there are only hidden frames, unless handlers hide.
+            let plain = stage.exceptions.trackers.is_empty() && !has_hiding(stage);
+            promise("a marker lies above its frame", grows || !plain, || format!("{full:#x?}"))?;
+            before = (!marker).then_some(rsp);
+        }
+        Ok(())
+    }
+
+    /// C-025: when a call returns, all is as it was, but for what it is there to restore.
+    fn nothing_is_left_behind(&self, full: &Observed) -> Result<(), Broken> {
+        if !matches!(full.outcome, Outcome::Returned(_)) {
+            return Ok(());
+        }
+        promise("threads are as before", full.threads_same, || full.outcome.to_string())?;
+        if !self.objects_are_whole() {
+            return Ok(());
+        }
+        let stage = self.stage();
+        let hijacked = stage.hijacked.as_ref().and_then(|name| {
+            let row = stage.rows.iter().position(|row| row.function == *name)?;
+            self.set.registers(row + 1)
+        });
+        for (at, now) in &full.changes {
+            let slot = hijacked.is_some_and(|caller| {
+                let offset = at.wrapping_sub(caller.rsp() - 8) as usize;
+                caller.rip.to_le_bytes().get(offset) == Some(now)
+            });
+            // The bit TS_Hijacked.
+            let flag = hijacked.is_some() && *at == SELF_OBJECT.0;
+            let helper = stage.frames.iter().any(|frame| {
+                let is_helper = frame.kind.shape() == FrameShape::HelperMethod;
+                is_helper && (0x10..0xE8).contains(&at.wrapping_sub(frame.at))
+            });
+            promise("only what is to be restored is changed", slot || flag || helper, || {
+                format!("{at:#x} became {now:#x}; {}", full.outcome)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// C-037.
+    fn seed_is_ignored_if_preemptive(&self, full: &Observed) -> Result<(), Broken> {
+        let stage = self.stage();
+        let cooperative = self.target() == Some(SELF_OBJECT) && stage.cooperative;
+        // Framework 2 reads the context first if there is no seed (C-035).
+        let reads =
+            stage.generation == Generation::Framework2 && stage.safety == ContextSafety::Unreadable;
+        if cooperative || reads || !self.objects_are_whole() {
+            return Ok(());
+        }
+        let row = Seed::of_row(0).bytes(self.set);
+        let wild = [0xA5; 0x300];
+        for seed in [None, Some(&row[..]), Some(&[]), Some(&wild)] {
+            let other = self.make(&self.request(Call { seed, ..self.call() }));
+            same("a preemptive target's seed does not matter", full, &other)?;
+        }
+        Ok(())
+    }
+
+    /// C-009, C-013.
+    fn own_id_is_null(&self, full: &Observed) -> Result<(), Broken> {
+        let Some(own) = self.caller_object().filter(|own| Some(*own) == self.target()) else {
+            return Ok(());
+        };
+        let thread = if self.case.thread == own { ThreadId(0) } else { own };
+        let other = self.make(&self.request(Call { thread, ..self.call() }));
+        same("0 is the caller's own id", full, &other)
+    }
+
+    /// C-052, C-092.
+    fn contexts_change_nothing(&self, full: &Observed) -> Result<(), Broken> {
+        if self.case.flags.0 > 1 {
+            return Ok(());
+        }
+        let flags = SnapshotFlags(1 - self.case.flags.0);
+        let other = self.make(&self.request(Call { flags, ..self.call() }));
+        let alike = full.places().eq(other.places()) && full.outcome == other.outcome;
+        promise("contexts change nothing", alike, || format!("{full:#x?}\nand\n{other:#x?}"))
+    }
+
+    /// C-022, C-023.
+    fn sizes_and_flags_change_nothing(&self, full: &Observed) -> Result<(), Broken> {
+        let context_size = !self.case.context_size;
+        let other = self.make(&self.request(Call { context_size, ..self.call() }));
+        same("contextSize does not matter", full, &other)?;
+        let Some(seed) = self.case.seed else { return Ok(()) };
+        let changed = Seed { flags: seed.flags ^ !XSTATE, ..seed };
+        let bytes = changed.bytes(self.set);
+        let mut other = self.make(&self.request(Call { seed: Some(&bytes), ..self.call() }));
+        for (shot, original) in other.shots.iter_mut().zip(&full.shots) {
+            if let (Some(context), Some(original)) = (&mut shot.context, &original.context)
+                && context.flags == changed.flags
+            {
+                context.flags = original.flags;
+            }
+        }
+        other.digest = full.digest;
+        same("a seed's ContextFlags do not matter", full, &other)
+    }
+
+    /// C-053, C-162: a seed that is used is read up to a certain byte.
+    fn seed_is_read_so_far(&self, full: &Observed) -> Result<(), Broken> {
+        let stage = self.stage();
+        let is_own = self.target() == Some(SELF_OBJECT) && self.objects_are_whole();
+        let used = stage.cooperative && is_own;
+        let (Some(seed), true) = (self.case.seed, used && !full.shots.is_empty()) else {
+            return Ok(());
+        };
+        let newer_unix = self.is_unix() && stage.generation != Generation::CoreClr31Unix;
+        let extended = seed.flags & XSTATE == XSTATE;
+        let len = match (newer_unix, extended, seed.features & 0xE0 != 0) {
+            (false, _, _) => 0x4D0,
+            (true, false, _) => 0x4D8,
+            (true, true, false) => 0x5E0,
+            (true, true, true) => 0xC20,
+        };
+        let long = Seed { len, ..seed }.bytes(self.set);
+        let mut other = self.make(&self.request(Call { seed: Some(&long), ..self.call() }));
+        other.digest = full.digest;
+        same("a seed is not read further", full, &other)?;
+        let short = Seed { len: len - 1, ..seed }.bytes(self.set);
+        let other = self.make(&self.request(Call { seed: Some(&short), ..self.call() }));
+        let died = matches!(other.outcome, Outcome::AccessViolation { .. });
+        let unexpected = other.outcome == HResult::UNEXPECTED.into();
+        let fault = if self.is_unix() { died } else { unexpected };
+        promise("a seed is read so far", fault && other.shots.is_empty(), || format!("{other:#x?}"))
+    }
+
+    /// C-104, C-105.
+    fn the_callback_ends_it(&self, full: &Observed) -> Result<(), Broken> {
+        let Some(stop_at) = self.case.stop_at else { return Ok(()) };
+        let stop_at = stop_at as usize;
+        let request = Request { stop_at: Some(stop_at), ..self.request(self.call()) };
+        let ended = self.make(&request);
+        let (expected, outcome) = match full.shots.get(..=stop_at) {
+            Some(shots) => (shots, HResult::ABORTED.into()),
+            None => (&full.shots[..], full.outcome),
+        };
+        let fits = ended.shots == expected && ended.outcome == outcome;
+        promise("the callback's answer ends the walk at once", fits, || {
+            format!("{stop_at}: {full:#x?}\nand\n{ended:#x?}")
+        })?;
+        self.nothing_is_left_behind(&ended)
+    }
+
+    /// C-024.
+    fn null_callback(&self, full: &Observed) -> Result<(), Broken> {
+        if !self.case.null_callback {
+            return Ok(());
+        }
+        let request = Request { null_callback: true, ..self.request(self.call()) };
+        let without = self.make(&request);
+        let expected = match (full.shots.is_empty(), self.is_unix()) {
+            (true, _) => full.outcome,
+            (false, false) => HResult::UNEXPECTED.into(),
+            (false, true) => Outcome::AccessViolation { at: 0 },
+        };
+        same("a NULL callback matters with the first report", &without.outcome, &expected)?;
+        self.nothing_is_left_behind(&without)
+    }
+
+    /// C-015.
+    fn nested_call(&self, full: &Observed) -> Result<(), Broken> {
+        if full.shots.is_empty() || !self.objects_are_whole() {
+            return Ok(());
+        }
+        let mut outer = self.make(&Request { nested: true, ..self.request(self.call()) });
+        same("a nested call is unsafe", &outer.nested.take(), &Some(HResult::UNSAFE.into()))?;
+        same("a nested call leaves the outer one alone", full, &outer)
+    }
+}
+
+fn has_helper(stage: &Stage) -> bool {
+    stage.frames.iter().any(|frame| frame.kind.shape() == FrameShape::HelperMethod)
+}
+
+/// Whether methods of the stage are hidden with the native runs that they were called from.
+fn has_hiding(stage: &Stage) -> bool {
+    stage.rows.iter().any(|row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some())
+}

@@ -1,0 +1,121 @@
+//! Which stages are whole: a table of rows whose memory nothing but the rows decides.
+
+use clr_sim::runtime::frame::{FrameShape, layout};
+use clr_sim::runtime::{FrameKind, MethodKind};
+use clr_sim::stage::{FrameRow, Place, Stage};
+
+/// What a TransitionBlock, and what is like one, takes at the end of a native frame.
+const BLOCK: u64 = 0x90;
+
+/// The rows that the Frames of a whole stage lead to; `None` for a stage that is not whole.
+///
+/// In a whole stage no word is overwritten and the root is native. Frames are linked upwards and
+/// overlap neither each other nor what rows have saved. Those that lead somewhere lead to the
+/// managed row above the native frame that they lie in, an InlinedCallFrame to the row that it
+/// lies in.
+pub(super) fn targets(stage: &Stage) -> Option<Vec<Option<usize>>> {
+    let rows = &stage.rows;
+    let root_is_native = rows.last().is_none_or(|row| row.place == Place::Native);
+    if !stage.overwritten.is_empty() || !root_is_native || stage.process.gs_cookie.is_some() {
+        return None;
+    }
+    let mut targets = Vec::with_capacity(stage.frames.len());
+    let (mut end, mut block) = (0, None);
+    for frame in &stage.frames {
+        let host = rows.partition_point(|row| row.sp <= frame.at).checked_sub(1)?;
+        let host_end = rows.get(host + 1)?.sp;
+        let native = |row: usize| rows.get(row).is_some_and(|row| row.place == Place::Native);
+        let saved = 8 + 8 * rows.get(host)?.saves.len() as u64;
+        let room = host_end - if native(host) { saved.max(BLOCK) } else { saved };
+        let shape = frame.kind.shape();
+        let (size, is_block) = size(frame.kind, stage);
+        let fits = if shape == FrameShape::TailCall {
+            frame.at + size == host_end
+        } else {
+            frame.at + size <= room
+        };
+        if frame.at < end || !fits {
+            return None;
+        }
+        end = frame.at + size;
+        let target = target(stage, frame).ok()?;
+        match (shape, target) {
+            (FrameShape::UnmanagedToManaged, Some(row)) if native(row) => {
+                targets.push(None);
+                continue;
+            }
+            (_, None) => {}
+            (FrameShape::UnmanagedToManaged, Some(_)) => return None,
+            (FrameShape::InlinedCall, Some(row)) => {
+                if row != host || native(row) || !native(row.checked_sub(1)?) {
+                    return None;
+                }
+            }
+            (_, Some(row)) => {
+                if row != host + 1 || native(row) || !native(host) {
+                    return None;
+                }
+            }
+        }
+        if is_block {
+            if block == Some(host) {
+                return None;
+            }
+            block = Some(host);
+        }
+        targets.push(target);
+    }
+    Some(targets)
+}
+
+/// What a Frame takes in bytes, and whether it has a TransitionBlock or the like beside it.
+fn size(kind: FrameKind, stage: &Stage) -> (u64, bool) {
+    let saved = layout::Convention::of(stage.generation).saved_size();
+    match kind.shape() {
+        FrameShape::InlinedCall => (0x40, false),
+        FrameShape::FramedMethod | FrameShape::Transition => (0x20, true),
+        FrameShape::HelperMethod => (0xE8, false),
+        FrameShape::Hijack => (0x28, true),
+        FrameShape::Resumable | FrameShape::FuncEval => (0x18, false),
+        FrameShape::Faulting => (0x120, false),
+        FrameShape::Software => (0x220, false),
+        FrameShape::TailCall => (0x20 + saved, true),
+        FrameShape::UnmanagedToManaged => (0x20, false),
+        FrameShape::Mark => (0x10, false),
+    }
+}
+
+/// The stage is not whole.
+struct Damaged;
+
+/// The row that a Frame leads to, if it leads to one.
+fn target(stage: &Stage, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
+    let named = |name: &String| {
+        let ends = stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
+        let mut rows = stage.rows.iter().zip(ends);
+        rows.position(|(row, end)| row.function == *name && frame.at < end)
+    };
+    let shape = frame.kind.shape();
+    if shape == FrameShape::Mark {
+        return Ok(None);
+    }
+    let target = frame.leads_to.as_ref().map(|name| named(name).ok_or(Damaged)).transpose()?;
+    if let Some((name, lazy)) = &frame.captured_in
+        && shape == FrameShape::HelperMethod
+    {
+        // The helper's own frame, and one unwind from it.
+        let captured = named(name).ok_or(Damaged)?;
+        let one_up = target == Some(captured + 1) && lazy.attributes & layout::CAPTURE_DEPTH_2 == 0;
+        return one_up.then_some(target).ok_or(Damaged);
+    }
+    Ok(target)
+}
+
+/// Whether profilers are told of a row's method.
+pub(super) const fn is_told(kind: MethodKind, hides: bool) -> bool {
+    match kind {
+        MethodKind::Ordinary => true,
+        MethodKind::IlStub | MethodKind::Dynamic => false,
+        MethodKind::ExceptionHandling => !hides,
+    }
+}

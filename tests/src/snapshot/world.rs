@@ -1,0 +1,124 @@
+//! A staged thread on which calls are made, each on the same state.
+
+use super::journal::Journal;
+use clr_sim::profiling::{Call, Context, HResult, Outcome};
+use clr_sim::runtime::{OsThreadId, Runtime, Thread};
+use clr_sim::stage::Set;
+use clr_walker::profiling::{FunctionId, SnapshotCallback};
+
+/// What a callback was called with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shot {
+    /// `None` for a marker.
+    pub function: Option<FunctionId>,
+    pub ip: u64,
+    pub context_size: usize,
+    pub context: Option<Context>,
+}
+
+impl Shot {
+    /// What it says whether or not contexts are wanted.
+    pub(super) const fn place(&self) -> (Option<FunctionId>, u64) {
+        (self.function, self.ip)
+    }
+
+    pub(super) fn rsp(&self) -> Option<u64> {
+        self.context.map(|context| context.registers.rsp())
+    }
+}
+
+/// No callback wants more than these: a walk of a damaged thread may go round in circles.
+pub(super) const MOST_SHOTS: usize = 1000;
+
+/// A call, and what its callback does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'c> {
+    pub caller: OsThreadId,
+    pub call: Call<'c>,
+    /// The callback that wants no more, counted from 0.
+    pub stop_at: Option<usize>,
+    pub null_callback: bool,
+    /// The first callback makes the same call.
+    pub nested: bool,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Observed {
+    pub shots: Vec<Shot>,
+    pub outcome: Outcome,
+    /// What the nested call came to.
+    pub nested: Option<Outcome>,
+    /// Bytes that were changed (VA), and what they became.
+    pub changes: Vec<(u64, u8)>,
+    /// What is known of threads outside of their objects is as before.
+    pub threads_same: bool,
+    /// All callbacks got the clientData of the call.
+    pub client_data_same: bool,
+    /// Of all bytes of all contexts.
+    pub digest: u64,
+}
+
+impl Observed {
+    /// Functions and ips.
+    pub(super) fn places(&self) -> impl Iterator<Item = (Option<FunctionId>, u64)> + '_ {
+        self.shots.iter().map(Shot::place)
+    }
+}
+
+/// A process on which calls can be made again and again.
+pub(super) struct World<'s> {
+    pub runtime: Runtime<'s, Journal>,
+    threads: Vec<Thread>,
+}
+
+impl<'s> World<'s> {
+    pub(super) fn new(set: &'s Set) -> Self {
+        let runtime = set.runtime_in(Journal::new);
+        let threads = runtime.threads.borrow().clone();
+        Self { runtime, threads }
+    }
+
+    /// Makes the call, and puts everything back.
+    pub(super) fn make(&self, request: &Request<'_>) -> Observed {
+        let Request { caller, call, stop_at, null_callback, nested } = *request;
+        let mut shots = Vec::new();
+        let mut inner = None;
+        let mut client_data_same = true;
+        let mut digest = 0_u64;
+        let callback: &mut SnapshotCallback<'_> = &mut |frame| {
+            if nested && shots.is_empty() {
+                let never: &mut SnapshotCallback<'_> = &mut |_| HResult::OK;
+                inner = Some(self.runtime.on(caller).do_stack_snapshot(&call, Some(never)));
+            }
+            client_data_same &= frame.client_data == call.client_data;
+            if shots.len() < 4 {
+                // Words are enough to tell, and much faster than bytes.
+                for word in frame.context.chunks_exact(8) {
+                    let word = word.first_chunk().copied().map_or(0, u64::from_le_bytes);
+                    digest = (digest ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(23);
+                }
+            }
+            let here = shots.len();
+            shots.push(Shot {
+                function: frame.function,
+                ip: frame.ip,
+                context_size: frame.context.len(),
+                context: Context::from_bytes(frame.context),
+            });
+            if stop_at == Some(here) || here + 1 == MOST_SHOTS {
+                HResult::FALSE
+            } else {
+                HResult::OK
+            }
+        };
+        let callback = (!null_callback).then_some(callback);
+        let outcome = self.runtime.on(caller).do_stack_snapshot(&call, callback);
+        let changes = self.runtime.memory.borrow_mut().take_back();
+        let threads_same = *self.runtime.threads.borrow() == self.threads;
+        if !threads_same {
+            self.runtime.threads.replace(self.threads.clone());
+        }
+        Observed { shots, outcome, nested: inner, changes, threads_same, client_data_same, digest }
+    }
+}

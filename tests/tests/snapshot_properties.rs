@@ -1,0 +1,88 @@
+//! Calls about threads of any shape, whole and damaged: what holds of all of them.
+
+use clr_sim::strategy::{Seeded, StagedCall, minimize, staged_call, staged_calls};
+use clr_tests::cases;
+use clr_tests::snapshot::{Checked, check};
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use std::collections::BTreeMap;
+
+/// How many calls a plain run makes.
+const CALLS: u32 = 60_000;
+
+/// Another number gives other calls.
+fn seed() -> u64 {
+    std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
+/// What a campaign has come to.
+#[derive(Default)]
+struct Tally {
+    sum: Checked,
+    rejected: u32,
+    whole: u32,
+    expected: u32,
+    outcomes: BTreeMap<String, u32>,
+}
+
+impl Tally {
+    fn add(&mut self, checked: &Checked) {
+        self.sum.callbacks += checked.callbacks;
+        self.sum.calls += checked.calls;
+        self.rejected += u32::from(checked.rejected);
+        self.whole += u32::from(checked.whole);
+        self.expected += u32::from(checked.expected);
+        if let Some(outcome) = checked.outcome {
+            let name = match outcome {
+                clr_sim::profiling::Outcome::AccessViolation { .. } => {
+                    "access violation".to_owned()
+                }
+                outcome => outcome.to_string(),
+            };
+            *self.outcomes.entry(name).or_default() += 1;
+        }
+    }
+}
+
+#[test]
+fn promises_hold_of_any_thread() {
+    let count = cases(CALLS);
+    let first = seed().wrapping_mul(1 << 40);
+    let mut tally = Tally::default();
+    for n in 0..u64::from(count) {
+        let case = staged_call(&mut Seeded::new(first.wrapping_add(n)));
+        match check(&case) {
+            Ok(checked) => tally.add(&checked),
+            Err(broken) => {
+                let promise = broken.promise;
+                let fails =
+                    |case: &StagedCall| check(case).is_err_and(|broken| broken.promise == promise);
+                let case = minimize(case, fails);
+                let broken = check(&case).expect_err("it still fails");
+                panic!("{n}: {broken}\n{case:#x?}");
+            }
+        }
+    }
+    let Tally { sum, rejected, whole, expected, outcomes } = tally;
+    println!("{count} cases, {} calls, {} callbacks", sum.calls, sum.callbacks);
+    println!("{rejected} not set up, {whole} whole, {expected} expected");
+    println!("{outcomes:#?}");
+    assert!(rejected < count / 20 + 10, "{rejected} could not be set up");
+    assert!(whole > count / 4 && expected > count / 4, "{whole} whole, {expected} expected");
+}
+
+#[test]
+fn proptest_finds_and_shrinks_them_too() {
+    let config = ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let result = runner.run(&staged_calls(), |case| {
+        prop_assert!(case.stage.rows.len() < 5 || case.stage.frames.len() < 2);
+        Ok(())
+    });
+    let Err(proptest::test_runner::TestError::Fail(_, case)) = result else {
+        panic!("none has five rows and two Frames: {result:?}");
+    };
+    assert_eq!((case.stage.rows.len(), case.stage.frames.len()), (5, 2), "{case:#x?}");
+    assert_eq!(case.seed, None);
+}

@@ -14,8 +14,8 @@ use clr_walker::unwind::UnwindError;
 
 /// More managed frames than any stack has: what would take more goes round in circles.
 const STEP_LIMIT: u32 = 1 << 20;
-/// More Frames than lie on any stack without managed code between them.
-const FRAME_LIMIT: u32 = 1 << 14;
+/// More Frames than a stack of 8 MiB has room for.
+const FRAME_LIMIT: u32 = 1 << 17;
 
 /// What the iterator stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

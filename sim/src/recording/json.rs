@@ -73,14 +73,11 @@ pub(super) struct HeaderLine {
 
 impl HeaderLine {
     pub(super) fn generation(&self) -> Option<Generation> {
-        Some(match (self.generation.as_str(), self.legacy_exception_handling) {
-            ("coreclr-3.1-unix", false) => Generation::CoreClr31Unix,
-            ("coreclr-3.1-windows", false) => Generation::CoreClr31Windows,
-            ("net9-unix", false) => Generation::Net9Unix,
-            ("net9-unix", true) => Generation::Net9UnixLegacyExceptions,
-            ("net10-windows", false) => Generation::Net10Windows,
-            _ => return None,
-        })
+        match (Generation::from_name(&self.generation)?, self.legacy_exception_handling) {
+            (generation, false) => Some(generation),
+            (Generation::Net9Unix, true) => Some(Generation::Net9UnixLegacyExceptions),
+            (_, true) => None,
+        }
     }
 }
 

@@ -190,6 +190,10 @@ impl<'c> Promises<'c> {
             (true, true) => 0xC20,
         };
         promise("clientData is passed through", full.client_data_same, String::new)?;
+        // Code is looked up by this Frame's return address, but rip comes from its CONTEXT: in damaged
+        // memory they may differ.
+        let two_ips = !self.stage().overwritten.is_empty()
+            && self.stage().frames.iter().any(|frame| frame.kind.shape() == FrameShape::Software);
         for shot in &full.shots {
             let managed = self.world.runtime.code.find(shot.ip);
             let known = match (shot.function, managed) {
@@ -201,7 +205,7 @@ impl<'c> Promises<'c> {
                 (None, None) => true,
                 _ => false,
             };
-            promise("ip is code of the function, or no managed code", known, || {
+            promise("ip is code of the function, or no managed code", known || two_ips, || {
                 format!("{shot:#x?}")
             })?;
             let rip = shot.context.map(|context| context.registers.rip);

@@ -288,13 +288,13 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     /// (C-036); elsewhere it waits.
     fn is_managed(&self, ip: u64, target: Target) -> Result<bool, Outcome> {
         let runtime = self.runtime;
-        let busy = runtime.process.get().code_manager_writer.is_some_and(|os| os != self.os);
-        if busy && runtime.generation.refuses_to_wait() && !self.allows_host_calls(target) {
+        if self.is_code_manager_busy()
+            && runtime.generation.refuses_to_wait()
+            && !self.allows_host_calls(target)
+        {
             return self.refuse(HResult::ASYNCHRONOUS_UNSAFE, Event::CodeManagerBusy { ip });
         }
-        if busy && self.takes_reader_lock()? {
-            return Err(Outcome::Blocked);
-        }
+        self.wait_for_code_manager()?;
         Ok(runtime.code.find(ip).is_some())
     }
 
@@ -308,8 +308,19 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         if target.caller_known { in_callback } else { !gc_special }
     }
 
+    /// Whether another thread writes to the code manager's tables.
+    pub(super) fn is_code_manager_busy(&self) -> bool {
+        self.runtime.process.get().code_manager_writer.is_some_and(|os| os != self.os)
+    }
+
+    /// What a lookup of code waits for: if another thread writes, for ever, since it does not go on.
+    pub(super) fn wait_for_code_manager(&self) -> Result<(), Outcome> {
+        let waits = self.is_code_manager_busy() && self.takes_reader_lock()?;
+        if waits { Err(Outcome::Blocked) } else { Ok(()) }
+    }
+
     /// Whether a lookup by the caller takes the code manager's reader lock (contract §2.6).
-    pub(super) fn takes_reader_lock(&self) -> Result<bool, Outcome> {
+    fn takes_reader_lock(&self) -> Result<bool, Outcome> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(false) };
         let object = ThreadObject(id);
         if self.read(|memory| object.profiler_context(memory))? {

@@ -78,20 +78,17 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     fn look_up(&self, ip: u64) -> Result<Managed<'_>> {
         self.outside_forbid_region()?;
         let runtime = self.runtime;
-        let process = runtime.process.get();
-        if !process.gc_initialized {
+        if !runtime.process.get().gc_initialized {
             return fail(HResult::NOT_YET_AVAILABLE);
         }
-        if process.code_manager_writer.is_some_and(|os| os != self.os) {
-            let waits = self.callback_state().passes(CallbackState::IN_CALLBACK)
-                || runtime.object_of(self.os).is_none();
-            if runtime.generation.refuses_to_wait() && !waits {
-                return fail(HResult::ASYNCHRONOUS_UNSAFE);
-            }
-            if self.takes_reader_lock()? {
-                return Err(Outcome::Blocked.into());
-            }
+        if self.is_code_manager_busy()
+            && runtime.generation.refuses_to_wait()
+            && runtime.object_of(self.os).is_some()
+            && !self.callback_state().passes(CallbackState::IN_CALLBACK)
+        {
+            return fail(HResult::ASYNCHRONOUS_UNSAFE);
         }
+        self.wait_for_code_manager()?;
         runtime.code.find(ip).ok_or_else(|| HResult::FAIL.into())
     }
 

@@ -116,11 +116,7 @@ impl<M: TargetMemory> Walk<'_, '_, '_, M> {
 
     fn make(&self, callback: Option<&mut SnapshotCallback<'_>>) -> Result<HResult, Break> {
         let runtime = self.caller.runtime;
-        if runtime.process.get().code_manager_writer.is_some_and(|os| os != self.caller.os)
-            && self.caller.takes_reader_lock().map_err(Break::End)?
-        {
-            return Err(Break::End(Outcome::Blocked));
-        }
+        self.caller.wait_for_code_manager().map_err(Break::End)?;
         let object = self.target.object;
         let unhijacked = object.unhijack(&mut *runtime.memory.borrow_mut())?;
         if let Some((slot, address)) = unhijacked {

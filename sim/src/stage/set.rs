@@ -9,7 +9,7 @@ use crate::profiling::{Call, Context};
 use crate::runtime::frame::layout::COOKIE;
 use crate::runtime::frame::{FrameFields, FrameWriter};
 use crate::runtime::{
-    FRAME_TOP, FrameIdentities, MethodKind, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
+    FRAME_TOP, FrameIdentities, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
 };
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
@@ -367,12 +367,6 @@ impl Set {
     #[must_use]
     pub const fn stage(&self) -> &Stage {
         &self.stage
-    }
-
-    /// Whether a row's method is one that profilers are told of.
-    #[must_use]
-    pub fn is_reported(row: &Row) -> bool {
-        row.place != Place::Native && row.kind == MethodKind::Ordinary
     }
 }
 

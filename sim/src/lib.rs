@@ -36,6 +36,8 @@ pub mod runtime;
 pub mod scenario;
 pub mod stage;
 pub mod strategy;
+pub mod stubs;
 pub mod truth;
 pub mod vectors;
 pub mod worked;
+pub mod world;

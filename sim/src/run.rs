@@ -247,7 +247,7 @@ impl Run<'_> {
     }
 }
 
-fn load(machine: &mut Machine, unit: &Unit) -> Result<(), LoadError> {
+pub(crate) fn load(machine: &mut Machine, unit: &Unit) -> Result<(), LoadError> {
     if unit.kind.image_name().is_some() {
         let image = PeImage::parse(&unit.bytes).map_err(ReadBackError::Image)?;
         for &Section { rva, bytes, executable } in image.sections().as_slice() {
@@ -273,7 +273,7 @@ fn put(
 }
 
 /// Registers without meaning, all different.
-fn initial_registers(seed: u64) -> Registers {
+pub(crate) fn initial_registers(seed: u64) -> Registers {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -99,6 +99,7 @@ pub(crate) fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
         Statement::Region(registers, _) => 4 + 2 * registers.len() as u64,
         Statement::Funclet(_) => 16 + overhead(shape),
         Statement::Try(..) | Statement::Throw | Statement::SwitchStack(_) => 16,
+        Statement::Runtime(_) | Statement::Primitive(_) => 4,
     }
 }
 
@@ -154,8 +155,13 @@ impl Cost {
                     let bytes = u64::from(*units).saturating_mul(16).saturating_mul(times);
                     self.dynamic = self.dynamic.saturating_add(bytes);
                 }
+                Statement::Primitive(primitive) => {
+                    let body = primitive.body().unwrap_or_default();
+                    self.add_body(body, times, shape, estimates);
+                }
                 Statement::If(false, _)
-                | Statement::Exit(Exit::Return(_))
+                | Statement::Runtime(_)
+                | Statement::Exit(Exit::Return(_) | Exit::Computed)
                 | Statement::Clobber(_)
                 | Statement::ClobberXmm(_)
                 | Statement::Store(_)
@@ -224,6 +230,10 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
                 }
             }
             Statement::Exit(exit) => leave(*exit, estimates),
+            Statement::Primitive(primitive) => {
+                let body = flow(primitive.body().unwrap_or_default(), estimates);
+                Flow { completes: true, ..body }
+            }
             Statement::Throw => Flow { throws: true, ..Flow::STOPS },
             Statement::Stop => Flow::STOPS,
             Statement::If(false, _)
@@ -231,6 +241,7 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
             | Statement::ClobberXmm(_)
             | Statement::Store(_)
             | Statement::Work(_)
+            | Statement::Runtime(_)
             | Statement::Alloca(_) => Flow::STAYS,
         };
         all.returns |= one.returns;
@@ -245,7 +256,7 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
 
 fn leave(exit: Exit, estimates: &[Estimate]) -> Flow {
     match exit {
-        Exit::Return(_) => Flow { returns: true, ..Flow::STOPS },
+        Exit::Return(_) | Exit::Computed => Flow { returns: true, ..Flow::STOPS },
         Exit::TailCall(_, callee) => {
             let callee = of(estimates, callee);
             Flow { returns: !callee.never_returns, throws: callee.throws, ..Flow::STOPS }

@@ -172,7 +172,12 @@ impl Needs {
                 | Statement::Work(_)
                 | Statement::Exit(_)
                 | Statement::Trap(_)
+                | Statement::Runtime(_)
                 | Statement::Stop => {}
+                Statement::Primitive(primitive) => {
+                    self.calls |= primitive.calls();
+                    self.add(primitive.body().unwrap_or_default());
+                }
             }
         }
     }

@@ -58,8 +58,10 @@ mod lower;
 mod marks;
 mod nibble_map;
 mod pe;
+mod primitive;
 mod program;
 mod rules;
+mod runtime_call;
 mod shape;
 mod slots;
 #[cfg(test)]
@@ -68,15 +70,19 @@ mod unwind_info;
 
 pub use layout::FrameLayout;
 pub use link::{
-    LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedPart, ReadBackError, THROW, Unit,
+    LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedPart, ReadBackError, SERVICES, THROW,
+    Unit, service_address,
 };
+pub use lower::THREAD_SLOT;
 pub use marks::{PlacedInstruction, Role, WindowsMistake};
 pub use nibble_map::{NibbleMap, NibbleMapError};
+pub use primitive::{Primitive, Value, Word};
 pub use program::{
     CallForm, CodeKind, Exit, Function, FunctionId, Interrupt, Program, ReturnForm, Statement,
     TailCallForm,
 };
 pub use rules::{MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, ProgramError, Rule};
+pub use runtime_call::{RuntimeCall, RuntimeCallKind, Target};
 pub use shape::{
     Allocation, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape, Release,
     SaveArea, UnwindData,

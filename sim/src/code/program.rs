@@ -1,6 +1,8 @@
 //! Programs: functions with shapes and bodies.
 
 use super::estimate;
+use super::primitive::Primitive;
+use super::runtime_call::RuntimeCall;
 use super::shape::{Convention, FunctionShape};
 use clr_walker::registers::Gpr;
 
@@ -82,6 +84,8 @@ pub enum Exit {
     Return(ReturnForm),
     /// A jump to another function.
     TailCall(TailCallForm, FunctionId),
+    /// A jump to the address in rax.
+    Computed,
 }
 
 /// A return instruction.
@@ -165,6 +169,10 @@ pub enum Statement {
     SwitchStack(FunctionId),
     /// Ends the program, by a system call.
     Stop,
+    /// Goes through the runtime's code. Only a world has such code; it replaces the statement.
+    Runtime(RuntimeCall),
+    /// A part of the runtime's code.
+    Primitive(Primitive),
 }
 
 impl Program {
@@ -177,6 +185,14 @@ impl Program {
         let sum = |sum: u64, more: u64| sum.saturating_add(more);
         let stack = interrupts.map(|estimate| estimate.stack).fold(stack, sum);
         stack.saturating_add(SPARE).checked_next_multiple_of(0x1000).unwrap_or(u64::MAX)
+    }
+
+    /// The first function that goes through the runtime's code.
+    #[must_use]
+    pub fn first_with_runtime_calls(&self) -> Option<FunctionId> {
+        let calls = |statement: &Statement| matches!(statement, Statement::Runtime(_));
+        let with = |function: &Function| function.body.iter().any(|s| s.contains(&calls));
+        self.functions.iter().position(with).map(|index| FunctionId(index as u32))
     }
 
     /// The most stacks that one kind of code can need room for.
@@ -199,7 +215,7 @@ impl Program {
 
 impl Statement {
     /// The bodies inside it.
-    pub fn bodies(&self) -> impl Iterator<Item = &[Self]> {
+    pub fn bodies<'a>(&'a self) -> impl Iterator<Item = &'a [Self]> {
         let (first, second) = match self {
             Self::Loop(_, body)
             | Self::If(_, body)
@@ -207,9 +223,13 @@ impl Statement {
             | Self::Region(_, body)
             | Self::Funclet(body) => (Some(body), None),
             Self::Try(body, catch) => (Some(body), Some(catch)),
+            Self::Primitive(primitive) => {
+                return primitive.body().into_iter().chain(None);
+            }
             _ => (None, None),
         };
-        first.into_iter().chain(second).map(Vec::as_slice)
+        let slice = |body: &'a Vec<Self>| body.as_slice();
+        first.map(slice).into_iter().chain(second.map(slice))
     }
 
     /// Whether it, or a statement inside it, is `wanted`.

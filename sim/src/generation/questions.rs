@@ -209,6 +209,13 @@ questions! {
         Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
     }
 
+    /// Whether native code calls managed code through UMThunkStub, which switches the mode; in newer
+    /// ones the stub of the reverse P/Invoke is called directly (C-170).
+    has_um_thunk_stub: bool {
+        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
+        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
+    }
+
     /// Whether software exceptions are described by a SoftwareExceptionFrame (contract §3.5).
     has_software_exception_frames: bool { Net10Windows | Net10Unix => true, _ => false, }
 

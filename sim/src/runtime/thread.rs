@@ -106,10 +106,10 @@ pub struct Thread {
 
 /// Offsets of the fields of a Thread object, in bytes. They are the simulator's own: the contract
 /// tells which fields are read, not where they lie.
-mod offset {
+pub(crate) mod offset {
     pub(super) const STATE: u64 = 0x00;
-    pub(super) const COOPERATIVE: u64 = 0x04;
-    pub(super) const TOP_FRAME: u64 = 0x08;
+    pub(crate) const COOPERATIVE: u64 = 0x04;
+    pub(crate) const TOP_FRAME: u64 = 0x08;
     pub(super) const HIJACK_LOCK: u64 = 0x10;
     pub(super) const FORBID_SUSPEND: u64 = 0x14;
     pub(super) const EXTERNAL_COUNT: u64 = 0x18;
@@ -233,6 +233,14 @@ impl ThreadObject {
 
     pub(crate) fn is_cooperative<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
         Ok(self.word(memory, offset::COOPERATIVE)? != 0)
+    }
+
+    pub(crate) fn set_cooperative<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        cooperative: bool,
+    ) -> Result<(), Unreadable> {
+        self.set_word(memory, offset::COOPERATIVE, cooperative.into())
     }
 
     pub(crate) fn top_frame<M: Memory + ?Sized>(self, memory: &M) -> Result<u64, Unreadable> {

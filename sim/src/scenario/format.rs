@@ -243,6 +243,8 @@ impl Printer<'_> {
         let line = match exit {
             Exit::Return(ReturnForm::Ret) => Line::new("return"),
             Exit::Return(form) => Line::new("return").term(form),
+            // It belongs to the runtime's own code, which no text has.
+            Exit::Computed => return,
             Exit::TailCall(form, callee) => {
                 Line::new("tail-call").arg(self.name(callee)).term_unless_default("by", form)
             }
@@ -287,6 +289,14 @@ impl Printer<'_> {
             Statement::Trap(handler) => new("trap").arg(self.name(*handler)),
             Statement::SwitchStack(callee) => new("switch-stack").arg(self.name(*callee)),
             Statement::Stop => new("stop"),
+            Statement::Runtime(call) => {
+                let line = new(call.kind.word());
+                match call.target {
+                    Some(target) => line.arg(self.name(target)),
+                    None => line,
+                }
+            }
+            Statement::Primitive(_) => return,
         };
         self.line(&line);
     }

@@ -221,6 +221,13 @@ static BODY: &[NodeRule] = &[
     node("trap", Args::One(Kind::Function)),
     node("switch-stack", Args::One(Kind::Function)),
     node("stop", Args::None),
+    node("p-invoke", Args::One(Kind::Function)),
+    node("p-invoke-stub", Args::One(Kind::Function)),
+    node("reverse-p-invoke", Args::One(Kind::Function)),
+    node("first-call", Args::One(Kind::Function)),
+    node("new", Args::None),
+    node("new-fast", Args::None),
+    node("write-barrier", Args::None),
 ];
 
 static STOP: &[NodeRule] = &[node("expect", Args::None)

@@ -223,13 +223,15 @@ fn plainer(statement: &mut Statement, way: u8) {
         | Statement::Try(..)
         | Statement::Throw
         | Statement::Trap(_)
+        | Statement::Runtime(_)
+        | Statement::Primitive(_)
         | Statement::Stop => {}
     }
 }
 
 fn plainer_exit(exit: Exit) -> Exit {
     match exit {
-        Exit::Return(_) => RETURN,
+        Exit::Return(_) | Exit::Computed => RETURN,
         Exit::TailCall(_, callee) => Exit::TailCall(TailCallForm::Near, callee),
     }
 }

@@ -83,6 +83,7 @@ pub(super) fn exit(exit: Exit) -> u64 {
             };
             form + u64::from(callee.0)
         }
+        Exit::Computed => 9,
     }
 }
 
@@ -112,6 +113,8 @@ fn details(statement: &Statement) -> u64 {
         | Statement::Try(..)
         | Statement::Throw
         | Statement::Trap(_)
+        | Statement::Runtime(_)
+        | Statement::Primitive(_)
         | Statement::Stop => 0,
     }
 }

@@ -208,6 +208,8 @@ impl Walk<'_> {
         let possible = inner.depth <= MAX_NESTING
             && match statement {
                 Statement::Work(_) | Statement::Stop | Statement::If(..) => true,
+                // Programs of their own are generated with these.
+                Statement::Runtime(_) | Statement::Primitive(_) => false,
                 Statement::Throw | Statement::Cold(_) | Statement::Try(..) => !leaf,
                 Statement::Loop(times, _) => *times > 0 && !leaf,
                 Statement::Clobber(register) => self.may_clobber(*register, context),

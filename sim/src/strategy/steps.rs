@@ -236,6 +236,8 @@ fn ways(statement: &Statement) -> u8 {
         | Statement::Try(..)
         | Statement::Throw
         | Statement::Trap(_)
+        | Statement::Runtime(_)
+        | Statement::Primitive(_)
         | Statement::Stop
         | Statement::If(true, _)
         | Statement::Store(0)

@@ -19,6 +19,12 @@ pub enum LinkError {
     /// The program is not valid.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// It goes through the runtime's code, which is not in it.
+    #[error("function {}: the runtime's code is not there; only a world has it", function.0)]
+    NeedsRuntime {
+        /// The function.
+        function: FunctionId,
+    },
     /// An instruction cannot be encoded. No valid program is known to have one.
     #[error("an instruction of the {kind:?} code cannot be encoded")]
     Encoding {
@@ -68,7 +74,13 @@ impl LinkError {
     /// Whether the program is valid, but larger than the formats allow.
     #[must_use]
     pub const fn is_size(self) -> bool {
-        !matches!(self, Self::Program(_) | Self::Encoding { .. } | Self::Image { .. })
+        !matches!(
+            self,
+            Self::Program(_)
+                | Self::NeedsRuntime { .. }
+                | Self::Encoding { .. }
+                | Self::Image { .. }
+        )
     }
 }
 
@@ -170,6 +182,15 @@ pub const MAX_STACK: u64 = 0x1000_0000;
 /// Where the service lies that cuts the stack (VA).
 pub const THROW: u64 = 0x1_7000_0000;
 
+/// Where the services of the world outside lie (VA), by their number: 16 bytes apart.
+pub const SERVICES: u64 = 0x1_7100_0000;
+
+/// Where a service lies (VA).
+#[must_use]
+pub const fn service_address(number: u8) -> u64 {
+    SERVICES + 16 * number as u64
+}
+
 impl Program {
     /// Makes machine code and unwind data of it.
     ///
@@ -177,6 +198,9 @@ impl Program {
     /// [`LinkError`] if the program is not valid, or does not fit the formats.
     pub fn link(&self) -> Result<LinkedProgram, LinkError> {
         self.check()?;
+        if let Some(function) = self.first_with_runtime_calls() {
+            return Err(LinkError::NeedsRuntime { function });
+        }
         let stack_stride = self.stack_stride();
         let size = stack_stride.saturating_mul(self.most_stacks());
         if size > MAX_STACK {

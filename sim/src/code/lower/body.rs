@@ -31,7 +31,11 @@ impl<'p> Lowering<'p> {
         statement: &'p Statement,
     ) -> Result<(), IcedError> {
         match statement {
-            Statement::Call(form, callee) => self.call(frame, *form, *callee),
+            Statement::Call(form, callee) => {
+                self.call(frame, *form, *callee)?;
+                self.returned(frame);
+                Ok(())
+            }
             Statement::Clobber(register) => {
                 let value = self.garbage();
                 self.stream.mov_imm64(*register, value)
@@ -94,6 +98,9 @@ impl<'p> Lowering<'p> {
                 self.stream.plain(Code::Syscall);
                 Ok(())
             }
+            // No valid program has one.
+            Statement::Runtime(_) => Ok(()),
+            Statement::Primitive(primitive) => self.primitive(frame, funclets, primitive),
         }
     }
 

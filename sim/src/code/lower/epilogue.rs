@@ -140,7 +140,9 @@ impl Lowering<'_> {
             Exit::Return(ReturnForm::RepRet) => stream.bytes(&[0xF3, 0xC3])?,
             Exit::Return(ReturnForm::BndRet) => stream.bytes(&[0xF2, 0xC3])?,
             Exit::Return(ReturnForm::RexRet) => stream.bytes(&[0x48, 0xC3])?,
-            Exit::TailCall(TailCallForm::Register, _) => stream.bytes(&[0x48, 0xFF, 0xE0])?,
+            Exit::TailCall(TailCallForm::Register, _) | Exit::Computed => {
+                stream.bytes(&[0x48, 0xFF, 0xE0])?;
+            }
             Exit::TailCall(TailCallForm::RegisterMemory, _) => {
                 stream.bytes(&[0x48, 0xFF, 0x20])?;
             }

@@ -4,9 +4,11 @@
 
 mod body;
 mod epilogue;
+mod primitive;
 mod prologue;
 mod stream;
 
+pub use primitive::THREAD_SLOT;
 pub(super) use prologue::Described;
 pub(super) use stream::{Note, Stream};
 
@@ -181,6 +183,8 @@ struct Frame<'p> {
     next_region_save: u32,
     /// The body moves rsp.
     dynamic: bool,
+    /// What stands behind the next call.
+    next_return: Option<Label>,
 }
 
 impl<'p> Frame<'p> {
@@ -272,6 +276,7 @@ impl<'p> Lowering<'p> {
             next_counter: 0,
             next_region_save: 0,
             dynamic: moves_rsp(&function.body),
+            next_return: None,
         };
         self.stream.bind(self.entries[id.index()]);
         self.prologue(&frame)?;

@@ -50,6 +50,8 @@ pub(crate) enum Place {
     Sum(Gpr, Gpr),
     /// An address (VA), relative to rip.
     Absolute(u64),
+    /// So far from a segment's base.
+    Segment(Register, i64),
 }
 
 impl From<Place> for MemoryOperand {
@@ -65,6 +67,9 @@ impl From<Place> for MemoryOperand {
             Place::AtDisp32(base, displacement) => near(r64(base), displacement, 8),
             Place::Sum(base, index) => Self::with_base_index(r64(base), r64(index)),
             Place::Absolute(address) => Self::with_base_displ(Register::RIP, address.cast_signed()),
+            Place::Segment(segment, displacement) => {
+                Self::new(Register::None, Register::None, 1, displacement, 4, false, segment)
+            }
         }
     }
 }
@@ -85,6 +90,8 @@ pub(crate) struct Stream {
     pub notes: Vec<Note>,
     /// The index of the instruction that each label stands before.
     labels: Vec<Option<u32>>,
+    /// Instructions that take the address of a label.
+    addresses: Vec<(u32, Label)>,
     /// What the next instruction is noted with.
     pub now: Option<Note>,
 }
@@ -131,6 +138,12 @@ impl Stream {
                 instruction.set_near_branch64(u64::from(target) + 1);
             }
             instruction.set_ip(index as u64 + 1);
+        }
+        for (index, label) in &self.addresses {
+            let target = self.labels.get(label.0 as usize).copied().flatten().unwrap_or(0);
+            if let Some(instruction) = self.instructions.get_mut(*index as usize) {
+                instruction.set_memory_displacement64(u64::from(target) + 1);
+            }
         }
     }
 
@@ -199,6 +212,12 @@ impl Stream {
     pub(crate) fn lea(&mut self, to: Gpr, place: Place) -> Result {
         self.add(Instruction::with2(Code::Lea_r64_m, r64(to), MemoryOperand::from(place))?);
         Ok(())
+    }
+
+    /// The address of a label.
+    pub(crate) fn lea_label(&mut self, to: Gpr, label: Label) -> Result {
+        self.addresses.push((self.here(), label));
+        self.lea(to, Place::Absolute(0))
     }
 
     pub(crate) fn load(&mut self, to: Gpr, place: Place) -> Result {

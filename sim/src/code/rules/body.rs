@@ -1,8 +1,10 @@
 //! What makes a body valid.
 
+use super::super::primitive::{Primitive, Value, Word};
 use super::super::program::{
-    Exit, Function, FunctionId, Program, ReturnForm, Statement, TailCallForm,
+    CodeKind, Exit, Function, FunctionId, Program, ReturnForm, Statement, TailCallForm,
 };
+use super::super::runtime_call::{RuntimeCall, Target};
 use super::super::shape::{Entry, Release, UnwindData};
 use super::{MAX_NESTING, Rule};
 use clr_walker::registers::Gpr;
@@ -64,6 +66,8 @@ impl<'a> Body<'a> {
         let needs_frame = |allowed| if leaf { Err(Rule::Leaf) } else { allowed };
         match statement {
             Statement::Work(_) | Statement::Stop => Ok(()),
+            Statement::Runtime(call) => needs_frame(self.check_runtime_call(*call)),
+            Statement::Primitive(primitive) => self.check_primitive(primitive, inner),
             Statement::Throw => needs_frame(Ok(())),
             Statement::Clobber(register) => self.check_clobber(*register, context),
             Statement::ClobberXmm(n) => self.check_clobber_xmm(*n, context),
@@ -127,6 +131,44 @@ impl<'a> Body<'a> {
                 self.check(body, Context { in_funclet: true, saved: None, ..inner })
             }
         }
+    }
+
+    fn check_runtime_call(&self, call: RuntimeCall) -> Result<(), Rule> {
+        let managed = |function: &Function| function.kind != CodeKind::Native;
+        let target = match call.target {
+            Some(target) => {
+                self.check_callee(target)?;
+                self.program.functions.get(target.index())
+            }
+            None => None,
+        };
+        let right = managed(self.function) == call.kind.is_in_managed_code()
+            && target.map(managed) == call.kind.target().map(|target| target == Target::Managed);
+        if right { Ok(()) } else { Err(Rule::Runtime(call.kind)) }
+    }
+
+    fn check_primitive(&mut self, primitive: &Primitive, inner: Context<'_>) -> Result<(), Rule> {
+        let local = |offset: u32| {
+            let end = offset.checked_add(8);
+            let within = end.is_some_and(|end| end <= self.function.shape.locals);
+            if within && offset.is_multiple_of(8) { Ok(()) } else { Err(Rule::Store) }
+        };
+        if let Primitive::Set(word, value) = primitive {
+            if let Word::Local(offset) = word {
+                local(*offset)?;
+            }
+            match value {
+                Value::Local(offset) | Value::LocalAddress(offset) => local(*offset)?,
+                Value::Function(function) if self.program.functions.len() <= function.index() => {
+                    return Err(Rule::Callee);
+                }
+                _ => {}
+            }
+        }
+        if primitive.calls() && self.function.shape.unwind == UnwindData::None {
+            return Err(Rule::Leaf);
+        }
+        self.check(primitive.body().unwrap_or_default(), inner)
     }
 
     fn check_region(&self, registers: &[Gpr], context: Context<'_>) -> Result<(), Rule> {

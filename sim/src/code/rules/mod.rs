@@ -5,6 +5,7 @@ mod shape;
 
 use super::estimate;
 use super::program::{FunctionId, Program};
+use super::runtime_call::RuntimeCallKind;
 use super::shape::Entry;
 use body::{Body, Context};
 use clr_walker::registers::Gpr;
@@ -143,6 +144,9 @@ pub enum Rule {
     /// Regions save in the function's own frame.
     #[error("a funclet has no saving region")]
     Region,
+    /// Managed and unmanaged code go through the runtime in different ways.
+    #[error("`{}` does not stand in such code, or does not call such a function", .0.word())]
+    Runtime(RuntimeCallKind),
     /// The end must be unreachable if there is none.
     #[error("without an end the body must throw, stop, leave, or call what never returns")]
     EndReached,

@@ -3,9 +3,10 @@
 mod build;
 
 use crate::code::{
-    Allocation, CallForm, Convention, Entry, Exit, FrameRegister, FrameSet, Function, FunctionId,
-    FunctionShape, Interrupt, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, Program,
-    Release, ReturnForm, Rule, Statement, TailCallForm, UnwindData,
+    Allocation, CallForm, CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function,
+    FunctionId, FunctionShape, Interrupt, LinkError, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING,
+    MAX_PUSHES, Place, Program, Release, ReturnForm, Rule, RuntimeCall, RuntimeCallKind, Statement,
+    TailCallForm, Target, UnwindData,
 };
 use Statement::{Alloca, Call, Clobber, ClobberXmm, Cold, Funclet, If, Loop, Region, Store};
 use Statement::{Stop, SwitchStack, Throw, Trap, Try, Work};
@@ -402,5 +403,37 @@ rules! {
         let mut never = ending(None, vec![Call(CallForm::Near, CALLEE)]);
         (never.functions[1].body, never.functions[1].end) = (vec![Stop], None);
         fine(&never);
+    }
+
+    ways_through_the_runtime: Rule::Runtime(_) => {
+        for kind in RuntimeCallKind::ALL {
+            for (managed, target) in [
+                (false, None),
+                (true, None),
+                (false, Some(CodeKind::Native)),
+                (true, Some(CodeKind::Native)),
+                (false, Some(CodeKind::ReadyToRun)),
+                (true, Some(CodeKind::Jit)),
+            ] {
+                let call = RuntimeCall { kind: *kind, target: target.map(|_| CALLEE) };
+                let mut program = body(vec![Statement::Runtime(call)]);
+                if managed {
+                    program.functions[0].kind = CodeKind::Jit;
+                }
+                program.functions[1].kind = target.unwrap_or_default();
+                let wanted = match kind.target() {
+                    None => target.is_none(),
+                    Some(Target::Unmanaged) => target == Some(CodeKind::Native),
+                    Some(Target::Managed) => target.is_some_and(|kind| kind != CodeKind::Native),
+                };
+                if wanted && managed == kind.is_in_managed_code() {
+                    assert_eq!(program.check(), Ok(()));
+                    let function = MAIN;
+                    assert_eq!(program.link().err(), Some(LinkError::NeedsRuntime { function }));
+                } else {
+                    body_breach(0, &program, Rule::Runtime(*kind));
+                }
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::function::exit;
 use super::node::{Fields, Value};
 use super::reader::Reader;
-use crate::code::{CallForm, Exit, ReturnForm, Statement};
+use crate::code::{CallForm, Exit, ReturnForm, RuntimeCall, RuntimeCallKind, Statement};
 use crate::scenario::error::Span;
 use crate::scenario::grammar::Level;
 use crate::scenario::problem::ProblemKind;
@@ -58,6 +58,10 @@ impl Reader {
             "trap" => Statement::Trap(function),
             "switch-stack" => Statement::SwitchStack(function),
             "stop" => Statement::Stop,
+            name if let Some(kind) = RuntimeCallKind::from_word(name) => {
+                let target = kind.target().map(|_| function);
+                Statement::Runtime(RuntimeCall { kind, target })
+            }
             _ => Statement::Exit(exit(node).unwrap_or(Exit::Return(ReturnForm::Ret))),
         }
     }

@@ -27,9 +27,13 @@ impl Seen {
     }
 }
 
-/// A function that names a value's variant, and a list of all names.
+/// A function that names a value's variant, and a list of all names. Behind `but` stand variants that
+/// belong to the runtime's code, and are not generated here.
 macro_rules! variants {
-    ($($list:ident, $function:ident: $type:ident { $($name:ident $(($($field:pat),*))?),* $(,)? })*) => {
+    ($(
+        $list:ident, $function:ident: $type:ident { $($name:ident $(($($field:pat),*))?),* $(,)? }
+        $(, but $other:pat)?
+    )*) => {
         $(
             const $list: &[&str] = &[$(concat!(stringify!($type), "::", stringify!($name))),*];
 
@@ -38,6 +42,7 @@ macro_rules! variants {
                     $($type::$name $(($($field),*))? => {
                         concat!(stringify!($type), "::", stringify!($name))
                     })*
+                    $($other => "the runtime's",)?
                 }
             }
         )*
@@ -54,7 +59,7 @@ variants! {
     RELEASES, release: Release { Add, AddImm32, Pop, Lea, LeaDisp32, R11, Mov, Leave }
     UNWIND_DATA, unwind: UnwindData { None, Version1, Version2, Version2WithoutEpilogs }
     COLD_FORMS, cold: ColdForm { Chained, Separate }
-    EXITS, exit: Exit { Return(_), TailCall(_, _) }
+    EXITS, exit: Exit { Return(_), TailCall(_, _) }, but Exit::Computed
     RETURN_FORMS, return_form: ReturnForm { Ret, RetImm, RepRet, BndRet, RexRet }
     TAIL_CALL_FORMS, tail_call: TailCallForm { Near, Register, RegisterMemory, Memory }
     CALL_FORMS, call: CallForm { Near, Register, Memory }
@@ -62,7 +67,7 @@ variants! {
         Call(_, _), Clobber(_), ClobberXmm(_), Store(_), Work(_), Loop(_, _), If(_, _), Exit(_),
         Alloca(_), Cold(_), Region(_, _), Funclet(_), Try(_, _), Throw, Trap(_), SwitchStack(_),
         Stop,
-    }
+    }, but Statement::Runtime(_) | Statement::Primitive(_)
 }
 
 const LISTS: [&[&str]; 14] = [
@@ -185,6 +190,7 @@ fn see_exit(way: Exit, seen: &mut Seen) {
     seen.add(match &way {
         Exit::Return(form) => return_form(form),
         Exit::TailCall(form, _) => tail_call(form),
+        Exit::Computed => exit(&way),
     });
 }
 

@@ -1,0 +1,55 @@
+//! What the runtime's code asks of the world outside the program.
+
+/// A kind is an enum variant; its number is its place.
+macro_rules! services {
+    ($($(#[doc = $doc:literal])* $service:ident,)*) => {
+        /// A service.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Service {
+            $($(#[doc = $doc])* $service,)*
+        }
+
+        impl Service {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$service,)*];
+        }
+    };
+}
+
+services! {
+    /// A thread of the runtime begins: gives the address of what it executes.
+    ThreadStart,
+    /// A thread of the runtime is about to end.
+    ThreadEnd,
+    /// A thread wants to be cooperative while others wait for all to stop.
+    RareDisable,
+    /// Compiles the method that r10 names.
+    Compile,
+    /// Gives the address of the code of the method that r10 names.
+    FindCode,
+    /// An object has been allocated.
+    Allocated,
+    /// A P/Invoke begins.
+    ManagedToUnmanagedCall,
+    /// A P/Invoke ends.
+    UnmanagedToManagedReturn,
+    /// A reverse P/Invoke begins.
+    UnmanagedToManagedCall,
+    /// A reverse P/Invoke ends.
+    ManagedToUnmanagedReturn,
+}
+
+impl Service {
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The one with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+}

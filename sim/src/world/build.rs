@@ -1,0 +1,291 @@
+//! From a program to a world: its code as the machine, the runtime and the walker know it.
+
+use super::thread::Executed;
+use super::{Start, World};
+use crate::code::{
+    CodeKind, FunctionId, LinkError, LinkedProgram, Program, ReadBackError, THREAD_SLOT, Unit,
+    service_address,
+};
+use crate::generation::Generation;
+use crate::machine::{Cpu, Fault, Machine, MapError, PAGE_SIZE, Protection};
+use crate::run::{LoadError, initial_registers, load};
+use crate::runtime::code::{Block, Code, Method, RangeSection, SectionError};
+use crate::runtime::{
+    CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
+    ThreadFields,
+};
+use crate::stubs::{Expanded, Identity, Service, Shared, expand, method_id};
+use crate::truth::Truth;
+use clr_walker::code_map::{CodeMap, CodeMapError};
+use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
+use clr_walker::registers::Gpr;
+use std::collections::{BTreeMap, VecDeque};
+use thiserror::Error;
+
+/// The top of the first thread's stack, exclusive (VA).
+const STACK_TOP: u64 = 0x7F_F000_0000;
+/// How far apart stacks are, in bytes.
+const STACK_PITCH: u64 = 0x100_0000;
+/// Size of a stack in bytes.
+const STACK_SIZE: u64 = 0x4_0000;
+/// Above the first function's return address there is this much stack.
+const ABOVE: u64 = 0x100;
+/// Where threads' first functions return to (VA): a place without code.
+const BASE: u64 = 0x1_6000_0000;
+/// The trap there.
+const ENDED: u32 = 0x100;
+/// Thread objects and what threads have of their own begin here (VA).
+const THREADS: u64 = 0x10_0000_0000;
+/// How far apart they are, in bytes.
+const THREAD_PITCH: u64 = 0x1000;
+/// Where in it the memory lies that gs or fs points to.
+const OWN_MEMORY: u64 = 0x800;
+
+/// Why a program cannot be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// It has no code.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The code manager does not take it.
+    #[error(transparent)]
+    Section(#[from] SectionError),
+    /// Two ranges of code share an address.
+    #[error(transparent)]
+    Map(#[from] CodeMapError),
+}
+
+impl From<MapError> for BuildError {
+    fn from(error: MapError) -> Self {
+        Self::Load(error.into())
+    }
+}
+
+impl From<Fault> for BuildError {
+    fn from(error: Fault) -> Self {
+        Self::Load(error.into())
+    }
+}
+
+impl From<ReadBackError> for BuildError {
+    fn from(error: ReadBackError) -> Self {
+        Self::Load(error.into())
+    }
+}
+
+/// A program with the runtime's code, linked: what worlds are made of.
+#[derive(Clone, Debug)]
+pub struct Build {
+    generation: Generation,
+    expanded: Expanded,
+    linked: LinkedProgram,
+}
+
+impl Build {
+    /// Builds a program for a generation. `methods` says what kind its methods are that are not
+    /// ordinary.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn new(
+        program: &Program,
+        methods: &BTreeMap<FunctionId, MethodKind>,
+        generation: Generation,
+    ) -> Result<Self, BuildError> {
+        let expanded = expand(program, methods, generation);
+        let linked = expanded.program.link()?;
+        Ok(Self { generation, expanded, linked })
+    }
+
+    /// The program with the runtime's code.
+    #[must_use]
+    pub const fn expanded(&self) -> &Expanded {
+        &self.expanded
+    }
+
+    /// Its code.
+    #[must_use]
+    pub const fn linked(&self) -> &LinkedProgram {
+        &self.linked
+    }
+
+    /// A world with these threads, each before its first instruction.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn world(&self, threads: &[Start]) -> Result<World<'_>, BuildError> {
+        let mut runtime = Runtime::new(self.generation, self.machine()?);
+        runtime.code = self.code()?;
+        runtime.native = self.native()?;
+        let mut executed = Vec::new();
+        for (index, start) in threads.iter().enumerate() {
+            executed.push(self.thread(&mut runtime, index as u64, *start)?);
+        }
+        if let Some(first) = executed.first() {
+            *runtime.memory.get_mut().cpu_mut() = first.cpu;
+        }
+        Ok(World {
+            expanded: &self.expanded,
+            linked: &self.linked,
+            runtime,
+            threads: executed,
+            current: 0,
+        })
+    }
+
+    fn machine(&self) -> Result<Machine, BuildError> {
+        let mut machine = Machine::new();
+        for unit in &self.linked.units {
+            load(&mut machine, unit)?;
+        }
+        machine.add_trap(BASE, ENDED);
+        for service in Service::ALL {
+            machine.add_trap(service_address(service.number()), service.number().into());
+        }
+        let data = crate::stubs::TRAP_RETURNING_THREADS;
+        machine.map(data, 1, Protection::READ_WRITE)?;
+        Ok(machine)
+    }
+
+    /// Sets up a thread's stack, its Thread object and its registers.
+    fn thread(
+        &self,
+        runtime: &mut Runtime<'_>,
+        index: u64,
+        start: Start,
+    ) -> Result<Executed, BuildError> {
+        let machine = runtime.memory.get_mut();
+        let top = STACK_TOP - STACK_PITCH * index;
+        machine.map(top - STACK_SIZE, STACK_SIZE / PAGE_SIZE, Protection::READ_WRITE)?;
+        let own = THREADS + THREAD_PITCH * index;
+        machine.map(own, THREAD_PITCH / PAGE_SIZE, Protection::READ_WRITE)?;
+        let (start, entry, object) = match start {
+            Start::Managed(start) => {
+                let root = self.expanded.shared.get(&Shared::KickOffThread).copied();
+                (start, root.unwrap_or_default(), Some(ThreadId(own)))
+            }
+            Start::Native(start) => {
+                let placed = self.expanded.placed.get(start.index()).copied();
+                (start, placed.unwrap_or_default(), None)
+            }
+        };
+        let own_memory = own + OWN_MEMORY;
+        if let Some(object) = object {
+            let fields = ThreadFields {
+                top_frame: FRAME_TOP,
+                stack: (top - STACK_SIZE, top),
+                ..ThreadFields::default()
+            };
+            let unwritable = |_| LoadError::Start(start);
+            fields.write(machine, object).map_err(unwritable)?;
+            machine.write(own_memory + THREAD_SLOT as u64, &object.0.to_le_bytes())?;
+        }
+        let mut registers = initial_registers(index);
+        registers.set(Gpr::Rsp, top - ABOVE);
+        registers.rip = BASE;
+        let mut truth = Truth::new(self.expanded.program.convention);
+        truth.call(registers);
+        let rsp = registers.rsp() - 8;
+        machine.write(rsp, &BASE.to_le_bytes())?;
+        registers.set(Gpr::Rsp, rsp);
+        registers.rip = self.linked.entries.get(entry.index()).copied().unwrap_or(BASE);
+        let mut cpu = Cpu::default();
+        cpu.set_registers(&registers);
+        cpu.set_gs_base(own_memory);
+        cpu.set_fs_base(own_memory);
+        let os = OsThreadId(index as u32 + 1);
+        let thread = Thread { os, object, handle: 0x100 + 4 * index, ..Thread::default() };
+        runtime.threads.borrow_mut().push(thread);
+        Ok(Executed {
+            os,
+            start,
+            cpu,
+            truth,
+            pending: VecDeque::new(),
+            in_callback: None,
+            was_cooperative: false,
+            ended: false,
+        })
+    }
+
+    fn unit(&self, kind: CodeKind) -> Option<&Unit> {
+        self.linked.units.iter().find(|unit| unit.kind == kind)
+    }
+
+    /// The first byte of a function, and the byte behind its last (VA).
+    fn range(&self, function: FunctionId) -> (u64, u64) {
+        let start = self.linked.entries.get(function.index()).copied().unwrap_or_default();
+        let own = self.linked.instructions.iter().filter(|i| i.function == Some(function));
+        let end = own.map(|i| i.address + u64::from(i.len)).max().unwrap_or(start);
+        (start, end)
+    }
+
+    /// Managed code as the runtime knows it.
+    fn code(&self) -> Result<CodeManager<'_>, BuildError> {
+        let mut manager = CodeManager::new();
+        let mut blocks = [Vec::new(), Vec::new()];
+        let functions = self.expanded.program.functions.iter().zip(&self.expanded.identities);
+        for ((function, identity), index) in functions.zip(0..) {
+            let id = FunctionId(index);
+            let (start, end) = self.range(id);
+            let block = match identity {
+                Identity::Native => continue,
+                Identity::Stub(kind) => Block::Stub(*kind),
+                Identity::Method(kind) => {
+                    let method = manager.add_method(Method {
+                        id: MethodId(method_id(id)),
+                        name: function.name.clone(),
+                        kind: *kind,
+                        ..Method::default()
+                    });
+                    let code = Code { method, start, size: end - start, ..Code::default() };
+                    Block::Code(manager.add_code(code))
+                }
+            };
+            let kind = usize::from(function.kind != CodeKind::Jit);
+            if let Some(blocks) = blocks.get_mut(kind) {
+                blocks.push((start, block));
+            }
+        }
+        let [heap, image] = blocks;
+        if let Some(unit) = self.unit(CodeKind::Jit) {
+            let high = unit.base + unit.bytes.len() as u64;
+            manager
+                .add_section(RangeSection::code_heap(unit.base, high, &heap)?, unit.region()?)?;
+        }
+        if let Some(unit) = self.unit(CodeKind::ReadyToRun) {
+            let region = unit.region()?;
+            let high = unit.base + u64::from(region.size());
+            let codes: Vec<_> = image
+                .iter()
+                .filter_map(|(start, block)| match block {
+                    Block::Code(code) => Some((*start, *code)),
+                    Block::Stub(_) => None,
+                })
+                .collect();
+            let section = RangeSection::ready_to_run(unit.base, high, &codes)?;
+            manager.add_section(section, region)?;
+        }
+        Ok(manager)
+    }
+
+    fn native(&self) -> Result<NativeCode<'_>, BuildError> {
+        let mut map = CodeMap::new();
+        if let Some(unit) = self.unit(CodeKind::Native) {
+            map.insert(unit.region()?)?;
+        }
+        let mut native = NativeCode::new(map);
+        let functions = self.expanded.program.functions.iter().zip(&self.expanded.identities);
+        for ((function, identity), index) in functions.zip(0..) {
+            if *identity == Identity::Native {
+                let (start, end) = self.range(FunctionId(index));
+                let name = function.name.clone();
+                native.add_function(NativeFunction { start, end, name, module: String::new() });
+            }
+        }
+        Ok(native)
+    }
+}

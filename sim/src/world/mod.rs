@@ -1,0 +1,281 @@
+//! A world: a program that is executed together with a runtime.
+//!
+//! Threads are executed one instruction at a time, whichever the caller chooses; each has a stack and a
+//! Thread object of its own in the one memory. Where the runtime's code asks for a [`Service`], the
+//! world does it. Callbacks of the profiler come up one by one, so that a profiler can act in each.
+//!
+//! ```
+//! use clr_sim::generation::Generation;
+//! use clr_sim::world::{Build, Event, Start};
+//! use std::collections::BTreeMap;
+//! # use clr_sim::code::*;
+//!
+//! // App.Main allocates an object.
+//! let new = Statement::Runtime(RuntimeCall { kind: RuntimeCallKind::New, target: None });
+//! let main = Function {
+//!     name: "App.Main".to_owned(),
+//!     kind: CodeKind::Jit,
+//!     shape: FunctionShape::default(),
+//!     body: vec![new],
+//!     end: Some(Exit::Return(ReturnForm::Ret)),
+//! };
+//! let program = Program { functions: vec![main], ..Program::default() };
+//! let build = Build::new(&program, &BTreeMap::new(), Generation::CoreClr31Windows)?;
+//! let mut world = build.world(&[Start::Managed(FunctionId(0))])?;
+//! let callback = loop {
+//!     if let Event::Callback(kind) = world.step(0)? {
+//!         break kind;
+//!     }
+//! };
+//! assert_eq!(callback.name(), "ThreadCreated");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod build;
+mod services;
+mod thread;
+
+pub use build::{Build, BuildError};
+pub use thread::{Activation, Start};
+
+use crate::code::{LinkedProgram, service_address};
+use crate::machine::{Machine, Stop};
+use crate::profiling::{CallbackKind, CallbackMode, Context};
+use crate::runtime::{OsThreadId, Runtime};
+use crate::stubs::{Expanded, Service};
+use crate::truth::{Broken, Truth};
+use clr_walker::profiling::ThreadId;
+use clr_walker::registers::Gpr;
+use services::Step;
+use thiserror::Error;
+use thread::Executed;
+
+/// What a step has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An instruction has been executed, or a part of a service.
+    Stepped,
+    /// The profiler is called back; the next step of the thread goes on behind the callback.
+    Callback(CallbackKind),
+    /// The thread waits for others.
+    Waits,
+    /// The thread has ended.
+    Ended,
+}
+
+/// Why a thread cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum WorldError {
+    /// There is no such thread.
+    #[error("there is no thread {0}")]
+    NoThread(usize),
+    /// Its code cannot go on: out of stack, mostly.
+    #[error("{0}")]
+    Fault(#[from] Stop),
+    /// A function did not keep to the convention: a mistake of the code generator.
+    #[error("{0}")]
+    Broken(Broken),
+}
+
+/// A program with a runtime, being executed.
+#[derive(Debug)]
+pub struct World<'b> {
+    expanded: &'b Expanded,
+    linked: &'b LinkedProgram,
+    runtime: Runtime<'b>,
+    threads: Vec<Executed>,
+    /// Whose registers the machine has.
+    current: usize,
+}
+
+impl<'b> World<'b> {
+    /// The runtime, with its threads as they stand.
+    #[must_use]
+    pub fn runtime(&mut self) -> &Runtime<'b> {
+        let flags = self.runtime.generation.own_context_flags();
+        for (index, thread) in self.threads.iter().enumerate() {
+            let registers = if index == self.current {
+                self.runtime.memory.borrow().cpu().registers()
+            } else {
+                thread.cpu.registers()
+            };
+            let in_callback = thread.in_callback;
+            self.runtime.change_thread(thread.os, |known| {
+                known.current = Context { registers, flags };
+                let state = in_callback.map_or_else(Default::default, CallbackKind::state);
+                known.callback_state = state;
+            });
+        }
+        &self.runtime
+    }
+
+    /// The program's code.
+    #[must_use]
+    pub const fn linked(&self) -> &'b LinkedProgram {
+        self.linked
+    }
+
+    /// The program.
+    #[must_use]
+    pub const fn expanded(&self) -> &'b Expanded {
+        self.expanded
+    }
+
+    /// The operating system's id of a thread.
+    #[must_use]
+    pub fn os(&self, thread: usize) -> Option<OsThreadId> {
+        self.threads.get(thread).map(|thread| thread.os)
+    }
+
+    /// The Thread object of a thread, if the runtime knows it.
+    #[must_use]
+    pub fn object(&self, thread: usize) -> Option<ThreadId> {
+        self.runtime.object_of(self.os(thread)?)
+    }
+
+    /// The callback that a thread is in.
+    #[must_use]
+    pub fn callback(&self, thread: usize) -> Option<CallbackKind> {
+        self.threads.get(thread)?.in_callback
+    }
+
+    /// rip of a thread (VA).
+    #[must_use]
+    pub fn rip(&self, thread: usize) -> Option<u64> {
+        if thread == self.current {
+            return Some(self.runtime.memory.borrow().cpu().rip());
+        }
+        self.threads.get(thread).map(|thread| thread.cpu.rip())
+    }
+
+    /// How many instructions all threads together have executed.
+    #[must_use]
+    pub fn executed(&self) -> u64 {
+        self.runtime.memory.borrow().executed()
+    }
+
+    /// Who called whom on a thread.
+    #[must_use]
+    pub fn truth(&self, thread: usize) -> Option<&Truth> {
+        self.threads.get(thread).map(|thread| &thread.truth)
+    }
+
+    /// Executes the next instruction of a thread, or the next part of the service that it is in.
+    ///
+    /// # Errors
+    /// [`WorldError`]; nothing has changed then but for the current thread.
+    pub fn step(&mut self, thread: usize) -> Result<Event, WorldError> {
+        self.switch_to(thread)?;
+        let Some(executed) = self.threads.get_mut(thread) else {
+            return Err(WorldError::NoThread(thread));
+        };
+        if executed.ended {
+            return Ok(Event::Ended);
+        }
+        if let Some(kind) = executed.in_callback.take() {
+            self.leave_callback(thread, kind);
+        }
+        if let Some(step) = self.threads.get_mut(thread).and_then(|t| t.pending.pop_front()) {
+            return Ok(self.service_step(thread, step));
+        }
+        let machine = self.runtime.memory.get_mut();
+        let Some(executed) = self.threads.get_mut(thread) else {
+            return Err(WorldError::NoThread(thread));
+        };
+        match machine.step_with(&mut executed.truth) {
+            Ok(()) => match executed.truth.broken() {
+                Some(broken) => Err(WorldError::Broken(broken)),
+                None => Ok(Event::Stepped),
+            },
+            Err(Stop::Trap { id, .. }) => {
+                let Some(service) = Service::from_number(id) else {
+                    executed.ended = true;
+                    return Ok(Event::Ended);
+                };
+                let steps = self.serve(thread, service);
+                if let Some(executed) = self.threads.get_mut(thread) {
+                    executed.pending.extend(steps);
+                }
+                Ok(Event::Stepped)
+            }
+            Err(stop) => Err(stop.into()),
+        }
+    }
+
+    /// Gives the machine the registers of a thread.
+    fn switch_to(&mut self, thread: usize) -> Result<(), WorldError> {
+        if thread == self.current {
+            return Ok(());
+        }
+        let Some(next) = self.threads.get(thread).map(|next| next.cpu) else {
+            return Err(WorldError::NoThread(thread));
+        };
+        let machine = self.runtime.memory.get_mut();
+        if let Some(before) = self.threads.get_mut(self.current) {
+            before.cpu = *machine.cpu();
+        }
+        *machine.cpu_mut() = next;
+        self.current = thread;
+        Ok(())
+    }
+
+    /// Does a part of a service.
+    fn service_step(&mut self, thread: usize, step: Step) -> Event {
+        match step {
+            Step::Callback(kind) => {
+                self.enter_callback(thread, kind);
+                Event::Callback(kind)
+            }
+            Step::Return(value) => {
+                let machine = self.runtime.memory.get_mut();
+                machine.cpu_mut().set(Gpr::Rax, value);
+                self.come_back(thread);
+                Event::Stepped
+            }
+        }
+    }
+
+    /// Returns from a service, as its ret would.
+    fn come_back(&mut self, thread: usize) {
+        let machine: &mut Machine = self.runtime.memory.get_mut();
+        let from = machine.cpu().rip();
+        let rsp = machine.cpu().rsp();
+        let to = clr_walker::memory::Memory::read_u64(machine, rsp).unwrap_or_default();
+        machine.cpu_mut().set_rip(to);
+        machine.cpu_mut().set(Gpr::Rsp, rsp.wrapping_add(8));
+        let cpu = *machine.cpu();
+        if let Some(executed) = self.threads.get_mut(thread) {
+            crate::machine::Observer::on_return(&mut executed.truth, &cpu, from);
+        }
+    }
+
+    /// A callback is made in the mode that its kind has (contract §6).
+    fn enter_callback(&mut self, thread: usize, kind: CallbackKind) {
+        let before = self.is_cooperative(thread);
+        let mode = kind.mode(self.runtime.generation);
+        let within = match mode {
+            CallbackMode::Preemptive => false,
+            CallbackMode::Cooperative => true,
+            CallbackMode::Any => before,
+        };
+        self.set_cooperative(thread, within);
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.in_callback = Some(kind);
+            executed.was_cooperative = before;
+        }
+    }
+
+    fn leave_callback(&mut self, thread: usize, _: CallbackKind) {
+        let before = self.threads.get(thread).is_some_and(|executed| executed.was_cooperative);
+        self.set_cooperative(thread, before);
+    }
+}
+
+/// Whether an address is where a service lies.
+#[must_use]
+pub fn is_service(address: u64) -> bool {
+    Service::ALL.iter().any(|service| service_address(service.number()) == address)
+}
+
+#[cfg(test)]
+mod tests;

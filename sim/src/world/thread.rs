@@ -1,0 +1,94 @@
+//! Threads that are executed.
+
+use super::World;
+use super::services::Step;
+use crate::code::FunctionId;
+use crate::machine::Cpu;
+use crate::profiling::CallbackKind;
+use crate::runtime::OsThreadId;
+use crate::runtime::thread::ThreadObject;
+use crate::truth::Truth;
+use clr_walker::registers::Registers;
+use clr_walker::unwind::Position;
+use std::collections::VecDeque;
+
+/// What a thread is, and what it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// A thread of the runtime, with a managed function of the source.
+    Managed(FunctionId),
+    /// A native thread that the runtime does not know, with a native function of the source.
+    Native(FunctionId),
+}
+
+/// A thread as it is executed.
+#[derive(Debug)]
+pub(super) struct Executed {
+    pub os: OsThreadId,
+    /// Its function of the source.
+    pub start: FunctionId,
+    /// Its registers, while another thread is the current one.
+    pub cpu: Cpu,
+    pub truth: Truth,
+    /// What is left of the service that it is in.
+    pub pending: VecDeque<Step>,
+    pub in_callback: Option<CallbackKind>,
+    /// Its mode before the callback.
+    pub was_cooperative: bool,
+    pub ended: bool,
+}
+
+/// A frame as execution knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activation {
+    /// Its registers.
+    pub registers: Registers,
+    /// What its rip is.
+    pub position: Position,
+    /// Its function in the expanded program; `None` in a service.
+    pub function: Option<FunctionId>,
+    /// rsp of its caller once it has returned (VA).
+    pub caller_sp: u64,
+}
+
+impl World<'_> {
+    /// The activations of a thread, innermost first, services among them. What called the thread's
+    /// first function is not among them.
+    #[must_use]
+    pub fn activations(&self, thread: usize) -> Vec<Activation> {
+        let Some(executed) = self.threads.get(thread) else { return Vec::new() };
+        let mut registers = if thread == self.current {
+            self.runtime.memory.borrow().cpu().registers()
+        } else {
+            executed.cpu.registers()
+        };
+        let mut position = Position::Interrupted;
+        let mut activations = Vec::new();
+        for caller in executed.truth.callers().iter().rev() {
+            activations.push(Activation {
+                registers,
+                position,
+                function: self.linked.function_of(registers.rip, position),
+                caller_sp: caller.registers.rsp(),
+            });
+            (registers, position) = (caller.registers, caller.position);
+        }
+        activations
+    }
+
+    /// Whether a thread is in cooperative mode.
+    #[must_use]
+    pub fn is_cooperative(&self, thread: usize) -> bool {
+        let Some(object) = self.object(thread) else { return false };
+        let memory = self.runtime.memory.borrow();
+        ThreadObject(object).is_cooperative(&*memory).unwrap_or_default()
+    }
+
+    pub(super) fn set_cooperative(&mut self, thread: usize, cooperative: bool) {
+        if let Some(object) = self.object(thread) {
+            // A Thread object of the world is always there.
+            let _ =
+                ThreadObject(object).set_cooperative(self.runtime.memory.get_mut(), cooperative);
+        }
+    }
+}

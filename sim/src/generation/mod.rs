@@ -105,6 +105,26 @@ impl Generations {
     ]);
     /// Those on Unix.
     pub const UNIX: Self = Self::ALL.without(Self::WINDOWS);
+    /// .NET Framework.
+    pub const FRAMEWORK: Self = Self::of(&[Generation::Framework2, Generation::Framework4]);
+    /// .NET 9.
+    pub const NET_9: Self = Self::of(&[Generation::Net9Unix, Generation::Net9UnixLegacyExceptions]);
+    /// .NET 10.
+    pub const NET_10: Self = Self::of(&[Generation::Net10Windows, Generation::Net10Unix]);
+    /// .NET Framework 4 and newer.
+    pub const CLR_4: Self = Self::ALL.without(Self::of(&[Generation::Framework2]));
+
+    /// The sets that have a name in texts, the largest first.
+    pub const NAMED: [(&'static str, Self); 8] = [
+        ("clr4", Self::CLR_4),
+        ("windows", Self::WINDOWS),
+        ("unix", Self::UNIX),
+        ("new", Self::NEW),
+        ("framework", Self::FRAMEWORK),
+        ("coreclr-3.1", Self::CORECLR_31),
+        ("net9", Self::NET_9),
+        ("net10", Self::NET_10),
+    ];
 
     /// These.
     #[must_use]
@@ -136,9 +156,52 @@ impl Generations {
         self.0 >> generation as u8 & 1 != 0
     }
 
+    /// Those of both sets.
+    #[must_use]
+    pub const fn both(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether it has no member.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The set of a word: a name of [`NAMED`](Self::NAMED) or of a generation.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        let named = Self::NAMED.into_iter().find(|(name, _)| *name == word);
+        let one = || Generation::from_name(word).map(|generation| Self::of(&[generation]));
+        named.map(|(_, set)| set).or_else(one)
+    }
+
+    /// Few words that stand for the set together: larger sets first, then single generations.
+    #[must_use]
+    pub fn words(self) -> Vec<&'static str> {
+        let mut rest = self;
+        let mut words = Vec::new();
+        for (name, set) in Self::NAMED {
+            let inside = set.without(self).is_empty();
+            if inside && set.both(rest).iter().count() > 1 {
+                words.push(name);
+                rest = rest.without(set);
+            }
+        }
+        words.extend(rest.iter().map(Generation::name));
+        words
+    }
+
     /// Its members, in the order of [`Generation::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Generation> {
         Generation::ALL.into_iter().filter(move |generation| self.contains(*generation))
+    }
+}
+
+/// The [`words`](Generations::words) with blanks between them.
+impl fmt::Display for Generations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.words().join(" "))
     }
 }
 
@@ -190,6 +253,21 @@ mod tests {
             assert_eq!(Generation::from_name(generation.name()), Some(generation));
         }
         assert_eq!(Generation::from_name("net4"), None);
+    }
+
+    #[test]
+    fn words_stand_for_their_sets() {
+        for bits in 0..=0xFF {
+            let set = Generations(bits);
+            let words = set.words();
+            let read = words.iter().map(|word| Generations::from_word(word).unwrap());
+            assert_eq!(read.fold(Generations::NONE, Generations::with), set, "{words:?}");
+        }
+        assert_eq!(Generations::ALL.to_string(), "clr4 framework-2");
+        assert_eq!(Generations::NEW.to_string(), "new");
+        let two = Generations::WINDOWS.with(Generations::CORECLR_31);
+        assert_eq!(two.to_string(), "windows coreclr-3.1-unix");
+        assert_eq!(Generations::from_word("net4"), None);
     }
 
     #[test]

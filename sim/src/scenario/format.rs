@@ -1,5 +1,8 @@
 //! The canonical text of a scenario: nodes in the grammar's order, without what is default.
 
+mod placed;
+mod snapshot;
+
 use super::expect::{Expectation, ExpectedFrame, WalkEnd};
 use super::parse::FREE_SLOT;
 use super::terms::{Term, XMM};
@@ -121,6 +124,16 @@ impl Printer<'_> {
         }
     }
 
+    /// A node with a block, which is there even if it is empty.
+    fn whole_block(&mut self, line: &Line, inner: impl FnOnce(&mut Self)) {
+        self.start(line);
+        self.out.push_str(" {\n");
+        self.depth += 1;
+        inner(self);
+        self.depth -= 1;
+        self.line(&Line::new("}"));
+    }
+
     /// A blank line between what takes several lines.
     fn blank(&mut self) {
         if !self.out.is_empty() {
@@ -136,6 +149,18 @@ impl Printer<'_> {
     fn scenario(&mut self) {
         let scenario = self.scenario;
         let program = &scenario.program;
+        if let Some(shows) = &scenario.about.shows {
+            self.line(&Line::new("shows").text(shows));
+        }
+        if !scenario.about.tags.is_empty() {
+            let tags = scenario.about.tags.iter();
+            let line = tags.fold(Line::new("tag"), |line, tag| line.text(tag));
+            self.line(&line);
+        }
+        if let Some(stack) = &scenario.stack {
+            self.stack(stack);
+            return;
+        }
         if program.convention != Convention::default() {
             self.line(&Line::new("convention").term(program.convention));
         }
@@ -328,6 +353,9 @@ impl Printer<'_> {
         self.block(&line, |printer| {
             for expectation in &stop.expect {
                 printer.expectation(expectation);
+            }
+            for snapshot in &stop.snapshots {
+                printer.snapshot(snapshot);
             }
         });
     }

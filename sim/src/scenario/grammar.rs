@@ -2,11 +2,16 @@
 //! and the tests of the grammar's document know no other names.
 
 use super::expect::WalkEnd;
+use super::placed::{PlacedThread, SuspensionState, ThreadMode};
+use super::snapshot::SEED_SIZE;
 use super::terms::Term;
 use crate::code::{
     Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, MAX_PUSHES, Release,
     ReturnForm, SaveArea, TailCallForm, UnwindData,
 };
+use crate::profiling::CallbackKind;
+use crate::runtime::code::StubKind;
+use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use clr_walker::unwind::{Rules, Trust};
 
 /// The longest text that is read, in bytes.
@@ -14,6 +19,12 @@ pub(super) const MAX_TEXT: usize = 1 << 20;
 
 /// The deepest nesting of blocks that is read: more than a valid program needs.
 pub(super) const MAX_BLOCKS: u32 = 16;
+
+/// The most nodes that a stack placed by hand has.
+pub(super) const MAX_STACK_NODES: usize = 4096;
+
+/// The most words that are written over a stack placed by hand.
+pub(super) const MAX_WORDS: u32 = 4096;
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +47,30 @@ pub(super) enum Kind {
     Slot,
     /// An integer or a vector register.
     Register,
+    /// An integer register, or `all` for the nonvolatile ones.
+    Saved,
+    /// A word that others look for: letters, digits and `-`.
+    Tag,
+    /// A place in a function: `App.Foo+0x40`.
+    Label,
+    /// The same, or an address.
+    Address,
+    /// Names of generations and of sets of them, with blanks between them.
+    Generations,
+    /// A thread that calls.
+    Caller,
+    /// The `thread` of a call.
+    Target,
+    /// What a seed is made from.
+    Seed,
+    /// The name of an HRESULT, or its number.
+    HResult,
+    /// The same, or another way to end.
+    Outcome,
+    /// ContextFlags, or the word `own`.
+    Flags,
+    /// The number of a clause: `C-014`.
+    Clause,
 }
 
 /// The arguments of a node, all of one kind.
@@ -90,13 +125,33 @@ pub(super) enum Level {
     Stop,
     /// In the block of an expectation.
     Expect,
+    /// In the block of a stack placed by hand.
+    Stack,
+    /// In the block of a row of it.
+    Row,
+    /// In the block of a snapshot.
+    Snapshot,
+    /// In the block of a seed.
+    Seed,
+    /// In the block of an expectation of a snapshot.
+    Report,
 }
 
 impl Level {
     /// All levels, outermost first.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 5] =
-        [Self::Text, Self::Function, Self::Body, Self::Stop, Self::Expect];
+    pub(super) const ALL: [Self; 10] = [
+        Self::Text,
+        Self::Function,
+        Self::Body,
+        Self::Stop,
+        Self::Expect,
+        Self::Stack,
+        Self::Row,
+        Self::Snapshot,
+        Self::Seed,
+        Self::Report,
+    ];
 
     /// The nodes that may stand there.
     #[must_use]
@@ -107,6 +162,11 @@ impl Level {
             Self::Body => BODY,
             Self::Stop => STOP,
             Self::Expect => EXPECT,
+            Self::Stack => STACK,
+            Self::Row => ROW,
+            Self::Snapshot => SNAPSHOT,
+            Self::Seed => SEED,
+            Self::Report => REPORT,
         }
     }
 
@@ -118,6 +178,11 @@ impl Level {
             Self::Body => "in a body",
             Self::Stop => "in a stop",
             Self::Expect => "in an expectation",
+            Self::Stack => "in a stack",
+            Self::Row => "in a row of a stack",
+            Self::Snapshot => "in a snapshot",
+            Self::Seed => "in a seed",
+            Self::Report => "in the expectation of a snapshot",
         }
     }
 }
@@ -155,7 +220,28 @@ const TAIL_CALL: &[PropertyRule] = &[property("by", Kind::Word(TailCallForm::WOR
 /// More than there are registers to name once.
 const MANY: usize = 64;
 
+const ON: PropertyRule = property("on", Kind::Generations);
+const WALK: Kind = Kind::Word(&["continue", "none"]);
+const FROM: Kind = Kind::Word(&["source", "documentation", "observed"]);
+
+/// It stands in texts of stacks at the outermost level, and in stops.
+const SNAPSHOT_NODE: NodeRule = node("snapshot", Args::Optional(Kind::Name))
+    .with(&[
+        property("by", Kind::Caller),
+        property("in-callback", Kind::Word(CallbackKind::WORDS)),
+        property("thread", Kind::Target),
+        property("flags", ANY_U32),
+        property("seed", Kind::Seed),
+        property("callback", WALK),
+        property("stop-at", Kind::Number(1, u32::MAX as u64)),
+        property("returns", Kind::HResult),
+        property("suspended", Kind::Flag),
+    ])
+    .block(Level::Snapshot);
+
 static TEXT: &[NodeRule] = &[
+    node("shows", Args::One(Kind::Name)).once(),
+    node("tag", Args::Many(Kind::Tag, MANY)).once(),
     node("convention", Args::One(Kind::Word(Convention::WORDS))).once(),
     node("function", Args::One(Kind::Name))
         .with(&[property("kind", Kind::Word(CodeKind::WORDS))])
@@ -172,6 +258,8 @@ static TEXT: &[NodeRule] = &[
             property("visit", Kind::Number(1, u32::MAX as u64)),
         ])
         .block(Level::Stop),
+    node("stack", Args::None).block(Level::Stack).once(),
+    SNAPSHOT_NODE,
 ];
 
 static FUNCTION: &[NodeRule] = &[
@@ -230,12 +318,15 @@ static BODY: &[NodeRule] = &[
     node("write-barrier", Args::None),
 ];
 
-static STOP: &[NodeRule] = &[node("expect", Args::None)
-    .with(&[
-        property("rules", Kind::Word(Rules::WORDS)),
-        property("ends", Kind::Word(WalkEnd::WORDS)),
-    ])
-    .block(Level::Expect)];
+static STOP: &[NodeRule] = &[
+    node("expect", Args::None)
+        .with(&[
+            property("rules", Kind::Word(Rules::WORDS)),
+            property("ends", Kind::Word(WalkEnd::WORDS)),
+        ])
+        .block(Level::Expect),
+    SNAPSHOT_NODE,
+];
 
 static EXPECT: &[NodeRule] = &[node("frame", Args::Optional(Kind::Function)).with(&[
     property("trust", Kind::Word(Trust::WORDS)),
@@ -256,5 +347,157 @@ static EXPECT: &[NodeRule] = &[node("frame", Args::Optional(Kind::Function)).wit
     property("r14", ANY_U64),
     property("r15", ANY_U64),
 ])];
+
+/// A row of a stack.
+const fn row(name: &'static str) -> NodeRule {
+    const PROPERTIES: &[PropertyRule] = &[
+        ON,
+        required("rsp", ANY_U64),
+        property("funclet", Kind::Word(Funclet::WORDS)),
+        property("gs-cookie", ANY_U32),
+    ];
+    node(name, Args::One(Kind::Label)).with(PROPERTIES).block(Level::Row)
+}
+
+/// Something that a stack has or has not.
+const fn mark(name: &'static str) -> NodeRule {
+    node(name, Args::None).with(&[ON])
+}
+
+/// Something that a stack has one of.
+const fn field(name: &'static str, kind: Kind) -> NodeRule {
+    node(name, Args::One(kind)).with(&[ON])
+}
+
+static STACK: &[NodeRule] = &[
+    field("mode", Kind::Word(ThreadMode::WORDS)),
+    row("jit"),
+    row("ready-to-run"),
+    row("il-stub"),
+    row("dynamic"),
+    row("exception-handling"),
+    row("native"),
+    row("leaf"),
+    node("frame", Args::One(Kind::Word(FrameKind::WORDS))).with(&[
+        ON,
+        required("at", ANY_U64),
+        property("to", Kind::Name),
+        property("method", Kind::Name),
+        property("captured-in", Kind::Name),
+        property("fcall-entry", ANY_U64),
+        property("attributes", ANY_U32),
+        property("context-flags", ANY_U32),
+    ]),
+    node("exception", Args::One(Kind::Word(Pass::WORDS))).with(&[
+        ON,
+        property("entered-managed-code", Kind::Flag),
+        property("unwound-above", ANY_U64),
+        property("unwound-to", ANY_U64),
+        property("handler", ANY_U64),
+        property("parent", ANY_U64),
+    ]),
+    mark("inconsistent-exceptions"),
+    node("bounds", Args::None).with(&[ON, required("limit", ANY_U64), required("base", ANY_U64)]),
+    field("safety", Kind::Word(ContextSafety::WORDS)),
+    field("life", Kind::Word(ThreadLife::WORDS)),
+    field("forbid-suspend", ANY_U32),
+    mark("hijack-locked"),
+    mark("gc-special"),
+    mark("resists-suspension"),
+    mark("leaves-cooperative-mode"),
+    mark("debugger-context"),
+    field("hijacked", Kind::Name),
+    node("stub", Args::One(Kind::Name)).with(&[ON, required("kind", Kind::Word(StubKind::WORDS))]),
+    node("block", Args::One(ANY_U64)).with(&[ON, required("size", ANY_U64)]),
+    node("word", Args::One(ANY_U64)).with(&[
+        ON,
+        required("value", ANY_U64),
+        property("count", Kind::Number(1, MAX_WORDS as u64)),
+    ]),
+    field("profiler", Kind::Word(ProfilerStatus::WORDS)),
+    mark("attached"),
+    field("event-mask", ANY_U32),
+    mark("not-started"),
+    mark("no-gc"),
+    node("suspension", Args::One(Kind::Word(SuspensionState::WORDS)))
+        .with(&[ON, property("by", Kind::Word(PlacedThread::WORDS))]),
+    mark("suspended-by-profiler"),
+    field("code-manager-writer", Kind::Word(PlacedThread::WORDS)),
+    field("gs-cookie", ANY_U64),
+];
+
+static ROW: &[NodeRule] = &[node("saves", Args::Many(Kind::Saved, MANY)).once()];
+
+static SNAPSHOT: &[NodeRule] = &[
+    node("seed", Args::One(Kind::Seed)).block(Level::Seed).once(),
+    node("nested", Args::None)
+        .with(&[property("by", Kind::Caller), property("thread", Kind::Target)]),
+    node("expect", Args::None)
+        .with(&[
+            ON,
+            property("from", FROM),
+            property("count", ANY_U64),
+            property("others", Kind::Flag),
+            property("context-flags", Kind::Flags),
+        ])
+        .block(Level::Report),
+];
+
+static SEED: &[NodeRule] = &[
+    node("rip", Args::One(Kind::Address)).once(),
+    node("rax", Args::One(ANY_U64)).once(),
+    node("rcx", Args::One(ANY_U64)).once(),
+    node("rdx", Args::One(ANY_U64)).once(),
+    node("rbx", Args::One(ANY_U64)).once(),
+    node("rsp", Args::One(ANY_U64)).once(),
+    node("rbp", Args::One(ANY_U64)).once(),
+    node("rsi", Args::One(ANY_U64)).once(),
+    node("rdi", Args::One(ANY_U64)).once(),
+    node("r8", Args::One(ANY_U64)).once(),
+    node("r9", Args::One(ANY_U64)).once(),
+    node("r10", Args::One(ANY_U64)).once(),
+    node("r11", Args::One(ANY_U64)).once(),
+    node("r12", Args::One(ANY_U64)).once(),
+    node("r13", Args::One(ANY_U64)).once(),
+    node("r14", Args::One(ANY_U64)).once(),
+    node("r15", Args::One(ANY_U64)).once(),
+    node("flags", Args::One(ANY_U32)).once(),
+    node("features", Args::One(ANY_U64)).once(),
+    node("fill", Args::One(Kind::Number(0, u8::MAX as u64))).once(),
+    node("cut", Args::One(Kind::Number(0, SEED_SIZE as u64))).once(),
+];
+
+/// What a callback of a snapshot may have.
+const SHOT: &[PropertyRule] = &[
+    property("stale", Kind::Flag),
+    property("context-flags", Kind::Flags),
+    property("rax", ANY_U64),
+    property("rcx", ANY_U64),
+    property("rdx", ANY_U64),
+    property("rbx", ANY_U64),
+    property("rsp", ANY_U64),
+    property("rbp", ANY_U64),
+    property("rsi", ANY_U64),
+    property("rdi", ANY_U64),
+    property("r8", ANY_U64),
+    property("r9", ANY_U64),
+    property("r10", ANY_U64),
+    property("r11", ANY_U64),
+    property("r12", ANY_U64),
+    property("r13", ANY_U64),
+    property("r14", ANY_U64),
+    property("r15", ANY_U64),
+];
+
+static REPORT: &[NodeRule] = &[
+    node("frame", Args::One(Kind::Name)).with(SHOT),
+    node("marker", Args::Optional(Kind::Name)).with(SHOT),
+    node("nested", Args::One(Kind::Outcome))
+        .with(&[property("code", Kind::HResult), property("at", ANY_U64)]),
+    node("result", Args::One(Kind::Outcome))
+        .with(&[property("code", Kind::HResult), property("at", ANY_U64)])
+        .once(),
+    node("clause", Args::Many(Kind::Clause, MANY)),
+];
 
 const _: () = assert!(MANY >= MAX_PUSHES, "as many as a function may push");

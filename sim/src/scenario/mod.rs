@@ -9,37 +9,62 @@
 mod error;
 mod expect;
 mod format;
+mod found;
 mod grammar;
 mod layout;
 mod parse;
+mod place;
+mod placed;
 mod places;
 mod problem;
 mod run;
+mod snapshot;
 mod stops;
 mod terms;
 mod walk;
 
 pub use error::{Position, Problem, ScenarioError, Span};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
+pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 pub use layout::format_text;
+pub use place::SnapshotReport;
+pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
 pub use places::{StopPlaces, stop_places};
 pub use problem::{ProblemKind, SyntaxError};
 pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
+pub use snapshot::{
+    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall,
+    Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
+    SnapshotCaller, SnapshotSeed, SnapshotThread,
+};
 pub use stops::Stops;
 pub use terms::Term;
 pub use walk::{Difference, FoundEnd, FoundFrame, FoundWalk, Untrue};
 
 use crate::code::{FunctionId, Program};
 
-/// A program, its threads, and the stops at which stacks are walked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A program, its threads, and the stops at which stacks are walked; or a stack placed by hand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scenario {
-    /// The program.
+    /// What it is for.
+    pub about: About,
+    /// The program. One without functions if there is a stack.
     pub program: Program,
-    /// What executes it, at least one thread, each with a name of its own.
+    /// What executes it, at least one thread, each with a name of its own. None if there is a stack.
     pub threads: Vec<Thread>,
     /// Where to stop, in the order of the text.
     pub stops: Vec<Stop>,
+    /// The stack placed by hand, in place of a program.
+    pub stack: Option<PlacedStack>,
+}
+
+/// What a scenario is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// What it shows, in a sentence.
+    pub shows: Option<String>,
+    /// Words by which it is found.
+    pub tags: Vec<String>,
 }
 
 /// A thread.
@@ -71,6 +96,8 @@ pub struct Stop {
     pub at: StopAt,
     /// What walks of the stack have to find.
     pub expect: Vec<Expectation>,
+    /// Calls that are made while the thread is stopped here.
+    pub snapshots: Vec<SnapshotCall>,
 }
 
 /// Where a thread stops: in front of an instruction.
@@ -95,7 +122,7 @@ impl Scenario {
     /// A scenario of a program alone: one thread, which starts in the first function.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        Self { program, threads: vec![Thread::main()], stops: Vec::new() }
+        Self { program, threads: vec![Thread::main()], ..Self::default() }
     }
 
     /// The function of that name.

@@ -1,7 +1,11 @@
 //! What can be wrong with a text.
 
-use super::grammar::{MAX_BLOCKS, MAX_TEXT};
+use super::grammar::{MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
 use crate::code::Rule;
+use crate::generation::{Generation, Generations};
+use crate::profiling::HResult;
+use crate::runtime::FrameKind;
+use crate::stage::StageError;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -124,6 +128,60 @@ pub enum ProblemKind {
     /// A stop at several places, or at none.
     #[error("a stop is at one place")]
     StopPlace,
+    /// A node is missing.
+    #[error("`{node}` needs a node `{missing}`")]
+    MissingNode {
+        /// The node.
+        node: &'static str,
+        /// What is missing in its block.
+        missing: &'static str,
+    },
+    /// A snapshot of no thread.
+    #[error("a snapshot is made of a `stack`, or in a `stop`")]
+    SnapshotOfNothing,
+    /// A node of a stack is there twice on a generation.
+    #[error("`{node}` is there already on {generation}")]
+    Again {
+        /// The node.
+        node: &'static str,
+        /// The first generation that has it twice.
+        generation: Generation,
+    },
+    /// A generation has no such Frames.
+    #[error("there is no {kind} on {}", .missing_on.words().join(", "))]
+    NoSuchFrame {
+        /// The kind.
+        kind: FrameKind,
+        /// Where there is none.
+        missing_on: Generations,
+    },
+    /// A property makes no sense without another one.
+    #[error("`{0}=` makes no sense without `{1}`")]
+    Without(&'static str, &'static str),
+    /// A stack placed by hand has no such thing.
+    #[error("a stack placed by hand has no {0}")]
+    NotOnStack(&'static str),
+    /// A stack does not fit together.
+    #[error("{error} (on {generation})")]
+    Stage {
+        /// Why.
+        error: StageError,
+        /// The first generation on which it does not.
+        generation: Generation,
+    },
+    /// A stack has too many parts.
+    #[error("a stack has at most {MAX_STACK_NODES} nodes, and {MAX_WORDS} words written over it")]
+    LargeStack,
+    /// No row has the function, or no function the place, that is named.
+    #[error("there is no `{found}` on the stack (on {generation})")]
+    NotOnThisStack {
+        /// What is named.
+        found: String,
+        /// The first generation on which it is not there.
+        generation: Generation,
+        /// The functions that there are.
+        allowed: Arc<[String]>,
+    },
     /// The program is not valid.
     #[error("{0}")]
     Rule(Rule),
@@ -212,6 +270,42 @@ pub enum Expected {
     /// One of some words.
     #[error("expected one of: {}", list(.0))]
     Word(Vec<&'static str>),
+    /// A tag.
+    #[error("expected a word of letters, digits and `-`")]
+    Tag,
+    /// A place in a function.
+    #[error("expected a function and an offset, as in \"App.Foo+0x40\"")]
+    Label,
+    /// A place in a function or an address.
+    #[error("expected a function and an offset, as in \"App.Foo+0x40\", or an address")]
+    Address,
+    /// Generations.
+    #[error("expected one or more of these, with blanks between them: {}", list(.0))]
+    Generations(Vec<&'static str>),
+    /// A thread that calls.
+    #[error("expected `self`, `native-walker`, `managed-walker` or the name of a thread")]
+    Caller,
+    /// The `thread` of a call.
+    #[error("expected `own`, `null`, a number or the name of a thread")]
+    Target,
+    /// What a seed is made from.
+    #[error("expected a function, or one of: `leaf`, `top-managed`, `stale`, `bytes`")]
+    Seed,
+    /// An HRESULT.
+    #[error("expected the name of an HRESULT, as in \"E_FAIL\", or its number")]
+    HResult,
+    /// How a call ends.
+    #[error(
+        "expected the name of an HRESULT, as in \"E_FAIL\", its number, or one of: `killed`, \
+         `access-violation`, `blocked`, `endless`"
+    )]
+    Outcome,
+    /// ContextFlags.
+    #[error("expected a number of 32 bits, or `own`")]
+    Flags,
+    /// A clause.
+    #[error("expected the number of a clause, as in \"C-014\"")]
+    Clause,
 }
 
 impl ProblemKind {
@@ -222,9 +316,13 @@ impl ProblemKind {
             | Self::UnknownProperty { .. }
             | Self::UnknownWord { .. }
             | Self::UnknownFunction { .. }
-            | Self::UnknownThread { .. } => "unknown",
-            Self::DuplicateNode(_) | Self::DuplicateProperty(_) => "again",
-            Self::MissingProperty { .. } | Self::MissingArgument { .. } => "something is missing",
+            | Self::UnknownThread { .. }
+            | Self::NotOnThisStack { .. } => "unknown",
+            Self::DuplicateNode(_) | Self::DuplicateProperty(_) | Self::Again { .. } => "again",
+            Self::MissingProperty { .. }
+            | Self::MissingArgument { .. }
+            | Self::MissingNode { .. } => "something is missing",
+            Self::Stage { .. } => "does not fit",
             Self::Rule(_) => "breaks a rule of programs",
             _ => "here",
         }
@@ -243,9 +341,19 @@ impl ProblemKind {
             }
             Self::UnknownFunction { found, allowed } => suggest(found, allowed, "a function"),
             Self::UnknownThread { found, allowed } => suggest(found, allowed, "a thread"),
-            Self::UnknownWord { found, expected: Expected::Word(words) } => {
-                suggest(found, words, "one of")
+            Self::UnknownWord {
+                found,
+                expected: Expected::Word(words) | Expected::Generations(words),
+            } => suggest(found, words, "one of"),
+            Self::UnknownWord { found, expected: Expected::HResult | Expected::Outcome } => {
+                let names: Vec<_> = HResult::NAMED.iter().map(ToString::to_string).collect();
+                suggest(found, &names, "one of")
             }
+            Self::NotOnThisStack { found, allowed, .. } => {
+                let function = found.rsplit_once("+0x").map_or(found.as_str(), |(name, _)| name);
+                suggest(function, allowed, "a function")
+            }
+            Self::NoSuchFrame { .. } => "say by `on=` on which generations it is there".to_owned(),
             Self::MissingProperty { expected, .. }
             | Self::MissingArgument { expected, .. }
             | Self::WrongType { expected, .. }

@@ -118,11 +118,15 @@ impl core::error::Error for NotReached {}
 
 impl Scenario {
     /// Runs all threads, each alone, and walks their stacks at the stops. The reports are in the
-    /// order of the stops.
+    /// order of the stops. A stack placed by hand has none: it is run by
+    /// [`run_on`](Self::run_on).
     ///
     /// # Errors
     /// [`RunError`].
     pub fn run(&self) -> Result<Vec<StopReport>, RunError> {
+        if self.stack.is_some() {
+            return Ok(Vec::new());
+        }
         let linked = self.program.link()?;
         let map = linked.code_map().map_err(LoadError::ReadBack)?;
         let mut reports = Vec::new();

@@ -1,10 +1,14 @@
 //! The words of the text for the model's enums.
 
 use super::expect::{UnwindErrorKind, WalkEnd};
+use super::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::code::{
     Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, Release, ReturnForm,
     SaveArea, TailCallForm, UnwindData,
 };
+use crate::profiling::CallbackKind;
+use crate::runtime::code::StubKind;
+use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Rules, Trust};
 
@@ -139,6 +143,55 @@ terms! {
         "no-progress" => (WalkEnd::Error(UnwindErrorKind::NoProgress)),
         "too-many-frames" => (WalkEnd::Error(UnwindErrorKind::TooManyFrames)),
     }
+    ThreadMode {
+        "preemptive" => (ThreadMode::Preemptive),
+        "cooperative" => (ThreadMode::Cooperative),
+    }
+    ContextSafety {
+        "safe" => (ContextSafety::Safe),
+        "in-system-call" => (ContextSafety::InSystemCall),
+        "in-exception-dispatch" => (ContextSafety::InExceptionDispatch),
+        "not-reported" => (ContextSafety::NotReported),
+        "unreadable" => (ContextSafety::Unreadable),
+    }
+    ThreadLife {
+        "created" => (ThreadLife::Created),
+        "running" => (ThreadLife::Running),
+        "dead" => (ThreadLife::Dead),
+    }
+    ProfilerStatus {
+        "none" => (ProfilerStatus::None),
+        "detaching" => (ProfilerStatus::Detaching),
+        "initializing-for-startup" => (ProfilerStatus::InitializingForStartup),
+        "initializing-for-attach" => (ProfilerStatus::InitializingForAttach),
+        "active" => (ProfilerStatus::Active),
+        "pre-initializing" => (ProfilerStatus::PreInitializing),
+    }
+    SuspensionState {
+        "suspending" => (SuspensionState::Suspending),
+        "suspended" => (SuspensionState::Suspended),
+    }
+    PlacedThread {
+        "self" => (PlacedThread::Own),
+        "native-walker" => (PlacedThread::NativeWalker),
+        "managed-walker" => (PlacedThread::ManagedWalker),
+        "other" => (PlacedThread::Other),
+    }
+    StubKind {
+        "jump-stub" => (StubKind::JumpStub),
+        "precode" => (StubKind::Precode),
+        "dynamic-helper" => (StubKind::DynamicHelper),
+        "virtual-stub-dispatch" => (StubKind::VirtualStubDispatch),
+        "stub-link" => (StubKind::StubLink),
+    }
+    Funclet {
+        "handler" => (Funclet::Handler),
+        "filter" => (Funclet::Filter),
+    }
+    Pass {
+        "first" => (Pass::First),
+        "second" => (Pass::Second),
+    }
     Gpr {
         "rax" => (Gpr::Rax),
         "rcx" => (Gpr::Rcx),
@@ -168,4 +221,48 @@ pub(super) const XMM: [&str; 16] = [
 /// The number of a vector register.
 pub(super) fn xmm_number(word: &str) -> Option<u8> {
     XMM.iter().position(|name| *name == word).map(|number| number as u8)
+}
+
+const FRAME_KINDS: [&str; FrameKind::ALL.len()] = {
+    let mut names = [""; FrameKind::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = FrameKind::ALL[index].name();
+        index += 1;
+    }
+    names
+};
+
+impl Term for FrameKind {
+    const WORDS: &'static [&'static str] = &FRAME_KINDS;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Self::from_name(word)
+    }
+}
+
+const CALLBACK_KINDS: [&str; CallbackKind::ALL.len()] = {
+    let mut names = [""; CallbackKind::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = CallbackKind::ALL[index].name();
+        index += 1;
+    }
+    names
+};
+
+impl Term for CallbackKind {
+    const WORDS: &'static [&'static str] = &CALLBACK_KINDS;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Self::from_name(word)
+    }
 }

@@ -65,15 +65,22 @@ impl Set {
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for shot in &self.shots {
-            if shot.function.is_none() {
-                f.write_str("marker: ")?;
-            }
-            f.write_str(&shot.label)?;
-            match &shot.context {
-                Some(context) => writeln!(f, ", rsp {:#x}", context.registers.rsp())?,
-                None => writeln!(f)?,
-            }
+            writeln!(f, "{shot}")?;
         }
         writeln!(f, "{}", self.outcome)
+    }
+}
+
+/// Its ip as a label and its rsp: `App.Foo+0x40, rsp 0x1fe300`.
+impl fmt::Display for Shot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.function.is_none() {
+            f.write_str("marker: ")?;
+        }
+        f.write_str(&self.label)?;
+        match &self.context {
+            Some(context) => write!(f, ", rsp {:#x}", context.registers.rsp()),
+            None => Ok(()),
+        }
     }
 }

@@ -1,22 +1,27 @@
 //! From text to scenario.
 
 mod body;
+mod fit;
 mod function;
 mod node;
 mod reader;
 mod rules;
+mod snapshot;
+mod stack;
 mod stop;
 pub(in crate::scenario) mod syntax;
 pub(in crate::scenario) mod tokens;
+mod words;
 
 use super::error::{ScenarioError, Span};
 use super::problem::ProblemKind;
-use super::{Scenario, Thread};
-use crate::code::{Convention, Program};
+use super::{PlacedStack, Scenario, Thread};
+use crate::code::Convention;
 use kdl::{KdlDocument, KdlError};
 use node::Fields;
 pub(in crate::scenario) use reader::FREE_SLOT;
 use reader::Reader;
+pub(in crate::scenario) use words::{ALL_SAVED, OWN_FLAGS};
 
 impl Scenario {
     /// Reads a text.
@@ -38,7 +43,10 @@ fn read(text: &str) -> Result<Scenario, Vec<(Span, ProblemKind)>> {
     let mut reader = Reader::new(&document);
     let (scenario, places) = reader.scenario(&document);
     if reader.problems.is_empty() {
-        rules::check(&scenario, &places, &mut reader.problems);
+        match &scenario.stack {
+            Some(stack) => fit::check(stack, &places.stack, &mut reader.problems),
+            None => rules::check(&scenario, &places, &mut reader.problems),
+        }
     }
     if reader.problems.is_empty() { Ok(scenario) } else { Err(reader.problems) }
 }
@@ -63,11 +71,23 @@ fn kdl_problems(error: &KdlError, text: &str) -> Vec<(Span, ProblemKind)> {
 
 impl Reader {
     fn scenario(&mut self, document: &KdlDocument) -> (Scenario, rules::Places) {
-        let mut scenario =
-            Scenario { program: Program::default(), threads: Vec::new(), stops: Vec::new() };
+        let mut scenario = Scenario::default();
         let mut places = rules::Places::default();
+        let (mut stack, mut snapshots) = (None, Vec::new());
         for fields in self.nodes(document.nodes(), super::grammar::Level::Text) {
-            match fields.rule.name {
+            let name = fields.rule.name;
+            match name {
+                "shows" => scenario.about.shows = Some(fields.arg_text().to_owned()),
+                "tag" => scenario.about.tags = fields.arg_texts(),
+                "stack" => {
+                    stack = Some(self.stack(&fields, &mut places.stack));
+                    continue;
+                }
+                "snapshot" => {
+                    snapshots.push(self.snapshot(&fields));
+                    places.stack.snapshots.push(fields.span());
+                    continue;
+                }
                 "convention" => {
                     scenario.program.convention = fields.arg_term::<Convention>();
                 }
@@ -88,6 +108,19 @@ impl Reader {
                 }
                 _ => scenario.stops.push(self.stop(&fields)),
             }
+            if !matches!(name, "shows" | "tag") {
+                places.program.get_or_insert((name, fields.span()));
+            }
+        }
+        if let Some(items) = stack {
+            if let Some((name, span)) = places.program {
+                self.problem(span, ProblemKind::Excluded("stack", name));
+            }
+            scenario.stack = Some(PlacedStack { items, snapshots });
+            return (scenario, places);
+        }
+        for span in &places.stack.snapshots {
+            self.problem(*span, ProblemKind::SnapshotOfNothing);
         }
         if scenario.threads.is_empty() {
             scenario.threads.push(Thread::main());

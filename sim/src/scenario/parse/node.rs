@@ -1,8 +1,14 @@
 //! A node whose arguments and properties are known to be what the grammar says.
 
+use crate::clause::Clause;
 use crate::code::FunctionId;
+use crate::generation::Generations;
+use crate::profiling::HResult;
 use crate::scenario::error::Span;
 use crate::scenario::grammar::NodeRule;
+use crate::scenario::snapshot::{
+    ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread,
+};
 use crate::scenario::terms::Term;
 use clr_walker::registers::Gpr;
 use kdl::KdlNode;
@@ -20,6 +26,17 @@ pub(super) enum Value {
     Xmm(u8),
     /// A slot that stays free.
     Free,
+    /// All nonvolatile registers.
+    All,
+    Label(String, u32),
+    Address(SeedAddress),
+    Generations(Generations),
+    Caller(SnapshotCaller),
+    Target(SnapshotThread),
+    HResult(HResult),
+    Outcome(ExpectedOutcome),
+    Flags(ExpectedFlags),
+    Clause(Clause),
 }
 
 /// A node's parts. A part that is wrong is missing: its problem is noted, and what is made of the
@@ -42,7 +59,7 @@ impl<'t> Fields<'t> {
         self.node.children().map_or(&[], |block| block.nodes())
     }
 
-    fn property(&self, name: &str) -> Option<&Value> {
+    pub(super) fn property(&self, name: &str) -> Option<&Value> {
         Some(&self.properties.iter().find(|(found, _)| *found == name)?.1)
     }
 
@@ -96,6 +113,63 @@ impl<'t> Fields<'t> {
             _ => None,
         };
         self.args.iter().filter_map(xmm).collect()
+    }
+
+    /// The names among the arguments.
+    pub(super) fn arg_texts(&self) -> Vec<String> {
+        let text = |value: &Value| match value {
+            Value::Name(name) => Some(name.clone()),
+            _ => None,
+        };
+        self.args.iter().filter_map(text).collect()
+    }
+
+    /// The argument's value of an enum that has no default.
+    pub(super) fn arg_word<T: Term>(&self) -> Option<T> {
+        match self.args.first()? {
+            Value::Word(word) => T::from_word(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        match self.property(name)? {
+            Value::Name(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// For which generations it is: all, unless it says otherwise.
+    pub(super) fn on(&self) -> Generations {
+        match self.property("on") {
+            Some(Value::Generations(on)) => *on,
+            _ => Generations::ALL,
+        }
+    }
+
+    pub(super) fn hresult(&self, name: &str) -> Option<HResult> {
+        match self.property(name)? {
+            Value::HResult(result) => Some(*result),
+            _ => None,
+        }
+    }
+
+    pub(super) fn context_flags(&self) -> Option<ExpectedFlags> {
+        match self.property("context-flags")? {
+            Value::Flags(flags) => Some(*flags),
+            _ => None,
+        }
+    }
+
+    /// Whether the property is written, be it right or wrong.
+    pub(super) fn is_written(&self, name: &str) -> bool {
+        self.node.entry(name).is_some()
+    }
+
+    /// The integer registers that it gives values, ascending.
+    pub(super) fn registers(&self) -> Vec<(Gpr, u64)> {
+        let value = |register: Gpr| Some((register, self.number(register.name())?));
+        Gpr::ALL.into_iter().filter_map(value).collect()
     }
 
     pub(super) fn term<T: Term>(&self, name: &str) -> Option<T> {

@@ -1,11 +1,15 @@
 //! Holds nodes against the grammar's tables, and notes every problem.
 
 use super::node::{Fields, Value};
+use super::words::{ALL_SAVED, caller, number_of, target, word};
 use crate::code::FunctionId;
+use crate::generation::{Generation, Generations};
 use crate::scenario::Thread;
 use crate::scenario::error::Span;
 use crate::scenario::grammar::{Args, Kind, Level, NodeRule};
+use crate::scenario::placed::PlacedThread;
 use crate::scenario::problem::{Expected, ProblemKind};
+use crate::scenario::snapshot::{SnapshotCaller, SnapshotThread};
 use crate::scenario::terms::{Term, XMM, xmm_number};
 use clr_walker::registers::Gpr;
 use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
@@ -43,7 +47,8 @@ impl Names {
 impl Reader {
     pub(super) fn new(document: &KdlDocument) -> Self {
         let mut threads = Names::of(document, "thread");
-        if threads.in_order.is_empty() {
+        let is_stack = document.nodes().iter().any(|node| node.name().value() == "stack");
+        if threads.in_order.is_empty() && !is_stack {
             threads.in_order = [Thread::DEFAULT_NAME.to_owned()].into();
             threads.numbers.insert(Thread::DEFAULT_NAME.to_owned(), 0);
         }
@@ -158,6 +163,7 @@ impl Reader {
             (Kind::Flag, KdlValue::Bool(flag)) => Ok(Value::Flag(*flag)),
             (Kind::Number(..) | Kind::Flag, _) => Err(wrong_type(kind, value)),
             (_, KdlValue::String(text)) => self.text(kind, text),
+            (_, KdlValue::Integer(number)) => number_of(kind, *number, value),
             (_, _) => Err(wrong_type(kind, value)),
         }
     }
@@ -189,7 +195,16 @@ impl Reader {
                 let xmm = || xmm_number(text).map(Value::Xmm);
                 Gpr::from_word(text).map(Value::Gpr).or_else(xmm)
             }
-            Kind::Number(..) | Kind::Flag => None,
+            Kind::Caller => {
+                let term = PlacedThread::from_word(text).and_then(caller);
+                let thread = || Some(SnapshotCaller::Thread(*self.threads.numbers.get(text)?));
+                term.or_else(thread).map(Value::Caller)
+            }
+            Kind::Target => {
+                let thread = || Some(SnapshotThread::Thread(*self.threads.numbers.get(text)?));
+                target(text).or_else(thread).map(Value::Target)
+            }
+            _ => word(kind, text),
         };
         value.ok_or_else(|| ProblemKind::UnknownWord { found: found(), expected: expected(kind) })
     }
@@ -216,10 +231,25 @@ fn expected(kind: Kind) -> Expected {
         Kind::Gpr => Expected::Word(registers()),
         Kind::Slot => Expected::Word([registers(), vec![FREE_SLOT]].concat()),
         Kind::Register => Expected::Word([registers(), XMM.to_vec()].concat()),
+        Kind::Saved => Expected::Word([registers(), vec![ALL_SAVED]].concat()),
+        Kind::Tag => Expected::Tag,
+        Kind::Label => Expected::Label,
+        Kind::Address => Expected::Address,
+        Kind::Generations => {
+            let sets = Generations::NAMED.into_iter().map(|(name, _)| name);
+            Expected::Generations(sets.chain(Generation::ALL.map(Generation::name)).collect())
+        }
+        Kind::Caller => Expected::Caller,
+        Kind::Target => Expected::Target,
+        Kind::Seed => Expected::Seed,
+        Kind::HResult => Expected::HResult,
+        Kind::Outcome => Expected::Outcome,
+        Kind::Flags => Expected::Flags,
+        Kind::Clause => Expected::Clause,
     }
 }
 
-fn wrong_type(kind: Kind, value: &KdlValue) -> ProblemKind {
+pub(super) fn wrong_type(kind: Kind, value: &KdlValue) -> ProblemKind {
     let found = match value {
         KdlValue::String(_) => "string",
         KdlValue::Integer(_) => "number",

@@ -1,5 +1,6 @@
 //! The rules of programs and threads, told at the place in the text that breaks them.
 
+use super::fit::StackPlaces;
 use crate::code::{Entry, Place, ProgramError, Rule};
 use crate::scenario::Scenario;
 use crate::scenario::error::Span;
@@ -12,6 +13,9 @@ pub(super) struct Places {
     pub(super) functions: Vec<FunctionPlaces>,
     pub(super) interrupts: Vec<Span>,
     pub(super) threads: Vec<Span>,
+    /// The first node of a program.
+    pub(super) program: Option<(&'static str, Span)>,
+    pub(super) stack: StackPlaces,
 }
 
 /// Where the parts of a function stand.

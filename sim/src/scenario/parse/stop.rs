@@ -6,12 +6,15 @@ use crate::scenario::expect::{Expectation, ExpectedFrame};
 use crate::scenario::grammar::Level;
 use crate::scenario::problem::ProblemKind;
 use crate::scenario::{Stop, StopAt};
-use clr_walker::registers::Gpr;
 
 impl Reader {
     pub(super) fn stop(&mut self, fields: &Fields<'_>) -> Stop {
-        let mut expect = Vec::new();
+        let (mut expect, mut snapshots) = (Vec::new(), Vec::new());
         for node in self.nodes(fields.children(), Level::Stop) {
+            if node.rule.name == "snapshot" {
+                snapshots.push(self.snapshot(&node));
+                continue;
+            }
             let frames = self.nodes(node.children(), Level::Expect);
             expect.push(Expectation {
                 rules: node.term("rules").unwrap_or_default(),
@@ -23,12 +26,13 @@ impl Reader {
             thread: fields.thread("thread").unwrap_or_default(),
             at: self.stop_at(fields),
             expect,
+            snapshots,
         }
     }
 
     fn stop_at(&mut self, fields: &Fields<'_>) -> StopAt {
         // What is written wrong counts here too: it has its problem already.
-        let written = |name: &str| fields.node.entry(name).is_some();
+        let written = |name: &str| fields.is_written(name);
         let at_end = fields.node.entry(0).is_some();
         let places = [at_end, written("after"), written("at")];
         let inside = written("instruction") || written("visit");
@@ -50,10 +54,9 @@ impl Reader {
 }
 
 fn frame(node: &Fields<'_>) -> ExpectedFrame {
-    let value = |register: Gpr| Some((register, node.number(register.name())?));
     ExpectedFrame {
         function: node.arg_function(),
         trust: node.term("trust"),
-        registers: Gpr::ALL.into_iter().filter_map(value).collect(),
+        registers: node.registers(),
     }
 }

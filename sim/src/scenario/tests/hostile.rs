@@ -1,6 +1,6 @@
 //! Text that nobody means to write.
 
-use super::{EVERYTHING, examples};
+use super::{EVERYTHING, STACK, examples};
 use crate::scenario::grammar::MAX_TEXT;
 use crate::scenario::{Position, ProblemKind, Scenario, ScenarioError, SyntaxError, format_text};
 
@@ -58,7 +58,7 @@ impl Random {
     }
 }
 
-const SCRAPS: [&str; 32] = [
+const SCRAPS: [&str; 40] = [
     "{",
     "}",
     "\"",
@@ -91,6 +91,14 @@ const SCRAPS: [&str; 32] = [
     "99999999999999999999999",
     "(",
     "none",
+    "stack",
+    "snapshot",
+    "expect",
+    "result",
+    "on=",
+    "unix",
+    "+0x",
+    "seed",
 ];
 
 /// Replaces, inserts and removes some parts.
@@ -129,7 +137,7 @@ fn mutated_text_gives_errors_in_the_text() {
     let count = (4_000.0 * times.unwrap_or(1.0)) as u32;
     let mut random = Random(0x5CE0_A210);
     let (mut scenarios, mut formatted, mut refused) = (0, 0, 0);
-    let texts: Vec<&str> = examples().chain([EVERYTHING]).collect();
+    let texts: Vec<&str> = examples().chain([EVERYTHING, STACK]).collect();
     for _ in 0..count {
         let text = mutate(texts[random.below(texts.len())], &mut random);
         match Scenario::parse(&text) {

@@ -6,12 +6,16 @@ mod grammar;
 mod hostile;
 mod round_trip;
 mod run;
+mod snapshot;
 mod walk;
 
 use super::Scenario;
 
 /// A text in which everything occurs.
 const EVERYTHING: &str = include_str!("everything.kdl");
+
+/// The same of stacks placed by hand.
+const STACK: &str = include_str!("stack.kdl");
 
 /// Reads a text that must be right.
 fn parse(text: &str) -> Scenario {

@@ -1,6 +1,6 @@
 //! What is printed is read back, for all programs.
 
-use super::{EVERYTHING, parse, round_trip};
+use super::{EVERYTHING, STACK, parse, round_trip};
 use crate::code::{Entry, FunctionId, Program};
 use crate::scenario::terms::Term;
 use crate::scenario::{Expectation, ExpectedFrame, Scenario, Stop, StopAt, Thread, WalkEnd};
@@ -11,6 +11,11 @@ use clr_walker::unwind::{Rules, Trust};
 #[test]
 fn everything_round_trips() {
     insta::assert_snapshot!(round_trip(&parse(EVERYTHING)));
+}
+
+#[test]
+fn everything_of_a_stack_round_trips() {
+    insta::assert_snapshot!(round_trip(&parse(STACK)));
 }
 
 /// What the text says by leaving it out is what the model says by default.
@@ -26,7 +31,7 @@ fn what_is_not_written_is_default() {
 
     let at = StopAt::Instruction { function: FunctionId(0), index: 0, visit: 1 };
     let expect = vec![Expectation::default()];
-    expected.stops.push(Stop { thread: 0, at, expect });
+    expected.stops.push(Stop { thread: 0, at, expect, snapshots: Vec::new() });
     assert_eq!(parse("function main\nstop at=main { expect }"), expected);
 }
 
@@ -70,7 +75,7 @@ fn stop(choices: &mut Seeded, functions: u32, threads: u32) -> Stop {
         ends: one_of::<WalkEnd>(choices),
     };
     let expect = (0..choices.below(3)).map(|_| expectation(choices)).collect();
-    Stop { thread: choices.below(threads), at, expect }
+    Stop { thread: choices.below(threads), at, expect, snapshots: Vec::new() }
 }
 
 /// A generated program with threads and stops.
@@ -87,7 +92,7 @@ fn scenario(seed: u64, size: &Size) -> Scenario {
     let threads: Vec<_> = (0..=seed % 3).map(thread).collect();
     let count = choices.below(3);
     let stops = (0..count).map(|_| stop(choices, functions, threads.len() as u32)).collect();
-    Scenario { program, threads, stops }
+    Scenario { program, threads, stops, ..Scenario::default() }
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! Snapshots and what they must give.
+
+use super::{Line, Printer, quoted, size};
+use crate::profiling::HResult;
+use crate::scenario::parse::OWN_FLAGS;
+use crate::scenario::snapshot::{
+    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SeedAddress,
+    SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread,
+};
+use crate::scenario::terms::Term as _;
+use clr_walker::profiling::SnapshotFlags;
+use clr_walker::registers::Gpr;
+
+fn source(seed: &SnapshotSeed) -> &str {
+    match &seed.from {
+        SeedSource::Function(function) => function,
+        SeedSource::Leaf => "leaf",
+        SeedSource::TopManaged => "top-managed",
+        SeedSource::Stale => "stale",
+        SeedSource::Bytes(_) => "bytes",
+    }
+}
+
+fn hresult(result: HResult) -> String {
+    result.name().map_or_else(|| format!("{:#x}", result.0), quoted)
+}
+
+impl Line {
+    fn context_flags(self, flags: Option<ExpectedFlags>) -> Self {
+        match flags {
+            None => self,
+            Some(ExpectedFlags::Own) => self.property("context-flags", quoted(OWN_FLAGS)),
+            Some(ExpectedFlags::Value(flags)) => self.address("context-flags", flags.into()),
+        }
+    }
+
+    fn outcome(self, outcome: ExpectedOutcome) -> Self {
+        match outcome {
+            ExpectedOutcome::Returned(result) => self.arg(hresult(result)),
+            ExpectedOutcome::Killed { code } => {
+                let line = self.text("killed");
+                code.map(hresult).iter().fold(line, |line, code| line.property("code", code))
+            }
+            ExpectedOutcome::AccessViolation { at } => {
+                let line = self.text("access-violation");
+                at.iter().fold(line, |line, at| line.address("at", *at))
+            }
+            ExpectedOutcome::Blocked => self.text("blocked"),
+            ExpectedOutcome::Endless => self.text("endless"),
+        }
+    }
+
+    fn values(self, registers: &[(Gpr, u64)]) -> Self {
+        let values = registers.iter();
+        values.fold(self, |line, (register, value)| line.address(register.name(), *value))
+    }
+}
+
+impl Printer<'_> {
+    fn by(&self, line: Line, by: SnapshotCaller) -> Line {
+        match by {
+            SnapshotCaller::Own => line,
+            SnapshotCaller::NativeWalker => line.property("by", quoted("native-walker")),
+            SnapshotCaller::ManagedWalker => line.property("by", quoted("managed-walker")),
+            SnapshotCaller::Thread(thread) => line.property("by", self.thread_name(thread)),
+        }
+    }
+
+    fn of(&self, line: Line, thread: SnapshotThread) -> Line {
+        match thread {
+            SnapshotThread::Own => line,
+            SnapshotThread::Null => line.property("thread", quoted("null")),
+            SnapshotThread::Value(value) => line.address("thread", value),
+            SnapshotThread::Thread(thread) => line.property("thread", self.thread_name(thread)),
+        }
+    }
+
+    /// The thread's name in quotes; nothing if there is no such thread.
+    fn thread_name(&self, thread: u32) -> String {
+        let thread = self.scenario.threads.get(thread as usize);
+        quoted(thread.map_or("", |thread| &thread.name))
+    }
+
+    pub(super) fn snapshot(&mut self, call: &SnapshotCall) {
+        let mut line = Line::new("snapshot");
+        if let Some(title) = &call.title {
+            line = line.text(title);
+        }
+        line = self.of(self.by(line, call.by), call.thread);
+        if let Some(kind) = call.in_callback {
+            line = line.property("in-callback", quoted(kind.word()));
+        }
+        if call.flags != SnapshotFlags::REGISTER_CONTEXT {
+            line = line.property("flags", size(call.flags.0.into()));
+        }
+        let changed = call.seed.as_ref().filter(|seed| seed.is_changed() || has_fill(seed));
+        if let Some(seed) = call.seed.as_ref().filter(|_| changed.is_none()) {
+            line = line.property("seed", quoted(source(seed)));
+        }
+        if call.null_callback {
+            line = line.property("callback", quoted("none"));
+        }
+        if let Some(last) = call.stop_at {
+            line = line.property("stop-at", last.callback);
+            if last.returns != HResult::FALSE {
+                line = line.property("returns", hresult(last.returns));
+            }
+        }
+        if call.suspended {
+            line = line.property("suspended", "#true");
+        }
+        self.block(&line, |printer| {
+            if let Some(seed) = changed {
+                printer.seed(seed);
+            }
+            for nested in &call.nested {
+                let line = printer.by(Line::new("nested"), nested.by);
+                let line = printer.of(line, nested.thread);
+                printer.line(&line);
+            }
+            for expected in &call.expect {
+                printer.expected(expected);
+            }
+        });
+    }
+
+    fn seed(&mut self, seed: &SnapshotSeed) {
+        let line = Line::new("seed").text(source(seed));
+        self.block(&line, |printer| {
+            let hex = |name: &str, value: u64| Line::new(name).arg(format_args!("{value:#x}"));
+            match &seed.rip {
+                None => {}
+                Some(SeedAddress::Label(label)) => printer.line(&Line::new("rip").text(label)),
+                Some(SeedAddress::Address(address)) => printer.line(&hex("rip", *address)),
+            }
+            for (register, value) in &seed.registers {
+                printer.line(&hex(register.name(), *value));
+            }
+            if let Some(flags) = seed.flags {
+                printer.line(&hex("flags", flags.into()));
+            }
+            if seed.features != 0 {
+                printer.line(&hex("features", seed.features));
+            }
+            if let SeedSource::Bytes(byte @ 1..) = seed.from {
+                printer.line(&hex("fill", byte.into()));
+            }
+            if let Some(cut) = seed.cut {
+                printer.line(&hex("cut", cut.into()));
+            }
+        });
+    }
+
+    pub(super) fn expected(&mut self, expected: &ExpectedSnapshot) {
+        let mut line = Line::new("expect").on(expected.on);
+        match expected.from {
+            Provenance::Source => {}
+            Provenance::Documentation => line = line.property("from", quoted("documentation")),
+            Provenance::Observed(count) => {
+                line = line.property("from", quoted("observed"));
+                line = count.iter().fold(line, |line, count| line.property("count", count));
+            }
+        }
+        if expected.others {
+            line = line.property("others", "#true");
+        }
+        line = line.context_flags(expected.context_flags);
+        self.block(&line, |printer| {
+            for frame in &expected.frames {
+                printer.shot(frame);
+            }
+            for nested in &expected.nested {
+                printer.line(&Line::new("nested").outcome(*nested));
+            }
+            printer.line(&Line::new("result").outcome(expected.result));
+            if !expected.clauses.is_empty() {
+                let clauses = expected.clauses.iter();
+                let line = clauses
+                    .fold(Line::new("clause"), |line, clause| line.text(&clause.to_string()));
+                printer.line(&line);
+            }
+        });
+    }
+
+    fn shot(&mut self, shot: &ExpectedShot) {
+        let mut line = Line::new(if shot.marker { "marker" } else { "frame" });
+        if let Some(label) = &shot.label {
+            line = line.text(label);
+        }
+        line = line.values(&shot.registers);
+        if shot.stale {
+            line = line.property("stale", "#true");
+        }
+        line = line.context_flags(shot.context_flags);
+        self.line(&line);
+    }
+}
+
+/// Whether it is made of bytes that are not 0.
+const fn has_fill(seed: &SnapshotSeed) -> bool {
+    matches!(seed.from, SeedSource::Bytes(1..))
+}

@@ -1,0 +1,3 @@
+//! Snapshots of stacks placed by hand.
+
+use super::parse;

@@ -10,6 +10,7 @@ use super::{Scenario, Stop, StopAt, Thread};
 use crate::code::{
     Convention, Exit, Function, FunctionId, FunctionShape, ReturnForm, Statement, UnwindData,
 };
+use crate::stubs::RuntimeFunction;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Rules;
 use core::fmt::{self, Write as _};
@@ -164,9 +165,9 @@ impl Printer<'_> {
         if program.convention != Convention::default() {
             self.line(&Line::new("convention").term(program.convention));
         }
-        for function in &program.functions {
+        for (function, id) in program.functions.iter().zip(0..) {
             self.blank();
-            self.function(function);
+            self.function(FunctionId(id), function);
         }
         if !program.interrupts.is_empty() {
             self.blank();
@@ -192,9 +193,12 @@ impl Printer<'_> {
         }
     }
 
-    fn function(&mut self, function: &Function) {
+    fn function(&mut self, id: FunctionId, function: &Function) {
+        let method = self.scenario.methods.get(&id).copied().unwrap_or_default();
         let line = Line::new("function").text(&function.name);
-        self.block(&line.term_unless_default("kind", function.kind), |printer| {
+        let line = line.term_unless_default("kind", function.kind);
+        let line = line.term_unless_default("method", method);
+        self.block(&line, |printer| {
             printer.shape(&function.shape);
             if !function.body.is_empty() {
                 printer.block(&Line::new("body"), |printer| printer.body(&function.body));
@@ -340,24 +344,47 @@ impl Printer<'_> {
             let name = thread.map_or("", |thread| &thread.name);
             line = line.property("thread", quoted(name));
         }
-        match stop.at {
-            StopAt::End => {}
-            StopAt::After(count) => line = line.property("after", count),
-            StopAt::Instruction { function, index, visit } => {
-                line = line.property("at", self.name(function)).property("instruction", index);
-                if visit != 1 {
-                    line = line.property("visit", visit);
-                }
-            }
-        }
+        let line = self.at(line, stop.at);
         self.block(&line, |printer| {
             for expectation in &stop.expect {
                 printer.expectation(expectation);
+            }
+            for (thread, at) in &stop.others {
+                let thread = printer.scenario.threads.get(*thread as usize);
+                let name = quoted(thread.map_or("", |thread| &thread.name));
+                let line = printer.at(Line::new("other").arg(name), *at);
+                printer.line(&line);
             }
             for snapshot in &stop.snapshots {
                 printer.snapshot(snapshot);
             }
         });
+    }
+
+    /// Where a thread stops; the end is said by an argument.
+    fn at(&self, line: Line, at: StopAt) -> Line {
+        let (line, visit) = match at {
+            StopAt::End => (line, 1),
+            StopAt::After(count) => (line.property("after", count), 1),
+            StopAt::Instruction { function, index, visit } => {
+                let line = line.property("at", self.name(function));
+                (line.property("instruction", index), visit)
+            }
+            StopAt::Runtime { function, index, visit } => {
+                let name = match function {
+                    RuntimeFunction::Shared(shared) => shared.name().to_owned(),
+                    RuntimeFunction::Stub(stub, target) => {
+                        let target = self.scenario.function_name(target).unwrap_or_default();
+                        format!("{}{target}", stub.prefix())
+                    }
+                };
+                (line.property("at", quoted(&name)).property("instruction", index), visit)
+            }
+            StopAt::Callback { kind, visit } => {
+                (line.property("callback", quoted(kind.name())), visit)
+            }
+        };
+        if visit == 1 { line } else { line.property("visit", visit) }
     }
 
     fn expectation(&mut self, expectation: &Expectation) {

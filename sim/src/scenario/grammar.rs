@@ -10,6 +10,7 @@ use crate::code::{
     ReturnForm, SaveArea, TailCallForm, UnwindData,
 };
 use crate::profiling::CallbackKind;
+use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
 use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use clr_walker::unwind::{Rules, Trust};
@@ -33,6 +34,8 @@ pub(super) enum Kind {
     Name,
     /// The name of a function.
     Function,
+    /// The name of a function, or of one of the runtime's.
+    Code,
     /// The name of a thread.
     Thread,
     /// A whole number between these two.
@@ -239,12 +242,24 @@ const SNAPSHOT_NODE: NodeRule = node("snapshot", Args::Optional(Kind::Name))
     ])
     .block(Level::Snapshot);
 
+/// Where another thread stands.
+const PLACE: &[PropertyRule] = &[
+    property("after", ANY_U64),
+    property("at", Kind::Code),
+    property("callback", Kind::Word(CallbackKind::WORDS)),
+    property("instruction", ANY_U32),
+    property("visit", Kind::Number(1, u32::MAX as u64)),
+];
+
 static TEXT: &[NodeRule] = &[
     node("shows", Args::One(Kind::Name)).once(),
     node("tag", Args::Many(Kind::Tag, MANY)).once(),
     node("convention", Args::One(Kind::Word(Convention::WORDS))).once(),
     node("function", Args::One(Kind::Name))
-        .with(&[property("kind", Kind::Word(CodeKind::WORDS))])
+        .with(&[
+            property("kind", Kind::Word(CodeKind::WORDS)),
+            property("method", Kind::Word(MethodKind::WORDS)),
+        ])
         .block(Level::Function),
     node("interrupt", Args::None)
         .with(&[required("after", ANY_U64), required("handler", Kind::Function)]),
@@ -253,7 +268,8 @@ static TEXT: &[NodeRule] = &[
         .with(&[
             property("thread", Kind::Thread),
             property("after", ANY_U64),
-            property("at", Kind::Function),
+            property("at", Kind::Code),
+            property("callback", Kind::Word(CallbackKind::WORDS)),
             property("instruction", ANY_U32),
             property("visit", Kind::Number(1, u32::MAX as u64)),
         ])
@@ -325,6 +341,7 @@ static STOP: &[NodeRule] = &[
             property("ends", Kind::Word(WalkEnd::WORDS)),
         ])
         .block(Level::Expect),
+    node("other", Args::One(Kind::Thread)).with(PLACE),
     SNAPSHOT_NODE,
 ];
 

@@ -7,6 +7,7 @@
 #![doc = include_str!("grammar.md")]
 
 mod error;
+mod execute;
 mod expect;
 mod format;
 mod found;
@@ -18,20 +19,22 @@ mod placed;
 mod places;
 mod problem;
 mod run;
+mod site;
 mod snapshot;
 mod stops;
 mod terms;
 mod walk;
 
 pub use error::{Position, Problem, ScenarioError, Span};
+pub use execute::RunOnError;
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 pub use layout::format_text;
-pub use place::SnapshotReport;
 pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
 pub use places::{StopPlaces, stop_places};
 pub use problem::{ProblemKind, SyntaxError};
 pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
+pub use site::SnapshotReport;
 pub use snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall,
     Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
@@ -42,6 +45,10 @@ pub use terms::Term;
 pub use walk::{Difference, FoundEnd, FoundFrame, FoundWalk, Untrue};
 
 use crate::code::{FunctionId, Program};
+use crate::profiling::CallbackKind;
+use crate::runtime::MethodKind;
+use crate::stubs::RuntimeFunction;
+use std::collections::BTreeMap;
 
 /// A program, its threads, and the stops at which stacks are walked; or a stack placed by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +57,8 @@ pub struct Scenario {
     pub about: About,
     /// The program. One without functions if there is a stack.
     pub program: Program,
+    /// What kind its methods are, but for ordinary ones.
+    pub methods: BTreeMap<FunctionId, MethodKind>,
     /// What executes it, at least one thread, each with a name of its own. None if there is a stack.
     pub threads: Vec<Thread>,
     /// Where to stop, in the order of the text.
@@ -96,6 +105,8 @@ pub struct Stop {
     pub at: StopAt,
     /// What walks of the stack have to find.
     pub expect: Vec<Expectation>,
+    /// Where other threads stand meanwhile: those of these that come later are run first.
+    pub others: Vec<(u32, StopAt)>,
     /// Calls that are made while the thread is stopped here.
     pub snapshots: Vec<SnapshotCall>,
 }
@@ -112,6 +123,22 @@ pub enum StopAt {
         /// Which of its instructions, by address; 0 is the first.
         index: u32,
         /// Which time it is about to be executed; 1 is the first.
+        visit: u32,
+    },
+    /// At an instruction of the runtime's code.
+    Runtime {
+        /// The function.
+        function: RuntimeFunction,
+        /// Which of its instructions, by address; 0 is the first.
+        index: u32,
+        /// Which time it is about to be executed; 1 is the first.
+        visit: u32,
+    },
+    /// In a callback of the profiler.
+    Callback {
+        /// Which.
+        kind: CallbackKind,
+        /// Which time it is made on the thread; 1 is the first.
         visit: u32,
     },
     /// Where its program ends.

@@ -33,7 +33,8 @@ impl Stops {
                 StopAt::Instruction { function, index, .. } => {
                     linked.instruction_of(function, index)
                 }
-                StopAt::After(_) | StopAt::End => None,
+                // Only worlds come to the others.
+                _ => None,
             };
             Ahead { stop: index, at: stop.at, address, visits: 0 }
         });
@@ -71,7 +72,7 @@ impl Stops {
                 ahead.visits = ahead.visits.saturating_add(u32::from(here));
                 here && ahead.visits == visit
             }
-            StopAt::End => false,
+            StopAt::Runtime { .. } | StopAt::Callback { .. } | StopAt::End => false,
         })
     }
 

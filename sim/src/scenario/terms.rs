@@ -7,6 +7,7 @@ use crate::code::{
     SaveArea, TailCallForm, UnwindData,
 };
 use crate::profiling::CallbackKind;
+use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
 use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use clr_walker::registers::Gpr;
@@ -49,6 +50,12 @@ terms! {
     Convention {
         "windows-x64" => (Convention::WindowsX64),
         "system-v" => (Convention::SystemV),
+    }
+    MethodKind {
+        "ordinary" => (MethodKind::Ordinary),
+        "il-stub" => (MethodKind::IlStub),
+        "dynamic" => (MethodKind::Dynamic),
+        "exception-handling" => (MethodKind::ExceptionHandling),
     }
     CodeKind {
         "jit" => (CodeKind::Jit),

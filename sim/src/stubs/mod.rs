@@ -14,7 +14,7 @@ mod service;
 mod transitions;
 
 pub(crate) use frames::TRAP_RETURNING_THREADS;
-pub use names::Shared;
+pub use names::{RuntimeFunction, Shared, Stub};
 pub use service::Service;
 
 use crate::code::{
@@ -49,6 +49,19 @@ pub struct Expanded {
     pub placed: Vec<FunctionId>,
     /// Where the helpers are.
     pub shared: BTreeMap<Shared, FunctionId>,
+    /// Where the stubs are, by their targets in the source.
+    pub stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
+}
+
+impl Expanded {
+    /// Where a function of the runtime is, if the program needs it.
+    #[must_use]
+    pub fn find(&self, function: RuntimeFunction) -> Option<FunctionId> {
+        match function {
+            RuntimeFunction::Shared(shared) => self.shared.get(&shared).copied(),
+            RuntimeFunction::Stub(stub, target) => self.stubs.get(&(target, stub)).copied(),
+        }
+    }
 }
 
 /// FunctionIDs of methods begin here, 16 apart by the method's place in the program.
@@ -58,32 +71,6 @@ const METHODS: u64 = 0x7FF8_3000_0000;
 #[must_use]
 pub const fn method_id(function: FunctionId) -> u64 {
     METHODS + 0x10 * function.0 as u64
-}
-
-/// A function that the runtime makes for one target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Stub {
-    /// The IL stub of a P/Invoke.
-    PInvoke,
-    /// The IL stub of a reverse P/Invoke.
-    ReversePInvoke,
-    /// What the first call of a method goes through.
-    Precode,
-}
-
-impl Stub {
-    /// The stubs that a statement needs for its target.
-    const fn of(kind: RuntimeCallKind) -> Option<Self> {
-        match kind {
-            RuntimeCallKind::PInvokeStub => Some(Self::PInvoke),
-            RuntimeCallKind::ReversePInvoke => Some(Self::ReversePInvoke),
-            RuntimeCallKind::FirstCall => Some(Self::Precode),
-            RuntimeCallKind::PInvoke
-            | RuntimeCallKind::New
-            | RuntimeCallKind::NewFast
-            | RuntimeCallKind::WriteBarrier => None,
-        }
-    }
 }
 
 /// Puts the code of a generation's runtime into a program. `methods` says what kind the methods of the
@@ -177,6 +164,7 @@ impl Plan {
             identities,
             placed: self.placed,
             shared: self.shared,
+            stubs: self.stubs,
         }
     }
 

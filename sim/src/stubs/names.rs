@@ -1,5 +1,7 @@
-//! The helpers that all programs of a generation share.
+//! The runtime's functions by name: helpers that all programs of a generation share, and stubs that are
+//! made for a target.
 
+use crate::code::{FunctionId, RuntimeCallKind};
 use crate::generation::Generation;
 
 macro_rules! shared {
@@ -66,5 +68,69 @@ impl Shared {
             Self::NewWorker => !generation.has_helper_method_frames(),
             _ => true,
         }
+    }
+}
+
+/// A function that the runtime makes for one target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stub {
+    /// The IL stub of a P/Invoke.
+    PInvoke,
+    /// The IL stub of a reverse P/Invoke.
+    ReversePInvoke,
+    /// What the first call of a method goes through.
+    Precode,
+}
+
+impl Stub {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::PInvoke, Self::ReversePInvoke, Self::Precode];
+
+    /// What stands before the target's name in its own.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::PInvoke => "IL_STUB_PInvoke:",
+            Self::ReversePInvoke => "IL_STUB_ReversePInvoke:",
+            Self::Precode => "Precode:",
+        }
+    }
+
+    /// The stub that a statement needs for its target.
+    pub(super) const fn of(kind: RuntimeCallKind) -> Option<Self> {
+        match kind {
+            RuntimeCallKind::PInvokeStub => Some(Self::PInvoke),
+            RuntimeCallKind::ReversePInvoke => Some(Self::ReversePInvoke),
+            RuntimeCallKind::FirstCall => Some(Self::Precode),
+            RuntimeCallKind::PInvoke
+            | RuntimeCallKind::New
+            | RuntimeCallKind::NewFast
+            | RuntimeCallKind::WriteBarrier => None,
+        }
+    }
+}
+
+/// A function of the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RuntimeFunction {
+    /// A helper.
+    Shared(Shared),
+    /// A stub for a function of the source.
+    Stub(Stub, FunctionId),
+}
+
+impl RuntimeFunction {
+    /// The one with this name; `function` finds functions of the source.
+    #[must_use]
+    pub fn from_name(
+        name: &str,
+        function: impl FnOnce(&str) -> Option<FunctionId>,
+    ) -> Option<Self> {
+        if let Some(shared) = Shared::ALL.iter().find(|shared| shared.name() == name) {
+            return Some(Self::Shared(*shared));
+        }
+        let (stub, target) =
+            Stub::ALL.iter().find_map(|stub| Some((*stub, name.strip_prefix(stub.prefix())?)))?;
+        Some(Self::Stub(stub, function(target)?))
     }
 }

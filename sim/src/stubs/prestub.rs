@@ -3,7 +3,7 @@
 use super::frames::{
     Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
 };
-use super::{Plan, RETURN, Service, Shared, leaf, method_id, native};
+use super::{Plan, RETURN, Service, Shared, Stub, leaf, method_id, native};
 use crate::code::{CodeKind, Exit, Function, FunctionId, FunctionShape, TailCallForm, Value, Word};
 use crate::runtime::FrameKind;
 use clr_walker::registers::Gpr;
@@ -13,7 +13,7 @@ impl Plan {
     pub(super) fn precode(&self, id: FunctionId, target: &Function) -> Function {
         let method = method_id(self.place(id));
         Function {
-            name: format!("Precode:{}", target.name),
+            name: format!("{}{}", Stub::Precode.prefix(), target.name),
             kind: CodeKind::Jit,
             shape: leaf(),
             body: vec![set(Word::Register(Gpr::R10), Value::Number(method))],

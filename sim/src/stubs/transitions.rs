@@ -26,7 +26,7 @@ impl Plan {
         body.extend(self.frames.call_unmanaged(at, call(self.place(id))));
         body.push(service(Service::UnmanagedToManagedReturn));
         body.push(Frames::unlink(at));
-        let name = format!("IL_STUB_PInvoke:{}", target.name);
+        let name = format!("{}{}", Stub::PInvoke.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
@@ -58,7 +58,7 @@ impl Plan {
         if switches {
             body.push(call(self.helper(Shared::ReversePInvokeExit)));
         }
-        let name = format!("IL_STUB_ReversePInvoke:{}", target.name);
+        let name = format!("{}{}", Stub::ReversePInvoke.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 

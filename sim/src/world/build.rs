@@ -38,6 +38,12 @@ const ENDED: u32 = 0x100;
 const THREADS: u64 = 0x10_0000_0000;
 /// How far apart they are, in bytes.
 const THREAD_PITCH: u64 = 0x1000;
+/// The object of a thread that only walks others (VA).
+const WALKER_OBJECT: u64 = THREADS + 0x100 * THREAD_PITCH;
+/// A thread that only walks others, and that the runtime does not know.
+const NATIVE_WALKER: OsThreadId = OsThreadId(0x1001);
+/// One that it knows.
+const MANAGED_WALKER: OsThreadId = OsThreadId(0x1002);
 /// Where in it the memory lies that gs or fs points to.
 const OWN_MEMORY: u64 = 0x800;
 
@@ -287,5 +293,25 @@ impl Build {
             }
         }
         Ok(native)
+    }
+}
+
+impl World<'_> {
+    /// Adds two threads that only walk others: one that the runtime does not know, and one that it
+    /// knows, in preemptive mode.
+    ///
+    /// # Errors
+    /// [`BuildError`] if they are there already.
+    pub fn add_walkers(&mut self) -> Result<[OsThreadId; 2], BuildError> {
+        let machine = self.runtime.memory.get_mut();
+        machine.map(WALKER_OBJECT, 1, Protection::READ_WRITE)?;
+        let object = ThreadId(WALKER_OBJECT);
+        let unwritable = |_| LoadError::Start(FunctionId(0));
+        ThreadFields::default().write(machine, object).map_err(unwritable)?;
+        let native = Thread { os: NATIVE_WALKER, handle: 0x1108, ..Thread::default() };
+        let (os, object) = (MANAGED_WALKER, Some(object));
+        let managed = Thread { os, object, handle: 0x110C, ..Thread::default() };
+        self.runtime.threads.borrow_mut().extend([native, managed]);
+        Ok([NATIVE_WALKER, MANAGED_WALKER])
     }
 }

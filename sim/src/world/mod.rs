@@ -39,9 +39,9 @@ pub use build::{Build, BuildError};
 pub use thread::{Activation, Start};
 
 use crate::code::{LinkedProgram, service_address};
-use crate::machine::{Machine, Stop};
+use crate::machine::{Machine, Snapshot, Stop};
 use crate::profiling::{CallbackKind, CallbackMode, Context};
-use crate::runtime::{OsThreadId, Runtime};
+use crate::runtime::{OsThreadId, Process, Runtime, Thread};
 use crate::stubs::{Expanded, Service};
 use crate::truth::{Broken, Truth};
 use clr_walker::profiling::ThreadId;
@@ -77,6 +77,16 @@ pub enum WorldError {
     Broken(Broken),
 }
 
+/// How a world stood.
+#[derive(Clone, Debug)]
+pub struct WorldState {
+    machine: Snapshot,
+    process: Process,
+    known: Vec<Thread>,
+    threads: Vec<Executed>,
+    current: usize,
+}
+
 /// A program with a runtime, being executed.
 #[derive(Debug)]
 pub struct World<'b> {
@@ -92,6 +102,18 @@ impl<'b> World<'b> {
     /// The runtime, with its threads as they stand.
     #[must_use]
     pub fn runtime(&mut self) -> &Runtime<'b> {
+        self.sync();
+        &self.runtime
+    }
+
+    /// The runtime, with its threads as they stood when it was last synchronized.
+    #[must_use]
+    pub const fn as_synced(&self) -> &Runtime<'b> {
+        &self.runtime
+    }
+
+    /// Lets the runtime know how the threads stand.
+    pub fn sync(&mut self) {
         let flags = self.runtime.generation.own_context_flags();
         for (index, thread) in self.threads.iter().enumerate() {
             let registers = if index == self.current {
@@ -106,7 +128,6 @@ impl<'b> World<'b> {
                 known.callback_state = state;
             });
         }
-        &self.runtime
     }
 
     /// The program's code.
@@ -137,6 +158,36 @@ impl<'b> World<'b> {
     #[must_use]
     pub fn callback(&self, thread: usize) -> Option<CallbackKind> {
         self.threads.get(thread)?.in_callback
+    }
+
+    /// Whether a thread is in the middle of a service.
+    #[must_use]
+    pub fn is_serving(&self, thread: usize) -> bool {
+        self.threads.get(thread).is_some_and(|thread| !thread.pending.is_empty())
+    }
+
+    /// Remembers how all stands.
+    pub fn save(&mut self) -> WorldState {
+        WorldState {
+            machine: self.runtime.memory.get_mut().save(),
+            process: self.runtime.process.get(),
+            known: self.runtime.threads.borrow().clone(),
+            threads: self.threads.clone(),
+            current: self.current,
+        }
+    }
+
+    /// Goes back to what was remembered of this world. Whether that was possible: states that were
+    /// saved after one that has been gone back to are gone.
+    pub fn restore(&mut self, state: &WorldState) -> bool {
+        if self.runtime.memory.get_mut().restore(&state.machine).is_err() {
+            return false;
+        }
+        self.runtime.process.set(state.process);
+        self.runtime.threads.replace(state.known.clone());
+        self.threads.clone_from(&state.threads);
+        self.current = state.current;
+        true
     }
 
     /// rip of a thread (VA).

@@ -22,7 +22,7 @@ pub enum Start {
 }
 
 /// A thread as it is executed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Executed {
     pub os: OsThreadId,
     /// Its function of the source.

@@ -16,7 +16,8 @@ mod words;
 use super::error::{ScenarioError, Span};
 use super::problem::ProblemKind;
 use super::{PlacedStack, Scenario, Thread};
-use crate::code::Convention;
+use crate::code::{Convention, FunctionId};
+use crate::runtime::MethodKind;
 use kdl::{KdlDocument, KdlError};
 use node::Fields;
 pub(in crate::scenario) use reader::FREE_SLOT;
@@ -93,6 +94,10 @@ impl Reader {
                 }
                 "function" => {
                     let (function, place) = self.function(&fields);
+                    let id = FunctionId(scenario.program.functions.len() as u32);
+                    if let Some(method) = fields.term::<MethodKind>("method") {
+                        scenario.methods.insert(id, method);
+                    }
                     scenario.program.functions.push(function);
                     places.functions.push(place);
                 }

@@ -10,6 +10,7 @@ use crate::scenario::snapshot::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread,
 };
 use crate::scenario::terms::Term;
+use crate::stubs::RuntimeFunction;
 use clr_walker::registers::Gpr;
 use kdl::KdlNode;
 
@@ -18,6 +19,7 @@ use kdl::KdlNode;
 pub(super) enum Value {
     Name(String),
     Function(FunctionId),
+    Runtime(RuntimeFunction),
     Thread(u32),
     Number(u64),
     Flag(bool),
@@ -37,6 +39,16 @@ pub(super) enum Value {
     Outcome(ExpectedOutcome),
     Flags(ExpectedFlags),
     Clause(Clause),
+}
+
+impl Value {
+    /// The thread, if it is one.
+    pub(super) const fn thread(&self) -> Option<u32> {
+        match self {
+            Self::Thread(thread) => Some(*thread),
+            _ => None,
+        }
+    }
 }
 
 /// A node's parts. A part that is wrong is missing: its problem is noted, and what is made of the
@@ -201,9 +213,6 @@ impl<'t> Fields<'t> {
     }
 
     pub(super) fn thread(&self, name: &str) -> Option<u32> {
-        match self.property(name)? {
-            Value::Thread(thread) => Some(*thread),
-            _ => None,
-        }
+        self.property(name)?.thread()
     }
 }

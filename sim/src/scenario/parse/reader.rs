@@ -11,6 +11,7 @@ use crate::scenario::placed::PlacedThread;
 use crate::scenario::problem::{Expected, ProblemKind};
 use crate::scenario::snapshot::{SnapshotCaller, SnapshotThread};
 use crate::scenario::terms::{Term, XMM, xmm_number};
+use crate::stubs::RuntimeFunction;
 use clr_walker::registers::Gpr;
 use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,7 +173,17 @@ impl Reader {
         let found = || text.to_owned();
         let value = match kind {
             Kind::Name => Some(Value::Name(text.to_owned())),
-            Kind::Function => {
+            Kind::Code if !self.functions.numbers.contains_key(text) => {
+                let function =
+                    |name: &str| self.functions.numbers.get(name).copied().map(FunctionId);
+                let found = RuntimeFunction::from_name(text, function);
+                let found = found.ok_or_else(|| {
+                    let allowed = Arc::clone(&self.functions.in_order);
+                    ProblemKind::UnknownFunction { found: text.to_owned(), allowed }
+                })?;
+                Some(Value::Runtime(found))
+            }
+            Kind::Function | Kind::Code => {
                 let number = self.functions.numbers.get(text).ok_or_else(|| {
                     let allowed = Arc::clone(&self.functions.in_order);
                     ProblemKind::UnknownFunction { found: found(), allowed }
@@ -223,7 +234,7 @@ fn expected(kind: Kind) -> Expected {
     let registers = || Gpr::WORDS.to_vec();
     match kind {
         Kind::Name => Expected::Name,
-        Kind::Function => Expected::Function,
+        Kind::Function | Kind::Code => Expected::Function,
         Kind::Thread => Expected::Thread,
         Kind::Number(least, most) => Expected::Number(least, most),
         Kind::Flag => Expected::Flag,

@@ -1,6 +1,6 @@
 //! Stops and what is expected there.
 
-use super::node::Fields;
+use super::node::{Fields, Value};
 use super::reader::Reader;
 use crate::scenario::expect::{Expectation, ExpectedFrame};
 use crate::scenario::grammar::Level;
@@ -9,10 +9,15 @@ use crate::scenario::{Stop, StopAt};
 
 impl Reader {
     pub(super) fn stop(&mut self, fields: &Fields<'_>) -> Stop {
-        let (mut expect, mut snapshots) = (Vec::new(), Vec::new());
+        let (mut expect, mut snapshots, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for node in self.nodes(fields.children(), Level::Stop) {
             if node.rule.name == "snapshot" {
                 snapshots.push(self.snapshot(&node));
+                continue;
+            }
+            if node.rule.name == "other" {
+                let thread = node.args.first().and_then(Value::thread).unwrap_or_default();
+                others.push((thread, self.stop_at(&node, false)));
                 continue;
             }
             let frames = self.nodes(node.children(), Level::Expect);
@@ -24,19 +29,22 @@ impl Reader {
         }
         Stop {
             thread: fields.thread("thread").unwrap_or_default(),
-            at: self.stop_at(fields),
+            at: self.stop_at(fields, fields.node.entry(0).is_some()),
             expect,
+            others,
             snapshots,
         }
     }
 
-    fn stop_at(&mut self, fields: &Fields<'_>) -> StopAt {
+    fn stop_at(&mut self, fields: &Fields<'_>, at_end: bool) -> StopAt {
         // What is written wrong counts here too: it has its problem already.
         let written = |name: &str| fields.is_written(name);
-        let at_end = fields.node.entry(0).is_some();
-        let places = [at_end, written("after"), written("at")];
-        let inside = written("instruction") || written("visit");
-        if places.iter().filter(|place| **place).count() != 1 || (inside && !written("at")) {
+        let places = [at_end, written("after"), written("at"), written("callback")];
+        let counted = !written("visit") || written("at") || written("callback");
+        if places.iter().filter(|place| **place).count() != 1
+            || written("instruction") && !written("at")
+            || !counted
+        {
             self.problem(fields.span(), ProblemKind::StopPlace);
         }
         if at_end {
@@ -44,10 +52,20 @@ impl Reader {
         } else if let Some(after) = fields.number("after") {
             StopAt::After(after)
         } else {
-            StopAt::Instruction {
-                function: fields.function("at").unwrap_or_default(),
-                index: fields.number("instruction").unwrap_or_default(),
-                visit: fields.number("visit").unwrap_or(1),
+            let index = fields.number("instruction").unwrap_or_default();
+            let visit = fields.number("visit").unwrap_or(1);
+            if let Some(kind) = fields.term("callback") {
+                return StopAt::Callback { kind, visit };
+            }
+            match fields.property("at") {
+                Some(Value::Runtime(function)) => {
+                    StopAt::Runtime { function: *function, index, visit }
+                }
+                _ => StopAt::Instruction {
+                    function: fields.function("at").unwrap_or_default(),
+                    index,
+                    visit,
+                },
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Tests of the text format.
 
 mod errors;
+mod execute;
 mod format;
 mod grammar;
 mod hostile;

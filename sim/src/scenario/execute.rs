@@ -1,0 +1,285 @@
+//! Making the calls of a program: it is executed with a runtime up to each stop.
+
+use super::site::{Site, SnapshotReport};
+use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
+use super::{Scenario, Stop, StopAt};
+use crate::code::{CodeKind, FunctionId};
+use crate::generation::Generation;
+use crate::runtime::{OsThreadId, Runtime};
+use crate::stage::StageError;
+use crate::world::{Build, BuildError, Event, Start, World, WorldError};
+use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
+use clr_walker::registers::Registers;
+use thiserror::Error;
+
+/// How many steps a thread does at most up to a stop.
+const STEP_LIMIT: u64 = 1_000_000;
+
+/// Why the calls of a scenario cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RunOnError {
+    /// The stack placed by hand does not fit together.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// The program cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A thread cannot go on.
+    #[error("stop {stop}: {error}")]
+    World {
+        /// The stop, from 0.
+        stop: usize,
+        /// Why.
+        error: WorldError,
+    },
+    /// A thread ends, or waits for ever, before it comes to its stop.
+    #[error("stop {stop} is not reached: thread {thread} did {steps} steps")]
+    NotReached {
+        /// The stop, from 0.
+        stop: usize,
+        /// The thread, from 0.
+        thread: u32,
+        /// How many steps it has done.
+        steps: u64,
+    },
+}
+
+impl Scenario {
+    /// Makes the calls of the text on one generation: those of a stack placed by hand, or those of a
+    /// program where it stops. A call that is not for the generation has no report.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
+        if let Some(stack) = &self.stack {
+            return Ok(stack.run_on(generation)?);
+        }
+        let made = |stop: &&Stop| stop.snapshots.iter().any(|call| call.is_made_on(generation));
+        if !self.stops.iter().any(|stop| made(&stop)) {
+            return Ok(Vec::new());
+        }
+        let build = Build::new(&self.program, &self.methods, generation)?;
+        let mut reports = Vec::new();
+        for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
+            self.run_to(index, stop, &build, generation, &mut reports)?;
+        }
+        Ok(reports)
+    }
+
+    /// What the threads of the program begin with.
+    fn starts(&self) -> Vec<Start> {
+        let start = |thread: &super::Thread| {
+            let function = self.program.functions.get(thread.start.index());
+            match function.map(|function| function.kind) {
+                Some(CodeKind::Native) => Start::Native(thread.start),
+                _ => Start::Managed(thread.start),
+            }
+        };
+        self.threads.iter().map(start).collect()
+    }
+
+    fn run_to(
+        &self,
+        index: usize,
+        stop: &Stop,
+        build: &Build,
+        generation: Generation,
+        reports: &mut Vec<SnapshotReport>,
+    ) -> Result<(), RunOnError> {
+        let mut world = build.world(&self.starts())?;
+        let walkers = world.add_walkers()?;
+        for (thread, at) in &stop.others {
+            run_thread(&mut world, index, *thread, *at)?;
+        }
+        let before = self.stops.get(..index).unwrap_or_default().iter().rev();
+        let before = before.into_iter().find(|before| before.thread == stop.thread);
+        let wants_stale = stop
+            .snapshots
+            .iter()
+            .any(|call| call.seed.as_ref().is_some_and(|seed| seed.from == SeedSource::Stale));
+        let mut stale = None;
+        if let Some(before) = before.filter(|_| wants_stale) {
+            run_thread(&mut world, index, stop.thread, before.at)?;
+            stale = top_managed(&world, stop.thread as usize);
+        }
+        run_thread(&mut world, index, stop.thread, stop.at)?;
+        let thread = stop.thread as usize;
+        let cooperative = world.is_cooperative(thread);
+        for (snapshot, call) in stop.snapshots.iter().enumerate() {
+            if !call.is_made_on(generation) {
+                continue;
+            }
+            let saved = world.save();
+            world.sync();
+            let stopped = Stopped { world: &world, thread, cooperative, stale, walkers };
+            call.suspend(&stopped, stopped.runtime());
+            let found = call.make_at(&stopped, stopped.runtime());
+            world.restore(&saved);
+            reports.push(call.compare(Some(index), snapshot, generation, found));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a thread up to a place.
+fn run_thread(
+    world: &mut World<'_>,
+    stop: usize,
+    thread: u32,
+    at: StopAt,
+) -> Result<(), RunOnError> {
+    let index = thread as usize;
+    let address = match at {
+        StopAt::Instruction { function, index, .. } => {
+            let placed = world.expanded().placed.get(function.index()).copied();
+            placed.and_then(|function| world.linked().instruction_of(function, index))
+        }
+        StopAt::Runtime { function, index, .. } => {
+            let placed = world.expanded().find(function);
+            placed.and_then(|function| world.linked().instruction_of(function, index))
+        }
+        StopAt::After(_) | StopAt::Callback { .. } | StopAt::End => None,
+    };
+    let mut visits = 0;
+    let mut callbacks = 0;
+    let mut executed = 0;
+    let start = world.executed();
+    for steps in 0..STEP_LIMIT {
+        let here = address.is_some() && world.rip(index) == address && !world.is_serving(index);
+        visits += u32::from(here);
+        let reached = match at {
+            StopAt::Instruction { visit, .. } | StopAt::Runtime { visit, .. } => {
+                here && visits == visit
+            }
+            StopAt::After(after) => executed >= after,
+            StopAt::Callback { .. } | StopAt::End => false,
+        };
+        if reached {
+            return Ok(());
+        }
+        let event = world.step(index).map_err(|error| RunOnError::World { stop, error })?;
+        executed = world.executed() - start;
+        match (event, at) {
+            (Event::Callback(kind), StopAt::Callback { kind: wanted, visit }) if kind == wanted => {
+                callbacks += 1;
+                if callbacks == visit {
+                    return Ok(());
+                }
+            }
+            (Event::Ended, StopAt::End) => return Ok(()),
+            (Event::Ended | Event::Waits, _) => {
+                return Err(RunOnError::NotReached { stop, thread, steps });
+            }
+            (Event::Callback(_) | Event::Stepped, _) => {}
+        }
+    }
+    Err(RunOnError::NotReached { stop, thread, steps: STEP_LIMIT })
+}
+
+/// The registers of a thread's first managed activation.
+fn top_managed(world: &World<'_>, thread: usize) -> Option<Registers> {
+    let managed = |function: FunctionId| {
+        let function = world.expanded().program.functions.get(function.index());
+        function.is_some_and(|function| function.kind != CodeKind::Native)
+    };
+    let activations = world.activations(thread);
+    let mut activations = activations.iter();
+    let first = activations.find(|activation| activation.function.is_some_and(managed))?;
+    Some(first.registers)
+}
+
+/// A thread of a program that has stopped.
+struct Stopped<'w, 'b> {
+    world: &'w World<'b>,
+    thread: usize,
+    cooperative: bool,
+    /// The registers of its first managed activation where it stopped before.
+    stale: Option<Registers>,
+    /// One that the runtime does not know, and one that it does.
+    walkers: [OsThreadId; 2],
+}
+
+impl<'b> Stopped<'_, 'b> {
+    const fn runtime(&self) -> &Runtime<'b> {
+        self.world.as_synced()
+    }
+}
+
+impl Site for Stopped<'_, '_> {
+    fn generation(&self) -> Generation {
+        self.runtime().generation
+    }
+
+    fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    fn os(&self, caller: SnapshotCaller) -> OsThreadId {
+        let thread = match caller {
+            SnapshotCaller::Own => self.thread,
+            SnapshotCaller::Thread(thread) => thread as usize,
+            SnapshotCaller::NativeWalker => return self.walkers[0],
+            SnapshotCaller::ManagedWalker => return self.walkers[1],
+        };
+        self.world.os(thread).unwrap_or_default()
+    }
+
+    fn id(&self, thread: SnapshotThread) -> ThreadId {
+        let thread = match thread {
+            SnapshotThread::Own => self.thread,
+            SnapshotThread::Thread(thread) => thread as usize,
+            SnapshotThread::Null => return ThreadId(0),
+            SnapshotThread::Value(value) => return ThreadId(value),
+        };
+        self.world.object(thread).unwrap_or_default()
+    }
+
+    fn registers_of(&self, source: &SeedSource) -> Option<Registers> {
+        match source {
+            SeedSource::Function(name) => {
+                let activations = self.world.activations(self.thread);
+                let functions = &self.world.expanded().program.functions;
+                let first = activations.iter().find(|activation| {
+                    let function = activation.function.and_then(|id| functions.get(id.index()));
+                    function.is_some_and(|function| function.name == *name)
+                })?;
+                Some(first.registers)
+            }
+            SeedSource::Leaf => Some(self.world.activations(self.thread).first()?.registers),
+            SeedSource::TopManaged => top_managed(self.world, self.thread),
+            SeedSource::Stale => self.stale,
+            SeedSource::Bytes(_) => None,
+        }
+    }
+
+    fn address_of(&self, label: &str) -> Option<u64> {
+        let (name, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
+        let mut functions = self.world.expanded().program.functions.iter();
+        let index = functions.position(|function| function.name == name)?;
+        let entry = self.world.linked().entries.get(index)?;
+        Some(entry + u64::from_str_radix(offset, 16).ok()?)
+    }
+
+    fn label_of(&self, ip: u64) -> String {
+        let runtime = self.runtime();
+        if let Some(managed) = runtime.code.find(ip) {
+            let offset = ip.wrapping_sub(managed.code.start);
+            return format!("{}+{offset:#x}", managed.method.name);
+        }
+        match runtime.native.function(ip) {
+            Some(function) => format!("{}+{:#x}", function.name, ip - function.start),
+            None => format!("{ip:#x}"),
+        }
+    }
+
+    fn name_of(&self, id: MethodId) -> Option<String> {
+        let (_, method) = self.runtime().code.method(id)?;
+        Some(method.name.clone())
+    }
+
+    fn truth(&self, ip: u64, rsp: u64) -> Option<Registers> {
+        let activations = self.world.activations(self.thread);
+        let mut registers = activations.iter().map(|activation| activation.registers);
+        registers.find(|registers| registers.rip == ip && registers.rsp() == rsp)
+    }
+}

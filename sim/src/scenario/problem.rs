@@ -155,8 +155,8 @@ pub enum ProblemKind {
         /// Where there is none.
         missing_on: Generations,
     },
-    /// A property makes no sense without another one.
-    #[error("`{0}=` makes no sense without `{1}`")]
+    /// A part makes no sense without another one.
+    #[error("`{0}` makes no sense without `{1}`")]
     Without(&'static str, &'static str),
     /// A stack placed by hand has no such thing.
     #[error("a stack placed by hand has no {0}")]

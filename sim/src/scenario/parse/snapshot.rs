@@ -57,7 +57,7 @@ impl Reader {
             ..SnapshotCall::default()
         };
         if fields.is_written("returns") && !fields.is_written("stop-at") {
-            self.problem(fields.span(), ProblemKind::Without("returns", "stop-at="));
+            self.problem(fields.span(), ProblemKind::Without("returns=", "stop-at="));
         }
         for node in self.nodes(fields.children(), Level::Snapshot) {
             match node.rule.name {
@@ -112,7 +112,7 @@ impl Reader {
             _ => Provenance::Source,
         };
         if fields.is_written("count") && !matches!(from, Provenance::Observed(_)) {
-            self.problem(fields.span(), ProblemKind::Without("count", "from=\"observed\""));
+            self.problem(fields.span(), ProblemKind::Without("count=", "from=\"observed\""));
         }
         let mut expected = ExpectedSnapshot {
             on: fields.on(),
@@ -172,10 +172,10 @@ impl Reader {
             other => other,
         };
         if node.is_written("code") && !takes_code {
-            self.problem(node.span(), ProblemKind::Without("code", "killed"));
+            self.problem(node.span(), ProblemKind::Without("code=", "killed"));
         }
         if node.is_written("at") && !takes_at {
-            self.problem(node.span(), ProblemKind::Without("at", "access-violation"));
+            self.problem(node.span(), ProblemKind::Without("at=", "access-violation"));
         }
         outcome
     }

@@ -104,9 +104,10 @@ impl Reader {
 
     fn frame(&mut self, node: &Fields<'_>) -> Option<FrameRow> {
         let captured = node.text("captured-in").map(str::to_owned);
-        for property in ["fcall-entry", "attributes"] {
+        for (property, written) in [("fcall-entry", "fcall-entry="), ("attributes", "attributes=")]
+        {
             if node.is_written(property) && !node.is_written("captured-in") {
-                self.problem(node.span(), ProblemKind::Without(property, "captured-in="));
+                self.problem(node.span(), ProblemKind::Without(written, "captured-in="));
             }
         }
         let fields = LazyFields {
@@ -124,13 +125,13 @@ impl Reader {
     }
 
     fn exception(&mut self, node: &Fields<'_>) -> Option<ExceptionTracker> {
-        for (one, other, written) in [
-            ("unwound-above", "unwound-to", "unwound-to="),
-            ("unwound-to", "unwound-above", "unwound-above="),
-            ("parent", "handler", "handler="),
+        for (one, other) in [
+            (("unwound-above", "unwound-above="), ("unwound-to", "unwound-to=")),
+            (("unwound-to", "unwound-to="), ("unwound-above", "unwound-above=")),
+            (("parent", "parent="), ("handler", "handler=")),
         ] {
-            if node.is_written(one) && !node.is_written(other) {
-                self.problem(node.span(), ProblemKind::Without(one, written));
+            if node.is_written(one.0) && !node.is_written(other.0) {
+                self.problem(node.span(), ProblemKind::Without(one.1, other.1));
             }
         }
         let funclet = node

@@ -58,6 +58,16 @@ check! {
     no_function: "// nothing\n",
     threads_that_cannot_be: "function main\nfunction isr { entry interrupt }\nthread a\nthread a start=isr\nthread \"\"",
     text_that_is_no_kdl: "/-function main; function \"main {\n  push rbx=\n  locals 08x\n  /- /- work\n  frame \"rbp\"offset=1\n  { }\n  body { } return\n  (u8)work 1; work true; work #null; = 1\n  throw \"\\q\"\n} }\n/* never",
+    a_stack_and_a_program: "function main\nstack { }\nshows a\ntag \"a b\" \"\" ok",
+    a_snapshot_of_nothing: "function main\nsnapshot { expect { result S_OK } }",
+    values_of_stacks: "stack {\n  jit App.Foo rsp=1 on=windws { saves rax al }\n  jit \"App.Foo+0x+1\" rsp=1 on=\"\"\n  frame GCFrme at=1\n  word 1 value=2 count=9999\n  frame GCFrame at=1 attributes=1\n  exception second parent=1 unwound-to=2\n  leaf \"A+0x1\" rsp=2 { saves all rbx }\n}",
+    values_of_snapshots: "stack { }\nsnapshot by=other thread=x flags=0x100000000 seed=\"\" returns=S_FLASE {\n  seed App.Foo { fill 1; rip App.Foo; rsp a; cut 0xC21 }\n  expect count=1 context-flags=owm {\n    clause C-999\n    result E_FAIL at=1 code=2\n    nested kiled\n    frame\n  }\n  expect\n}\nsnapshot seed=leaf returns=1 { seed leaf }",
+    what_a_stack_has_once: "stack {\n  mode cooperative on=\"windows net9\"\n  mode preemptive on=\"coreclr-3.1-unix\"\n  mode preemptive on=\"new\"\n  frame GCFrame at=0x1fe000\n}",
+    a_row_that_does_not_fit: "stack {\n  jit \"App.Foo+0x20\" rsp=0x1fe000\n  jit \"App.Foo+0x30\" rsp=0x1fe040 on=new\n  native \"Root+0x20\" rsp=0x1fe100\n}\nsnapshot { expect on=net10 { result S_OK } }",
+    a_frame_of_no_row: "stack {\n  native \"Root+0x20\" rsp=0x1fe100\n  frame InlinedCallFrame at=0x1fe000\n  frame InlinedCallFrame at=0x1fe040 to=Rot\n}",
+    a_word_in_no_memory: "stack {\n  native \"Root+0x20\" rsp=0x1fe100\n  word 0x1fe000 value=1\n  word 0x50000 value=1\n}",
+    a_hijack_of_no_row: "stack { hijacked Foo }",
+    seeds_that_are_not_there: "stack { native \"Root+0x20\" rsp=0x1fe100 }\nsnapshot seed=Rot\nsnapshot seed=stale\nsnapshot seed=top-managed\nsnapshot { seed Root { rip \"Ruut+0x1\" } }",
     deep_nesting: "function main { body { if #true { if #true { if #true { if #true { if #true { if #true { if #true { if #true { if #true { } } } } } } } } } } }",
 }
 

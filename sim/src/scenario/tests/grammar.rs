@@ -68,12 +68,13 @@ fn row(rule: &NodeRule) -> String {
         Args::Many(many, _) => format!("{}, any number of them", kind(many)),
     };
     let mut properties = Vec::new();
+    let all_registers = rule.properties.iter().any(|property| property.name == "rax");
     for property in rule.properties {
         // One entry for all registers.
         if property.name == "rax" {
             properties.push("`rax=` … `r15=` number (64 bits)".to_owned());
         }
-        if Gpr::from_word(property.name).is_some() {
+        if all_registers && Gpr::from_word(property.name).is_some() {
             continue;
         }
         let needed = if property.required { ", needed" } else { "" };

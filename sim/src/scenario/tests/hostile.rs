@@ -45,6 +45,24 @@ fn many_problems_end_soon() {
     }
 }
 
+/// The largest stacks end soon, and larger ones are refused.
+#[test]
+fn large_stacks_end_soon() {
+    let stack = |line: &dyn Fn(usize) -> String, count: usize| {
+        let lines: String = (0..count).map(line).collect();
+        format!("stack {{\n{lines}}}")
+    };
+    let row = |n: usize| format!("jit \"f{n}+0x20\" rsp={}\n", 0x10_0000 + 64 * n);
+    let block = |n: usize| format!("block {} size=8\n", 0x50_0000 + 0x1000 * n);
+    for line in [&row as &dyn Fn(usize) -> String, &block] {
+        assert_eq!(first(&stack(line, 4097)), ProblemKind::LargeStack);
+        // It may well not fit: that is told, too.
+        let _ = Scenario::parse(&stack(line, 4096));
+    }
+    let words = |n: usize| format!("word {} value=1 count=4096\n", 0x1F_0000 + n);
+    assert_eq!(first(&stack(&words, 2)), ProblemKind::LargeStack);
+}
+
 /// The same numbers on every machine.
 struct Random(u64);
 

@@ -206,8 +206,8 @@ impl StackNode {
             Self::EventMask(mask) => process.event_mask = EventMask(*mask),
             Self::NotStarted => process.started = false,
             Self::NoGc => process.gc_initialized = false,
-            Self::Suspension(state, by) => {
-                process.suspension = match state {
+            Self::Suspension(how_far, by) => {
+                process.suspension = match how_far {
                     SuspensionState::Suspending => Suspension::Suspending(by.os()),
                     SuspensionState::Suspended => Suspension::Suspended(by.os()),
                 };

@@ -180,6 +180,22 @@ impl<'p> Run<'p> {
         }
     }
 
+    /// Calls code from where the run stands, as if the next instruction stood behind a call of it: so
+    /// a runtime calls funclets. Arguments are set in the registers before.
+    ///
+    /// # Errors
+    /// [`Outcome::NoStack`] if there is no room for the return address; then nothing has changed.
+    pub fn call(&mut self, target: u64) -> Result<(), Outcome> {
+        let registers = self.machine.cpu().registers();
+        let rsp = registers.rsp().wrapping_sub(8);
+        self.machine.write(rsp, &registers.rip.to_le_bytes()).map_err(Outcome::NoStack)?;
+        self.truth.call(registers);
+        let cpu = self.machine.cpu_mut();
+        cpu.set(Gpr::Rsp, rsp);
+        cpu.set_rip(target);
+        Ok(())
+    }
+
     fn check(&self, outcome: Outcome) -> Outcome {
         self.truth.broken().map_or(outcome, Outcome::Broken)
     }

@@ -177,21 +177,32 @@ pub fn walk(
     unwinder: &impl Step,
     limit: u64,
 ) -> Result<Checked, Failure> {
-    at_every_instruction(program, linked, limit, |run| {
-        let mut frame = run.machine().cpu().registers();
-        let mut position = Position::Interrupted;
-        let callers = run.truth().callers();
-        for (depth, caller) in callers.iter().rev().enumerate() {
-            let mut registers = frame;
-            let answer = unwinder.step(&mut registers, position, run.machine());
-            if answer != Ok(caller.position) || !is_right(&registers, caller, program.convention) {
-                let answer = answer.map(|position| (registers, position));
-                return Err(wrong(run, depth, &frame, caller, answer, None));
-            }
-            (frame, position) = (registers, caller.position);
+    let convention = program.convention;
+    at_every_instruction(program, linked, limit, |run| check_stack(run, unwinder, convention))
+}
+
+/// Walks the whole stack of a run where it stands; how many frames there are.
+///
+/// # Errors
+/// [`Wrong`]: the first frame that differs from the truth.
+pub fn check_stack(
+    run: &Run<'_>,
+    unwinder: &impl Step,
+    convention: Convention,
+) -> Result<usize, Box<Wrong>> {
+    let mut frame = run.machine().cpu().registers();
+    let mut position = Position::Interrupted;
+    let callers = run.truth().callers();
+    for (depth, caller) in callers.iter().rev().enumerate() {
+        let mut registers = frame;
+        let answer = unwinder.step(&mut registers, position, run.machine());
+        if answer != Ok(caller.position) || !is_right(&registers, caller, convention) {
+            let answer = answer.map(|position| (registers, position));
+            return Err(wrong(run, depth, &frame, caller, answer, None));
         }
-        Ok(callers.len())
-    })
+        (frame, position) = (registers, caller.position);
+    }
+    Ok(callers.len())
 }
 
 /// Checks the first `limit` boundaries of a run under Windows' rules: each step from a frame's true

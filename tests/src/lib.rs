@@ -1,6 +1,7 @@
 //! What the tests of the whole system share.
 
 pub mod every_instruction;
+pub mod funclets;
 pub mod fuzz;
 pub mod planted;
 pub mod snapshot;

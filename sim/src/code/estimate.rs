@@ -2,6 +2,7 @@
 //!
 //! The generator keeps programs short by it. Every figure errs towards too much.
 
+use super::guarded::{Clause, HandlerKind};
 use super::program::{Exit, Function, FunctionId, Program, Statement};
 use super::shape::{Allocation, FunctionShape};
 
@@ -98,6 +99,10 @@ pub(crate) fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
         Statement::Alloca(units) => 16 + u64::from(*units) / 64,
         Statement::Region(registers, _) => 4 + 2 * registers.len() as u64,
         Statement::Funclet(_) => 16 + overhead(shape),
+        Statement::Guarded(_, clauses) => {
+            // A clause has up to two funclets.
+            2 + 2 * (16 + overhead(shape)) * clauses.len() as u64
+        }
         Statement::Try(..) | Statement::Throw | Statement::SwitchStack(_) => 16,
         Statement::Runtime(_) | Statement::Primitive(_) => 4,
     }
@@ -146,6 +151,13 @@ impl Cost {
                 Statement::Funclet(body) => {
                     self.dynamic = self.dynamic.saturating_add(funclet(shape));
                     self.add_body(body, times, shape, estimates);
+                }
+                Statement::Guarded(_, clauses) => {
+                    let funclets = funclet(shape).saturating_mul(2 * clauses.len() as u64);
+                    self.dynamic = self.dynamic.saturating_add(funclets);
+                    for body in statement.bodies() {
+                        self.add_body(body, times, shape, estimates);
+                    }
                 }
                 Statement::Try(body, catch) => {
                     self.add_body(body, times, shape, estimates);
@@ -229,6 +241,7 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
                     escapes: body.escapes || catch.escapes,
                 }
             }
+            Statement::Guarded(body, clauses) => guarded(body, clauses, estimates),
             Statement::Exit(exit) => leave(*exit, estimates),
             Statement::Primitive(primitive) => {
                 let body = flow(primitive.body().unwrap_or_default(), estimates);
@@ -249,6 +262,25 @@ pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
         all.escapes |= one.escapes;
         if !one.completes {
             return Flow { completes: false, ..all };
+        }
+    }
+    all
+}
+
+/// Where a guarded statement can lead, if its handlers are called.
+fn guarded(body: &[Statement], clauses: &[Clause], estimates: &[Estimate]) -> Flow {
+    let mut all = flow(body, estimates);
+    for clause in clauses {
+        for body in clause.bodies() {
+            let inner = flow(body, estimates);
+            all.throws |= inner.throws;
+            all.escapes |= inner.escapes;
+        }
+        let completes = flow(&clause.body, estimates).completes;
+        match clause.kind.handler() {
+            HandlerKind::Catch | HandlerKind::Filtered => all.completes |= completes,
+            HandlerKind::Finally => all.completes &= completes,
+            HandlerKind::Fault => {}
         }
     }
     all

@@ -93,6 +93,27 @@ impl FrameLayout {
         self.allocation + self.pushed + self.entry
     }
 
+    /// Where funclets find the frame of the function itself: what they take as their argument.
+    /// `caller_rsp` is the caller's rsp behind the call (VA).
+    #[must_use]
+    pub fn establisher(&self, caller_rsp: u64) -> u64 {
+        caller_rsp.wrapping_sub(self.cfa().into())
+    }
+
+    /// The same for a funclet of the function that calls one: either's slot will do.
+    #[must_use]
+    pub fn funclet_establisher(&self, caller_rsp: u64) -> u64 {
+        caller_rsp.wrapping_sub((self.funclet_allocation() + self.pushed + 8).into())
+    }
+
+    /// The size of a funclet's fixed allocation, in bytes.
+    #[must_use]
+    pub fn funclet_allocation(&self) -> u32 {
+        // Behind the pushes and the return address, what remains aligns the stack.
+        let taken = self.psp.unwrap_or(0) + 8;
+        taken + (16 - (8 + self.pushed + taken) % 16) % 16
+    }
+
     /// The offset of home slot `slot`.
     #[must_use]
     pub const fn home(&self, slot: u32) -> u32 {
@@ -161,6 +182,11 @@ impl Needs {
                     self.calls = true;
                     self.funclets = true;
                     self.add(body);
+                }
+                Statement::Guarded(..) => {
+                    self.calls = true;
+                    self.funclets = true;
+                    statement.bodies().for_each(|body| self.add(body));
                 }
                 Statement::Try(body, catch) => {
                     self.add(body);

@@ -52,6 +52,7 @@
 //! ```
 
 pub mod estimate;
+mod guarded;
 mod layout;
 mod link;
 mod lower;
@@ -68,10 +69,11 @@ mod slots;
 mod tests;
 mod unwind_info;
 
+pub use guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
 pub use layout::FrameLayout;
 pub use link::{
-    LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedPart, ReadBackError, SERVICES, THROW,
-    Unit, service_address,
+    LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart, ReadBackError,
+    SERVICES, THROW, Unit, service_address,
 };
 pub use lower::THREAD_SLOT;
 pub use marks::{PlacedInstruction, Role, WindowsMistake};
@@ -81,7 +83,9 @@ pub use program::{
     CallForm, CodeKind, Exit, Function, FunctionId, Interrupt, Program, ReturnForm, Statement,
     TailCallForm,
 };
-pub use rules::{MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, ProgramError, Rule};
+pub use rules::{
+    MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, ProgramError, Rule,
+};
 pub use runtime_call::{RuntimeCall, RuntimeCallKind, Target};
 pub use shape::{
     Allocation, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape, Release,

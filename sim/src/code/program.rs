@@ -1,6 +1,7 @@
 //! Programs: functions with shapes and bodies.
 
 use super::estimate;
+use super::guarded::Clause;
 use super::primitive::Primitive;
 use super::runtime_call::RuntimeCall;
 use super::shape::{Convention, FunctionShape};
@@ -163,6 +164,9 @@ pub enum Statement {
     Try(Vec<Statement>, Vec<Statement>),
     /// Cuts the stack to the innermost `Try`; the program ends if there is none.
     Throw,
+    /// Executes the body; exceptions thrown in it are handled by the clauses, the first one first,
+    /// each of them a funclet: one `Finally`, one `Fault`, or catches. Only in managed code.
+    Guarded(Vec<Statement>, Vec<Clause>),
     /// Executes a breakpoint instruction, which enters the handler by an interrupt.
     Trap(FunctionId),
     /// Calls a function on another stack, of lower addresses; the frame register must be described.
@@ -214,8 +218,8 @@ impl Program {
 }
 
 impl Statement {
-    /// The bodies inside it.
-    pub fn bodies<'a>(&'a self) -> impl Iterator<Item = &'a [Self]> {
+    /// The bodies inside it, in the order of the text.
+    pub fn bodies(&self) -> impl Iterator<Item = &[Self]> {
         let (first, second) = match self {
             Self::Loop(_, body)
             | Self::If(_, body)
@@ -223,13 +227,35 @@ impl Statement {
             | Self::Region(_, body)
             | Self::Funclet(body) => (Some(body), None),
             Self::Try(body, catch) => (Some(body), Some(catch)),
-            Self::Primitive(primitive) => {
-                return primitive.body().into_iter().chain(None);
-            }
+            Self::Guarded(body, _) => (Some(body), None),
             _ => (None, None),
         };
-        let slice = |body: &'a Vec<Self>| body.as_slice();
-        first.map(slice).into_iter().chain(second.map(slice))
+        let clauses = match self {
+            Self::Guarded(_, clauses) => clauses.as_slice(),
+            _ => &[],
+        };
+        let clauses = clauses.iter().flat_map(Clause::bodies);
+        let primitive = match self {
+            Self::Primitive(primitive) => primitive.body(),
+            _ => None,
+        };
+        first.into_iter().chain(second).map(Vec::as_slice).chain(clauses).chain(primitive)
+    }
+
+    /// The bodies inside it, in the order of the text, to change them.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<Self>> {
+        let (first, second, clauses) = match self {
+            Self::Loop(_, body)
+            | Self::If(_, body)
+            | Self::Cold(body)
+            | Self::Region(_, body)
+            | Self::Funclet(body) => (Some(body), None, None),
+            Self::Try(body, catch) => (Some(body), Some(catch), None),
+            Self::Guarded(body, clauses) => (Some(body), None, Some(clauses)),
+            _ => (None, None, None),
+        };
+        let clauses = clauses.into_iter().flatten().flat_map(Clause::bodies_mut);
+        first.into_iter().chain(second).chain(clauses)
     }
 
     /// Whether it, or a statement inside it, is `wanted`.

@@ -283,8 +283,7 @@ impl<'f> Builder<'f> {
     fn funclet(&mut self) {
         let layout = self.layout;
         let establisher = layout.psp.unwrap_or(0);
-        let taken = establisher + 8;
-        let allocation = taken + (16 - (8 + layout.pushed + taken) % 16) % 16;
+        let allocation = layout.funclet_allocation();
         self.cfa = allocation + layout.pushed + 8;
         self.put(0, layout.outgoing, SlotRole::HomeSpace);
         self.put(establisher, 8, SlotRole::Establisher);

@@ -8,7 +8,8 @@ use super::parse::FREE_SLOT;
 use super::terms::{Term, XMM};
 use super::{Scenario, Stop, StopAt, Thread};
 use crate::code::{
-    Convention, Exit, Function, FunctionId, FunctionShape, ReturnForm, Statement, UnwindData,
+    Clause, ClauseKind, Convention, Exit, Function, FunctionId, FunctionShape, ReturnForm,
+    Statement, UnwindData,
 };
 use crate::stubs::RuntimeFunction;
 use clr_walker::registers::Gpr;
@@ -314,6 +315,11 @@ impl Printer<'_> {
                 }
                 return;
             }
+            Statement::Guarded(body, clauses) => {
+                self.nested(&new("guarded"), body);
+                clauses.iter().for_each(|clause| self.clause(clause));
+                return;
+            }
             Statement::Throw => new("throw"),
             Statement::Trap(handler) => new("trap").arg(self.name(*handler)),
             Statement::SwitchStack(callee) => new("switch-stack").arg(self.name(*callee)),
@@ -328,6 +334,21 @@ impl Printer<'_> {
             Statement::Primitive(_) => return,
         };
         self.line(&line);
+    }
+
+    fn clause(&mut self, clause: &Clause) {
+        let name = match &clause.kind {
+            ClauseKind::Catch => "on-catch",
+            ClauseKind::Finally => "on-finally",
+            ClauseKind::Fault => "on-fault",
+            ClauseKind::Filtered { accepts, filter } => {
+                let line = Line::new("on-filter");
+                let line = if *accepts { line } else { line.property("accepts", "#false") };
+                self.nested(&line, filter);
+                "on-catch"
+            }
+        };
+        self.nested(&Line::new(name), &clause.body);
     }
 
     fn nested(&mut self, line: &Line, body: &[Statement]) {

@@ -125,6 +125,12 @@ pub enum ProblemKind {
     /// A catch without a try.
     #[error("`catch` stands right behind a `try`")]
     CatchWithoutTry,
+    /// A clause without a guarded statement.
+    #[error("`{0}` stands right behind a `guarded` or another clause of one")]
+    ClauseWithoutGuarded(&'static str),
+    /// A filter without its handler.
+    #[error("`on-filter` needs its handler right behind it")]
+    FilterWithoutCatch,
     /// A stop at several places, or at none.
     #[error("a stop is at one place")]
     StopPlace,
@@ -362,6 +368,8 @@ impl ProblemKind {
             Self::Excluded(..) => "leave one of them out".to_owned(),
             Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
             Self::CatchWithoutTry => "expected `try { … }` in front of it".to_owned(),
+            Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` in front of it".to_owned(),
+            Self::FilterWithoutCatch => "expected `on-catch { … }` behind it".to_owned(),
             Self::StopPlace => "expected one of: `after=`, `at=`, \"end\"; `instruction=` and \
                                 `visit=` go with `at=`"
                 .to_owned(),

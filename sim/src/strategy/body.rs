@@ -89,17 +89,25 @@ fn choose_shape<C: Choices>(
 
 /// What a statement stands in.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub(super) struct Context {
     pub(super) depth: u32,
     pub(super) times: u64,
     pub(super) in_funclet: bool,
     pub(super) in_region: bool,
+    pub(super) in_guarded: bool,
     pub(super) in_try: bool,
 }
 
 impl Context {
-    pub(super) const TOP: Self =
-        Self { depth: 0, times: 1, in_funclet: false, in_region: false, in_try: false };
+    pub(super) const TOP: Self = Self {
+        depth: 0,
+        times: 1,
+        in_funclet: false,
+        in_region: false,
+        in_guarded: false,
+        in_try: false,
+    };
 
     pub(super) const fn deeper(self) -> Self {
         Self { depth: self.depth + 1, ..self }
@@ -213,7 +221,7 @@ impl<C: Choices> Draw<'_, C> {
             (true, false) => 2,
         };
         let stop = u32::from(features.stops);
-        let exits = !context.in_funclet && !context.in_region;
+        let exits = !context.in_funclet && !context.in_region && !context.in_guarded;
         let exit = if exits { 1 + u32::from(inner) } else { 0 };
         let statement = match self.choices.weighted(&[16, throw, stop, exit]) {
             0 => return None,
@@ -248,7 +256,7 @@ impl<C: Choices> Draw<'_, C> {
         if !self.budget.grow(stack) || !self.budget.pay(cost, 1) {
             return call;
         }
-        if let [Some(body), _] = repair::bodies_mut(&mut outer) {
+        if let Some(body) = outer.bodies_mut().next() {
             body.push(call);
         }
         outer

@@ -1,8 +1,8 @@
 //! Takes one step towards a smaller program.
 
 use super::measure::{self, Measure};
-use super::repair::{self, bodies_mut};
 use super::steps::{Part, Step};
+use super::{clauses, repair};
 use crate::code::{
     Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, Exit, FrameSet, Function,
     FunctionId, FunctionShape, Program, Release, ReturnForm, SaveArea, Statement, TailCallForm,
@@ -25,10 +25,9 @@ pub(super) fn take(program: &Program, step: Step) -> Option<Program> {
                 list.drain(index..index + count as usize);
             });
         }
-        Step::Unwrap { function, statement, second } => {
+        Step::Unwrap { function, statement, body } => {
             at_statement(&mut smaller, function, statement, |list, index| {
-                let [first, other] = bodies_mut(&mut list[index]);
-                let body = if second { other } else { first };
+                let body = list[index].bodies_mut().nth(body as usize);
                 let body = body.map(std::mem::take).unwrap_or_default();
                 list.splice(index..=index, body);
             });
@@ -151,7 +150,7 @@ fn redirect_body(body: &mut Vec<Statement>, to: &mut impl FnMut(FunctionId) -> R
             true
         }
         _ => {
-            for body in bodies_mut(statement).into_iter().flatten() {
+            for body in statement.bodies_mut() {
                 redirect_body(body, to);
             }
             true
@@ -190,16 +189,16 @@ fn find<'a>(
         *left -= inside;
         index += 1;
     }
-    let [first, second] = bodies_mut(list.get_mut(index)?);
     let inside =
         |body: &Vec<Statement>| body.iter().map(|one| 1 + super::steps::count(one)).sum::<u32>();
-    let first = first?;
-    let here = inside(first);
-    if *left < here {
-        return find(first, left);
+    for body in list.get_mut(index)?.bodies_mut() {
+        let here = inside(body);
+        if *left < here {
+            return find(body, left);
+        }
+        *left -= here;
     }
-    *left -= here;
-    find(second?, left)
+    None
 }
 
 fn plainer(statement: &mut Statement, way: u8) {
@@ -218,6 +217,7 @@ fn plainer(statement: &mut Statement, way: u8) {
         Statement::Region(registers, _) => {
             registers.remove(way as usize);
         }
+        Statement::Guarded(_, clauses) => clauses::plainer(clauses, way),
         Statement::Cold(_)
         | Statement::Funclet(_)
         | Statement::Try(..)

@@ -1,8 +1,9 @@
 //! How large a program is: what shrinking makes less.
 
 use crate::code::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, Exit, FrameSet, Function,
-    FunctionShape, Program, Release, ReturnForm, SaveArea, Statement, TailCallForm, UnwindData,
+    Allocation, CallForm, Clause, ClauseKind, CodeKind, ColdForm, Convention, Entry, Exit,
+    FrameSet, Function, FunctionShape, Program, Release, ReturnForm, SaveArea, Statement,
+    TailCallForm, UnwindData,
 };
 
 /// The size of a program. The order is well-founded, and its first parts count most.
@@ -108,6 +109,7 @@ fn details(statement: &Statement) -> u64 {
         Statement::Exit(form) => exit(*form),
         Statement::Alloca(units) => u64::from(*units),
         Statement::Region(registers, _) => registers.len() as u64,
+        Statement::Guarded(_, clauses) => clauses.iter().map(clause).sum(),
         Statement::Cold(_)
         | Statement::Funclet(_)
         | Statement::Try(..)
@@ -116,6 +118,17 @@ fn details(statement: &Statement) -> u64 {
         | Statement::Runtime(_)
         | Statement::Primitive(_)
         | Statement::Stop => 0,
+    }
+}
+
+/// The rank of a clause: more than of none.
+const fn clause(clause: &Clause) -> u64 {
+    match clause.kind {
+        ClauseKind::Catch => 1,
+        ClauseKind::Finally => 2,
+        ClauseKind::Fault => 3,
+        ClauseKind::Filtered { accepts: true, .. } => 4,
+        ClauseKind::Filtered { accepts: false, .. } => 5,
     }
 }
 

@@ -20,6 +20,7 @@ mod arbitrary;
 mod body;
 mod budget;
 mod choices;
+mod clauses;
 mod edit;
 mod exits;
 mod generate;

@@ -3,10 +3,12 @@
 //! Nothing is added: what the rules do not allow is dropped or becomes its plainest form, so a
 //! repaired program is never larger.
 
+use super::clauses;
 use crate::code::estimate::{self, Estimate};
 use crate::code::{
-    Allocation, Convention, Entry, Exit, FrameSet, Function, FunctionId, FunctionShape, MAX_LOCALS,
-    MAX_NESTING, MAX_PUSHES, Program, Release, ReturnForm, Statement, TailCallForm, UnwindData,
+    Allocation, Clause, CodeKind, Convention, Entry, Exit, FrameSet, Function, FunctionId,
+    FunctionShape, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Program, Release, ReturnForm, Statement,
+    TailCallForm, UnwindData,
 };
 use clr_walker::registers::Gpr;
 
@@ -122,9 +124,10 @@ pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
 }
 
 fn body(function: &mut Function, index: usize, convention: Convention, entries: &[Entry]) {
-    let Function { shape, body, end, .. } = function;
+    let Function { kind, shape, body, end, .. } = function;
     let mut saved = Vec::new();
-    let mut walk = Walk { shape, convention, index, entries, saved: &mut saved };
+    let kind = *kind;
+    let mut walk = Walk { shape, kind, convention, index, entries, saved: &mut saved };
     walk.list(body, Context::default());
     if let Some(exit) = end {
         walk.exit(exit);
@@ -166,28 +169,17 @@ pub(super) fn exits_vary(body: &[Statement], end: Option<Exit>) -> bool {
     !exits.iter().all(is_alike)
 }
 
-/// The bodies of a statement, to change them.
-pub(super) fn bodies_mut(statement: &mut Statement) -> [Option<&mut Vec<Statement>>; 2] {
-    match statement {
-        Statement::Loop(_, body)
-        | Statement::If(_, body)
-        | Statement::Cold(body)
-        | Statement::Region(_, body)
-        | Statement::Funclet(body) => [Some(body), None],
-        Statement::Try(body, catch) => [Some(body), Some(catch)],
-        _ => [None, None],
-    }
-}
-
 #[derive(Clone, Copy, Default)]
 struct Context {
     depth: u32,
     in_funclet: bool,
     in_region: bool,
+    in_guarded: bool,
 }
 
 struct Walk<'a> {
     shape: &'a FunctionShape,
+    kind: CodeKind,
     convention: Convention,
     index: usize,
     entries: &'a [Entry],
@@ -222,8 +214,13 @@ impl Walk<'_> {
                 Statement::Trap(handler) => self.is_callee(*handler, false),
                 Statement::Alloca(_) => moves && is_by_frame(self.shape.release),
                 Statement::SwitchStack(callee) => moves && self.is_callee(*callee, true),
-                Statement::Exit(_) => !context.in_funclet && !context.in_region,
-                Statement::Region(..) => !leaf && !context.in_funclet,
+                Statement::Exit(_) => {
+                    !context.in_funclet && !context.in_region && !context.in_guarded
+                }
+                Statement::Region(..) => !leaf && !context.in_funclet && !context.in_guarded,
+                Statement::Guarded(_, clauses) => {
+                    clauses::may_guard(self.shape, self.kind) && !clauses.is_empty()
+                }
                 Statement::Funclet(_) => {
                     self.shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp)
                         && !context.in_funclet
@@ -240,6 +237,13 @@ impl Walk<'_> {
         match statement {
             Statement::Exit(exit) => self.exit(exit),
             Statement::Funclet(body) => self.list(body, Context { in_funclet: true, ..inner }),
+            Statement::Guarded(body, clauses) => {
+                clauses::go_together(clauses);
+                self.list(body, Context { in_guarded: true, ..inner });
+                for body in clauses.iter_mut().flat_map(Clause::bodies_mut) {
+                    self.list(body, Context { in_funclet: true, ..inner });
+                }
+            }
             Statement::Region(registers, body) => {
                 let outer = self.saved.len();
                 registers.retain(|&register| {
@@ -256,7 +260,7 @@ impl Walk<'_> {
                 self.saved.truncate(outer);
             }
             _ => {
-                for body in bodies_mut(statement).into_iter().flatten() {
+                for body in statement.bodies_mut() {
                     self.list(body, inner);
                 }
             }

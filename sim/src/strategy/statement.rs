@@ -14,6 +14,7 @@ impl<C: Choices> Draw<'_, C> {
         let nests = context.depth < self.around.size.nesting();
         let on_rbp = self.shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp);
         let moves = features.dynamic && self.shape.has_described_frame() && !context.in_funclet;
+        let regions = !context.in_funclet && !context.in_guarded;
         let when = |condition: bool, weight: u32| if condition { weight } else { 0 };
         let weights = [
             4,
@@ -25,11 +26,12 @@ impl<C: Choices> Draw<'_, C> {
             when(nests, 2),
             when(nests && framed, 1),
             when(nests && framed && features.apart, 3),
-            when(nests && framed && features.apart && !context.in_funclet, 3),
+            when(nests && framed && features.apart && regions, 3),
             when(nests && features.funclets && self.has_funclets(context) && on_rbp, 4),
             when(nests && framed && features.exceptions, 3),
             when(moves && repair::is_by_frame(self.shape.release), 5),
             when(moves && !self.callees.is_empty(), 3),
+            when(nests && features.funclets && self.may_guard(), 6),
         ];
         match self.choices.weighted(&weights) {
             0 => self.work(context),
@@ -43,7 +45,8 @@ impl<C: Choices> Draw<'_, C> {
             5 => self.trap(context),
             kind @ 6..=11 => self.compound(kind, context),
             12 => self.alloca(context),
-            _ => self.switch_stack(context),
+            13 => self.switch_stack(context),
+            _ => self.guarded(context),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The steps by which a program can become smaller, from large to small.
 
+use super::clauses;
 use crate::code::{CallForm, Entry, Exit, Function, Program, ReturnForm, Statement};
 
 /// A step. Each is described by a few numbers, so that listing them costs little and only those
@@ -29,7 +30,7 @@ pub(super) enum Step {
     Unwrap {
         function: u32,
         statement: u32,
-        second: bool,
+        body: u32,
     },
     Shape {
         function: u32,
@@ -181,8 +182,8 @@ fn drops(
     for statement in body {
         let number = *next;
         *next += 1;
-        for (inner, second) in statement.bodies().zip([false, true]) {
-            unwraps.push(Step::Unwrap { function, statement: number, second });
+        for (body, inner) in (0..).zip(statement.bodies()) {
+            unwraps.push(Step::Unwrap { function, statement: number, body });
             drops(inner, next, function, steps, unwraps);
         }
     }
@@ -254,5 +255,6 @@ fn ways(statement: &Statement) -> u8 {
         | Statement::Alloca(_)
         | Statement::Exit(_) => 2,
         Statement::Region(registers, _) => registers.len() as u8,
+        Statement::Guarded(_, clauses) => clauses::ways(clauses),
     }
 }

@@ -1,12 +1,15 @@
 //! Linking: from functions to images and heaps with all their bytes.
 
+mod clauses;
 mod place;
 mod tables;
 
+use super::guarded::FuncletKind;
 use super::marks::{PlacedInstruction, WindowsMistake};
 use super::nibble_map::NibbleMap;
 use super::program::{CodeKind, FunctionId, Program};
 use super::rules::ProgramError;
+pub use clauses::PlacedClause;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, ImageError};
@@ -106,6 +109,9 @@ pub struct LinkedProgram {
     pub instructions: Vec<PlacedInstruction>,
     /// Parts with unwind data of their own, ascending by address.
     pub parts: Vec<PlacedPart>,
+    /// What handles exceptions, in the order in which the CLR searches: function by function, the
+    /// innermost protected ranges first.
+    pub clauses: Vec<PlacedClause>,
     /// How much stack any call finds room in, in bytes: so far apart are stacks that are switched to.
     pub stack_stride: u64,
 }
@@ -174,6 +180,8 @@ pub struct PlacedPart {
     pub root: u64,
     /// It is a function's entry, not a funclet or cold part.
     pub is_entry: bool,
+    /// The funclet that it is, or is a cold part of.
+    pub funclet: Option<FuncletKind>,
 }
 
 /// The most bytes of stack that a program may need, all stacks of a kind of code together.
@@ -220,6 +228,7 @@ impl Program {
             entries: vec![0; self.functions.len()],
             instructions: Vec::new(),
             parts: Vec::new(),
+            clauses: Vec::new(),
             stack_stride,
         };
         for unit in &encoded {
@@ -229,6 +238,7 @@ impl Program {
             unit.place(&mut linked);
         }
         linked.parts.sort_by_key(|part| part.begin);
+        linked.clauses.sort_by_key(PlacedClause::rank);
         for unit in &encoded {
             let cells: Vec<u8> = [THROW, unit.kind.other_stacks()]
                 .into_iter()

@@ -230,8 +230,10 @@ impl Encoded {
                 root: self.address(self.root(part).begin),
                 is_entry: part.kind == PartKind::Root
                     && self.lowered.entries.contains(&(part.function, part.begin)),
+                funclet: part.funclet,
             });
         }
+        self.place_clauses(&mut linked.clauses);
     }
 
     fn root<'a>(&'a self, mut part: &'a Part) -> &'a Part {

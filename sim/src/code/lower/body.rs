@@ -2,8 +2,8 @@
 
 use super::super::marks::Role;
 use super::super::program::{CallForm, FunctionId, Statement};
-use super::super::shape::Convention;
 use super::super::unwind_info::Operation;
+use super::guarded::Funclet;
 use super::stream::Place;
 use super::{ColdPart, Frame, Funclets, Lowering, PartKind, save};
 use clr_walker::registers::Gpr;
@@ -66,17 +66,11 @@ impl<'p> Lowering<'p> {
             Statement::Region(registers, body) => self.region(frame, funclets, registers, body),
             Statement::Funclet(body) => {
                 let label = self.stream.label();
-                let psp = frame.layout.psp.unwrap_or(0);
-                let establisher = match self.program.convention {
-                    Convention::WindowsX64 => Gpr::Rcx,
-                    Convention::SystemV => Gpr::Rdi,
-                };
-                self.stream.load(establisher, frame.at(psp))?;
-                self.landing(frame);
-                self.stream.branch(Code::Call_rel32_64, label)?;
-                funclets.push_back((label, body));
+                self.call_funclet(frame, label)?;
+                funclets.push_back(Funclet::called(label, body, frame.guard));
                 Ok(())
             }
+            Statement::Guarded(body, clauses) => self.guarded(frame, funclets, body, clauses),
             Statement::Try(body, catch) => self.try_catch(frame, funclets, body, catch),
             Statement::Throw => {
                 self.landing(frame);
@@ -110,7 +104,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// The next instruction calls: what is thrown in there is caught here.
-    fn landing(&mut self, frame: &Frame<'_>) {
+    pub(super) fn landing(&mut self, frame: &Frame<'_>) {
         if let Some(now) = &mut self.stream.now {
             now.landing = frame.landing;
         }
@@ -193,7 +187,7 @@ impl<'p> Lowering<'p> {
         let (outer, landing) = (frame.describing, frame.landing.take());
         let register = self.parts[outer].frame;
         self.end_part(frame.part)?;
-        frame.part = self.begin_part(frame.id, PartKind::Chained(outer), register);
+        frame.part = self.begin_part(frame.id, PartKind::Chained(outer), register, frame.funclet);
         frame.describing = frame.part;
         let first = frame.layout.region_saves + 8 * frame.next_region_save;
         frame.next_region_save += registers.len() as u32;
@@ -212,7 +206,7 @@ impl<'p> Lowering<'p> {
             self.stream.load(register, frame.at(at))?;
         }
         self.end_part(frame.part)?;
-        frame.part = self.begin_part(frame.id, PartKind::Chained(outer), self.parts[outer].frame);
+        frame.part = self.begin_part(frame.id, PartKind::Chained(outer), register, frame.funclet);
         frame.describing = outer;
         frame.landing = landing;
         Ok(())

@@ -75,7 +75,8 @@ impl Lowering<'_> {
         self.mistake(unlisted.then_some(WindowsMistake::UnlistedEpilogue));
         let first_pop = self.stream.here();
         for register in frame.shape().all_pushes(self.program.convention).rev() {
-            self.stream.pop(register)?;
+            // rax holds the result.
+            self.stream.pop(if register == Gpr::Rax { Gpr::Rcx } else { register })?;
         }
         self.stream.plain(Code::Retnq);
         self.mistake(None);

@@ -4,20 +4,24 @@
 
 mod body;
 mod epilogue;
+mod guarded;
 mod primitive;
 mod prologue;
 mod stream;
 
+pub(super) use guarded::{Guard, GuardClause};
 pub use primitive::THREAD_SLOT;
 pub(super) use prologue::Described;
 pub(super) use stream::{Note, Stream};
 
+use super::guarded::FuncletKind;
 use super::layout::FrameLayout;
 use super::marks::{Role, WindowsMistake};
 use super::program::{CodeKind, Function, FunctionId, Program, Statement};
 use super::shape::{ColdForm, Convention, Entry, FunctionShape, UnwindData};
 use super::unwind_info::Operation;
 use clr_walker::registers::Gpr;
+use guarded::Funclet;
 use iced_x86::{Code, IcedError};
 use std::collections::VecDeque;
 use stream::{Label, Place};
@@ -39,6 +43,8 @@ pub(super) struct Part {
     pub frame: Option<(Gpr, u8)>,
     /// For each epilogue, its first pop and the instruction behind it.
     pub epilogues: Vec<(u32, u32)>,
+    /// The funclet that it is, or is a part of.
+    pub funclet: Option<FuncletKind>,
 }
 
 /// How a part is entered, and how its unwind data stands to that of others.
@@ -59,6 +65,8 @@ pub(super) struct Lowered {
     pub parts: Vec<Part>,
     /// The first instruction of each contiguous run that is to be aligned.
     pub pieces: Vec<u32>,
+    /// The guarded statements, each behind those that protect it.
+    pub guards: Vec<Guard>,
     /// The first instruction of each function that lies here.
     pub entries: Vec<(FunctionId, u32)>,
     /// The helper that unwind data names as language-specific handler.
@@ -113,6 +121,7 @@ pub(super) fn lower(
         chkstk,
         needs_chkstk: false,
         parts: Vec::new(),
+        guards: Vec::new(),
         pieces: Vec::new(),
         cold: VecDeque::new(),
         stride: stride as i32,
@@ -132,13 +141,13 @@ pub(super) fn lower(
     }
     lowering.cold_parts()?;
     let personality = lowering.helpers()?;
-    let Lowering { mut stream, parts, pieces, .. } = lowering;
+    let Lowering { mut stream, parts, pieces, guards, .. } = lowering;
     stream.resolve();
-    Ok(Lowered { stream, parts, pieces, entries, personality })
+    Ok(Lowered { stream, parts, pieces, guards, entries, personality })
 }
 
 /// The funclets of a function that are still to be written.
-type Funclets<'p> = VecDeque<(Label, &'p [Statement])>;
+type Funclets<'p> = VecDeque<Funclet<'p>>;
 
 struct Lowering<'p> {
     program: &'p Program,
@@ -150,6 +159,7 @@ struct Lowering<'p> {
     chkstk: Label,
     needs_chkstk: bool,
     parts: Vec<Part>,
+    guards: Vec<Guard>,
     pieces: Vec<u32>,
     cold: VecDeque<ColdPart<'p>>,
     /// How far apart stacks are that are switched to, in bytes.
@@ -176,9 +186,11 @@ struct Frame<'p> {
     describing: usize,
     /// The part that is being written.
     part: usize,
-    /// It is a funclet of the function.
-    in_funclet: bool,
+    /// The funclet of the function that it is.
+    funclet: Option<FuncletKind>,
     landing: Option<Label>,
+    /// The innermost guarded statement that protects what is being written, by index.
+    guard: Option<u32>,
     next_counter: u32,
     next_region_save: u32,
     /// The body moves rsp.
@@ -196,7 +208,7 @@ impl<'p> Frame<'p> {
     fn at(&self, offset: u32) -> Place {
         let offset = i64::from(offset);
         match self.layout.frame_register(self.shape()) {
-            Some((register, distance)) if self.dynamic || self.in_funclet => {
+            Some((register, distance)) if self.dynamic || self.funclet.is_some() => {
                 Place::At(register, offset - i64::from(distance))
             }
             _ => Place::At(Gpr::Rsp, offset),
@@ -206,7 +218,7 @@ impl<'p> Frame<'p> {
     /// Whether anything is to be undone in the body.
     fn has_frame(&self, convention: Convention) -> bool {
         let mut home = self.shape().home.iter().flatten();
-        self.in_funclet
+        self.funclet.is_some()
             || self.layout.allocation + self.layout.pushed > 0
             || home.any(|register| convention.is_nonvolatile(*register))
             || self.shape().entry != Entry::Call
@@ -215,7 +227,8 @@ impl<'p> Frame<'p> {
 
 impl<'p> Lowering<'p> {
     fn note(&mut self, frame: &Frame<'_>, role: Role) {
-        self.stream.now = Some(Note { function: Some(frame.id), role, ..Note::HELPER });
+        let guard = frame.guard;
+        self.stream.now = Some(Note { function: Some(frame.id), role, guard, ..Note::HELPER });
     }
 
     fn mistake(&mut self, mistake: Option<WindowsMistake>) {
@@ -232,7 +245,13 @@ impl<'p> Lowering<'p> {
         x ^ x >> 32
     }
 
-    fn begin_part(&mut self, id: FunctionId, kind: PartKind, frame: Option<(Gpr, u8)>) -> usize {
+    fn begin_part(
+        &mut self,
+        id: FunctionId,
+        kind: PartKind,
+        frame: Option<(Gpr, u8)>,
+        funclet: Option<FuncletKind>,
+    ) -> usize {
         let here = self.stream.here();
         self.parts.push(Part {
             function: id,
@@ -243,6 +262,7 @@ impl<'p> Lowering<'p> {
             described: Vec::new(),
             frame,
             epilogues: Vec::new(),
+            funclet,
         });
         self.parts.len() - 1
     }
@@ -264,6 +284,7 @@ impl<'p> Lowering<'p> {
             id,
             PartKind::Root,
             described.map(|frame| (frame.register, frame.offset)),
+            None,
         );
         let mut frame = Frame {
             id,
@@ -271,8 +292,9 @@ impl<'p> Lowering<'p> {
             layout: FrameLayout::new(function, self.program.convention),
             describing: part,
             part,
-            in_funclet: false,
+            funclet: None,
             landing: None,
+            guard: None,
             next_counter: 0,
             next_region_save: 0,
             dynamic: moves_rsp(&function.body),
@@ -296,45 +318,6 @@ impl<'p> Lowering<'p> {
         self.funclets(&mut frame, funclets)
     }
 
-    fn funclets(&mut self, frame: &mut Frame<'p>, funclets: Funclets<'p>) -> Result<(), IcedError> {
-        for (label, body) in funclets {
-            self.funclet(frame, label, body)?;
-        }
-        Ok(())
-    }
-
-    /// A funclet: a frame of its own, in which rbp is the function's frame register.
-    fn funclet(
-        &mut self,
-        parent: &mut Frame<'p>,
-        label: Label,
-        body: &'p [Statement],
-    ) -> Result<(), IcedError> {
-        let part = self.begin_part(parent.id, PartKind::Root, None);
-        let psp = parent.layout.psp.unwrap_or(0);
-        // Behind the pushes and the return address, what remains aligns the stack.
-        let taken = psp + 8;
-        let allocation = taken + (16 - (8 + parent.layout.pushed + taken) % 16) % 16;
-        let mut frame =
-            Frame { part, describing: part, landing: None, in_funclet: true, ..parent.clone() };
-        self.stream.bind(label);
-        self.funclet_prologue(&frame, allocation)?;
-        self.note(&frame, Role::Body);
-        let establisher = match self.program.convention {
-            Convention::WindowsX64 => Gpr::Rcx,
-            Convention::SystemV => Gpr::Rdi,
-        };
-        let (register, distance) =
-            parent.layout.frame_register(parent.shape()).unwrap_or((Gpr::Rbp, 0));
-        self.stream.load(register, Place::At(establisher, i64::from(psp)))?;
-        self.stream.store(Place::At(Gpr::Rsp, i64::from(psp)), register)?;
-        self.stream.lea(register, Place::At(register, i64::from(distance)))?;
-        self.body(&mut frame, &mut VecDeque::new(), body)?;
-        parent.next_counter = frame.next_counter;
-        self.funclet_epilogue(&frame, allocation)?;
-        self.end_part(frame.part)
-    }
-
     fn cold_parts(&mut self) -> Result<(), IcedError> {
         while let Some(cold) = self.cold.pop_front() {
             self.cold_part(cold)?;
@@ -350,7 +333,7 @@ impl<'p> Lowering<'p> {
         let separate = frame.shape().cold == ColdForm::Separate;
         let register = self.parts[frame.describing].frame;
         let kind = if separate { PartKind::Separate } else { PartKind::Chained(frame.describing) };
-        let part = self.begin_part(frame.id, kind, register);
+        let part = self.begin_part(frame.id, kind, register, frame.funclet);
         if separate {
             self.parts[part].described = self.all_described(frame.describing);
         }

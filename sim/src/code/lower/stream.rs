@@ -23,6 +23,8 @@ pub(crate) struct Note {
     pub handler: Option<FunctionId>,
     /// It is a call on another stack.
     pub switches_stack: bool,
+    /// The innermost guarded statement that protects it, by index.
+    pub guard: Option<u32>,
 }
 
 impl Note {
@@ -34,6 +36,7 @@ impl Note {
         landing: None,
         handler: None,
         switches_stack: false,
+        guard: None,
     };
 }
 
@@ -90,7 +93,7 @@ pub(crate) struct Stream {
     pub notes: Vec<Note>,
     /// The index of the instruction that each label stands before.
     labels: Vec<Option<u32>>,
-    /// Instructions that take the address of a label.
+    /// The instructions that compute the address of a label.
     addresses: Vec<(u32, Label)>,
     /// What the next instruction is noted with.
     pub now: Option<Note>,
@@ -139,10 +142,10 @@ impl Stream {
             }
             instruction.set_ip(index as u64 + 1);
         }
-        for (index, label) in &self.addresses {
-            let target = self.labels.get(label.0 as usize).copied().flatten().unwrap_or(0);
-            if let Some(instruction) = self.instructions.get_mut(*index as usize) {
-                instruction.set_memory_displacement64(u64::from(target) + 1);
+        for &(index, label) in &self.addresses {
+            let target = u64::from(self.index_of(label).unwrap_or(0)) + 1;
+            if let Some(instruction) = self.instructions.get_mut(index as usize) {
+                instruction.set_memory_displacement64(target);
             }
         }
     }
@@ -256,6 +259,12 @@ impl Stream {
         self.add(Instruction::with2(Code::Movq_xmm_rm64, register, Register::RAX)?);
         self.add(Instruction::with2(Code::Punpcklqdq_xmm_xmmm128, register, register)?);
         Ok(())
+    }
+
+    /// `lea to, [rip + …]`: the address of a label.
+    pub(crate) fn lea_label(&mut self, to: Gpr, label: Label) -> Result {
+        self.addresses.push((self.here(), label));
+        self.lea(to, Place::Absolute(0))
     }
 
     /// Any instruction with an operand in memory and one in a register or immediate.

@@ -1,12 +1,13 @@
 //! What makes a body valid.
 
+use super::super::guarded::Clause;
 use super::super::primitive::{Primitive, Value, Word};
 use super::super::program::{
     CodeKind, Exit, Function, FunctionId, Program, ReturnForm, Statement, TailCallForm,
 };
 use super::super::runtime_call::{RuntimeCall, Target};
 use super::super::shape::{Entry, Release, UnwindData};
-use super::{MAX_NESTING, Rule};
+use super::{MAX_CLAUSES, MAX_NESTING, Rule};
 use clr_walker::registers::Gpr;
 
 /// Checks a function's body.
@@ -26,6 +27,7 @@ pub(super) struct Context<'a> {
     depth: u32,
     in_funclet: bool,
     in_region: bool,
+    in_guarded: bool,
     saved: Option<&'a Saved<'a>>,
 }
 
@@ -96,7 +98,7 @@ impl<'a> Body<'a> {
                 self.check(catch, inner)
             }
             Statement::Exit(exit) => {
-                if context.in_funclet || context.in_region {
+                if context.in_funclet || context.in_region || context.in_guarded {
                     return Err(Rule::ExitHere);
                 }
                 self.check_exit(*exit)
@@ -130,6 +132,29 @@ impl<'a> Body<'a> {
                 }
                 self.check(body, Context { in_funclet: true, saved: None, ..inner })
             }
+            Statement::Guarded(body, clauses) => {
+                self.check_guarded(clauses)?;
+                self.check(body, Context { in_guarded: true, ..inner })?;
+                for body in clauses.iter().flat_map(Clause::bodies) {
+                    self.check(body, Context { in_funclet: true, saved: None, ..inner })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn check_guarded(&self, clauses: &[Clause]) -> Result<(), Rule> {
+        let Function { kind, shape, .. } = self.function;
+        let on_rbp = shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp);
+        if *kind == CodeKind::Native || !on_rbp || shape.entry != Entry::Call {
+            return Err(Rule::Guarded);
+        }
+        match clauses {
+            [_] => Ok(()),
+            [_, ..] if clauses.len() <= MAX_CLAUSES && clauses.iter().all(Clause::catches) => {
+                Ok(())
+            }
+            _ => Err(Rule::Clauses),
         }
     }
 
@@ -173,7 +198,7 @@ impl<'a> Body<'a> {
 
     fn check_region(&self, registers: &[Gpr], context: Context<'_>) -> Result<(), Rule> {
         let shape = &self.function.shape;
-        if context.in_funclet {
+        if context.in_funclet || context.in_guarded {
             return Err(Rule::Region);
         }
         if !registers.is_empty() && shape.saves_lie_below_frame() {

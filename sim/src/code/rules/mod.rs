@@ -22,6 +22,9 @@ pub const MAX_NESTING: u32 = 8;
 /// still have more than the 255 bytes that unwind data can tell.
 pub const MAX_PUSHES: usize = 16;
 
+/// The most clauses of a guarded statement.
+pub const MAX_CLAUSES: usize = 8;
+
 /// The most functions of a program.
 pub const MAX_FUNCTIONS: usize = 1 << 12;
 
@@ -136,14 +139,22 @@ pub enum Rule {
     #[error("rsp moves only in a function whose unwind data names a frame register")]
     Dynamic,
     /// Where no epilogue can be.
-    #[error("a funclet and a saving region have no epilogue of their own")]
+    #[error("a funclet, a guarded body and a saving region have no epilogue of their own")]
     ExitHere,
     /// Funclets work on the frame of rbp.
     #[error("a function with funclets is called, has rbp as its frame register, and nests none")]
     Funclet,
-    /// Regions save in the function's own frame.
-    #[error("a funclet has no saving region")]
+    /// Regions save in the function's own frame, and what they save is not restored by a catch.
+    #[error("a funclet and a guarded body have no saving region")]
     Region,
+    /// Exceptions are handled by managed code, in funclets.
+    #[error(
+        "a guarded statement is in managed code that is called and has rbp as its frame register"
+    )]
+    Guarded,
+    /// Which clauses go together.
+    #[error("a guarded statement has one finally, or one fault, or 1 to {MAX_CLAUSES} catches")]
+    Clauses,
     /// Managed and unmanaged code go through the runtime in different ways.
     #[error("`{}` does not stand in such code, or does not call such a function", .0.word())]
     Runtime(RuntimeCallKind),

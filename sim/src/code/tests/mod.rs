@@ -1,6 +1,8 @@
 //! Tests of the parts that make code and unwind data of a program.
 
 #[cfg(feature = "scenario")]
+mod clauses;
+#[cfg(feature = "scenario")]
 mod layout;
 #[cfg(feature = "scenario")]
 mod link;

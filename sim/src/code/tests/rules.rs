@@ -3,13 +3,13 @@
 mod build;
 
 use crate::code::{
-    Allocation, CallForm, CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function,
-    FunctionId, FunctionShape, Interrupt, LinkError, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING,
-    MAX_PUSHES, Place, Program, Release, ReturnForm, Rule, RuntimeCall, RuntimeCallKind, Statement,
-    TailCallForm, Target, UnwindData,
+    Allocation, CallForm, Clause, ClauseKind, CodeKind, Convention, Entry, Exit, FrameRegister,
+    FrameSet, Function, FunctionId, FunctionShape, Interrupt, LinkError, MAX_CLAUSES,
+    MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, Program, Release, ReturnForm, Rule,
+    RuntimeCall, RuntimeCallKind, Statement, TailCallForm, Target, UnwindData,
 };
 use Statement::{Alloca, Call, Clobber, ClobberXmm, Cold, Funclet, If, Loop, Region, Store};
-use Statement::{Stop, SwitchStack, Throw, Trap, Try, Work};
+use Statement::{Guarded, Stop, SwitchStack, Throw, Trap, Try, Work};
 use build::*;
 use clr_walker::registers::Gpr::{self, R12, R15, Rax, Rbp, Rbx, Rcx, Rsi, Rsp};
 
@@ -356,6 +356,10 @@ rules! {
         let exit = || vec![If(false, vec![Statement::Exit(RET)])];
         body_breach(2, &body(vec![Funclet(exit())]), Rule::ExitHere);
         body_breach(2, &body(vec![Region(vec![], exit())]), Rule::ExitHere);
+        body_breach(2, &managed(vec![Guarded(exit(), vec![clause(ClauseKind::Catch)])]), Rule::ExitHere);
+        let mut catch = clause(ClauseKind::Catch);
+        catch.body = exit();
+        body_breach(3, &managed(vec![Guarded(vec![Work(1)], vec![catch])]), Rule::ExitHere);
         fine(&body(vec![Cold(exit()), Loop(1, exit()), Try(exit(), exit())]));
     }
 
@@ -378,6 +382,48 @@ rules! {
     regions: Rule::Region => {
         body_breach(2, &body(vec![Funclet(vec![Work(1), Region(vec![], vec![])])]), Rule::Region);
         fine(&body(vec![Region(vec![], vec![Funclet(vec![])])]));
+        let guarded = |body| Guarded(body, vec![clause(ClauseKind::Finally)]);
+        body_breach(1, &managed(vec![guarded(vec![Region(vec![], vec![])])]), Rule::Region);
+        fine(&managed(vec![Region(vec![], vec![guarded(vec![])])]));
+    }
+
+    guarded: Rule::Guarded => {
+        let guarded = || vec![Guarded(vec![], vec![clause(ClauseKind::Catch)])];
+        fine(&managed(guarded()));
+        body_breach(0, &body(guarded()), Rule::Guarded);
+        let mut on_rbx = managed(guarded());
+        on_rbx.functions[0].shape.frame = Some(frame(Rbx));
+        body_breach(0, &on_rbx, Rule::Guarded);
+        let isr = isr(|isr| {
+            isr.kind = CodeKind::Jit;
+            isr.shape = FunctionShape { entry: Entry::Interrupt, ..shape() };
+            isr.body = guarded();
+        });
+        breach(&isr, ISR, Place::Statement(0), Rule::Guarded);
+        let handler = Clause { kind: ClauseKind::Fault, body: guarded() };
+        fine(&managed(vec![Guarded(guarded(), vec![handler]), Cold(guarded())]));
+        fine(&managed(vec![Funclet(guarded())]));
+    }
+
+    clauses: Rule::Clauses => {
+        use ClauseKind::{Catch, Fault, Finally};
+        let filtered = || ClauseKind::Filtered { accepts: false, filter: vec![] };
+        let of = |kinds: Vec<ClauseKind>| {
+            managed(vec![Guarded(vec![], kinds.into_iter().map(clause).collect())])
+        };
+        for kinds in [
+            vec![],
+            vec![Catch, Finally],
+            vec![Finally, Catch],
+            vec![Fault, Fault],
+            vec![filtered(), Fault],
+            vec![Catch; MAX_CLAUSES + 1],
+        ] {
+            body_breach(0, &of(kinds), Rule::Clauses);
+        }
+        for kinds in [vec![Finally], vec![Fault], vec![filtered(), Catch], vec![Catch; MAX_CLAUSES]] {
+            fine(&of(kinds));
+        }
     }
 
     ends: Rule::EndReached => {
@@ -390,6 +436,16 @@ rules! {
         ] {
             breach(&ending(None, reached), MAIN, Place::End, Rule::EndReached);
         }
+        // A catch goes on behind the statement; a finally or fault does not.
+        let ending_guarded = |kind| {
+            let mut program = managed(vec![Guarded(vec![Throw], vec![clause(kind)])]);
+            program.functions[0].end = None;
+            program
+        };
+        let caught = ending_guarded(ClauseKind::Catch);
+        breach(&caught, MAIN, Place::End, Rule::EndReached);
+        fine(&ending_guarded(ClauseKind::Finally));
+        fine(&ending_guarded(ClauseKind::Fault));
         for left in [
             vec![Stop],
             vec![Throw],

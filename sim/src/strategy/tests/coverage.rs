@@ -4,9 +4,9 @@
 use super::programs;
 use crate::code::estimate;
 use crate::code::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, Exit, FrameSet, Function,
-    MAX_LOCALS, MAX_PUSHES, Program, Release, ReturnForm, SaveArea, Statement, TailCallForm,
-    UnwindData,
+    Allocation, CallForm, ClauseKind, CodeKind, ColdForm, Convention, Entry, Exit, FrameSet,
+    Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Release, ReturnForm, SaveArea,
+    Statement, TailCallForm, UnwindData,
 };
 use crate::strategy::Size;
 use std::collections::BTreeMap;
@@ -65,12 +65,13 @@ variants! {
     CALL_FORMS, call: CallForm { Near, Register, Memory }
     STATEMENTS, statement: Statement {
         Call(_, _), Clobber(_), ClobberXmm(_), Store(_), Work(_), Loop(_, _), If(_, _), Exit(_),
-        Alloca(_), Cold(_), Region(_, _), Funclet(_), Try(_, _), Throw, Trap(_), SwitchStack(_),
-        Stop,
+        Alloca(_), Cold(_), Region(_, _), Funclet(_), Try(_, _), Guarded(_, _), Throw, Trap(_),
+        SwitchStack(_), Stop,
     }, but Statement::Runtime(_) | Statement::Primitive(_)
+    CLAUSES, clause: HandlerKind { Catch, Finally, Fault, Filtered }
 }
 
-const LISTS: [&[&str]; 14] = [
+const LISTS: [&[&str]; 15] = [
     CONVENTIONS,
     KINDS,
     ENTRIES,
@@ -85,6 +86,7 @@ const LISTS: [&[&str]; 14] = [
     TAIL_CALL_FORMS,
     CALL_FORMS,
     STATEMENTS,
+    CLAUSES,
 ];
 
 /// What no single variant shows.
@@ -121,6 +123,16 @@ const SITUATIONS: &[&str] = &[
     "a Statement::Call in a region",
     "a Statement::Exit in a try",
     "a Statement::Throw in a funclet",
+    "a Statement::Call in a guarded",
+    "a Statement::Guarded in a guarded",
+    "a Statement::Guarded in a handler",
+    "a Statement::Guarded in a funclet",
+    "a Statement::Guarded in a region",
+    "a Statement::Cold in a guarded",
+    "a Statement::Cold in a handler",
+    "several clauses",
+    "a filter that accepts",
+    "a filter that does not",
     "a version 2 exit inside",
     "kinds that call each other",
 ];
@@ -256,6 +268,16 @@ fn see_body(
                 seen.add_if(version2, "a version 2 exit inside");
             }
             Statement::If(false, _) => seen.add("a body not taken"),
+            Statement::Guarded(_, clauses) => {
+                seen.add_if(clauses.len() > 1, "several clauses");
+                for one in clauses {
+                    seen.add(clause(&one.kind.handler()));
+                    if let ClauseKind::Filtered { accepts, .. } = one.kind {
+                        seen.add_if(accepts, "a filter that accepts");
+                        seen.add_if(!accepts, "a filter that does not");
+                    }
+                }
+            }
             Statement::Region(registers, _) => {
                 seen.add_if(!registers.is_empty(), "a region that saves");
             }
@@ -280,10 +302,13 @@ fn for_each(body: &[Statement], visit: &mut impl FnMut(&Statement, &[&str])) {
                 Statement::Funclet(_) => "funclet",
                 Statement::Region(..) => "region",
                 Statement::Try(..) => "try",
+                Statement::Guarded(..) => "guarded",
                 _ => "body",
             };
+            let other =
+                if matches!(statement, Statement::Guarded(..)) { "handler" } else { "catch" };
             for (number, inner) in statement.bodies().enumerate() {
-                outer.push(if number == 0 { place } else { "catch" });
+                outer.push(if number == 0 { place } else { other });
                 go(inner, outer, visit);
                 outer.pop();
             }

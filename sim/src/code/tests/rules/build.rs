@@ -1,8 +1,9 @@
 //! Programs that are nearly nothing, to be changed, and what is said of them.
 
 use crate::code::{
-    CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function, FunctionId,
-    FunctionShape, Place, Program, ProgramError, Release, ReturnForm, Rule, Statement, UnwindData,
+    Clause, ClauseKind, CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function,
+    FunctionId, FunctionShape, Place, Program, ProgramError, Release, ReturnForm, Rule, Statement,
+    UnwindData,
 };
 use clr_walker::registers::Gpr::{self, Rbp, Rbx};
 
@@ -56,6 +57,19 @@ pub(super) fn shaped(change: impl FnOnce(&mut FunctionShape)) -> Program {
 
 pub(super) fn body(body: Vec<Statement>) -> Program {
     program(|program| program.functions[0].body = body)
+}
+
+/// The first function is managed.
+pub(super) fn managed(body: Vec<Statement>) -> Program {
+    program(|program| {
+        program.functions[0].kind = CodeKind::Jit;
+        program.functions[0].body = body;
+    })
+}
+
+/// A clause that does nothing.
+pub(super) fn clause(kind: ClauseKind) -> Clause {
+    Clause { kind, body: Vec::new() }
 }
 
 /// The first function is a leaf without unwind data.

@@ -1,0 +1,210 @@
+//! Guarded statements and funclets.
+
+use super::super::guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
+use super::super::marks::Role;
+use super::super::program::{FunctionId, Statement};
+use super::super::shape::Convention;
+use super::stream::{Label, Place};
+use super::{Frame, Funclets, Lowering, PartKind};
+use clr_walker::registers::Gpr;
+use iced_x86::{Code, IcedError};
+
+/// A guarded statement.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Guard {
+    /// The function that it is in.
+    pub function: FunctionId,
+    /// The guarded statement that protects it, by index.
+    pub outer: Option<u32>,
+    /// How many guarded statements protect it.
+    pub depth: u32,
+    pub clauses: Vec<GuardClause>,
+}
+
+/// A clause of a guarded statement.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct GuardClause {
+    pub kind: HandlerKind,
+    pub handler: Label,
+    pub filter: Option<Label>,
+    /// Where execution goes on behind a catch.
+    pub resume: Label,
+}
+
+/// A funclet that is still to be written.
+pub(super) struct Funclet<'p> {
+    label: Label,
+    body: &'p [Statement],
+    kind: FuncletKind,
+    /// What it returns.
+    result: FuncletResult,
+    /// The innermost guarded statement that protects it, by index.
+    guard: Option<u32>,
+}
+
+/// What a funclet returns in rax.
+#[derive(Clone, Copy)]
+enum FuncletResult {
+    /// Nothing.
+    None,
+    /// Where execution goes on: a catch.
+    Resume(Label),
+    /// Whether it wants the exception: a filter.
+    Accepts(bool),
+}
+
+impl<'p> Funclet<'p> {
+    /// One that is called by its function and by nothing else.
+    pub(super) const fn called(label: Label, body: &'p [Statement], guard: Option<u32>) -> Self {
+        Self { label, body, kind: FuncletKind::Handler, result: FuncletResult::None, guard }
+    }
+}
+
+impl<'p> Lowering<'p> {
+    /// The body with its labels; a call of the `Finally`, which the body does not protect.
+    pub(super) fn guarded(
+        &mut self,
+        frame: &mut Frame<'p>,
+        funclets: &mut Funclets<'p>,
+        body: &'p [Statement],
+        clauses: &'p [Clause],
+    ) -> Result<(), IcedError> {
+        let (outer, resume) = (frame.guard, self.stream.label());
+        let depth = |index: u32| self.guards.get(index as usize).map_or(0, |guard| guard.depth + 1);
+        let guard = Guard {
+            function: frame.id,
+            outer,
+            depth: outer.map_or(0, depth),
+            clauses: clauses
+                .iter()
+                .map(|clause| self.clause(clause, resume, outer, funclets))
+                .collect(),
+        };
+        frame.guard = Some(self.guards.len() as u32);
+        let finally = guard.clauses.iter().find(|clause| clause.kind == HandlerKind::Finally);
+        let finally = finally.map(|clause| clause.handler);
+        self.guards.push(guard);
+        self.note(frame, Role::Body);
+        let begin = self.stream.here();
+        self.body(frame, funclets, body)?;
+        if self.stream.here() == begin {
+            // There is something to protect.
+            self.stream.plain(Code::Nopd);
+        }
+        frame.guard = outer;
+        self.note(frame, Role::Body);
+        if let Some(finally) = finally {
+            self.call_funclet(frame, finally)?;
+        }
+        self.stream.bind(resume);
+        Ok(())
+    }
+
+    /// Makes the labels of a clause, and has its funclets written. The handler is protected by what
+    /// protects the guarded statement, not by the statement itself.
+    fn clause(
+        &mut self,
+        clause: &'p Clause,
+        resume: Label,
+        guard: Option<u32>,
+        funclets: &mut Funclets<'p>,
+    ) -> GuardClause {
+        let filter = match &clause.kind {
+            ClauseKind::Filtered { accepts, filter } => {
+                let label = self.stream.label();
+                funclets.push_back(Funclet {
+                    label,
+                    body: filter,
+                    kind: FuncletKind::Filter,
+                    result: FuncletResult::Accepts(*accepts),
+                    // What a filter throws ends with it.
+                    guard: None,
+                });
+                Some(label)
+            }
+            ClauseKind::Catch | ClauseKind::Finally | ClauseKind::Fault => None,
+        };
+        let handler = self.stream.label();
+        let result = match clause.catches() {
+            true => FuncletResult::Resume(resume),
+            false => FuncletResult::None,
+        };
+        let kind = FuncletKind::Handler;
+        funclets.push_back(Funclet { label: handler, body: &clause.body, kind, result, guard });
+        GuardClause { kind: clause.kind.handler(), handler, filter, resume }
+    }
+
+    /// Calls a funclet in the normal course of its function.
+    pub(super) fn call_funclet(
+        &mut self,
+        frame: &Frame<'_>,
+        label: Label,
+    ) -> Result<(), IcedError> {
+        let psp = frame.layout.psp.unwrap_or(0);
+        self.stream.load(self.establisher(), frame.at(psp))?;
+        self.landing(frame);
+        self.stream.branch(Code::Call_rel32_64, label)
+    }
+
+    /// The register in which a funclet gets the address of a frame of its function.
+    const fn establisher(&self) -> Gpr {
+        match self.program.convention {
+            Convention::WindowsX64 => Gpr::Rcx,
+            Convention::SystemV => Gpr::Rdi,
+        }
+    }
+
+    /// Writes funclets, and those of what stands in them.
+    pub(super) fn funclets(
+        &mut self,
+        frame: &mut Frame<'p>,
+        mut funclets: Funclets<'p>,
+    ) -> Result<(), IcedError> {
+        while let Some(funclet) = funclets.pop_front() {
+            self.funclet(frame, &funclet, &mut funclets)?;
+        }
+        Ok(())
+    }
+
+    /// A funclet: a frame of its own, in which rbp is the function's frame register.
+    fn funclet(
+        &mut self,
+        parent: &mut Frame<'p>,
+        funclet: &Funclet<'p>,
+        funclets: &mut Funclets<'p>,
+    ) -> Result<(), IcedError> {
+        let kind = Some(funclet.kind);
+        let part = self.begin_part(parent.id, PartKind::Root, None, kind);
+        let psp = parent.layout.psp.unwrap_or(0);
+        let allocation = parent.layout.funclet_allocation();
+        let mut frame = Frame {
+            part,
+            describing: part,
+            landing: None,
+            funclet: kind,
+            guard: funclet.guard,
+            ..parent.clone()
+        };
+        self.stream.bind(funclet.label);
+        self.funclet_prologue(&frame, allocation)?;
+        self.note(&frame, Role::Body);
+        let (register, distance) =
+            parent.layout.frame_register(parent.shape()).unwrap_or((Gpr::Rbp, 0));
+        // The slot is at the same place in the function's frame and in its funclets', so either's
+        // address will do.
+        self.stream.load(register, Place::At(self.establisher(), i64::from(psp)))?;
+        self.stream.store(Place::At(Gpr::Rsp, i64::from(psp)), register)?;
+        self.stream.lea(register, Place::At(register, i64::from(distance)))?;
+        self.body(&mut frame, funclets, funclet.body)?;
+        parent.next_counter = frame.next_counter;
+        match funclet.result {
+            FuncletResult::None => {}
+            FuncletResult::Resume(label) => self.stream.lea_label(Gpr::Rax, label)?,
+            FuncletResult::Accepts(accepts) => {
+                self.stream.mov_imm32(Gpr::Rax, u32::from(accepts))?;
+            }
+        }
+        self.funclet_epilogue(&frame, allocation)?;
+        self.end_part(frame.part)
+    }
+}

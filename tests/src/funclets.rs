@@ -1,0 +1,228 @@
+//! Funclets that a normal run does not call: handlers and filters are called as a runtime calls
+//! them, while their function stands in the code that they guard.
+
+use crate::every_instruction::{Failure, check_stack};
+use clr_sim::code::{
+    Convention, FrameLayout, FunctionId, HandlerKind, LinkedProgram, PlacedClause, Program, Role,
+};
+use clr_sim::run::{LoadError, Outcome, Run};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::Unwinder;
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// What was called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Called {
+    /// Filters.
+    pub filters: u32,
+    /// Handlers that caught, and after which the run went on to its end.
+    pub catches: u32,
+    /// Finally and fault handlers.
+    pub others: u32,
+    /// Handlers whose clause protects another funclet.
+    pub from_funclets: u32,
+    /// Instruction boundaries that were checked.
+    pub boundaries: u64,
+}
+
+/// What a funclet did wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FuncletFailure {
+    /// Unwinding failed, or the run did.
+    #[error(transparent)]
+    Run(#[from] Failure),
+    /// It returned something else than a runtime expects.
+    #[error("{clause:?} returned {rax:#x}")]
+    Result {
+        /// Its clause.
+        clause: PlacedClause,
+        /// What it returned.
+        rax: u64,
+    },
+    /// It did not come back.
+    #[error("{clause:?} does not return")]
+    NoReturn {
+        /// Its clause.
+        clause: PlacedClause,
+    },
+}
+
+/// Calls the funclets of each clause from the places that it protects, as far as the first `limit`
+/// boundaries of the run come to them. At each instruction of a funclet and of what it calls the
+/// whole stack is unwound. After a catch the run goes on where the handler says.
+///
+/// # Errors
+/// [`FuncletFailure`]: the first one.
+pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure> {
+    let linked = program.link().map_err(Failure::from)?;
+    let map = linked.code_map().map_err(LoadError::ReadBack).map_err(Failure::from)?;
+    let unwinder = Unwinder::new(&map);
+    let mut called = Called::default();
+    if linked.clauses.is_empty() {
+        return Ok(called);
+    }
+    let mut seen = BTreeSet::new();
+    let mut run = start(program, &linked, 0)?;
+    for boundary in 0..limit {
+        let rip = run.machine().cpu().rip();
+        for (index, clause) in linked.clauses.iter().enumerate() {
+            if clause.protects(rip) && is_inside(&linked, rip) && seen.insert((rip, index)) {
+                let call = |target| {
+                    let mut run = start(program, &linked, boundary)?;
+                    set_establisher(&mut run, program, &linked);
+                    run.call(target).map_err(|outcome| code(&run, outcome))?;
+                    Ok::<_, Failure>(Call {
+                        run,
+                        unwinder: &unwinder,
+                        program,
+                        clause,
+                        boundaries: 0,
+                    })
+                };
+                if let Some(filter) = clause.filter {
+                    let mut call = call(filter)?;
+                    if let Some(rax) = call.finish()?
+                        && rax > 1
+                    {
+                        return Err(FuncletFailure::Result { clause: *clause, rax });
+                    }
+                    called.filters += 1;
+                    called.boundaries += call.boundaries;
+                }
+                let mut call = call(clause.handler)?;
+                let result = call.finish()?;
+                match (result, clause.resume) {
+                    (Some(rax), Some(resume)) if rax != resume => {
+                        return Err(FuncletFailure::Result { clause: *clause, rax });
+                    }
+                    // Behind a handler of another frame, that frame's registers would be needed.
+                    (Some(_), Some(resume)) if is_same_frame(&linked, rip, resume) => {
+                        call.go_on(resume)?;
+                        called.catches += 1;
+                    }
+                    _ => {
+                        called.others += u32::from(!matches!(
+                            clause.kind,
+                            HandlerKind::Catch | HandlerKind::Filtered
+                        ))
+                    }
+                }
+                let from_funclet = linked.part(rip).is_some_and(|part| part.funclet.is_some());
+                called.from_funclets += u32::from(from_funclet);
+                called.boundaries += call.boundaries;
+            }
+        }
+        if run.step().is_err() {
+            break;
+        }
+    }
+    Ok(called)
+}
+
+/// A run behind so many steps.
+fn start<'p>(
+    program: &'p Program,
+    linked: &'p LinkedProgram,
+    steps: u64,
+) -> Result<Run<'p>, Failure> {
+    let mut run = Run::new(program, linked, FunctionId(0), 0)?;
+    for _ in 0..steps {
+        run.step().map_err(|outcome| code(&run, outcome))?;
+    }
+    Ok(run)
+}
+
+fn code(run: &Run<'_>, outcome: Outcome) -> Failure {
+    Failure::Code { executed: run.machine().executed(), outcome }
+}
+
+/// Whether a call could end before `rip`: the byte before is of the body of the same part.
+fn is_inside(linked: &LinkedProgram, rip: u64) -> bool {
+    let before = rip.wrapping_sub(1);
+    let begin = |address| linked.part(address).map(|part| part.begin);
+    let in_body = linked.instruction(before).is_some_and(|placed| placed.role == Role::Body);
+    in_body && begin(before) == begin(rip)
+}
+
+/// Whether two places are of the same function or funclet, cold parts included.
+fn is_same_frame(linked: &LinkedProgram, one: u64, other: u64) -> bool {
+    let funclet = |address| linked.part(address).map(|part| (part.root, part.funclet));
+    let is_function = |address| linked.part(address).is_some_and(|part| part.funclet.is_none());
+    funclet(one) == funclet(other) || is_function(one) && is_function(other)
+}
+
+/// The argument of a funclet that is called from where the run stands: the address of the frame
+/// there, the function's or a funclet's.
+fn set_establisher(run: &mut Run<'_>, program: &Program, linked: &LinkedProgram) {
+    let rip = run.machine().cpu().rip();
+    let Some(part) = linked.part(rip) else { return };
+    let Some(function) = program.functions.get(part.function.index()) else { return };
+    let layout = FrameLayout::new(function, program.convention);
+    let caller = run.truth().callers().last().map_or(0, |caller| caller.registers.rsp());
+    let establisher = match part.funclet {
+        Some(_) => layout.funclet_establisher(caller),
+        None => layout.establisher(caller),
+    };
+    let argument = match program.convention {
+        Convention::WindowsX64 => Gpr::Rcx,
+        Convention::SystemV => Gpr::Rdi,
+    };
+    run.machine_mut().cpu_mut().set(argument, establisher);
+}
+
+/// The most instructions of a funclet, and of what comes behind it.
+const LONGEST: u32 = 20_000;
+
+/// A funclet that has been called.
+struct Call<'a, 'p> {
+    run: Run<'p>,
+    unwinder: &'a Unwinder<'a, 'a>,
+    program: &'p Program,
+    clause: &'a PlacedClause,
+    boundaries: u64,
+}
+
+impl Call<'_, '_> {
+    /// Executes the funclet to its end; what it returns, unless it or what it calls ends the program
+    /// or is cut off by a throw.
+    fn finish(&mut self) -> Result<Option<u64>, FuncletFailure> {
+        let depth = self.run.truth().callers().len();
+        let back = self.run.truth().callers().last().map(|caller| caller.registers);
+        for _ in 0..LONGEST {
+            check_stack(&self.run, self.unwinder, self.program.convention)
+                .map_err(Failure::from)?;
+            self.boundaries += 1;
+            if let Err(outcome) = self.run.step() {
+                return match outcome {
+                    Outcome::Stopped | Outcome::Uncaught => Ok(None),
+                    _ => Err(code(&self.run, outcome).into()),
+                };
+            }
+            if self.run.truth().callers().len() < depth {
+                let cpu = self.run.machine().cpu();
+                let returned =
+                    back.is_some_and(|back| (back.rip, back.rsp()) == (cpu.rip(), cpu.rsp()));
+                return Ok(returned.then(|| cpu.get(Gpr::Rax)));
+            }
+        }
+        Err(FuncletFailure::NoReturn { clause: *self.clause })
+    }
+
+    /// Goes on behind the guarded statement, to the end of the program.
+    fn go_on(&mut self, resume: u64) -> Result<(), FuncletFailure> {
+        self.run.machine_mut().cpu_mut().set_rip(resume);
+        for _ in 0..LONGEST {
+            check_stack(&self.run, self.unwinder, self.program.convention)
+                .map_err(Failure::from)?;
+            self.boundaries += 1;
+            if let Err(outcome) = self.run.step() {
+                return match outcome {
+                    Outcome::Returned | Outcome::Stopped | Outcome::Uncaught => Ok(()),
+                    _ => Err(code(&self.run, outcome).into()),
+                };
+            }
+        }
+        Ok(())
+    }
+}

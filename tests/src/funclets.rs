@@ -137,12 +137,18 @@ fn code(run: &Run<'_>, outcome: Outcome) -> Failure {
     Failure::Code { executed: run.machine().executed(), outcome }
 }
 
-/// Whether a call could end before `rip`: the byte before is of the body of the same part.
+/// Whether a call could end before `rip`: the byte before is of the body of the same part, and a
+/// funclet has found its function's frame, which takes three instructions.
 fn is_inside(linked: &LinkedProgram, rip: u64) -> bool {
     let before = rip.wrapping_sub(1);
-    let begin = |address| linked.part(address).map(|part| part.begin);
+    let Some(part) = linked.part(rip) else { return false };
+    let done = linked
+        .instructions
+        .iter()
+        .filter(|placed| placed.role == Role::Body && (part.begin..rip).contains(&placed.address));
+    let needed = if part.funclet.is_some() && part.begin == part.root { 3 } else { 0 };
     let in_body = linked.instruction(before).is_some_and(|placed| placed.role == Role::Body);
-    in_body && begin(before) == begin(rip)
+    in_body && part.begin <= before && done.count() >= needed
 }
 
 /// Whether two places are of the same function or funclet, cold parts included.

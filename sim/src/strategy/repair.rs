@@ -213,7 +213,9 @@ impl Walk<'_> {
                 Statement::Call(_, callee) => !leaf && self.is_callee(*callee, true),
                 Statement::Trap(handler) => self.is_callee(*handler, false),
                 Statement::Alloca(_) => moves && is_by_frame(self.shape.release),
-                Statement::SwitchStack(callee) => moves && self.is_callee(*callee, true),
+                Statement::SwitchStack(callee) => {
+                    moves && !context.in_guarded && self.is_callee(*callee, true)
+                }
                 Statement::Exit(_) => {
                     !context.in_funclet && !context.in_region && !context.in_guarded
                 }

@@ -30,7 +30,7 @@ impl<C: Choices> Draw<'_, C> {
             when(nests && features.funclets && self.has_funclets(context) && on_rbp, 4),
             when(nests && framed && features.exceptions, 3),
             when(moves && repair::is_by_frame(self.shape.release), 5),
-            when(moves && !self.callees.is_empty(), 3),
+            when(moves && !context.in_guarded && !self.callees.is_empty(), 3),
             when(nests && features.funclets && self.may_guard(), 6),
         ];
         match self.choices.weighted(&weights) {

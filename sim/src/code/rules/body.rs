@@ -114,6 +114,9 @@ impl<'a> Body<'a> {
                 if fixed { Err(Rule::Release) } else { Ok(()) }
             }
             Statement::SwitchStack(callee) => {
+                if context.in_guarded {
+                    return Err(Rule::SwitchHere);
+                }
                 if context.in_funclet || !shape.has_described_frame() {
                     return Err(Rule::Dynamic);
                 }

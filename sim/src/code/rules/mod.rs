@@ -147,6 +147,9 @@ pub enum Rule {
     /// Regions save in the function's own frame, and what they save is not restored by a catch.
     #[error("a funclet and a guarded body have no saving region")]
     Region,
+    /// A catch goes on with the rsp that its frame has where the exception came from.
+    #[error("a guarded body does not switch stacks")]
+    SwitchHere,
     /// Exceptions are handled by managed code, in funclets.
     #[error(
         "a guarded statement is in managed code that is called and has rbp as its frame register"

@@ -387,6 +387,13 @@ rules! {
         fine(&managed(vec![Region(vec![], vec![guarded(vec![])])]));
     }
 
+    switches_inside: Rule::SwitchHere => {
+        let switch = || vec![SwitchStack(CALLEE)];
+        let guarded = |body| vec![Guarded(body, vec![clause(ClauseKind::Finally)])];
+        body_breach(2, &managed(guarded(vec![If(true, switch())])), Rule::SwitchHere);
+        fine(&managed([guarded(vec![Alloca(1)]), switch()].concat()));
+    }
+
     guarded: Rule::Guarded => {
         let guarded = || vec![Guarded(vec![], vec![clause(ClauseKind::Catch)])];
         fine(&managed(guarded()));

@@ -16,6 +16,8 @@ use thiserror::Error;
 pub struct Called {
     /// Filters.
     pub filters: u32,
+    /// Of these, those that accepted.
+    pub accepted: u32,
     /// Handlers that caught, and after which the run went on to its end.
     pub catches: u32,
     /// Finally and fault handlers.
@@ -82,10 +84,10 @@ pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure>
                 };
                 if let Some(filter) = clause.filter {
                     let mut call = call(filter)?;
-                    if let Some(rax) = call.finish()?
-                        && rax > 1
-                    {
-                        return Err(FuncletFailure::Result { clause: *clause, rax });
+                    match call.finish()? {
+                        None | Some(0) => {}
+                        Some(1) => called.accepted += 1,
+                        Some(rax) => return Err(FuncletFailure::Result { clause: *clause, rax }),
                     }
                     called.filters += 1;
                     called.boundaries += call.boundaries;

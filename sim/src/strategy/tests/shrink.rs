@@ -1,5 +1,5 @@
 use super::programs;
-use crate::code::{Exit, Program, Statement};
+use crate::code::{Clause, ClauseKind, Exit, Program, Statement};
 use crate::strategy::{Measure, Size, minimize, simpler};
 use clr_walker::registers::Gpr;
 
@@ -85,6 +85,7 @@ fn statements_come_out_of_those_around_them() {
     for (name, wanted, statements) in [
         ("alloca", (|s| matches!(s, Statement::Alloca(_))) as fn(&Statement) -> bool, 1),
         ("funclet", |s| matches!(s, Statement::Funclet(_)), 1),
+        ("guarded", |s| matches!(s, Statement::Guarded(..)), 1),
         ("region", |s| matches!(s, Statement::Region(..)), 1),
         ("throw", |s| matches!(s, Statement::Throw), 1),
         ("trap", |s| matches!(s, Statement::Trap(_)), 1),
@@ -102,6 +103,32 @@ fn statements_come_out_of_those_around_them() {
                 assert!(measure.functions <= 2, "{name}: {least:#?}");
                 assert_eq!(measure.statements, statements, "{name}: {least:#?}");
                 assert_eq!(measure.interrupts, 0, "{name}: {least:#?}");
+            },
+        );
+    }
+}
+
+#[test]
+fn clauses_become_fewer_and_plainer() {
+    let refuses =
+        |clause: &Clause| matches!(clause.kind, ClauseKind::Filtered { accepts: false, .. });
+    for (name, wanted, rank) in [
+        ("any", (|_| true) as fn(&Clause) -> bool, 1),
+        ("finally", |clause| clause.kind == ClauseKind::Finally, 2),
+        ("filter", |clause| matches!(clause.kind, ClauseKind::Filtered { .. }), 4),
+        ("filter that refuses", refuses, 5),
+    ] {
+        let guarded = |s: &Statement| match s {
+            Statement::Guarded(_, clauses) => clauses.iter().any(wanted),
+            _ => false,
+        };
+        minima(
+            &Size::SMALL,
+            |program| contains(program, guarded),
+            |least, measure| {
+                assert_eq!((measure.functions, measure.statements), (1, 1), "{name}: {least:#?}");
+                // Managed code, the frame register, its push, version 1, and the clause.
+                assert_eq!(measure.details, 1 + 32 + 1 + 1 + rank, "{name}: {least:#?}");
             },
         );
     }

@@ -92,6 +92,12 @@ impl SnapshotCall {
         runtime
     }
 
+    /// Makes the call on a new process.
+    #[must_use]
+    pub fn make(&self, set: &Set) -> super::FoundSnapshot {
+        self.make_at(set, &self.process(set))
+    }
+
     /// Makes the call on a process.
     #[must_use]
     pub fn make_on(&self, set: &Set, runtime: &Runtime<'_>) -> super::FoundSnapshot {
@@ -99,7 +105,6 @@ impl SnapshotCall {
     }
 
     fn report(&self, snapshot: usize, set: &Set) -> SnapshotReport {
-        let found = self.make_at(set, &self.process(set));
-        self.compare(None, snapshot, set.stage().generation, found)
+        self.compare(None, snapshot, set.stage().generation, self.make(set))
     }
 }

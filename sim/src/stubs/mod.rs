@@ -214,32 +214,21 @@ impl Plan {
     }
 
     fn statement(&self, source: &Statement, frame_at: u32) -> Vec<Statement> {
-        let inner = |body: &[Statement]| self.body(body, frame_at);
-        let one = match source {
-            Statement::Runtime(call) => return self.runtime_call(*call, frame_at),
-            Statement::Call(form, callee) => Statement::Call(*form, self.place(*callee)),
-            Statement::Exit(Exit::TailCall(form, callee)) => {
-                Statement::Exit(Exit::TailCall(*form, self.place(*callee)))
-            }
-            Statement::Trap(handler) => Statement::Trap(self.place(*handler)),
-            Statement::SwitchStack(callee) => Statement::SwitchStack(self.place(*callee)),
-            Statement::Loop(times, body) => Statement::Loop(*times, inner(body)),
-            Statement::If(taken, body) => Statement::If(*taken, inner(body)),
-            Statement::Cold(body) => Statement::Cold(inner(body)),
-            Statement::Region(saves, body) => Statement::Region(saves.clone(), inner(body)),
-            Statement::Funclet(body) => Statement::Funclet(inner(body)),
-            Statement::Try(body, catch) => Statement::Try(inner(body), inner(catch)),
-            Statement::Clobber(_)
-            | Statement::ClobberXmm(_)
-            | Statement::Store(_)
-            | Statement::Work(_)
-            | Statement::Exit(_)
-            | Statement::Alloca(_)
-            | Statement::Throw
-            | Statement::Stop
-            | Statement::Primitive(_) => source.clone(),
-        };
-        vec![one]
+        if let Statement::Runtime(call) = source {
+            return self.runtime_call(*call, frame_at);
+        }
+        let mut statement = source.clone();
+        if let Statement::Call(_, callee)
+        | Statement::Exit(Exit::TailCall(_, callee))
+        | Statement::Trap(callee)
+        | Statement::SwitchStack(callee) = &mut statement
+        {
+            *callee = self.place(*callee);
+        }
+        for inner in statement.bodies_mut() {
+            *inner = self.body(inner, frame_at);
+        }
+        vec![statement]
     }
 
     fn runtime_call(&self, call: RuntimeCall, frame_at: u32) -> Vec<Statement> {

@@ -3,13 +3,15 @@
 use super::thread::Executed;
 use super::{Start, World};
 use crate::code::{
-    CodeKind, FunctionId, LinkError, LinkedProgram, Program, ReadBackError, THREAD_SLOT, Unit,
-    service_address,
+    CodeKind, FuncletKind, FunctionId, LinkError, LinkedProgram, PlacedPart, Program,
+    ReadBackError, THREAD_SLOT, Unit, service_address,
 };
 use crate::generation::Generation;
 use crate::machine::{Cpu, Fault, Machine, MapError, PAGE_SIZE, Protection};
 use crate::run::{LoadError, initial_registers, load};
-use crate::runtime::code::{Block, Code, Method, RangeSection, SectionError};
+use crate::runtime::code::{
+    Block, Code, Funclet, FuncletRange, Method, RangeSection, SectionError,
+};
 use crate::runtime::{
     CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
     ThreadFields,
@@ -229,6 +231,19 @@ impl Build {
         (start, end)
     }
 
+    /// The funclets of a function, as the runtime knows them.
+    fn funclets(&self, function: FunctionId) -> Vec<FuncletRange> {
+        let parts = self.linked.parts.iter().filter(|part| part.function == function);
+        let range = |part: &PlacedPart| {
+            let funclet = match part.funclet? {
+                FuncletKind::Handler => Funclet::Handler,
+                FuncletKind::Filter => Funclet::Filter,
+            };
+            Some(FuncletRange { start: part.begin, end: part.end, funclet })
+        };
+        parts.filter_map(range).collect()
+    }
+
     /// Managed code as the runtime knows it.
     fn code(&self) -> Result<CodeManager<'_>, BuildError> {
         let mut manager = CodeManager::new();
@@ -247,7 +262,8 @@ impl Build {
                         kind: *kind,
                         ..Method::default()
                     });
-                    let code = Code { method, start, size: end - start, ..Code::default() };
+                    let (size, funclets) = (end - start, self.funclets(id));
+                    let code = Code { method, start, size, funclets, ..Code::default() };
                     Block::Code(manager.add_code(code))
                 }
             };

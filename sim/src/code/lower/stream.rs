@@ -217,12 +217,6 @@ impl Stream {
         Ok(())
     }
 
-    /// The address of a label.
-    pub(crate) fn lea_label(&mut self, to: Gpr, label: Label) -> Result {
-        self.addresses.push((self.here(), label));
-        self.lea(to, Place::Absolute(0))
-    }
-
     pub(crate) fn load(&mut self, to: Gpr, place: Place) -> Result {
         self.add(Instruction::with2(Code::Mov_r64_rm64, r64(to), MemoryOperand::from(place))?);
         Ok(())

@@ -225,9 +225,9 @@ impl Statement {
             | Self::If(_, body)
             | Self::Cold(body)
             | Self::Region(_, body)
-            | Self::Funclet(body) => (Some(body), None),
+            | Self::Funclet(body)
+            | Self::Guarded(body, _) => (Some(body), None),
             Self::Try(body, catch) => (Some(body), Some(catch)),
-            Self::Guarded(body, _) => (Some(body), None),
             _ => (None, None),
         };
         let clauses = match self {

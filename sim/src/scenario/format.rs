@@ -317,7 +317,9 @@ impl Printer<'_> {
             }
             Statement::Guarded(body, clauses) => {
                 self.nested(&new("guarded"), body);
-                clauses.iter().for_each(|clause| self.clause(clause));
+                for clause in clauses {
+                    self.clause(clause);
+                }
                 return;
             }
             Statement::Throw => new("throw"),

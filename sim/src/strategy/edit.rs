@@ -42,7 +42,7 @@ pub(super) fn take(program: &Program, step: Step) -> Option<Program> {
             let end = &mut smaller.function(function)?.end;
             *end = Some(end.filter(|_| !plain).map_or(RETURN, plainer_exit));
         }
-        Step::Kind { function } => smaller.function(function)?.kind = CodeKind::Native,
+        Step::Kind { function, to } => smaller.function(function)?.kind = to,
         Step::Convention => smaller.convention = Convention::WindowsX64,
         Step::Earlier { interrupt, half } => {
             let after = &mut smaller.interrupts.get_mut(interrupt as usize)?.after;

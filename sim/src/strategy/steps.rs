@@ -1,7 +1,7 @@
 //! The steps by which a program can become smaller, from large to small.
 
 use super::clauses;
-use crate::code::{CallForm, Entry, Exit, Function, Program, ReturnForm, Statement};
+use crate::code::{CallForm, CodeKind, Entry, Exit, Function, Program, ReturnForm, Statement};
 
 /// A step. Each is described by a few numbers, so that listing them costs little and only those
 /// that are tried are made.
@@ -48,6 +48,7 @@ pub(super) enum Step {
     },
     Kind {
         function: u32,
+        to: CodeKind,
     },
     Convention,
     Earlier {
@@ -207,8 +208,12 @@ fn shape_steps(index: u32, function: &Function, steps: &mut Vec<Step>) {
 }
 
 fn plainer_steps(function: u32, text: &Function, steps: &mut Vec<Step>) {
-    if text.kind != crate::code::CodeKind::Native {
-        steps.push(Step::Kind { function });
+    if text.kind != CodeKind::Native {
+        steps.push(Step::Kind { function, to: CodeKind::Native });
+    }
+    // What only managed code can do keeps it managed.
+    if text.kind == CodeKind::ReadyToRun {
+        steps.push(Step::Kind { function, to: CodeKind::Jit });
     }
     if text.end != Some(Exit::Return(ReturnForm::Ret)) && text.shape.entry == Entry::Call {
         steps.extend([true, false].map(|plain| Step::End { function, plain }));

@@ -125,10 +125,8 @@ impl<'p> Lowering<'p> {
             ClauseKind::Catch | ClauseKind::Finally | ClauseKind::Fault => None,
         };
         let handler = self.stream.label();
-        let result = match clause.catches() {
-            true => FuncletResult::Resume(resume),
-            false => FuncletResult::None,
-        };
+        let result =
+            if clause.catches() { FuncletResult::Resume(resume) } else { FuncletResult::None };
         let kind = FuncletKind::Handler;
         funclets.push_back(Funclet { label: handler, body: &clause.body, kind, result, guard });
         GuardClause { kind: clause.kind.handler(), handler, filter, resume }

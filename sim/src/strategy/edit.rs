@@ -4,9 +4,8 @@ use super::measure::{self, Measure};
 use super::steps::{Part, Step};
 use super::{clauses, repair};
 use crate::code::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, Exit, FrameSet, Function,
-    FunctionId, FunctionShape, Program, Release, ReturnForm, SaveArea, Statement, TailCallForm,
-    UnwindData,
+    Allocation, CallForm, ColdForm, Convention, Entry, Exit, FrameSet, Function, FunctionId,
+    FunctionShape, Program, Release, ReturnForm, SaveArea, Statement, TailCallForm, UnwindData,
 };
 use clr_walker::registers::Gpr;
 

@@ -4,6 +4,7 @@ use super::{link, parse};
 use crate::code::{FuncletKind, HandlerKind, LinkedProgram, PlacedClause};
 use crate::strategy::{Seeded, Size, program};
 use HandlerKind::{Catch, Fault, Filtered, Finally};
+use core::fmt::Write as _;
 use core::ops::Range;
 use iced_x86::{Decoder, DecoderOptions};
 
@@ -15,7 +16,7 @@ fn text(body: &str) -> String {
         r#"function "main" kind="jit" {{ push "rbp" "rax"; frame "rbp"; body {{ {body} }} }}"#
     );
     for name in CALLED {
-        text.push_str(&format!("\nfunction \"{name}\" kind=\"jit\""));
+        write!(text, "\nfunction \"{name}\" kind=\"jit\"").unwrap();
     }
     text
 }
@@ -45,7 +46,7 @@ fn at(linked: &LinkedProgram, callee: &str) -> Vec<(HandlerKind, u32, bool)> {
     found(call.start).iter().map(|one| (one.kind, one.depth, one.apart)).collect()
 }
 
-const NESTED: &str = r#"
+const NESTED: &str = r"
     call a
     guarded {
         call b
@@ -58,7 +59,7 @@ const NESTED: &str = r#"
     on-finally { call l }
     guarded { call m }
     on-catch { call n }
-"#;
+";
 
 #[test]
 fn the_innermost_clauses_come_first() {

@@ -5,6 +5,7 @@ mod snapshot;
 
 use super::expect::{Expectation, ExpectedFrame, WalkEnd};
 use super::parse::FREE_SLOT;
+use super::snapshot::ExpectedSnapshot;
 use super::terms::{Term, XMM};
 use super::{Scenario, Stop, StopAt, Thread};
 use crate::code::{
@@ -22,6 +23,15 @@ impl fmt::Display for Scenario {
         printer.scenario();
         f.write_str(&printer.out)
     }
+}
+
+/// The node of an expectation of a snapshot, as it stands at a depth of blocks: without the blanks in
+/// front of its first line and the end of its last one.
+pub(super) fn expected_text(expected: &ExpectedSnapshot, depth: usize) -> String {
+    let scenario = Scenario::default();
+    let mut printer = Printer { scenario: &scenario, out: String::new(), depth };
+    printer.expected(expected);
+    printer.out.trim().to_owned()
 }
 
 struct Printer<'s> {

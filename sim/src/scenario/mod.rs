@@ -6,6 +6,7 @@
 //!
 #![doc = include_str!("grammar.md")]
 
+mod bless;
 mod error;
 mod execute;
 mod expect;
@@ -25,6 +26,7 @@ mod stops;
 mod terms;
 mod walk;
 
+pub use bless::bless;
 pub use error::{Position, Problem, ScenarioError, Span};
 pub use execute::RunOnError;
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};

@@ -1,5 +1,6 @@
 //! Tests of the text format.
 
+mod bless;
 mod errors;
 mod execute;
 mod format;

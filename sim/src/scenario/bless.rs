@@ -142,6 +142,14 @@ struct Place {
     expect: Vec<Range<usize>>,
 }
 
+fn named<'d>(nodes: &'d [KdlNode], name: &'static str) -> impl Iterator<Item = &'d KdlNode> {
+    nodes.iter().filter(move |node| node.name().value() == name)
+}
+
+fn inside(node: &KdlNode) -> &[KdlNode] {
+    node.children().map_or(&[], |block| block.nodes())
+}
+
 /// The snapshots of a text that is a scenario.
 fn places(text: &str) -> Vec<Place> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
@@ -150,12 +158,6 @@ fn places(text: &str) -> Vec<Place> {
         let start = node.name().span().offset();
         start..end_of(&tokens, start)
     };
-    fn named<'d>(nodes: &'d [KdlNode], name: &'static str) -> impl Iterator<Item = &'d KdlNode> {
-        nodes.iter().filter(move |node| node.name().value() == name)
-    }
-    fn inside(node: &KdlNode) -> &[KdlNode] {
-        node.children().map_or(&[], |block| block.nodes())
-    }
     let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), "snapshot"));
     let all = stops.chain(named(document.nodes(), "snapshot"));
     let place = |node: &KdlNode| Place {

@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::generation::Generation;
-use crate::scenario::bless;
+use crate::scenario::{SnapshotReport, bless};
 
 /// Blesses what the scenario itself gives.
 fn blessed(text: &str) -> String {
@@ -12,10 +12,7 @@ fn blessed(text: &str) -> String {
     // Nothing is left to bless.
     let scenario = parse(&new);
     let reports = Generation::ALL.map(|it| (it, scenario.run_on(it).unwrap()));
-    assert!(
-        reports.iter().flat_map(|(_, reports)| reports).all(|report| report.is_right()),
-        "{new}"
-    );
+    assert!(reports.iter().flat_map(|(_, reports)| reports).all(SnapshotReport::is_right), "{new}");
     assert_eq!(bless(&new, &reports).unwrap(), new);
     new
 }

@@ -3,7 +3,7 @@
 
 use crate::every_instruction::{Failure, check_stack};
 use clr_sim::code::{
-    Convention, FrameLayout, FunctionId, HandlerKind, LinkedProgram, PlacedClause, Program, Role,
+    Convention, FrameLayout, FunctionId, LinkedProgram, PlacedClause, Program, Role,
 };
 use clr_sim::run::{LoadError, Outcome, Run};
 use clr_walker::registers::Gpr;
@@ -103,12 +103,7 @@ pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure>
                         call.go_on(resume)?;
                         called.catches += 1;
                     }
-                    _ => {
-                        called.others += u32::from(!matches!(
-                            clause.kind,
-                            HandlerKind::Catch | HandlerKind::Filtered
-                        ))
-                    }
+                    _ => called.others += u32::from(!clause.kind.catches()),
                 }
                 let from_funclet = linked.part(rip).is_some_and(|part| part.funclet.is_some());
                 called.from_funclets += u32::from(from_funclet);

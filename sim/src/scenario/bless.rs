@@ -4,7 +4,7 @@ use super::error::ScenarioError;
 use super::format::expected_text;
 use super::found::{FoundShot, FoundSnapshot};
 use super::parse::tokens::{Token, Tokens};
-use super::place::SnapshotReport;
+use super::site::SnapshotReport;
 use super::snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SnapshotCall,
 };

@@ -22,7 +22,7 @@ const FEATURES: usize = 0x4D0;
 /// What a call gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// The place of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    /// The place of the stop in [`Scenario::stops`](super::Scenario::stops); `None` for a stack placed by hand.
     pub stop: Option<usize>,
     /// Its place among the snapshots.
     pub snapshot: usize,
@@ -235,5 +235,5 @@ impl SnapshotCall {
 fn found_shot(site: &impl Site, shot: Shot) -> FoundShot {
     let truth = shot.context.and_then(|context| site.truth(shot.ip, context.registers.rsp()));
     let function = shot.function.and_then(|id| site.name_of(id));
-    FoundShot { truth, function, shot }
+    FoundShot { shot, function, truth }
 }

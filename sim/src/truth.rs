@@ -104,6 +104,23 @@ impl Truth {
         self.callers.truncate(count);
     }
 
+    /// The innermost frame's return address is replaced by `rip`, where somebody will wait who then
+    /// returns to the caller (contract §2.4, hijacking).
+    pub fn divert(&mut self, rip: u64) {
+        if let Some(mut caller) = self.callers.last().copied() {
+            caller.registers.rip = rip;
+            caller.from = None;
+            self.callers.push(caller);
+        }
+    }
+
+    /// What [`divert`](Self::divert) has done to the caller at `index` is undone.
+    pub fn undivert(&mut self, index: usize) {
+        if index < self.callers.len() {
+            self.callers.remove(index);
+        }
+    }
+
     fn come_back(&mut self, cpu: &Cpu, from: u64) {
         let Some(caller) = self.callers.pop() else {
             self.broken.get_or_insert(Broken::NoCall { from });

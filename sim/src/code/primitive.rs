@@ -19,6 +19,10 @@ pub enum Primitive {
     CallComputed,
     /// Executes the body if rax is not 0.
     When(Vec<Statement>),
+    /// Executes the body if rax is 0.
+    Unless(Vec<Statement>),
+    /// Pushes 8 bytes of the Thread object, at this offset: a return address, before a jump.
+    PushThread(u32),
     /// Executes the body, and again as long as rax is not 0 at its end.
     Repeat(Vec<Statement>),
 }
@@ -59,6 +63,10 @@ pub enum Value {
     CallerSp,
     /// Where the pushed registers lie: the last one that was pushed.
     Pushed,
+    /// So many bytes below it.
+    BelowPushed(u32),
+    /// The address of the Thread object; 0 on a thread that the runtime does not know.
+    ThreadObject,
     /// The address behind the next call of the body.
     NextReturn,
     /// The address of the instruction itself.
@@ -72,8 +80,12 @@ impl Primitive {
     #[must_use]
     pub fn body(&self) -> Option<&[Statement]> {
         match self {
-            Self::When(body) | Self::Repeat(body) => Some(body),
-            Self::Set(..) | Self::SetThreadFlag(..) | Self::Service(_) | Self::CallComputed => None,
+            Self::When(body) | Self::Unless(body) | Self::Repeat(body) => Some(body),
+            Self::Set(..)
+            | Self::SetThreadFlag(..)
+            | Self::PushThread(_)
+            | Self::Service(_)
+            | Self::CallComputed => None,
         }
     }
 

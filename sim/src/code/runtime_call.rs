@@ -60,10 +60,58 @@ kinds! {
     PInvoke "p-invoke" Managed -> Some(Target::Unmanaged),
     /// The same through an IL stub.
     PInvokeStub "p-invoke-stub" Managed -> Some(Target::Unmanaged),
+    /// The same between the helpers by which ready-to-run code does it (C-156).
+    PInvokeByHelper "p-invoke-by-helper" Managed -> Some(Target::Unmanaged),
+    /// The same without a transition, where that exists; else through a stub.
+    PInvokeSuppressed "p-invoke-suppressed" Managed -> Some(Target::Unmanaged),
+    /// Calls unmanaged code by a pointer; the stub is looked up first.
+    PInvokeCalli "p-invoke-calli" Managed -> Some(Target::Unmanaged),
+    /// A P/Invoke with variable arguments; the stub is looked up first.
+    PInvokeVararg "p-invoke-vararg" Managed -> Some(Target::Unmanaged),
+    /// Managed code calls a COM method through an IL stub. Without COM it is a P/Invoke.
+    ComCall "com-call" Managed -> Some(Target::Unmanaged),
+    /// The same by the stub that all COM methods share.
+    ComCallGeneric "com-call-generic" Managed -> Some(Target::Unmanaged),
+    /// Unmanaged code calls a managed method by COM. Without COM it is a reverse P/Invoke.
+    ComMethod "com-method" Unmanaged -> Some(Target::Managed),
     /// Unmanaged code calls a managed method, by a delegate's thunk.
     ReversePInvoke "reverse-p-invoke" Unmanaged -> Some(Target::Managed),
     /// Calls a method that has not been compiled yet.
     FirstCall "first-call" Managed -> Some(Target::Managed),
+    /// Calls a static method by a delegate: a thunk shuffles the arguments and jumps.
+    OpenDelegate "open-delegate" Managed -> Some(Target::Managed),
+    /// Calls a method twice, by a delegate of two.
+    MulticastDelegate "multicast-delegate" Managed -> Some(Target::Managed),
+    /// Calls a method by a delegate that wraps another one.
+    WrapperDelegate "wrapper-delegate" Managed -> Some(Target::Managed),
+    /// Calls a method from ready-to-run code for the first time: the call is bound first.
+    LazyCall "lazy-call" Managed -> Some(Target::Managed),
+    /// Calls a method through virtual stub dispatch, which resolves it first.
+    VirtualCall "virtual-call" Managed -> Some(Target::Managed),
+    /// Leaves for a method by the tail call helper.
+    TailCallByHelper "tail-call-by-helper" Managed -> Some(Target::Managed),
+    /// Calls a method by reflection.
+    ReflectionCall "reflection-call" Managed -> Some(Target::Managed),
+    /// Has the runtime run a class constructor.
+    ClassConstructor "class-constructor" Managed -> Some(Target::Managed),
+    /// Calls an FCall that has a Frame, if FCalls have.
+    FCall "fcall" Managed -> None,
+    /// Ready-to-run code looks something up, which may load a class.
+    DynamicHelper "dynamic-helper" Managed -> None,
+    /// Takes a free monitor.
+    MonitorEnter "monitor-enter" Managed -> None,
+    /// Waits for a monitor.
+    MonitorWait "monitor-wait" Managed -> None,
+    /// Sleeps.
+    Sleep "sleep" Managed -> None,
+    /// Names its thread.
+    NameThread "name-thread" Managed -> None,
+    /// Loads an assembly.
+    LoadAssembly "load-assembly" Managed -> None,
+    /// Has everything collected.
+    Collect "collect" Managed -> None,
+    /// Allocates an object, for which a GC is needed.
+    NewWithGc "new-with-gc" Managed -> None,
     /// Allocates an object by the helper that has a Frame.
     New "new" Managed -> None,
     /// Allocates an object by a helper without Frame.
@@ -73,6 +121,12 @@ kinds! {
 }
 
 impl RuntimeCallKind {
+    /// Whether control leaves the function with it.
+    #[must_use]
+    pub const fn leaves(self) -> bool {
+        matches!(self, Self::TailCallByHelper)
+    }
+
     /// The one with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {

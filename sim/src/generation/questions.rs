@@ -113,6 +113,9 @@ questions! {
         Framework2 | Framework4 | CoreClr31Windows | Net10Windows => false,
     }
 
+    /// Whether it is CoreCLR, not the Framework's runtime.
+    is_core: bool { Framework2 | Framework4 => false, _ => true, }
+
     /// The rules by which it unwinds managed code (contract §8).
     unwind_rules: Rules {
         CoreClr31Unix | Net9Unix | Net9UnixLegacyExceptions | Net10Unix => Rules::CoreClrUnix,
@@ -216,6 +219,32 @@ questions! {
         Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
     }
 
+    /// Whether delegates of several and wrapped ones are called by assembled stubs that link Frames, not
+    /// by IL stubs (contract §3.5).
+    has_delegate_frames: bool {
+        Framework2 | Framework4 | CoreClr31Windows => true,
+        _ => false,
+    }
+
+    /// Whether the tail call helper links a TailCallFrame (contract §3.5).
+    has_tail_call_frames: bool {
+        Framework2 | Framework4 | CoreClr31Windows => true,
+        _ => false,
+    }
+
+    /// Whether tail calls by helper go through a managed dispatcher. Without it and the helper they are
+    /// ordinary calls.
+    has_tail_call_dispatcher: bool {
+        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => true,
+        _ => false,
+    }
+
+    /// Whether a P/Invoke can do without its transition (contract §4.1).
+    has_suppressed_transitions: bool {
+        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => true,
+        _ => false,
+    }
+
     /// Whether software exceptions are described by a SoftwareExceptionFrame (contract §3.5).
     has_software_exception_frames: bool { Net10Windows | Net10Unix => true, _ => false, }
 
@@ -228,6 +257,12 @@ questions! {
         | CoreClr31Windows
         | CoreClr31Unix
         | Net9UnixLegacyExceptions => false,
+    }
+
+    /// ContextFlags of the CONTEXT of a thread that was redirected (contract §3.7).
+    redirected_context_flags: u32 {
+        Net9Unix | Net9UnixLegacyExceptions | Net10Unix => 0x10_004B,
+        _ => 0x10_000B,
     }
 
     /// ContextFlags that a FaultingExceptionFrame's CONTEXT has, but callbacks do not get

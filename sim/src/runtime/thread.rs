@@ -107,7 +107,7 @@ pub struct Thread {
 /// Offsets of the fields of a Thread object, in bytes. They are the simulator's own: the contract
 /// tells which fields are read, not where they lie.
 pub(crate) mod offset {
-    pub(super) const STATE: u64 = 0x00;
+    pub(crate) const STATE: u64 = 0x00;
     pub(crate) const COOPERATIVE: u64 = 0x04;
     pub(crate) const TOP_FRAME: u64 = 0x08;
     pub(super) const HIJACK_LOCK: u64 = 0x10;
@@ -116,7 +116,7 @@ pub(crate) mod offset {
     pub(super) const STACK_BASE: u64 = 0x20;
     pub(super) const STACK_LIMIT: u64 = 0x28;
     pub(super) const HIJACKED_SLOT: u64 = 0x30;
-    pub(super) const HIJACKED_ADDRESS: u64 = 0x38;
+    pub(crate) const HIJACKED_ADDRESS: u64 = 0x38;
     pub(super) const PROFILER_CONTEXT: u64 = 0x40;
     pub(super) const DEBUGGER_CONTEXT: u64 = 0x48;
 }
@@ -294,6 +294,26 @@ impl ThreadObject {
     pub(crate) fn stack<M: Memory + ?Sized>(self, memory: &M) -> Result<(u64, u64), Unreadable> {
         let limit = memory.read_u64(self.at(offset::STACK_LIMIT))?;
         Ok((limit, memory.read_u64(self.at(offset::STACK_BASE))?))
+    }
+
+    /// Whether a return address is hijacked.
+    pub(crate) fn is_hijacked<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
+        Ok(self.word(memory, offset::STATE)? & HIJACKED != 0)
+    }
+
+    /// Puts `to` in the place of the return address in `slot`, which is `address`.
+    pub(crate) fn hijack<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        slot: u64,
+        address: u64,
+        to: u64,
+    ) -> Result<(), Unreadable> {
+        let state = self.word(memory, offset::STATE)?;
+        self.set_word(memory, offset::STATE, state | HIJACKED)?;
+        memory.write_u64(self.at(offset::HIJACKED_SLOT), slot)?;
+        memory.write_u64(self.at(offset::HIJACKED_ADDRESS), address)?;
+        memory.write_u64(slot, to)
     }
 
     /// Puts a hijacked return address back: the slot and the address, if there was one (C-077).

@@ -58,7 +58,7 @@ impl Scenario {
         if !self.stops.iter().any(|stop| made(&stop)) {
             return Ok(Vec::new());
         }
-        let build = Build::new(&self.program, &self.methods, generation)?;
+        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
         let mut reports = Vec::new();
         for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
             self.run_to(index, stop, &build, generation, &mut reports)?;
@@ -138,10 +138,11 @@ fn run_thread(
             let placed = world.expanded().find(function);
             placed.and_then(|function| world.linked().instruction_of(function, index))
         }
-        StopAt::After(_) | StopAt::Callback { .. } | StopAt::End => None,
+        StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => None,
     };
     let mut visits = 0;
     let mut callbacks = 0;
+    let mut hooks = 0;
     let mut executed = 0;
     let start = world.executed();
     for steps in 0..STEP_LIMIT {
@@ -152,7 +153,7 @@ fn run_thread(
                 here && visits == visit
             }
             StopAt::After(after) => executed >= after,
-            StopAt::Callback { .. } | StopAt::End => false,
+            StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => false,
         };
         if reached {
             return Ok(());
@@ -166,11 +167,17 @@ fn run_thread(
                     return Ok(());
                 }
             }
+            (Event::Hook, StopAt::Hook(visit)) => {
+                hooks += 1;
+                if hooks == visit {
+                    return Ok(());
+                }
+            }
             (Event::Ended, StopAt::End) => return Ok(()),
             (Event::Ended | Event::Waits, _) => {
                 return Err(RunOnError::NotReached { stop, thread, steps });
             }
-            (Event::Callback(_) | Event::Stepped, _) => {}
+            (Event::Callback(_) | Event::Hook | Event::Stepped, _) => {}
         }
     }
     Err(RunOnError::NotReached { stop, thread, steps: STEP_LIMIT })

@@ -12,7 +12,7 @@ use crate::code::{
     Clause, ClauseKind, Convention, Exit, Function, FunctionId, FunctionShape, ReturnForm,
     Statement, UnwindData,
 };
-use crate::stubs::RuntimeFunction;
+use crate::stubs::{Hooks, RuntimeFunction};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Rules;
 use core::fmt::{self, Write as _};
@@ -175,6 +175,9 @@ impl Printer<'_> {
         }
         if program.convention != Convention::default() {
             self.line(&Line::new("convention").term(program.convention));
+        }
+        if scenario.hooks != Hooks::None {
+            self.line(&Line::new("hooks").term(scenario.hooks));
         }
         for (function, id) in program.functions.iter().zip(0..) {
             self.blank();
@@ -398,6 +401,7 @@ impl Printer<'_> {
     fn at(&self, line: Line, at: StopAt) -> Line {
         let (line, visit) = match at {
             StopAt::End => (line, 1),
+            StopAt::Hook(visit) => (line.property("hook", visit), 1),
             StopAt::After(count) => (line.property("after", count), 1),
             StopAt::Instruction { function, index, visit } => {
                 let line = line.property("at", self.name(function));
@@ -408,7 +412,7 @@ impl Printer<'_> {
                     RuntimeFunction::Shared(shared) => shared.name().to_owned(),
                     RuntimeFunction::Stub(stub, target) => {
                         let target = self.scenario.function_name(target).unwrap_or_default();
-                        format!("{}{target}", stub.prefix())
+                        format!("{}:{target}", stub.prefix())
                     }
                 };
                 (line.property("at", quoted(&name)).property("instruction", index), visit)

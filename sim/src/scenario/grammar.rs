@@ -13,6 +13,7 @@ use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
 use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
+use crate::stubs::Hooks;
 use clr_walker::unwind::{Rules, Trust};
 
 /// The longest text that is read, in bytes.
@@ -247,6 +248,7 @@ const PLACE: &[PropertyRule] = &[
     property("after", ANY_U64),
     property("at", Kind::Code),
     property("callback", Kind::Word(CallbackKind::WORDS)),
+    property("hook", Kind::Number(1, u32::MAX as u64)),
     property("instruction", ANY_U32),
     property("visit", Kind::Number(1, u32::MAX as u64)),
 ];
@@ -255,6 +257,7 @@ static TEXT: &[NodeRule] = &[
     node("shows", Args::One(Kind::Name)).once(),
     node("tag", Args::Many(Kind::Tag, MANY)).once(),
     node("convention", Args::One(Kind::Word(Convention::WORDS))).once(),
+    node("hooks", Args::One(Kind::Word(Hooks::WORDS))).once(),
     node("function", Args::One(Kind::Name))
         .with(&[
             property("kind", Kind::Word(CodeKind::WORDS)),
@@ -270,6 +273,7 @@ static TEXT: &[NodeRule] = &[
             property("after", ANY_U64),
             property("at", Kind::Code),
             property("callback", Kind::Word(CallbackKind::WORDS)),
+            property("hook", Kind::Number(1, u32::MAX as u64)),
             property("instruction", ANY_U32),
             property("visit", Kind::Number(1, u32::MAX as u64)),
         ])
@@ -332,8 +336,32 @@ static BODY: &[NodeRule] = &[
     node("stop", Args::None),
     node("p-invoke", Args::One(Kind::Function)),
     node("p-invoke-stub", Args::One(Kind::Function)),
+    node("p-invoke-by-helper", Args::One(Kind::Function)),
+    node("p-invoke-suppressed", Args::One(Kind::Function)),
+    node("p-invoke-calli", Args::One(Kind::Function)),
+    node("p-invoke-vararg", Args::One(Kind::Function)),
+    node("com-call", Args::One(Kind::Function)),
+    node("com-call-generic", Args::One(Kind::Function)),
+    node("com-method", Args::One(Kind::Function)),
     node("reverse-p-invoke", Args::One(Kind::Function)),
     node("first-call", Args::One(Kind::Function)),
+    node("open-delegate", Args::One(Kind::Function)),
+    node("multicast-delegate", Args::One(Kind::Function)),
+    node("wrapper-delegate", Args::One(Kind::Function)),
+    node("lazy-call", Args::One(Kind::Function)),
+    node("virtual-call", Args::One(Kind::Function)),
+    node("tail-call-by-helper", Args::One(Kind::Function)),
+    node("reflection-call", Args::One(Kind::Function)),
+    node("class-constructor", Args::One(Kind::Function)),
+    node("fcall", Args::None),
+    node("dynamic-helper", Args::None),
+    node("monitor-enter", Args::None),
+    node("monitor-wait", Args::None),
+    node("sleep", Args::None),
+    node("name-thread", Args::None),
+    node("load-assembly", Args::None),
+    node("collect", Args::None),
+    node("new-with-gc", Args::None),
     node("new", Args::None),
     node("new-fast", Args::None),
     node("write-barrier", Args::None),

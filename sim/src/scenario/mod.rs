@@ -49,7 +49,7 @@ pub use walk::{Difference, FoundEnd, FoundFrame, FoundWalk, Untrue};
 use crate::code::{FunctionId, Program};
 use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
-use crate::stubs::RuntimeFunction;
+use crate::stubs::{Hooks, RuntimeFunction};
 use std::collections::BTreeMap;
 
 /// A program, its threads, and the stops at which stacks are walked; or a stack placed by hand.
@@ -61,6 +61,8 @@ pub struct Scenario {
     pub program: Program,
     /// What kind its methods are, but for ordinary ones.
     pub methods: BTreeMap<FunctionId, MethodKind>,
+    /// The hooks that its methods call.
+    pub hooks: Hooks,
     /// What executes it, at least one thread, each with a name of its own. None if there is a stack.
     pub threads: Vec<Thread>,
     /// Where to stop, in the order of the text.
@@ -143,6 +145,8 @@ pub enum StopAt {
         /// Which time it is made on the thread; 1 is the first.
         visit: u32,
     },
+    /// In a hook of the profiler that its code calls directly: which time; 1 is the first.
+    Hook(u32),
     /// Where its program ends.
     End,
 }

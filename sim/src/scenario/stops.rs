@@ -72,7 +72,9 @@ impl Stops {
                 ahead.visits = ahead.visits.saturating_add(u32::from(here));
                 here && ahead.visits == visit
             }
-            StopAt::Runtime { .. } | StopAt::Callback { .. } | StopAt::End => false,
+            StopAt::Runtime { .. } | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => {
+                false
+            }
         })
     }
 

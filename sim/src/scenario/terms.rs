@@ -10,6 +10,7 @@ use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
 use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
+use crate::stubs::Hooks;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Rules, Trust};
 
@@ -50,6 +51,11 @@ terms! {
     Convention {
         "windows-x64" => (Convention::WindowsX64),
         "system-v" => (Convention::SystemV),
+    }
+    Hooks {
+        "none" => (Hooks::None),
+        "slow" => (Hooks::Slow),
+        "fast" => (Hooks::Fast),
     }
     MethodKind {
         "ordinary" => (MethodKind::Ordinary),

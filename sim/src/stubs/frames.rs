@@ -61,11 +61,20 @@ impl Frames {
         Self { generation, identities: FrameIdentities::of(generation) }
     }
 
+    /// The first word of a kind of Frame.
+    pub(super) fn word(&self, kind: FrameKind) -> u64 {
+        self.identities.word(kind).unwrap_or(0)
+    }
+
+    /// The calling convention of the generation's code.
+    pub(super) const fn convention(&self) -> Convention {
+        if self.generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 }
+    }
+
     /// Writes the first words of a Frame: what it is, and the Frame below it.
-    fn begin(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
-        let word = self.identities.word(kind).unwrap_or(0);
+    pub(super) fn begin(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
         vec![
-            set(Word::Local(at), Value::Number(word)),
+            set(Word::Local(at), Value::Number(self.word(kind))),
             set(Word::Local(at + layout::NEXT as u32), Value::Thread(offset::TOP_FRAME as u32)),
         ]
     }
@@ -151,14 +160,72 @@ impl Frames {
     /// A Frame with a TransitionBlock, the address of which is in the first argument's register, and a
     /// method, which is in r10.
     pub(super) fn transition_frame(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
+        let block = Value::Register(self.first_argument());
+        self.transition_frame_of(at, kind, block, Value::Register(Gpr::R10))
+    }
+
+    /// A Frame with a TransitionBlock and a method.
+    pub(super) fn transition_frame_of(
+        &self,
+        at: u32,
+        kind: FrameKind,
+        block: Value,
+        method: Value,
+    ) -> Vec<Statement> {
         let field = |offset: u64| Word::Local(at + offset as u32);
         let mut body = self.begin(at, kind);
         body.extend([
-            set(field(layout::TRANSITION_BLOCK), Value::Register(self.first_argument())),
-            set(field(layout::METHOD), Value::Register(Gpr::R10)),
+            set(field(layout::TRANSITION_BLOCK), block),
+            set(field(layout::METHOD), method),
             Self::link(at),
         ]);
         body
+    }
+
+    /// The Frame of a call from unmanaged code (contract §3.5).
+    pub(super) fn unmanaged_to_managed_frame(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
+        let caller = Word::Local(at + layout::UNMANAGED_CALLER as u32);
+        let mut body = self.begin(at, kind);
+        body.push(set(caller, Value::ReturnAddress));
+        body.push(Self::link(at));
+        body
+    }
+
+    /// `JIT_PInvokeBegin`: makes the InlinedCallFrame that the first argument's register points to the
+    /// active one of its caller, as if the call that it is in were the native one (C-156).
+    pub(super) fn begin_p_invoke(&self) -> Vec<Statement> {
+        let fields = self.generation.inlined_call_frame();
+        let frame = self.first_argument();
+        let top = offset::TOP_FRAME as u32;
+        let field = |offset: u64| Word::At(frame, offset as i32);
+        vec![
+            set(field(0), Value::Number(self.word(FrameKind::InlinedCall))),
+            set(field(layout::NEXT), Value::Thread(top)),
+            set(field(layout::DATUM), Value::Number(1)),
+            set(field(fields.call_site_sp), Value::CallerSp),
+            set(field(fields.frame_pointer), Value::Register(Gpr::Rbp)),
+            set(field(fields.return_address), Value::ReturnAddress),
+            set(Word::Thread(top), Value::Register(frame)),
+            enable_preemptive_gc(),
+        ]
+    }
+
+    /// `JIT_PInvokeEnd`.
+    pub(super) fn end_p_invoke(&self) -> Vec<Statement> {
+        let fields = self.generation.inlined_call_frame();
+        let frame = self.first_argument();
+        let mut body = disable_preemptive_gc().to_vec();
+        body.push(set(Word::At(frame, fields.return_address as i32), Value::Number(0)));
+        let next = Value::At(frame, layout::NEXT as i32);
+        body.push(set(Word::Thread(offset::TOP_FRAME as u32), next));
+        body
+    }
+
+    /// Makes room for a Frame in a shape's locals, and gives where it lies there.
+    pub(super) fn reserve(shape: &mut FunctionShape) -> u32 {
+        let at = shape.locals.next_multiple_of(16) + BEHIND_COOKIE;
+        shape.locals = at + SIZE;
+        at
     }
 
     /// The register of a function's first argument.
@@ -197,7 +264,5 @@ pub(super) fn reserve_frame(shape: &mut FunctionShape, convention: Convention) -
         .filter(|register| !shape.saves_register(*register))
         .collect();
     shape.pushes.splice(0..0, missing);
-    let at = shape.locals.next_multiple_of(16) + BEHIND_COOKIE;
-    shape.locals = at + SIZE;
-    at
+    Frames::reserve(shape)
 }

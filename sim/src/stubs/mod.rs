@@ -6,24 +6,30 @@
 //! instructions, so that a thread can be stopped between any two of them. What the runtime does
 //! besides, such as compiling or collecting, are [`Service`]s of the world outside.
 
+mod delegates;
+mod fixups;
 mod frames;
 mod helpers;
+mod hooks;
 mod names;
-mod prestub;
+mod needs;
 mod service;
+mod suspension;
 mod transitions;
 
 pub(crate) use frames::TRAP_RETURNING_THREADS;
+pub use hooks::Hooks;
 pub use names::{RuntimeFunction, Shared, Stub};
 pub use service::Service;
 
 use crate::code::{
-    CodeKind, Convention, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm,
-    RuntimeCall, RuntimeCallKind, Statement, UnwindData,
+    CodeKind, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, RuntimeCall,
+    RuntimeCallKind, Statement, UnwindData,
 };
 use crate::generation::Generation;
-use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
+use crate::runtime::{FrameKind, MethodKind};
+use fixups::{DELAY_LOAD, Fixup, PRECODE, RESOLVE};
 use frames::Frames;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,6 +79,17 @@ pub const fn method_id(function: FunctionId) -> u64 {
     METHODS + 0x10 * function.0 as u64
 }
 
+/// The method with this FunctionID, if it is one of the program's.
+#[must_use]
+pub const fn method_of(id: u64) -> Option<FunctionId> {
+    match id.checked_sub(METHODS) {
+        Some(offset) if offset % 0x10 == 0 && offset / 0x10 <= u32::MAX as u64 => {
+            Some(FunctionId((offset / 0x10) as u32))
+        }
+        _ => None,
+    }
+}
+
 /// Puts the code of a generation's runtime into a program. `methods` says what kind the methods of the
 /// source are; what it does not name is an ordinary one.
 #[must_use]
@@ -81,12 +98,24 @@ pub fn expand(
     methods: &BTreeMap<FunctionId, MethodKind>,
     generation: Generation,
 ) -> Expanded {
+    expand_with_hooks(source, methods, generation, Hooks::None)
+}
+
+/// The same, with hooks in the program's methods.
+#[must_use]
+pub fn expand_with_hooks(
+    source: &Program,
+    methods: &BTreeMap<FunctionId, MethodKind>,
+    generation: Generation,
+    hooks: Hooks,
+) -> Expanded {
     let mut wanted = BTreeSet::new();
     for function in &source.functions {
-        wants(&function.body, &mut wanted);
+        wants(&function.body, generation, &mut wanted);
     }
     let mut plan = Plan {
         generation,
+        hooks,
         frames: Frames::of(generation),
         placed: Vec::new(),
         stubs: BTreeMap::new(),
@@ -98,7 +127,7 @@ pub fn expand(
         FunctionId(next - 1)
     };
     for index in 0..source.functions.len() as u32 {
-        for (target, stub) in wanted.range((FunctionId(index), Stub::PInvoke)..) {
+        for (target, stub) in wanted.range((FunctionId(index), Stub::FIRST)..) {
             if target.0 != index {
                 break;
             }
@@ -106,21 +135,29 @@ pub fn expand(
         }
         plan.placed.push(take());
     }
-    for shared in Shared::ALL.iter().filter(|shared| shared.exists_in(generation)) {
-        plan.shared.insert(*shared, take());
+    let first = take();
+    for (shared, index) in Shared::ALL.iter().filter(|s| s.exists_in(generation)).zip(first.0..) {
+        plan.shared.insert(*shared, FunctionId(index));
     }
-    plan.build(source, methods)
+    // The helpers that are not called need not be there.
+    let mut functions = plan.functions(source, methods);
+    let needed = plan.needed(functions.iter().map(|(function, _)| function));
+    if needed.len() < plan.shared.len() {
+        plan.shared = needed.into_iter().zip((first.0..).map(FunctionId)).collect();
+        functions = plan.functions(source, methods);
+    }
+    plan.finish(functions)
 }
 
-fn wants(body: &[Statement], wanted: &mut BTreeSet<(FunctionId, Stub)>) {
+fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(FunctionId, Stub)>) {
     for statement in body {
         if let Statement::Runtime(RuntimeCall { kind, target: Some(target) }) = statement
-            && let Some(stub) = Stub::of(*kind)
+            && let Some(stub) = Stub::of(*kind, generation)
         {
             wanted.insert((*target, stub));
         }
         for inner in statement.bodies() {
-            wants(inner, wanted);
+            wants(inner, generation, wanted);
         }
     }
 }
@@ -128,6 +165,7 @@ fn wants(body: &[Statement], wanted: &mut BTreeSet<(FunctionId, Stub)>) {
 /// Where everything goes.
 struct Plan {
     generation: Generation,
+    hooks: Hooks,
     frames: Frames,
     placed: Vec<FunctionId>,
     stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
@@ -135,30 +173,41 @@ struct Plan {
 }
 
 impl Plan {
-    fn build(self, source: &Program, methods: &BTreeMap<FunctionId, MethodKind>) -> Expanded {
-        let convention =
-            if self.generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
+    /// The functions of the source, each behind its stubs.
+    fn functions(
+        &self,
+        source: &Program,
+        methods: &BTreeMap<FunctionId, MethodKind>,
+    ) -> Vec<(Function, Identity)> {
         let mut functions = Vec::new();
-        let mut identities = Vec::new();
-        for (index, function) in source.functions.iter().enumerate() {
-            let id = FunctionId(index as u32);
-            for ((_, stub), _) in self.stubs.range((id, Stub::PInvoke)..=(id, Stub::Precode)) {
-                let (stub, identity) = self.stub(*stub, id, function);
-                functions.push(stub);
-                identities.push(identity);
+        for (function, index) in source.functions.iter().zip(0..) {
+            let id = FunctionId(index);
+            let of_this = (id, Stub::FIRST)..(FunctionId(index + 1), Stub::FIRST);
+            for ((_, stub), _) in self.stubs.range(of_this) {
+                functions.push(self.stub(*stub, id, function));
             }
-            functions.push(self.function(function, convention));
-            identities.push(match function.kind {
+            let identity = match function.kind {
                 CodeKind::Native => Identity::Native,
                 CodeKind::Jit | CodeKind::ReadyToRun => {
                     Identity::Method(methods.get(&id).copied().unwrap_or_default())
                 }
-            });
+            };
+            functions.push((self.function(function), identity));
         }
+        functions
+    }
+
+    fn finish(self, functions: Vec<(Function, Identity)>) -> Expanded {
+        let (mut functions, mut identities): (Vec<_>, Vec<_>) = functions.into_iter().unzip();
         for shared in self.shared.keys() {
             functions.push(self.shared_function(*shared));
-            identities.push(Identity::Native);
+            identities.push(if shared.is_managed() {
+                Identity::Method(MethodKind::default())
+            } else {
+                Identity::Native
+            });
         }
+        let convention = self.frames.convention();
         Expanded {
             program: Program { convention, functions, interrupts: Vec::new() },
             identities,
@@ -181,31 +230,58 @@ impl Plan {
     }
 
     fn stub(&self, stub: Stub, id: FunctionId, target: &Function) -> (Function, Identity) {
+        let il_stub = Identity::Method(MethodKind::IlStub);
+        let delegate = |kind, times| {
+            let assembled = self.generation.has_delegate_frames();
+            let identity = if assembled { Identity::Stub(StubKind::StubLink) } else { il_stub };
+            (self.delegate_stub(id, target, kind, times), identity)
+        };
+        let thunk =
+            |(prefix, kind, stub)| (self.thunk(prefix, id, target, stub), Identity::Stub(kind));
         match stub {
-            Stub::PInvoke => (self.p_invoke_stub(id, target), Identity::Method(MethodKind::IlStub)),
-            Stub::ReversePInvoke => {
-                (self.reverse_p_invoke_stub(id, target), Identity::Method(MethodKind::IlStub))
+            Stub::PInvoke => (self.p_invoke_stub("IL_STUB_PInvoke", id, target), il_stub),
+            Stub::ComCall => (self.p_invoke_stub("IL_STUB_CLRtoCOM", id, target), il_stub),
+            Stub::ReversePInvoke => (self.reverse_p_invoke_stub(id, target), il_stub),
+            Stub::ComMethod => (self.com_method_stub(id, target), il_stub),
+            Stub::Precode => thunk(PRECODE),
+            Stub::DelayLoad => thunk(DELAY_LOAD),
+            Stub::Resolve => thunk(RESOLVE),
+            Stub::ShuffleThunk => {
+                (self.shuffle_thunk(id, target), Identity::Stub(StubKind::StubLink))
             }
-            Stub::Precode => (self.precode(id, target), Identity::Stub(StubKind::Precode)),
+            Stub::Multicast => delegate(FrameKind::Multicast, 2),
+            Stub::Wrapper => delegate(FrameKind::SecureDelegate, 1),
+            Stub::TailCall => {
+                let stub = self.tail_call_stub(id, target);
+                let native = stub.kind == CodeKind::Native;
+                (stub, if native { Identity::Native } else { il_stub })
+            }
         }
     }
 
     /// A function of the source, with the runtime's code in place of statements.
-    fn function(&self, source: &Function, convention: Convention) -> Function {
+    fn function(&self, source: &Function) -> Function {
         let mut function = source.clone();
         let calls_inline = |statement: &Statement| {
             matches!(
                 statement,
-                Statement::Runtime(RuntimeCall { kind: RuntimeCallKind::PInvoke, .. })
+                Statement::Runtime(RuntimeCall {
+                    kind: RuntimeCallKind::PInvoke | RuntimeCallKind::PInvokeByHelper,
+                    ..
+                })
             )
         };
         let has_frame = source.body.iter().any(|statement| statement.contains(&calls_inline));
-        let frame_at =
-            if has_frame { frames::reserve_frame(&mut function.shape, convention) } else { 0 };
+        let frame_at = if has_frame {
+            frames::reserve_frame(&mut function.shape, self.frames.convention())
+        } else {
+            0
+        };
         function.body = self.body(&source.body, frame_at);
         if let Some(Exit::TailCall(_, callee)) = &mut function.end {
             *callee = self.place(*callee);
         }
+        self.add_hooks(&mut function);
         function
     }
 
@@ -231,41 +307,129 @@ impl Plan {
         vec![statement]
     }
 
-    fn runtime_call(&self, call: RuntimeCall, frame_at: u32) -> Vec<Statement> {
-        let target = call.target.unwrap_or_default();
-        match call.kind {
+    fn runtime_call(&self, source: RuntimeCall, frame_at: u32) -> Vec<Statement> {
+        use frames::call;
+        let target = source.target.unwrap_or_default();
+        let of_helper = |shared| vec![call(self.helper(shared))];
+        if let Some(stub) = Stub::of(source.kind, self.generation) {
+            let at = self.stub_of(target, stub);
+            return match (source.kind, stub) {
+                (_, Stub::TailCall) => self.tail_call_by_helper(target),
+                (_, Stub::ReversePInvoke) => self.reverse_p_invoke(target),
+                (_, Stub::ComMethod) => self.com_method(target),
+                (RuntimeCallKind::PInvokeCalli, _) => {
+                    self.call_by_lookup(at, Shared::GenericPInvokeCalliHelper)
+                }
+                (RuntimeCallKind::PInvokeVararg, _) => {
+                    self.call_by_lookup(at, Shared::VarargPInvokeStub)
+                }
+                _ => vec![call(at)],
+            };
+        }
+        match source.kind {
+            // Such a call is told by a token, which is no method.
             RuntimeCallKind::PInvoke => {
-                // Such a call is told by a token, which is no method.
-                self.frames.inlined_call(frame_at, 1, frames::call(self.place(target)))
+                self.frames.inlined_call(frame_at, 1, call(self.place(target)))
             }
-            RuntimeCallKind::PInvokeStub => {
-                vec![frames::call(self.stub_of(target, Stub::PInvoke))]
+            RuntimeCallKind::PInvokeByHelper => {
+                self.call_by_helper(frame_at, call(self.place(target)))
             }
-            RuntimeCallKind::ReversePInvoke => self.reverse_p_invoke(target),
-            RuntimeCallKind::FirstCall => vec![frames::call(self.stub_of(target, Stub::Precode))],
-            RuntimeCallKind::New => vec![frames::call(self.helper(Shared::New))],
-            RuntimeCallKind::NewFast => vec![frames::call(self.helper(Shared::NewFast))],
-            RuntimeCallKind::WriteBarrier => {
-                vec![frames::call(self.helper(Shared::WriteBarrier))]
+            RuntimeCallKind::ComCallGeneric => self.com_call_generic(target),
+            RuntimeCallKind::ReflectionCall => {
+                self.call_through(Shared::Invoke, Shared::InvokeMethod, target)
             }
+            RuntimeCallKind::ClassConstructor => {
+                self.call_through(Shared::InitClass, Shared::ClassInit, target)
+            }
+            RuntimeCallKind::FCall => of_helper(Shared::FCall),
+            RuntimeCallKind::DynamicHelper => of_helper(Shared::DelayLoadHelper),
+            RuntimeCallKind::MonitorEnter => of_helper(Shared::MonitorEnter),
+            RuntimeCallKind::MonitorWait => {
+                vec![self.call_library(Shared::MonitorWait, Shared::MonitorContention)]
+            }
+            RuntimeCallKind::Sleep => vec![self.call_library(Shared::Sleep, Shared::ThreadSleep)],
+            RuntimeCallKind::NameThread => of_helper(Shared::NameThread),
+            RuntimeCallKind::LoadAssembly => of_helper(Shared::LoadAssembly),
+            RuntimeCallKind::Collect => of_helper(Shared::Collect),
+            RuntimeCallKind::New => self.allocation(false),
+            RuntimeCallKind::NewWithGc => self.allocation(true),
+            RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
+            RuntimeCallKind::WriteBarrier => of_helper(Shared::WriteBarrier),
+            // The rest goes through stubs, but for a call without transition.
+            _ => vec![call(self.place(target))],
         }
     }
 
     fn shared_function(&self, shared: Shared) -> Function {
+        if let Some(fixup) = Fixup::of(shared) {
+            return if fixup.is_worker(shared) {
+                self.fixup_worker(&fixup)
+            } else {
+                self.fixup_stub(shared, &fixup)
+            };
+        }
         match shared {
             Shared::KickOffThread => self.kick_off_thread(),
-            Shared::CallDescrWorker => transitions::call_descr_worker(),
+            Shared::Sleep => self.qcall(shared, Shared::ThreadSleep),
+            Shared::MonitorWait => self.qcall(shared, Shared::MonitorContention),
+            Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),
+            Shared::LoadAssembly => self.qcall(shared, Shared::AssemblyNativeLoad),
+            Shared::Collect => self.qcall(shared, Shared::GcInterfaceCollect),
+            Shared::Invoke => self.qcall(shared, Shared::InvokeMethod),
+            Shared::InitClass => self.qcall(shared, Shared::ClassInit),
+            Shared::DispatchTailCalls => self.dispatch_tail_calls(),
+            Shared::ThreadSleep | Shared::MonitorContention => {
+                self.preemptive_helper(shared, Service::Wait)
+            }
+            Shared::InformThreadNameChange => helpers::serving(shared, Service::NameThread),
+            Shared::AssemblyNativeLoad => helpers::serving(shared, Service::LoadAssembly),
+            Shared::GcInterfaceCollect => self.gc_interface_collect(),
+            Shared::InvokeMethod | Shared::ClassInit => self.calling_helper(shared),
+            Shared::FCall => self.fcall(),
+            Shared::PInvokeBegin => native(shared, leaf(), self.frames.begin_p_invoke(), RETURN),
+            Shared::PInvokeEnd => {
+                native(shared, helpers::plain(), self.frames.end_p_invoke(), RETURN)
+            }
+            Shared::GenericComPlusCallStub => self.com_plus_call_stub(),
+            Shared::ClrToComWorker => self.clr_to_com_worker(),
+            Shared::GenericComCallStub => self.com_call_stub(),
+            Shared::ComToClrDispatchHelper => transitions::com_to_clr_dispatch_helper(),
             Shared::UmThunkStub => transitions::um_thunk_stub(),
             Shared::ReversePInvokeEnter => transitions::reverse_p_invoke_enter(),
             Shared::ReversePInvokeExit => transitions::reverse_p_invoke_exit(),
-            Shared::ThePreStub => self.the_pre_stub(),
-            Shared::PreStubWorker => self.pre_stub_worker(),
-            Shared::Jit => prestub::jit(),
+            Shared::BeginTransition => {
+                self.transition_helper(shared, Service::ManagedToUnmanagedCall)
+            }
+            Shared::EndTransition => {
+                self.transition_helper(shared, Service::UnmanagedToManagedReturn)
+            }
+            Shared::BeginReverseTransition => {
+                self.transition_helper(shared, Service::UnmanagedToManagedCall)
+            }
+            Shared::EndReverseTransition => {
+                self.transition_helper(shared, Service::ManagedToUnmanagedReturn)
+            }
+            Shared::ProfileEnterNaked => self.profile_naked(shared, Shared::ProfileEnter),
+            Shared::ProfileLeaveNaked => self.profile_naked(shared, Shared::ProfileLeave),
+            Shared::ProfileTailcallNaked => self.profile_naked(shared, Shared::ProfileTailcall),
+            Shared::ProfileEnter | Shared::ProfileLeave | Shared::ProfileTailcall => {
+                self.profile_worker(shared)
+            }
+            Shared::ProfilerHook => helpers::serving(shared, Service::FastHook),
+            Shared::RedirectedHandledJitCase => self.redirected_handled_jit_case(),
+            Shared::OnHijackTripThread => self.on_hijack_trip_thread(),
+            Shared::OnHijackSave => self.on_hijack_save(),
+            Shared::OnHijackWorker => self.on_hijack_worker(),
+            Shared::CallDescrWorker => transitions::call_descr_worker(),
+            Shared::Jit => helpers::serving(shared, Service::Compile),
+            Shared::GetIlStub => helpers::serving(shared, Service::CompileStub),
+            Shared::LoadType => helpers::serving(shared, Service::LoadClass),
             Shared::New => self.new_helper(),
             Shared::NewWorker => self.new_worker(),
-            Shared::Allocate => helpers::allocate(),
-            Shared::NewFast => helpers::leaf_helper(Shared::NewFast),
-            Shared::WriteBarrier => helpers::leaf_helper(Shared::WriteBarrier),
+            Shared::Allocate => self.allocate(),
+            Shared::GarbageCollect => helpers::serving(shared, Service::Collect),
+            // All others are leaves.
+            _ => helpers::leaf_helper(shared),
         }
     }
 }

@@ -32,30 +32,132 @@ macro_rules! shared {
 shared! {
     /// The first function of a thread that the runtime has made.
     KickOffThread "ThreadNative::KickOffThread",
-    /// Calls a method from unmanaged code of the runtime.
-    CallDescrWorker "CallDescrWorkerInternal",
+    /// Sleeps, where that is a QCall.
+    Sleep "System.Threading.Thread.Sleep",
+    /// Waits for a monitor, where that is a QCall.
+    MonitorWait "System.Threading.Monitor.Enter_Slowpath",
+    /// Names a thread.
+    NameThread "System.Threading.Thread.set_Name",
+    /// Loads an assembly.
+    LoadAssembly "System.Reflection.Assembly.Load",
+    /// Collects.
+    Collect "System.GC.Collect",
+    /// Calls a method by reflection, where that is a QCall.
+    Invoke "System.RuntimeMethodHandle.InvokeMethod",
+    /// Runs a class constructor, where that is a QCall.
+    InitClass "System.Runtime.CompilerServices.InitHelpers.InitClass",
+    /// Calls the targets of tail calls by helper, one after another.
+    DispatchTailCalls "System.Runtime.CompilerServices.RuntimeHelpers.DispatchTailCalls",
+    /// Sleeps.
+    ThreadSleep "ThreadNative::Sleep",
+    /// Waits for a monitor.
+    MonitorContention "JITutil_MonContention",
+    /// Tells of a thread's name.
+    InformThreadNameChange "ThreadNative::InformThreadNameChange",
+    /// Loads an assembly.
+    AssemblyNativeLoad "AssemblyNative::InternalLoad",
+    /// Has a GC made.
+    GcInterfaceCollect "GCInterface::Collect",
+    /// Calls a method by reflection.
+    InvokeMethod "RuntimeMethodHandle::InvokeMethod",
+    /// Runs a class constructor.
+    ClassInit "JIT_ClassInitDynamicClass",
+    /// Some FCall.
+    FCall "ObjectNative::GetClass",
+    /// Links the Frame of a P/Invoke in ready-to-run code.
+    PInvokeBegin "JIT_PInvokeBegin",
+    /// Unlinks it.
+    PInvokeEnd "JIT_PInvokeEnd",
+    /// Looks up the stub of a call by pointer.
+    GenericPInvokeCalliHelper "GenericPInvokeCalliHelper",
+    /// What it calls.
+    GenericPInvokeCalliStubWorker "GenericPInvokeCalliStubWorker",
+    /// Looks up the stub of a P/Invoke with variable arguments.
+    VarargPInvokeStub "VarargPInvokeStub",
+    /// What it calls.
+    VarargPInvokeStubWorker "VarargPInvokeStubWorker",
+    /// Binds a call of ready-to-run code.
+    DelayLoadMethodCall "DelayLoad_MethodCall",
+    /// What it calls.
+    ExternalMethodFixupWorker "ExternalMethodFixupWorker",
+    /// Looks something up for ready-to-run code.
+    DelayLoadHelper "DelayLoad_Helper",
+    /// What it calls.
+    DynamicHelperWorker "DynamicHelperWorker",
+    /// Resolves a call by virtual stub dispatch.
+    ResolveWorkerAsmStub "ResolveWorkerAsmStub",
+    /// What it calls.
+    VsdResolveWorker "VSD_ResolveWorker",
+    /// Calls a COM method.
+    GenericComPlusCallStub "GenericComPlusCallStub",
+    /// What it calls.
+    ClrToComWorker "CLRToCOMWorker",
+    /// Where COM calls managed code.
+    GenericComCallStub "GenericComCallStub",
+    /// What it calls.
+    ComToClrDispatchHelper "COMToCLRDispatchHelper",
     /// Switches the mode for a reverse P/Invoke.
     UmThunkStub "UMThunkStub",
     /// Switches the mode in a stub of a reverse P/Invoke.
-    ReversePInvokeEnter "JIT_ReversePInvokeEnter",
+    ReversePInvokeEnter "JIT_ReversePInvokeEnterTrackTransitions",
     /// Switches the mode back.
-    ReversePInvokeExit "JIT_ReversePInvokeExit",
+    ReversePInvokeExit "JIT_ReversePInvokeExitTrackTransitions",
+    /// Tells the profiler that unmanaged code is called.
+    BeginTransition "StubHelpers::ProfilerBeginTransitionCallback",
+    /// Tells the profiler that it has returned.
+    EndTransition "StubHelpers::ProfilerEndTransitionCallback",
+    /// The same of managed code that is called.
+    BeginReverseTransition "StubHelpers::ProfilerBeginReverseTransitionCallback",
+    /// The same of managed code that has returned.
+    EndReverseTransition "StubHelpers::ProfilerEndReverseTransitionCallback",
     /// Where a method that is not compiled yet is called.
     ThePreStub "ThePreStub",
     /// Has the method compiled.
     PreStubWorker "PreStubWorker",
-    /// Compiles it.
+    /// Where functions report that they are entered.
+    ProfileEnterNaked "ProfileEnterNaked",
+    /// What it calls.
+    ProfileEnter "ProfileEnter",
+    /// Where functions report that they are left.
+    ProfileLeaveNaked "ProfileLeaveNaked",
+    /// What it calls.
+    ProfileLeave "ProfileLeave",
+    /// Where functions report that they are left for another one.
+    ProfileTailcallNaked "ProfileTailcallNaked",
+    /// What it calls.
+    ProfileTailcall "ProfileTailcall",
+    /// The profiler's own hook.
+    ProfilerHook "ProfilerHook",
+    /// Where a thread is that was redirected.
+    RedirectedHandledJitCase "Thread::RedirectedHandledJITCase",
+    /// Where a hijacked return goes.
+    OnHijackTripThread "OnHijackTripThread",
+    /// What saves the registers there.
+    OnHijackSave "OnHijackTripThread:Save",
+    /// What it calls.
+    OnHijackWorker "OnHijackWorker",
+    /// Calls a method from unmanaged code of the runtime.
+    CallDescrWorker "CallDescrWorkerInternal",
+    /// Compiles a method.
     Jit "MethodDesc::JitCompileCode",
+    /// Makes an IL stub.
+    GetIlStub "NDirect::GetILStub",
+    /// Loads a class.
+    LoadType "ClassLoader::LoadTypeHandleThrowing",
     /// Allocates an object, with a Frame.
     New "JIT_New",
     /// What it calls, where the Frame is a transition's.
     NewWorker "JIT_NewWorker",
     /// Takes the memory, and tells the profiler.
     Allocate "AllocateObject",
+    /// Collects.
+    GarbageCollect "GCHeap::GarbageCollectGeneration",
     /// Allocates an object without Frame.
     NewFast "JIT_NewS_MP_FastPortable",
     /// Writes a reference.
     WriteBarrier "JIT_WriteBarrier",
+    /// Takes a free monitor.
+    MonitorEnter "JIT_MonEnter",
 }
 
 impl Shared {
@@ -65,9 +167,50 @@ impl Shared {
         match self {
             Self::UmThunkStub => generation.has_um_thunk_stub(),
             Self::ReversePInvokeEnter | Self::ReversePInvokeExit => !generation.has_um_thunk_stub(),
-            Self::NewWorker => !generation.has_helper_method_frames(),
+            Self::BeginReverseTransition | Self::EndReverseTransition => {
+                generation.has_helper_method_frames()
+            }
+            Self::NewWorker | Self::Sleep | Self::MonitorWait | Self::Invoke | Self::InitClass => {
+                !generation.has_helper_method_frames()
+            }
+            Self::DispatchTailCalls => generation.has_tail_call_dispatcher(),
+            Self::GenericComPlusCallStub
+            | Self::ClrToComWorker
+            | Self::GenericComCallStub
+            | Self::ComToClrDispatchHelper => !generation.is_unix(),
             _ => true,
         }
+    }
+
+    /// Whether it is a method of the class library, not unmanaged code.
+    #[must_use]
+    pub const fn is_managed(self) -> bool {
+        matches!(
+            self,
+            Self::Sleep
+                | Self::MonitorWait
+                | Self::NameThread
+                | Self::LoadAssembly
+                | Self::Collect
+                | Self::Invoke
+                | Self::InitClass
+                | Self::DispatchTailCalls
+        )
+    }
+
+    /// Whether it is an FCall: a method of its own with unmanaged code.
+    #[must_use]
+    pub const fn is_fcall(self) -> bool {
+        matches!(
+            self,
+            Self::ThreadSleep
+                | Self::InvokeMethod
+                | Self::FCall
+                | Self::BeginTransition
+                | Self::EndTransition
+                | Self::BeginReverseTransition
+                | Self::EndReverseTransition
+        )
     }
 }
 
@@ -76,36 +219,82 @@ impl Shared {
 pub enum Stub {
     /// The IL stub of a P/Invoke.
     PInvoke,
+    /// The IL stub of a call of a COM method.
+    ComCall,
     /// The IL stub of a reverse P/Invoke.
     ReversePInvoke,
+    /// The IL stub by which COM calls.
+    ComMethod,
     /// What the first call of a method goes through.
     Precode,
+    /// What a call from ready-to-run code goes through that is not bound yet.
+    DelayLoad,
+    /// What a virtual call goes through that is not resolved yet.
+    Resolve,
+    /// The thunk of an open delegate.
+    ShuffleThunk,
+    /// What calls a delegate of several.
+    Multicast,
+    /// What calls a wrapped delegate.
+    Wrapper,
+    /// What a tail call by helper goes through.
+    TailCall,
 }
 
 impl Stub {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::PInvoke, Self::ReversePInvoke, Self::Precode];
+    /// The one that stands first.
+    pub(super) const FIRST: Self = Self::PInvoke;
 
-    /// What stands before the target's name in its own.
+    /// What stands before the target's name in their own; some have other names in newer runtimes.
+    pub const PREFIXES: &[(&str, Self)] = &[
+        ("IL_STUB_PInvoke", Self::PInvoke),
+        ("IL_STUB_CLRtoCOM", Self::ComCall),
+        ("IL_STUB_ReversePInvoke", Self::ReversePInvoke),
+        ("IL_STUB_COMtoCLR", Self::ComMethod),
+        ("Precode", Self::Precode),
+        ("DelayLoadThunk", Self::DelayLoad),
+        ("ResolveStub", Self::Resolve),
+        ("ShuffleThunk", Self::ShuffleThunk),
+        ("MulticastStub", Self::Multicast),
+        ("IL_STUB_DelegateInvoke_2", Self::Multicast),
+        ("SecureDelegateStub", Self::Wrapper),
+        ("IL_STUB_DelegateInvoke_1", Self::Wrapper),
+        ("TailCallHelperStub", Self::TailCall),
+        ("IL_STUB_CallTailCallTarget", Self::TailCall),
+    ];
+
+    /// What stands before the target's name in its own, in the first runtimes that had it.
     #[must_use]
-    pub const fn prefix(self) -> &'static str {
-        match self {
-            Self::PInvoke => "IL_STUB_PInvoke:",
-            Self::ReversePInvoke => "IL_STUB_ReversePInvoke:",
-            Self::Precode => "Precode:",
-        }
+    pub fn prefix(self) -> &'static str {
+        let mut prefixes = Self::PREFIXES.iter();
+        prefixes.find(|(_, stub)| *stub == self).map_or("", |(prefix, _)| prefix)
     }
 
     /// The stub that a statement needs for its target.
-    pub(super) const fn of(kind: RuntimeCallKind) -> Option<Self> {
+    pub(super) const fn of(kind: RuntimeCallKind, generation: Generation) -> Option<Self> {
+        let has_com = !generation.is_unix();
         match kind {
-            RuntimeCallKind::PInvokeStub => Some(Self::PInvoke),
-            RuntimeCallKind::ReversePInvoke => Some(Self::ReversePInvoke),
+            RuntimeCallKind::PInvokeSuppressed if generation.has_suppressed_transitions() => None,
+            RuntimeCallKind::ComCall if has_com => Some(Self::ComCall),
+            RuntimeCallKind::ComCallGeneric if has_com => None,
+            RuntimeCallKind::PInvokeStub
+            | RuntimeCallKind::PInvokeSuppressed
+            | RuntimeCallKind::PInvokeCalli
+            | RuntimeCallKind::PInvokeVararg
+            | RuntimeCallKind::ComCall
+            | RuntimeCallKind::ComCallGeneric => Some(Self::PInvoke),
+            RuntimeCallKind::ComMethod if has_com => Some(Self::ComMethod),
+            RuntimeCallKind::ReversePInvoke | RuntimeCallKind::ComMethod => {
+                Some(Self::ReversePInvoke)
+            }
             RuntimeCallKind::FirstCall => Some(Self::Precode),
-            RuntimeCallKind::PInvoke
-            | RuntimeCallKind::New
-            | RuntimeCallKind::NewFast
-            | RuntimeCallKind::WriteBarrier => None,
+            RuntimeCallKind::LazyCall => Some(Self::DelayLoad),
+            RuntimeCallKind::VirtualCall => Some(Self::Resolve),
+            RuntimeCallKind::OpenDelegate => Some(Self::ShuffleThunk),
+            RuntimeCallKind::MulticastDelegate => Some(Self::Multicast),
+            RuntimeCallKind::WrapperDelegate => Some(Self::Wrapper),
+            RuntimeCallKind::TailCallByHelper => Some(Self::TailCall),
+            _ => None,
         }
     }
 }
@@ -129,8 +318,8 @@ impl RuntimeFunction {
         if let Some(shared) = Shared::ALL.iter().find(|shared| shared.name() == name) {
             return Some(Self::Shared(*shared));
         }
-        let (stub, target) =
-            Stub::ALL.iter().find_map(|stub| Some((*stub, name.strip_prefix(stub.prefix())?)))?;
-        Some(Self::Stub(stub, function(target)?))
+        let (prefix, target) = name.split_once(':')?;
+        let (_, stub) = Stub::PREFIXES.iter().find(|(known, _)| *known == prefix)?;
+        Some(Self::Stub(*stub, function(target)?))
     }
 }

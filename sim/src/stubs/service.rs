@@ -22,12 +22,32 @@ services! {
     ThreadStart,
     /// A thread of the runtime is about to end.
     ThreadEnd,
+    /// A thread that the runtime does not know comes to it from unmanaged code.
+    AttachThread,
     /// A thread wants to be cooperative while others wait for all to stop.
     RareDisable,
     /// Compiles the method that r10 names.
     Compile,
     /// Gives the address of the code of the method that r10 names.
     FindCode,
+    /// Compiles an IL stub.
+    CompileStub,
+    /// Loads a class.
+    LoadClass,
+    /// Loads an assembly.
+    LoadAssembly,
+    /// The thread gets a name.
+    NameThread,
+    /// Waits for something outside the program.
+    Wait,
+    /// Collects: all other threads are stopped meanwhile.
+    Collect,
+    /// Gives a thread that was redirected its registers back.
+    RestoreContext,
+    /// A hook that the runtime calls.
+    SlowHook,
+    /// A hook of the profiler that code calls directly.
+    FastHook,
     /// An object has been allocated.
     Allocated,
     /// A P/Invoke begins.

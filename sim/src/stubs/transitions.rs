@@ -4,9 +4,10 @@ use super::frames::{
     Frames, call, call_computed, disable_preemptive_gc, enable_preemptive_gc, reserve_frame,
     service, set, with_frame,
 };
-use super::{Plan, RETURN, Service, Shared, Stub, leaf, method_id, native};
+use super::helpers::ARGUMENT;
+use super::{Plan, RETURN, Service, Shared, Stub, method_id, native};
 use crate::code::{
-    CodeKind, Convention, Function, FunctionId, FunctionShape, Statement, Value, Word,
+    CodeKind, Function, FunctionId, FunctionShape, Primitive, Statement, Value, Word,
 };
 use crate::runtime::FrameKind;
 use clr_walker::registers::Gpr;
@@ -14,19 +15,116 @@ use clr_walker::registers::Gpr;
 impl Plan {
     /// `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that it is there, inactive, before
     /// and behind the call.
-    pub(super) fn p_invoke_stub(&self, id: FunctionId, target: &Function) -> Function {
-        let convention =
-            if self.generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
+    pub(super) fn p_invoke_stub(
+        &self,
+        prefix: &str,
+        id: FunctionId,
+        target: &Function,
+    ) -> Function {
         let mut shape = FunctionShape::default();
-        let at = reserve_frame(&mut shape, convention);
+        let at = reserve_frame(&mut shape, self.frames.convention());
         // The Frame's method is the P/Invoke's, which walks count but do not report.
         let mut body = self.frames.inlined_call_frame(at, method_id(self.place(id)));
         body.push(Frames::link(at));
-        body.push(service(Service::ManagedToUnmanagedCall));
+        body.extend(self.tell_of_transition(at, Shared::BeginTransition));
         body.extend(self.frames.call_unmanaged(at, call(self.place(id))));
-        body.push(service(Service::UnmanagedToManagedReturn));
+        body.extend(self.tell_of_transition(at, Shared::EndTransition));
         body.push(Frames::unlink(at));
-        let name = format!("{}{}", Stub::PInvoke.prefix(), target.name);
+        let name = format!("{prefix}:{}", target.name);
+        Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
+    }
+
+    /// The profiler is told by an FCall, which has a Frame, or by a QCall with the stub's.
+    fn tell_of_transition(&self, at: u32, helper: Shared) -> Vec<Statement> {
+        let tell = call(self.helper(helper));
+        if self.generation.has_helper_method_frames() {
+            return vec![tell];
+        }
+        self.frames.call_unmanaged(at, tell)
+    }
+
+    /// A P/Invoke between its two helpers.
+    pub(super) fn call_by_helper(&self, at: u32, native: Statement) -> Vec<Statement> {
+        let frame = set(Word::Register(self.frames.first_argument()), Value::LocalAddress(at));
+        vec![
+            frame.clone(),
+            call(self.helper(Shared::PInvokeBegin)),
+            native,
+            frame,
+            call(self.helper(Shared::PInvokeEnd)),
+        ]
+    }
+
+    /// A call of a COM method by the stub that all share.
+    pub(super) fn com_call_generic(&self, target: FunctionId) -> Vec<Statement> {
+        let target = self.place(target);
+        vec![
+            set(Word::Register(Gpr::R10), Value::Number(method_id(target))),
+            set(Word::Register(ARGUMENT), Value::Function(target)),
+            call(self.helper(Shared::GenericComPlusCallStub)),
+        ]
+    }
+
+    pub(super) fn com_plus_call_stub(&self) -> Function {
+        let shape = self.frames.transition_stub();
+        let body = vec![
+            set(Word::Register(self.frames.first_argument()), Value::Pushed),
+            call(self.helper(Shared::ClrToComWorker)),
+        ];
+        native(Shared::GenericComPlusCallStub, shape, body, RETURN)
+    }
+
+    /// Calls what [`ARGUMENT`] points to with a Frame of its own.
+    pub(super) fn clr_to_com_worker(&self) -> Function {
+        let (shape, at) = with_frame();
+        let mut body = vec![set(Word::Register(Gpr::Rbx), Value::Register(ARGUMENT))];
+        body.extend(self.frames.transition_frame(at, FrameKind::ComPlusMethod));
+        body.push(enable_preemptive_gc());
+        body.push(set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)));
+        body.push(call_computed());
+        body.extend(disable_preemptive_gc());
+        body.push(Frames::unlink(at));
+        native(Shared::ClrToComWorker, shape, body, RETURN)
+    }
+
+    /// What a native caller does for a call by COM.
+    pub(super) fn com_method(&self, target: FunctionId) -> Vec<Statement> {
+        let stub = self.stub_of(target, Stub::ComMethod);
+        vec![
+            set(Word::Register(Gpr::R10), Value::Function(stub)),
+            call(self.helper(Shared::GenericComCallStub)),
+        ]
+    }
+
+    /// `GenericComCallStub`: switches the mode with a Frame, and has the stub in r10 called.
+    pub(super) fn com_call_stub(&self) -> Function {
+        let (shape, at) = with_frame();
+        let mut body = vec![set(Word::Register(Gpr::Rbx), Value::Register(Gpr::R10))];
+        body.extend(attach());
+        if !self.generation.has_helper_method_frames() {
+            body.push(service(Service::UnmanagedToManagedCall));
+        }
+        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.unmanaged_to_managed_frame(at, FrameKind::ComMethod));
+        body.push(call(self.helper(Shared::ComToClrDispatchHelper)));
+        body.push(Frames::unlink(at));
+        body.push(enable_preemptive_gc());
+        if !self.generation.has_helper_method_frames() {
+            body.push(service(Service::ManagedToUnmanagedReturn));
+        }
+        native(Shared::GenericComCallStub, shape, body, RETURN)
+    }
+
+    /// `IL_STUB_COMtoCLR`.
+    pub(super) fn com_method_stub(&self, id: FunctionId, target: &Function) -> Function {
+        let shape =
+            FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
+        let mut body = vec![call(self.place(id))];
+        if self.generation.has_helper_method_frames() {
+            body.insert(0, call(self.helper(Shared::BeginReverseTransition)));
+            body.push(call(self.helper(Shared::EndReverseTransition)));
+        }
+        let name = format!("IL_STUB_COMtoCLR:{}", target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
@@ -47,18 +145,14 @@ impl Plan {
     pub(super) fn reverse_p_invoke_stub(&self, id: FunctionId, target: &Function) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
-        let mut body = Vec::new();
-        let switches = !self.generation.has_um_thunk_stub();
-        if switches {
-            body.push(call(self.helper(Shared::ReversePInvokeEnter)));
-        }
-        body.push(service(Service::UnmanagedToManagedCall));
-        body.push(call(self.place(id)));
-        body.push(service(Service::ManagedToUnmanagedReturn));
-        if switches {
-            body.push(call(self.helper(Shared::ReversePInvokeExit)));
-        }
-        let name = format!("{}{}", Stub::ReversePInvoke.prefix(), target.name);
+        // Where the stub itself switches the mode, the helpers for that tell the profiler, too.
+        let (begin, end) = if self.generation.has_um_thunk_stub() {
+            (Shared::BeginReverseTransition, Shared::EndReverseTransition)
+        } else {
+            (Shared::ReversePInvokeEnter, Shared::ReversePInvokeExit)
+        };
+        let body = vec![call(self.helper(begin)), call(self.place(id)), call(self.helper(end))];
+        let name = format!("IL_STUB_ReversePInvoke:{}", target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
@@ -95,14 +189,26 @@ pub(super) fn call_descr_worker() -> Function {
     native(Shared::CallDescrWorker, shape, body, RETURN)
 }
 
-pub(super) fn reverse_p_invoke_exit() -> Function {
-    native(Shared::ReversePInvokeExit, leaf(), vec![enable_preemptive_gc()], RETURN)
+/// `COMToCLRDispatchHelper`: calls the stub in rbx.
+pub(super) fn com_to_clr_dispatch_helper() -> Function {
+    let shape = FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x28, ..FunctionShape::default() };
+    let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
+    native(Shared::ComToClrDispatchHelper, shape, body, RETURN)
+}
+
+/// The runtime gets to know the thread, if it does not.
+fn attach() -> [Statement; 2] {
+    [
+        set(Word::Register(Gpr::Rax), Value::ThreadObject),
+        Statement::Primitive(Primitive::Unless(vec![service(Service::AttachThread)])),
+    ]
 }
 
 /// Switches the mode, and calls the stub in r10.
 pub(super) fn um_thunk_stub() -> Function {
     let shape = FunctionShape { pushes: vec![Gpr::R12], locals: 0x68, ..FunctionShape::default() };
     let mut body = vec![set(Word::Register(Gpr::R12), Value::Register(Gpr::R10))];
+    body.extend(attach());
     body.extend(disable_preemptive_gc());
     body.push(set(Word::Register(Gpr::Rax), Value::Register(Gpr::R12)));
     body.push(call_computed());
@@ -110,7 +216,18 @@ pub(super) fn um_thunk_stub() -> Function {
     native(Shared::UmThunkStub, shape, body, RETURN)
 }
 
+/// Tells the profiler before it switches the mode: no Frame says where managed code is (C-170).
 pub(super) fn reverse_p_invoke_enter() -> Function {
     let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
-    native(Shared::ReversePInvokeEnter, shape, disable_preemptive_gc().to_vec(), RETURN)
+    let mut body = attach().to_vec();
+    body.push(service(Service::UnmanagedToManagedCall));
+    body.extend(disable_preemptive_gc());
+    native(Shared::ReversePInvokeEnter, shape, body, RETURN)
+}
+
+/// The same on the way back.
+pub(super) fn reverse_p_invoke_exit() -> Function {
+    let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
+    let body = vec![service(Service::ManagedToUnmanagedReturn), enable_preemptive_gc()];
+    native(Shared::ReversePInvokeExit, shape, body, RETURN)
 }

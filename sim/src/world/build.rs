@@ -1,5 +1,7 @@
 //! From a program to a world: its code as the machine, the runtime and the walker know it.
 
+use super::services::ALL_EVENTS;
+use super::suspension::StopBy;
 use super::thread::Executed;
 use super::{Start, World};
 use crate::code::{
@@ -9,6 +11,7 @@ use crate::code::{
 use crate::generation::Generation;
 use crate::machine::{Cpu, Fault, Machine, MapError, PAGE_SIZE, Protection};
 use crate::run::{LoadError, initial_registers, load};
+use crate::runtime::TargetMemory as _;
 use crate::runtime::code::{
     Block, Code, Funclet, FuncletRange, Method, RangeSection, SectionError,
 };
@@ -16,9 +19,10 @@ use crate::runtime::{
     CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
     ThreadFields,
 };
-use crate::stubs::{Expanded, Identity, Service, Shared, expand, method_id};
+use crate::stubs::{Expanded, Hooks, Identity, Service, Shared, expand_with_hooks, method_id};
 use crate::truth::Truth;
 use clr_walker::code_map::{CodeMap, CodeMapError};
+use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
 use clr_walker::registers::Gpr;
 use std::collections::{BTreeMap, VecDeque};
@@ -39,7 +43,7 @@ const ENDED: u32 = 0x100;
 /// Thread objects and what threads have of their own begin here (VA).
 const THREADS: u64 = 0x10_0000_0000;
 /// How far apart they are, in bytes.
-const THREAD_PITCH: u64 = 0x1000;
+const THREAD_PITCH: u64 = 0x4000;
 /// The object of a thread that only walks others (VA).
 const WALKER_OBJECT: u64 = THREADS + 0x100 * THREAD_PITCH;
 /// A thread that only walks others, and that the runtime does not know.
@@ -103,7 +107,20 @@ impl Build {
         methods: &BTreeMap<FunctionId, MethodKind>,
         generation: Generation,
     ) -> Result<Self, BuildError> {
-        let expanded = expand(program, methods, generation);
+        Self::with_hooks(program, methods, generation, Hooks::None)
+    }
+
+    /// The same, with hooks in the program's methods.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn with_hooks(
+        program: &Program,
+        methods: &BTreeMap<FunctionId, MethodKind>,
+        generation: Generation,
+        hooks: Hooks,
+    ) -> Result<Self, BuildError> {
+        let expanded = expand_with_hooks(program, methods, generation, hooks);
         let linked = expanded.program.link()?;
         Ok(Self { generation, expanded, linked })
     }
@@ -128,6 +145,7 @@ impl Build {
         let mut runtime = Runtime::new(self.generation, self.machine()?);
         runtime.code = self.code()?;
         runtime.native = self.native()?;
+        runtime.change_process(|process| process.event_mask = ALL_EVENTS);
         let mut executed = Vec::new();
         for (index, start) in threads.iter().enumerate() {
             executed.push(self.thread(&mut runtime, index as u64, *start)?);
@@ -141,6 +159,9 @@ impl Build {
             runtime,
             threads: executed,
             current: 0,
+            stop_by: StopBy::default(),
+            collections: 0,
+            trap: false,
         })
     }
 
@@ -181,15 +202,9 @@ impl Build {
             }
         };
         let own_memory = own + OWN_MEMORY;
+        let stack = (top - STACK_SIZE, top);
         if let Some(object) = object {
-            let fields = ThreadFields {
-                top_frame: FRAME_TOP,
-                stack: (top - STACK_SIZE, top),
-                ..ThreadFields::default()
-            };
-            let unwritable = |_| LoadError::Start(start);
-            fields.write(machine, object).map_err(unwritable)?;
-            machine.write(own_memory + THREAD_SLOT as u64, &object.0.to_le_bytes())?;
+            write_thread(machine, object, stack).map_err(|_| LoadError::Start(start))?;
         }
         let mut registers = initial_registers(index);
         registers.set(Gpr::Rsp, top - ABOVE);
@@ -214,6 +229,10 @@ impl Build {
             truth,
             pending: VecDeque::new(),
             in_callback: None,
+            own,
+            stack,
+            interrupted: None,
+            hijack: None,
             was_cooperative: false,
             ended: false,
         })
@@ -308,6 +327,9 @@ impl Build {
                 native.add_function(NativeFunction { start, end, name, module: String::new() });
             }
         }
+        for (_, id) in self.expanded.shared.iter().filter(|(shared, _)| shared.is_fcall()) {
+            native.add_fcall(self.range(*id).0, method_id(*id));
+        }
         Ok(native)
     }
 }
@@ -330,4 +352,15 @@ impl World<'_> {
         self.runtime.threads.borrow_mut().extend([native, managed]);
         Ok([NATIVE_WALKER, MANAGED_WALKER])
     }
+}
+
+/// Writes a Thread object, and lets the thread's own memory point to it.
+pub(super) fn write_thread(
+    machine: &mut Machine,
+    object: ThreadId,
+    stack: (u64, u64),
+) -> Result<(), Unreadable> {
+    let fields = ThreadFields { top_frame: FRAME_TOP, stack, ..ThreadFields::default() };
+    fields.write(machine, object)?;
+    machine.write_u64(object.0 + OWN_MEMORY + THREAD_SLOT as u64, object.0)
 }

@@ -33,15 +33,19 @@
 
 mod build;
 mod services;
+mod suspension;
 mod thread;
 
 pub use build::{Build, BuildError};
+pub use services::ALL_EVENTS;
+pub use suspension::StopBy;
 pub use thread::{Activation, Start};
 
 use crate::code::{LinkedProgram, service_address};
 use crate::machine::{Machine, Snapshot, Stop};
 use crate::profiling::{CallbackKind, CallbackMode, Context};
-use crate::runtime::{OsThreadId, Process, Runtime, Thread};
+use crate::runtime::thread::ThreadObject;
+use crate::runtime::{OsThreadId, Process, Runtime, Thread, ThreadLife};
 use crate::stubs::{Expanded, Service};
 use crate::truth::{Broken, Truth};
 use clr_walker::profiling::ThreadId;
@@ -57,6 +61,9 @@ pub enum Event {
     Stepped,
     /// The profiler is called back; the next step of the thread goes on behind the callback.
     Callback(CallbackKind),
+    /// The thread is in a hook of the profiler that its code has called directly: the runtime does not
+    /// know of it. The next step goes on behind the hook.
+    Hook,
     /// The thread waits for others.
     Waits,
     /// The thread has ended.
@@ -85,6 +92,8 @@ pub struct WorldState {
     known: Vec<Thread>,
     threads: Vec<Executed>,
     current: usize,
+    collections: u32,
+    trap: bool,
 }
 
 /// A program with a runtime, being executed.
@@ -96,6 +105,11 @@ pub struct World<'b> {
     threads: Vec<Executed>,
     /// Whose registers the machine has.
     current: usize,
+    stop_by: StopBy,
+    /// How many collections there have been.
+    collections: u32,
+    /// Threads that come back to managed code have to wait: as its word in memory has it.
+    trap: bool,
 }
 
 impl<'b> World<'b> {
@@ -174,6 +188,8 @@ impl<'b> World<'b> {
             known: self.runtime.threads.borrow().clone(),
             threads: self.threads.clone(),
             current: self.current,
+            collections: self.collections,
+            trap: self.trap,
         }
     }
 
@@ -187,6 +203,8 @@ impl<'b> World<'b> {
         self.runtime.threads.replace(state.known.clone());
         self.threads.clone_from(&state.threads);
         self.current = state.current;
+        self.collections = state.collections;
+        self.trap = state.trap;
         true
     }
 
@@ -223,11 +241,18 @@ impl<'b> World<'b> {
         if executed.ended {
             return Ok(Event::Ended);
         }
-        if let Some(kind) = executed.in_callback.take() {
-            self.leave_callback(thread, kind);
+        if executed.in_callback.is_some() {
+            if executed.was_cooperative && !self.is_cooperative(thread) && self.must_wait(thread) {
+                return Ok(Event::Waits);
+            }
+            self.leave_callback(thread);
         }
         if let Some(step) = self.threads.get_mut(thread).and_then(|t| t.pending.pop_front()) {
             return Ok(self.service_step(thread, step));
+        }
+        self.set_trap();
+        if self.threads.get(thread).is_some_and(|executed| executed.hijack.is_some()) {
+            self.check_hijack(thread);
         }
         let machine = self.runtime.memory.get_mut();
         let Some(executed) = self.threads.get_mut(thread) else {
@@ -273,6 +298,7 @@ impl<'b> World<'b> {
     /// Does a part of a service.
     fn service_step(&mut self, thread: usize, step: Step) -> Event {
         match step {
+            Step::Callback(kind) if !self.wants(kind) => Event::Stepped,
             Step::Callback(kind) => {
                 self.enter_callback(thread, kind);
                 Event::Callback(kind)
@@ -283,6 +309,43 @@ impl<'b> World<'b> {
                 self.come_back(thread);
                 Event::Stepped
             }
+            Step::Hook => Event::Hook,
+            Step::Attach => {
+                self.attach(thread);
+                Event::Stepped
+            }
+            Step::Gone => {
+                if let Some(os) = self.os(thread) {
+                    self.runtime.change_thread(os, |thread| thread.life = ThreadLife::Dead);
+                }
+                Event::Stepped
+            }
+            Step::Cooperative(cooperative) => {
+                self.set_cooperative(thread, cooperative);
+                Event::Stepped
+            }
+            Step::ForbidSuspension(forbid) => {
+                if let Some(object) = self.object(thread) {
+                    // A Thread object of the world is always there.
+                    let _ = ThreadObject(object)
+                        .set_forbid_suspend(self.runtime.memory.get_mut(), forbid.into());
+                }
+                Event::Stepped
+            }
+            Step::Wait(0) => Event::Stepped,
+            Step::Wait(times) => self.wait(thread, Step::Wait(times - 1)),
+            Step::Restore => self.restore_context(thread),
+            Step::AwaitRunning | Step::AwaitResume | Step::Suspend(_) | Step::StopOthers => {
+                self.suspension_step(thread, step)
+            }
+        }
+    }
+
+    /// Tells the profiler on a thread that the process ends.
+    pub fn shut_down(&mut self, thread: usize) {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.ended = false;
+            executed.pending.push_front(Step::Callback(CallbackKind::Shutdown));
         }
     }
 
@@ -316,8 +379,10 @@ impl<'b> World<'b> {
         }
     }
 
-    fn leave_callback(&mut self, thread: usize, _: CallbackKind) {
-        let before = self.threads.get(thread).is_some_and(|executed| executed.was_cooperative);
+    fn leave_callback(&mut self, thread: usize) {
+        let Some(executed) = self.threads.get_mut(thread) else { return };
+        executed.in_callback = None;
+        let before = executed.was_cooperative;
         self.set_cooperative(thread, before);
     }
 }

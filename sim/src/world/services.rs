@@ -1,51 +1,127 @@
 //! What the world does for the runtime's code.
 
 use super::World;
-use crate::profiling::CallbackKind;
-use crate::stubs::{Service, method_id};
+use crate::code::CodeKind;
+use crate::profiling::CallbackKind as Kind;
+use crate::stubs::{Service, method_of};
+use clr_walker::profiling::EventMask;
 use clr_walker::registers::Gpr;
 
 /// A part of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The profiler is called back.
-    Callback(CallbackKind),
+    Callback(Kind),
+    /// A hook of the profiler that code has called.
+    Hook,
     /// It returns, with this value in rax.
     Return(u64),
+    /// The runtime gets to know the thread.
+    Attach,
+    /// The thread is no more one of the runtime.
+    Gone,
+    /// The thread changes its mode.
+    Cooperative(bool),
+    /// It may not be suspended, or may again.
+    ForbidSuspension(bool),
+    /// Waits so many times.
+    Wait(u8),
+    /// Waits until nobody has the runtime suspended.
+    AwaitRunning,
+    /// The same, and becomes cooperative.
+    AwaitResume,
+    /// How far the runtime is suspended.
+    Suspend(Phase),
+    /// Stops all other threads, and waits until they are.
+    StopOthers,
+    /// The registers of before a redirection come back.
+    Restore,
 }
+
+/// How far the runtime is suspended, by the thread itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Running,
+    Suspending,
+    Suspended,
+}
+
+/// All events that a world has: what profilers of worlds ask for if nobody says otherwise.
+pub const ALL_EVENTS: EventMask = EventMask(0x1187_FFFF);
 
 impl World<'_> {
     /// The parts of a service that a thread has come to.
     pub(super) fn serve(&mut self, thread: usize, service: Service) -> Vec<Step> {
-        match service {
-            Service::ThreadStart => vec![
-                Step::Callback(CallbackKind::ThreadCreated),
-                Step::Callback(CallbackKind::ThreadAssignedToOSThread),
-                Step::Return(self.start_address(thread)),
-            ],
+        let callbacks: &[Kind] = match service {
+            Service::ThreadStart => {
+                return vec![
+                    Step::Callback(Kind::ThreadCreated),
+                    Step::Callback(Kind::ThreadAssignedToOSThread),
+                    Step::Return(self.start_address(thread)),
+                ];
+            }
             Service::ThreadEnd => {
-                vec![Step::Callback(CallbackKind::ThreadDestroyed), Step::Return(0)]
+                return vec![Step::Callback(Kind::ThreadDestroyed), Step::Gone, Step::Return(0)];
             }
-            Service::RareDisable => vec![Step::Return(0)],
-            Service::Compile => vec![
-                Step::Callback(CallbackKind::JITCompilationStarted),
-                Step::Callback(CallbackKind::JITCompilationFinished),
-                Step::Return(0),
+            Service::AttachThread => {
+                return vec![
+                    Step::Attach,
+                    Step::Callback(Kind::ThreadCreated),
+                    Step::Callback(Kind::ThreadAssignedToOSThread),
+                    Step::Return(0),
+                ];
+            }
+            Service::RareDisable => return vec![Step::AwaitResume, Step::Return(0)],
+            Service::RestoreContext => return vec![Step::Restore],
+            Service::Wait => return vec![Step::Wait(1), Step::Return(0)],
+            Service::FastHook => return vec![Step::Hook, Step::Return(0)],
+            Service::FindCode => return vec![Step::Return(self.code_of(self.method()))],
+            Service::Collect => return self.collection(),
+            Service::Compile => self.compilation(),
+            Service::CompileStub => &[
+                Kind::DynamicMethodJITCompilationStarted,
+                Kind::DynamicMethodJITCompilationFinished,
             ],
-            Service::FindCode => {
-                let method = self.runtime.memory.get_mut().cpu().get(Gpr::R10);
-                vec![Step::Return(self.code_of(method))]
-            }
-            Service::Allocated => {
-                vec![Step::Callback(CallbackKind::ObjectAllocated), Step::Return(0)]
-            }
+            Service::LoadClass => &[Kind::ClassLoadStarted, Kind::ClassLoadFinished],
+            Service::LoadAssembly => &[
+                Kind::AssemblyLoadStarted,
+                Kind::ModuleLoadStarted,
+                Kind::ModuleLoadFinished,
+                Kind::AssemblyLoadFinished,
+            ],
+            Service::NameThread => &[Kind::ThreadNameChanged],
+            Service::SlowHook => &[Kind::EnterLeaveSlow],
+            Service::Allocated => &[Kind::ObjectAllocated],
             Service::ManagedToUnmanagedCall | Service::ManagedToUnmanagedReturn => {
-                vec![Step::Callback(CallbackKind::ManagedToUnmanagedTransition), Step::Return(0)]
+                &[Kind::ManagedToUnmanagedTransition]
             }
             Service::UnmanagedToManagedCall | Service::UnmanagedToManagedReturn => {
-                vec![Step::Callback(CallbackKind::UnmanagedToManagedTransition), Step::Return(0)]
+                &[Kind::UnmanagedToManagedTransition]
             }
+        };
+        let callbacks = callbacks.iter().map(|kind| Step::Callback(*kind));
+        callbacks.chain([Step::Return(0)]).collect()
+    }
+
+    /// What compiling the method in r10 tells: code of an image is only searched for.
+    fn compilation(&self) -> &'static [Kind] {
+        let function = method_of(self.method());
+        let functions = &self.expanded.program.functions;
+        let kind = function.and_then(|id| functions.get(id.index())).map(|f| f.kind);
+        if kind == Some(CodeKind::ReadyToRun) {
+            return &[Kind::JITCachedFunctionSearchStarted, Kind::JITCachedFunctionSearchFinished];
         }
+        &[
+            Kind::ClassLoadStarted,
+            Kind::ClassLoadFinished,
+            Kind::JITCompilationStarted,
+            Kind::JITCompilationFinished,
+        ]
+    }
+
+    /// The method that the current thread names in r10.
+    fn method(&self) -> u64 {
+        self.runtime.memory.borrow().cpu().get(Gpr::R10)
     }
 
     /// What a thread's first function is, once the runtime has set it up (VA).
@@ -57,10 +133,68 @@ impl World<'_> {
 
     /// Where the code of a method is (VA).
     fn code_of(&self, method: u64) -> u64 {
-        let entries = self.linked.entries.iter().zip(0..);
-        let found = entries
-            .into_iter()
-            .find(|(_, index)| method_id(crate::code::FunctionId(*index)) == method);
-        found.map_or(0, |(entry, _)| *entry)
+        let id = method_of(method);
+        id.and_then(|id| self.linked.entries.get(id.index())).copied().unwrap_or_default()
+    }
+
+    /// Whether the profiler has asked for a callback (contract §1.3).
+    pub(super) fn wants(&self, kind: Kind) -> bool {
+        let bit = event(kind);
+        self.runtime.process.get().event_mask.contains(EventMask(bit))
+    }
+}
+
+/// The bit of the event mask that asks for a callback (`COR_PRF_MONITOR`); 0 if all get it.
+const fn event(kind: Kind) -> u32 {
+    match kind {
+        Kind::ClassLoadStarted | Kind::ClassLoadFinished => 0x2,
+        Kind::ModuleLoadStarted | Kind::ModuleLoadFinished => 0x4,
+        Kind::AssemblyLoadStarted | Kind::AssemblyLoadFinished => 0x8,
+        Kind::AppDomainCreationStarted | Kind::AppDomainCreationFinished => 0x10,
+        Kind::JITCompilationStarted
+        | Kind::JITCompilationFinished
+        | Kind::JITInlining
+        | Kind::ReJITCompilationStarted
+        | Kind::ReJITCompilationFinished
+        | Kind::DynamicMethodUnloaded
+        | Kind::DynamicMethodJITCompilationStarted
+        | Kind::DynamicMethodJITCompilationFinished => 0x20,
+        Kind::ExceptionThrown
+        | Kind::ExceptionSearchFunctionEnter
+        | Kind::ExceptionSearchFunctionLeave
+        | Kind::ExceptionSearchFilterEnter
+        | Kind::ExceptionSearchFilterLeave
+        | Kind::ExceptionSearchCatcherFound
+        | Kind::ExceptionUnwindFunctionEnter
+        | Kind::ExceptionUnwindFunctionLeave
+        | Kind::ExceptionUnwindFinallyEnter
+        | Kind::ExceptionUnwindFinallyLeave
+        | Kind::ExceptionCatcherEnter
+        | Kind::ExceptionCatcherLeave => 0x40,
+        Kind::GarbageCollectionStarted
+        | Kind::GarbageCollectionFinished
+        | Kind::MovedReferences
+        | Kind::SurvivingReferences
+        | Kind::ObjectReferences
+        | Kind::RootReferences
+        | Kind::HandleCreated
+        | Kind::HandleDestroyed
+        | Kind::FinalizeableObjectQueued => 0x80,
+        Kind::ObjectAllocated => 0x100,
+        Kind::ThreadCreated
+        | Kind::ThreadAssignedToOSThread
+        | Kind::ThreadDestroyed
+        | Kind::ThreadNameChanged => 0x200,
+        Kind::ManagedToUnmanagedTransition | Kind::UnmanagedToManagedTransition => 0x800,
+        Kind::EnterLeaveSlow => 0x1000,
+        Kind::RuntimeSuspendStarted
+        | Kind::RuntimeSuspendFinished
+        | Kind::RuntimeSuspendAborted
+        | Kind::RuntimeResumeStarted
+        | Kind::RuntimeResumeFinished
+        | Kind::RuntimeThreadSuspended
+        | Kind::RuntimeThreadResumed => 0x1_0000,
+        Kind::JITCachedFunctionSearchStarted | Kind::JITCachedFunctionSearchFinished => 0x2_0000,
+        Kind::Shutdown => 0,
     }
 }

@@ -1,5 +1,10 @@
 //! Programs in worlds.
 
+mod every_instruction;
+mod kinds;
+mod leaves;
+mod suspension;
+
 use super::{Build, Event, Start, World};
 use crate::code::{
     CodeKind, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, RuntimeCall,
@@ -7,6 +12,7 @@ use crate::code::{
 };
 use crate::generation::Generation;
 use crate::profiling::{Call, CallbackKind};
+use crate::runtime::OsThreadId;
 use clr_walker::profiling::{HResult, SnapshotFlags};
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
@@ -26,15 +32,25 @@ fn function(name: &str, kind: CodeKind, body: Vec<Statement>) -> Function {
 }
 
 fn walk(world: &mut World<'_>, thread: usize) -> String {
-    let os = world.os(thread).unwrap();
-    let object = world.object(thread).unwrap();
+    let os = world.os(thread);
+    walk_by(world, os, thread)
+}
+
+/// A thread that the runtime does not know.
+const NOBODY: OsThreadId = OsThreadId(99);
+
+/// A walk of a thread by another one; `None` is one that the runtime does not know.
+fn walk_by(world: &mut World<'_>, by: Option<OsThreadId>, thread: usize) -> String {
+    let os = by.unwrap_or(NOBODY);
+    let Some(object) = world.object(thread) else { return "no thread".to_owned() };
     let mut found = String::new();
     let names: Vec<_> = world.expanded().program.functions.iter().map(|f| f.name.clone()).collect();
     let linked = world.linked();
     let runtime = world.runtime();
     let call = Call { thread: object, flags: SnapshotFlags::REGISTER_CONTEXT, ..Call::default() };
     let callback: &mut clr_walker::profiling::SnapshotCallback<'_> = &mut |frame| {
-        let function = linked.function_of(frame.ip, clr_walker::unwind::Position::ReturnAddress);
+        let by_ip = || linked.function_of(frame.ip, clr_walker::unwind::Position::ReturnAddress);
+        let function = frame.function.map_or_else(by_ip, |id| crate::stubs::method_of(id.0));
         let name = function.map_or("?", |id| names[id.index()].as_str());
         if frame.function.is_none() {
             found.push('*');
@@ -86,7 +102,7 @@ fn a_program_runs_through_the_runtime_to_its_end() {
                     let walk = walk(&mut world, 0);
                     writeln!(log, "  {}: {walk}", CallbackKind::name(kind)).unwrap();
                 }
-                Event::Stepped | Event::Waits => {}
+                Event::Stepped | Event::Waits | Event::Hook => {}
             }
         }
         assert_eq!(world.truth(0).unwrap().callers(), []);

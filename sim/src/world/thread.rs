@@ -8,6 +8,7 @@ use crate::profiling::CallbackKind;
 use crate::runtime::OsThreadId;
 use crate::runtime::thread::ThreadObject;
 use crate::truth::Truth;
+use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
 use std::collections::VecDeque;
@@ -33,6 +34,14 @@ pub(super) struct Executed {
     /// What is left of the service that it is in.
     pub pending: VecDeque<Step>,
     pub in_callback: Option<CallbackKind>,
+    /// Its own memory (VA): the Thread object, if it has one, lies there.
+    pub own: u64,
+    /// Its stack's bounds (VA).
+    pub stack: (u64, u64),
+    /// Its registers before it was redirected.
+    pub interrupted: Option<Cpu>,
+    /// Which of the truth's callers stands for a hijacked return address.
+    pub hijack: Option<usize>,
     /// Its mode before the callback.
     pub was_cooperative: bool,
     pub ended: bool,
@@ -64,7 +73,11 @@ impl World<'_> {
         };
         let mut position = Position::Interrupted;
         let mut activations = Vec::new();
-        for caller in executed.truth.callers().iter().rev() {
+        for (index, caller) in executed.truth.callers().iter().enumerate().rev() {
+            // A hijacked return address is nobody's who has been called.
+            if executed.hijack == Some(index) {
+                continue;
+            }
             activations.push(Activation {
                 registers,
                 position,
@@ -74,6 +87,25 @@ impl World<'_> {
             (registers, position) = (caller.registers, caller.position);
         }
         activations
+    }
+
+    /// A thread's registers and flags.
+    pub(super) fn registers_of(&self, thread: usize) -> Option<Cpu> {
+        if thread == self.current {
+            return Some(*self.runtime.memory.borrow().cpu());
+        }
+        self.threads.get(thread).map(|executed| executed.cpu)
+    }
+
+    /// The runtime gets to know a thread that came from unmanaged code, or forgets it.
+    pub(super) fn attach(&mut self, thread: usize) {
+        let Some(executed) = self.threads.get(thread) else { return };
+        let (os, own, stack) = (executed.os, executed.own, executed.stack);
+        let object = ThreadId(own);
+        let machine = self.runtime.memory.get_mut();
+        // The memory is mapped with the world.
+        let _ = super::build::write_thread(machine, object, stack);
+        self.runtime.change_thread(os, |thread| thread.object = Some(object));
     }
 
     /// Whether a thread is in cooperative mode.

@@ -36,10 +36,19 @@ impl<'p> Lowering<'p> {
                 self.returned(frame);
                 Ok(())
             }
-            Primitive::When(body) => {
+            Primitive::PushThread(offset) => {
+                self.thread()?;
+                let place = Place::At(Gpr::R11, i64::from(*offset));
+                self.stream.through(Code::Push_rm64, place)
+            }
+            Primitive::When(body) | Primitive::Unless(body) => {
                 let over = self.stream.label();
                 self.stream.registers(Code::Test_rm64_r64, Register::RAX, Register::RAX)?;
-                self.stream.branch(Code::Je_rel32_64, over)?;
+                let passes_over = match primitive {
+                    Primitive::When(_) => Code::Je_rel32_64,
+                    _ => Code::Jne_rel32_64,
+                };
+                self.stream.branch(passes_over, over)?;
                 self.body(frame, funclets, body)?;
                 self.stream.bind(over);
                 Ok(())
@@ -95,6 +104,11 @@ impl<'p> Lowering<'p> {
                 self.stream.load(into, Place::At(Gpr::R11, i64::from(offset)))?;
                 into
             }
+            Value::ThreadObject => {
+                self.thread()?;
+                self.stream.mov(into, Gpr::R11)?;
+                into
+            }
             Value::Local(offset) => {
                 self.stream.load(into, local(offset))?;
                 into
@@ -125,6 +139,11 @@ impl<'p> Lowering<'p> {
             }
             Value::Pushed => {
                 self.stream.lea(into, frame.at(frame.layout.allocation))?;
+                into
+            }
+            Value::BelowPushed(bytes) => {
+                let at = frame.layout.allocation.saturating_sub(bytes);
+                self.stream.lea(into, frame.at(at))?;
                 into
             }
             Value::NextReturn => {

@@ -68,7 +68,12 @@ impl<'a> Body<'a> {
         let needs_frame = |allowed| if leaf { Err(Rule::Leaf) } else { allowed };
         match statement {
             Statement::Work(_) | Statement::Stop => Ok(()),
-            Statement::Runtime(call) => needs_frame(self.check_runtime_call(*call)),
+            Statement::Runtime(call) => {
+                if call.kind.leaves() && (context.in_funclet || context.in_region) {
+                    return Err(Rule::ExitHere);
+                }
+                needs_frame(self.check_runtime_call(*call))
+            }
             Statement::Primitive(primitive) => self.check_primitive(primitive, inner),
             Statement::Throw => needs_frame(Ok(())),
             Statement::Clobber(register) => self.check_clobber(*register, context),

@@ -89,6 +89,7 @@ impl Reader {
                     places.stack.snapshots.push(fields.span());
                     continue;
                 }
+                "hooks" => scenario.hooks = fields.arg_term(),
                 "convention" => {
                     scenario.program.convention = fields.arg_term::<Convention>();
                 }

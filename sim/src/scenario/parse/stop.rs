@@ -39,7 +39,8 @@ impl Reader {
     fn stop_at(&mut self, fields: &Fields<'_>, at_end: bool) -> StopAt {
         // What is written wrong counts here too: it has its problem already.
         let written = |name: &str| fields.is_written(name);
-        let places = [at_end, written("after"), written("at"), written("callback")];
+        let places =
+            [at_end, written("after"), written("at"), written("callback"), written("hook")];
         let counted = !written("visit") || written("at") || written("callback");
         if places.iter().filter(|place| **place).count() != 1
             || written("instruction") && !written("at")
@@ -54,6 +55,9 @@ impl Reader {
         } else {
             let index = fields.number("instruction").unwrap_or_default();
             let visit = fields.number("visit").unwrap_or(1);
+            if let Some(visit) = fields.number("hook") {
+                return StopAt::Hook(visit);
+            }
             if let Some(kind) = fields.term("callback") {
                 return StopAt::Callback { kind, visit };
             }

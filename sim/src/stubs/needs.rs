@@ -1,0 +1,56 @@
+//! Which helpers a program needs.
+
+use super::{Plan, Shared};
+use crate::code::{Exit, Function, FunctionId, Primitive, Statement, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What worlds themselves need.
+const ALWAYS: [Shared; 3] =
+    [Shared::KickOffThread, Shared::RedirectedHandledJitCase, Shared::OnHijackTripThread];
+
+impl Plan {
+    /// The helpers that functions call, and those that these call.
+    pub(super) fn needed<'f>(
+        &self,
+        functions: impl Iterator<Item = &'f Function>,
+    ) -> BTreeSet<Shared> {
+        let by_id: BTreeMap<FunctionId, Shared> =
+            self.shared.iter().map(|(shared, id)| (*id, *shared)).collect();
+        let mut needed = BTreeSet::new();
+        let mut open = ALWAYS.to_vec();
+        let note = |function: &Function, open: &mut Vec<Shared>| {
+            mentioned(function, &mut |id| open.extend(by_id.get(&id)));
+        };
+        for function in functions {
+            note(function, &mut open);
+        }
+        while let Some(shared) = open.pop() {
+            if needed.insert(shared) {
+                note(&self.shared_function(shared), &mut open);
+            }
+        }
+        needed
+    }
+}
+
+/// Tells which functions a function names.
+fn mentioned(function: &Function, tell: &mut impl FnMut(FunctionId)) {
+    if let Some(Exit::TailCall(_, id)) = function.end {
+        tell(id);
+    }
+    in_body(&function.body, tell);
+}
+
+fn in_body(body: &[Statement], tell: &mut impl FnMut(FunctionId)) {
+    for statement in body {
+        match statement {
+            Statement::Call(_, id)
+            | Statement::Exit(Exit::TailCall(_, id))
+            | Statement::Primitive(Primitive::Set(_, Value::Function(id))) => tell(*id),
+            _ => {}
+        }
+        for inner in statement.bodies() {
+            in_body(inner, tell);
+        }
+    }
+}

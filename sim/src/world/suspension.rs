@@ -1,0 +1,255 @@
+//! How a thread that collects stops all others, and how these wait (contract §2.4).
+
+use super::services::{Phase, Step};
+use super::{Event, World};
+use crate::generation::ProfilerSuspension;
+use crate::machine::Observer as _;
+use crate::profiling::{CallbackKind as Kind, Context};
+use crate::runtime::Suspension;
+use crate::runtime::thread::ThreadObject;
+use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
+use clr_walker::memory::Memory as _;
+use clr_walker::registers::{CONTEXT_SIZE, Gpr};
+use clr_walker::unwind::Position;
+
+/// How threads in managed code are stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StopBy {
+    /// They are redirected: interrupted where they are.
+    #[default]
+    Redirection,
+    /// Their return address is hijacked: they go on to their function's end.
+    Hijack,
+}
+
+/// Bytes below rsp that belong to the interrupted function on Unix.
+const RED_ZONE: u64 = 128;
+/// Where in a thread's own memory its CONTEXT goes on Windows.
+const OWN_CONTEXT: u64 = 0x2000;
+
+impl World<'_> {
+    /// How threads in managed code are stopped from now on.
+    pub const fn stop_threads_by(&mut self, way: StopBy) {
+        self.stop_by = way;
+    }
+
+    /// The parts of a collection (contract §6): threads are stopped in preemptive mode, memory is
+    /// collected in cooperative mode.
+    pub(super) fn collection(&mut self) -> Vec<Step> {
+        self.collections += 1;
+        // A GC that moves nothing tells what has survived instead.
+        let told = if self.collections % 2 == 1 {
+            Kind::MovedReferences
+        } else {
+            Kind::SurvivingReferences
+        };
+        let mut steps = vec![
+            Step::Cooperative(false),
+            Step::AwaitRunning,
+            Step::Callback(Kind::RuntimeSuspendStarted),
+            Step::Suspend(Phase::Suspending),
+            Step::ForbidSuspension(true),
+            Step::Callback(Kind::RuntimeThreadSuspended),
+            Step::ForbidSuspension(false),
+            Step::StopOthers,
+        ];
+        // Where the profiler's mark is set last, the last callback no more lies in the suspending phase
+        // (C-017, C-168).
+        let done = Step::Suspend(Phase::Suspended);
+        let tell = Step::Callback(Kind::RuntimeSuspendFinished);
+        let after = self.runtime.generation.profiler_suspension();
+        steps.extend(match after {
+            ProfilerSuspension::MarkedAfter => [done, tell],
+            _ => [tell, done],
+        });
+        steps.extend([
+            Step::Cooperative(true),
+            Step::Callback(Kind::GarbageCollectionStarted),
+            Step::Callback(Kind::RootReferences),
+            Step::Callback(told),
+            Step::Callback(Kind::GarbageCollectionFinished),
+            Step::Callback(Kind::RuntimeResumeStarted),
+            Step::Callback(Kind::RuntimeThreadResumed),
+            Step::Suspend(Phase::Running),
+            Step::Cooperative(false),
+            Step::Callback(Kind::RuntimeResumeFinished),
+            Step::AwaitResume,
+            Step::Return(0),
+        ]);
+        steps
+    }
+
+    /// Does a part of a suspension.
+    pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> Event {
+        match step {
+            Step::AwaitRunning if self.runtime.process.get().suspension != Suspension::None => {
+                self.wait(thread, step)
+            }
+            Step::AwaitResume if self.must_wait(thread) => {
+                self.set_cooperative(thread, false);
+                self.wait(thread, step)
+            }
+            Step::AwaitResume => {
+                self.set_cooperative(thread, true);
+                Event::Stepped
+            }
+            Step::StopOthers => {
+                let mut all_stopped = true;
+                for other in 0..self.threads.len() {
+                    if other != thread && self.is_cooperative(other) {
+                        self.stop(other);
+                        all_stopped = false;
+                    }
+                }
+                if all_stopped { Event::Stepped } else { self.wait(thread, step) }
+            }
+            Step::Suspend(phase) => {
+                let Some(os) = self.os(thread) else { return Event::Stepped };
+                let suspension = match phase {
+                    Phase::Running => Suspension::None,
+                    Phase::Suspending => Suspension::Suspending(os),
+                    Phase::Suspended => Suspension::Suspended(os),
+                };
+                self.runtime.change_process(|process| process.suspension = suspension);
+                Event::Stepped
+            }
+            _ => Event::Stepped,
+        }
+    }
+
+    /// The thread waits; `step` comes again.
+    pub(super) fn wait(&mut self, thread: usize, step: Step) -> Event {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.pending.push_front(step);
+        }
+        Event::Waits
+    }
+
+    /// Whether a thread cannot become cooperative: another one has the runtime suspended.
+    pub(super) fn must_wait(&self, thread: usize) -> bool {
+        match self.runtime.process.get().suspension {
+            Suspension::None => false,
+            Suspension::Suspending(os) | Suspension::Suspended(os) => self.os(thread) != Some(os),
+        }
+    }
+
+    /// Lets the runtime's code know whether threads have to wait.
+    pub(super) fn set_trap(&mut self) {
+        let set = self.runtime.process.get().suspension != Suspension::None;
+        if set != self.trap {
+            self.trap = set;
+            // The word is mapped with the world.
+            let _ = self
+                .runtime
+                .memory
+                .get_mut()
+                .write(TRAP_RETURNING_THREADS, &u64::from(set).to_le_bytes());
+        }
+    }
+
+    fn entry(&self, shared: Shared) -> Option<u64> {
+        let id = self.expanded.shared.get(&shared)?;
+        self.linked.entries.get(id.index()).copied()
+    }
+
+    /// Stops a thread that is in managed code. Any other one goes on until it is, or finds out.
+    fn stop(&mut self, thread: usize) {
+        let Some(rip) = self.rip(thread) else { return };
+        let busy = self
+            .threads
+            .get(thread)
+            .is_none_or(|t| t.in_callback.is_some() || !t.pending.is_empty() || t.ended);
+        if busy || self.runtime.code.find(rip).is_none() {
+            return;
+        }
+        match self.stop_by {
+            StopBy::Redirection => self.redirect(thread),
+            StopBy::Hijack => self.hijack(thread),
+        };
+    }
+
+    /// Lets a thread go on where its CONTEXT is put on the Frame chain (contract §2.4).
+    fn redirect(&mut self, thread: usize) -> Option<()> {
+        let to = self.entry(Shared::RedirectedHandledJitCase)?;
+        let unix = self.runtime.generation.is_unix();
+        let saved = self.registers_of(thread)?;
+        let registers = saved.registers();
+        let own = self.threads.get(thread)?.own;
+        let (context_at, below) = if unix {
+            let size = CONTEXT_SIZE as u64;
+            let at = (registers.rsp().checked_sub(RED_ZONE + size)?) & !0xF;
+            (at, at)
+        } else {
+            (own + OWN_CONTEXT, registers.rsp() & !0xF)
+        };
+        let flags = self.runtime.generation.redirected_context_flags();
+        let bytes = Context { registers, flags }.to_bytes();
+        let rsp = below.checked_sub(8)?;
+        let machine = self.runtime.memory.get_mut();
+        machine.write(context_at, &bytes).ok()?;
+        machine.write(rsp, &registers.rip.to_le_bytes()).ok()?;
+        let mut cpu = saved;
+        cpu.set_rip(to);
+        cpu.set(Gpr::Rsp, rsp);
+        cpu.set(if unix { Gpr::Rdi } else { Gpr::Rcx }, context_at);
+        if thread == self.current {
+            *machine.cpu_mut() = cpu;
+        }
+        let executed = self.threads.get_mut(thread)?;
+        executed.cpu = cpu;
+        executed.interrupted = Some(saved);
+        executed.truth.interrupt(registers, None);
+        Some(())
+    }
+
+    /// Gives a redirected thread its registers back.
+    pub(super) fn restore_context(&mut self, thread: usize) -> Event {
+        let Some(executed) = self.threads.get_mut(thread) else { return Event::Stepped };
+        if let Some(cpu) = executed.interrupted.take() {
+            let machine = self.runtime.memory.get_mut();
+            let from = machine.cpu().rip();
+            // The call of the service never comes back.
+            executed.truth.cut(executed.truth.callers().len().saturating_sub(1));
+            *machine.cpu_mut() = cpu;
+            executed.truth.on_interrupt_return(&cpu, from);
+        }
+        Event::Stepped
+    }
+
+    /// Puts another return address in the place of the one of a thread's innermost function.
+    fn hijack(&mut self, thread: usize) -> Option<()> {
+        let to = self.entry(Shared::OnHijackTripThread)?;
+        let object = ThreadObject(self.object(thread)?);
+        let executed = self.threads.get_mut(thread)?;
+        if executed.hijack.is_some() {
+            return None;
+        }
+        let callers = executed.truth.callers();
+        let caller = callers.last().filter(|caller| caller.position == Position::ReturnAddress)?;
+        let slot = caller.registers.rsp().checked_sub(8)?;
+        let address = caller.registers.rip;
+        let index = callers.len();
+        let machine = self.runtime.memory.get_mut();
+        if machine.read_u64(slot) != Ok(address) {
+            return None;
+        }
+        object.hijack(machine, slot, address, to).ok()?;
+        executed.truth.divert(to);
+        executed.hijack = Some(index);
+        Some(())
+    }
+
+    /// A hijack may have been undone by a walk (C-077), or have worked.
+    pub(super) fn check_hijack(&mut self, thread: usize) {
+        let Some(object) = self.object(thread).map(ThreadObject) else { return };
+        let Some(executed) = self.threads.get_mut(thread) else { return };
+        let Some(index) = executed.hijack else { return };
+        let machine = self.runtime.memory.get_mut();
+        if executed.truth.callers().len() <= index {
+            executed.hijack = None;
+        } else if !object.is_hijacked(machine).unwrap_or_default() {
+            executed.truth.undivert(index);
+            executed.hijack = None;
+        }
+    }
+}

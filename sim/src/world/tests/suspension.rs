@@ -1,0 +1,127 @@
+//! Threads that are stopped while another one collects.
+
+use super::{function, runtime, walk};
+use crate::code::{CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
+use crate::generation::Generation;
+use crate::profiling::CallbackKind;
+use crate::world::{Build, Event, Start, StopBy, World};
+use core::fmt::Write as _;
+use std::collections::BTreeMap;
+
+/// One thread collects; another one only computes, or is in a P/Invoke.
+fn program() -> Program {
+    Program {
+        functions: vec![
+            function("App.Main", CodeKind::Jit, vec![runtime(RuntimeCallKind::Collect, None)]),
+            function(
+                "App.Busy",
+                CodeKind::Jit,
+                vec![Statement::Call(crate::code::CallForm::Near, FunctionId(4))],
+            ),
+            function(
+                "App.Away",
+                CodeKind::Jit,
+                vec![runtime(RuntimeCallKind::PInvoke, Some(3)), Statement::Work(3)],
+            ),
+            function("Lib.Long", CodeKind::Native, vec![Statement::Work(9)]),
+            function("App.Compute", CodeKind::Jit, vec![Statement::Work(200)]),
+        ],
+        ..Program::default()
+    }
+}
+
+fn threads() -> [Start; 3] {
+    [0, 1, 2].map(|index| Start::Managed(FunctionId(index)))
+}
+
+/// Steps a thread until it is in this function.
+fn run_into(world: &mut World<'_>, thread: usize, name: &str) {
+    let functions = &world.expanded().program.functions;
+    let index = functions.iter().position(|function| function.name == name).unwrap();
+    let entry = world.linked().entries[index];
+    while world.rip(thread) != Some(entry) {
+        assert!(!matches!(world.step(thread), Ok(Event::Ended) | Err(_)), "{name}");
+    }
+    let _ = world.step(thread).unwrap();
+}
+
+/// Walks of all threads while memory is collected, by redirection or hijacking.
+fn walks(generation: Generation, stop_by: StopBy) -> String {
+    let program = program();
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&threads()).unwrap();
+    world.stop_threads_by(stop_by);
+    while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
+        let _ = world.step(0).unwrap();
+    }
+    run_into(&mut world, 1, "App.Compute");
+    run_into(&mut world, 2, "Lib.Long");
+    let mut log = String::new();
+    let mut ended = [false; 3];
+    let mut steps = 0;
+    while ended != [true; 3] {
+        steps += 1;
+        assert!(steps < 100_000, "{generation} hangs\n{log}");
+        for thread in 0..3 {
+            match world.step(thread).unwrap() {
+                Event::Ended => ended[thread] = true,
+                Event::Callback(kind) if thread == 0 => {
+                    let walk = walk(&mut world, 0);
+                    writeln!(log, "    {}: {walk}", kind.name()).unwrap();
+                    if kind.name() == "GarbageCollectionStarted" {
+                        for thread in [1, 2] {
+                            // The last instructions before it waits.
+                            while world.step(thread).unwrap() != Event::Waits {}
+                            let walk = super::walk_by(&mut world, None, thread);
+                            writeln!(log, "      thread {thread}: {walk}").unwrap();
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    for thread in 0..3 {
+        assert_eq!(world.truth(thread).unwrap().callers(), []);
+    }
+    log
+}
+
+#[test]
+fn others_are_stopped_while_one_collects() {
+    let mut log = String::new();
+    for stop_by in [StopBy::Redirection, StopBy::Hijack] {
+        writeln!(log, "{stop_by:?}").unwrap();
+        for generation in Generation::ALL {
+            writeln!(log, "  {generation}\n{}", walks(generation, stop_by)).unwrap();
+        }
+    }
+    insta::assert_snapshot!(log);
+}
+
+/// A walk undoes a hijack (C-077); the function then returns to its caller, and the thread is stopped
+/// in another way.
+#[test]
+fn a_walk_undoes_a_hijack() {
+    let program = program();
+    let generation = Generation::CoreClr31Windows;
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&threads()).unwrap();
+    world.stop_threads_by(StopBy::Hijack);
+    while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
+        let _ = world.step(0).unwrap();
+    }
+    run_into(&mut world, 1, "App.Compute");
+    while !matches!(world.step(0), Ok(Event::Waits)) {}
+    let expected = world.activations(1);
+    let walk = super::walk_by(&mut world, None, 1);
+    assert_eq!(walk, "App.Compute App.Busy *CallDescrWorkerInternal S_OK");
+    assert_eq!(world.activations(1), expected);
+    for _ in 0..20_000 {
+        for thread in [0, 1] {
+            let _ = world.step(thread).unwrap();
+        }
+    }
+    assert_eq!(world.truth(0).unwrap().callers(), []);
+    assert_eq!(world.truth(1).unwrap().callers(), []);
+}

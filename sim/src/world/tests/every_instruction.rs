@@ -85,7 +85,7 @@ fn methods(world: &World<'_>) -> Vec<Expected> {
         let by_helper = body.iter().any(|statement| statement.contains(&begins));
         let inlines = by_helper || body.iter().any(|statement| statement.contains(&switches));
         let function = crate::stubs::method_id(id);
-        reported.then(|| Expected { activation: *activation, function, inlines, by_helper })
+        reported.then_some(Expected { activation: *activation, function, inlines, by_helper })
     };
     world.activations(0).iter().filter_map(method).collect()
 }

@@ -62,7 +62,11 @@ fn by_generation(callbacks: impl Fn(Generation) -> String) -> String {
             None => groups.push((generation.to_string(), log)),
         }
     }
-    groups.iter().map(|(names, log)| format!("  {names}\n{log}")).collect()
+    let mut all = String::new();
+    for (names, log) in groups {
+        write!(all, "  {names}\n{log}").unwrap();
+    }
+    all
 }
 
 #[test]

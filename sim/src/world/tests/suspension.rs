@@ -62,9 +62,9 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
     while ended != [true; 3] {
         steps += 1;
         assert!(steps < 100_000, "{generation} hangs\n{log}");
-        for thread in 0..3 {
+        for (thread, ended) in ended.iter_mut().enumerate() {
             match world.step(thread).unwrap() {
-                Event::Ended => ended[thread] = true,
+                Event::Ended => *ended = true,
                 Event::Callback(kind) if thread == 0 => {
                     let walk = walk(&mut world, 0);
                     writeln!(log, "    {}: {walk}", kind.name()).unwrap();

@@ -412,7 +412,7 @@ impl Printer<'_> {
                     RuntimeFunction::Shared(shared) => shared.name().to_owned(),
                     RuntimeFunction::Stub(stub, target) => {
                         let target = self.scenario.function_name(target).unwrap_or_default();
-                        format!("{}:{target}", stub.prefix())
+                        format!("{}{target}", stub.prefix())
                     }
                 };
                 (line.property("at", quoted(&name)).property("instruction", index), visit)

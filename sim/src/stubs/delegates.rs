@@ -15,16 +15,16 @@ impl Plan {
     /// an IL stub.
     pub(super) fn delegate_stub(
         &self,
+        stub: Stub,
         id: FunctionId,
         target: &Function,
-        kind: FrameKind,
-        times: usize,
+        (kind, times): (FrameKind, usize),
     ) -> Function {
         let target_id = self.place(id);
         let calls = vec![call(target_id); times];
         if !self.generation.has_delegate_frames() {
             return Function {
-                name: format!("IL_STUB_DelegateInvoke_{times}:{}", target.name),
+                name: format!("{}{}", stub.prefix(), target.name),
                 kind: CodeKind::Jit,
                 shape: FunctionShape {
                     pushes: vec![Gpr::Rbp, Gpr::Rbx],
@@ -46,7 +46,7 @@ impl Plan {
         body.extend(calls);
         body.push(Frames::unlink(at));
         Function {
-            name: format!("{}Stub:{}", kind.name().trim_end_matches("Frame"), target.name),
+            name: format!("{}{}", stub.prefix(), target.name),
             kind: CodeKind::Jit,
             shape,
             body,
@@ -75,8 +75,8 @@ impl Plan {
     /// What a tail call by helper goes through: unmanaged code with a TailCallFrame in the place of the
     /// caller, or the IL stub that the dispatcher calls.
     pub(super) fn tail_call_stub(&self, id: FunctionId, target: &Function) -> Function {
+        let name = format!("{}{}", Stub::TailCall.prefix(), target.name);
         if !self.generation.has_tail_call_frames() {
-            let name = format!("IL_STUB_CallTailCallTarget:{}", target.name);
             let shape = FunctionShape { locals: 0x28, ..FunctionShape::default() };
             let body = vec![call(self.place(id))];
             return Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) };
@@ -99,7 +99,6 @@ impl Plan {
             call(self.place(id)),
             set(Word::Thread(top), Value::At(Gpr::Rbx, next)),
         ];
-        let name = format!("TailCallHelperStub:{}", target.name);
         Function { name, kind: CodeKind::Native, shape, body, end: Some(RETURN) }
     }
 

@@ -4,7 +4,7 @@
 use super::frames::{
     Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
 };
-use super::{Plan, RETURN, Service, Shared, leaf, method_id, native};
+use super::{Plan, RETURN, Service, Shared, Stub, leaf, method_id, native};
 use crate::code::{CodeKind, Exit, Function, FunctionId, Statement, TailCallForm, Value, Word};
 use crate::runtime::FrameKind;
 use crate::runtime::code::StubKind;
@@ -106,25 +106,25 @@ impl Plan {
     /// What is called in the place of a method: it names the method and jumps on.
     pub(super) fn thunk(
         &self,
-        prefix: &str,
+        stub: Stub,
         id: FunctionId,
         target: &Function,
-        stub: Shared,
+        jumps_to: Shared,
     ) -> Function {
         let method = method_id(self.place(id));
         Function {
-            name: format!("{prefix}:{}", target.name),
+            name: format!("{}{}", stub.prefix(), target.name),
             kind: CodeKind::Jit,
             shape: leaf(),
             body: vec![set(Word::Register(Gpr::R10), Value::Number(method))],
-            end: Some(Exit::TailCall(TailCallForm::Memory, self.helper(stub))),
+            end: Some(Exit::TailCall(TailCallForm::Memory, self.helper(jumps_to))),
         }
     }
 
     /// The thunk of an open delegate: it shuffles the arguments and jumps.
     pub(super) fn shuffle_thunk(&self, id: FunctionId, target: &Function) -> Function {
         Function {
-            name: format!("ShuffleThunk:{}", target.name),
+            name: format!("{}{}", Stub::ShuffleThunk.prefix(), target.name),
             kind: CodeKind::Jit,
             shape: leaf(),
             body: vec![Statement::Work(2)],
@@ -139,10 +139,9 @@ impl Plan {
     }
 }
 
-/// The kinds of thunks: prefix of the name, kind of block, and where they jump.
-pub(super) const PRECODE: (&str, StubKind, Shared) =
-    ("Precode", StubKind::Precode, Shared::ThePreStub);
-pub(super) const DELAY_LOAD: (&str, StubKind, Shared) =
-    ("DelayLoadThunk", StubKind::DynamicHelper, Shared::DelayLoadMethodCall);
-pub(super) const RESOLVE: (&str, StubKind, Shared) =
-    ("ResolveStub", StubKind::VirtualStubDispatch, Shared::ResolveWorkerAsmStub);
+/// What thunks are: the kind of block, and where they jump.
+pub(super) const PRECODE: (StubKind, Shared) = (StubKind::Precode, Shared::ThePreStub);
+pub(super) const DELAY_LOAD: (StubKind, Shared) =
+    (StubKind::DynamicHelper, Shared::DelayLoadMethodCall);
+pub(super) const RESOLVE: (StubKind, Shared) =
+    (StubKind::VirtualStubDispatch, Shared::ResolveWorkerAsmStub);

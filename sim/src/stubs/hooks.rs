@@ -75,19 +75,15 @@ impl Plan {
 
 /// A body with a hook before each statement that leaves the function.
 fn before_exits(body: Vec<Statement>, hook_of: &impl Fn(&Exit) -> Statement) -> Vec<Statement> {
-    let inner = |body| before_exits(body, hook_of);
     let mut with = Vec::with_capacity(body.len());
-    for statement in body {
+    for mut statement in body {
         if let Statement::Exit(exit) = &statement {
             with.push(hook_of(exit));
         }
-        with.push(match statement {
-            Statement::Loop(times, body) => Statement::Loop(times, inner(body)),
-            Statement::If(taken, body) => Statement::If(taken, inner(body)),
-            Statement::Cold(body) => Statement::Cold(inner(body)),
-            Statement::Try(body, catch) => Statement::Try(inner(body), inner(catch)),
-            other => other,
-        });
+        for inner in statement.bodies_mut() {
+            *inner = before_exits(core::mem::take(inner), hook_of);
+        }
+        with.push(statement);
     }
     with
 }

@@ -234,13 +234,13 @@ impl Plan {
         let delegate = |kind, times| {
             let assembled = self.generation.has_delegate_frames();
             let identity = if assembled { Identity::Stub(StubKind::StubLink) } else { il_stub };
-            (self.delegate_stub(id, target, kind, times), identity)
+            (self.delegate_stub(stub, id, target, (kind, times)), identity)
         };
         let thunk =
-            |(prefix, kind, stub)| (self.thunk(prefix, id, target, stub), Identity::Stub(kind));
+            |(kind, jumps_to)| (self.thunk(stub, id, target, jumps_to), Identity::Stub(kind));
         match stub {
-            Stub::PInvoke => (self.p_invoke_stub("IL_STUB_PInvoke", id, target), il_stub),
-            Stub::ComCall => (self.p_invoke_stub("IL_STUB_CLRtoCOM", id, target), il_stub),
+            Stub::PInvoke => (self.p_invoke_stub(stub, id, target), il_stub),
+            Stub::ComCall => (self.p_invoke_stub(stub, id, target), il_stub),
             Stub::ReversePInvoke => (self.reverse_p_invoke_stub(id, target), il_stub),
             Stub::ComMethod => (self.com_method_stub(id, target), il_stub),
             Stub::Precode => thunk(PRECODE),

@@ -214,61 +214,55 @@ impl Shared {
     }
 }
 
-/// A function that the runtime makes for one target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stub {
+macro_rules! stubs {
+    ($(#[doc = $doc:literal] $stub:ident $prefix:literal,)*) => {
+        /// A function that the runtime makes for one target.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Stub {
+            $(#[doc = $doc] $stub,)*
+        }
+
+        impl Stub {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$stub,)*];
+
+            /// What stands before the target's name in its own.
+            #[must_use]
+            pub const fn prefix(self) -> &'static str {
+                match self { $(Self::$stub => $prefix,)* }
+            }
+        }
+    };
+}
+
+stubs! {
     /// The IL stub of a P/Invoke.
-    PInvoke,
+    PInvoke "IL_STUB_PInvoke:",
     /// The IL stub of a call of a COM method.
-    ComCall,
+    ComCall "IL_STUB_CLRtoCOM:",
     /// The IL stub of a reverse P/Invoke.
-    ReversePInvoke,
+    ReversePInvoke "IL_STUB_ReversePInvoke:",
     /// The IL stub by which COM calls.
-    ComMethod,
+    ComMethod "IL_STUB_COMtoCLR:",
     /// What the first call of a method goes through.
-    Precode,
+    Precode "Precode:",
     /// What a call from ready-to-run code goes through that is not bound yet.
-    DelayLoad,
+    DelayLoad "DelayLoadThunk:",
     /// What a virtual call goes through that is not resolved yet.
-    Resolve,
+    Resolve "ResolveStub:",
     /// The thunk of an open delegate.
-    ShuffleThunk,
+    ShuffleThunk "ShuffleThunk:",
     /// What calls a delegate of several.
-    Multicast,
+    Multicast "MulticastStub:",
     /// What calls a wrapped delegate.
-    Wrapper,
+    Wrapper "SecureDelegateStub:",
     /// What a tail call by helper goes through.
-    TailCall,
+    TailCall "CallTailCallTarget:",
 }
 
 impl Stub {
     /// The one that stands first.
     pub(super) const FIRST: Self = Self::PInvoke;
-
-    /// What stands before the target's name in their own; some have other names in newer runtimes.
-    pub const PREFIXES: &[(&str, Self)] = &[
-        ("IL_STUB_PInvoke", Self::PInvoke),
-        ("IL_STUB_CLRtoCOM", Self::ComCall),
-        ("IL_STUB_ReversePInvoke", Self::ReversePInvoke),
-        ("IL_STUB_COMtoCLR", Self::ComMethod),
-        ("Precode", Self::Precode),
-        ("DelayLoadThunk", Self::DelayLoad),
-        ("ResolveStub", Self::Resolve),
-        ("ShuffleThunk", Self::ShuffleThunk),
-        ("MulticastStub", Self::Multicast),
-        ("IL_STUB_DelegateInvoke_2", Self::Multicast),
-        ("SecureDelegateStub", Self::Wrapper),
-        ("IL_STUB_DelegateInvoke_1", Self::Wrapper),
-        ("TailCallHelperStub", Self::TailCall),
-        ("IL_STUB_CallTailCallTarget", Self::TailCall),
-    ];
-
-    /// What stands before the target's name in its own, in the first runtimes that had it.
-    #[must_use]
-    pub fn prefix(self) -> &'static str {
-        let mut prefixes = Self::PREFIXES.iter();
-        prefixes.find(|(_, stub)| *stub == self).map_or("", |(prefix, _)| prefix)
-    }
 
     /// The stub that a statement needs for its target.
     pub(super) const fn of(kind: RuntimeCallKind, generation: Generation) -> Option<Self> {
@@ -318,8 +312,8 @@ impl RuntimeFunction {
         if let Some(shared) = Shared::ALL.iter().find(|shared| shared.name() == name) {
             return Some(Self::Shared(*shared));
         }
-        let (prefix, target) = name.split_once(':')?;
-        let (_, stub) = Stub::PREFIXES.iter().find(|(known, _)| *known == prefix)?;
-        Some(Self::Stub(*stub, function(target)?))
+        let (stub, target) =
+            Stub::ALL.iter().find_map(|stub| Some((*stub, name.strip_prefix(stub.prefix())?)))?;
+        Some(Self::Stub(stub, function(target)?))
     }
 }

@@ -15,12 +15,7 @@ use clr_walker::registers::Gpr;
 impl Plan {
     /// `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that it is there, inactive, before
     /// and behind the call.
-    pub(super) fn p_invoke_stub(
-        &self,
-        prefix: &str,
-        id: FunctionId,
-        target: &Function,
-    ) -> Function {
+    pub(super) fn p_invoke_stub(&self, stub: Stub, id: FunctionId, target: &Function) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
         // The Frame's method is the P/Invoke's, which walks count but do not report.
@@ -30,7 +25,7 @@ impl Plan {
         body.extend(self.frames.call_unmanaged(at, call(self.place(id))));
         body.extend(self.tell_of_transition(at, Shared::EndTransition));
         body.push(Frames::unlink(at));
-        let name = format!("{prefix}:{}", target.name);
+        let name = format!("{}{}", stub.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
@@ -124,7 +119,7 @@ impl Plan {
             body.insert(0, call(self.helper(Shared::BeginReverseTransition)));
             body.push(call(self.helper(Shared::EndReverseTransition)));
         }
-        let name = format!("IL_STUB_COMtoCLR:{}", target.name);
+        let name = format!("{}{}", Stub::ComMethod.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
@@ -152,7 +147,7 @@ impl Plan {
             (Shared::ReversePInvokeEnter, Shared::ReversePInvokeExit)
         };
         let body = vec![call(self.helper(begin)), call(self.place(id)), call(self.helper(end))];
-        let name = format!("IL_STUB_ReversePInvoke:{}", target.name);
+        let name = format!("{}{}", Stub::ReversePInvoke.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 

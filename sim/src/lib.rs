@@ -11,6 +11,8 @@
 //! - [`explain`]: why a call came out as it did. [`stage`]: threads set up by hand.
 //! - [`clause`]: the rules of the runtimes, by number; [`coverage`]: what exercises them.
 //! - [`worked`]: such threads with the calls made on them, and what each must give.
+//! - [`world`]: programs executed together with a runtime; [`stubs`]: its code; [`model`]: what must be
+//!   reported of such threads, from the truth alone.
 //! - `recording` (feature `recording`): walks of real CLRs, made again and compared.
 //! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
@@ -25,6 +27,7 @@ pub mod coverage;
 pub mod explain;
 pub mod generation;
 pub mod machine;
+pub mod model;
 pub mod profiling;
 #[cfg(feature = "recording")]
 pub mod recording;

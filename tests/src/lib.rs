@@ -5,6 +5,7 @@ pub mod funclets;
 pub mod fuzz;
 pub mod planted;
 pub mod snapshot;
+pub mod world;
 
 use std::path::PathBuf;
 

@@ -4,6 +4,7 @@ use super::choices::Choices;
 use super::generate;
 use super::size::Size;
 use super::stage::{StagedCall, staged_call};
+use super::world::{WorldCase, WorldProgram, world_case, world_program};
 use crate::code::Program;
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -26,5 +27,19 @@ impl<'a> Arbitrary<'a> for Program {
 impl<'a> Arbitrary<'a> for StagedCall {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(staged_call(bytes))
+    }
+}
+
+/// A program with threads of any size.
+impl<'a> Arbitrary<'a> for WorldProgram {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(world_program(bytes))
+    }
+}
+
+/// Such a program, how far it goes, and a call.
+impl<'a> Arbitrary<'a> for WorldCase {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(world_case(bytes))
     }
 }

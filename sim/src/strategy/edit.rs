@@ -107,6 +107,7 @@ fn first_callee(body: &[Statement]) -> Option<FunctionId> {
         Statement::Call(_, callee)
         | Statement::SwitchStack(callee)
         | Statement::Exit(Exit::TailCall(_, callee)) => Some(*callee),
+        Statement::Runtime(call) => call.target,
         _ => statement.bodies().find_map(first_callee),
     })
 }
@@ -143,6 +144,9 @@ fn redirect_body(body: &mut Vec<Statement>, to: &mut impl FnMut(FunctionId) -> R
     body.retain_mut(|statement| match statement {
         Statement::Call(_, callee) | Statement::Trap(callee) | Statement::SwitchStack(callee) => {
             redirect_one(callee, to)
+        }
+        Statement::Runtime(call) => {
+            call.target.as_mut().is_none_or(|target| redirect_one(target, to))
         }
         Statement::Exit(exit) => {
             redirect_exit(exit, to);

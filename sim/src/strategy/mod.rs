@@ -2,7 +2,8 @@
 //!
 //! One generator serves all: [`program`] turns [`Choices`] into a valid program, whether they come
 //! from a seed ([`Seeded`]), from proptest (feature `proptest`) or from a fuzzer's bytes (feature
-//! `arbitrary`). [`staged_call`] does the same for threads and calls about them. Shrinking
+//! `arbitrary`). [`staged_call`] does the same for threads and calls about them, and [`world_case`]
+//! for programs that go through the runtime. Shrinking
 //! ([`simpler`], [`minimize`]) works on the model itself, never on the choices, so a small change of
 //! it is a small step whatever made it.
 //!
@@ -37,12 +38,18 @@ mod statement;
 mod steps;
 #[cfg(test)]
 mod tests;
+pub mod world;
 
 #[cfg(feature = "proptest")]
-pub use self::proptest::{ProgramTree, Programs, StagedCalls, Tree, programs, staged_calls};
+pub use self::proptest::{
+    ProgramTree, Programs, StagedCalls, Tree, WorldCases, programs, staged_calls, world_cases,
+};
 pub use choices::{Choices, Seeded};
 pub use generate::program;
 pub use measure::Measure;
-pub use shrink::{MAX_TRIALS, ProgramStep, Shrink, StageStep, minimize, simpler};
+pub use shrink::{
+    MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, simpler,
+};
 pub use size::Size;
 pub use stage::{Seed, StagedCall, staged_call};
+pub use world::{WorldCase, WorldProgram, world_call, world_case, world_program};

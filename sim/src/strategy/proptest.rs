@@ -5,6 +5,7 @@ use super::generate;
 use super::shrink::{Search, Shrink};
 use super::size::Size;
 use super::stage::{StagedCall, staged_call};
+use super::world::{WorldCase, world_case};
 use crate::code::Program;
 use proptest::arbitrary::any;
 use proptest::strategy::{NewTree, Strategy, ValueTree};
@@ -52,6 +53,27 @@ impl Strategy for StagedCalls {
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
         let seed = any::<u64>().new_tree(runner)?.current();
         Ok(Tree::new(staged_call(&mut Seeded::new(seed))))
+    }
+}
+
+/// Programs that go through the runtime, how far they go, and calls there. They shrink on the model:
+/// see [`simpler`](super::simpler).
+#[must_use]
+pub const fn world_cases() -> WorldCases {
+    WorldCases {}
+}
+
+/// The strategy of [`world_cases`].
+#[derive(Clone, Copy, Debug)]
+pub struct WorldCases {}
+
+impl Strategy for WorldCases {
+    type Tree = Tree<WorldCase>;
+    type Value = WorldCase;
+
+    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
+        let seed = any::<u64>().new_tree(runner)?.current();
+        Ok(Tree::new(world_case(&mut Seeded::new(seed))))
     }
 }
 

@@ -7,8 +7,8 @@ use super::clauses;
 use crate::code::estimate::{self, Estimate};
 use crate::code::{
     Allocation, Clause, CodeKind, Convention, Entry, Exit, FrameSet, Function, FunctionId,
-    FunctionShape, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Program, Release, ReturnForm, Statement,
-    TailCallForm, UnwindData,
+    FunctionShape, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Program, Release, ReturnForm, RuntimeCall,
+    Statement, TailCallForm, Target, UnwindData,
 };
 use clr_walker::registers::Gpr;
 
@@ -19,10 +19,11 @@ pub(super) fn program(program: &mut Program) {
         first.shape.entry = Entry::Call;
     }
     let entries: Vec<Entry> = program.functions.iter().map(|f| f.shape.entry).collect();
+    let kinds: Vec<CodeKind> = program.functions.iter().map(|f| f.kind).collect();
     let mut estimates = vec![Estimate::default(); entries.len()];
     for (index, function) in program.functions.iter_mut().enumerate().rev() {
         shape(&mut function.shape, convention);
-        body(function, index, convention, &entries);
+        body(function, index, convention, &entries, &kinds);
         end(function, &estimates);
         estimates[index] = estimate::function(function, &estimates);
     }
@@ -123,11 +124,17 @@ pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
     }
 }
 
-fn body(function: &mut Function, index: usize, convention: Convention, entries: &[Entry]) {
+fn body(
+    function: &mut Function,
+    index: usize,
+    convention: Convention,
+    entries: &[Entry],
+    kinds: &[CodeKind],
+) {
     let Function { kind, shape, body, end, .. } = function;
     let mut saved = Vec::new();
     let kind = *kind;
-    let mut walk = Walk { shape, kind, convention, index, entries, saved: &mut saved };
+    let mut walk = Walk { shape, kind, convention, index, entries, kinds, saved: &mut saved };
     walk.list(body, Context::default());
     if let Some(exit) = end {
         walk.exit(exit);
@@ -183,6 +190,7 @@ struct Walk<'a> {
     convention: Convention,
     index: usize,
     entries: &'a [Entry],
+    kinds: &'a [CodeKind],
     /// What enclosing regions save.
     saved: &'a mut Vec<Gpr>,
 }
@@ -200,8 +208,9 @@ impl Walk<'_> {
         let possible = inner.depth <= MAX_NESTING
             && match statement {
                 Statement::Work(_) | Statement::Stop | Statement::If(..) => true,
-                // Programs of their own are generated with these.
-                Statement::Runtime(_) | Statement::Primitive(_) => false,
+                Statement::Runtime(call) => !leaf && self.is_runtime_call(*call),
+                // The runtime's own.
+                Statement::Primitive(_) => false,
                 Statement::Throw | Statement::Cold(_) | Statement::Try(..) => !leaf,
                 Statement::Loop(times, _) => *times > 0 && !leaf,
                 Statement::Clobber(register) => self.may_clobber(*register, context),
@@ -288,6 +297,15 @@ impl Walk<'_> {
     fn is_callee(&self, callee: FunctionId, by_call: bool) -> bool {
         let entry = self.entries.get(callee.index());
         callee.index() > self.index && entry.is_some_and(|entry| (*entry == Entry::Call) == by_call)
+    }
+
+    fn is_runtime_call(&self, call: RuntimeCall) -> bool {
+        let managed =
+            |index: usize| self.kinds.get(index).is_some_and(|kind| *kind != CodeKind::Native);
+        let reachable = call.target.is_none_or(|target| self.is_callee(target, true));
+        let target = call.target.map(|target| managed(target.index()));
+        let wanted = call.kind.target().map(|target| target == Target::Managed);
+        reachable && managed(self.index) == call.kind.is_in_managed_code() && target == wanted
     }
 
     fn exit(&mut self, exit: &mut Exit) {

@@ -3,6 +3,7 @@
 use super::edit;
 use super::stage::{self, StagedCall};
 use super::steps;
+use super::world::{self, WorldCase, WorldProgram};
 use crate::code::Program;
 use core::fmt;
 
@@ -29,6 +30,14 @@ pub struct ProgramStep(steps::Step);
 #[derive(Clone, Copy, Debug)]
 pub struct StageStep(stage::Step);
 
+/// A step towards a smaller program of a world.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldProgramStep(world::ProgramStep);
+
+/// A step towards a smaller program of a world, an earlier stop, and a plainer call.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldCaseStep(world::CaseStep);
+
 /// Each step leads to a program that is less by [`Measure`](super::Measure).
 impl Shrink for Program {
     type Step = ProgramStep;
@@ -50,6 +59,30 @@ impl Shrink for StagedCall {
     }
 
     fn take(&self, StageStep(step): StageStep) -> Option<Self> {
+        self.simpler(step)
+    }
+}
+
+impl Shrink for WorldProgram {
+    type Step = WorldProgramStep;
+
+    fn steps(&self) -> Vec<WorldProgramStep> {
+        self.simpler_steps().into_iter().map(WorldProgramStep).collect()
+    }
+
+    fn take(&self, WorldProgramStep(step): WorldProgramStep) -> Option<Self> {
+        self.simpler(step)
+    }
+}
+
+impl Shrink for WorldCase {
+    type Step = WorldCaseStep;
+
+    fn steps(&self) -> Vec<WorldCaseStep> {
+        self.simpler_steps().into_iter().map(WorldCaseStep).collect()
+    }
+
+    fn take(&self, WorldCaseStep(step): WorldCaseStep) -> Option<Self> {
         self.simpler(step)
     }
 }

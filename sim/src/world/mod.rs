@@ -42,6 +42,7 @@ pub use suspension::StopBy;
 pub use thread::{Activation, Start};
 
 use crate::code::{LinkedProgram, service_address};
+use crate::generation::Generation;
 use crate::machine::{Machine, Snapshot, Stop};
 use crate::profiling::{CallbackKind, CallbackMode, Context};
 use crate::runtime::thread::ThreadObject;
@@ -142,6 +143,12 @@ impl<'b> World<'b> {
                 known.callback_state = state;
             });
         }
+    }
+
+    /// Which runtime it has.
+    #[must_use]
+    pub const fn generation(&self) -> Generation {
+        self.runtime.generation
     }
 
     /// The program's code.

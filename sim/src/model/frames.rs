@@ -1,0 +1,123 @@
+//! The Frames of a thread, and where each leads: what kind it is says its memory, where it leads to
+//! the truth.
+
+use super::rows::Row;
+use crate::code::CodeKind;
+use crate::generation::Generation;
+use crate::runtime::frame::FrameShape;
+use crate::runtime::frame::layout;
+use crate::runtime::{FRAME_TOP, FrameIdentities, FrameKind};
+use clr_walker::memory::Memory;
+
+/// A Frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its address (VA).
+    pub at: u64,
+    /// What it is.
+    pub kind: FrameKind,
+    /// It has a method, so that a walk stops at it.
+    pub has_method: bool,
+    /// Where it leads.
+    pub lead: Lead,
+}
+
+/// Where a Frame leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lead {
+    /// Nowhere, or to unmanaged code.
+    Nowhere,
+    /// To a row of managed code.
+    To {
+        /// The row, by its index.
+        row: usize,
+        /// Its rip as the Frame has it (VA).
+        ip: u64,
+        /// What else it tells of the row.
+        sets: Sets,
+    },
+    /// These rules do not say.
+    Beyond,
+}
+
+/// Registers that a Frame tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sets {
+    /// rsp and rbp (C-070, C-098).
+    FramePointer,
+    /// rsp and all callee-saved integer registers (C-072, C-073).
+    CalleeSaved,
+}
+
+/// The Frames from `top` on. `None` if something on the chain is no Frame.
+pub(super) fn chain<M: Memory>(
+    generation: Generation,
+    identities: &FrameIdentities,
+    memory: &M,
+    top: u64,
+    rows: &[Row],
+) -> Option<Vec<Frame>> {
+    let mut frames = Vec::new();
+    let mut at = top;
+    while at != FRAME_TOP {
+        let word = |offset: u64| memory.read_u64(at.wrapping_add(offset)).ok();
+        let kind = identities.kind(word(0)?)?;
+        // The activation in whose frame it lies.
+        let host = rows.iter().position(|row| at < row.caller_sp)?;
+        let (has_method, lead) = match kind.shape() {
+            FrameShape::InlinedCall => {
+                let recorded = word(generation.inlined_call_frame().return_address)?;
+                inlined_call(generation, rows, host, recorded)
+            }
+            FrameShape::FramedMethod => (word(layout::METHOD)? != 0, transition(rows, host)),
+            FrameShape::Transition => (false, transition(rows, host)),
+            FrameShape::HelperMethod => {
+                let method = word(layout::HELPER_METHOD)? | word(layout::FCALL_ENTRY)?;
+                let lead = rows.iter().skip(host).position(Row::is_managed);
+                (method != 0, to(rows, lead.map(|row| host + row)))
+            }
+            FrameShape::Mark => (false, Lead::Nowhere),
+            FrameShape::Hijack
+            | FrameShape::Resumable
+            | FrameShape::Faulting
+            | FrameShape::Software
+            | FrameShape::FuncEval
+            | FrameShape::TailCall
+            | FrameShape::UnmanagedToManaged => (false, Lead::Beyond),
+        };
+        frames.push(Frame { at, kind, has_method, lead });
+        at = word(layout::NEXT)?;
+    }
+    Some(frames)
+}
+
+/// It leads to the method that it lies in, while the call is active (C-070, C-071).
+fn inlined_call(generation: Generation, rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
+    let Some(row) = rows.get(host).filter(|row| row.is_managed() && recorded != 0) else {
+        return (false, Lead::Nowhere);
+    };
+    let fact = row.fact.filter(|fact| fact.is_source);
+    // Once it calls, what it comes back to is what the Frame tells, but for C-156.
+    let callee = host.checked_sub(1).and_then(|callee| rows.get(callee));
+    let calls = callee.is_some_and(|callee| !callee.is_service());
+    let begins = generation == Generation::CoreClr31Windows
+        && fact.is_some_and(|fact| fact.kind == CodeKind::ReadyToRun);
+    let ip = if calls && !begins { row.registers.rip } else { recorded };
+    // An IL stub's Frame has the method of the P/Invoke; an inlined one's a token.
+    (fact.is_none(), Lead::To { row: host, ip, sets: Sets::FramePointer })
+}
+
+/// It leads to who called into the runtime (C-073), if that is managed code (C-079).
+fn transition(rows: &[Row], host: usize) -> Lead {
+    let caller = rows.iter().skip(host).position(|row| !row.is_between());
+    to(rows, caller.map(|row| host + row))
+}
+
+fn to(rows: &[Row], index: Option<usize>) -> Lead {
+    match index.and_then(|index| Some((index, rows.get(index)?))) {
+        Some((index, row)) if row.is_managed() => {
+            Lead::To { row: index, ip: row.registers.rip, sets: Sets::CalleeSaved }
+        }
+        _ => Lead::Nowhere,
+    }
+}

@@ -1,0 +1,183 @@
+//! A thread that stands still, as it really is.
+
+use super::frames::{self, Frame};
+use crate::code::{CodeKind, LinkedProgram};
+use crate::generation::Generation;
+use crate::runtime::MethodKind;
+use crate::runtime::thread::ThreadObject;
+use crate::stubs::{Expanded, Identity, Shared, method_id};
+use crate::world::World;
+use clr_walker::profiling::FunctionId as MethodId;
+use clr_walker::registers::Registers;
+
+/// What an activation executes, as the runtime knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Unmanaged code: native functions, helpers and stubs.
+    Unmanaged,
+    /// A method's code.
+    Managed(MethodId, MethodKind),
+}
+
+/// What is known of a function before anything runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fact {
+    code: Code,
+    /// The nonvolatile registers that its frames save, a bit each: integer registers, then xmm.
+    saves: (u16, u16),
+    /// It is of the program's text, and not the runtime's.
+    pub is_source: bool,
+    /// It leads from unmanaged code into managed code.
+    is_way_in: bool,
+    pub kind: CodeKind,
+}
+
+/// What is known of a program's functions before anything runs.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    functions: Vec<Fact>,
+    /// The unwinder misreads some of the managed code.
+    misread: bool,
+}
+
+impl Facts {
+    /// Of a program and its code.
+    #[must_use]
+    pub fn new(expanded: &Expanded, linked: &LinkedProgram) -> Self {
+        let ways_in = [Shared::CallDescrWorker, Shared::KickOffThread, Shared::UmThunkStub];
+        let ways_in: Vec<_> = ways_in.iter().filter_map(|one| expanded.shared.get(one)).collect();
+        let mut functions = Vec::new();
+        for ((function, identity), id) in
+            expanded.program.functions.iter().zip(&expanded.identities).zip(0..)
+        {
+            let id = crate::code::FunctionId(id);
+            let shape = &function.shape;
+            let integer =
+                shape.pushes.iter().chain(&shape.saves).chain(shape.home.iter().flatten());
+            let integer = integer.fold(0, |mask, register| mask | 1 << *register as u16);
+            functions.push(Fact {
+                code: match identity {
+                    Identity::Method(kind) => Code::Managed(MethodId(method_id(id)), *kind),
+                    Identity::Native | Identity::Stub(_) => Code::Unmanaged,
+                },
+                saves: (integer, shape.xmm_saves.iter().fold(0, |mask, n| mask | 1 << n)),
+                is_source: expanded.placed.contains(&id),
+                is_way_in: ways_in.contains(&&id),
+                kind: function.kind,
+            });
+        }
+        let misread = linked.instructions.iter().any(|instruction| {
+            let function = instruction.function.and_then(|id| functions.get(id.index()));
+            instruction.mistake.is_some()
+                && function.is_some_and(|fact| fact.code != Code::Unmanaged)
+        });
+        Self { functions, misread }
+    }
+}
+
+/// An activation.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it executes.
+    pub code: Code,
+    /// Its registers: where control is, or comes back to.
+    pub registers: Registers,
+    /// rsp of its caller once it has returned (VA).
+    pub caller_sp: u64,
+    /// What its function's frames save: integer registers, then xmm.
+    pub saves: (u16, u16),
+    pub(super) fact: Option<Fact>,
+}
+
+impl Row {
+    /// Whether it is of managed code.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        self.code != Code::Unmanaged
+    }
+
+    /// Whether it is of the runtime's own code between others.
+    pub(super) fn is_between(&self) -> bool {
+        !self.is_managed() && self.fact.is_none_or(|fact| !fact.is_source && !fact.is_way_in)
+    }
+
+    /// Whether it is of a service of the world.
+    pub(super) const fn is_service(&self) -> bool {
+        self.fact.is_none()
+    }
+}
+
+/// A thread that stands still.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Which runtime it is of.
+    pub generation: Generation,
+    /// Its activations, innermost first.
+    pub rows: Vec<Row>,
+    /// Its Frames, the topmost first.
+    pub frames: Vec<Frame>,
+    /// It is in cooperative mode.
+    pub cooperative: bool,
+    /// An exception is in its second pass, and no handler has been entered.
+    pub unwinds_natively: bool,
+    /// The state of its exceptions is inconsistent.
+    pub inconsistent: bool,
+    /// Something about it is beyond these rules: exceptions in progress, or code that the unwinder
+    /// misreads.
+    pub beyond: bool,
+}
+
+impl Seen {
+    /// Looks at a thread. `None` if it is none of the runtime's.
+    #[must_use]
+    pub fn new(facts: &Facts, world: &mut World<'_>, thread: usize) -> Option<Self> {
+        let object = world.object(thread)?;
+        let cooperative = world.is_cooperative(thread);
+        let linked = world.linked();
+        let mut beyond = false;
+        let activations = world.activations(thread);
+        let rows: Vec<Row> = activations
+            .into_iter()
+            .map(|activation| {
+                let id = activation.function;
+                let fact = id.and_then(|id| facts.functions.get(id.index())).copied();
+                let code = fact.map_or(Code::Unmanaged, |fact| fact.code);
+                beyond |= facts.misread
+                    && code != Code::Unmanaged
+                    && linked
+                        .windows_mistake(activation.registers.rip, activation.position)
+                        .is_some();
+                Row {
+                    code,
+                    registers: activation.registers,
+                    caller_sp: activation.caller_sp,
+                    saves: fact.map_or((0, 0), |fact| fact.saves),
+                    fact,
+                }
+            })
+            .collect();
+        let runtime = world.runtime();
+        let (unwinds_natively, inconsistent, excepted) = {
+            let threads = runtime.threads.borrow();
+            let known = threads.iter().find(|known| known.object == Some(object));
+            known.map_or((false, false, false), |known| {
+                let exceptions = &known.exceptions;
+                let natively = exceptions.is_unwinding_natively();
+                (natively, exceptions.inconsistent, !exceptions.trackers.is_empty())
+            })
+        };
+        let generation = runtime.generation;
+        let memory = runtime.memory.borrow();
+        let top = ThreadObject(object).top_frame(&*memory).ok()?;
+        let frames = frames::chain(generation, &runtime.identities, &*memory, top, &rows)?;
+        Some(Self {
+            generation,
+            rows,
+            frames,
+            cooperative,
+            unwinds_natively,
+            inconsistent,
+            beyond: beyond || excepted,
+        })
+    }
+}

@@ -1,0 +1,356 @@
+//! Draws programs.
+
+use super::{WorldProgram, keep};
+use crate::code::{
+    CallForm, CodeKind, Convention, Entry, Exit, Function, FunctionId, FunctionShape, Program,
+    ReturnForm, RuntimeCall, RuntimeCallKind, Statement, TailCallForm, Target, UnwindData,
+    estimate,
+};
+use crate::generation::Generation;
+use crate::runtime::MethodKind;
+use crate::strategy::choices::Choices;
+use crate::strategy::{repair, shape};
+use crate::world::Start;
+use clr_walker::registers::Gpr;
+use std::collections::BTreeMap;
+
+/// The most instructions that the functions of a program execute, called once each; what they need of
+/// the runtime is guessed.
+const INSTRUCTIONS: u64 = 4000;
+/// What a call through the runtime costs in instructions, as a guess.
+const RUNTIME_CALL: u64 = 120;
+/// How deep statements nest.
+const NESTING: u32 = 2;
+
+/// A program with threads.
+///
+/// It depends on nothing but the choices, and is the same on all platforms.
+pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
+    let generation = choices.one(Generation::ALL);
+    let convention =
+        if generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
+    let deep = choices.chance(1, 6);
+    let count = if deep { choices.between(24, 44) } else { choices.between(1, 10) };
+    let mut drawn = Draw {
+        choices,
+        convention,
+        deep,
+        kinds: Vec::new(),
+        functions: Vec::new(),
+        costs: vec![0; count as usize],
+        plain: vec![false; count as usize],
+    };
+    drawn.kinds(count);
+    for index in (0..count).rev() {
+        let function = drawn.function(index);
+        drawn.functions.push(function);
+    }
+    let Draw { mut functions, plain, kinds, .. } = drawn;
+    functions.reverse();
+    let methods = methods(choices, &kinds);
+    let threads = threads(choices, &kinds, &plain);
+    let program = Program { convention, functions, interrupts: Vec::new() };
+    let mut world = WorldProgram { generation, program, methods, threads };
+    keep::repair(&mut world);
+    world
+}
+
+/// What kind of method some are.
+fn methods<C: Choices>(choices: &mut C, kinds: &[CodeKind]) -> BTreeMap<FunctionId, MethodKind> {
+    let often = choices.one([0, 1, 3]);
+    let mut methods = BTreeMap::new();
+    for (kind, index) in kinds.iter().zip(0..) {
+        if *kind != CodeKind::Native && choices.chance(often, 8) {
+            let method = choices.one([
+                MethodKind::Dynamic,
+                MethodKind::IlStub,
+                MethodKind::ExceptionHandling,
+            ]);
+            methods.insert(FunctionId(index), method);
+        }
+    }
+    methods
+}
+
+fn threads<C: Choices>(choices: &mut C, kinds: &[CodeKind], plain: &[bool]) -> Vec<Start> {
+    let mut threads = vec![Start::Managed(FunctionId(0))];
+    for _ in 0..choices.one([0, 0, 1, 2, 3]) {
+        let index = choices.below(kinds.len() as u32);
+        let is_native = kinds.get(index as usize) == Some(&CodeKind::Native);
+        if !is_native {
+            threads.push(Start::Managed(FunctionId(index)));
+        } else if plain.get(index as usize) == Some(&true) {
+            threads.push(Start::Native(FunctionId(index)));
+        }
+    }
+    threads
+}
+
+struct Draw<'c, C> {
+    choices: &'c mut C,
+    convention: Convention,
+    deep: bool,
+    kinds: Vec<CodeKind>,
+    /// The functions drawn so far, the last one first.
+    functions: Vec<Function>,
+    costs: Vec<u64>,
+    /// Which native functions have nothing to do with the runtime: those can be called directly.
+    plain: Vec<bool>,
+}
+
+impl<C: Choices> Draw<'_, C> {
+    fn kinds(&mut self, count: u32) {
+        // Some programs change sides all the time, some hardly ever.
+        let often = self.choices.one([1, 2, 4]);
+        let mut kind = self.choices.one([CodeKind::Jit, CodeKind::ReadyToRun]);
+        for _ in 0..count {
+            self.kinds.push(kind);
+            if self.choices.chance(often, 5) {
+                let kinds = [CodeKind::Jit, CodeKind::ReadyToRun, CodeKind::Native];
+                kind = kinds.get(self.choices.weighted(&[3, 2, 4])).copied().unwrap_or_default();
+            }
+        }
+    }
+
+    fn is_managed(&self, index: u32) -> bool {
+        self.kinds.get(index as usize).is_some_and(|kind| *kind != CodeKind::Native)
+    }
+
+    fn is_plain(&self, index: u32) -> bool {
+        self.plain.get(index as usize).copied().unwrap_or_default()
+    }
+
+    fn function(&mut self, index: u32) -> Function {
+        let kind = self.kinds.get(index as usize).copied().unwrap_or_default();
+        let behind = index + 1..self.kinds.len() as u32;
+        // A leaf ends a chain.
+        let calls = !behind.is_empty() && (self.deep || self.choices.chance(9, 10));
+        let shape = self.shape(kind, calls);
+        let mut body = Body {
+            statements: self.clobbers(&shape),
+            cost: estimate::overhead(&shape),
+            plain: kind == CodeKind::Native,
+        };
+        let mut end = Exit::Return(self.return_form());
+        self.list(index, &shape, &mut body, 0, 1);
+        if calls {
+            let next = if self.deep || self.choices.chance(2, 3) {
+                index + 1
+            } else {
+                index + 1 + self.choices.below(behind.len() as u32)
+            };
+            let often = if self.deep { 30 } else { 8 };
+            if self.goes_directly(index, next) && self.choices.chance(1, often) {
+                end = Exit::TailCall(self.tail_call_form(), FunctionId(next));
+                body.cost += self.cost(next);
+                body.plain &= self.is_plain(next);
+            } else {
+                let mut call = Vec::new();
+                self.call(index, next, &mut body, &mut call, 1);
+                if self.choices.chance(1, 6) {
+                    call = vec![Statement::If(true, call)];
+                } else if kind != CodeKind::ReadyToRun && self.choices.chance(1, 8) {
+                    call = vec![Statement::Cold(call)];
+                }
+                body.statements.append(&mut call);
+                self.list(index, &shape, &mut body, 0, 1);
+            }
+        }
+        let Body { statements, cost, plain } = body;
+        if let Some(own) = self.costs.get_mut(index as usize) {
+            *own = cost;
+        }
+        if let Some(own) = self.plain.get_mut(index as usize) {
+            *own = plain;
+        }
+        let prefix = if kind == CodeKind::Native { "Lib.N" } else { "App.M" };
+        Function { name: format!("{prefix}{index}"), kind, shape, body: statements, end: Some(end) }
+    }
+
+    /// Whether a function may call another one without the runtime.
+    fn goes_directly(&self, from: u32, to: u32) -> bool {
+        self.is_managed(from) == self.is_managed(to)
+    }
+
+    fn cost(&self, index: u32) -> u64 {
+        self.costs.get(index as usize).copied().unwrap_or_default()
+    }
+
+    fn shape(&mut self, kind: CodeKind, calls: bool) -> FunctionShape {
+        if kind == CodeKind::Native && !calls && self.choices.chance(1, 2) {
+            return repair::leaf(self.choices.chance(1, 4));
+        }
+        let most = match (self.deep, self.choices.chance(1, 10)) {
+            (true, _) => 0x180,
+            (false, false) => 0x400,
+            (false, true) => 0x3000,
+        };
+        let mut shape = shape::shape(self.choices, kind, self.convention, Entry::Call, most);
+        if kind != CodeKind::Native {
+            keep::managed_shape(&mut shape, self.convention);
+        }
+        if self.deep && shape.locals > most {
+            shape.locals = most;
+        }
+        shape
+    }
+
+    fn return_form(&mut self) -> ReturnForm {
+        let forms = [ReturnForm::Ret, ReturnForm::RepRet, ReturnForm::BndRet, ReturnForm::RetImm];
+        forms.get(self.choices.weighted(&[12, 1, 1, 1])).copied().unwrap_or_default()
+    }
+
+    fn tail_call_form(&mut self) -> TailCallForm {
+        self.choices.one([
+            TailCallForm::Near,
+            TailCallForm::Register,
+            TailCallForm::RegisterMemory,
+            TailCallForm::Memory,
+        ])
+    }
+
+    /// Overwrites most of what is saved, so that a wrong restore shows.
+    fn clobbers(&mut self, shape: &FunctionShape) -> Vec<Statement> {
+        let mut body = Vec::new();
+        let saved = shape.pushes.iter().chain(shape.home.iter().flatten()).chain(&shape.saves);
+        for register in saved {
+            if self.choices.chance(3, 4) {
+                body.push(Statement::Clobber(*register));
+            }
+        }
+        for register in &shape.xmm_saves {
+            if self.choices.chance(1, 2) {
+                body.push(Statement::ClobberXmm(*register));
+            }
+        }
+        body
+    }
+
+    /// Some statements that do not belong to the chain of calls.
+    fn list(&mut self, index: u32, shape: &FunctionShape, body: &mut Body, depth: u32, times: u64) {
+        let most = if self.deep { 1 } else { 3 };
+        for _ in 0..self.choices.between(0, most) {
+            self.statement(index, shape, body, depth, times);
+        }
+    }
+
+    fn statement(
+        &mut self,
+        index: u32,
+        shape: &FunctionShape,
+        body: &mut Body,
+        depth: u32,
+        times: u64,
+    ) {
+        let framed = shape.unwind != UnwindData::None;
+        let nests = u32::from(depth < NESTING);
+        let framed = u32::from(framed);
+        let weights = [4, 5, 1, 2, 6 * framed, 4 * framed, 2 * nests, nests * framed, 2 * framed];
+        let statement = match self.choices.weighted(&weights) {
+            0 => Statement::Work(self.choices.below(6) as u8),
+            1 => Statement::Clobber(self.choices.pick(&Gpr::ALL).unwrap_or(Gpr::Rax)),
+            2 => Statement::ClobberXmm(self.choices.below(16) as u8),
+            3 => Statement::Store(8 * self.choices.below(shape.locals / 8)),
+            4 => return self.helper(index, body, times),
+            5 => {
+                let behind = self.kinds.len() as u32 - index - 1;
+                let callee = index + 1 + self.choices.below(behind);
+                let cost = (self.cost(callee) + RUNTIME_CALL) * times;
+                if behind > 0 && body.cost + cost <= INSTRUCTIONS / 4 {
+                    let mut call = Vec::new();
+                    self.call(index, callee, body, &mut call, times);
+                    body.statements.append(&mut call);
+                }
+                return;
+            }
+            6 => {
+                let taken = self.choices.chance(2, 3);
+                let inner = self.inside(index, shape, body, depth, times);
+                Statement::If(taken, inner)
+            }
+            7 => {
+                let n = self.choices.between(1, 3);
+                let inner = self.inside(index, shape, body, depth, times * u64::from(n));
+                Statement::Loop(n as u8, inner)
+            }
+            _ => Statement::Alloca(self.choices.between(1, 0x20) as u16),
+        };
+        body.cost += estimate::step(&statement, shape) * times;
+        body.statements.push(statement);
+    }
+
+    fn inside(
+        &mut self,
+        index: u32,
+        shape: &FunctionShape,
+        body: &mut Body,
+        depth: u32,
+        times: u64,
+    ) -> Vec<Statement> {
+        let outer = std::mem::take(&mut body.statements);
+        self.list(index, shape, body, depth + 1, times);
+        std::mem::replace(&mut body.statements, outer)
+    }
+
+    /// Has the runtime do something that calls nothing of the program.
+    fn helper(&mut self, index: u32, body: &mut Body, times: u64) {
+        let managed = self.is_managed(index);
+        let kind =
+            self.kind(|kind| kind.is_in_managed_code() == managed && kind.target().is_none());
+        if let Some(kind) = kind {
+            body.cost += RUNTIME_CALL * times;
+            body.plain = false;
+            body.statements.push(Statement::Runtime(RuntimeCall { kind, target: None }));
+        }
+    }
+
+    fn kind(&mut self, fits: impl Fn(RuntimeCallKind) -> bool) -> Option<RuntimeCallKind> {
+        let kinds = RuntimeCallKind::ALL.iter().copied().filter(|kind| fits(*kind));
+        let kinds: Vec<_> = kinds.collect();
+        self.choices.pick(&kinds)
+    }
+
+    /// Calls a function behind, in one of the ways that lead to it.
+    fn call(
+        &mut self,
+        from: u32,
+        to: u32,
+        body: &mut Body,
+        statements: &mut Vec<Statement>,
+        times: u64,
+    ) {
+        let target = FunctionId(to);
+        let (managed, to_managed) = (self.is_managed(from), self.is_managed(to));
+        let side = if to_managed { Target::Managed } else { Target::Unmanaged };
+        let kind =
+            self.kind(|kind| kind.is_in_managed_code() == managed && kind.target() == Some(side));
+        let directly = match (managed, to_managed) {
+            (true, true) => self.choices.chance(2, 3),
+            (true, false) => self.is_plain(to) && self.choices.chance(1, 4),
+            (false, true) => false,
+            (false, false) => true,
+        };
+        let cost = (self.cost(to) + if directly { 4 } else { RUNTIME_CALL }) * times;
+        body.cost += cost;
+        body.plain &= directly && self.is_plain(to);
+        match kind {
+            Some(kind) if !directly => {
+                let target = Some(target);
+                statements.push(Statement::Runtime(RuntimeCall { kind, target }));
+            }
+            _ => {
+                let forms = [CallForm::Near, CallForm::Near, CallForm::Register, CallForm::Memory];
+                statements.push(Statement::Call(self.choices.one(forms), target));
+            }
+        }
+    }
+}
+
+/// What has been drawn of a function.
+struct Body {
+    statements: Vec<Statement>,
+    /// Instructions, with all that it calls.
+    cost: u64,
+    /// It is native and has nothing to do with the runtime.
+    plain: bool,
+}

@@ -1,0 +1,159 @@
+//! Steps towards smaller programs of worlds, earlier stops and plainer calls.
+
+use super::{By, Slice, WorldCall, WorldCase, WorldProgram, WorldSeed, keep};
+use crate::code::FunctionId;
+use crate::generation::Generation;
+use crate::strategy::{Measure, edit, steps};
+use crate::world::Start;
+use clr_walker::profiling::SnapshotFlags;
+
+/// A step towards a smaller program.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::strategy) enum ProgramStep {
+    /// Drops a thread.
+    Thread(usize),
+    /// Makes a method an ordinary one.
+    Method(FunctionId),
+    /// The first generation.
+    Generation,
+    /// Makes the functions smaller.
+    Functions(steps::Step),
+}
+
+/// A step towards a smaller case.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::strategy) enum CaseStep {
+    /// Drops a slice.
+    Slice(usize),
+    /// Makes a slice half as long, or one step shorter.
+    Shorter(usize, bool),
+    /// Makes a part of the call what it is by default.
+    Default(usize),
+    /// Makes the program smaller.
+    Program(ProgramStep),
+}
+
+const DEFAULTS: &[fn(&mut WorldCall)] = &[
+    |call| call.seed = None,
+    |call| call.stop_at = None,
+    |call| call.suspended_by_profiler = false,
+    |call| call.unnamed = false,
+    |call| call.flags = SnapshotFlags::REGISTER_CONTEXT,
+    |call| call.by = By::Profiler,
+    |call| call.by = By::Target,
+    |call| call.target = 0,
+    |call| call.seed = call.seed.map(|seed| WorldSeed { flags: 0x10_000B, ..seed }),
+    |call| call.seed = call.seed.map(|seed| WorldSeed { row: seed.row / 2, ..seed }),
+];
+
+impl WorldProgram {
+    pub(in crate::strategy) fn simpler_steps(&self) -> Vec<ProgramStep> {
+        let mut all: Vec<_> = (1..self.threads.len()).map(ProgramStep::Thread).collect();
+        all.extend(steps::steps(&self.program).into_iter().map(ProgramStep::Functions));
+        all.extend(self.methods.keys().copied().map(ProgramStep::Method));
+        all.push(ProgramStep::Generation);
+        all
+    }
+
+    pub(in crate::strategy) fn simpler(&self, step: ProgramStep) -> Option<Self> {
+        let mut simpler = self.clone();
+        match step {
+            ProgramStep::Thread(index) => {
+                simpler.threads.remove(index);
+            }
+            ProgramStep::Method(id) => {
+                simpler.methods.remove(&id);
+            }
+            ProgramStep::Generation => {
+                let first = Generation::ALL.iter().find(|one| one.is_unix() == self.is_unix())?;
+                simpler.generation = *first;
+            }
+            ProgramStep::Functions(step) => {
+                simpler.program = edit::take(&self.program, step)?;
+                simpler.follow_names(self);
+            }
+        }
+        keep::repair(&mut simpler);
+        let smaller = Measure::of(&simpler.program) <= Measure::of(&self.program);
+        let valid = simpler.program.check().is_ok()
+            && simpler.program.convention == self.program.convention
+            && matches!(simpler.threads.first(), Some(Start::Managed(_)));
+        (smaller && valid && simpler != *self).then_some(simpler)
+    }
+
+    const fn is_unix(&self) -> bool {
+        self.generation.is_unix()
+    }
+
+    /// Functions may have gone or moved; their names stay.
+    fn follow_names(&mut self, before: &Self) {
+        let functions = &self.program.functions;
+        let now = |id: FunctionId| {
+            let name = before.program.functions.get(id.index()).map(|function| &function.name)?;
+            let place = functions.iter().position(|function| function.name == *name)?;
+            Some(FunctionId(place as u32))
+        };
+        self.methods =
+            before.methods.iter().filter_map(|(id, kind)| Some((now(*id)?, *kind))).collect();
+        let first = before.threads.first().copied();
+        let threads = before.threads.iter().filter_map(|start| match start {
+            Start::Managed(id) => now(*id).map(Start::Managed),
+            Start::Native(id) => now(*id).map(Start::Native),
+        });
+        self.threads = threads.collect();
+        // The first thread begins elsewhere if its function has gone.
+        if let Some(Start::Managed(id)) = first
+            && now(id).is_none()
+        {
+            self.threads.insert(0, Start::Managed(FunctionId(0)));
+        }
+    }
+}
+
+impl WorldCase {
+    pub(in crate::strategy) fn simpler_steps(&self) -> Vec<CaseStep> {
+        let slices = 0..self.slices.len();
+        let mut all: Vec<_> = slices.clone().map(CaseStep::Slice).collect();
+        all.extend((0..DEFAULTS.len()).map(CaseStep::Default));
+        all.extend(self.program.simpler_steps().into_iter().map(CaseStep::Program));
+        all.extend(slices.clone().map(|slice| CaseStep::Shorter(slice, true)));
+        all.extend(slices.map(|slice| CaseStep::Shorter(slice, false)));
+        all
+    }
+
+    pub(in crate::strategy) fn simpler(&self, step: CaseStep) -> Option<Self> {
+        let mut simpler = self.clone();
+        match step {
+            CaseStep::Slice(index) => {
+                simpler.slices.remove(index);
+            }
+            CaseStep::Shorter(index, half) => {
+                let Slice { steps, .. } = simpler.slices.get_mut(index)?;
+                *steps = if half { *steps / 2 } else { steps.checked_sub(1)? };
+            }
+            CaseStep::Default(part) => DEFAULTS.get(part)?(&mut simpler.call),
+            CaseStep::Program(step) => {
+                simpler.program = self.program.simpler(step)?;
+                let count = simpler.program.threads.len();
+                if count < self.program.threads.len() {
+                    // Which one has gone, the step says; others move up.
+                    let gone = match step {
+                        ProgramStep::Thread(gone) => gone,
+                        _ => return None,
+                    };
+                    let moved = |index: usize| if index > gone { index - 1 } else { index };
+                    simpler.slices.retain(|slice| slice.thread != gone);
+                    simpler.slices.iter_mut().for_each(|slice| slice.thread = moved(slice.thread));
+                    if simpler.call.target == gone || simpler.call.by == By::Thread(gone) {
+                        return None;
+                    }
+                    simpler.call.target = moved(simpler.call.target);
+                    if let By::Thread(other) = &mut simpler.call.by {
+                        *other = moved(*other);
+                    }
+                }
+            }
+        }
+        (simpler != *self).then_some(simpler)
+    }
+}

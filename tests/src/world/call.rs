@@ -1,0 +1,257 @@
+//! A call, and what the model says of it.
+
+use clr_sim::model::{Asker, Callback, Expected, Facts, Question, Seen, expected};
+use clr_sim::profiling::{Call, Context, Outcome};
+use clr_sim::runtime::OsThreadId;
+use clr_sim::strategy::WorldCase;
+use clr_sim::strategy::world::{By, WorldCall};
+use clr_sim::world::{Start, World};
+use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
+use std::fmt;
+
+/// A thread of the operating system that the profiler has made.
+const PROFILER: OsThreadId = OsThreadId(0x1000);
+/// The longest CONTEXT.
+const CONTEXT_LEN: usize = 0xC20;
+
+/// A call that came out as the model says.
+#[derive(Clone, Debug)]
+pub struct Case<'s> {
+    /// The target.
+    pub seen: &'s Seen,
+    /// The call.
+    pub question: Question,
+    /// What was expected, if the model says so.
+    pub expected: Option<Expected>,
+    /// What it returned.
+    pub result: HResult,
+    /// How many callbacks it made.
+    pub callbacks: u32,
+    /// The program has just called the profiler back.
+    pub in_callback: bool,
+}
+
+/// A call that did not come out as the model says.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// In what way.
+    pub what: &'static str,
+    /// The call, as the model has it.
+    pub question: Question,
+    /// The target.
+    pub seen: Seen,
+    /// What was expected.
+    pub expected: Expected,
+    /// What came.
+    pub found: Vec<Found>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// A callback that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The method.
+    pub function: Option<FunctionId>,
+    /// Where it is (VA).
+    pub ip: u64,
+    /// Its CONTEXT, as far as it is one.
+    pub context: Option<Context>,
+    /// contextSize.
+    pub size: usize,
+}
+
+impl Found {
+    fn new(frame: &SnapshotFrame<'_>) -> Self {
+        let context = Context::from_bytes(frame.context);
+        Self { function: frame.function, ip: frame.ip, context, size: frame.context.len() }
+    }
+
+    /// In what way it is not the expected one.
+    fn difference(&self, expected: &Callback, size: usize) -> Option<&'static str> {
+        let Callback { function, context, .. } = expected;
+        if self.function != *function {
+            return Some("another method");
+        }
+        if self.ip != context.registers.rip {
+            return Some("another ip");
+        }
+        if self.size != size {
+            return Some("another contextSize");
+        }
+        if size == 0 {
+            return None;
+        }
+        let Some(found) = &self.context else { return Some("no CONTEXT") };
+        if found.flags != context.flags {
+            return Some("other ContextFlags");
+        }
+        if found.registers.rip != context.registers.rip {
+            return Some("another rip in the CONTEXT");
+        }
+        if found.registers.gpr != context.registers.gpr {
+            return Some("other registers");
+        }
+        (found.registers.xmm != context.registers.xmm).then_some("other vector registers")
+    }
+}
+
+/// The call as the model knows it.
+fn question(world: &World<'_>, threads: &[Start], seen: &Seen, call: &WorldCall) -> Question {
+    let caller = match call.by {
+        By::Target => Asker::Target,
+        By::Thread(other) if other == call.target => Asker::Target,
+        By::Thread(other) if matches!(threads.get(other), Some(Start::Managed(_))) => {
+            Asker::Managed
+        }
+        By::Thread(_) | By::Profiler => Asker::Native,
+    };
+    let count = seen.rows.len().max(1);
+    let knows_suspension =
+        world.generation().profiler_suspension() != clr_sim::generation::ProfilerSuspension::None;
+    Question {
+        caller,
+        unnamed: call.unnamed && caller != Asker::Managed,
+        flags: call.flags,
+        seed: call.seed.map(|seed| (seed.row as usize % count, seed.flags)),
+        suspended_by_profiler: call.suspended_by_profiler && knows_suspension,
+        stop_at: call.stop_at,
+    }
+}
+
+/// Makes a call about a thread, and compares what comes of it with what the model says.
+///
+/// # Errors
+/// How it came out, if that is not the same.
+pub fn compare<'s>(
+    world: &mut World<'_>,
+    threads: &[Start],
+    seen: &'s Seen,
+    call: &WorldCall,
+) -> Result<Case<'s>, Mismatch> {
+    let question = question(world, threads, seen, call);
+    let expected = expected(seen, &question);
+    let caller = match call.by {
+        By::Target => world.os(call.target),
+        By::Thread(other) => world.os(other),
+        By::Profiler => Some(PROFILER),
+    };
+    let mut bytes = [0; CONTEXT_LEN];
+    let seed = question.seed.and_then(|(row, flags)| Some((seen.rows.get(row)?, flags)));
+    if let Some((row, flags)) = seed {
+        let context = Context { registers: row.registers, flags }.to_bytes();
+        bytes[..context.len()].copy_from_slice(&context);
+    }
+    let object = world.object(call.target).unwrap_or(ThreadId(0));
+    let made = Call {
+        thread: if question.unnamed { ThreadId(0) } else { object },
+        flags: question.flags,
+        seed: seed.is_some().then_some(&bytes[..]),
+        context_size: 0,
+        client_data: 0,
+    };
+    let runtime = world.runtime();
+    let mut process = runtime.process.get();
+    process.suspended_by_profiler = question.suspended_by_profiler;
+    runtime.process.set(process);
+    let size = match question.flags.wants_context() {
+        true => runtime.generation.context_size() as usize,
+        false => 0,
+    };
+    let (mut made_callbacks, mut what) = (0_u32, None);
+    let callback: &mut clr_walker::profiling::SnapshotCallback<'_> = &mut |frame| {
+        let number = made_callbacks;
+        made_callbacks += 1;
+        if let Some(expected) = &expected {
+            let difference = match expected.callbacks.get(number as usize) {
+                Some(callback) => Found::new(frame).difference(callback, size),
+                None => Some("more callbacks"),
+            };
+            what = what.or(difference);
+        }
+        if question.stop_at == Some(number) { HResult::FALSE } else { HResult::OK }
+    };
+    let caller = runtime.on(caller.unwrap_or(PROFILER));
+    let outcome = caller.do_stack_snapshot(&made, Some(callback));
+    if let Some(expected) = &expected {
+        if what.is_none() && made_callbacks as usize != expected.callbacks.len() {
+            what = Some("fewer callbacks");
+        }
+        if what.is_none() && outcome != expected.result.into() {
+            what = Some("another result");
+        }
+    }
+    if let (Some(what), Some(expected)) = (what, &expected) {
+        // The same once more, to show it.
+        let mut found = Vec::new();
+        let callback: &mut clr_walker::profiling::SnapshotCallback<'_> = &mut |frame| {
+            let number = found.len() as u32;
+            found.push(Found::new(frame));
+            if question.stop_at == Some(number) { HResult::FALSE } else { HResult::OK }
+        };
+        let _ = caller.do_stack_snapshot(&made, Some(callback));
+        let expected = expected.clone();
+        return Err(Mismatch { what, question, seen: seen.clone(), expected, found, outcome });
+    }
+    process.suspended_by_profiler = false;
+    runtime.process.set(process);
+    let result = match outcome {
+        Outcome::Returned(result) => result,
+        _ => HResult(0xFFFF_FFFF),
+    };
+    Ok(Case { seen, question, expected, result, callbacks: made_callbacks, in_callback: false })
+}
+
+/// Executes a case; the mismatch if it fails.
+#[must_use]
+pub fn make(case: &WorldCase) -> Option<Mismatch> {
+    let build = case.program.build().ok()?;
+    let mut world = build.world(&case.program.threads).ok()?;
+    let facts = Facts::new(build.expanded(), build.linked());
+    case.execute(&mut world).ok()?;
+    let seen = Seen::new(&facts, &mut world, case.call.target)?;
+    compare(&mut world, &case.program.threads, &seen, &case.call).err()
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {:?}", self.what, self.question)?;
+        let Seen { rows, frames, cooperative, .. } = &self.seen;
+        writeln!(f, "cooperative: {cooperative}")?;
+        for (row, n) in rows.iter().zip(0..) {
+            let (rip, rsp) = (row.registers.rip, row.registers.rsp());
+            writeln!(
+                f,
+                "  {n}: rip {rip:#x} rsp {rsp:#x} to {:#x} {:x?}",
+                row.caller_sp, row.code
+            )?;
+        }
+        for frame in frames {
+            writeln!(f, "  {:#x} {} {:x?}", frame.at, frame.kind, frame.lead)?;
+        }
+        let count = self.expected.callbacks.len().max(self.found.len());
+        writeln!(f, "expected {}, found {}", self.expected.result, self.outcome)?;
+        for index in 0..count {
+            let expected = self.expected.callbacks.get(index);
+            let found = self.found.get(index);
+            let of = |function: Option<FunctionId>| function.map_or(0, |function| function.0);
+            match expected {
+                Some(Callback { function, row, context }) => {
+                    let rip = context.registers.rip;
+                    write!(f, "  {index}: {row} {:#x} {rip:#x}", of(*function))?;
+                }
+                None => write!(f, "  {index}: -")?,
+            }
+            match found {
+                Some(found) => writeln!(f, " | {:#x} {:#x}", of(found.function), found.ip)?,
+                None => writeln!(f, " | -")?,
+            }
+            if let (Some(expected), Some(Found { context: Some(found), .. })) = (expected, found)
+                && expected.context != *found
+            {
+                writeln!(f, "    {:x?}\n    {found:x?}", expected.context)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,331 @@
+//! `DoStackSnapshot` against the model, while programs run through the runtime.
+//!
+//! [`examine`] executes a program once and stops it often; at each stop it makes some calls, and
+//! compares each with what the [model](clr_sim::model) says of it. A case is a call compared.
+
+mod call;
+mod print;
+
+pub use call::{Case, Mismatch, compare, make};
+
+use clr_sim::model::{Facts, Seen};
+use clr_sim::strategy::world::{By, Slice, WorldCall, WorldSeed};
+use clr_sim::strategy::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
+use clr_sim::world::{Event, Start, World, WorldError};
+use clr_walker::memory::Memory as _;
+use clr_walker::profiling::SnapshotFlags;
+use std::fmt;
+
+/// A program is executed no further than so many steps.
+const STEP_LIMIT: u64 = 20_000;
+
+/// How an examination is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What decides when the program stops, and which calls are made.
+    pub seed: u64,
+    /// The most cases of a program.
+    pub cases: u64,
+    /// It stops at every step, and makes all calls that there are.
+    pub thorough: bool,
+}
+
+/// What an examination has come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Examined {
+    /// Calls that were compared.
+    pub cases: u64,
+    /// Calls that the model says nothing of.
+    pub unsaid: u64,
+    /// Callbacks of the calls.
+    pub callbacks: u64,
+    /// Steps of the threads.
+    pub steps: u64,
+    /// Where it stopped.
+    pub stops: u64,
+    /// A sum of everything that has been seen: another run gives the same.
+    pub digest: u64,
+}
+
+impl Examined {
+    /// Adds what another examination has come to.
+    pub const fn add(&mut self, other: &Self) {
+        self.cases += other.cases;
+        self.unsaid += other.unsaid;
+        self.callbacks += other.callbacks;
+        self.steps += other.steps;
+        self.stops += other.stops;
+        self.digest = self.digest.rotate_left(7) ^ other.digest;
+    }
+}
+
+/// Why an examination ended early.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The program cannot be built: a mistake of its generator.
+    Build(clr_sim::world::BuildError),
+    /// It cannot be executed: a mistake of the generator, or of the runtime's code.
+    World(WorldError),
+    /// A call does not come out as the model says.
+    Call(Box<(WorldCase, Mismatch)>),
+    /// Calls changed the thread.
+    Changed(Box<(WorldCase, u64)>),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(error) => write!(f, "it cannot be built: {error}"),
+            Self::World(error) => write!(f, "it cannot go on: {error}"),
+            Self::Call(found) => {
+                let (case, mismatch) = &**found;
+                print::case(f, case)?;
+                write!(f, "{mismatch}")
+            }
+            Self::Changed(found) => {
+                let (case, at) = &**found;
+                print::case(f, case)?;
+                write!(f, "calls changed the memory at {at:#x}")
+            }
+        }
+    }
+}
+
+/// Executes a program, and compares calls with the model. `see` is told of every case.
+///
+/// # Errors
+/// [`Failure`].
+pub fn examine(
+    program: &WorldProgram,
+    plan: Plan,
+    mut see: impl FnMut(&Case<'_>),
+) -> Result<Examined, Failure> {
+    let build = program.build().map_err(Failure::Build)?;
+    let mut world = build.world(&program.threads).map_err(Failure::Build)?;
+    let facts = Facts::new(build.expanded(), build.linked());
+    let mut choices = Seeded::new(plan.seed);
+    let mut examined = Examined::default();
+    let mut slices: Vec<Slice> = Vec::new();
+    let mut running: Vec<usize> = (0..program.threads.len()).collect();
+    // Some programs are looked at closely, some from a distance.
+    let every = if plan.thorough { 1 } else { choices.one([1, 2, 5, 11, 23]) };
+    let calls = if plan.thorough { 1 } else { choices.between(1, 4) };
+    while examined.steps < STEP_LIMIT && examined.cases + examined.unsaid < plan.cases {
+        let Some(thread) = choices.pick(&running) else { break };
+        let wanted = if plan.thorough { 1 << 20 } else { choices.between(1, 2 * every) };
+        let mut done = 0;
+        let mut in_callback = false;
+        while done < wanted && !in_callback {
+            done += 1;
+            examined.steps += 1;
+            match world.step(thread).map_err(Failure::World)? {
+                Event::Stepped => {}
+                Event::Callback(_) => in_callback = true,
+                Event::Waits => break,
+                Event::Ended => {
+                    running.retain(|one| *one != thread);
+                    break;
+                }
+            }
+            if plan.thorough {
+                break;
+            }
+        }
+        match slices.last_mut().filter(|last| last.thread == thread) {
+            Some(last) => last.steps += done,
+            None => slices.push(Slice { thread, steps: done }),
+        }
+        examined.stops += 1;
+        examined.digest ^= world.rip(thread).unwrap_or_default().rotate_left(examined.stops as u32);
+        let watched = plan.thorough || choices.below(64) == 0;
+        let before = watched.then(|| memory(&mut world, program.threads.len()));
+        let mut stop = Stop {
+            program,
+            facts: &facts,
+            world: &mut world,
+            seen: (0..program.threads.len()).map(|_| None).collect(),
+            slices: &slices,
+            in_callback,
+        };
+        if plan.thorough {
+            for call in all_calls(program, thread) {
+                stop.one(call, &mut examined, &mut see)?;
+            }
+        } else {
+            for _ in 0..calls {
+                let mut call = world_call(&mut choices, &program.threads);
+                if in_callback {
+                    call.target = thread;
+                }
+                stop.one(call, &mut examined, &mut see)?;
+            }
+        }
+        if let Some(before) = before {
+            let after = memory(&mut world, program.threads.len());
+            if let Some(at) = changed(&before, &after, &helper_frames(&facts, &mut world, program))
+            {
+                let call = world_call(&mut choices, &program.threads);
+                let case = WorldCase { program: program.clone(), slices, call };
+                return Err(Failure::Changed(Box::new((case, at))));
+            }
+        }
+    }
+    examined.digest ^= world.executed().rotate_left(32);
+    Ok(examined)
+}
+
+/// A program that stands still.
+struct Stop<'s, 'b> {
+    program: &'s WorldProgram,
+    facts: &'s Facts,
+    world: &'s mut World<'b>,
+    /// The threads, as far as they have been looked at.
+    seen: Vec<Option<Option<Seen>>>,
+    slices: &'s [Slice],
+    in_callback: bool,
+}
+
+impl Stop<'_, '_> {
+    fn one(
+        &mut self,
+        call: WorldCall,
+        examined: &mut Examined,
+        see: &mut impl FnMut(&Case<'_>),
+    ) -> Result<(), Failure> {
+        let (world, facts) = (&mut *self.world, self.facts);
+        let Some(seen) = self.seen.get_mut(call.target) else { return Ok(()) };
+        let seen = seen.get_or_insert_with(|| Seen::new(facts, world, call.target));
+        let Some(seen) = seen else { return Ok(()) };
+        match compare(world, &self.program.threads, seen, &call) {
+            Ok(case) => {
+                if case.expected.is_some() {
+                    examined.cases += 1;
+                } else {
+                    examined.unsaid += 1;
+                }
+                examined.callbacks += u64::from(case.callbacks);
+                let seen = u64::from(case.callbacks) << 32 | u64::from(case.result.0);
+                examined.digest = examined.digest.rotate_left(5) ^ seen;
+                see(&Case { in_callback: self.in_callback, ..case });
+                Ok(())
+            }
+            Err(mismatch) => {
+                let program = self.program.clone();
+                let case = WorldCase { program, slices: self.slices.to_vec(), call };
+                Err(Failure::Call(Box::new((case, mismatch))))
+            }
+        }
+    }
+}
+
+/// All kinds of calls about a thread.
+fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
+    let mut calls = Vec::new();
+    if !matches!(program.threads.get(target), Some(Start::Managed(_))) {
+        return calls;
+    }
+    let plain = WorldCall {
+        by: By::Target,
+        target,
+        unnamed: false,
+        flags: SnapshotFlags::REGISTER_CONTEXT,
+        seed: None,
+        suspended_by_profiler: false,
+        stop_at: None,
+    };
+    let rows = (0..40).map(|row| Some(WorldSeed { row, flags: 0x10_000B }));
+    for seed in [None].into_iter().chain(rows) {
+        calls.push(WorldCall { seed, ..plain });
+    }
+    for seed in [None, Some(WorldSeed { row: 0, flags: 0x10_000B })] {
+        calls.push(WorldCall { by: By::Profiler, seed, ..plain });
+        calls.push(WorldCall { by: By::Profiler, seed, suspended_by_profiler: true, ..plain });
+    }
+    calls.push(WorldCall { flags: SnapshotFlags(2), ..plain });
+    calls.push(WorldCall { flags: SnapshotFlags::DEFAULT, ..plain });
+    calls.push(WorldCall { by: By::Profiler, unnamed: true, ..plain });
+    calls.push(WorldCall { stop_at: Some(1), ..plain });
+    calls
+}
+
+/// The stacks in use and the Thread objects of the first threads, word by word.
+fn memory(world: &mut World<'_>, threads: usize) -> Vec<(u64, Vec<u8>)> {
+    let mut memory = Vec::new();
+    for thread in 0..threads {
+        let rows = world.activations(thread);
+        let (Some(leaf), Some(root)) = (rows.first(), rows.last()) else { continue };
+        let mut places = vec![(leaf.registers.rsp(), root.caller_sp - leaf.registers.rsp())];
+        places.extend(world.object(thread).map(|object| (object.0, 0x60)));
+        let machine = world.runtime().memory.borrow();
+        for (at, len) in places {
+            let mut bytes = vec![0; len as usize];
+            if machine.read(at, &mut bytes).is_ok() {
+                memory.push((at, bytes));
+            }
+        }
+    }
+    memory
+}
+
+/// What a walk may write to: HelperMethodFrames, which it completes (VA).
+fn helper_frames(facts: &Facts, world: &mut World<'_>, program: &WorldProgram) -> Vec<u64> {
+    let threads = 0..program.threads.len();
+    let seen = threads.filter_map(|thread| Seen::new(facts, world, thread));
+    seen.flat_map(|seen| seen.frames)
+        .filter(|frame| frame.kind.shape() == clr_sim::runtime::frame::FrameShape::HelperMethod)
+        .map(|frame| frame.at)
+        .collect()
+}
+
+/// Where memory is not what it was, but for what may change (VA).
+fn changed(
+    before: &[(u64, Vec<u8>)],
+    after: &[(u64, Vec<u8>)],
+    helper_frames: &[u64],
+) -> Option<u64> {
+    if before.len() != after.len() {
+        return Some(0);
+    }
+    let pairs = before.iter().zip(after);
+    let mut different = pairs.flat_map(|((at, before), (_, after))| {
+        (*at..).zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after)
+    });
+    let may = |at: u64| helper_frames.iter().any(|frame| at.wrapping_sub(*frame) < 0x100);
+    different.find(|(at, _)| !may(*at)).map(|(at, _)| at)
+}
+
+/// Makes a failure as small as it gets: the program first, looked at thoroughly, then the case.
+#[must_use]
+pub fn shrink(program: &WorldProgram, failure: Failure) -> Failure {
+    let thorough = Plan { seed: 0, cases: 1 << 20, thorough: true };
+    let same = |one: &Failure| {
+        std::mem::discriminant(one) == std::mem::discriminant(&failure)
+            && one.kind() == failure.kind()
+    };
+    let find = |program: &WorldProgram| examine(program, thorough, |_| ()).err().filter(same);
+    if find(program).is_none() {
+        return failure;
+    }
+    let smallest = minimize(program.clone(), |program| find(program).is_some());
+    let Some(found) = find(&smallest) else { return failure };
+    let Failure::Call(found) = found else { return found };
+    let (case, _) = *found;
+    let kind = failure.kind();
+    let fails = |case: &WorldCase| make(case).is_some_and(|mismatch| Some(mismatch.what) == kind);
+    let case = minimize(case, fails);
+    match make(&case) {
+        Some(mismatch) => Failure::Call(Box::new((case, mismatch))),
+        None => failure,
+    }
+}
+
+impl Failure {
+    /// In what way a call came out different.
+    #[must_use]
+    pub fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Call(found) => Some(found.1.what),
+            _ => None,
+        }
+    }
+}

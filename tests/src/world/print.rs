@@ -1,0 +1,24 @@
+//! Cases as one reads them.
+
+use clr_sim::strategy::WorldCase;
+use std::fmt;
+
+pub(super) fn case(f: &mut fmt::Formatter<'_>, case: &WorldCase) -> fmt::Result {
+    let program = &case.program;
+    writeln!(f, "{}", program.generation)?;
+    for (function, index) in program.program.functions.iter().zip(0..) {
+        let method = program.methods.get(&clr_sim::code::FunctionId(index));
+        let kind = function.kind;
+        writeln!(f, "  {index} {} {kind:?} {method:?}", function.name)?;
+        writeln!(f, "    {:?}", function.shape)?;
+        for statement in &function.body {
+            writeln!(f, "    {statement:?}")?;
+        }
+        writeln!(f, "    end {:?}", function.end)?;
+    }
+    writeln!(f, "threads {:?}", program.threads)?;
+    for slice in &case.slices {
+        writeln!(f, "thread {} executes {} steps", slice.thread, slice.steps)?;
+    }
+    writeln!(f, "{:?}", case.call)
+}

@@ -5,11 +5,12 @@
 
 use super::WorldProgram;
 use crate::code::{
-    Allocation, CodeKind, ColdForm, Convention, Exit, FunctionId, FunctionShape, Program,
-    ReturnForm, SaveArea, Statement, UnwindData,
+    Allocation, CodeKind, ColdForm, Convention, Exit, FunctionId, FunctionShape, Program, Release,
+    ReturnForm, SaveArea, Statement, Target, UnwindData,
 };
 use crate::strategy::repair;
 use crate::world::Start;
+use clr_walker::registers::Gpr;
 
 /// Makes a shape one that runtimes unwind: such as compilers of managed code make, and others that are
 /// described as well.
@@ -21,6 +22,10 @@ pub(super) fn managed_shape(shape: &mut FunctionShape, convention: Convention) {
     if shape.allocation == Allocation::Chkstk {
         shape.allocation = Allocation::Sub;
     }
+    // Executed forward, such an epilogue would set a volatile register (C-139).
+    if shape.release == Release::Pop {
+        shape.release = Release::Add;
+    }
     repair::shape(shape, convention);
     shape.unwind = UnwindData::Version1;
 }
@@ -30,6 +35,16 @@ pub(super) fn repair(world: &mut WorldProgram) {
     let convention = world.program.convention;
     for function in &mut world.program.functions {
         if function.kind != CodeKind::Native {
+            // Methods with inlined P/Invokes are framed by rbp (contract §3.5), for the Frame tells of
+            // no other register.
+            let leaves = |statement: &Statement| match statement {
+                Statement::Runtime(call) => call.kind.target() == Some(Target::Unmanaged),
+                _ => false,
+            };
+            if function.body.iter().any(|statement| statement.contains(&leaves)) {
+                let frame = &mut function.shape.frame;
+                *frame = frame.filter(|frame| frame.register == Gpr::Rbp);
+            }
             managed_shape(&mut function.shape, convention);
         }
     }

@@ -11,7 +11,7 @@ pub use call::{Case, Mismatch, compare, make};
 use clr_sim::model::{Facts, Seen};
 use clr_sim::strategy::world::{By, Slice, WorldCall, WorldSeed};
 use clr_sim::strategy::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
-use clr_sim::world::{Event, Start, World, WorldError};
+use clr_sim::world::{Build, Event, Start, World, WorldError};
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::SnapshotFlags;
 use std::fmt;
@@ -107,12 +107,20 @@ pub fn examine(
     let mut examined = Examined::default();
     let mut slices: Vec<Slice> = Vec::new();
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
-    // Some programs are looked at closely, some from a distance.
-    let every = if plan.thorough { 1 } else { choices.one([1, 2, 5, 11, 23]) };
-    let calls = if plan.thorough { 1 } else { choices.between(1, 4) };
+    let calls = choices.between(1, 4);
+    // Some programs are looked at closely somewhere, most from a distance all along.
+    let (mut run_up, mut every) = (0, 1);
+    if !plan.thorough {
+        let length = length(&build, program)?;
+        if choices.chance(1, 4) {
+            run_up = choices.below(length);
+        } else {
+            every = (length / (plan.cases as u32 / calls).max(1)).max(1);
+        }
+    }
     while examined.steps < STEP_LIMIT && examined.cases + examined.unsaid < plan.cases {
         let Some(thread) = choices.pick(&running) else { break };
-        let wanted = if plan.thorough { 1 << 20 } else { choices.between(1, 2 * every) };
+        let wanted = std::mem::take(&mut run_up).max(choices.between(1, 2 * every - 1));
         let mut done = 0;
         let mut in_callback = false;
         while done < wanted && !in_callback {
@@ -126,9 +134,6 @@ pub fn examine(
                     running.retain(|one| *one != thread);
                     break;
                 }
-            }
-            if plan.thorough {
-                break;
             }
         }
         match slices.last_mut().filter(|last| last.thread == thread) {
@@ -172,6 +177,28 @@ pub fn examine(
     }
     examined.digest ^= world.executed().rotate_left(32);
     Ok(examined)
+}
+
+/// How many steps a program has.
+fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
+    let mut world = build.world(&program.threads).map_err(Failure::Build)?;
+    let (mut steps, mut idle) = (0, 0);
+    let mut running: Vec<usize> = (0..program.threads.len()).collect();
+    while steps < STEP_LIMIT as u32 && idle < 100 {
+        let Some(thread) = running.last().copied() else { break };
+        steps += 1;
+        match world.step(thread).map_err(Failure::World)? {
+            Event::Stepped | Event::Callback(_) => idle = 0,
+            Event::Waits => {
+                running.rotate_left(1);
+                idle += 1;
+            }
+            Event::Ended => {
+                running.pop();
+            }
+        }
+    }
+    Ok(steps)
 }
 
 /// A program that stands still.

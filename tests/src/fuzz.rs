@@ -4,12 +4,13 @@
 //! promise that holds for all input.
 
 use crate::every_instruction::{self, Failure};
+use crate::world::{self, Plan, examine};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::code::Program;
 use clr_sim::recording::{RecordedCode, Recording, Replay};
 use clr_sim::replay::{VectorReplay, run_fuzz_record};
 use clr_sim::scenario::{Scenario, format_text};
-use clr_sim::strategy::StagedCall;
+use clr_sim::strategy::{StagedCall, WorldCase};
 use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
 use clr_sim::vectors::win64::VectorFile;
 use clr_sim::vectors::{DecompressError, decompress};
@@ -400,5 +401,28 @@ pub fn snapshot(data: &[u8]) {
     };
     if let Err(broken) = crate::snapshot::check(&case) {
         panic!("{broken}\n{case:#x?}");
+    }
+}
+
+/// How many calls are made about a program.
+const CALL_LIMIT: u64 = 100;
+
+/// Makes a program that goes through the runtime of `data`, executes it, and compares what calls of
+/// `DoStackSnapshot` give with what the model says.
+///
+/// # Panics
+/// If a program cannot be executed, or a call comes out different.
+pub fn world(data: &[u8]) {
+    let Ok(case) = WorldCase::arbitrary(&mut Unstructured::new(data)) else {
+        return;
+    };
+    let seed = case.slices.iter().fold(0, |seed, slice| seed << 8 ^ u64::from(slice.steps));
+    let plan = Plan { seed, cases: CALL_LIMIT, thorough: false };
+    match examine(&case.program, plan, |_| ()) {
+        Ok(_) | Err(world::Failure::Build(_)) => {}
+        Err(failure) => panic!("{failure}"),
+    }
+    if let Some(mismatch) = world::make(&case) {
+        panic!("{mismatch}");
     }
 }

@@ -2,8 +2,9 @@
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::generation::Generation;
-use clr_sim::strategy::{Seeded, StagedCall};
+use clr_sim::strategy::{Seeded, StagedCall, WorldProgram};
 use clr_tests::snapshot::{Checked, check};
+use clr_tests::world::{Plan, examine};
 use std::path::{Path, PathBuf};
 
 /// No seed is larger: a recorded walk with a Frame that holds a CONTEXT has some KiB.
@@ -80,6 +81,34 @@ fn snapshot() {
         }
     }
     assert!(replay("snapshot", clr_tests::fuzz::snapshot) >= 2 * Generation::ALL.len());
+}
+
+/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a program with
+/// some functions, and a call in it that comes to some callbacks.
+#[test]
+fn world() {
+    if std::env::var_os("CLR_BLESS").is_some() {
+        for generation in Generation::ALL {
+            let mut bytes = (0..).map(long_random_bytes);
+            let found = bytes.find(|bytes| {
+                let program = WorldProgram::arbitrary(&mut Unstructured::new(bytes)).unwrap();
+                let plan = Plan { seed: 1, cases: 50, thorough: false };
+                let size = 3..8;
+                program.generation == generation
+                    && size.contains(&program.program.functions.len())
+                    && examine(&program, plan, |_| ()).is_ok_and(|done| done.callbacks > 60)
+            });
+            let file = seeds("world").join(generation.to_string());
+            std::fs::write(file, found.unwrap()).unwrap();
+        }
+    }
+    assert!(replay("world", clr_tests::fuzz::world) >= Generation::ALL.len());
+}
+
+/// Enough for programs of some functions.
+fn long_random_bytes(seed: u64) -> Vec<u8> {
+    let mut random = Seeded::new(seed);
+    (0..200).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
 /// Enough for most stages.

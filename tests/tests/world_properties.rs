@@ -1,8 +1,18 @@
 //! Programs that run through the runtime: whatever is called at any stop comes out as the model says.
 
-use clr_sim::strategy::{Seeded, world_program};
+use clr_sim::code::{FunctionId, RuntimeCallKind, Statement};
+use clr_sim::generation::Generation;
+use clr_sim::model::{Asker, Code, Facts, Lead, Seen, expected};
+use clr_sim::profiling::{CallbackKind, HResult};
+use clr_sim::runtime::MethodKind;
+use clr_sim::strategy::{Seeded, WorldProgram, world_cases, world_program};
+use clr_sim::world::{Event, Start};
 use clr_tests::cases;
-use clr_tests::world::{Examined, Failure, Plan, examine, shrink};
+use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// How many calls a plain run compares.
 const CASES: u32 = 100_000;
@@ -14,29 +24,278 @@ fn seed() -> u64 {
     std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }
 
-#[test]
-fn snapshots_are_what_the_model_says() {
-    let wanted = u64::from(cases(CASES));
+/// Examines generated programs until so many cases have been compared. Every program is told of
+/// before its cases.
+fn campaign(
+    wanted: u64,
+    mut begins: impl FnMut(&WorldProgram),
+    mut see: impl FnMut(&Case<'_>),
+) -> (Examined, u64) {
     let first = seed().wrapping_mul(1 << 40);
     let mut sum = Examined::default();
     let mut programs = 0;
-    let begin = std::time::Instant::now();
     while sum.cases < wanted {
         let seed = first.wrapping_add(programs);
         let program = world_program(&mut Seeded::new(seed));
+        begins(&program);
         let plan = Plan { seed, cases: CASES_OF_PROGRAM, thorough: false };
-        match examine(&program, plan, |_| ()) {
+        match examine(&program, plan, &mut see) {
             Ok(examined) => sum.add(&examined),
             // A few are too large for the formats.
-            Err(Failure::Build(_)) => {}
+            Err(Failure::Build(error)) => assert!(programs > 0, "{error}"),
             Err(failure) => {
-                println!("{seed}: {failure}");
-                panic!("{}", shrink(&program, failure));
+                let what = failure.kind();
+                panic!(
+                    "after {} cases, {seed}: {what:?}\n{}",
+                    sum.cases,
+                    shrink(&program, failure)
+                );
             }
         }
         programs += 1;
     }
-    let seconds = begin.elapsed().as_secs_f64();
-    println!("{sum:#?}\n{programs} programs, {:.0} cases a second", sum.cases as f64 / seconds);
-    assert!(sum.unsaid * 10 < sum.cases, "{} unsaid", sum.unsaid);
+    (sum, programs)
+}
+
+#[test]
+fn snapshots_are_what_the_model_says() {
+    let begin = Instant::now();
+    let (sum, programs) = campaign(u64::from(cases(CASES)), |_| (), |_| ());
+    let speed = sum.cases as f64 / begin.elapsed().as_secs_f64();
+    println!("{sum:#?}\n{programs} programs, {speed:.0} cases a second");
+    assert!(sum.unsaid * 20 < sum.cases, "{} unsaid", sum.unsaid);
+}
+
+#[test]
+fn a_run_repeats() {
+    let run = || campaign(u64::from(cases(5_000)), |_| (), |_| ());
+    assert_eq!(run(), run());
+}
+
+/// Threads go the same way whether they are looked at or not.
+#[test]
+fn calls_change_nothing() {
+    for seed in 0..u64::from(cases(60)) {
+        let program = world_program(&mut Seeded::new(seed));
+        let Ok(build) = program.build() else { continue };
+        let mut plain = build.world(&program.threads).unwrap();
+        let mut watched = build.world(&program.threads).unwrap();
+        let facts = Facts::new(build.expanded(), build.linked());
+        for step in 0..3_000 {
+            let thread = step % program.threads.len();
+            if step % 5 == 0 {
+                let call =
+                    clr_sim::strategy::world_call(&mut Seeded::new(step as u64), &program.threads);
+                if let Some(seen) = Seen::new(&facts, &mut watched, call.target) {
+                    let _ = clr_tests::world::compare(&mut watched, &program.threads, &seen, &call);
+                }
+            }
+            assert_eq!(plain.step(thread), watched.step(thread), "seed {seed}, step {step}");
+            assert_eq!(plain.rip(thread), watched.rip(thread), "seed {seed}, step {step}");
+        }
+        for thread in 0..program.threads.len() {
+            assert_eq!(plain.activations(thread), watched.activations(thread), "seed {seed}");
+        }
+        assert_eq!(plain.executed(), watched.executed(), "seed {seed}");
+    }
+}
+
+#[test]
+fn proptest_finds_and_shrinks_them_too() {
+    let config = ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let result = runner.run(&world_cases(), |case| {
+        prop_assert!(make(&case).is_none());
+        let leaves = |statement: &Statement| {
+            matches!(statement, Statement::Runtime(call) if call.kind == RuntimeCallKind::PInvoke)
+        };
+        let mut functions = case.program.program.functions.iter();
+        let leaves = functions.any(|f| f.body.iter().any(|one| one.contains(&leaves)));
+        prop_assert!(!leaves || case.program.threads.len() < 2);
+        Ok(())
+    });
+    let Err(TestError::Fail(_, case)) = result else {
+        panic!("none has a P/Invoke and two threads: {result:?}");
+    };
+    // The P/Invoke and what it calls, and a thread that begins there too.
+    let program = &case.program;
+    assert_eq!((program.program.functions.len(), program.threads.len()), (2, 2), "{case:#?}");
+    assert_eq!((case.slices.len(), case.call.seed), (0, None), "{case:#?}");
+}
+
+/// How often something was seen, by name.
+#[derive(Default)]
+struct Occurred(BTreeMap<String, u32>);
+
+impl Occurred {
+    fn add(&mut self, name: impl Into<String>) {
+        *self.0.entry(name.into()).or_default() += 1;
+    }
+
+    fn add_if(&mut self, condition: bool, name: &str) {
+        if condition {
+            self.add(name);
+        }
+    }
+
+    fn program(&mut self, program: &WorldProgram) {
+        self.add(program.generation.to_string());
+        for function in &program.program.functions {
+            for kind in RuntimeCallKind::ALL {
+                let is = |one: &Statement| matches!(one, Statement::Runtime(c) if c.kind == *kind);
+                self.add_if(function.body.iter().any(|one| one.contains(&is)), kind.word());
+            }
+        }
+        self.add_if(program.threads.len() == 4, "four threads");
+        let is_native = |start: &Start| matches!(start, Start::Native(FunctionId(_)));
+        self.add_if(program.threads.iter().any(is_native), "a native thread");
+    }
+
+    fn case(&mut self, case: &Case<'_>) {
+        let Case { seen, question, expected, result, callbacks, in_callback } = case;
+        self.add(result.to_string());
+        if let Some(kind) = in_callback {
+            self.add(kind.name());
+        }
+        let Some(expected) = expected else { return self.add("unsaid") };
+        let shown = &expected.callbacks;
+        let markers = shown.windows(2).any(|pair| pair.iter().all(|one| one.function.is_none()));
+        self.add_if(markers, "two markers in a row");
+        let marker_first = shown.first().is_some_and(|first| first.function.is_none());
+        self.add_if(marker_first, "a marker first");
+        self.add_if(*callbacks == 0 && *result == HResult::OK, "nothing, and S_OK");
+        self.add_if(*callbacks > 1 && *result == HResult::ABORTED, "aborted later");
+        self.add_if(*callbacks >= 32, "32 callbacks");
+        self.add_if(!seen.cooperative && question.seed.is_some(), "a seed ignored");
+        self.add_if(question.suspended_by_profiler && *callbacks > 0, "under SuspendRuntime");
+        self.add_if(question.caller == Asker::Managed && *callbacks > 0, "a managed caller");
+        self.add_if(question.caller == Asker::Native && *callbacks > 0, "a native caller");
+        if let Some(Code::Managed(_, kind)) = seen.rows.first().map(|row| row.code) {
+            let cooked = question.caller != Asker::Target && question.seed.is_none();
+            let hidden = kind != MethodKind::Ordinary && *callbacks > 0 && cooked;
+            self.add_if(hidden, "a hidden method on top");
+            self.add_if(cooked && *callbacks > 0, "another thread in managed code");
+        }
+        let lost = seen.rows.iter().any(|row| row.is_managed()) && *result == HResult::FAIL;
+        self.add_if(lost, "nothing but lost frames");
+        self.add_if(seen.rows.iter().any(|row| row.is_funclet) && *callbacks > 1, "a funclet");
+        for frame in &seen.frames {
+            let leads = matches!(frame.lead, Lead::To { .. });
+            self.add(format!("{} leads: {leads}", frame.kind));
+        }
+    }
+}
+
+/// What every long enough run meets.
+const SITUATIONS: &[&str] = &[
+    "S_OK",
+    "E_FAIL",
+    "E_INVALIDARG",
+    "E_NOTIMPL",
+    "four threads",
+    "a native thread",
+    "two markers in a row",
+    "a marker first",
+    "nothing, and S_OK",
+    "aborted later",
+    "32 callbacks",
+    "a seed ignored",
+    "under SuspendRuntime",
+    "a managed caller",
+    "a native caller",
+    "a hidden method on top",
+    "another thread in managed code",
+    "nothing but lost frames",
+    "a funclet",
+    "InlinedCallFrame leads: true",
+    "InlinedCallFrame leads: false",
+    "HelperMethodFrame leads: true",
+    "PrestubMethodFrame leads: true",
+    "DynamicHelperFrame leads: true",
+    "GCFrame leads: false",
+    "DebuggerU2MCatchHandlerFrame leads: false",
+];
+
+#[test]
+fn everything_occurs() {
+    let mut occurred = Occurred::default();
+    let mut programs = Vec::new();
+    let wanted = u64::from(cases(60_000));
+    campaign(wanted, |program| programs.push(program.clone()), |case| occurred.case(case));
+    programs.iter().for_each(|program| occurred.program(program));
+    let results = [HResult::UNMANAGED_CONTEXT, HResult::ABORTED].map(|result| result.to_string());
+    // What worlds raise.
+    let callbacks = [
+        CallbackKind::ThreadCreated,
+        CallbackKind::ThreadAssignedToOSThread,
+        CallbackKind::ThreadDestroyed,
+        CallbackKind::JITCompilationStarted,
+        CallbackKind::JITCompilationFinished,
+        CallbackKind::ObjectAllocated,
+        CallbackKind::ManagedToUnmanagedTransition,
+        CallbackKind::UnmanagedToManagedTransition,
+    ];
+    let generations = Generation::ALL.map(|generation| generation.to_string());
+    let wanted = SITUATIONS.iter().map(|name| (*name).to_owned()).chain(results).chain(generations);
+    let wanted = wanted.chain(callbacks.map(|kind| kind.name().to_owned()));
+    let wanted = wanted.chain(RuntimeCallKind::ALL.iter().map(|kind| kind.word().to_owned()));
+    let rare: Vec<_> =
+        wanted.filter(|name| occurred.0.get(name).is_none_or(|times| *times < 3)).collect();
+    println!("{:#?}", occurred.0);
+    assert!(rare.is_empty(), "{rare:#?}");
+}
+
+/// Prints what a case costs at 32 frames, and which part of it what.
+#[test]
+#[ignore = "it measures"]
+fn speed_at_32_frames() {
+    let mut costs: BTreeMap<&str, Duration> = BTreeMap::new();
+    let (mut cases, mut callbacks, mut stops) = (0_u32, 0_u32, 0_u32);
+    for seed in 0..4_000 {
+        let program = world_program(&mut Seeded::new(seed));
+        if program.program.functions.len() < 32 {
+            continue;
+        }
+        let mut time = |name: &'static str, begin: Instant| {
+            *costs.entry(name).or_default() += begin.elapsed();
+        };
+        let begin = Instant::now();
+        let Ok(build) = program.build() else { continue };
+        time("code", begin);
+        let begin = Instant::now();
+        let mut world = build.world(&program.threads).unwrap();
+        time("world", begin);
+        let facts = Facts::new(build.expanded(), build.linked());
+        for step in 1_u64.. {
+            let begin = Instant::now();
+            if world.step(0).unwrap() == Event::Ended {
+                break;
+            }
+            time("steps", begin);
+            if step % 8 != 0 || world.truth(0).is_none_or(|truth| truth.callers().len() < 32) {
+                continue;
+            }
+            stops += 1;
+            let begin = Instant::now();
+            let seen = Seen::new(&facts, &mut world, 0).unwrap();
+            time("looking", begin);
+            let mut choices = Seeded::new(step);
+            for _ in 0..3 {
+                let call = clr_sim::strategy::world_call(&mut choices, &program.threads[..1]);
+                let begin = Instant::now();
+                let case =
+                    clr_tests::world::compare(&mut world, &program.threads, &seen, &call).unwrap();
+                time("compare", begin);
+                let begin = Instant::now();
+                assert_eq!(expected(&seen, &case.question), case.expected);
+                time("the model again", begin);
+                cases += 1;
+                callbacks += case.callbacks;
+            }
+        }
+    }
+    let sum: Duration = costs.values().sum();
+    println!("{cases} cases at {stops} stops, {callbacks} callbacks: {costs:#?}");
+    println!("{:.0} cases a second", f64::from(cases) / sum.as_secs_f64());
 }

@@ -120,6 +120,15 @@ impl<'s> Pass<'s> {
                 // What lies in it or above it has been left (C-056).
                 while frames.next_if(|frame| frame.at < row.caller_sp).is_some() {}
                 let Code::Managed(method, kind) = row.code else { return None };
+                // C-084: a funclet that its method calls stands for nothing; the method does.
+                if row.is_funclet {
+                    if caller.code != row.code {
+                        return None;
+                    }
+                    self.return_to(row, caller);
+                    managed = Some(index + 1);
+                    continue;
+                }
                 // C-058, C-066, C-067, C-163: only methods with metadata are told of, and a walk
                 // does not stop at stubs.
                 self.stops |= kind != MethodKind::IlStub;

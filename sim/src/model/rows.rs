@@ -9,6 +9,7 @@ use crate::stubs::{Expanded, Identity, Shared, method_id};
 use crate::world::World;
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::Registers;
+use clr_walker::unwind::Position;
 
 /// What an activation executes, as the runtime knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(super) struct Fact {
     code: Code,
     /// The nonvolatile registers that its frames save, a bit each: integer registers, then xmm.
     saves: (u16, u16),
+    /// Of these, those that its funclets save: what is pushed.
+    pushes: u16,
     /// It is of the program's text, and not the runtime's.
     pub is_source: bool,
     /// It leads from unmanaged code into managed code.
@@ -38,6 +41,8 @@ pub struct Facts {
     functions: Vec<Fact>,
     /// The unwinder misreads some of the managed code.
     misread: bool,
+    /// Some managed code is in funclets.
+    funclets: bool,
 }
 
 impl Facts {
@@ -60,6 +65,7 @@ impl Facts {
                     Identity::Method(kind) => Code::Managed(MethodId(method_id(id)), *kind),
                     Identity::Native | Identity::Stub(_) => Code::Unmanaged,
                 },
+                pushes: shape.pushes.iter().fold(0, |mask, register| mask | 1 << *register as u16),
                 saves: (integer, shape.xmm_saves.iter().fold(0, |mask, n| mask | 1 << n)),
                 is_source: expanded.placed.contains(&id),
                 is_way_in: ways_in.contains(&&id),
@@ -71,7 +77,8 @@ impl Facts {
             instruction.mistake.is_some()
                 && function.is_some_and(|fact| fact.code != Code::Unmanaged)
         });
-        Self { functions, misread }
+        let funclets = linked.parts.iter().any(|part| part.funclet.is_some());
+        Self { functions, misread, funclets }
     }
 }
 
@@ -84,8 +91,10 @@ pub struct Row {
     pub registers: Registers,
     /// rsp of its caller once it has returned (VA).
     pub caller_sp: u64,
-    /// What its function's frames save: integer registers, then xmm.
+    /// What its frame saves: integer registers, then xmm.
     pub saves: (u16, u16),
+    /// It is a funclet of its method.
+    pub is_funclet: bool,
     pub(super) fact: Option<Fact>,
 }
 
@@ -147,11 +156,22 @@ impl Seen {
                     && linked
                         .windows_mistake(activation.registers.rip, activation.position)
                         .is_some();
+                let inside = match activation.position {
+                    Position::Interrupted => activation.registers.rip,
+                    Position::ReturnAddress => activation.registers.rip.wrapping_sub(1),
+                };
+                let is_funclet = facts.funclets
+                    && linked.part(inside).is_some_and(|part| part.funclet.is_some());
+                let saves = fact.map_or((0, 0), |fact| match is_funclet {
+                    true => (fact.pushes, 0),
+                    false => fact.saves,
+                });
                 Row {
                     code,
                     registers: activation.registers,
                     caller_sp: activation.caller_sp,
-                    saves: fact.map_or((0, 0), |fact| fact.saves),
+                    saves,
+                    is_funclet,
                     fact,
                 }
             })

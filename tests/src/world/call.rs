@@ -1,7 +1,7 @@
 //! A call, and what the model says of it.
 
 use clr_sim::model::{Asker, Callback, Expected, Facts, Question, Seen, expected};
-use clr_sim::profiling::{Call, Context, Outcome};
+use clr_sim::profiling::{Call, CallbackKind, Context, Outcome};
 use clr_sim::runtime::OsThreadId;
 use clr_sim::strategy::WorldCase;
 use clr_sim::strategy::world::{By, WorldCall};
@@ -27,8 +27,8 @@ pub struct Case<'s> {
     pub result: HResult,
     /// How many callbacks it made.
     pub callbacks: u32,
-    /// The program has just called the profiler back.
-    pub in_callback: bool,
+    /// The callback that a thread of the program has just come to.
+    pub in_callback: Option<CallbackKind>,
 }
 
 /// A call that did not come out as the model says.
@@ -199,7 +199,7 @@ pub fn compare<'s>(
         Outcome::Returned(result) => result,
         _ => HResult(0xFFFF_FFFF),
     };
-    Ok(Case { seen, question, expected, result, callbacks: made_callbacks, in_callback: false })
+    Ok(Case { seen, question, expected, result, callbacks: made_callbacks, in_callback: None })
 }
 
 /// Executes a case; the mismatch if it fails.

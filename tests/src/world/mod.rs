@@ -9,6 +9,7 @@ mod print;
 pub use call::{Case, Mismatch, compare, make};
 
 use clr_sim::model::{Facts, Seen};
+use clr_sim::profiling::CallbackKind;
 use clr_sim::strategy::world::{By, Slice, WorldCall, WorldSeed};
 use clr_sim::strategy::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
 use clr_sim::world::{Build, Event, Start, World, WorldError};
@@ -122,13 +123,13 @@ pub fn examine(
         let Some(thread) = choices.pick(&running) else { break };
         let wanted = std::mem::take(&mut run_up).max(choices.between(1, 2 * every - 1));
         let mut done = 0;
-        let mut in_callback = false;
-        while done < wanted && !in_callback {
+        let mut in_callback = None;
+        while done < wanted && in_callback.is_none() {
             done += 1;
             examined.steps += 1;
             match world.step(thread).map_err(Failure::World)? {
                 Event::Stepped => {}
-                Event::Callback(_) => in_callback = true,
+                Event::Callback(kind) => in_callback = Some(kind),
                 Event::Waits => break,
                 Event::Ended => {
                     running.retain(|one| *one != thread);
@@ -159,7 +160,7 @@ pub fn examine(
         } else {
             for _ in 0..calls {
                 let mut call = world_call(&mut choices, &program.threads);
-                if in_callback {
+                if in_callback.is_some() {
                     call.target = thread;
                 }
                 stop.one(call, &mut examined, &mut see)?;
@@ -209,7 +210,7 @@ struct Stop<'s, 'b> {
     /// The threads, as far as they have been looked at.
     seen: Vec<Option<Option<Seen>>>,
     slices: &'s [Slice],
-    in_callback: bool,
+    in_callback: Option<CallbackKind>,
 }
 
 impl Stop<'_, '_> {

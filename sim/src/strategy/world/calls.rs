@@ -11,7 +11,7 @@ pub fn world_call<C: Choices>(choices: &mut C, threads: &[Start]) -> WorldCall {
     let count = threads.len() as u32;
     let drawn = choices.below(count) as usize;
     let target = if known(drawn) { drawn } else { 0 };
-    let by = match choices.weighted(&[4, 3, 2]) {
+    let by = match choices.weighted(&[6, 2, 1]) {
         0 => By::Target,
         1 => By::Profiler,
         _ => match choices.below(count) as usize {
@@ -31,7 +31,7 @@ pub fn world_call<C: Choices>(choices: &mut C, threads: &[Start]) -> WorldCall {
         row: if choices.chance(1, 2) { choices.below(4) } else { choices.below(64) },
         flags: choices.one([0x10_000B, 0x10_001F, 0]),
     });
-    let suspended_by_profiler = by != By::Target && choices.chance(1, 3);
+    let suspended_by_profiler = by != By::Target && choices.chance(1, 2);
     let stop_at = choices.chance(1, 12).then(|| choices.below(6));
     WorldCall { by, target, unnamed, flags, seed, suspended_by_profiler, stop_at }
 }

@@ -29,8 +29,8 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
     let generation = choices.one(Generation::ALL);
     let convention =
         if generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
-    let deep = choices.chance(1, 6);
-    let count = if deep { choices.between(24, 44) } else { choices.between(1, 10) };
+    let deep = choices.chance(1, 3);
+    let count = if deep { choices.between(12, 44) } else { choices.between(1, 10) };
     let mut drawn = Draw {
         choices,
         convention,
@@ -245,7 +245,9 @@ impl<C: Choices> Draw<'_, C> {
         let framed = shape.unwind != UnwindData::None;
         let nests = u32::from(depth < NESTING);
         let framed = u32::from(framed);
-        let weights = [4, 5, 1, 2, 6 * framed, 4 * framed, 2 * nests, nests * framed, 2 * framed];
+        let apart = nests * framed * u32::from(self.is_managed(index));
+        let weights =
+            [4, 5, 1, 2, 6 * framed, 4 * framed, 2 * nests, nests * framed, 2 * framed, apart];
         let statement = match self.choices.weighted(&weights) {
             0 => Statement::Work(self.choices.below(6) as u8),
             1 => Statement::Clobber(self.choices.pick(&Gpr::ALL).unwrap_or(Gpr::Rax)),
@@ -273,7 +275,8 @@ impl<C: Choices> Draw<'_, C> {
                 let inner = self.inside(index, shape, body, depth, times * u64::from(n));
                 Statement::Loop(n as u8, inner)
             }
-            _ => Statement::Alloca(self.choices.between(1, 0x20) as u16),
+            8 => Statement::Alloca(self.choices.between(1, 0x20) as u16),
+            _ => Statement::Funclet(self.inside(index, shape, body, depth, times)),
         };
         body.cost += estimate::step(&statement, shape) * times;
         body.statements.push(statement);

@@ -56,7 +56,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
     for index in (0..kinds.len()).rev() {
         let Some(function) = program.functions.get_mut(index) else { continue };
         let sides = Sides { kind: function.kind, kinds: &kinds, plain: &plain };
-        sides.list(&mut function.body);
+        sides.list(&mut function.body, false);
         if let Some(Exit::TailCall(_, callee)) = function.end
             && !sides.is_same(callee)
         {
@@ -110,31 +110,33 @@ impl Sides<'_> {
         kind.is_some_and(|kind| (*kind != CodeKind::Native) == self.is_managed())
     }
 
-    fn list(&self, body: &mut Vec<Statement>) {
-        body.retain_mut(|statement| self.keeps(statement));
+    fn list(&self, body: &mut Vec<Statement>, in_funclet: bool) {
+        body.retain_mut(|statement| self.keeps(statement, in_funclet));
     }
 
-    fn keeps(&self, statement: &mut Statement) -> bool {
+    fn keeps(&self, statement: &mut Statement, in_funclet: bool) -> bool {
         let keeps = match statement {
             Statement::Call(_, callee) => {
                 let is_plain = self.plain.get(callee.index()) == Some(&true);
                 self.is_same(*callee) || self.is_managed() && is_plain
             }
-            // A part of an image that lies apart is no method's, and funclets have callers of
-            // their own.
+            // A part of an image that lies apart is no method's.
             Statement::Cold(_) => self.kind != CodeKind::ReadyToRun,
             Statement::Region(..) => !self.is_managed(),
             Statement::Exit(exit) => !matches!(exit, Exit::TailCall(..)),
-            Statement::Funclet(_)
-            | Statement::Guarded(..)
+            // What a funclet saves, a method's frame does not tell: it has no Frames of its own.
+            Statement::Funclet(_) => self.is_managed(),
+            Statement::Runtime(call) => {
+                !in_funclet || call.kind.target() != Some(Target::Unmanaged)
+            }
+            Statement::Guarded(..)
             | Statement::Try(..)
             | Statement::Throw
             | Statement::Trap(_)
             | Statement::SwitchStack(_)
             | Statement::Stop
             | Statement::Primitive(_) => false,
-            Statement::Runtime(_)
-            | Statement::Clobber(_)
+            Statement::Clobber(_)
             | Statement::ClobberXmm(_)
             | Statement::Store(_)
             | Statement::Work(_)
@@ -142,8 +144,9 @@ impl Sides<'_> {
             | Statement::If(..)
             | Statement::Alloca(_) => true,
         };
+        let in_funclet = in_funclet || matches!(statement, Statement::Funclet(_));
         for body in statement.bodies_mut() {
-            self.list(body);
+            self.list(body, in_funclet);
         }
         keeps
     }

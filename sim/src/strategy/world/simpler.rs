@@ -95,18 +95,12 @@ impl WorldProgram {
         };
         self.methods =
             before.methods.iter().filter_map(|(id, kind)| Some((now(*id)?, *kind))).collect();
-        let first = before.threads.first().copied();
+        // A thread whose function has gone begins with the first one.
         let threads = before.threads.iter().filter_map(|start| match start {
-            Start::Managed(id) => now(*id).map(Start::Managed),
+            Start::Managed(id) => Some(Start::Managed(now(*id).unwrap_or_default())),
             Start::Native(id) => now(*id).map(Start::Native),
         });
         self.threads = threads.collect();
-        // The first thread begins elsewhere if its function has gone.
-        if let Some(Start::Managed(id)) = first
-            && now(id).is_none()
-        {
-            self.threads.insert(0, Start::Managed(FunctionId(0)));
-        }
     }
 }
 

@@ -130,7 +130,7 @@ pub fn examine(
             match world.step(thread).map_err(Failure::World)? {
                 Event::Stepped => {}
                 Event::Callback(kind) => in_callback = Some(kind),
-                Event::Waits => break,
+                Event::Hook | Event::Waits => break,
                 Event::Ended => {
                     running.retain(|one| *one != thread);
                     break;
@@ -189,7 +189,7 @@ fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
         let Some(thread) = running.last().copied() else { break };
         steps += 1;
         match world.step(thread).map_err(Failure::World)? {
-            Event::Stepped | Event::Callback(_) => idle = 0,
+            Event::Stepped | Event::Callback(_) | Event::Hook => idle = 0,
             Event::Waits => {
                 running.rotate_left(1);
                 idle += 1;

@@ -1,0 +1,98 @@
+//! The book: what a newcomer reads in half an hour.
+//!
+//! 1. [What a snapshot is](a_snapshot)
+//! 2. [Your first fixture](your_first_fixture)
+//! 3. [Why was my seed refused?](why_was_my_seed_refused)
+//! 4. [The matrix](the_matrix)
+//! 5. [From a field bug to a fixture](from_a_field_bug)
+//! 6. [Your walker against all fixtures](your_walker)
+//! 7. [The grammar](crate::scenario)
+//! 8. [The clauses](the_clauses)
+//!
+//! Every text in it is run by the tests, on every generation, and what it says comes out.
+
+/// One module for each chapter: they have no code.
+macro_rules! chapters {
+    ($($name:ident $file:literal,)*) => {
+        $(
+            #[doc = include_str!($file)]
+            pub mod $name {}
+        )*
+
+        #[cfg(test)]
+        const CHAPTERS: &[(&str, &str)] = &[$(($file, include_str!($file)),)*];
+    };
+}
+
+chapters! {
+    a_snapshot "snapshot.md",
+    your_first_fixture "first_fixture.md",
+    why_was_my_seed_refused "seeds.md",
+    the_matrix "matrix.md",
+    from_a_field_bug "field_bug.md",
+    your_walker "your_walker.md",
+    the_clauses "clauses.md",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHAPTERS;
+    use crate::clause::{Chapter, entries};
+    use crate::generation::Generation;
+    use crate::scenario::Scenario;
+    use core::fmt::Write as _;
+
+    /// The texts of a chapter.
+    fn texts(chapter: &str) -> impl Iterator<Item = &str> {
+        let blocks = chapter.split("```kdl\n").skip(1);
+        blocks.map(|block| block.split("```").next().unwrap_or_default())
+    }
+
+    #[test]
+    fn every_text_gives_what_it_says() {
+        let mut snapshots = 0;
+        for (file, chapter) in CHAPTERS {
+            for text in texts(chapter) {
+                let scenario: Scenario = text.parse().unwrap_or_else(|e| panic!("{file}: {e}"));
+                for generation in Generation::ALL {
+                    for report in scenario.run_on(generation).unwrap() {
+                        snapshots += 1;
+                        let (found, wrong) = (&report.found, &report.differences);
+                        assert!(report.is_right(), "{file}, {generation}: {wrong:?}\n{found}");
+                        assert!(report.expected.is_some(), "{file}: nothing is expected");
+                    }
+                }
+            }
+        }
+        assert!(snapshots > 40, "{snapshots}");
+    }
+
+    fn clauses() -> String {
+        let mut page = "\
+# The clauses
+
+The rules of the CLR that the simulator keeps, in the project's own words. Code, fixtures and
+explanations name them by number; `clrsim clauses C-014` prints one. This page is written by a test
+from [the tables](crate::clause).
+"
+        .to_owned();
+        for chapter in Chapter::ALL {
+            writeln!(page, "\n## {}\n", chapter.title()).unwrap();
+            for entry in entries().filter(|entry| entry.chapter == *chapter) {
+                let on = entry.generations;
+                writeln!(page, "* **{}** ({on}) {}", entry.clause, entry.rule).unwrap();
+            }
+        }
+        page
+    }
+
+    /// `CLR_BLESS=1` writes the page.
+    #[test]
+    fn the_page_of_clauses_has_them_all() {
+        if std::env::var_os("CLR_BLESS").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/book/clauses.md");
+            std::fs::write(file, clauses()).unwrap();
+        }
+        assert_eq!(clauses(), include_str!("clauses.md"), "CLR_BLESS=1 writes it anew");
+    }
+}

@@ -239,8 +239,7 @@ impl Plan {
         let thunk =
             |(kind, jumps_to)| (self.thunk(stub, id, target, jumps_to), Identity::Stub(kind));
         match stub {
-            Stub::PInvoke => (self.p_invoke_stub(stub, id, target), il_stub),
-            Stub::ComCall => (self.p_invoke_stub(stub, id, target), il_stub),
+            Stub::PInvoke | Stub::ComCall => (self.p_invoke_stub(stub, id, target), il_stub),
             Stub::ReversePInvoke => (self.reverse_p_invoke_stub(id, target), il_stub),
             Stub::ComMethod => (self.com_method_stub(id, target), il_stub),
             Stub::Precode => thunk(PRECODE),

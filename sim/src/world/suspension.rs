@@ -79,6 +79,19 @@ impl World<'_> {
         steps
     }
 
+    /// Stops all threads but one, or all: what who suspends the runtime does until it says that all are
+    /// preemptive, while they go on. After a profiler's `SuspendRuntime` it is to be called so.
+    pub fn stop_others(&mut self, but: Option<usize>) -> bool {
+        let mut stopped = true;
+        for thread in 0..self.threads.len() {
+            if but != Some(thread) && self.is_cooperative(thread) {
+                self.stop(thread);
+                stopped = false;
+            }
+        }
+        stopped
+    }
+
     /// Does a part of a suspension.
     pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> Event {
         match step {
@@ -94,14 +107,8 @@ impl World<'_> {
                 Event::Stepped
             }
             Step::StopOthers => {
-                let mut all_stopped = true;
-                for other in 0..self.threads.len() {
-                    if other != thread && self.is_cooperative(other) {
-                        self.stop(other);
-                        all_stopped = false;
-                    }
-                }
-                if all_stopped { Event::Stepped } else { self.wait(thread, step) }
+                let stopped = self.stop_others(Some(thread));
+                if stopped { Event::Stepped } else { self.wait(thread, step) }
             }
             Step::Suspend(phase) => {
                 let Some(os) = self.os(thread) else { return Event::Stepped };

@@ -5,6 +5,7 @@ use crate::code::{CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
 use crate::generation::Generation;
 use crate::profiling::CallbackKind;
 use crate::world::{Build, Event, Start, StopBy, World};
+use clr_walker::profiling::ProfilerInfo as _;
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
@@ -45,6 +46,21 @@ fn run_into(world: &mut World<'_>, thread: usize, name: &str) {
     let _ = world.step(thread).unwrap();
 }
 
+/// What a walk of a stopped thread gives (contract §4.1): `E_FAIL` where a thread was redirected, the
+/// caller where a function's return was hijacked, and all where a P/Invoke has come back.
+fn stopped(generation: Generation, stop_by: StopBy, thread: usize) -> &'static str {
+    match (thread, stop_by) {
+        _ if generation.is_unix() => "E_NOTIMPL",
+        (2, _) => "App.Away *CallDescrWorkerInternal S_OK",
+        (_, StopBy::Hijack) => "App.Busy *CallDescrWorkerInternal S_OK",
+        // There no walk stops at such Frames.
+        _ if generation == Generation::Framework2 => {
+            "App.Compute App.Busy *CallDescrWorkerInternal S_OK"
+        }
+        _ => "E_FAIL",
+    }
+}
+
 /// Walks of all threads while memory is collected, by redirection or hijacking.
 fn walks(generation: Generation, stop_by: StopBy) -> String {
     let program = program();
@@ -63,6 +79,10 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
         steps += 1;
         assert!(steps < 100_000, "{generation} hangs\n{log}");
         for (thread, ended) in ended.iter_mut().enumerate() {
+            // It comes back from its P/Invoke when all others have been stopped.
+            if thread == 2 && log.lines().all(|line| !line.contains("GarbageCollectionStarted")) {
+                continue;
+            }
             match world.step(thread).unwrap() {
                 Event::Ended => *ended = true,
                 Event::Callback(kind) if thread == 0 => {
@@ -73,6 +93,7 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
                             // The last instructions before it waits.
                             while world.step(thread).unwrap() != Event::Waits {}
                             let walk = super::walk_by(&mut world, None, thread);
+                            assert_eq!(walk, stopped(generation, stop_by, thread), "{generation}");
                             writeln!(log, "      thread {thread}: {walk}").unwrap();
                         }
                     }
@@ -124,4 +145,31 @@ fn a_walk_undoes_a_hijack() {
     }
     assert_eq!(world.truth(0).unwrap().callers(), []);
     assert_eq!(world.truth(1).unwrap().callers(), []);
+}
+
+/// Under SuspendRuntime a redirected thread is walked through its CONTEXT, on Unix too (C-076, E-12).
+#[test]
+fn a_profiler_walks_redirected_threads() {
+    let program = program();
+    for generation in Generation::ALL {
+        if matches!(generation, Generation::Framework2 | Generation::Framework4) {
+            continue;
+        }
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&threads()).unwrap();
+        run_into(&mut world, 1, "App.Compute");
+        let before = world.activations(1);
+        world.runtime().on(super::NOBODY).suspend_runtime().unwrap();
+        while !world.stop_others(None) {
+            let _ = world.step(1).unwrap();
+        }
+        let walk = super::walk_by(&mut world, None, 1);
+        assert_eq!(walk, "App.Compute App.Busy *CallDescrWorkerInternal S_OK", "{generation}");
+        // The stub in which it waits is the only activation more.
+        assert_eq!(world.activations(1)[1..], before, "{generation}");
+        while world.step(1).unwrap() != Event::Waits {}
+        world.runtime().on(super::NOBODY).resume_runtime().unwrap();
+        while world.step(1).unwrap() != Event::Ended {}
+        assert_eq!(world.truth(1).unwrap().callers(), []);
+    }
 }

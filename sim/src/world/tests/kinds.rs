@@ -1,10 +1,11 @@
 //! Every way through the runtime by itself: what walks in its callbacks show.
 
-use super::{function, runtime, walk};
+use super::{function, runtime, walk, walk_by};
 use crate::code::{CodeKind, FunctionId, Program, RuntimeCallKind, Statement, Target};
 use crate::generation::Generation;
 use crate::stubs::Hooks;
 use crate::world::{Build, Event, Start};
+use clr_walker::profiling::EventMask;
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
@@ -99,4 +100,79 @@ fn hooks_are_called_by_the_runtime_or_directly() {
         writeln!(log, "{hooks:?}\n{}", by_generation(of)).unwrap();
     }
     insta::assert_snapshot!(log);
+}
+
+/// A native thread becomes one of the runtime when it first calls managed code; no P/Invoke lies below, so
+/// that .NET 9 finds nothing in the transition's callbacks (C-170), and 3.1 only the marker behind the stub.
+#[test]
+fn a_native_thread_is_attached() {
+    let program = program(RuntimeCallKind::ReversePInvoke);
+    for generation in Generation::ALL {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Native(FunctionId(1))]).unwrap();
+        assert_eq!(world.object(0), None);
+        let mut found = Vec::new();
+        loop {
+            match world.step(0).unwrap() {
+                Event::Ended => break,
+                Event::Callback(kind) => found.push((kind.name(), walk(&mut world, 0))),
+                _ => {}
+            }
+        }
+        assert_eq!(world.truth(0).unwrap().callers(), []);
+        let begins = |name: &str| found.iter().find(|(kind, _)| *kind == name).unwrap().1.as_str();
+        assert_eq!(begins("ThreadCreated"), "E_FAIL", "{generation}");
+        let transition = begins("UnmanagedToManagedTransition");
+        let expected = if generation.has_um_thunk_stub() { "*UMThunkStub S_OK" } else { "E_FAIL" };
+        assert_eq!(transition, expected, "{generation}");
+    }
+}
+
+/// Only what the event mask asks for is told.
+#[test]
+fn callbacks_are_those_that_were_asked_for() {
+    let program = program(RuntimeCallKind::NewWithGc);
+    let generation = Generation::Net9Unix;
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mask = EventMask::ENABLE_STACK_SNAPSHOT | EventMask::MONITOR_THREADS;
+    world.runtime().change_process(|process| process.event_mask = mask);
+    let mut found = Vec::new();
+    loop {
+        match world.step(0).unwrap() {
+            Event::Ended => break,
+            Event::Callback(kind) => found.push(kind.name()),
+            _ => {}
+        }
+    }
+    assert_eq!(found, ["ThreadCreated", "ThreadAssignedToOSThread", "ThreadDestroyed"]);
+}
+
+/// COM both ways: E-17.
+#[test]
+fn com_calls_both_ways() {
+    use RuntimeCallKind::{ComCall, ComMethod};
+    let program = Program {
+        functions: vec![
+            function("App.M1", CodeKind::Jit, vec![runtime(ComCall, Some(1))]),
+            function("Lib.Client", CodeKind::Native, vec![runtime(ComMethod, Some(2))]),
+            function("App.M2", CodeKind::Jit, vec![runtime(ComCall, Some(3))]),
+            function("Lib.Server2", CodeKind::Native, vec![Statement::Work(3)]),
+        ],
+        ..Program::default()
+    };
+    for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let server = build.expanded().placed[3];
+        while world.rip(0) != Some(build.linked().entries[server.index()]) {
+            assert_ne!(world.step(0).unwrap(), Event::Ended);
+        }
+        assert!(!world.is_cooperative(0));
+        assert_eq!(
+            walk_by(&mut world, None, 0),
+            "App.M2 *COMToCLRDispatchHelper App.M1 *CallDescrWorkerInternal S_OK",
+            "{generation}"
+        );
+    }
 }

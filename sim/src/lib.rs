@@ -26,6 +26,8 @@ pub mod code;
 pub mod coverage;
 pub mod explain;
 pub mod generation;
+#[cfg(feature = "scenario")]
+pub mod harness;
 pub mod machine;
 pub mod model;
 pub mod profiling;

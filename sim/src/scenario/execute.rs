@@ -66,6 +66,34 @@ impl Scenario {
         Ok(reports)
     }
 
+    /// Executes the program up to each stop, on one generation, and lets `look` see each. A stop whose
+    /// threads do not get there on this generation is passed over.
+    ///
+    /// # Errors
+    /// [`RunOnError`]; not reaching a stop is none.
+    pub fn stand_at_stops(
+        &self,
+        generation: Generation,
+        mut look: impl FnMut(Standing<'_, '_>),
+    ) -> Result<(), RunOnError> {
+        if self.stops.is_empty() {
+            return Ok(());
+        }
+        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        for (index, stop) in self.stops.iter().enumerate() {
+            let mut world = build.world(&self.starts())?;
+            let walkers = world.add_walkers()?;
+            match bring(&mut world, index, stop) {
+                Ok(()) => {}
+                Err(RunOnError::NotReached { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            let (world, thread) = (&mut world, stop.thread as usize);
+            look(Standing { stop: index, world, thread, walkers });
+        }
+        Ok(())
+    }
+
     /// What the threads of the program begin with.
     fn starts(&self) -> Vec<Start> {
         let start = |thread: &super::Thread| {
@@ -88,9 +116,6 @@ impl Scenario {
     ) -> Result<(), RunOnError> {
         let mut world = build.world(&self.starts())?;
         let walkers = world.add_walkers()?;
-        for (thread, at) in &stop.others {
-            run_thread(&mut world, index, *thread, *at)?;
-        }
         let before = self.stops.get(..index).unwrap_or_default().iter().rev();
         let before = before.into_iter().find(|before| before.thread == stop.thread);
         let wants_stale = stop
@@ -98,6 +123,7 @@ impl Scenario {
             .iter()
             .any(|call| call.seed.as_ref().is_some_and(|seed| seed.from == SeedSource::Stale));
         let mut stale = None;
+        bring_others(&mut world, index, stop)?;
         if let Some(before) = before.filter(|_| wants_stale) {
             run_thread(&mut world, index, stop.thread, before.at)?;
             stale = top_managed(&world, stop.thread as usize);
@@ -119,6 +145,32 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// A thread that has come to a stop.
+#[derive(Debug)]
+pub struct Standing<'w, 'b> {
+    /// The stop, by its place in the text.
+    pub stop: usize,
+    /// The world.
+    pub world: &'w mut World<'b>,
+    /// The thread.
+    pub thread: usize,
+    /// Two threads that only walk others: one that the runtime does not know, and one that it does.
+    pub walkers: [OsThreadId; 2],
+}
+
+/// Brings all threads to where they stand at a stop.
+fn bring(world: &mut World<'_>, index: usize, stop: &Stop) -> Result<(), RunOnError> {
+    bring_others(world, index, stop)?;
+    run_thread(world, index, stop.thread, stop.at)
+}
+
+fn bring_others(world: &mut World<'_>, index: usize, stop: &Stop) -> Result<(), RunOnError> {
+    for (thread, at) in &stop.others {
+        run_thread(world, index, *thread, *at)?;
+    }
+    Ok(())
 }
 
 /// Runs a thread up to a place.

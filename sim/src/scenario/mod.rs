@@ -28,7 +28,7 @@ mod walk;
 
 pub use bless::bless;
 pub use error::{Position, Problem, ScenarioError, Span};
-pub use execute::RunOnError;
+pub use execute::{RunOnError, Standing};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 pub use layout::format_text;

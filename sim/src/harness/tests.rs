@@ -1,0 +1,108 @@
+//! Walkers that are right, and walkers that are wrong in known ways.
+
+use super::{Found, Outcome, StackWalker, Target, assert_all, judge};
+use crate::generation::{Generation, Generations};
+use crate::profiling::Context;
+use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
+use clr_walker::unwind::{Position, Unwinder};
+
+const TEXT: &str = r#"
+function "App.Main" kind="jit" { body { call "App.Foo" } }
+function "App.Foo" kind="ready-to-run" { body { p-invoke "Lib.Sleep"; write-barrier; new } }
+function "Lib.Sleep" { body { reverse-p-invoke "App.Back" } }
+function "App.Back" kind="jit" { body { work 4; write-barrier } }
+stop at="Lib.Sleep" { snapshot by="native-walker" }
+stop at="App.Back" instruction=3 { snapshot by="native-walker" }
+stop at="JIT_WriteBarrier" instruction=2 { snapshot by="native-walker" }
+stop at="AllocateObject" { snapshot by="native-walker" }
+"#;
+
+const STACK: &str = r#"
+stack {
+    mode "cooperative"
+    leaf "JIT_WriteBarrier+0x8" rsp=0x1fdff8
+    jit "App.Foo+0x55" rsp=0x1fe000
+    dynamic "Emitted+0x20" rsp=0x1fe020
+    jit "App.Main+0x30" rsp=0x1fe050
+    native "CallDescrWorkerInternal+0x7c" rsp=0x1fe090
+}
+snapshot by="native-walker" { expect { result "E_NOTIMPL" } }
+"#;
+
+/// A profiler's sampler as the documentation wants it: it unwinds native frames up to the first that
+/// the runtime knows, and seeds the walk there.
+struct Sampler;
+
+impl StackWalker for Sampler {
+    fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
+        let info = target.info();
+        let mut registers = target.registers;
+        let mut position = Position::Interrupted;
+        let mut seed = None;
+        for _ in 0..64 {
+            if info.get_function_from_ip(registers.rip).is_ok() {
+                seed = Some(Context { registers, flags: 0x10_000B }.to_bytes());
+                break;
+            }
+            let unwinder = Unwinder::new(target.native());
+            match unwinder.step(&mut registers, position, &target.memory()) {
+                Ok(_) => position = Position::ReturnAddress,
+                Err(_) => break,
+            }
+        }
+        let mut callback = |frame: &mut SnapshotFrame<'_>| {
+            let ip = frame.ip;
+            found.extend(frame.function.map(|function| Found { function, ip }));
+            HResult::OK
+        };
+        let (flags, seed) = (SnapshotFlags::REGISTER_CONTEXT, seed.as_ref().map(|s| &s[..]));
+        info.do_stack_snapshot(target.thread, Some(&mut callback), flags, 0, seed, 0x4D0)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// The sampler, but it changes what it found.
+struct Changed(fn(&mut Vec<Found>));
+
+impl StackWalker for Changed {
+    fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
+        let result = Sampler.walk(target, found);
+        (self.0)(found);
+        result
+    }
+}
+
+#[test]
+fn a_seeded_sampler_finds_everything_where_other_threads_may_be_walked() {
+    for (text, stops) in [(TEXT, 4), (STACK, 1)] {
+        let verdicts = judge(&Sampler, text).unwrap();
+        assert_eq!(verdicts.len(), stops * Generation::ALL.len());
+        for verdict in verdicts {
+            let windows = Generations::WINDOWS.contains(verdict.generation);
+            assert!(verdict.is_right(), "{verdict}");
+            assert_eq!(verdict.is_complete(), windows, "{verdict}");
+        }
+    }
+    assert_eq!(assert_all(&Sampler, [("text", TEXT), ("stack", STACK)]), Ok(()));
+}
+
+#[test]
+fn what_is_missing_or_not_there_is_seen() {
+    let complete = |verdicts: &[super::Verdict]| {
+        verdicts.iter().filter(|verdict| verdict.is_complete()).count()
+    };
+    let without_last =
+        judge(&Changed(|found| found.truncate(found.len().saturating_sub(1))), TEXT).unwrap();
+    assert!(without_last.iter().any(|v| v.outcome == Outcome::Lost("App.Main".to_owned())));
+    assert_eq!(complete(&without_last), 0);
+    let without_first = judge(&Changed(|found| *found = found.split_off(1.min(found.len()))), TEXT);
+    let lost = Outcome::Lost("App.Back".to_owned());
+    assert!(without_first.unwrap().iter().any(|verdict| verdict.outcome == lost));
+    let shifted = Changed(|found| found.iter_mut().for_each(|frame| frame.ip += 1));
+    let wrong = judge(&shifted, TEXT).unwrap();
+    assert!(wrong.iter().any(|verdict| matches!(verdict.outcome, Outcome::Wrong(_))));
+    let twice = Changed(|found| found.extend(found.clone()));
+    let failures = assert_all(&twice, [("text", TEXT)]).unwrap_err();
+    assert!(failures.contains("text: coreclr-3.1-windows, stop 0: "), "{failures}");
+    assert!(assert_all(&Sampler, [("bad", "stick")]).is_err());
+}

@@ -1,0 +1,212 @@
+//! What a walker has found, held against the truth.
+
+use super::{Found, StackWalker, Target};
+use crate::code::FunctionId;
+use crate::generation::Generation;
+use crate::runtime::MethodKind;
+use crate::scenario::{PlacedStack, RunOnError, Scenario, ScenarioError, StackNode, Standing};
+use crate::stage::{NATIVE_WALKER, Place, SELF_OBJECT, Set, StageError};
+use crate::stubs::{Identity, method_id};
+use crate::world::World;
+use clr_walker::profiling::FunctionId as MethodId;
+use core::fmt;
+use thiserror::Error;
+
+/// Why a text cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum JudgeError {
+    /// It is no scenario.
+    #[error(transparent)]
+    Text(#[from] ScenarioError),
+    /// Its threads cannot be brought to where they stop.
+    #[error(transparent)]
+    Run(#[from] RunOnError),
+    /// Its stack cannot be set up.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+}
+
+/// What a walker made of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It found every managed frame that profilers are told of.
+    Complete,
+    /// It gave up, and said so; what it had found was right.
+    GaveUp(String),
+    /// It found less than there is, and did not say so: the first one that is missing.
+    Lost(String),
+    /// It found what is not there, or in another order.
+    Wrong(Found),
+}
+
+/// What a walker made of a thread, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Which runtime.
+    pub generation: Generation,
+    /// The stop, by its place in the text; `None` for a stack placed by hand.
+    pub stop: Option<usize>,
+    /// What it made of it.
+    pub outcome: Outcome,
+}
+
+impl Verdict {
+    /// Whether it found everything.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.outcome == Outcome::Complete
+    }
+
+    /// Whether it was not wrong: it found everything, or said that it did not.
+    #[must_use]
+    pub const fn is_right(&self) -> bool {
+        matches!(self.outcome, Outcome::Complete | Outcome::GaveUp(_))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.generation)?;
+        if let Some(stop) = self.stop {
+            write!(f, ", stop {stop}")?;
+        }
+        match &self.outcome {
+            Outcome::Complete => f.write_str(": complete"),
+            Outcome::GaveUp(why) => write!(f, ": gave up: {why}"),
+            Outcome::Lost(name) => write!(f, ": {name} is missing, without a sign"),
+            Outcome::Wrong(found) => {
+                write!(f, ": {:#x} with ip {:#x} is not there", found.function.0, found.ip)
+            }
+        }
+    }
+}
+
+/// A managed frame that is there.
+struct True {
+    found: Found,
+    name: String,
+}
+
+/// Lets a walker walk the threads of a text, on all generations.
+///
+/// A text is passed over where it has no truth to tell: stacks in which words are overwritten by hand,
+/// and threads that are handling an exception.
+///
+/// # Errors
+/// [`JudgeError`].
+pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, JudgeError> {
+    let scenario: Scenario = text.parse()?;
+    let mut verdicts = Vec::new();
+    for generation in Generation::ALL {
+        if let Some(stack) = &scenario.stack {
+            if is_whole(stack) && stack.generations().contains(generation) {
+                let set = stack.stage(generation).set_up()?;
+                let runtime = set.runtime();
+                let registers = set.registers(0).unwrap_or_default();
+                let target = Target::new(&runtime, NATIVE_WALKER, SELF_OBJECT, registers);
+                let outcome = outcome(walker, &target, &of_set(&set));
+                verdicts.push(Verdict { generation, stop: None, outcome });
+            }
+            continue;
+        }
+        scenario.stand_at_stops(generation, |standing| {
+            let Standing { stop, world, thread, walkers } = standing;
+            world.sync();
+            let Some(object) = world.object(thread) else { return };
+            let activations = world.activations(thread);
+            let known = world.as_synced().thread_of(object, |thread| thread.exceptions.clone());
+            if known.is_none_or(|exceptions| !exceptions.trackers.is_empty()) {
+                return;
+            }
+            let registers = activations.first().map(|leaf| leaf.registers).unwrap_or_default();
+            let frames = of_world(world, thread);
+            let target = Target::new(world.as_synced(), walkers[0], object, registers);
+            let outcome = outcome(walker, &target, &frames);
+            verdicts.push(Verdict { generation, stop: Some(stop), outcome });
+        })?;
+    }
+    Ok(verdicts)
+}
+
+/// Whether a stack is one that a correct process could have.
+fn is_whole(stack: &PlacedStack) -> bool {
+    stack
+        .items
+        .iter()
+        .all(|item| !matches!(item.node, StackNode::Word { .. } | StackNode::Exception(_)))
+}
+
+fn outcome(walker: &impl StackWalker, target: &Target<'_, '_>, truth: &[True]) -> Outcome {
+    let mut found = Vec::new();
+    let result = walker.walk(target, &mut found);
+    let mut rest = truth.iter();
+    for one in &found {
+        match rest.next() {
+            Some(next) if next.found == *one => {}
+            // What is missing in between is looked for: is it lost, or is this one wrong?
+            Some(next) => {
+                let later = rest.any(|later| later.found == *one);
+                return if later { Outcome::Lost(next.name.clone()) } else { Outcome::Wrong(*one) };
+            }
+            None => return Outcome::Wrong(*one),
+        }
+    }
+    match (result, rest.next()) {
+        (Err(why), _) => Outcome::GaveUp(why),
+        (Ok(()), Some(next)) => Outcome::Lost(next.name.clone()),
+        (Ok(()), None) => Outcome::Complete,
+    }
+}
+
+/// The frames of a stack placed by hand that profilers are told of.
+fn of_set(set: &Set) -> Vec<True> {
+    let rows = set.stage().rows.iter().enumerate();
+    let ordinary = rows.filter(|(_, row)| {
+        row.place != Place::Native && row.kind == MethodKind::Ordinary && row.funclet.is_none()
+    });
+    let frames = ordinary.filter_map(|(index, row)| {
+        let name = row.function.split('@').next().unwrap_or(&row.function);
+        let found = Found { function: set.function(name)?, ip: set.registers(index)?.rip };
+        Some(True { found, name: name.to_owned() })
+    });
+    frames.collect()
+}
+
+/// Those of a thread that is executed.
+fn of_world(world: &World<'_>, thread: usize) -> Vec<True> {
+    let expanded = world.expanded();
+    let ordinary = |id: &FunctionId| {
+        let identity = expanded.identities.get(id.index());
+        identity == Some(&Identity::Method(MethodKind::Ordinary))
+    };
+    let frames = world.activations(thread).into_iter().filter_map(|activation| {
+        let id = activation.function.filter(ordinary)?;
+        let ip = activation.registers.rip;
+        let funclet = world.linked().part(ip).is_some_and(|part| part.funclet.is_some());
+        let name = expanded.program.functions.get(id.index())?.name.clone();
+        let found = Found { function: MethodId(method_id(id)), ip };
+        (!funclet).then_some(True { found, name })
+    });
+    frames.collect()
+}
+
+/// Lets a walker walk the threads of all texts, which have names.
+///
+/// # Errors
+/// What it was wrong about, in words: a line for each text and thread.
+pub fn assert_all<'t>(
+    walker: &impl StackWalker,
+    texts: impl IntoIterator<Item = (&'t str, &'t str)>,
+) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for (name, text) in texts {
+        match judge(walker, text) {
+            Ok(verdicts) => {
+                let bad = verdicts.iter().filter(|verdict| !verdict.is_right());
+                wrong.extend(bad.map(|verdict| format!("{name}: {verdict}")));
+            }
+            Err(error) => wrong.push(format!("{name}: {error}")),
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}

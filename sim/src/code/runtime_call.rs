@@ -118,6 +118,12 @@ kinds! {
     NewFast "new-fast" Managed -> None,
     /// Writes a reference: a helper that is a leaf without Frame.
     WriteBarrier "write-barrier" Managed -> None,
+    /// Throws an exception.
+    Raise "raise" Managed -> None,
+    /// Throws the exception again that a catch has caught.
+    Rethrow "rethrow" Managed -> None,
+    /// Reads through a null pointer: a hardware fault, which the runtime makes an exception.
+    NullDereference "null-dereference" Managed -> None,
 }
 
 impl RuntimeCallKind {

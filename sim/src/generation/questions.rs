@@ -269,6 +269,13 @@ questions! {
     /// (contract §3.7).
     faulting_context_flags_lost: u32 { Net9UnixLegacyExceptions => 0x40, _ => 0, }
 
+    /// ContextFlags of the CONTEXT in a FaultingExceptionFrame (contract §3.7).
+    faulting_context_flags: u32 {
+        CoreClr31Unix | Net9UnixLegacyExceptions => 0x810_004B,
+        Net9Unix | Net10Unix => 0x810_0003,
+        Framework2 | Framework4 | CoreClr31Windows | Net10Windows => 0x10_005F,
+    }
+
     /// Whether there are SuspendRuntime and ResumeRuntime, and when the mark of the profiler's
     /// suspension is set (contract §5.9, C-168).
     profiler_suspension: ProfilerSuspension {

@@ -263,7 +263,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let Runtime { generation, code, memory, .. } = self.runtime;
         let rules = generation.unwind_rules();
         match code.unwind(managed, rules, &mut caller.registers, &*memory.borrow()) {
-            Ok(()) => Ok(caller),
+            Ok(_) => Ok(caller),
             Err(UnwindError::Stack(unreadable)) => Err(Break::Fault(unreadable)),
             // Broken unwind data, which no compiler makes: what a runtime does with it is not known.
             Err(_) => {

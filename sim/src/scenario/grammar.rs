@@ -365,6 +365,9 @@ static BODY: &[NodeRule] = &[
     node("new", Args::None),
     node("new-fast", Args::None),
     node("write-barrier", Args::None),
+    node("raise", Args::None),
+    node("rethrow", Args::None),
+    node("null-dereference", Args::None),
 ];
 
 static STOP: &[NodeRule] = &[

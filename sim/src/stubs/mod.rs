@@ -7,6 +7,7 @@
 //! besides, such as compiling or collecting, are [`Service`]s of the world outside.
 
 mod delegates;
+mod exceptions;
 mod fixups;
 mod frames;
 mod helpers;
@@ -116,6 +117,9 @@ pub fn expand_with_hooks(
     let mut plan = Plan {
         generation,
         hooks,
+        throws: source.functions.iter().any(|function| {
+            function.body.iter().any(|statement| statement.contains(&exceptions::throws))
+        }),
         frames: Frames::of(generation),
         placed: Vec::new(),
         stubs: BTreeMap::new(),
@@ -166,6 +170,8 @@ fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(Func
 struct Plan {
     generation: Generation,
     hooks: Hooks,
+    /// Something in the source may throw.
+    throws: bool,
     frames: Frames,
     placed: Vec<FunctionId>,
     stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
@@ -202,7 +208,7 @@ impl Plan {
         for shared in self.shared.keys() {
             functions.push(self.shared_function(*shared));
             identities.push(if shared.is_managed() {
-                Identity::Method(MethodKind::default())
+                Identity::Method(shared.method_kind())
             } else {
                 Identity::Native
             });
@@ -354,6 +360,9 @@ impl Plan {
             RuntimeCallKind::NewWithGc => self.allocation(true),
             RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
             RuntimeCallKind::WriteBarrier => of_helper(Shared::WriteBarrier),
+            RuntimeCallKind::Raise => of_helper(Shared::Throw),
+            RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
+            RuntimeCallKind::NullDereference => exceptions::null_dereference(),
             // The rest goes through stubs, but for a call without transition.
             _ => vec![call(self.place(target))],
         }
@@ -427,6 +436,19 @@ impl Plan {
             Shared::NewWorker => self.new_worker(),
             Shared::Allocate => self.allocate(),
             Shared::GarbageCollect => helpers::serving(shared, Service::Collect),
+            Shared::Throw | Shared::Rethrow => self.throw_helper(shared),
+            Shared::HardwareFault => self.hardware_fault(),
+            Shared::RaiseException => self.raise_exception(),
+            Shared::ProcessException => exceptions::process_exception(),
+            Shared::RhThrowEx | Shared::RhThrowHwEx | Shared::RhRethrow => self.rh_throw(shared),
+            Shared::DispatchEx => self.dispatch_ex(),
+            Shared::SfiInit => exceptions::sfi_init(),
+            Shared::SfiNext => exceptions::sfi_next(),
+            Shared::CallFunclet
+            | Shared::CallFilter
+            | Shared::CallCatchFunclet
+            | Shared::CallFinallyFunclet
+            | Shared::CallFilterFunclet => self.call_funclet(shared),
             // All others are leaves.
             _ => helpers::leaf_helper(shared),
         }

@@ -3,6 +3,7 @@
 
 use crate::code::{FunctionId, RuntimeCallKind};
 use crate::generation::Generation;
+use crate::runtime::MethodKind;
 
 macro_rules! shared {
     ($($(#[doc = $doc:literal])* $shared:ident $name:literal,)*) => {
@@ -158,6 +159,38 @@ shared! {
     WriteBarrier "JIT_WriteBarrier",
     /// Takes a free monitor.
     MonitorEnter "JIT_MonEnter",
+    /// Throws an exception.
+    Throw "IL_Throw",
+    /// Throws an exception again.
+    Rethrow "IL_Rethrow",
+    /// Where a thread goes on behind a hardware fault.
+    HardwareFault "NakedThrowHelper",
+    /// Has the system dispatch an exception.
+    RaiseException "RaiseException",
+    /// Handles an exception in native code.
+    ProcessException "ProcessCLRException",
+    /// Calls a handler.
+    CallFunclet "CallEHFunclet",
+    /// Calls a filter.
+    CallFilter "CallEHFilterFunclet",
+    /// Handles an exception in managed code.
+    RhThrowEx "System.Runtime.EH.RhThrowEx",
+    /// Handles a hardware fault.
+    RhThrowHwEx "System.Runtime.EH.RhThrowHwEx",
+    /// Handles an exception that is thrown again.
+    RhRethrow "System.Runtime.EH.RhRethrow",
+    /// Makes the two passes.
+    DispatchEx "System.Runtime.EH.DispatchEx",
+    /// Begins to walk the stack for it.
+    SfiInit "SfiInit",
+    /// Goes on with that.
+    SfiNext "SfiNext",
+    /// Calls a catch handler for it.
+    CallCatchFunclet "CallCatchFunclet",
+    /// Calls a finally or fault handler.
+    CallFinallyFunclet "CallFinallyFunclet",
+    /// Calls a filter.
+    CallFilterFunclet "CallFilterFunclet",
 }
 
 impl Shared {
@@ -178,8 +211,31 @@ impl Shared {
             | Self::ClrToComWorker
             | Self::GenericComCallStub
             | Self::ComToClrDispatchHelper => !generation.is_unix(),
+            Self::RaiseException
+            | Self::ProcessException
+            | Self::CallFunclet
+            | Self::CallFilter => !generation.hides_exception_handling(),
+            Self::RhThrowEx
+            | Self::RhThrowHwEx
+            | Self::RhRethrow
+            | Self::DispatchEx
+            | Self::SfiInit
+            | Self::SfiNext
+            | Self::CallCatchFunclet
+            | Self::CallFinallyFunclet
+            | Self::CallFilterFunclet => generation.hides_exception_handling(),
             _ => true,
         }
+    }
+
+    /// Whether it is a method of the managed exception handling, not native code.
+    const fn handles_exceptions(self) -> bool {
+        matches!(self, Self::RhThrowEx | Self::RhThrowHwEx | Self::RhRethrow | Self::DispatchEx)
+    }
+
+    /// What kind of method it is, if it is one.
+    pub(super) const fn method_kind(self) -> MethodKind {
+        if self.handles_exceptions() { MethodKind::ExceptionHandling } else { MethodKind::Ordinary }
     }
 
     /// Whether it is a method of the class library, not unmanaged code.
@@ -195,7 +251,7 @@ impl Shared {
                 | Self::Invoke
                 | Self::InitClass
                 | Self::DispatchTailCalls
-        )
+        ) || self.handles_exceptions()
     }
 
     /// Whether it is an FCall: a method of its own with unmanaged code.

@@ -18,6 +18,9 @@ impl Plan {
             self.shared.iter().map(|(shared, id)| (*id, *shared)).collect();
         let mut needed = BTreeSet::new();
         let mut open = ALWAYS.to_vec();
+        if self.throws {
+            open.push(Shared::HardwareFault);
+        }
         let note = |function: &Function, open: &mut Vec<Shared>| {
             mentioned(function, &mut |id| open.extend(by_id.get(&id)));
         };

@@ -58,6 +58,17 @@ services! {
     UnmanagedToManagedCall,
     /// A reverse P/Invoke ends.
     ManagedToUnmanagedReturn,
+    /// Writes the registers of a hardware fault as the CONTEXT at the address in r10.
+    CaptureFault,
+    /// An exception is thrown.
+    Raise,
+    /// Goes on with an exception: gives the address of the helper that calls the next funclet, or
+    /// goes on elsewhere.
+    Dispatch,
+    /// Gives the address of a funclet that is about to be called, and its argument.
+    EnterFunclet,
+    /// A funclet has returned what is in rbx.
+    LeaveFunclet,
 }
 
 impl Service {

@@ -235,6 +235,9 @@ impl Build {
             hijack: None,
             was_cooperative: false,
             ended: false,
+            dispatches: Vec::new(),
+            fault: registers,
+            unhandled: false,
         })
     }
 

@@ -32,6 +32,8 @@
 //! ```
 
 mod build;
+mod exceptions;
+mod frames;
 mod services;
 mod suspension;
 mod thread;
@@ -181,6 +183,12 @@ impl<'b> World<'b> {
         self.threads.get(thread)?.in_callback
     }
 
+    /// Whether a thread has ended because nothing caught an exception: the process ends with it.
+    #[must_use]
+    pub fn is_unhandled(&self, thread: usize) -> bool {
+        self.threads.get(thread).is_some_and(|thread| thread.unhandled)
+    }
+
     /// Whether a thread is in the middle of a service.
     #[must_use]
     pub fn is_serving(&self, thread: usize) -> bool {
@@ -281,6 +289,7 @@ impl<'b> World<'b> {
                 }
                 Ok(Event::Stepped)
             }
+            Err(stop @ Stop::Fault { .. }) => self.hardware_fault(thread, stop),
             Err(stop) => Err(stop.into()),
         }
     }
@@ -310,6 +319,7 @@ impl<'b> World<'b> {
                 self.enter_callback(thread, kind);
                 Event::Callback(kind)
             }
+            Step::Exception(action) => self.exception_step(thread, action),
             Step::Return(value) => {
                 let machine = self.runtime.memory.get_mut();
                 machine.cpu_mut().set(Gpr::Rax, value);

@@ -1,6 +1,7 @@
 //! What the world does for the runtime's code.
 
 use super::World;
+use super::exceptions::Action;
 use crate::code::CodeKind;
 use crate::profiling::CallbackKind as Kind;
 use crate::stubs::{Service, method_of};
@@ -36,6 +37,8 @@ pub(super) enum Step {
     StopOthers,
     /// The registers of before a redirection come back.
     Restore,
+    /// An exception goes on.
+    Exception(Action),
 }
 
 /// How far the runtime is suspended, by the thread itself.
@@ -97,6 +100,17 @@ impl World<'_> {
             }
             Service::UnmanagedToManagedCall | Service::UnmanagedToManagedReturn => {
                 &[Kind::UnmanagedToManagedTransition]
+            }
+            Service::CaptureFault => {
+                self.capture_fault(thread);
+                return vec![Step::Return(0)];
+            }
+            Service::Raise => return self.raise(thread),
+            Service::Dispatch => return self.dispatch(thread),
+            Service::EnterFunclet => return vec![Step::Return(self.enter_funclet(thread))],
+            Service::LeaveFunclet => {
+                self.leave_funclet(thread);
+                return vec![Step::Return(0)];
             }
         };
         let callbacks = callbacks.iter().map(|kind| Step::Callback(*kind));

@@ -1,6 +1,7 @@
 //! Threads that are executed.
 
 use super::World;
+use super::exceptions::Dispatch;
 use super::services::Step;
 use crate::code::FunctionId;
 use crate::machine::Cpu;
@@ -45,6 +46,12 @@ pub(super) struct Executed {
     /// Its mode before the callback.
     pub was_cooperative: bool,
     pub ended: bool,
+    /// The exceptions on their way, the most recent one last.
+    pub dispatches: Vec<Dispatch>,
+    /// The registers of the last hardware fault.
+    pub fault: Registers,
+    /// Nothing has caught its last exception.
+    pub unhandled: bool,
 }
 
 /// A frame as execution knows it.

@@ -12,7 +12,7 @@ use clr_walker::image::RuntimeFunction;
 use clr_walker::memory::Memory;
 use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, Rules, UnwindError, Unwinder};
+use clr_walker::unwind::{Position, Rules, Step, UnwindError, Unwinder};
 
 /// Marks the entry of cold code, whose unwind data is the RVA of the hot part's entry (contract
 /// §8.1). In other images bit 0 says the same.
@@ -140,7 +140,7 @@ impl<'a> CodeManager<'a> {
         rules: Rules,
         registers: &mut Registers,
         memory: &M,
-    ) -> Result<(), UnwindError> {
+    ) -> Result<Step, UnwindError> {
         let unwinder = Unwinder::new(&self.map).with_rules(rules);
         if managed.section.ignores_ends()
             && let Some((region, mut function)) = self.entry(registers.rip)
@@ -148,11 +148,10 @@ impl<'a> CodeManager<'a> {
             if managed.section.has_cold_entries() && function.unwind_info & COLD != 0 {
                 function.unwind_info = function.unwind_info & !COLD | 1;
             }
-            unwinder.step_in_function(region, function, registers, memory)?;
+            unwinder.step_in_function(region, function, registers, memory)
         } else {
-            unwinder.step(registers, Position::Interrupted, memory)?;
+            unwinder.step(registers, Position::Interrupted, memory)
         }
-        Ok(())
     }
 
     /// The entry that begins at `ip` (VA) or before, wherever it ends.

@@ -1,0 +1,183 @@
+//! Frames as exception handling finds them: by unwinding, as the runtime does.
+
+use super::World;
+use crate::code::HandlerKind;
+use crate::runtime::{Funclet, MethodKind, RunningFunclet};
+use crate::stubs::Identity;
+use clr_walker::registers::Registers;
+use clr_walker::unwind::{Position, Unwinder};
+
+/// More frames than a stack has room for.
+const LIMIT: u32 = 1 << 16;
+
+/// A managed frame that an exception comes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Its registers.
+    pub registers: Registers,
+    /// The address by which its clauses are found (VA): of a frame that has called, in the call; of
+    /// one the funclet of which the exception comes from, in the funclet.
+    pub address: u64,
+    /// Its caller's registers.
+    pub caller: Registers,
+    /// What it is a funclet of.
+    pub funclet: Option<Funclet>,
+    /// What its funclets get as their argument (VA).
+    pub establisher: u64,
+    /// The exception comes from one of its funclets.
+    pub from_funclet: bool,
+    /// Whether profilers hear of its method.
+    pub has_metadata: bool,
+}
+
+impl Frame {
+    /// rsp of its caller (VA): what it is known by.
+    pub(super) const fn caller_sp(&self) -> u64 {
+        self.caller.rsp()
+    }
+}
+
+/// What an exception comes to behind a frame.
+pub(super) enum Next {
+    /// Another managed frame.
+    Frame(Frame),
+    /// The native code that has called a filter: what a filter throws ends there.
+    FilterCaller,
+    /// Nothing that could handle it.
+    Nothing,
+}
+
+impl World<'_> {
+    /// Takes registers from a frame to its caller, of which it says what rip is.
+    fn unwind(&self, registers: &mut Registers, position: Position) -> Option<Position> {
+        let memory = &*self.runtime.memory.borrow();
+        let rules = self.runtime.generation.unwind_rules();
+        if let Some(managed) = self.runtime.code.find(registers.rip) {
+            self.runtime.code.unwind(managed, rules, registers, memory).ok()?;
+            return Some(Position::ReturnAddress);
+        }
+        let unwinder = Unwinder::new(self.runtime.native.map());
+        Some(unwinder.step(registers, position, memory).ok()?.caller)
+    }
+
+    /// The managed frame with these registers.
+    fn frame(&self, registers: Registers, position: Position, inner: Option<u64>) -> Option<Frame> {
+        let managed = self.runtime.code.find(registers.rip)?;
+        let mut caller = registers;
+        let rules = self.runtime.generation.unwind_rules();
+        let memory = &*self.runtime.memory.borrow();
+        let step = self.runtime.code.unwind(managed, rules, &mut caller, memory).ok()?;
+        let own = match position {
+            Position::ReturnAddress => registers.rip.wrapping_sub(1),
+            Position::Interrupted => registers.rip,
+        };
+        Some(Frame {
+            registers,
+            address: inner.unwrap_or(own),
+            caller,
+            funclet: managed.code.funclet(own),
+            establisher: step.establisher_frame,
+            from_funclet: inner.is_some(),
+            has_metadata: !matches!(managed.method.kind, MethodKind::IlStub | MethodKind::Dynamic),
+        })
+    }
+
+    /// Whether no exception passes through a native function: on Unix, through none of the program's
+    /// own.
+    fn stops_exceptions(&self, rip: u64, position: Position) -> bool {
+        let function = self.linked.function_of(rip, position);
+        let native = |id: &crate::code::FunctionId| {
+            self.expanded.identities.get(id.index()) == Some(&Identity::Native)
+                && self.expanded.placed.contains(id)
+        };
+        self.runtime.generation.is_unix() && function.as_ref().is_some_and(native)
+    }
+
+    /// The next managed frame that is not the runtime's own, from a frame with these registers on;
+    /// with a caller SP, the one that has it.
+    fn managed_from(
+        &self,
+        mut registers: Registers,
+        mut position: Position,
+        inner: Option<(u64, u64)>,
+    ) -> Option<Frame> {
+        for _ in 0..LIMIT {
+            if let Some(managed) = self.runtime.code.find(registers.rip) {
+                let frame = self.frame(registers, position, inner.map(|(_, address)| address))?;
+                let wanted = match inner {
+                    Some((caller_sp, _)) => frame.caller_sp() == caller_sp,
+                    None => managed.method.kind != MethodKind::ExceptionHandling,
+                };
+                if wanted {
+                    return Some(frame);
+                }
+            } else if inner.is_none() && self.stops_exceptions(registers.rip, position) {
+                return None;
+            }
+            position = self.unwind(&mut registers, position)?;
+        }
+        None
+    }
+
+    /// The frame that throws, seen from the service that a thread is in.
+    pub(super) fn throwing_frame(&self) -> Option<Frame> {
+        let (mut registers, memory) = {
+            let machine = self.runtime.memory.borrow();
+            (machine.cpu().registers(), machine)
+        };
+        let rsp = registers.rsp();
+        registers.rip = clr_walker::memory::Memory::read_u64(&*memory, rsp).ok()?;
+        registers.set(clr_walker::registers::Gpr::Rsp, rsp.wrapping_add(8));
+        drop(memory);
+        self.managed_from(registers, Position::ReturnAddress, None)
+    }
+
+    /// What an exception comes to behind a frame.
+    pub(super) fn next_frame(&self, thread: usize, frame: &Frame) -> Next {
+        let position = Position::ReturnAddress;
+        let found = match frame.funclet {
+            Some(Funclet::Filter) => return Next::FilterCaller,
+            Some(Funclet::Handler) => {
+                let running = self.running_funclet(thread, frame.caller_sp());
+                match running.and_then(|running| running.parent_caller_sp) {
+                    Some(parent) => {
+                        self.managed_from(frame.caller, position, Some((parent, frame.address)))
+                    }
+                    // Its method has called it.
+                    None => self.frame(frame.caller, position, Some(frame.address)),
+                }
+            }
+            None => self.managed_from(frame.caller, position, None),
+        };
+        found.map_or(Next::Nothing, Next::Frame)
+    }
+
+    fn running_funclet(&self, thread: usize, caller_sp: u64) -> Option<RunningFunclet> {
+        let os = self.os(thread)?;
+        self.runtime.thread(os, |thread| thread.exceptions.running_funclet(caller_sp)).flatten()
+    }
+
+    /// The clauses for what comes to a frame, by their places, in the order of the search. What
+    /// encloses a funclet is handled by the frame that its guarded body is in.
+    pub(super) fn clauses_for(&self, frame: &Frame) -> Vec<(usize, HandlerKind)> {
+        let root = |address| self.linked.part(address).map(|part| (part.root, part.funclet));
+        let own = root(frame.registers.rip.wrapping_sub(1)).or_else(|| root(frame.address));
+        let clauses = &self.linked.clauses;
+        let found = clauses.iter().enumerate().filter(|(_, clause)| {
+            if !clause.protects(frame.address) {
+                return false;
+            }
+            let body = clauses.iter().find(|body| {
+                !body.apart
+                    && (body.function, body.statement) == (clause.function, clause.statement)
+            });
+            let home = root(body.unwrap_or(clause).begin);
+            if frame.funclet.is_none() {
+                return home.is_some_and(|(_, funclet)| funclet.is_none());
+            }
+            (!frame.from_funclet && !clause.apart)
+                || home.map(|(root, _)| root) == own.map(|(root, _)| root)
+        });
+        found.map(|(index, clause)| (index, clause.kind)).collect()
+    }
+}

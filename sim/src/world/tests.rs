@@ -17,6 +17,10 @@ use clr_walker::profiling::{HResult, SnapshotFlags};
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
+mod exceptions;
+mod handlers;
+mod reference;
+
 fn runtime(kind: RuntimeCallKind, target: Option<u32>) -> Statement {
     Statement::Runtime(RuntimeCall { kind, target: target.map(FunctionId) })
 }

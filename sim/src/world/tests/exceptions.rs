@@ -7,8 +7,8 @@ use crate::code::{
     RuntimeCallKind, Statement,
 };
 use crate::generation::Generation;
-use crate::runtime::FRAME_TOP;
 use crate::runtime::thread::ThreadObject;
+use crate::runtime::{ExceptionState, FRAME_TOP};
 use crate::world::{Build, Event, Start, World};
 use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
@@ -150,6 +150,8 @@ fn execute(program: &Program, generation: Generation, first: u32) -> Option<(Vec
             && let Some(mark) = marks.get(&world.rip(0).unwrap())
         {
             found.push(*mark);
+            let rsp = world.activations(0)[0].registers.rsp();
+            assert!(world.is_cooperative(0) && rsp < top_frame(&mut world), "{generation}");
         }
         if world.step(0).unwrap() == Event::Ended {
             let unhandled = world.is_unhandled(0);
@@ -163,13 +165,17 @@ fn execute(program: &Program, generation: Generation, first: u32) -> Option<(Vec
     None
 }
 
-fn nothing_is_left(world: &mut World<'_>) {
-    let (os, object) = (world.os(0).unwrap(), world.object(0).unwrap());
+fn top_frame(world: &mut World<'_>) -> u64 {
+    let object = world.object(0).unwrap();
     let runtime = world.runtime();
-    let top = ThreadObject(object).top_frame(&*runtime.memory.borrow()).unwrap();
-    assert_eq!(top, FRAME_TOP);
-    let exceptions = runtime.thread(os, |thread| thread.exceptions.clone()).unwrap();
-    assert_eq!(exceptions, crate::runtime::ExceptionState::default());
+    ThreadObject(object).top_frame(&*runtime.memory.borrow()).unwrap()
+}
+
+fn nothing_is_left(world: &mut World<'_>) {
+    assert_eq!(top_frame(world), FRAME_TOP);
+    let os = world.os(0).unwrap();
+    let exceptions = world.runtime().thread(os, |thread| thread.exceptions.clone()).unwrap();
+    assert_eq!(exceptions, ExceptionState::default());
 }
 
 #[test]

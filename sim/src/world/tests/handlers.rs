@@ -6,7 +6,6 @@ use crate::code::{ClauseKind, CodeKind, FunctionId, Program, RuntimeCallKind, St
 use crate::generation::Generation;
 use crate::profiling::{Call, CallbackMode, Context};
 use crate::runtime::OsThreadId;
-use crate::runtime::frame::layout;
 use crate::world::{Build, Event, Start, World};
 use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags};
 use clr_walker::registers::Registers;
@@ -135,6 +134,8 @@ fn snapshot(
     let mut found = Vec::new();
     let callback: &mut SnapshotCallback<'_> = &mut |frame| {
         let function = linked.function_of(frame.ip, Position::ReturnAddress);
+        // At the first instruction of a function, the leaf.
+        let function = function.or_else(|| linked.function_of(frame.ip, Position::Interrupted));
         let mut name = function.map_or("?", |id| names[id.index()].as_str()).to_owned();
         if frame.function.is_none() {
             name.insert(0, '*');
@@ -383,5 +384,35 @@ fn native_code_between_is_left_on_windows() {
         assert_eq!(world.is_unhandled(0), generation.is_unix());
         let expected = vec![format!("App.New App.Main {ROOT}"); 2];
         assert_eq!(found, if generation.is_unix() { Vec::new() } else { expected }, "{generation}");
+    }
+}
+
+/// Wherever a thread is stopped, a walk from its innermost managed frame comes to the end or is
+/// refused.
+#[test]
+fn walks_can_be_made_at_each_instruction() {
+    for generation in Generation::ALL {
+        for kind in [Raise, NullDereference] {
+            let build = Build::new(&observed(kind), &BTreeMap::new(), generation).unwrap();
+            let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+            let own = world.os(0).unwrap();
+            let (mut walked, mut refused) = (0, 0);
+            while world.step(0).unwrap() != Event::Ended {
+                let activations = world.activations(0);
+                let managed =
+                    |registers: &Registers| world.as_synced().code.find(registers.rip).is_some();
+                let seed = activations.iter().map(|frame| frame.registers).find(managed);
+                let Some(seed) = seed else { continue };
+                let (found, outcome) = snapshot(&mut world, own, Some(seed));
+                if outcome == "S_OK" {
+                    assert_eq!(found.last().unwrap().name, "*CallDescrWorkerInternal");
+                    walked += 1;
+                } else {
+                    assert!(outcome.ends_with("UNMANAGED_CTX") || outcome.ends_with("UNSAFE"));
+                    refused += 1;
+                }
+            }
+            assert!(walked > 200 && refused > 2, "{generation}, {kind:?}: {walked}, {refused}");
+        }
     }
 }

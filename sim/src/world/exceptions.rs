@@ -4,17 +4,17 @@
 //! funclets are called by it. So what it is doing stands on the stack of the thread.
 
 use super::frames::{Frame, Next};
+use super::passes::Steps;
 use super::services::Step;
-use super::{Event, World, WorldError};
-use crate::code::{FuncletKind, HandlerKind};
-use crate::machine::Stop;
+use super::{Event, World};
+use crate::code::FuncletKind;
 use crate::profiling::CallbackKind;
 use crate::runtime::frame::layout;
 use crate::runtime::thread::{ThreadObject, offset};
 use crate::runtime::{ExceptionTracker, FRAME_TOP, Pass, RunningFunclet};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_walker::memory::Memory as _;
-use clr_walker::registers::{Gpr, Registers};
+use clr_walker::registers::Gpr;
 use std::collections::VecDeque;
 
 /// A part of the handling of an exception.
@@ -167,7 +167,7 @@ impl World<'_> {
             return Vec::new();
         };
         let clauses = self.clauses_for(&dispatch.at);
-        let mut steps = Steps { told: dispatch.at.has_metadata, managed, steps: Vec::new() };
+        let mut steps = Steps::new(dispatch.at.has_metadata, managed);
         match dispatch.tracker.pass {
             Pass::First => steps.search(&clauses),
             Pass::Second => {
@@ -176,7 +176,7 @@ impl World<'_> {
                 steps.unwind(&clauses, target);
             }
         }
-        steps.steps
+        steps.finish()
     }
 
     /// Goes on to the next frame; `None` if nothing handles the exception.
@@ -186,7 +186,7 @@ impl World<'_> {
         let dispatch = self.current(thread)?;
         match (next, dispatch.tracker.pass) {
             (Next::Frame(frame), _) => {
-                dispatch.at = frame;
+                dispatch.at = *frame;
                 Some(vec![Step::Exception(Action::Look)])
             }
             (Next::FilterCaller, Pass::First) => {
@@ -336,68 +336,6 @@ impl World<'_> {
             thread.exceptions.inconsistent = inconsistent;
         });
     }
-
-    /// What system and runtime do about a hardware fault in managed code: it becomes an exception.
-    pub(super) fn hardware_fault(
-        &mut self,
-        thread: usize,
-        stop: Stop,
-    ) -> Result<Event, WorldError> {
-        const CS: u64 = 0x33;
-        const SS: u64 = 0x2B;
-        /// What lies below rsp may be in use on Unix.
-        const RED_ZONE: u64 = 0x80;
-        let registers = self.runtime.memory.borrow().cpu().registers();
-        let helper = self.expanded.find(RuntimeFunction::Shared(Shared::HardwareFault));
-        let entry = helper.and_then(|helper| self.linked.entries.get(helper.index()).copied());
-        let (Some(entry), true) = (entry, self.runtime.code.find(registers.rip).is_some()) else {
-            return Err(stop.into());
-        };
-        let below = if self.runtime.generation.is_unix() { RED_ZONE } else { 0 };
-        let machine = self.runtime.memory.get_mut();
-        let words = [registers.rip, CS, machine.cpu().rflags(), registers.rsp(), SS];
-        let rsp = (registers.rsp().wrapping_sub(below) & !15).wrapping_sub(40);
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        if machine.write(rsp, &bytes).is_err() {
-            return Err(stop.into());
-        }
-        machine.cpu_mut().set(Gpr::Rsp, rsp);
-        machine.cpu_mut().set_rip(entry);
-        if let Some(executed) = self.threads.get_mut(thread) {
-            executed.truth.interrupt(registers, None);
-            executed.fault = registers;
-        }
-        Ok(Event::Stepped)
-    }
-
-    /// Writes the registers of a fault into the Frame that tells of it.
-    pub(super) fn capture_fault(&mut self, thread: usize) {
-        let flags = self.runtime.generation.faulting_context_flags();
-        let Some(registers) = self.threads.get(thread).map(|thread| thread.fault) else { return };
-        let machine = self.runtime.memory.get_mut();
-        let context = machine.cpu().get(Gpr::R10);
-        for (offset, bytes) in context_bytes(&registers, flags) {
-            // The Frame lies in the locals of the code that has asked.
-            let _ = machine.write(context.wrapping_add(offset), &bytes);
-        }
-    }
-}
-
-/// What is known of a CONTEXT, by offset.
-fn context_bytes(registers: &Registers, flags: u32) -> Vec<(u64, Vec<u8>)> {
-    let word = |value: u64| value.to_le_bytes().to_vec();
-    let mut fields = vec![
-        (layout::CONTEXT_FLAGS, word(flags.into())),
-        (layout::CONTEXT_RIP, word(registers.rip)),
-    ];
-    for register in Gpr::ALL {
-        let at = layout::CONTEXT_RAX + 8 * u64::from(register.number());
-        fields.push((at, word(registers.get(register))));
-    }
-    for (value, n) in registers.xmm.iter().zip(0..) {
-        fields.push((layout::CONTEXT_XMM6 + 16 * n, value.to_le_bytes().to_vec()));
-    }
-    fields
 }
 
 impl Dispatch {
@@ -407,98 +345,5 @@ impl Dispatch {
             Some(_) => self.at.registers.rsp(),
             None => self.at.caller_sp(),
         })
-    }
-}
-
-/// Collects what a pass does at a frame.
-struct Steps {
-    /// The profiler is told.
-    told: bool,
-    /// Managed code handles the exception.
-    managed: bool,
-    steps: Vec<Step>,
-}
-
-impl Steps {
-    fn callback(&mut self, kind: CallbackKind) {
-        if self.told {
-            self.steps.push(Step::Callback(kind));
-        }
-    }
-
-    fn action(&mut self, action: Action) {
-        self.steps.push(Step::Exception(action));
-    }
-
-    /// The first pass: filters are asked, up to the clause that catches.
-    fn search(&mut self, clauses: &[(usize, HandlerKind)]) {
-        self.callback(CallbackKind::ExceptionSearchFunctionEnter);
-        for &(clause, kind) in clauses {
-            match kind {
-                HandlerKind::Catch => {
-                    self.action(Action::Found(clause));
-                    return;
-                }
-                HandlerKind::Filtered => {
-                    self.callback(CallbackKind::ExceptionSearchFilterEnter);
-                    self.action(Action::Call(clause, FuncletKind::Filter));
-                    self.callback(CallbackKind::ExceptionSearchFilterLeave);
-                    self.action(Action::Decide(clause));
-                }
-                HandlerKind::Finally | HandlerKind::Fault => {}
-            }
-        }
-        self.callback(CallbackKind::ExceptionSearchFunctionLeave);
-        self.action(Action::Next);
-    }
-
-    /// The second pass: finally and fault handlers run, up to the clause that catches.
-    fn unwind(&mut self, clauses: &[(usize, HandlerKind)], target: Option<usize>) {
-        self.callback(CallbackKind::ExceptionUnwindFunctionEnter);
-        for &(clause, kind) in clauses.iter().take_while(|(clause, _)| Some(*clause) != target) {
-            if !kind.catches() {
-                self.handler(
-                    clause,
-                    CallbackKind::ExceptionUnwindFinallyEnter,
-                    CallbackKind::ExceptionUnwindFinallyLeave,
-                );
-            }
-        }
-        self.callback(CallbackKind::ExceptionUnwindFunctionLeave);
-        match target {
-            Some(clause) => {
-                self.handler(
-                    clause,
-                    CallbackKind::ExceptionCatcherEnter,
-                    CallbackKind::ExceptionCatcherLeave,
-                );
-                self.action(Action::Forget);
-                self.action(Action::Resume);
-            }
-            None => {
-                self.action(Action::Left);
-                self.action(Action::Next);
-            }
-        }
-    }
-
-    /// A handler is called. Native code counts as having entered managed code only meanwhile (C-048),
-    /// managed code in the callbacks around it too (C-164).
-    fn handler(&mut self, clause: usize, enter: CallbackKind, leave: CallbackKind) {
-        if self.managed {
-            self.action(Action::Entered(true));
-            self.callback(enter);
-        } else {
-            self.callback(enter);
-            self.action(Action::Entered(true));
-        }
-        self.action(Action::Call(clause, FuncletKind::Handler));
-        if self.managed {
-            self.callback(leave);
-            self.action(Action::Entered(false));
-        } else {
-            self.action(Action::Entered(false));
-            self.callback(leave);
-        }
     }
 }

@@ -40,7 +40,7 @@ impl Frame {
 /// What an exception comes to behind a frame.
 pub(super) enum Next {
     /// Another managed frame.
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// The native code that has called a filter: what a filter throws ends there.
     FilterCaller,
     /// Nothing that could handle it.
@@ -61,9 +61,14 @@ impl World<'_> {
     }
 
     /// The managed frame with these registers.
-    fn frame(&self, registers: Registers, position: Position, inner: Option<u64>) -> Option<Frame> {
+    fn frame(
+        &self,
+        registers: &Registers,
+        position: Position,
+        inner: Option<u64>,
+    ) -> Option<Frame> {
         let managed = self.runtime.code.find(registers.rip)?;
-        let mut caller = registers;
+        let mut caller = *registers;
         let rules = self.runtime.generation.unwind_rules();
         let memory = &*self.runtime.memory.borrow();
         let step = self.runtime.code.unwind(managed, rules, &mut caller, memory).ok()?;
@@ -72,7 +77,7 @@ impl World<'_> {
             Position::Interrupted => registers.rip,
         };
         Some(Frame {
-            registers,
+            registers: *registers,
             address: inner.unwrap_or(own),
             caller,
             funclet: managed.code.funclet(own),
@@ -103,7 +108,7 @@ impl World<'_> {
     ) -> Option<Frame> {
         for _ in 0..LIMIT {
             if let Some(managed) = self.runtime.code.find(registers.rip) {
-                let frame = self.frame(registers, position, inner.map(|(_, address)| address))?;
+                let frame = self.frame(&registers, position, inner.map(|(_, address)| address))?;
                 let wanted = match inner {
                     Some((caller_sp, _)) => frame.caller_sp() == caller_sp,
                     None => managed.method.kind != MethodKind::ExceptionHandling,
@@ -144,12 +149,12 @@ impl World<'_> {
                         self.managed_from(frame.caller, position, Some((parent, frame.address)))
                     }
                     // Its method has called it.
-                    None => self.frame(frame.caller, position, Some(frame.address)),
+                    None => self.frame(&frame.caller, position, Some(frame.address)),
                 }
             }
             None => self.managed_from(frame.caller, position, None),
         };
-        found.map_or(Next::Nothing, Next::Frame)
+        found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
     }
 
     fn running_funclet(&self, thread: usize, caller_sp: u64) -> Option<RunningFunclet> {

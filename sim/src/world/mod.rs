@@ -33,7 +33,9 @@
 
 mod build;
 mod exceptions;
+mod fault;
 mod frames;
+mod passes;
 mod services;
 mod suspension;
 mod thread;

@@ -97,12 +97,11 @@ impl Generated {
 
     fn body(&mut self, function: u32, depth: u32, in_catch: bool) -> Vec<Statement> {
         let mut body = vec![self.mark()];
-        for _ in 0..1 + self.dice.roll(2) {
+        for _ in 0..=self.dice.roll(2) {
             let statement = match self.dice.roll(10) {
                 0 => throw(Raise),
                 1 => throw(NullDereference),
                 2 if in_catch => throw(Rethrow),
-                2..=3 => self.mark(),
                 4..=6 if function + 1 < FUNCTIONS => call(function + 1),
                 4..=9 if depth > 0 => self.guarded(function, depth - 1),
                 _ => self.mark(),
@@ -117,7 +116,7 @@ impl Generated {
         let clauses = match self.dice.roll(4) {
             0 => vec![clause(ClauseKind::Finally, self.body(function, depth, false))],
             1 => vec![clause(ClauseKind::Fault, self.body(function, depth, false))],
-            _ => (0..1 + self.dice.roll(2)).map(|_| self.catch(function, depth)).collect(),
+            _ => (0..=self.dice.roll(2)).map(|_| self.catch(function, depth)).collect(),
         };
         Statement::Guarded(body, clauses)
     }

@@ -118,13 +118,13 @@ struct Reported {
 fn snapshot(
     world: &mut World<'_>,
     os: OsThreadId,
-    seed: Option<Registers>,
+    seed: Option<&Registers>,
 ) -> (Vec<Reported>, String) {
     let thread = world.object(0).unwrap();
     let names: Vec<_> = world.expanded().program.functions.iter().map(|f| f.name.clone()).collect();
     let (linked, runtime) = (world.linked(), world.runtime());
     let mut bytes = vec![0; 0xC20];
-    if let Some(registers) = seed {
+    if let Some(&registers) = seed {
         let context = Context { registers, flags: 0 }.to_bytes();
         bytes[..context.len()].copy_from_slice(&context);
     }
@@ -185,7 +185,7 @@ fn a_handler_stands_for_the_frame_of_its_method() {
             let own = world.os(0).unwrap();
             let seed =
                 registers_of(&world, ["App.Filter", "App.Finally", "App.Catch"][shapes.len()]);
-            let found = snapshot(&mut world, own, seed);
+            let found = snapshot(&mut world, own, seed.as_ref());
             let main = found.0.iter().rev().find(|one| one.name == "App.Main").unwrap();
             let guarded = guarded.unwrap();
             assert_eq!((main.registers.rip, main.registers.rsp()), (guarded.rip, guarded.rsp()));
@@ -253,7 +253,7 @@ fn no_walk_is_made_before_execution_goes_on() {
                 world.runtime().thread(own, |thread| thread.exceptions.inconsistent).unwrap();
             if inconsistent {
                 for seed in [None, main] {
-                    let found = shape(&snapshot(&mut world, own, seed));
+                    let found = shape(&snapshot(&mut world, own, seed.as_ref()));
                     assert_eq!(found, "CORPROF_E_STACKSNAPSHOT_UNSAFE", "{generation}");
                 }
                 seen += 1;
@@ -307,7 +307,7 @@ fn frames_that_were_left_are_hidden() {
             thrower = thrower.or(registers_of(world, "App.Thrower"));
             if kind == "ExceptionUnwindFunctionLeave" {
                 let own = world.os(0).unwrap();
-                found.push(shape(&snapshot(world, own, thrower)));
+                found.push(shape(&snapshot(world, own, thrower.as_ref())));
             }
         });
         let expected = if generation.is_unix() && generation.hides_exception_handling() {
@@ -403,7 +403,7 @@ fn walks_can_be_made_at_each_instruction() {
                     |registers: &Registers| world.as_synced().code.find(registers.rip).is_some();
                 let seed = activations.iter().map(|frame| frame.registers).find(managed);
                 let Some(seed) = seed else { continue };
-                let (found, outcome) = snapshot(&mut world, own, Some(seed));
+                let (found, outcome) = snapshot(&mut world, own, Some(&seed));
                 if outcome == "S_OK" {
                     assert_eq!(found.last().unwrap().name, "*CallDescrWorkerInternal");
                     walked += 1;

@@ -1,0 +1,104 @@
+//! What the two passes do at a frame, and which callbacks they make (contract §6).
+
+use super::exceptions::Action;
+use super::services::Step;
+use crate::code::{FuncletKind, HandlerKind};
+use crate::profiling::CallbackKind;
+
+/// Collects what a pass does at a frame.
+pub(super) struct Steps {
+    /// The profiler is told.
+    told: bool,
+    /// Managed code handles the exception.
+    managed: bool,
+    parts: Vec<Step>,
+}
+
+impl Steps {
+    pub(super) const fn new(told: bool, managed: bool) -> Self {
+        Self { told, managed, parts: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> Vec<Step> {
+        self.parts
+    }
+
+    fn callback(&mut self, kind: CallbackKind) {
+        if self.told {
+            self.parts.push(Step::Callback(kind));
+        }
+    }
+
+    fn action(&mut self, action: Action) {
+        self.parts.push(Step::Exception(action));
+    }
+
+    /// The first pass: filters are asked, up to the clause that catches.
+    pub(super) fn search(&mut self, clauses: &[(usize, HandlerKind)]) {
+        self.callback(CallbackKind::ExceptionSearchFunctionEnter);
+        for &(clause, kind) in clauses {
+            match kind {
+                HandlerKind::Catch => {
+                    self.action(Action::Found(clause));
+                    return;
+                }
+                HandlerKind::Filtered => {
+                    self.callback(CallbackKind::ExceptionSearchFilterEnter);
+                    self.action(Action::Call(clause, FuncletKind::Filter));
+                    self.callback(CallbackKind::ExceptionSearchFilterLeave);
+                    self.action(Action::Decide(clause));
+                }
+                HandlerKind::Finally | HandlerKind::Fault => {}
+            }
+        }
+        self.callback(CallbackKind::ExceptionSearchFunctionLeave);
+        self.action(Action::Next);
+    }
+
+    /// The second pass: finally and fault handlers run, up to the clause that catches.
+    pub(super) fn unwind(&mut self, clauses: &[(usize, HandlerKind)], target: Option<usize>) {
+        self.callback(CallbackKind::ExceptionUnwindFunctionEnter);
+        for &(clause, kind) in clauses.iter().take_while(|(clause, _)| Some(*clause) != target) {
+            if !kind.catches() {
+                self.handler(
+                    clause,
+                    CallbackKind::ExceptionUnwindFinallyEnter,
+                    CallbackKind::ExceptionUnwindFinallyLeave,
+                );
+            }
+        }
+        self.callback(CallbackKind::ExceptionUnwindFunctionLeave);
+        if let Some(clause) = target {
+            self.handler(
+                clause,
+                CallbackKind::ExceptionCatcherEnter,
+                CallbackKind::ExceptionCatcherLeave,
+            );
+            self.action(Action::Forget);
+            self.action(Action::Resume);
+        } else {
+            self.action(Action::Left);
+            self.action(Action::Next);
+        }
+    }
+
+    /// A handler is called. Native code counts as having entered managed code only meanwhile (C-048),
+    /// managed code in the callbacks around it too (C-164).
+    fn handler(&mut self, clause: usize, enter: CallbackKind, leave: CallbackKind) {
+        if self.managed {
+            self.action(Action::Entered(true));
+            self.callback(enter);
+        } else {
+            self.callback(enter);
+            self.action(Action::Entered(true));
+        }
+        self.action(Action::Call(clause, FuncletKind::Handler));
+        if self.managed {
+            self.callback(leave);
+            self.action(Action::Entered(false));
+        } else {
+            self.action(Action::Entered(false));
+            self.callback(leave);
+        }
+    }
+}

@@ -32,6 +32,13 @@ const RULES: &[Rule] = &[
     (|call| call.question.flags.0 > 1, |_| Return(HResult::INVALID_ARGUMENT)),
     // 6: C-010.
     (|call| call.has_no_target(), |_| Return(HResult::OK)),
+    // 8: C-017.
+    (
+        |call| call.question.caller == Asker::Managed && call.target.suspending,
+        |_| Return(HResult::UNSAFE),
+    ),
+    // 9: C-018.
+    (|call| call.target.forbidden, |_| Return(HResult::UNSAFE)),
     // 10: C-019.
     (
         |call| call.is_other() && call.is_unix() && !call.question.suspended_by_profiler,
@@ -64,7 +71,7 @@ const RULES: &[Rule] = &[
 ];
 
 impl Call<'_> {
-    fn is_other(&self) -> bool {
+    pub(super) fn is_other(&self) -> bool {
         self.question.caller != Asker::Target
     }
 

@@ -1,12 +1,11 @@
 //! The Frames of a thread, and where each leads: what kind it is says its memory, where it leads to
 //! the truth.
 
-use super::rows::Row;
-use crate::code::CodeKind;
+use super::rows::{Code, Row};
 use crate::generation::Generation;
 use crate::runtime::frame::FrameShape;
 use crate::runtime::frame::layout;
-use crate::runtime::{FRAME_TOP, FrameIdentities, FrameKind};
+use crate::runtime::{FRAME_TOP, FrameIdentities, FrameKind, MethodKind};
 use clr_walker::memory::Memory;
 
 /// A Frame.
@@ -47,6 +46,8 @@ pub enum Sets {
     FramePointer,
     /// rsp and all callee-saved integer registers (C-072, C-073).
     CalleeSaved,
+    /// All of them, with ContextFlags (C-076).
+    Everything,
 }
 
 /// The Frames from `top` on. `None` if something on the chain is no Frame.
@@ -67,23 +68,22 @@ pub(super) fn chain<M: Memory>(
         let (has_method, lead) = match kind.shape() {
             FrameShape::InlinedCall => {
                 let recorded = word(generation.inlined_call_frame().return_address)?;
-                inlined_call(generation, rows, host, recorded)
+                inlined_call(rows, host, recorded)
             }
             FrameShape::FramedMethod => (word(layout::METHOD)? != 0, transition(rows, host)),
-            FrameShape::Transition => (false, transition(rows, host)),
+            FrameShape::Transition | FrameShape::TailCall => (false, transition(rows, host)),
             FrameShape::HelperMethod => {
                 let method = word(layout::HELPER_METHOD)? | word(layout::FCALL_ENTRY)?;
                 let lead = rows.iter().skip(host).position(Row::is_managed);
                 (method != 0, to(rows, lead.map(|row| host + row)))
             }
-            FrameShape::Mark => (false, Lead::Nowhere),
+            FrameShape::Resumable => (false, interrupted(rows, host)),
+            // The caller of COM is unmanaged.
+            FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, Lead::Nowhere),
             FrameShape::Hijack
-            | FrameShape::Resumable
             | FrameShape::Faulting
             | FrameShape::Software
-            | FrameShape::FuncEval
-            | FrameShape::TailCall
-            | FrameShape::UnmanagedToManaged => (false, Lead::Beyond),
+            | FrameShape::FuncEval => (false, Lead::Beyond),
         };
         frames.push(Frame { at, kind, has_method, lead });
         at = word(layout::NEXT)?;
@@ -92,25 +92,34 @@ pub(super) fn chain<M: Memory>(
 }
 
 /// It leads to the method that it lies in, while the call is active (C-070, C-071).
-fn inlined_call(generation: Generation, rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
+fn inlined_call(rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
     let Some(row) = rows.get(host).filter(|row| row.is_managed() && recorded != 0) else {
         return (false, Lead::Nowhere);
     };
-    let fact = row.fact.filter(|fact| fact.is_source);
-    // Once it calls, what it comes back to is what the Frame tells, but for C-156.
+    // Once it calls, what it comes back to is what the Frame tells; ready-to-run code's tells of a
+    // helper's call (C-156).
     let callee = host.checked_sub(1).and_then(|callee| rows.get(callee));
     let calls = callee.is_some_and(|callee| !callee.is_service());
-    let begins = generation == Generation::CoreClr31Windows
-        && fact.is_some_and(|fact| fact.kind == CodeKind::ReadyToRun);
+    let begins = row.fact.is_some_and(|fact| fact.begins);
     let ip = if calls && !begins { row.registers.rip } else { recorded };
-    // An IL stub's Frame has the method of the P/Invoke; an inlined one's a token.
-    (fact.is_none(), Lead::To { row: host, ip, sets: Sets::FramePointer })
+    // The Frame of an IL stub of the runtime has the method of the P/Invoke; another one's a token.
+    let is_stub = matches!(row.code, Code::Managed(_, MethodKind::IlStub));
+    let has_method = is_stub && row.fact.is_some_and(|fact| !fact.is_source);
+    (has_method, Lead::To { row: host, ip, sets: Sets::FramePointer })
 }
 
 /// It leads to who called into the runtime (C-073), if that is managed code (C-079).
 fn transition(rows: &[Row], host: usize) -> Lead {
     let caller = rows.iter().skip(host).position(|row| !row.is_between());
     to(rows, caller.map(|row| host + row))
+}
+
+/// It leads to what was interrupted (C-076).
+fn interrupted(rows: &[Row], host: usize) -> Lead {
+    match to(rows, Some(host + 1)) {
+        Lead::To { row, ip, .. } => Lead::To { row, ip, sets: Sets::Everything },
+        other => other,
+    }
 }
 
 fn to(rows: &[Row], index: Option<usize>) -> Lead {

@@ -48,8 +48,9 @@ pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
     if target.beyond {
         return None;
     }
+    let suspended = call.is_other() && !question.suspended_by_profiler;
     let mut pass = Pass::new(target, start, flags);
-    pass.go(start)?;
+    let ending = pass.go(start, suspended)?;
     let Pass { mut callbacks, stops, .. } = pass;
     // C-104, C-105.
     if let Some(wanted) = question.stop_at.map(|last| last as usize + 1)
@@ -58,11 +59,23 @@ pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
         callbacks.truncate(wanted);
         return Some(Expected { result: HResult::ABORTED, callbacks });
     }
+    if ending == Ending::GivesUp {
+        return Some(Expected { result: HResult::FAIL, callbacks });
+    }
     // C-106, C-107.
     let is_2 = target.generation == Generation::Framework2;
     let started = is_2 && (start.is_some() || !target.frames.is_empty());
     let result = if stops || started { HResult::OK } else { HResult::FAIL };
     Some(Expected { result, callbacks })
+}
+
+/// How a walk ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// There is nothing more.
+    Root,
+    /// It gives up (C-075).
+    GivesUp,
 }
 
 struct Pass<'s> {
@@ -95,7 +108,7 @@ impl<'s> Pass<'s> {
         }
     }
 
-    fn go(&mut self, start: Option<usize>) -> Option<()> {
+    fn go(&mut self, start: Option<usize>, suspended: bool) -> Option<Ending> {
         let Seen { rows, frames, .. } = self.target;
         let mut frames = frames.iter().peekable();
         let mut managed = start;
@@ -103,10 +116,16 @@ impl<'s> Pass<'s> {
             // In unmanaged code the next Frame that leads to managed code is followed; the others
             // lead nowhere, and tell nothing (C-065, C-071, C-078, C-079).
             while managed.is_none() {
-                let Some(frame) = frames.next() else { return Some(()) };
+                let Some(frame) = frames.next() else { return Some(Ending::Root) };
                 self.stops |= frame.has_method;
                 match frame.lead {
                     Lead::Nowhere => {}
+                    // C-075: only Framework 2 goes on at a thread that the call has suspended.
+                    Lead::To { sets: Sets::Everything, .. }
+                        if suspended && self.target.generation != Generation::Framework2 =>
+                    {
+                        return Some(Ending::GivesUp);
+                    }
                     Lead::To { row, ip, sets } => {
                         self.follow(rows.get(row)?, ip, sets);
                         managed = Some(row);
@@ -158,9 +177,15 @@ impl<'s> Pass<'s> {
 
     /// A Frame tells of some registers; the others stay as they were (C-098, C-158).
     fn follow(&mut self, row: &Row, ip: u64, sets: Sets) {
+        if sets == Sets::Everything {
+            self.context.registers = row.registers;
+            self.context.flags = self.target.generation.redirected_context_flags();
+            self.true_ones = (u16::MAX, u16::MAX);
+            return;
+        }
         let told: &[Gpr] = match sets {
             Sets::FramePointer => &[Gpr::Rbp],
-            Sets::CalleeSaved => self.convention.nonvolatile(),
+            Sets::CalleeSaved | Sets::Everything => self.convention.nonvolatile(),
         };
         self.true_ones = (0, 0);
         for register in told {

@@ -1,10 +1,10 @@
 //! A thread that stands still, as it really is.
 
 use super::frames::{self, Frame};
-use crate::code::{CodeKind, LinkedProgram};
+use crate::code::{LinkedProgram, Statement};
 use crate::generation::Generation;
-use crate::runtime::MethodKind;
 use crate::runtime::thread::ThreadObject;
+use crate::runtime::{MethodKind, Suspension};
 use crate::stubs::{Expanded, Identity, Shared, method_id};
 use crate::world::World;
 use clr_walker::profiling::FunctionId as MethodId;
@@ -32,7 +32,8 @@ pub(super) struct Fact {
     pub is_source: bool,
     /// It leads from unmanaged code into managed code.
     is_way_in: bool,
-    pub kind: CodeKind,
+    /// It calls unmanaged code between the helpers of ready-to-run code.
+    pub begins: bool,
 }
 
 /// What is known of a program's functions before anything runs.
@@ -49,7 +50,18 @@ impl Facts {
     /// Of a program and its code.
     #[must_use]
     pub fn new(expanded: &Expanded, linked: &LinkedProgram) -> Self {
-        let ways_in = [Shared::CallDescrWorker, Shared::KickOffThread, Shared::UmThunkStub];
+        let ways_in = [
+            Shared::CallDescrWorker,
+            Shared::KickOffThread,
+            Shared::UmThunkStub,
+            Shared::GenericComCallStub,
+            Shared::ComToClrDispatchHelper,
+        ];
+        let begin = expanded.shared.get(&Shared::PInvokeBegin);
+        let begins = |statement: &Statement| match statement {
+            Statement::Call(_, callee) => Some(callee) == begin,
+            _ => false,
+        };
         let ways_in: Vec<_> = ways_in.iter().filter_map(|one| expanded.shared.get(one)).collect();
         let mut functions = Vec::new();
         for ((function, identity), id) in
@@ -69,7 +81,7 @@ impl Facts {
                 saves: (integer, shape.xmm_saves.iter().fold(0, |mask, n| mask | 1 << n)),
                 is_source: expanded.placed.contains(&id),
                 is_way_in: ways_in.contains(&&id),
-                kind: function.kind,
+                begins: function.body.iter().any(|statement| statement.contains(&begins)),
             });
         }
         let misread = linked.instructions.iter().any(|instruction| {
@@ -131,6 +143,10 @@ pub struct Seen {
     pub unwinds_natively: bool,
     /// The state of its exceptions is inconsistent.
     pub inconsistent: bool,
+    /// It must not be suspended.
+    pub forbidden: bool,
+    /// Threads are being stopped for a GC.
+    pub suspending: bool,
     /// Something about it is beyond these rules: exceptions in progress, or code that the unwinder
     /// misreads.
     pub beyond: bool,
@@ -189,6 +205,8 @@ impl Seen {
         let generation = runtime.generation;
         let memory = runtime.memory.borrow();
         let top = ThreadObject(object).top_frame(&*memory).ok()?;
+        let forbidden = ThreadObject(object).forbid_suspend(&*memory).ok()? != 0;
+        let suspending = matches!(runtime.process.get().suspension, Suspension::Suspending(_));
         let frames = frames::chain(generation, &runtime.identities, &*memory, top, &rows)?;
         Some(Self {
             generation,
@@ -197,6 +215,8 @@ impl Seen {
             cooperative,
             unwinds_natively,
             inconsistent,
+            forbidden,
+            suspending,
             beyond: beyond || excepted,
         })
     }

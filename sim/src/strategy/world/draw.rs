@@ -325,8 +325,12 @@ impl<C: Choices> Draw<'_, C> {
         let target = FunctionId(to);
         let (managed, to_managed) = (self.is_managed(from), self.is_managed(to));
         let side = if to_managed { Target::Managed } else { Target::Unmanaged };
-        let kind =
-            self.kind(|kind| kind.is_in_managed_code() == managed && kind.target() == Some(side));
+        let is_plain = self.is_plain(to);
+        let kind = self.kind(|kind| {
+            kind.is_in_managed_code() == managed
+                && kind.target() == Some(side)
+                && (is_plain || kind != RuntimeCallKind::PInvokeSuppressed)
+        });
         let directly = match (managed, to_managed) {
             (true, true) => self.choices.chance(2, 3),
             (true, false) => self.is_plain(to) && self.choices.chance(1, 4),

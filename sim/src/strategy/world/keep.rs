@@ -6,7 +6,7 @@
 use super::WorldProgram;
 use crate::code::{
     Allocation, CodeKind, ColdForm, Convention, Exit, FunctionId, FunctionShape, Program, Release,
-    ReturnForm, SaveArea, Statement, Target, UnwindData,
+    ReturnForm, RuntimeCallKind, SaveArea, Statement, Target, UnwindData,
 };
 use crate::strategy::repair;
 use crate::world::Start;
@@ -127,7 +127,12 @@ impl Sides<'_> {
             // What a funclet saves, a method's frame does not tell: it has no Frames of its own.
             Statement::Funclet(_) => self.is_managed(),
             Statement::Runtime(call) => {
-                !in_funclet || call.kind.target() != Some(Target::Unmanaged)
+                let stays = call.kind.target() != Some(Target::Unmanaged) && !call.kind.leaves();
+                let is_plain = |id: FunctionId| self.plain.get(id.index()) == Some(&true);
+                // What is called in cooperative mode must not come back to managed code.
+                let may = call.kind != RuntimeCallKind::PInvokeSuppressed
+                    || call.target.is_some_and(is_plain);
+                may && (!in_funclet || stays)
             }
             Statement::Guarded(..)
             | Statement::Try(..)

@@ -120,7 +120,8 @@ fn proptest_finds_and_shrinks_them_too() {
     };
     // The P/Invoke and what it calls, and a thread that begins there too.
     let program = &case.program;
-    assert_eq!((program.program.functions.len(), program.threads.len()), (2, 2), "{case:#?}");
+    assert_eq!(program.threads.len(), 2, "{case:#?}");
+    assert!(program.program.functions.len() <= 3, "{case:#?}");
     assert_eq!((case.slices.len(), case.call.seed), (0, None), "{case:#?}");
 }
 
@@ -153,8 +154,9 @@ impl Occurred {
     }
 
     fn case(&mut self, case: &Case<'_>) {
-        let Case { seen, question, expected, result, callbacks, in_callback } = case;
-        self.add(result.to_string());
+        let Case { seen, question, expected, outcome, callbacks, in_callback } = case;
+        self.add(outcome.to_string());
+        let is = |result: HResult| *outcome == result.into();
         if let Some(kind) = in_callback {
             self.add(kind.name());
         }
@@ -164,8 +166,8 @@ impl Occurred {
         self.add_if(markers, "two markers in a row");
         let marker_first = shown.first().is_some_and(|first| first.function.is_none());
         self.add_if(marker_first, "a marker first");
-        self.add_if(*callbacks == 0 && *result == HResult::OK, "nothing, and S_OK");
-        self.add_if(*callbacks > 1 && *result == HResult::ABORTED, "aborted later");
+        self.add_if(*callbacks == 0 && is(HResult::OK), "nothing, and S_OK");
+        self.add_if(*callbacks > 1 && is(HResult::ABORTED), "aborted later");
         self.add_if(*callbacks >= 32, "32 callbacks");
         self.add_if(!seen.cooperative && question.seed.is_some(), "a seed ignored");
         self.add_if(question.suspended_by_profiler && *callbacks > 0, "under SuspendRuntime");
@@ -177,7 +179,7 @@ impl Occurred {
             self.add_if(hidden, "a hidden method on top");
             self.add_if(cooked && *callbacks > 0, "another thread in managed code");
         }
-        let lost = seen.rows.iter().any(|row| row.is_managed()) && *result == HResult::FAIL;
+        let lost = seen.rows.iter().any(|row| row.is_managed()) && is(HResult::FAIL);
         self.add_if(lost, "nothing but lost frames");
         self.add_if(seen.rows.iter().any(|row| row.is_funclet) && *callbacks > 1, "a funclet");
         for frame in &seen.frames {

@@ -11,6 +11,8 @@ use crate::profiling::HResult;
 pub(super) enum Decision {
     /// The call returns at once.
     Return(HResult),
+    /// The process ends with this code.
+    Kill(HResult),
     /// The walk starts at the topmost Frame.
     Chain,
     /// The walk starts at a row, with the seed's ContextFlags or the thread's own.
@@ -43,6 +45,11 @@ const RULES: &[Rule] = &[
     (
         |call| call.is_other() && call.is_unix() && !call.question.suspended_by_profiler,
         |_| Return(HResult::NOT_IMPLEMENTED),
+    ),
+    // 10a: C-028.
+    (
+        |call| call.is_other() && !call.question.suspended_by_profiler && call.target.gone,
+        |_| Decision::Kill(HResult::INVALID_TARGET_THREAD),
     ),
     // 12 and 15: C-037, C-048. The seed is thrown away.
     (

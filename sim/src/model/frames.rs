@@ -7,6 +7,7 @@ use crate::runtime::frame::FrameShape;
 use crate::runtime::frame::layout;
 use crate::runtime::{FRAME_TOP, FrameIdentities, FrameKind, MethodKind};
 use clr_walker::memory::Memory;
+use clr_walker::unwind::Position;
 
 /// A Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,8 @@ fn inlined_call(rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
     // Once it calls, what it comes back to is what the Frame tells; ready-to-run code's tells of a
     // helper's call (C-156).
     let callee = host.checked_sub(1).and_then(|callee| rows.get(callee));
-    let calls = callee.is_some_and(|callee| !callee.is_service());
+    let calls = row.position == Position::ReturnAddress
+        && callee.is_some_and(|callee| !callee.is_service());
     let begins = row.fact.is_some_and(|fact| fact.begins);
     let ip = if calls && !begins { row.registers.rip } else { recorded };
     // The Frame of an IL stub of the runtime has the method of the P/Invoke; another one's a token.

@@ -6,7 +6,7 @@ use super::frames::{Lead, Sets};
 use super::rows::{Code, Row, Seen};
 use crate::code::Convention;
 use crate::generation::{Generation, Generations};
-use crate::profiling::{Context, HResult};
+use crate::profiling::{Context, HResult, Outcome};
 use crate::runtime::MethodKind;
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::{Gpr, Registers};
@@ -30,10 +30,16 @@ pub struct Callback {
 /// What must come of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// What it returns.
-    pub result: HResult,
+    /// How it ends.
+    pub outcome: Outcome,
     /// The callbacks that it makes (C-057).
     pub callbacks: Vec<Callback>,
+}
+
+impl Expected {
+    const fn of(outcome: Outcome, callbacks: Vec<Callback>) -> Self {
+        Self { outcome, callbacks }
+    }
 }
 
 /// What must come of a call about a thread. `None` if these rules do not say.
@@ -41,7 +47,10 @@ pub struct Expected {
 pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
     let call = Call { question, target };
     let (start, flags) = match decide(&call) {
-        Decision::Return(result) => return Some(Expected { result, callbacks: Vec::new() }),
+        Decision::Return(result) => return Some(Expected::of(result.into(), Vec::new())),
+        Decision::Kill(HResult(code)) => {
+            return Some(Expected::of(Outcome::ProcessKilled { code }, Vec::new()));
+        }
         Decision::Chain => (None, 0),
         Decision::Row(row, flags) => (Some(row), flags),
     };
@@ -57,16 +66,16 @@ pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
         && wanted <= callbacks.len()
     {
         callbacks.truncate(wanted);
-        return Some(Expected { result: HResult::ABORTED, callbacks });
+        return Some(Expected::of(HResult::ABORTED.into(), callbacks));
     }
     if ending == Ending::GivesUp {
-        return Some(Expected { result: HResult::FAIL, callbacks });
+        return Some(Expected::of(HResult::FAIL.into(), callbacks));
     }
     // C-106, C-107.
     let is_2 = target.generation == Generation::Framework2;
     let started = is_2 && (start.is_some() || !target.frames.is_empty());
     let result = if stops || started { HResult::OK } else { HResult::FAIL };
-    Some(Expected { result, callbacks })
+    Some(Expected::of(result.into(), callbacks))
 }
 
 /// How a walk ends.

@@ -4,7 +4,7 @@ use super::frames::{self, Frame};
 use crate::code::{LinkedProgram, Statement};
 use crate::generation::Generation;
 use crate::runtime::thread::ThreadObject;
-use crate::runtime::{MethodKind, Suspension};
+use crate::runtime::{MethodKind, Suspension, ThreadLife};
 use crate::stubs::{Expanded, Identity, Shared, method_id};
 use crate::world::World;
 use clr_walker::profiling::FunctionId as MethodId;
@@ -105,6 +105,8 @@ pub struct Row {
     pub caller_sp: u64,
     /// What its frame saves: integer registers, then xmm.
     pub saves: (u16, u16),
+    /// What its rip is.
+    pub position: Position,
     /// It is a funclet of its method.
     pub is_funclet: bool,
     pub(super) fact: Option<Fact>,
@@ -143,6 +145,8 @@ pub struct Seen {
     pub unwinds_natively: bool,
     /// The state of its exceptions is inconsistent.
     pub inconsistent: bool,
+    /// It has not begun, or has ended.
+    pub gone: bool,
     /// It must not be suspended.
     pub forbidden: bool,
     /// Threads are being stopped for a GC.
@@ -187,19 +191,21 @@ impl Seen {
                     registers: activation.registers,
                     caller_sp: activation.caller_sp,
                     saves,
+                    position: activation.position,
                     is_funclet,
                     fact,
                 }
             })
             .collect();
         let runtime = world.runtime();
-        let (unwinds_natively, inconsistent, excepted) = {
+        let (unwinds_natively, inconsistent, excepted, gone) = {
             let threads = runtime.threads.borrow();
             let known = threads.iter().find(|known| known.object == Some(object));
-            known.map_or((false, false, false), |known| {
+            known.map_or((false, false, false, false), |known| {
                 let exceptions = &known.exceptions;
                 let natively = exceptions.is_unwinding_natively();
-                (natively, exceptions.inconsistent, !exceptions.trackers.is_empty())
+                let gone = known.life != ThreadLife::Running;
+                (natively, exceptions.inconsistent, !exceptions.trackers.is_empty(), gone)
             })
         };
         let generation = runtime.generation;
@@ -215,6 +221,7 @@ impl Seen {
             cooperative,
             unwinds_natively,
             inconsistent,
+            gone,
             forbidden,
             suspending,
             beyond: beyond || excepted,

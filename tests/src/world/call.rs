@@ -24,7 +24,7 @@ pub struct Case<'s> {
     /// What was expected, if the model says so.
     pub expected: Option<Expected>,
     /// What it returned.
-    pub result: HResult,
+    pub outcome: Outcome,
     /// How many callbacks it made.
     pub callbacks: u32,
     /// The callback that a thread of the program has just come to.
@@ -150,6 +150,9 @@ pub fn compare<'s>(
         context_size: 0,
         client_data: 0,
     };
+    // A process that ends does not clean up.
+    let ends = expected.as_ref().is_some_and(|one| !matches!(one.outcome, Outcome::Returned(_)));
+    let before = ends.then(|| world.save());
     let runtime = world.runtime();
     let mut process = runtime.process.get();
     process.suspended_by_profiler = question.suspended_by_profiler;
@@ -177,7 +180,7 @@ pub fn compare<'s>(
         if what.is_none() && made_callbacks as usize != expected.callbacks.len() {
             what = Some("fewer callbacks");
         }
-        if what.is_none() && outcome != expected.result.into() {
+        if what.is_none() && outcome != expected.outcome {
             what = Some("another result");
         }
     }
@@ -195,11 +198,10 @@ pub fn compare<'s>(
     }
     process.suspended_by_profiler = false;
     runtime.process.set(process);
-    let result = match outcome {
-        Outcome::Returned(result) => result,
-        _ => HResult(0xFFFF_FFFF),
-    };
-    Ok(Case { seen, question, expected, result, callbacks: made_callbacks, in_callback: None })
+    if let Some(before) = before {
+        assert!(world.restore(&before), "it was saved last");
+    }
+    Ok(Case { seen, question, expected, outcome, callbacks: made_callbacks, in_callback: None })
 }
 
 /// Executes a case; the mismatch if it fails.
@@ -230,7 +232,7 @@ impl fmt::Display for Mismatch {
             writeln!(f, "  {:#x} {} {:x?}", frame.at, frame.kind, frame.lead)?;
         }
         let count = self.expected.callbacks.len().max(self.found.len());
-        writeln!(f, "expected {}, found {}", self.expected.result, self.outcome)?;
+        writeln!(f, "expected {}, found {}", self.expected.outcome, self.outcome)?;
         for index in 0..count {
             let expected = self.expected.callbacks.get(index);
             let found = self.found.get(index);

@@ -9,7 +9,7 @@ mod print;
 pub use call::{Case, Mismatch, compare, make};
 
 use clr_sim::model::{Facts, Seen};
-use clr_sim::profiling::CallbackKind;
+use clr_sim::profiling::{CallbackKind, Outcome};
 use clr_sim::strategy::world::{By, Slice, WorldCall, WorldSeed};
 use clr_sim::strategy::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
 use clr_sim::world::{Build, Event, Start, World, WorldError};
@@ -128,7 +128,7 @@ pub fn examine(
             done += 1;
             examined.steps += 1;
             match world.step(thread).map_err(Failure::World)? {
-                Event::Stepped => {}
+                Event::Stepped | Event::Hook => {}
                 Event::Callback(kind) => in_callback = Some(kind),
                 Event::Hook | Event::Waits => break,
                 Event::Ended => {
@@ -232,7 +232,11 @@ impl Stop<'_, '_> {
                     examined.unsaid += 1;
                 }
                 examined.callbacks += u64::from(case.callbacks);
-                let seen = u64::from(case.callbacks) << 32 | u64::from(case.result.0);
+                let code = match case.outcome {
+                    Outcome::Returned(result) => result.0,
+                    _ => 1,
+                };
+                let seen = u64::from(case.callbacks) << 32 | u64::from(code);
                 examined.digest = examined.digest.rotate_left(5) ^ seen;
                 see(&Case { in_callback: self.in_callback, ..case });
                 Ok(())

@@ -132,6 +132,7 @@ impl Row {
 
 /// A thread that stands still.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub struct Seen {
     /// Which runtime it is of.
     pub generation: Generation,
@@ -182,10 +183,8 @@ impl Seen {
                 };
                 let is_funclet = facts.funclets
                     && linked.part(inside).is_some_and(|part| part.funclet.is_some());
-                let saves = fact.map_or((0, 0), |fact| match is_funclet {
-                    true => (fact.pushes, 0),
-                    false => fact.saves,
-                });
+                let saves = fact
+                    .map_or((0, 0), |fact| if is_funclet { (fact.pushes, 0) } else { fact.saves });
                 Row {
                     code,
                     registers: activation.registers,

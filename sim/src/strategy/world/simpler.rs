@@ -131,10 +131,7 @@ impl WorldCase {
                 let count = simpler.program.threads.len();
                 if count < self.program.threads.len() {
                     // Which one has gone, the step says; others move up.
-                    let gone = match step {
-                        ProgramStep::Thread(gone) => gone,
-                        _ => return None,
-                    };
+                    let ProgramStep::Thread(gone) = step else { return None };
                     let moved = |index: usize| if index > gone { index - 1 } else { index };
                     simpler.slices.retain(|slice| slice.thread != gone);
                     simpler.slices.iter_mut().for_each(|slice| slice.thread = moved(slice.thread));

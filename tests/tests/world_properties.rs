@@ -2,7 +2,7 @@
 
 use clr_sim::code::{FunctionId, RuntimeCallKind, Statement};
 use clr_sim::generation::Generation;
-use clr_sim::model::{Asker, Code, Facts, Lead, Seen, expected};
+use clr_sim::model::{Asker, Code, Facts, Lead, Row, Seen, expected};
 use clr_sim::profiling::{CallbackKind, HResult};
 use clr_sim::runtime::MethodKind;
 use clr_sim::strategy::{Seeded, WorldProgram, world_cases, world_program};
@@ -61,8 +61,8 @@ fn campaign(
 fn snapshots_are_what_the_model_says() {
     let begin = Instant::now();
     let (sum, programs) = campaign(u64::from(cases(CASES)), |_| (), |_| ());
-    let speed = sum.cases as f64 / begin.elapsed().as_secs_f64();
-    println!("{sum:#?}\n{programs} programs, {speed:.0} cases a second");
+    let speed = u128::from(sum.cases) * 1000 / begin.elapsed().as_millis().max(1);
+    println!("{sum:#?}\n{programs} programs, {speed} cases a second");
     assert!(sum.unsaid * 20 < sum.cases, "{} unsaid", sum.unsaid);
 }
 
@@ -179,7 +179,7 @@ impl Occurred {
             self.add_if(hidden, "a hidden method on top");
             self.add_if(cooked && *callbacks > 0, "another thread in managed code");
         }
-        let lost = seen.rows.iter().any(|row| row.is_managed()) && is(HResult::FAIL);
+        let lost = seen.rows.iter().any(Row::is_managed) && is(HResult::FAIL);
         self.add_if(lost, "nothing but lost frames");
         self.add_if(seen.rows.iter().any(|row| row.is_funclet) && *callbacks > 1, "a funclet");
         for frame in &seen.frames {
@@ -225,7 +225,9 @@ fn everything_occurs() {
     let mut programs = Vec::new();
     let wanted = u64::from(cases(60_000));
     campaign(wanted, |program| programs.push(program.clone()), |case| occurred.case(case));
-    programs.iter().for_each(|program| occurred.program(program));
+    for program in &programs {
+        occurred.program(program);
+    }
     let results = [HResult::UNMANAGED_CONTEXT, HResult::ABORTED].map(|result| result.to_string());
     // What worlds raise.
     let callbacks = [

@@ -123,12 +123,15 @@ fn question(world: &World<'_>, threads: &[Start], seen: &Seen, call: &WorldCall)
 ///
 /// # Errors
 /// How it came out, if that is not the same.
+///
+/// # Panics
+/// If the world cannot be brought back to how it stood before a call that ends the process.
 pub fn compare<'s>(
     world: &mut World<'_>,
     threads: &[Start],
     seen: &'s Seen,
     call: &WorldCall,
-) -> Result<Case<'s>, Mismatch> {
+) -> Result<Case<'s>, Box<Mismatch>> {
     let question = question(world, threads, seen, call);
     let expected = expected(seen, &question);
     let caller = match call.by {
@@ -137,8 +140,8 @@ pub fn compare<'s>(
         By::Profiler => Some(PROFILER),
     };
     let mut bytes = [0; CONTEXT_LEN];
-    let seed = question.seed.and_then(|(row, flags)| Some((seen.rows.get(row)?, flags)));
-    if let Some((row, flags)) = seed {
+    let from = question.seed.and_then(|(row, flags)| Some((seen.rows.get(row)?, flags)));
+    if let Some((row, flags)) = from {
         let context = Context { registers: row.registers, flags }.to_bytes();
         bytes[..context.len()].copy_from_slice(&context);
     }
@@ -146,7 +149,7 @@ pub fn compare<'s>(
     let made = Call {
         thread: if question.unnamed { ThreadId(0) } else { object },
         flags: question.flags,
-        seed: seed.is_some().then_some(&bytes[..]),
+        seed: from.is_some().then_some(&bytes[..]),
         context_size: 0,
         client_data: 0,
     };
@@ -157,10 +160,8 @@ pub fn compare<'s>(
     let mut process = runtime.process.get();
     process.suspended_by_profiler = question.suspended_by_profiler;
     runtime.process.set(process);
-    let size = match question.flags.wants_context() {
-        true => runtime.generation.context_size() as usize,
-        false => 0,
-    };
+    let size = runtime.generation.context_size() as usize;
+    let size = if question.flags.wants_context() { size } else { 0 };
     let (mut made_callbacks, mut what) = (0_u32, None);
     let callback: &mut clr_walker::profiling::SnapshotCallback<'_> = &mut |frame| {
         let number = made_callbacks;
@@ -194,7 +195,8 @@ pub fn compare<'s>(
         };
         let _ = caller.do_stack_snapshot(&made, Some(callback));
         let expected = expected.clone();
-        return Err(Mismatch { what, question, seen: seen.clone(), expected, found, outcome });
+        let seen = seen.clone();
+        return Err(Box::new(Mismatch { what, question, seen, expected, found, outcome }));
     }
     process.suspended_by_profiler = false;
     runtime.process.set(process);
@@ -206,7 +208,7 @@ pub fn compare<'s>(
 
 /// Executes a case; the mismatch if it fails.
 #[must_use]
-pub fn make(case: &WorldCase) -> Option<Mismatch> {
+pub fn make(case: &WorldCase) -> Option<Box<Mismatch>> {
     let build = case.program.build().ok()?;
     let mut world = build.world(&case.program.threads).ok()?;
     let facts = Facts::new(build.expanded(), build.linked());

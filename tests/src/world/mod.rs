@@ -68,7 +68,7 @@ pub enum Failure {
     /// It cannot be executed: a mistake of the generator, or of the runtime's code.
     World(WorldError),
     /// A call does not come out as the model says.
-    Call(Box<(WorldCase, Mismatch)>),
+    Call(Box<(WorldCase, Box<Mismatch>)>),
     /// Calls changed the thread.
     Changed(Box<(WorldCase, u64)>),
 }
@@ -208,7 +208,7 @@ struct Stop<'s, 'b> {
     facts: &'s Facts,
     world: &'s mut World<'b>,
     /// The threads, as far as they have been looked at.
-    seen: Vec<Option<Option<Seen>>>,
+    seen: Vec<Option<Seen>>,
     slices: &'s [Slice],
     in_callback: Option<CallbackKind>,
 }
@@ -222,7 +222,9 @@ impl Stop<'_, '_> {
     ) -> Result<(), Failure> {
         let (world, facts) = (&mut *self.world, self.facts);
         let Some(seen) = self.seen.get_mut(call.target) else { return Ok(()) };
-        let seen = seen.get_or_insert_with(|| Seen::new(facts, world, call.target));
+        if seen.is_none() {
+            *seen = Seen::new(facts, world, call.target);
+        }
         let Some(seen) = seen else { return Ok(()) };
         match compare(world, &self.program.threads, seen, &call) {
             Ok(case) => {

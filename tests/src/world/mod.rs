@@ -128,7 +128,7 @@ pub fn examine(
             done += 1;
             examined.steps += 1;
             match world.step(thread).map_err(Failure::World)? {
-                Event::Stepped | Event::Hook => {}
+                Event::Stepped => {}
                 Event::Callback(kind) => in_callback = Some(kind),
                 Event::Hook | Event::Waits => break,
                 Event::Ended => {

@@ -168,7 +168,7 @@ impl Occurred {
         self.add_if(marker_first, "a marker first");
         self.add_if(*callbacks == 0 && is(HResult::OK), "nothing, and S_OK");
         self.add_if(*callbacks > 1 && is(HResult::ABORTED), "aborted later");
-        self.add_if(*callbacks >= 32, "32 callbacks");
+        self.add_if(*callbacks >= 24, "24 callbacks");
         self.add_if(!seen.cooperative && question.seed.is_some(), "a seed ignored");
         self.add_if(question.suspended_by_profiler && *callbacks > 0, "under SuspendRuntime");
         self.add_if(question.caller == Asker::Managed && *callbacks > 0, "a managed caller");
@@ -201,7 +201,7 @@ const SITUATIONS: &[&str] = &[
     "a marker first",
     "nothing, and S_OK",
     "aborted later",
-    "32 callbacks",
+    "24 callbacks",
     "a seed ignored",
     "under SuspendRuntime",
     "a managed caller",
@@ -223,7 +223,7 @@ const SITUATIONS: &[&str] = &[
 fn everything_occurs() {
     let mut occurred = Occurred::default();
     let mut programs = Vec::new();
-    let wanted = u64::from(cases(60_000));
+    let wanted = u64::from(cases(100_000));
     campaign(wanted, |program| programs.push(program.clone()), |case| occurred.case(case));
     for program in &programs {
         occurred.program(program);

@@ -8,6 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 const ALWAYS: [Shared; 3] =
     [Shared::KickOffThread, Shared::RedirectedHandledJitCase, Shared::OnHijackTripThread];
 
+/// What no code names, but worlds go on with when something is thrown.
+const THROWING: [Shared; 6] = [
+    Shared::HardwareFault,
+    Shared::CallFunclet,
+    Shared::CallFilter,
+    Shared::CallCatchFunclet,
+    Shared::CallFinallyFunclet,
+    Shared::CallFilterFunclet,
+];
+
 impl Plan {
     /// The helpers that functions call, and those that these call.
     pub(super) fn needed<'f>(
@@ -19,7 +29,7 @@ impl Plan {
         let mut needed = BTreeSet::new();
         let mut open = ALWAYS.to_vec();
         if self.throws {
-            open.push(Shared::HardwareFault);
+            open.extend(THROWING.iter().filter(|shared| shared.exists_in(self.generation)));
         }
         let note = |function: &Function, open: &mut Vec<Shared>| {
             mentioned(function, &mut |id| open.extend(by_id.get(&id)));

@@ -1,0 +1,160 @@
+//! Every file of the gallery on every generation: what its calls give, and what each must say.
+
+use clr_sim::clause::Clause;
+use clr_sim::generation::{Generation, Generations};
+use clr_sim::scenario::{Scenario, SnapshotCall, format_text};
+
+/// What is wrong, by file.
+#[derive(Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn check(&mut self, right: bool, problem: impl FnOnce() -> String) {
+        if !right {
+            self.0.push(problem());
+        }
+    }
+}
+
+impl Drop for Problems {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(self.0.is_empty(), "{} problems:\n{}", self.0.len(), self.0.join("\n"));
+        }
+    }
+}
+
+/// The files by name: their text, and what it says.
+fn gallery() -> impl Iterator<Item = (&'static str, &'static str, Scenario)> {
+    clr_fixtures::gallery().iter().map(|fixture| {
+        let text = core::str::from_utf8(fixture.bytes).unwrap();
+        let scenario = Scenario::parse(text).unwrap_or_else(|error| {
+            let problems: Vec<_> = error.problems().iter().map(ToString::to_string).collect();
+            panic!("{}: {}", fixture.name, problems.join("; "))
+        });
+        (fixture.name, text, scenario)
+    })
+}
+
+/// The calls in the order of the text, as reports count them: those of a stop by themselves.
+fn calls(scenario: &Scenario, stop: Option<usize>) -> &[SnapshotCall] {
+    match (stop, &scenario.stack) {
+        (Some(stop), _) => &scenario.stops[stop].snapshots,
+        (None, Some(stack)) => &stack.snapshots,
+        (None, None) => &[],
+    }
+}
+
+/// All its calls.
+fn all_calls(scenario: &Scenario) -> impl Iterator<Item = &SnapshotCall> {
+    let stops = (0..scenario.stops.len()).map(Some).chain([None]);
+    stops.flat_map(|stop| calls(scenario, stop))
+}
+
+#[test]
+fn every_call_gives_what_is_expected() {
+    let mut problems = Problems::default();
+    for (name, _, scenario) in gallery() {
+        for generation in Generation::ALL {
+            let reports = match scenario.run_on(generation) {
+                Ok(reports) => reports,
+                Err(error) => {
+                    problems.0.push(format!("{name}, {generation}: {error}"));
+                    continue;
+                }
+            };
+            for report in reports {
+                let call = &calls(&scenario, report.stop)[report.snapshot];
+                problems.check(report.is_right(), || {
+                    let title = call.title.as_deref().unwrap_or_default();
+                    let differences: Vec<_> =
+                        report.differences.iter().map(ToString::to_string).collect();
+                    format!(
+                        "{name}, {generation}, snapshot {} ({title}): {}; it gives\n{}",
+                        report.snapshot + 1,
+                        differences.join("; "),
+                        report.found
+                    )
+                });
+            }
+        }
+    }
+}
+
+/// Where a file's name says what it is about, its expectations need not: `c-044-….kdl` is about a
+/// clause, `e-05-….kdl` about a worked stack of the contract, `section-3.3-….kdl` about a section.
+fn subject(name: &str) -> Option<&str> {
+    let (_, file) = name.rsplit_once('/')?;
+    let starts = ["c-", "e-", "section-"];
+    starts.iter().any(|start| file.starts_with(start)).then_some(file)
+}
+
+#[test]
+fn every_file_says_what_it_shows() {
+    let mut problems = Problems::default();
+    for (name, text, scenario) in gallery() {
+        let shows = scenario.about.shows.as_deref().unwrap_or_default();
+        problems.check(shows.ends_with('.') && shows.len() > 20, || format!("{name}: what for?"));
+        problems.check(!scenario.about.tags.is_empty(), || format!("{name}: it has no tag"));
+        problems.check(format_text(text).as_deref() == Ok(text), || {
+            format!("{name}: `clrsim fmt` lays it out otherwise")
+        });
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "/-.".contains(c);
+        let parts: Vec<_> = name.split('/').collect();
+        problems.check(parts.len() == 2 && name.ends_with(".kdl") && name.chars().all(allowed), || {
+            format!("{name}: it should be called chapter/name.kdl")
+        });
+        problems.check(all_calls(&scenario).next().is_some(), || format!("{name}: no snapshot"));
+        for call in all_calls(&scenario) {
+            let title = call.title.as_deref().unwrap_or_default();
+            problems.check(!call.expect.is_empty(), || format!("{name}, {title}: expects nothing"));
+            for expect in &call.expect {
+                problems.check(!expect.clauses.is_empty() || subject(name).is_some(), || {
+                    format!("{name}, {title}: what says so?")
+                });
+                let counts = |generation| {
+                    call.expected_on(generation).is_some_and(|(_, first)| first == expect)
+                };
+                problems.check(expect.on.iter().any(counts), || {
+                    format!("{name}, {title}: another expectation stands in front of one")
+                });
+            }
+        }
+    }
+}
+
+/// What several files show is told apart.
+#[test]
+fn no_two_files_show_the_same() {
+    let mut shown: Vec<_> =
+        gallery().map(|(name, _, scenario)| (scenario.about.shows, name)).collect();
+    shown.sort_unstable();
+    let same = shown.windows(2).find(|pair| pair[0].0 == pair[1].0);
+    assert_eq!(same, None);
+}
+
+/// The worked stacks of the contract, on every generation; COM is a thing of Windows.
+#[test]
+fn all_worked_stacks_are_there() {
+    for number in 1..=21 {
+        let start = format!("e-{number:02}-");
+        let files = gallery().filter(|(name, ..)| {
+            subject(name).is_some_and(|subject| subject.starts_with(&start))
+        });
+        let on = files.flat_map(|(_, _, scenario)| scenario.stack);
+        let on = on.fold(Generations::NONE, |all, stack| all.with(stack.generations()));
+        let expected = if number == 17 { Generations::WINDOWS } else { Generations::ALL };
+        assert_eq!(on, expected, "{start}");
+    }
+}
+
+#[test]
+fn clauses_in_names_are_there() {
+    for (name, ..) in gallery() {
+        let number = subject(name).and_then(|subject| subject.strip_prefix("c-")?.get(..3));
+        if let Some(number) = number {
+            let clause: Clause = format!("C-{number}").parse().unwrap();
+            assert!(clause.entry().is_some(), "{name}");
+        }
+    }
+}

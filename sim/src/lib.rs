@@ -10,7 +10,6 @@
 //!   [`profiling`]: `DoStackSnapshot` over that state.
 //! - [`explain`]: why a call came out as it did. [`stage`]: threads set up by hand.
 //! - [`clause`]: the rules of the runtimes, by number; [`coverage`]: what exercises them.
-//! - [`worked`]: such threads with the calls made on them, and what each must give.
 //! - [`world`]: programs executed together with a runtime; [`stubs`]: its code; [`model`]: what must be
 //!   reported of such threads, from the truth alone.
 //! - `recording` (feature `recording`): walks of real CLRs, made again and compared.
@@ -44,5 +43,4 @@ pub mod strategy;
 pub mod stubs;
 pub mod truth;
 pub mod vectors;
-pub mod worked;
 pub mod world;

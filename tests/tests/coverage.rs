@@ -3,6 +3,7 @@
 use clr_sim::clause::Clause;
 use clr_sim::coverage::{Cover, Coverage, HOLES, TESTED};
 use clr_sim::recording::Recording;
+use clr_sim::scenario::Scenario;
 use clr_sim::vectors::decompress;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +17,10 @@ fn measured() -> Coverage {
         let text = String::from_utf8(decompress(fixture.bytes, LIMIT).unwrap()).unwrap();
         coverage.add_recording(&Recording::parse(&text).unwrap()).unwrap();
     }
-    coverage.add_worked_stacks();
+    for fixture in clr_fixtures::gallery() {
+        let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
+        coverage.add_scenario(&scenario).unwrap();
+    }
     coverage
 }
 

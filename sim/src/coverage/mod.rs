@@ -1,8 +1,8 @@
 //! Which clauses are exercised, on which generations, and by what.
 //!
 //! A clause is exercised where a call shows it at work and comes out as it should: a call of a real
-//! CLR made again (the feature `recording`), or one over a worked stack. What no call shows by
-//! itself is exercised by a test that names it ([`TESTED`]). What is left is a hole, which must have
+//! CLR made again (the feature `recording`), or one of a scenario (the feature `scenario`). What no
+//! call shows by itself is exercised by a test that names it ([`TESTED`]). What is left is a hole, which must have
 //! a reason ([`HOLES`]).
 
 mod declared;
@@ -16,7 +16,8 @@ use crate::explain::Event;
 use crate::generation::Generation;
 #[cfg(feature = "recording")]
 use crate::recording::{LoadError, RecordedCode, Recording, Replay, Verdict};
-use crate::worked;
+#[cfg(feature = "scenario")]
+use crate::scenario::{ExplainedSnapshot, RunOnError, Scenario};
 use std::collections::BTreeMap;
 
 /// What exercises clauses.
@@ -24,8 +25,8 @@ use std::collections::BTreeMap;
 pub enum By {
     /// Calls of a real CLR, made again with the same result.
     Recording,
-    /// Calls over worked stacks, with the result that the rules ask for.
-    WorkedStack,
+    /// Calls of scenarios, with the result that the rules ask for.
+    Scenario,
     /// A test that names the clause.
     Test,
 }
@@ -90,35 +91,34 @@ impl Coverage {
         Ok(())
     }
 
-    /// Makes the calls of all worked stacks, and adds those that give what they must. They exercise
-    /// the clauses that their titles name, too.
-    pub fn add_worked_stacks(&mut self) {
+    /// Makes the calls of a scenario on all generations, and adds those that give what they must.
+    /// They exercise the clauses that their expectations name, too.
+    ///
+    /// # Errors
+    /// [`RunOnError`] if they cannot be made on one of them.
+    #[cfg(feature = "scenario")]
+    pub fn add_scenario(&mut self, scenario: &Scenario) -> Result<(), RunOnError> {
         for generation in Generation::ALL {
-            for example in worked::examples(generation) {
-                let Ok(set) = example.stage.set_up() else { continue };
-                for call in &example.calls {
-                    let runtime = call.process(&set);
-                    runtime.log.listen();
-                    let snapshot = call.make_on(&set, &runtime);
-                    let events = runtime.log.take();
-                    if snapshot.to_string() != call.expected {
-                        continue;
+            for ExplainedSnapshot { report, events } in scenario.explain_on(generation)? {
+                let call = scenario.call(report.stop, report.snapshot);
+                let expected = call.and_then(|call| call.expected_on(generation));
+                let (Some(call), Some((_, expected)), true) = (call, expected, report.is_right())
+                else {
+                    continue;
+                };
+                self.add_call(By::Scenario, generation, &events);
+                if let Some(kind) = scenario.callback_of(report.stop, call) {
+                    let situation = format!("callback:{}", kind.name());
+                    for clause in situations::shown(generation, &situation, "") {
+                        self.add(By::Scenario, generation, clause);
                     }
-                    self.add_call(By::WorkedStack, generation, &events);
-                    if let Some(kind) = call.in_callback {
-                        let situation = format!("callback:{}", kind.name());
-                        for clause in situations::shown(generation, &situation, "") {
-                            self.add(By::WorkedStack, generation, clause);
-                        }
-                    }
-                    for text in [example.id, example.title, call.title] {
-                        for clause in named(text) {
-                            self.add(By::WorkedStack, generation, clause);
-                        }
-                    }
+                }
+                for clause in &expected.clauses {
+                    self.add(By::Scenario, generation, *clause);
                 }
             }
         }
+        Ok(())
     }
 
     fn add(&mut self, by: By, generation: Generation, clause: Clause) {
@@ -133,7 +133,7 @@ impl Coverage {
         if !clause.entry().is_some_and(|entry| entry.generations.contains(generation)) {
             return Cover::DoesNotHold;
         }
-        let called = [By::Recording, By::WorkedStack].into_iter().filter_map(|by| {
+        let called = [By::Recording, By::Scenario].into_iter().filter_map(|by| {
             let count = self.calls.get(&(clause, generation, by))?;
             Some((by, *count))
         });
@@ -159,10 +159,4 @@ impl Coverage {
             })
         })
     }
-}
-
-/// The clauses that a text names: `C-014`.
-fn named(text: &str) -> impl Iterator<Item = Clause> {
-    let marks = text.match_indices("C-");
-    marks.filter_map(|(at, _)| text.get(at..at + 5)?.parse().ok())
 }

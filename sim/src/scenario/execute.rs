@@ -1,6 +1,6 @@
 //! Making the calls of a program: it is executed with a runtime up to each stop.
 
-use super::site::{Site, SnapshotReport};
+use super::site::{ExplainedSnapshot, Site, SnapshotReport};
 use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
 use super::{Scenario, Stop, StopAt};
 use crate::code::{CodeKind, FunctionId};
@@ -51,8 +51,25 @@ impl Scenario {
     /// # Errors
     /// [`RunOnError`].
     pub fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
+        let explained = self.make_calls(generation, false)?;
+        Ok(explained.into_iter().map(|explained| explained.report).collect())
+    }
+
+    /// Makes the calls as [`run_on`](Self::run_on) does, and tells what decided about each.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn explain_on(&self, generation: Generation) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
+        self.make_calls(generation, true)
+    }
+
+    fn make_calls(
+        &self,
+        generation: Generation,
+        explained: bool,
+    ) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
         if let Some(stack) = &self.stack {
-            return Ok(stack.run_on(generation)?);
+            return Ok(stack.run_on(generation, explained)?);
         }
         let made = |stop: &&Stop| stop.snapshots.iter().any(|call| call.is_made_on(generation));
         if !self.stops.iter().any(|stop| made(&stop)) {
@@ -61,7 +78,7 @@ impl Scenario {
         let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
         let mut reports = Vec::new();
         for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
-            self.run_to(index, stop, &build, generation, &mut reports)?;
+            self.run_to(index, stop, &build, explained, &mut reports)?;
         }
         Ok(reports)
     }
@@ -111,8 +128,8 @@ impl Scenario {
         index: usize,
         stop: &Stop,
         build: &Build,
-        generation: Generation,
-        reports: &mut Vec<SnapshotReport>,
+        explained: bool,
+        reports: &mut Vec<ExplainedSnapshot>,
     ) -> Result<(), RunOnError> {
         let mut world = build.world(&self.starts())?;
         let walkers = world.add_walkers()?;
@@ -132,16 +149,16 @@ impl Scenario {
         let thread = stop.thread as usize;
         let cooperative = world.is_cooperative(thread);
         for (snapshot, call) in stop.snapshots.iter().enumerate() {
-            if !call.is_made_on(generation) {
+            if !call.is_made_on(world.as_synced().generation) {
                 continue;
             }
             let saved = world.save();
             world.sync();
             let stopped = Stopped { world: &world, thread, cooperative, stale, walkers };
             call.suspend(&stopped, stopped.runtime());
-            let found = call.make_at(&stopped, stopped.runtime());
+            let place = (Some(index), snapshot);
+            reports.push(call.report_at(place, &stopped, stopped.runtime(), explained));
             world.restore(&saved);
-            reports.push(call.compare(Some(index), snapshot, generation, found));
         }
         Ok(())
     }

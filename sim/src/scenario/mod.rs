@@ -36,7 +36,7 @@ pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionSta
 pub use places::{StopPlaces, stop_places};
 pub use problem::{ProblemKind, SyntaxError};
 pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
-pub use site::SnapshotReport;
+pub use site::{ExplainedSnapshot, SnapshotReport};
 pub use snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall,
     Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
@@ -170,6 +170,25 @@ impl Scenario {
     pub fn thread(&self, name: &str) -> Option<u32> {
         let index = self.threads.iter().position(|thread| thread.name == name)?;
         Some(index as u32)
+    }
+
+    /// A call, by its place among those of a stop; of a stack placed by hand if there is no stop.
+    #[must_use]
+    pub fn call(&self, stop: Option<usize>, snapshot: usize) -> Option<&SnapshotCall> {
+        match stop {
+            Some(stop) => self.stops.get(stop)?.snapshots.get(snapshot),
+            None => self.stack.as_ref()?.snapshots.get(snapshot),
+        }
+    }
+
+    /// The callback that a call is made in: its own, or the one that its thread has stopped in.
+    #[must_use]
+    pub fn callback_of(&self, stop: Option<usize>, call: &SnapshotCall) -> Option<CallbackKind> {
+        let stopped_in = || match self.stops.get(stop?)?.at {
+            StopAt::Callback { kind, .. } if call.by == SnapshotCaller::Own => Some(kind),
+            _ => None,
+        };
+        call.in_callback.or_else(stopped_in)
     }
 
     /// The name of a function, if the program has it.

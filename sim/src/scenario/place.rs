@@ -1,7 +1,7 @@
 //! Making the calls of a stack placed by hand.
 
 use super::PlacedStack;
-use super::site::{Site, SnapshotReport};
+use super::site::{ExplainedSnapshot, Site};
 use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
 use crate::generation::Generation;
 use crate::runtime::{OsThreadId, Runtime};
@@ -11,11 +11,18 @@ use clr_walker::registers::Registers;
 
 impl PlacedStack {
     /// Makes the calls on one generation.
-    pub(super) fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, StageError> {
+    pub(super) fn run_on(
+        &self,
+        generation: Generation,
+        explained: bool,
+    ) -> Result<Vec<ExplainedSnapshot>, StageError> {
         let set = self.stage(generation).set_up()?;
         let snapshots = self.snapshots.iter().enumerate();
         let made = snapshots.filter(|(_, call)| call.is_made_on(generation));
-        Ok(made.map(|(snapshot, call)| call.report(snapshot, &set)).collect())
+        let report = |(snapshot, call): (usize, &SnapshotCall)| {
+            call.report_at((None, snapshot), &set, &call.process(&set), explained)
+        };
+        Ok(made.map(report).collect())
     }
 }
 
@@ -102,9 +109,5 @@ impl SnapshotCall {
     #[must_use]
     pub fn make_on(&self, set: &Set, runtime: &Runtime<'_>) -> super::FoundSnapshot {
         self.make_at(set, runtime)
-    }
-
-    fn report(&self, snapshot: usize, set: &Set) -> SnapshotReport {
-        self.compare(None, snapshot, set.stage().generation, self.make(set))
     }
 }

@@ -361,7 +361,7 @@ pub(crate) struct ClausesArgs {
 
 /// Tell which clauses are exercised, on which runtimes, and by what.
 ///
-/// The embedded recordings are replayed and the worked stacks walked; a clause counts where a call
+/// The embedded recordings are replayed and the gallery is run; a clause counts where a call
 /// shows it at work and comes out as it should, or where a test names it.
 #[derive(Debug, Args)]
 #[command(after_help = COVERAGE_EXAMPLES)]

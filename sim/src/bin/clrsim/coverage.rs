@@ -6,10 +6,12 @@ use crate::input::Source;
 use crate::report::write_json;
 use crate::{FAILED, PASSED};
 use anstyle::Style;
+use clr_fixtures::Fixture;
 use clr_sim::clause;
 use clr_sim::coverage::{By, Cover, Coverage, HOLES};
 use clr_sim::generation::Generation;
 use clr_sim::recording::Recording;
+use clr_sim::scenario::Scenario;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -25,8 +27,8 @@ struct Cell {
     cover: &'static str,
     /// How many recorded calls show it.
     recordings: u64,
-    /// How many calls over worked stacks show it.
-    worked_stacks: u64,
+    /// How many calls of scenarios show it.
+    scenarios: u64,
     /// Whether a test names it.
     tested: bool,
     /// Why nothing exercises it.
@@ -47,7 +49,7 @@ pub(crate) fn coverage(args: &CoverageArgs, console: &mut Console<'_>) -> Result
     Ok(if missing { FAILED } else { PASSED })
 }
 
-/// By the embedded recordings and the worked stacks.
+/// By the embedded recordings and the gallery.
 fn measure() -> Result<Coverage, Trouble> {
     let mut coverage = Coverage::new();
     for fixture in clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/")) {
@@ -56,7 +58,12 @@ fn measure() -> Result<Coverage, Trouble> {
         let recording = Recording::parse(&text).map_err(|error| trouble(&error))?;
         coverage.add_recording(&recording).map_err(|error| trouble(&error))?;
     }
-    coverage.add_worked_stacks();
+    for Fixture { name, bytes } in clr_fixtures::gallery() {
+        let trouble = |error: &dyn std::fmt::Display| Trouble::with(name, error);
+        let text = core::str::from_utf8(bytes).map_err(|error| trouble(&error))?;
+        let scenario = Scenario::parse(text).map_err(|error| trouble(&error))?;
+        coverage.add_scenario(&scenario).map_err(|error| trouble(&error))?;
+    }
     Ok(coverage)
 }
 
@@ -77,7 +84,7 @@ impl Cell {
                 Cover::Missing | Cover::DoesNotHold => "missing",
             },
             recordings: count(By::Recording),
-            worked_stacks: count(By::WorkedStack),
+            scenarios: count(By::Scenario),
             tested: count(By::Test) != 0,
             reason: if let Cover::Excused(reason) = cover { Some(reason) } else { None },
         }
@@ -88,7 +95,7 @@ impl Cell {
 fn write(coverage: &Coverage, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     writeln!(
         out,
-        "{HEAD}What exercises each clause:{HEAD:#} r recorded calls, w worked stacks, t a test;"
+        "{HEAD}What exercises each clause:{HEAD:#} r recorded calls, s scenarios, t a test;"
     )?;
     writeln!(
         out,
@@ -142,7 +149,7 @@ fn write(coverage: &Coverage, out: &mut (impl Write + ?Sized)) -> io::Result<()>
 const fn letter(by: By) -> char {
     match by {
         By::Recording => 'r',
-        By::WorkedStack => 'w',
+        By::Scenario => 's',
         By::Test => 't',
     }
 }

@@ -36,19 +36,10 @@ fn gallery() -> impl Iterator<Item = (&'static str, &'static str, Scenario)> {
     })
 }
 
-/// The calls in the order of the text, as reports count them: those of a stop by themselves.
-fn calls(scenario: &Scenario, stop: Option<usize>) -> &[SnapshotCall] {
-    match (stop, &scenario.stack) {
-        (Some(stop), _) => &scenario.stops[stop].snapshots,
-        (None, Some(stack)) => &stack.snapshots,
-        (None, None) => &[],
-    }
-}
-
 /// All its calls.
 fn all_calls(scenario: &Scenario) -> impl Iterator<Item = &SnapshotCall> {
-    let stops = (0..scenario.stops.len()).map(Some).chain([None]);
-    stops.flat_map(|stop| calls(scenario, stop))
+    let placed = scenario.stack.iter().flat_map(|stack| &stack.snapshots);
+    scenario.stops.iter().flat_map(|stop| &stop.snapshots).chain(placed)
 }
 
 #[test]
@@ -64,7 +55,7 @@ fn every_call_gives_what_is_expected() {
                 }
             };
             for report in reports {
-                let call = &calls(&scenario, report.stop)[report.snapshot];
+                let call = scenario.call(report.stop, report.snapshot).unwrap();
                 problems.check(report.is_right(), || {
                     let title = call.title.as_deref().unwrap_or_default();
                     let differences: Vec<_> =

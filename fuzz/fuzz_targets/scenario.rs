@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| clr_tests::fuzz::scenario_text(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| clr_tests::fuzz::scenario(data));

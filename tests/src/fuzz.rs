@@ -9,6 +9,7 @@ use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::code::Program;
 use clr_sim::recording::{RecordedCode, Recording, Replay};
 use clr_sim::replay::{VectorReplay, run_fuzz_record};
+use clr_sim::generation::Generation;
 use clr_sim::scenario::{Scenario, format_text};
 use clr_sim::strategy::{StagedCall, WorldCase};
 use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
@@ -320,12 +321,15 @@ fn fuzz_records(data: &[u8]) {
     }
 }
 
-/// Reads a text as a scenario, and lays it out.
+/// At how many stops the calls of a text are made.
+const STOP_LIMIT: usize = 2;
+
+/// Reads a text as a scenario, lays it out, and makes its calls on one generation.
 ///
 /// # Panics
 /// If a problem is told at a place that is not in the text, if a scenario is not what is read from
-/// its own text, or if a layout changes the scenario or does not stay as it is.
-pub fn scenario_text(data: &[u8]) {
+/// its own text, if a run does not repeat, or if a layout changes the scenario or does not stay as it is.
+pub fn fixture_text(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else {
         return;
     };
@@ -335,6 +339,11 @@ pub fn scenario_text(data: &[u8]) {
             let canonical = scenario.to_string();
             assert_eq!(Scenario::parse(&canonical).as_ref(), Ok(scenario));
             assert_eq!(format_text(&canonical).as_ref(), Ok(&canonical));
+            let generation = Generation::ALL[data.len() % Generation::ALL.len()];
+            if scenario.stops.len() <= STOP_LIMIT {
+                let found = scenario.run_on(generation);
+                assert_eq!(found, scenario.run_on(generation));
+            }
         }
         Err(error) => {
             assert!(!error.problems().is_empty() && !error.to_string().is_empty());
@@ -412,7 +421,7 @@ const CALL_LIMIT: u64 = 100;
 ///
 /// # Panics
 /// If a program cannot be executed, or a call comes out different.
-pub fn world(data: &[u8]) {
+pub fn scenario(data: &[u8]) {
     let Ok(case) = WorldCase::arbitrary(&mut Unstructured::new(data)) else {
         return;
     };

@@ -48,8 +48,8 @@ fn vector_file() {
 }
 
 #[test]
-fn scenario() {
-    assert!(replay("scenario", clr_tests::fuzz::scenario_text) >= 5);
+fn fixture_text() {
+    assert!(replay("fixture_text", clr_tests::fuzz::fixture_text) >= 5);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn snapshot() {
 /// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a program with
 /// some functions, and a call in it that comes to some callbacks.
 #[test]
-fn world() {
+fn scenario() {
     if std::env::var_os("CLR_BLESS").is_some() {
         for generation in Generation::ALL {
             let mut bytes = (0..).map(long_random_bytes);
@@ -98,11 +98,11 @@ fn world() {
                     && size.contains(&program.program.functions.len())
                     && examine(&program, plan, |_| ()).is_ok_and(|done| done.callbacks > 60)
             });
-            let file = seeds("world").join(generation.to_string());
+            let file = seeds("scenario").join(generation.to_string());
             std::fs::write(file, found.unwrap()).unwrap();
         }
     }
-    assert!(replay("world", clr_tests::fuzz::world) >= Generation::ALL.len());
+    assert!(replay("scenario", clr_tests::fuzz::scenario) >= Generation::ALL.len());
 }
 
 /// Enough for programs of some functions.

@@ -39,7 +39,7 @@
 //! # Ok::<(), clr_sim::harness::JudgeError>(())
 //! ```
 //!
-//! A test crate gives each text a test of its own by [`main`](fn@main) (feature `harness`), or all of
+//! A test crate gives each text a test of its own by `main` (feature `harness`), or all of
 //! them one by [`assert_all`].
 
 mod target;
@@ -79,7 +79,7 @@ pub fn main<W: StackWalker + Sync>(
     use libtest_mimic::{Arguments, Trial};
     let trial = |(name, text): (String, &'static str)| {
         Trial::test(name.clone(), move || {
-            assert_all(walker, [(name.as_str(), text)]).map_err(|failure| failure.into())
+            assert_all(walker, [(name.as_str(), text)]).map_err(Into::into)
         })
     };
     let trials = texts.into_iter().map(trial).collect();

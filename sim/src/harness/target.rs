@@ -26,9 +26,9 @@ impl<'t, 'b> Target<'t, 'b> {
         runtime: &'t Runtime<'b>,
         walker: OsThreadId,
         thread: ThreadId,
-        registers: Registers,
+        registers: &Registers,
     ) -> Self {
-        Self { runtime, walker, thread, registers }
+        Self { runtime, walker, thread, registers: *registers }
     }
 
     /// The profiling methods, as called on a thread of the profiler that the runtime does not know.

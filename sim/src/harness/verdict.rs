@@ -103,7 +103,7 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
                 let set = stack.stage(generation).set_up()?;
                 let runtime = set.runtime();
                 let registers = set.registers(0).unwrap_or_default();
-                let target = Target::new(&runtime, NATIVE_WALKER, SELF_OBJECT, registers);
+                let target = Target::new(&runtime, NATIVE_WALKER, SELF_OBJECT, &registers);
                 let outcome = outcome(walker, &target, &of_set(&set));
                 verdicts.push(Verdict { generation, stop: None, outcome });
             }
@@ -120,7 +120,7 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
             }
             let registers = activations.first().map(|leaf| leaf.registers).unwrap_or_default();
             let frames = of_world(world, thread);
-            let target = Target::new(world.as_synced(), walkers[0], object, registers);
+            let target = Target::new(world.as_synced(), walkers[0], object, &registers);
             let outcome = outcome(walker, &target, &frames);
             verdicts.push(Verdict { generation, stop: Some(stop), outcome });
         })?;

@@ -17,7 +17,7 @@ use crate::generation::Generation;
 #[cfg(feature = "recording")]
 use crate::recording::{LoadError, RecordedCode, Recording, Replay, Verdict};
 #[cfg(feature = "scenario")]
-use crate::scenario::{ExplainedSnapshot, RunOnError, Scenario};
+use crate::scenario::{RunOnError, Scenario, ToldSnapshot};
 use std::collections::BTreeMap;
 
 /// What exercises clauses.
@@ -99,7 +99,7 @@ impl Coverage {
     #[cfg(feature = "scenario")]
     pub fn add_scenario(&mut self, scenario: &Scenario) -> Result<(), RunOnError> {
         for generation in Generation::ALL {
-            for ExplainedSnapshot { report, events } in scenario.explain_on(generation)? {
+            for ToldSnapshot { report, events, .. } in scenario.tell_on(generation)? {
                 let call = scenario.call(report.stop, report.snapshot);
                 let expected = call.and_then(|call| call.expected_on(generation));
                 let (Some(call), Some((_, expected)), true) = (call, expected, report.is_right())

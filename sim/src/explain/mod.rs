@@ -6,11 +6,13 @@
 
 mod chain;
 mod clauses;
+mod deciding;
 mod event;
 mod names;
 mod story;
 
 pub use chain::{ChainFrame, LeadsTo, first_managed, frame_chain};
+pub use deciding::{deciding, parting};
 pub use event::{Dropped, Event, Hidden, Passed, Silent, Start};
 pub use names::{Names, Place};
 pub use story::{Kind, Line, Teller};

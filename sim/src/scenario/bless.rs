@@ -4,6 +4,7 @@ use super::error::ScenarioError;
 use super::format::expected_text;
 use super::found::{FoundShot, FoundSnapshot};
 use super::parse::tokens::{Token, Tokens};
+use super::places::{SnapshotAt, inside, named};
 use super::site::SnapshotReport;
 use super::snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SnapshotCall,
@@ -16,8 +17,7 @@ use kdl::{KdlDocument, KdlNode};
 
 /// The text with the `expect` nodes of snapshots rewritten where `reports` tell that they were not
 /// met; a snapshot without any gets some. All other bytes stay as they are. Generations that gave the
-/// same share a node; nodes that were met keep where they come from, and their clauses. Reports of
-/// snapshots count these in the order of the text.
+/// same share a node; nodes that were met keep where they come from, and their clauses.
 ///
 /// That a simulator does something is no reason to expect it: what is written is for a person to read.
 ///
@@ -29,13 +29,12 @@ pub fn bless(
 ) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
     let nodes = places(text);
-    let stack = scenario.stack.iter().flat_map(|stack| &stack.snapshots);
-    let calls = scenario.stops.iter().flat_map(|stop| &stop.snapshots).chain(stack);
     let mut edits = Vec::new();
-    for (index, (call, place)) in calls.zip(&nodes).enumerate() {
+    for (SnapshotAt { stop, snapshot, call }, place) in scenario.snapshots().zip(&nodes) {
         let mut found = Vec::new();
         for (generation, reports) in reports {
-            let report = reports.iter().find(|report| report.snapshot == index);
+            let mut reports = reports.iter();
+            let report = reports.find(|it| it.stop == stop && it.snapshot == snapshot);
             found.extend(report.map(|report| (*generation, report)));
         }
         place.edit(text, call, &blessed(call, &found), &mut edits);
@@ -140,14 +139,6 @@ struct Place {
     node: Range<usize>,
     has_block: bool,
     expect: Vec<Range<usize>>,
-}
-
-fn named<'d>(nodes: &'d [KdlNode], name: &'static str) -> impl Iterator<Item = &'d KdlNode> {
-    nodes.iter().filter(move |node| node.name().value() == name)
-}
-
-fn inside(node: &KdlNode) -> &[KdlNode] {
-    node.children().map_or(&[], |block| block.nodes())
 }
 
 /// The snapshots of a text that is a scenario.

@@ -1,7 +1,8 @@
 //! Making the calls of a program: it is executed with a runtime up to each stop.
 
-use super::site::{ExplainedSnapshot, Site, SnapshotReport};
+use super::site::{Site, SnapshotReport};
 use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
+use super::told::{self, ToldSnapshot};
 use super::{Scenario, Stop, StopAt};
 use crate::code::{CodeKind, FunctionId};
 use crate::generation::Generation;
@@ -51,25 +52,18 @@ impl Scenario {
     /// # Errors
     /// [`RunOnError`].
     pub fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
-        let explained = self.make_calls(generation, false)?;
-        Ok(explained.into_iter().map(|explained| explained.report).collect())
+        let made = self.make_on(generation, false)?;
+        Ok(made.into_iter().map(|made| made.report).collect())
     }
 
-    /// Makes the calls as [`run_on`](Self::run_on) does, and tells what decided about each.
-    ///
-    /// # Errors
-    /// [`RunOnError`].
-    pub fn explain_on(&self, generation: Generation) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
-        self.make_calls(generation, true)
-    }
-
-    fn make_calls(
+    /// Makes the calls; with their stories if they are to be told.
+    pub(super) fn make_on(
         &self,
         generation: Generation,
-        explained: bool,
-    ) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
+        told: bool,
+    ) -> Result<Vec<ToldSnapshot>, RunOnError> {
         if let Some(stack) = &self.stack {
-            return Ok(stack.run_on(generation, explained)?);
+            return Ok(stack.make_on(generation, told)?);
         }
         let made = |stop: &&Stop| stop.snapshots.iter().any(|call| call.is_made_on(generation));
         if !self.stops.iter().any(|stop| made(&stop)) {
@@ -77,8 +71,8 @@ impl Scenario {
         }
         let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
         let mut reports = Vec::new();
-        for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
-            self.run_to(index, stop, &build, explained, &mut reports)?;
+        for (index, _) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
+            self.run_to(index, &build, told, &mut reports)?;
         }
         Ok(reports)
     }
@@ -126,11 +120,11 @@ impl Scenario {
     fn run_to(
         &self,
         index: usize,
-        stop: &Stop,
         build: &Build,
-        explained: bool,
-        reports: &mut Vec<ExplainedSnapshot>,
+        told: bool,
+        reports: &mut Vec<ToldSnapshot>,
     ) -> Result<(), RunOnError> {
+        let Some(stop) = self.stops.get(index) else { return Ok(()) };
         let mut world = build.world(&self.starts())?;
         let walkers = world.add_walkers()?;
         let before = self.stops.get(..index).unwrap_or_default().iter().rev();
@@ -149,16 +143,18 @@ impl Scenario {
         let thread = stop.thread as usize;
         let cooperative = world.is_cooperative(thread);
         for (snapshot, call) in stop.snapshots.iter().enumerate() {
-            if !call.is_made_on(world.as_synced().generation) {
+            let generation = world.as_synced().generation;
+            if !call.is_made_on(generation) {
                 continue;
             }
             let saved = world.save();
             world.sync();
             let stopped = Stopped { world: &world, thread, cooperative, stale, walkers };
             call.suspend(&stopped, stopped.runtime());
-            let place = (Some(index), snapshot);
-            reports.push(call.report_at(place, &stopped, stopped.runtime(), explained));
+            let (found, events, story) = told::made(call, &stopped, stopped.runtime(), told);
             world.restore(&saved);
+            let report = call.compare(Some(index), snapshot, generation, found);
+            reports.push(ToldSnapshot { report, events, story });
         }
         Ok(())
     }

@@ -160,9 +160,31 @@ pub enum SnapshotDifference {
     },
 }
 
+impl SnapshotDifference {
+    /// The callback that it is about, if it is about one that was made.
+    #[must_use]
+    pub const fn shot(self) -> Option<usize> {
+        match self {
+            Self::Surplus { shot }
+            | Self::Place { shot }
+            | Self::Function { shot }
+            | Self::Context { shot }
+            | Self::ContextSize { shot, .. }
+            | Self::ContextFlags { shot, .. }
+            | Self::Rip { shot, .. }
+            | Self::Register { shot, .. } => Some(shot),
+            Self::Missing { .. }
+            | Self::Outcome { .. }
+            | Self::Nested { .. }
+            | Self::NestedCallbacks { .. } => None,
+        }
+    }
+}
+
 impl FoundShot {
     /// Whether it is what is expected, registers apart.
-    fn is_at(&self, expected: &ExpectedShot) -> bool {
+    #[must_use]
+    pub fn is_at(&self, expected: &ExpectedShot) -> bool {
         let inside = || self.shot.label.rsplit_once("+0x").map_or("", |(function, _)| function);
         let label = expected.label.as_deref();
         expected.marker == self.shot.function.is_none()

@@ -24,6 +24,7 @@ mod site;
 mod snapshot;
 mod stops;
 mod terms;
+mod told;
 mod walk;
 
 pub use bless::bless;
@@ -33,10 +34,10 @@ pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 pub use layout::format_text;
 pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
-pub use places::{StopPlaces, stop_places};
+pub use places::{SnapshotAt, SnapshotPlaces, StopPlaces, snapshot_places, stop_places};
 pub use problem::{ProblemKind, SyntaxError};
 pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
-pub use site::{ExplainedSnapshot, SnapshotReport};
+pub use site::SnapshotReport;
 pub use snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall,
     Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
@@ -44,6 +45,7 @@ pub use snapshot::{
 };
 pub use stops::Stops;
 pub use terms::Term;
+pub use told::{EachSnapshot, ToldSnapshot};
 pub use walk::{Difference, FoundEnd, FoundFrame, FoundWalk, Untrue};
 
 use crate::code::{FunctionId, Program};

@@ -1,8 +1,9 @@
 //! Making the calls of a stack placed by hand.
 
 use super::PlacedStack;
-use super::site::{ExplainedSnapshot, Site};
+use super::site::Site;
 use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
+use super::told::{self, ToldSnapshot};
 use crate::generation::Generation;
 use crate::runtime::{OsThreadId, Runtime};
 use crate::stage::{MANAGED_WALKER, NATIVE_WALKER, Place, SELF, Set, StageError};
@@ -11,16 +12,18 @@ use clr_walker::registers::Registers;
 
 impl PlacedStack {
     /// Makes the calls on one generation.
-    pub(super) fn run_on(
+    pub(super) fn make_on(
         &self,
         generation: Generation,
-        explained: bool,
-    ) -> Result<Vec<ExplainedSnapshot>, StageError> {
+        told: bool,
+    ) -> Result<Vec<ToldSnapshot>, StageError> {
         let set = self.stage(generation).set_up()?;
         let snapshots = self.snapshots.iter().enumerate();
         let made = snapshots.filter(|(_, call)| call.is_made_on(generation));
         let report = |(snapshot, call): (usize, &SnapshotCall)| {
-            call.report_at((None, snapshot), &set, &call.process(&set), explained)
+            let (found, events, story) = told::made(call, &set, &call.process(&set), told);
+            let report = call.compare(None, snapshot, generation, found);
+            ToldSnapshot { report, events, story }
         };
         Ok(made.map(report).collect())
     }

@@ -1,6 +1,8 @@
-//! Where the stops and expectations of a text stand.
+//! Where the stops, snapshots and expectations of a text stand.
 
+use super::Scenario;
 use super::error::Position;
+use super::snapshot::SnapshotCall;
 use kdl::{KdlDocument, KdlNode};
 
 /// Where a stop and its expectations stand in a text.
@@ -18,13 +20,72 @@ pub struct StopPlaces {
 pub fn stop_places(text: &str) -> Vec<StopPlaces> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
     let of = |node: &KdlNode| Position::of(text, node.name().span().offset());
-    let named = |node: &&KdlNode, name: &str| node.name().value() == name;
-    let stops = document.nodes().iter().filter(|node| named(node, "stop"));
-    stops
-        .map(|stop| {
-            let children = stop.children().map_or(&[][..], KdlDocument::nodes);
-            let expect = children.iter().filter(|node| named(node, "expect")).map(of).collect();
-            StopPlaces { stop: of(stop), expect }
-        })
-        .collect()
+    let stops = named(document.nodes(), "stop");
+    let places = stops.map(|stop| StopPlaces {
+        stop: of(stop),
+        expect: named(inside(stop), "expect").map(of).collect(),
+    });
+    places.collect()
+}
+
+/// A call of a text, and where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotAt<'s> {
+    /// The place of its stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    pub stop: Option<usize>,
+    /// Its place among the snapshots there.
+    pub snapshot: usize,
+    /// What it says.
+    pub call: &'s SnapshotCall,
+}
+
+impl Scenario {
+    /// The calls of the text, in its order.
+    pub fn snapshots(&self) -> impl Iterator<Item = SnapshotAt<'_>> {
+        fn at(stop: Option<usize>, calls: &[SnapshotCall]) -> impl Iterator<Item = SnapshotAt<'_>> {
+            let calls = calls.iter().enumerate();
+            calls.map(move |(snapshot, call)| SnapshotAt { stop, snapshot, call })
+        }
+        let stops = self.stops.iter().enumerate();
+        let stops = stops.flat_map(move |(index, stop)| at(Some(index), &stop.snapshots));
+        let stack = self.stack.iter().flat_map(move |stack| at(None, &stack.snapshots));
+        stops.chain(stack)
+    }
+}
+
+/// Where a snapshot and its expectations stand in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotPlaces {
+    /// The snapshot.
+    pub snapshot: Position,
+    /// Its expectations, in order.
+    pub expect: Vec<Position>,
+}
+
+/// Where the snapshots of the text of a scenario stand, in the order of
+/// [`Scenario::snapshots`]; of a text that is no scenario, those that can be found.
+#[must_use]
+pub fn snapshot_places(text: &str) -> Vec<SnapshotPlaces> {
+    let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
+    let of = |node: &KdlNode| Position::of(text, node.name().span().offset());
+    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), "snapshot"));
+    let all = stops.chain(named(document.nodes(), "snapshot"));
+    let places = all.map(|node| SnapshotPlaces {
+        snapshot: of(node),
+        expect: named(inside(node), "expect").map(of).collect(),
+    });
+    places.collect()
+}
+
+/// The nodes of that name.
+pub(super) fn named<'d>(
+    nodes: &'d [KdlNode],
+    name: &'static str,
+) -> impl Iterator<Item = &'d KdlNode> {
+    nodes.iter().filter(move |node| node.name().value() == name)
+}
+
+/// The nodes in a node's block.
+pub(super) fn inside(node: &KdlNode) -> &[KdlNode] {
+    node.children().map_or(&[], KdlDocument::nodes)
 }

@@ -6,7 +6,6 @@ use super::snapshot::{
     SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
 };
-use crate::explain::Event;
 use crate::generation::Generation;
 use crate::profiling::{Call, Context, HResult};
 use crate::runtime::frame::layout::Convention;
@@ -41,15 +40,6 @@ impl SnapshotReport {
     pub const fn is_right(&self) -> bool {
         self.differences.is_empty()
     }
-}
-
-/// What a call gave, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExplainedSnapshot {
-    /// What it gave.
-    pub report: SnapshotReport,
-    /// What decided, in the order of the decisions; that of the nested calls is among them.
-    pub events: Vec<Event>,
 }
 
 /// A thread that calls are made on, with what is known of its stack.
@@ -222,26 +212,8 @@ impl SnapshotCall {
         }
     }
 
-    /// Makes the call on a process and holds what it gave against what is expected: the call with
-    /// the place `snapshot` among those of a stop. Nothing is explained unless that is asked for.
-    pub(super) fn report_at(
-        &self,
-        (stop, snapshot): (Option<usize>, usize),
-        site: &impl Site,
-        runtime: &Runtime<'_>,
-        explained: bool,
-    ) -> ExplainedSnapshot {
-        if explained {
-            runtime.log.listen();
-        }
-        let found = self.make_at(site, runtime);
-        let events = runtime.log.take();
-        let report = self.compare(stop, snapshot, site.generation(), found);
-        ExplainedSnapshot { report, events }
-    }
-
     /// Holds what the call gave against what is expected.
-    fn compare(
+    pub(super) fn compare(
         &self,
         stop: Option<usize>,
         snapshot: usize,

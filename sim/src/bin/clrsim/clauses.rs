@@ -60,7 +60,7 @@ fn write(entry: &Entry, console: &mut Console<'_>) -> Result<(), Trouble> {
 }
 
 /// A set of generations in as few words as will do.
-fn in_words(generations: Generations) -> String {
+pub(crate) fn in_words(generations: Generations) -> String {
     const WORDS: [(Generations, &str); 5] = [
         (Generations::ALL, "all"),
         (Generations::WINDOWS, "windows"),

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// The names of files that are taken from folders, by how they end.
 const TAKEN: [&str; 5] = [".vec.gz", ".bin.gz", PROGRAM, RECORDINGS[0], RECORDINGS[1]];
 
-/// How the names of programs end.
-const PROGRAM: &str = ".kdl";
+/// How the names of texts end.
+pub(crate) const PROGRAM: &str = ".kdl";
 
 /// How the names of recordings of walks end: compressed, and not.
 pub(crate) const RECORDINGS: [&str; 2] = [".walks.jsonl.gz", ".walks.jsonl"];
@@ -79,6 +79,14 @@ impl Source {
                 Err(error) => Err(unreadable(&self.name, &error)),
             },
             Place::Embedded(bytes) => Ok(Cow::Borrowed(bytes)),
+        }
+    }
+
+    /// Where it is on disk, if it is there.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Disk(path) => Some(path),
+            Place::Embedded(_) => None,
         }
     }
 

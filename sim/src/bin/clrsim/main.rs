@@ -5,7 +5,9 @@
 //! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
 //! ends with an exit code.
 
+mod aligned;
 mod args;
+mod bless;
 mod clauses;
 mod code;
 mod console;
@@ -20,8 +22,11 @@ mod layout;
 mod program;
 mod recorded;
 mod report;
+mod reporter;
 mod run;
+mod shots;
 mod show;
+mod snapshots;
 mod trace;
 mod unwind_data;
 mod walked;

@@ -4,7 +4,9 @@ use crate::console::Trouble;
 use crate::input::Source;
 use clr_sim::code::{FunctionId, LinkedProgram, Role, WindowsMistake};
 use clr_sim::run::BASE;
-use clr_sim::scenario::{Scenario, StopPlaces, stop_places};
+use clr_sim::scenario::{
+    Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, snapshot_places, stop_places,
+};
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, OpKind};
 
@@ -18,8 +20,12 @@ pub(crate) const HELPER: &str = "___chkstk_ms";
 pub(crate) struct ProgramFixture {
     /// What is in it.
     pub(crate) scenario: Scenario,
+    /// Its text.
+    pub(crate) text: String,
     /// Where its stops stand.
     places: Vec<StopPlaces>,
+    /// Where its snapshots stand.
+    snapshots: Vec<SnapshotPlaces>,
 }
 
 impl ProgramFixture {
@@ -31,7 +37,21 @@ impl ProgramFixture {
         let text = source.read_text()?;
         let scenario =
             Scenario::parse(&text).map_err(|error| error.with_name(source.name.clone()))?;
-        Ok(Self { scenario, places: stop_places(&text) })
+        let (places, snapshots) = (stop_places(&text), snapshot_places(&text));
+        Ok(Self { scenario, text, places, snapshots })
+    }
+
+    /// Line and column of a snapshot, or of one of its expectations.
+    pub(crate) fn snapshot_place(
+        &self,
+        at: SnapshotAt<'_>,
+        expectation: Option<usize>,
+    ) -> Option<clr_sim::scenario::Position> {
+        let same = |it: &SnapshotAt<'_>| (it.stop, it.snapshot) == (at.stop, at.snapshot);
+        let index = self.scenario.snapshots().position(|it| same(&it))?;
+        let places = self.snapshots.get(index)?;
+        let own = expectation.and_then(|index| places.expect.get(index));
+        Some(*own.unwrap_or(&places.snapshot))
     }
 
     /// Line and column of a stop, or of one of its expectations.

@@ -1,21 +1,16 @@
-//! The report of a run, for people and as JSON.
+//! What a run tells of a file, for people and as JSON.
 
 use crate::code::{self, Code};
-use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
-use crate::input::RECORDINGS;
-use crate::recorded::{self, DifferentWalk, Walks};
+use crate::console::{BAD, Console, DIM, HEAD, Trouble};
+use crate::recorded::{DifferentWalk, Walks};
+use crate::snapshots::{FailedSnapshot, Summary};
 use crate::unwind_data::{self, Function, Hex};
 use crate::walks::FailedWalk;
 use clr_sim::replay::{Difference, Failure, Verdict};
 use clr_walker::unwind::Trust;
 use serde::Serialize;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::AddAssign;
-
-/// How many reasons of skipped walks are told.
-const REASONS: usize = 5;
 
 /// How many cases there were, and what became of them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -50,13 +45,16 @@ impl AddAssign for Counts {
 /// What became of the cases of a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileReport {
-    file: String,
-    kind: &'static str,
+    pub(crate) file: String,
+    pub(crate) kind: &'static str,
     #[serde(flatten)]
     pub(crate) counts: Counts,
     /// Only of recordings of walks.
     #[serde(flatten)]
     pub(crate) walks: Option<Walks>,
+    /// Only of texts with snapshots.
+    #[serde(flatten)]
+    pub(crate) scenario: Option<Summary>,
     /// The first of those that failed.
     pub(crate) failures: Vec<Explained>,
 }
@@ -71,18 +69,28 @@ pub(crate) enum Explained {
     Walk(FailedWalk),
     /// Of a recorded walk.
     Recorded(DifferentWalk),
+    /// Of a snapshot of a text.
+    Snapshot(FailedSnapshot),
 }
 
-/// What became of all cases.
-#[derive(Debug, Serialize)]
-pub(crate) struct Total {
-    kind: &'static str,
-    /// How many files were replayed.
-    files: usize,
-    /// How many could not be.
-    pub(crate) unreadable: usize,
-    #[serde(flatten)]
-    pub(crate) counts: Counts,
+impl Explained {
+    /// How many cases it explains.
+    pub(crate) fn cases(&self) -> usize {
+        match self {
+            Self::Replay(_) | Self::Walk(_) | Self::Recorded(_) => 1,
+            Self::Snapshot(failed) => failed.cases(),
+        }
+    }
+
+    /// Writes the explanation.
+    pub(crate) fn write(&self, file: &str, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Replay(case) => case.write(file, out),
+            Self::Walk(walk) => walk.write(file, out),
+            Self::Recorded(walk) => walk.write(file, out),
+            Self::Snapshot(failed) => failed.write(file, out),
+        }
+    }
 }
 
 /// A case that failed, with what one needs to find out why.
@@ -134,17 +142,9 @@ impl FileReport {
             kind,
             counts: Counts::default(),
             walks: None,
+            scenario: None,
             failures: Vec::new(),
         }
-    }
-
-    /// What recordings that pass are counted under instead of having a line each: the generation,
-    /// and a pattern of their names.
-    fn group(&self) -> Option<(String, String)> {
-        let walks = self.walks.as_ref().filter(|_| self.counts.failed == 0)?;
-        let end = RECORDINGS.into_iter().find(|end| self.file.ends_with(end))?;
-        let folder = self.file.rfind('/').map_or(0, |slash| slash + 1);
-        Some((walks.generation.clone(), format!("{}*{end}", self.file.get(..folder)?)))
     }
 }
 
@@ -245,177 +245,21 @@ pub(crate) fn unwind_data(
     code::chain(region, entry).iter().map(words).collect()
 }
 
-/// Writes the report as it comes.
-pub(crate) struct Reporter {
-    json: bool,
-    rules: &'static str,
-    total: Total,
-    /// Recordings whose lines are still to be written.
-    groups: BTreeMap<(String, String), Group>,
-    /// What is explained below the table.
-    files: Vec<FileReport>,
+/// The version of what is printed as JSON; `schema.md` tells what that is. What is added to it changes
+/// nothing for who reads it; what is taken away or means something else makes a new version.
+pub(crate) const SCHEMA: &str = "clrsim/1";
+
+/// An object with the version in front.
+#[derive(Serialize)]
+struct Versioned<'v, T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    value: &'v T,
 }
 
-/// Files that share a line.
-struct Group {
-    counts: Counts,
-    files: usize,
-    first: String,
-}
-
-impl Reporter {
-    /// A report of a replay under these rules.
-    pub(crate) const fn new(json: bool, rules: &'static str) -> Self {
-        let counts = Counts { cases: 0, passed: 0, failed: 0, skipped: 0 };
-        let total = Total { kind: "total", files: 0, unreadable: 0, counts };
-        Self { json, rules, total, groups: BTreeMap::new(), files: Vec::new() }
-    }
-
-    /// Before the first file.
-    pub(crate) fn begin(&self, console: &mut Console<'_>) -> Result<(), Trouble> {
-        if !self.json {
-            writeln!(console.out, "Replaying under {} rules:\n", self.rules)?;
-            writeln!(
-                console.out,
-                "{DIM}        {:13}  {:>7}  {:>7}  {:>7}  {:>7}  file{DIM:#}",
-                "kind", "cases", "passed", "failed", "skipped"
-            )?;
-        }
-        Ok(())
-    }
-
-    /// A file has been replayed.
-    pub(crate) fn file(
-        &mut self,
-        file: FileReport,
-        console: &mut Console<'_>,
-    ) -> Result<(), Trouble> {
-        self.total.files += 1;
-        self.total.counts += file.counts;
-        if self.json {
-            write_json(&file, console)?;
-        } else {
-            if let Some(key) = file.group() {
-                let none = Group { counts: Counts::default(), files: 0, first: file.file.clone() };
-                let group = self.groups.entry(key).or_insert(none);
-                group.counts += file.counts;
-                group.files += 1;
-            } else {
-                if file.walks.is_none() {
-                    self.write_groups(console)?;
-                }
-                write_row(file.kind, file.counts, &file.file, console)?;
-            }
-            self.files.push(file);
-        }
-        // Whoever looks on wants to see what is done.
-        Ok(console.out.flush()?)
-    }
-
-    /// The recordings since the last file of another kind.
-    fn write_groups(&mut self, console: &mut Console<'_>) -> Result<(), Trouble> {
-        for ((generation, pattern), group) in std::mem::take(&mut self.groups) {
-            let name = match group.files {
-                1 => group.first,
-                files => format!("{pattern} of {generation} ({files} files)"),
-            };
-            write_row(recorded::KIND, group.counts, &name, console)?;
-        }
-        Ok(())
-    }
-
-    /// Why walks were skipped, the most frequent reasons first.
-    fn write_reasons(&self, console: &mut Console<'_>) -> Result<(), Trouble> {
-        let mut counts = BTreeMap::new();
-        for walk in self.files.iter().filter_map(|file| file.walks.as_ref()) {
-            for skipped in &walk.skipped_walks {
-                *counts.entry(skipped.reason.as_str()).or_insert(0_usize) += 1;
-            }
-        }
-        let mut reasons: Vec<_> = counts.into_iter().collect();
-        reasons.sort_by_key(|(_, count)| Reverse(*count));
-        if !reasons.is_empty() {
-            writeln!(console.out, "\nskipped walks, by what their recordings say:")?;
-        }
-        let rest = reasons.split_off(reasons.len().min(REASONS));
-        for (reason, count) in reasons {
-            writeln!(console.out, "{count:>7}  {reason}")?;
-        }
-        if !rest.is_empty() {
-            let count: usize = rest.iter().map(|(_, count)| count).sum();
-            writeln!(console.out, "{count:>7}  for other reasons (--json tells them)")?;
-        }
-        Ok(())
-    }
-
-    /// A file could not be replayed.
-    pub(crate) fn unreadable(&mut self, trouble: &Trouble, console: &mut Console<'_>) {
-        self.total.unreadable += 1;
-        console.complain(trouble);
-    }
-
-    /// After the last file.
-    pub(crate) fn finish(mut self, console: &mut Console<'_>) -> Result<Total, Trouble> {
-        if self.json {
-            write_json(&self.total, console)?;
-            return Ok(self.total);
-        }
-        self.write_groups(console)?;
-        for file in &self.files {
-            for case in &file.failures {
-                match case {
-                    Explained::Replay(case) => case.write(&file.file, console.out)?,
-                    Explained::Walk(walk) => walk.write(&file.file, console.out)?,
-                    Explained::Recorded(walk) => walk.write(&file.file, console.out)?,
-                }
-            }
-            let silent = file.counts.failed - file.failures.len();
-            if silent > 0 {
-                writeln!(
-                    console.out,
-                    "\n{} more failed in {} (--max-failures tells how many are explained)",
-                    silent, file.file
-                )?;
-            }
-        }
-        self.write_reasons(console)?;
-        let Total { files, unreadable, counts, .. } = &self.total;
-        let Counts { cases, passed, failed, skipped } = counts;
-        let (style, word) =
-            if *failed + *unreadable == 0 { (GOOD, "passed") } else { (BAD, "failed") };
-        let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-        write!(
-            console.out,
-            "\n{style}{word}{style:#}: {files}, {cases} cases: {passed} passed, {failed} failed, \
-             {skipped} skipped (no answer is expected)"
-        )?;
-        if *unreadable > 0 {
-            let s = if *unreadable == 1 { "" } else { "s" };
-            write!(console.out, "; {unreadable} file{s} could not be read")?;
-        }
-        writeln!(console.out)?;
-        Ok(self.total)
-    }
-}
-
-/// Writes a line of the table.
-fn write_row(
-    kind: &str,
-    counts: Counts,
-    name: &str,
-    console: &mut Console<'_>,
-) -> Result<(), Trouble> {
-    let Counts { cases, passed, failed, skipped } = counts;
-    let (style, word) = if failed == 0 { (GOOD, "ok") } else { (BAD, "FAILED") };
-    Ok(writeln!(
-        console.out,
-        "{style}{word:6}{style:#}  {kind:13}  {cases:>7}  {passed:>7}  {failed:>7}  \
-         {skipped:>7}  {name}"
-    )?)
-}
-
-/// Writes `value` on a line of its own.
+/// Writes `value`, an object, on a line of its own.
 pub(crate) fn write_json(value: &impl Serialize, console: &mut Console<'_>) -> Result<(), Trouble> {
-    let text = serde_json::to_string(value).map_err(io::Error::from)?;
+    let value = Versioned { schema: SCHEMA, value };
+    let text = serde_json::to_string(&value).map_err(io::Error::from)?;
     Ok(writeln!(console.out, "{text}")?)
 }

@@ -1,13 +1,16 @@
 //! `clrsim run`: replays files of cases, on several threads, in an order that shows in no result.
 
 use crate::args::RunArgs;
+use crate::bless;
 use crate::code;
 use crate::console::{Console, Trouble};
 use crate::input::{self, Kind, Source};
 use crate::recorded;
-use crate::report::{Counts, Explained, FailedCase, FileReport, Reporter};
+use crate::report::{Counts, Explained, FailedCase, FileReport};
+use crate::reporter::Reporter;
 use crate::walks;
 use crate::{FAILED, PASSED, UNUSABLE};
+use clr_sim::generation::Generations;
 use clr_sim::replay::{Failure, ReplayError, Verdict, run_fuzz_record};
 use clr_sim::vectors::FormatError;
 use clr_sim::vectors::fuzz::{FuzzFile, FuzzRecord};
@@ -30,6 +33,8 @@ const EXPLAINED: usize = 5;
 /// How to replay.
 struct Settings {
     rules: Rules,
+    /// What snapshots of texts are made on.
+    on: Generations,
     jobs: usize,
     max_failures: usize,
 }
@@ -42,14 +47,18 @@ fn saturating(count: u64) -> usize {
 /// Replays everything that `args` name; the exit code.
 pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let sources = input::sources(&args.paths, args.filter.as_deref())?;
+    if args.bless {
+        return bless::bless(args, &sources, console);
+    }
     let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let settings = Settings {
         rules: args.rules.rules(),
+        on: args.on.unwrap_or(Generations::ALL),
         jobs: args.jobs.map_or_else(available, NonZeroUsize::get),
         max_failures: args.max_failures.map_or(EXPLAINED, saturating),
     };
     let bar = progress_bar(console.progress, sources.len() as u64);
-    let mut reporter = Reporter::new(args.json, args.rules.name());
+    let mut reporter = Reporter::new(args.json, args.rules.name(), args.paths.is_empty());
     bar.suspend(|| reporter.begin(console))?;
     for source in &sources {
         bar.set_message(source.name.clone());
@@ -81,7 +90,7 @@ fn progress_bar(visible: bool, files: u64) -> ProgressBar {
 
 fn replay_file(source: &Source, settings: &Settings) -> Result<FileReport, Trouble> {
     if source.is_program() {
-        return walks::run(source, settings.max_failures);
+        return walks::run(source, settings.on, settings.max_failures);
     }
     if source.is_recording() {
         return recorded::run(source, settings.max_failures);

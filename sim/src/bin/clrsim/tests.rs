@@ -11,6 +11,7 @@ mod readme;
 mod recordings;
 mod run;
 mod show;
+mod texts;
 mod trace;
 
 use crate::console::{Console, Quiet};

@@ -4,9 +4,11 @@ use crate::console::{BAD, DIM, HEAD, Trouble};
 use crate::input::Source;
 use crate::program::{self, Names, OUTSIDE, ProgramFixture};
 use crate::report::{Explained, FileReport};
+use crate::snapshots;
 use crate::unwind_data::Hex;
+use clr_sim::generation::Generations;
 use clr_sim::scenario::{
-    Difference, Expectation, ExpectedFrame, FoundFrame, NotReached, Reached, Term, WalkEnd,
+    Difference, Expectation, ExpectedFrame, FoundFrame, NotReached, Reached, Stop, Term, WalkEnd,
     WalkReport,
 };
 use clr_walker::registers::{Gpr, Registers};
@@ -81,15 +83,44 @@ struct Ends {
     is_wrong: bool,
 }
 
-/// Runs a program and reports on the walks at its stops: the first failures in full.
-pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Trouble> {
+/// Runs a text and reports on the walks at its stops, and on its snapshots: the first failures in
+/// full.
+pub(crate) fn run(
+    source: &Source,
+    on: Generations,
+    max_failures: usize,
+) -> Result<FileReport, Trouble> {
     let fixture = ProgramFixture::read(source)?;
+    let is_stack = fixture.scenario.stack.is_some();
+    let kind = if is_stack { "stack" } else { "program" };
+    let mut report = FileReport::new(&source.name, kind);
+    // Without a runtime, where the program may not even run, there is nothing else to be walked.
+    if fixture.scenario.stops.iter().any(is_walked) {
+        walk(&fixture, source, max_failures, &mut report)?;
+    }
+    snapshots::run(&fixture, on, max_failures, &mut report);
+    Ok(report)
+}
+
+/// Whether a stop is for walks of its stack: one with snapshots alone is not.
+fn is_walked(stop: &Stop) -> bool {
+    !stop.expect.is_empty() || stop.snapshots.is_empty()
+}
+
+fn walk(
+    fixture: &ProgramFixture,
+    source: &Source,
+    max_failures: usize,
+    report: &mut FileReport,
+) -> Result<(), Trouble> {
     let scenario = &fixture.scenario;
     let linked = scenario.program.link().map_err(|error| source.trouble(error))?;
     let stops = scenario.run().map_err(|error| source.trouble(error))?;
     let names = Names { scenario, linked: &linked };
-    let mut report = FileReport::new(&source.name, "program");
     for stop in stops {
+        if !scenario.stops.get(stop.stop).is_some_and(is_walked) {
+            continue;
+        }
         let expect = scenario.stops.get(stop.stop).map_or(&[][..], |stop| &stop.expect);
         for case in 0..expect.len().max(1) {
             let expected = expect.get(case);
@@ -103,7 +134,7 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Tr
             }
             report.counts.failed += 1;
             if report.failures.len() < max_failures {
-                let words = Words { fixture: &fixture, names, stop: stop.stop, case, expected };
+                let words = Words { fixture, names, stop: stop.stop, case, expected };
                 let failed = match walk {
                     Ok((reached, Some(walk))) => words.walk(reached, walk),
                     Ok((_, None)) => words.outline(),
@@ -113,7 +144,7 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Tr
             }
         }
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Puts a failure into words.

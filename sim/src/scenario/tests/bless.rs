@@ -112,6 +112,31 @@ snapshot callback=none {{
     );
 }
 
+#[test]
+fn snapshots_of_each_stop_are_told_apart() {
+    let program = "function \"App.Main\" kind=\"jit\" { body { new; p-invoke \"Lib.Sleep\" } }
+function \"Lib.Sleep\" { body { work 3 } }
+";
+    let text = format!(
+        "{program}stop callback=\"ObjectAllocated\" {{
+    snapshot by=\"native-walker\" {{
+        expect on=\"windows\" {{ result \"S_OK\" }} // wrong
+    }}
+}}
+stop at=\"Lib.Sleep\" {{
+    snapshot by=\"native-walker\" flags=0 {{
+        expect on=\"coreclr-3.1-windows net10-windows\" {{ result \"E_FAIL\" }}
+    }}
+}}
+"
+    );
+    let new = blessed(&text);
+    let (first, second) = new.split_once("at=").unwrap();
+    assert!(first.contains("{\n            result \"CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX\"\n"));
+    assert!(first.contains("// wrong"), "{first}");
+    assert!(second.contains("            frame \"App.Main+0x"), "{second}");
+}
+
 /// Stale registers and ContextFlags are told, too.
 #[test]
 fn what_contexts_have_is_told() {

@@ -9,6 +9,7 @@ mod hostile;
 mod round_trip;
 mod run;
 mod snapshot;
+mod told;
 mod walk;
 
 use super::Scenario;

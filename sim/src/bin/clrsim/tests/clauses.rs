@@ -80,7 +80,10 @@ fn of_a_chapter() {
 fn objects_have_what_the_help_says() {
     for (object, entry) in objects(&[]).iter().zip(clause::entries()) {
         let keys: Vec<_> = object.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["chapter", "clause", "evidence", "generations", "rule", "source"]);
+        assert_eq!(
+            keys,
+            ["chapter", "clause", "evidence", "generations", "rule", "schema", "source"]
+        );
         assert_eq!(object["chapter"], entry.chapter.name());
         assert_eq!(object["evidence"], entry.evidence.name());
         assert_eq!(object["rule"], entry.rule);

@@ -1,11 +1,14 @@
 //! The command line.
 
+mod run;
+
+pub(crate) use run::RunArgs;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clr_sim::clause::{Chapter, Clause};
-use clr_sim::generation::Generation;
+use clr_sim::generation::{Generation, Generations};
 use clr_walker::unwind::Rules;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Of a fixed width, so that the help is the same on every terminal.
@@ -19,8 +22,11 @@ Exit codes:
 
 const CLI_EXAMPLES: &str = "\
 Examples:
-  clrsim                                   replay the embedded fixtures
-  clrsim run my/fixtures                   replay all that lies in a folder
+  clrsim                                   run the embedded fixtures
+  clrsim run my/fixtures                   run all that lies in a folder
+  clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
+  clrsim list --clause C-044               the embedded texts that are about a rule
+  clrsim new my.kdl                        write a text to begin with
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
                                            say why a recorded walk came out as it did
@@ -28,29 +34,6 @@ Examples:
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
   clrsim clauses C-044                     print a rule of the CLR";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  clrsim run
-  clrsim run my/fixtures --filter gcc --rules windows
-  clrsim run vec/gcc_O2.vec.gz --json --max-failures 0
-  clrsim run clr/win31-sync-gc.walks.jsonl.gz
-
-Vectors in DIR/vec/NAME.vec.gz are of the image DIR/img/NAME.dll or, where that is missing, of
-NAME.dll beside them.
-
-Programs (*.kdl) are executed. Each expectation of each stop is a case, and says itself by which
-rules the stack is walked. Under precise rules what really called what has to be found as well.
-
-Recordings (*.walks.jsonl.gz, or uncompressed *.walks.jsonl) are calls of DoStackSnapshot in a real
-CLR, which are made again: each is a case. The runtime that they were recorded in decides how they
-are walked, whatever --rules says. A walk is skipped if the recording lacks something that it
-depends on, and says so. Recordings of one folder and runtime that pass share a line of the table.
-
-Exit codes:
-  0  every case passed, or was skipped because no answer is expected
-  1  some case failed
-  2  the arguments are wrong, or an input is missing or cannot be read; the others are replayed";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -172,8 +155,8 @@ Exit codes:
   0  the functions were printed; broken entries are printed as what is wrong with them
   2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
 
-/// Replays recorded unwinds and walks, draws and explains single ones, runs programs to hold stack
-/// walks against them, and prints the function tables of images and the rules of the CLR.
+/// Runs stacks and programs written as text on simulated .NET runtimes, holds what stack walks find
+/// there against what is known, and says why; replays and explains walks recorded in real runtimes.
 ///
 /// Without a command: `run` on the embedded fixtures.
 #[derive(Debug, Parser)]
@@ -187,47 +170,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
-    Show(ShowArgs),
-    Dump(DumpArgs),
     Explain(ExplainArgs),
+    Show(ShowArgs),
     Trace(TraceArgs),
     Emit(EmitArgs),
+    Dump(DumpArgs),
     Clauses(ClausesArgs),
     Coverage(CoverageArgs),
-}
-
-/// Replay recorded unwinds and walks, run programs, and compare the answers with what is known.
-///
-/// A case passes if all that is known of it comes out: registers, results, callbacks. It is skipped
-/// if no answer is expected, because its code cannot be unwound or because too little is known of
-/// it: then it is replayed all the same, and only has to come to an end.
-#[derive(Debug, Default, Args)]
-#[command(after_help = RUN_EXAMPLES)]
-pub(crate) struct RunArgs {
-    /// Files of vectors or fuzz records, programs, recordings of walks, or folders of them: in
-    /// folders, *.vec.gz, *.bin.gz, *.kdl, *.walks.jsonl.gz and *.walks.jsonl. Without any: the
-    /// embedded fixtures
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) rules: RulesArg,
-
-    /// Only files whose path contains this
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) filter: Option<String>,
-
-    /// Threads to replay on; the output does not depend on it [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroUsize>,
-
-    /// How many failures of each file to explain; all are counted [default: 5]
-    #[arg(long, value_name = "N")]
-    pub(crate) max_failures: Option<u64>,
-
-    /// One JSON object a line: one for each file, and a total
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Draw one recorded unwind: code, unwind data, stack and frames; or the stack of a recorded walk.
@@ -369,6 +318,20 @@ pub(crate) struct CoverageArgs {
     /// One JSON object a line for each clause and runtime
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Takes sets of generations: names of single ones, and of sets.
+fn sets(words: &str) -> Result<Generations, String> {
+    let mut set = Generations::NONE;
+    for word in words.split([',', ' ']).filter(|word| !word.is_empty()) {
+        let known = Generations::from_word(word).or((word == "all").then_some(Generations::ALL));
+        set = set.with(known.ok_or_else(|| {
+            let names = Generations::NAMED.map(|(name, _)| name).into_iter();
+            let names: Vec<_> = names.chain(Generation::ALL.map(Generation::name)).collect();
+            format!("there is no runtime {word}; they are: all, {}", names.join(", "))
+        })?);
+    }
+    if set.is_empty() { Err("no runtime is named".to_owned()) } else { Ok(set) }
 }
 
 /// Takes the names of generations.

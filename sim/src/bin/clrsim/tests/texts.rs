@@ -1,0 +1,87 @@
+//! Texts with snapshots.
+
+use super::Folder;
+use serde_json::Value;
+
+mod bless;
+
+/// A stack placed by hand.
+const BARRIER: &str = include_str!("texts/barrier.kdl");
+/// A program with a runtime.
+const ALLOCATION: &str = include_str!("texts/allocation.kdl");
+
+/// A folder with both as a chapter.
+fn chapter() -> Folder {
+    let folder = Folder::new();
+    folder.write("helpers/allocation.kdl", ALLOCATION.as_bytes());
+    folder.write("helpers/barrier.kdl", BARRIER.as_bytes());
+    folder
+}
+
+#[test]
+fn snapshots_are_made_on_all_runtimes() {
+    let folder = chapter();
+    insta::assert_snapshot!("pass", folder.clrsim(&["run", &folder.path("helpers")]).text());
+    let json = folder.clrsim(&["run", "--json", &folder.path("helpers")]);
+    insta::assert_snapshot!("pass_json", json.text());
+}
+
+#[test]
+fn the_runtimes_can_be_chosen() {
+    let folder = chapter();
+    let cases = |on: &str| {
+        let answer = folder.clrsim(&["run", "--json", "--on", on, &folder.path("helpers")]);
+        let total: Value = serde_json::from_str(answer.out.lines().last().unwrap()).unwrap();
+        (total["cases"].as_u64().unwrap(), total["runtimes"].as_array().unwrap().len())
+    };
+    assert_eq!(cases("all"), (36, 8));
+    assert_eq!(cases("windows"), (20, 4));
+    assert_eq!(cases("net9-unix,framework-2"), (9, 2));
+    assert_eq!(cases("unix net9"), (16, 4));
+    let answer = folder.clrsim(&["run", "--on", "net4", &folder.path("helpers")]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.err.contains("there is no runtime net4; they are: all, clr4"), "{}", answer.err);
+    assert_eq!(folder.clrsim(&["run", "--on", ",", &folder.path("helpers")]).code, 2);
+}
+
+#[test]
+fn what_is_not_as_expected_is_shown_side_by_side() {
+    let folder = Folder::new();
+    let wrong = BARRIER
+        .replace("frame \"App.Main+0x30\" rsp=0x1fe050", "frame \"App.Bar\" rsi=1")
+        .replace("\"E_NOTIMPL\"", "\"S_OK\"");
+    folder.write("wrong/barrier.kdl", wrong.as_bytes());
+    let wrong = ALLOCATION
+        .replace("            frame \"App.Foo\"\n            frame", "            frame")
+        .replace(" stale=#true", "")
+        .replace("stop at=\"Lib.Sleep\"", "stop at=\"Lib.Sleep\" visit=2");
+    folder.write("wrong/not_reached.kdl", wrong.as_bytes());
+    let wrong = ALLOCATION.replace(" stale=#true", " rbx=1");
+    folder.write("wrong/registers.kdl", wrong.as_bytes());
+    let all = folder.path("wrong");
+    insta::assert_snapshot!("failures", folder.clrsim(&["run", &all]).text());
+    insta::assert_snapshot!("failures_json", folder.clrsim(&["run", "--json", &all]).text());
+    let some = folder.clrsim(&["run", "--max-failures", "1", &folder.path("wrong/barrier.kdl")]);
+    // One failure stands for four runtimes.
+    assert!(some.out.contains("\n8 more failed in"), "{}", some.out);
+}
+
+/// A stop with snapshots alone is for no walk without a runtime, where it may never be reached.
+#[test]
+fn walks_and_snapshots_of_a_program_are_both_held_against_the_text() {
+    let folder = Folder::new();
+    let text = "function \"main\" { body { call \"leaf\" } }
+function \"leaf\" { unwind \"none\" }
+stop at=\"leaf\" {
+    expect { frame \"leaf\"; frame \"main\" }
+    snapshot by=\"native-walker\" thread=0x10 { expect on=\"net10-windows\" { result \"access-violation\" } }
+}
+stop after=1000 { snapshot { expect on=\"net10-windows\" { result \"S_OK\" } } }
+";
+    let path = folder.write("both.kdl", text.as_bytes());
+    let answer = folder.clrsim(&["run", &path]);
+    assert_eq!(answer.code, 1);
+    let row = "FAILED  program              3        2        1        0";
+    assert!(answer.out.contains(row), "{}", answer.out);
+    assert!(answer.out.contains("cannot be made: stop 1 is not reached"), "{}", answer.out);
+}

@@ -60,7 +60,9 @@ impl<M: TargetMemory> Names for Runtime<'_, M> {
         match self.native.function(address) {
             Some(function) => {
                 let offset = address.wrapping_sub(function.start);
-                Place::Native(format!("{}+{offset:#x} of {}", function.name, function.module))
+                let of = if function.module.is_empty() { "" } else { " of " };
+                let (name, module) = (&function.name, &function.module);
+                Place::Native(format!("{name}+{offset:#x}{of}{module}"))
             }
             None => Place::Unknown { address },
         }

@@ -50,7 +50,7 @@ pub fn bless(
 
 /// What is expected of a snapshot now: the nodes that there are, `None` where one is gone, then new
 /// ones.
-fn blessed(
+pub(super) fn blessed(
     call: &SnapshotCall,
     reports: &[(Generation, &SnapshotReport)],
 ) -> Vec<Option<ExpectedSnapshot>> {

@@ -19,7 +19,9 @@ mod place;
 mod placed;
 mod places;
 mod problem;
+mod restage;
 mod run;
+mod simpler;
 mod site;
 mod snapshot;
 mod stops;
@@ -37,6 +39,7 @@ pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionSta
 pub use places::{SnapshotAt, SnapshotPlaces, StopPlaces, snapshot_places, stop_places};
 pub use problem::{ProblemKind, SyntaxError};
 pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
+pub use simpler::ScenarioStep;
 pub use site::SnapshotReport;
 pub use snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall,

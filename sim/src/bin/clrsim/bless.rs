@@ -11,7 +11,6 @@ use clr_sim::generation::Generations;
 use clr_sim::scenario;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
-use std::fs;
 use std::io::{self, Write};
 
 /// What became of a text.
@@ -91,11 +90,7 @@ fn change(
         return Ok(None);
     }
     if !dry_run {
-        let Some(path) = source.path() else {
-            return Err(source.trouble("is embedded, and cannot be written to"));
-        };
-        fs::write(path, &new)
-            .map_err(|error| source.trouble(format_args!("cannot be written: {}", error.kind())))?;
+        source.write(&new)?;
     }
     Ok(Some((fixture.text, new)))
 }

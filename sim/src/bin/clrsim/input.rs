@@ -10,7 +10,7 @@ use clr_walker::image::pe::PeImage;
 use clr_walker::unwind::Rules;
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The names of files that are taken from folders, by how they end.
@@ -82,12 +82,12 @@ impl Source {
         }
     }
 
-    /// Where it is on disk, if it is there.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        match &self.place {
-            Place::Disk(path) => Some(path),
-            Place::Embedded(_) => None,
-        }
+    /// Writes a text in its place.
+    pub(crate) fn write(&self, text: &str) -> Result<(), Trouble> {
+        let Place::Disk(path) = &self.place else {
+            return Err(self.trouble("is embedded, and cannot be written to"));
+        };
+        fs::write(path, text).map_err(|error| unwritable(&self.name, &error))
     }
 
     /// Whether it is a program.
@@ -289,6 +289,16 @@ fn is_taken(name: &str) -> bool {
     TAKEN.iter().any(|end| name.ends_with(end))
 }
 
+/// Writes a text to a file that is not there yet.
+pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), Trouble> {
+    let name = slashed(path);
+    let file = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    file.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Trouble::with(&name, "is there already"),
+        _ => unwritable(&name, &error),
+    })
+}
+
 /// The path with forward slashes.
 pub(crate) fn slashed(path: &Path) -> String {
     let name = path.to_string_lossy();
@@ -305,4 +315,8 @@ fn unreadable(name: &str, error: &io::Error) -> Trouble {
         // The kind is in the same words on every system.
         kind => Trouble::with(name, format_args!("cannot be read: {kind}")),
     }
+}
+
+fn unwritable(name: &str, error: &io::Error) -> Trouble {
+    Trouble::with(name, format_args!("cannot be written: {}", error.kind()))
 }

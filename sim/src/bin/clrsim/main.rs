@@ -16,9 +16,15 @@ mod drawn;
 mod dump;
 mod emit;
 mod explain;
+mod fmt;
 mod frames;
+mod generate;
 mod input;
 mod layout;
+mod list;
+mod matrix;
+mod minimize;
+mod new;
 mod program;
 mod recorded;
 mod report;
@@ -77,6 +83,12 @@ fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>)
 fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
     match cli.command.unwrap_or(Command::Run(RunArgs::default())) {
         Command::Run(args) => run::run(&args, console),
+        Command::Matrix(args) => matrix::matrix(&args, console),
+        Command::List(args) => list::list(&args, console),
+        Command::New(args) => new::new(&args, console),
+        Command::Fmt(args) => fmt::fmt(&args, console),
+        Command::Generate(args) => generate::generate(&args, console),
+        Command::Minimize(args) => minimize::minimize(&args, console),
         Command::Show(args) => show::show(&args, console),
         Command::Dump(args) => dump::dump(&args, console),
         Command::Trace(args) => trace::trace(&args, console),

@@ -65,6 +65,23 @@ impl Shot {
         }
     }
 
+    /// The function that its ip is in.
+    pub(crate) fn function(&self) -> &str {
+        let place = self.place.as_deref().unwrap_or_default();
+        place.rsplit_once("+0x").map_or(place, |(function, _)| function)
+    }
+
+    /// What it has in common with another one of its function.
+    pub(crate) fn without_numbers(&self, other: &Self) -> Self {
+        let place = if self.place == other.place { self.place.clone() } else { None };
+        let registers = self.registers.iter().filter(|own| other.registers.contains(own));
+        Self {
+            marker: self.marker,
+            place: place.or_else(|| Some(self.function().to_owned())),
+            registers: registers.cloned().collect(),
+        }
+    }
+
     /// It in a line.
     pub(crate) fn text(&self) -> String {
         let place = self.place.as_deref().unwrap_or(if self.marker { "" } else { "any function" });

@@ -6,7 +6,7 @@ use crate::console::{BAD, DIM, HEAD};
 use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
 use crate::shots::{self, Shot};
-use crate::walked::write_wrapped;
+use crate::walked::write_within;
 use anstyle::Style;
 use clr_sim::explain::deciding;
 use clr_sim::generation::{Generation, Generations};
@@ -108,20 +108,13 @@ impl From<&clr_sim::explain::Line> for Why {
 }
 
 impl Why {
-    /// Writes it, indented.
+    /// Writes it in lines of that width, all but the first indented.
     pub(crate) fn write(&self, indent: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
         let brackets = match self.clauses.as_slice() {
             [] => String::new(),
             clauses => format!("[{}]", clauses.join(", ")),
         };
-        // The other lines are indented by as much as the first one, which has a word in front.
-        write_wrapped(
-            out,
-            indent + WIDTH.saturating_sub(width),
-            Style::new(),
-            &self.text,
-            &brackets,
-        )
+        write_within(out, width, indent, Style::new(), &self.text, &brackets)
     }
 }
 

@@ -10,6 +10,7 @@ mod programs;
 mod readme;
 mod recordings;
 mod run;
+mod schema;
 mod show;
 mod texts;
 mod trace;
@@ -89,6 +90,11 @@ impl Folder {
     }
 }
 
+/// The lines of JSON in recorded answers.
+fn snapshots_of<'t>(texts: &'t [&str]) -> Vec<&'t str> {
+    texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with('{')).collect()
+}
+
 fn fixture(name: &str) -> &'static [u8] {
     clr_fixtures::get(name).unwrap()
 }
@@ -122,6 +128,12 @@ fn help_is_the_same_everywhere() {
         ("help", &["--help"][..]),
         ("help_short", &["-h"]),
         ("help_run", &["run", "--help"]),
+        ("help_matrix", &["matrix", "--help"]),
+        ("help_list", &["list", "--help"]),
+        ("help_new", &["new", "--help"]),
+        ("help_fmt", &["fmt", "--help"]),
+        ("help_generate", &["generate", "--help"]),
+        ("help_minimize", &["minimize", "--help"]),
         ("help_show", &["show", "--help"]),
         ("help_dump", &["dump", "--help"]),
         ("help_explain", &["explain", "--help"]),
@@ -139,7 +151,10 @@ fn help_is_the_same_everywhere() {
 #[test]
 fn examples_of_the_help_work() {
     let mut count = 0;
-    for command in ["run", "show", "explain", "dump", "trace", "clauses", "coverage"] {
+    for command in [
+        "run", "matrix", "list", "new", "fmt", "show", "explain", "dump", "trace", "clauses",
+        "coverage",
+    ] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
         for example in examples.filter(|example| !example.contains(" my")) {
@@ -150,7 +165,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 20);
+    assert_eq!(count, 22);
 }
 
 #[test]

@@ -140,8 +140,20 @@ pub(crate) fn write_wrapped(
     text: &str,
     brackets: &str,
 ) -> io::Result<()> {
+    write_within(out, WIDTH, indent, style, text, brackets)
+}
+
+/// The same in lines of another width.
+pub(crate) fn write_within(
+    out: &mut dyn Write,
+    width: usize,
+    indent: usize,
+    style: Style,
+    text: &str,
+    brackets: &str,
+) -> io::Result<()> {
     let gap = if brackets.is_empty() { "" } else { " " };
-    let lines = wrapped(&format!("{text}{gap}{brackets}"), WIDTH.saturating_sub(indent));
+    let lines = wrapped(&format!("{text}{gap}{brackets}"), width.saturating_sub(indent));
     let text = lines.join(&format!("\n{:indent$}", ""));
     match text.rfind('[').filter(|_| !brackets.is_empty()) {
         Some(at) => {

@@ -50,7 +50,10 @@ fn state<C: Choices>(choices: &mut C, stage: &mut Stage) {
     let process = &mut stage.process;
     let thread = choices.one([SELF, NATIVE_WALKER, MANAGED_WALKER]);
     match choices.below(16) {
-        0 | 1 => process.suspended_by_profiler = true,
+        0 | 1 => {
+            process.suspended_by_profiler = true;
+            process.profiler_suspensions = 1;
+        }
         2 => process.profiler = choices.one([ProfilerStatus::Detaching, ProfilerStatus::None]),
         3 => process.started = false,
         4 => process.event_mask = EventMask(0),

@@ -1,8 +1,12 @@
 //! The command line.
 
+mod generators;
 mod run;
+mod scenarios;
 
+pub(crate) use generators::{GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use scenarios::{FmtArgs, ListArgs, MatrixArgs, NewArgs};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -170,6 +174,12 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Matrix(MatrixArgs),
+    List(ListArgs),
+    New(NewArgs),
+    Fmt(FmtArgs),
+    Generate(GenerateArgs),
+    Minimize(MinimizeArgs),
     Explain(ExplainArgs),
     Show(ShowArgs),
     Trace(TraceArgs),

@@ -4,11 +4,14 @@ use super::Folder;
 use serde_json::Value;
 
 mod bless;
+mod files;
+mod generators;
+mod matrix;
 
 /// A stack placed by hand.
-const BARRIER: &str = include_str!("texts/barrier.kdl");
+pub(super) const BARRIER: &str = include_str!("texts/barrier.kdl");
 /// A program with a runtime.
-const ALLOCATION: &str = include_str!("texts/allocation.kdl");
+pub(super) const ALLOCATION: &str = include_str!("texts/allocation.kdl");
 
 /// A folder with both as a chapter.
 fn chapter() -> Folder {

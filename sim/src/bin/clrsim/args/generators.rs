@@ -1,0 +1,87 @@
+//! The command line of what makes texts: `generate`, `minimize`.
+
+use super::sets;
+use clap::{Args, ValueEnum};
+use clr_sim::clause::Clause;
+use clr_sim::generation::Generations;
+use std::path::PathBuf;
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  clrsim generate --seed 7
+  clrsim generate --kind program --seed 7 -o my.kdl
+
+What the text expects is what the simulator gives. It is no evidence of what a real runtime does, and
+the text says so.
+
+Exit codes:
+  0  the text was printed or written
+  2  the arguments are wrong, or the file is there already or cannot be written";
+
+const MINIMIZE_EXAMPLES: &str = "\
+Examples:
+  clrsim minimize my/crash-1a2b -o my.kdl
+  clrsim minimize my/large.kdl -o my/small.kdl
+  clrsim minimize my/large.kdl --hresult E_FAIL --clause C-039 -o my/small.kdl
+
+The input is a text, or bytes that the fuzz target snapshot was given (one of the target scenario is
+a text). A text that fails is made smaller as long as it fails in the same way: the same kinds of
+differences, in a snapshot or a walk of a stop. With --hresult or --clause it is made smaller as long
+as some snapshot ends so, or has the clause in its story.
+
+Exit codes:
+  0  the smallest text was written
+  1  the input does not fail, or nothing in it ends so: there is nothing to keep
+  2  the arguments are wrong, the input is missing or cannot be run, or the file is there already";
+
+/// What is generated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GenerateKind {
+    /// A stack placed by hand
+    #[default]
+    Stack,
+    /// A program
+    Program,
+}
+
+/// Print a text that is made at random.
+#[derive(Debug, Args)]
+#[command(after_help = GENERATE_EXAMPLES)]
+pub(crate) struct GenerateArgs {
+    /// What to make
+    #[arg(long, value_name = "KIND", default_value = "stack")]
+    pub(crate) kind: GenerateKind,
+
+    /// The number that it is made from: the same number, the same text
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: u64,
+
+    /// Write it to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Make a text smaller as long as it still fails, or turn a fuzzer's input into one.
+#[derive(Debug, Args)]
+#[command(after_help = MINIMIZE_EXAMPLES)]
+pub(crate) struct MinimizeArgs {
+    /// A text (*.kdl), or a fuzzer's input
+    #[arg(value_name = "INPUT")]
+    pub(crate) input: PathBuf,
+
+    /// The file to write
+    #[arg(short, long, value_name = "FIXTURE")]
+    pub(crate) output: PathBuf,
+
+    /// What must stay: a snapshot that ends with this HRESULT
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hresult: Option<String>,
+
+    /// What must stay: a snapshot that shows this clause at work
+    #[arg(long, value_name = "CLAUSE")]
+    pub(crate) clause: Option<Clause>,
+
+    /// The runtimes to look at [default: all]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+}

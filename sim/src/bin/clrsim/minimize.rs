@@ -1,0 +1,157 @@
+//! `clrsim minimize`: the smallest text that still fails, or ends as another one did.
+
+use crate::args::MinimizeArgs;
+use crate::console::{Console, GOOD, HEAD, Trouble};
+use crate::generate::{GENERATED, fitting};
+use crate::input::{PROGRAM, Source, slashed, write_new};
+use crate::program::ProgramFixture;
+use crate::{FAILED, PASSED};
+use arbitrary::{Arbitrary as _, Unstructured};
+use clr_sim::clause::Clause;
+use clr_sim::generation::Generations;
+use clr_sim::profiling::Outcome;
+use clr_sim::scenario::{Scenario, SnapshotDifference};
+use clr_sim::strategy::{StagedCall, minimize as smallest};
+use std::collections::BTreeSet;
+use std::mem::discriminant;
+
+/// What must stay of a text.
+enum Keep {
+    /// A snapshot that ends so, or shows this clause, or both.
+    Ending { result: Option<String>, clause: Option<Clause> },
+    /// Differences of these kinds, and no other.
+    Differences(Vec<SnapshotDifference>),
+    /// A walk of a stop that is not as expected, or a stop that is not reached.
+    Walk,
+}
+
+/// Makes what `args` name smaller; the exit code.
+pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
+    let source = Source::find(&args.input)?;
+    let name = slashed(&args.output);
+    if !name.ends_with(PROGRAM) {
+        return Err(Trouble::with(&name, "texts are called *.kdl"));
+    }
+    let on = args.on.unwrap_or(Generations::ALL);
+    let wanted = args.hresult.is_some() || args.clause.is_some();
+    let ending = || Keep::Ending { result: args.hresult.clone(), clause: args.clause };
+    let (scenario, keep, is_text) = if source.is_program() {
+        let scenario = ProgramFixture::read(&source)?.scenario;
+        let keep = if wanted { Some(ending()) } else { Keep::failure(&scenario, on) };
+        (scenario, keep, true)
+    } else {
+        let (scenario, generation) = of_bytes(&source)?;
+        let keep = if wanted { Some(ending()) } else { Keep::outcome(&scenario, generation) };
+        (scenario, keep, false)
+    };
+    let Some(keep) = keep.filter(|keep| keep.holds(&scenario, on)) else {
+        let what = if wanted { "no snapshot ends so" } else { "nothing in it fails" };
+        writeln!(console.out, "{}: {what}, so there is nothing to keep", source.name)?;
+        return Ok(FAILED);
+    };
+    let before = scenario.to_string().lines().count();
+    let mut small = smallest(scenario, |scenario: &Scenario| keep.holds(scenario, on));
+    // A failure is a difference from what somebody has written; else nobody has.
+    let mut head = format!("// Made smaller by clrsim minimize, from {before} lines.\n");
+    if !is_text || wanted {
+        let fits = fitting(&small);
+        small.expect_what_is_found(fits);
+        head += GENERATED;
+    }
+    let text = head + &small.to_string();
+    write_new(&args.output, &text)?;
+    let after = small.to_string().lines().count();
+    writeln!(
+        console.out,
+        "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {after} lines of {before}"
+    )?;
+    Ok(PASSED)
+}
+
+/// The thread and the call that a fuzzer's bytes stand for, and the runtime.
+fn of_bytes(source: &Source) -> Result<(Scenario, Generations), Trouble> {
+    let bytes = source.read()?;
+    let call = StagedCall::arbitrary(&mut Unstructured::new(&bytes))
+        .map_err(|error| source.trouble(error))?;
+    call.stage.set_up().map_err(|error| source.trouble(error))?;
+    let scenario =
+        Scenario::of_staged(&call).ok_or_else(|| source.trouble("has what no text can say"))?;
+    Ok((scenario, Generations::of(&[call.stage.generation])))
+}
+
+/// How a call ended, without numbers.
+fn ending(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Returned(result) => result.to_string(),
+        Outcome::ProcessKilled { .. } => "killed".to_owned(),
+        Outcome::AccessViolation { .. } => "access-violation".to_owned(),
+        Outcome::Blocked => "blocked".to_owned(),
+        Outcome::Endless => "endless".to_owned(),
+    }
+}
+
+impl Keep {
+    /// What fails of a text.
+    fn failure(scenario: &Scenario, on: Generations) -> Option<Self> {
+        let mut kinds: Vec<SnapshotDifference> = Vec::new();
+        for difference in differences(scenario, on) {
+            if kinds.iter().all(|kind| discriminant(kind) != discriminant(&difference)) {
+                kinds.push(difference);
+            }
+        }
+        if !kinds.is_empty() {
+            return Some(Self::Differences(kinds));
+        }
+        Self::Walk.holds(scenario, on).then_some(Self::Walk)
+    }
+
+    /// How the only call of a fuzzer's input ends.
+    fn outcome(scenario: &Scenario, on: Generations) -> Option<Self> {
+        let made = scenario.run_on(on.iter().next()?).ok()?;
+        let result = Some(ending(made.first()?.found.outcome));
+        Some(Self::Ending { result, clause: None })
+    }
+
+    fn holds(&self, scenario: &Scenario, on: Generations) -> bool {
+        match self {
+            Self::Ending { result, clause } => ends(scenario, on, result.as_deref(), *clause),
+            Self::Differences(kinds) => {
+                // Of another kind it would be another failure.
+                let found = differences(scenario, on);
+                let are_in = |these: &[SnapshotDifference], those: &[SnapshotDifference]| {
+                    let is_in = |one| those.iter().any(|other| discriminant(other) == one);
+                    these.iter().map(discriminant).all(is_in)
+                };
+                are_in(kinds, &found) && are_in(&found, kinds)
+            }
+            Self::Walk => scenario.run().is_ok_and(|reports| {
+                let mut walks = reports.iter().filter_map(|report| report.reached.as_ref().ok());
+                walks.any(|reached| reached.walks.iter().any(|walk| !walk.is_right()))
+            }),
+        }
+    }
+}
+
+/// All that is not as expected.
+fn differences(scenario: &Scenario, on: Generations) -> Vec<SnapshotDifference> {
+    let each = on.iter().flat_map(|generation| scenario.each_on(generation, false));
+    let made = each.filter_map(|(_, made)| made.ok());
+    made.flat_map(|made| made.report.differences).collect()
+}
+
+/// Whether some snapshot ends so, and shows the clause.
+fn ends(
+    scenario: &Scenario,
+    on: Generations,
+    result: Option<&str>,
+    clause: Option<Clause>,
+) -> bool {
+    on.iter().any(|generation| {
+        let each = scenario.each_on(generation, clause.is_some());
+        each.into_iter().filter_map(|(_, made)| made.ok()).any(|made| {
+            let clauses: BTreeSet<_> = made.story.iter().flat_map(|line| &line.clauses).collect();
+            result.is_none_or(|result| ending(made.report.found.outcome) == result)
+                && clause.is_none_or(|clause| clauses.contains(&clause))
+        })
+    })
+}

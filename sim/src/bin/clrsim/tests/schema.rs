@@ -1,0 +1,82 @@
+//! What is printed as JSON is described in `schema.md`.
+
+use super::texts::{ALLOCATION, BARRIER};
+use super::{Folder, fixture};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const PAGE: &str = include_str!("../schema.md");
+
+/// The fields that a section describes.
+fn described(section: &str) -> BTreeSet<String> {
+    let (_, text) = PAGE.split_once(&format!("\n## {section}\n")).unwrap();
+    let text = text.split("\n## ").next().unwrap();
+    let fields = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    fields.map(str::to_owned).collect()
+}
+
+/// The fields of an object and all in it.
+fn fields(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                into.insert(name.clone());
+                fields(value, into);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| fields(value, into)),
+        _ => {}
+    }
+}
+
+fn printed(folder: &Folder, args: &[&str]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for line in folder.clrsim(args).out.lines() {
+        let object: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(object["schema"], "clrsim/1", "{line}");
+        fields(&object, &mut all);
+    }
+    assert!(!all.is_empty(), "{args:?}");
+    all
+}
+
+/// Both ways: what is printed is described, and what is described is printed.
+#[test]
+fn every_field_is_described() {
+    let folder = Folder::new();
+    let wrong = BARRIER.replace("\"E_NOTIMPL\"", "\"S_OK\"");
+    let wrong = folder.write("wrong/barrier.kdl", wrong.as_bytes());
+    folder.write(
+        "wrong/unreached.kdl",
+        ALLOCATION.replace("Allocated\"", "Allocated\" visit=2").as_bytes(),
+    );
+    let program = String::from_utf8(fixture("programs/alloca.kdl").to_vec()).unwrap();
+    let program = program.replace("frame \"main\" trust=\"body\"", "frame \"main\" rbx=1");
+    folder.write("wrong/walk.kdl", program.as_bytes());
+    let right = folder.write("right.kdl", BARRIER.as_bytes());
+    let all = folder.path("wrong");
+    for (section, args) in [
+        ("matrix", &["matrix", "--json", &right][..]),
+        ("list", &["list", "--json"]),
+        ("run --bless", &["run", "--bless", "--dry-run", "--json", &wrong]),
+    ] {
+        assert_eq!(printed(&folder, args), described(section), "{section}");
+    }
+    let run = described("run");
+    for args in [&["run", "--json", &all][..], &["run", "--json"]] {
+        let missing: Vec<_> = printed(&folder, args).difference(&run).cloned().collect();
+        assert_eq!(missing, [""; 0], "{args:?}");
+    }
+    let recorded = super::snapshots_of(&[
+        include_str!("snapshots/clrsim__tests__run__failure_json.snap"),
+        include_str!("snapshots/clrsim__tests__programs__failures_json.snap"),
+        include_str!("snapshots/clrsim__tests__recordings__differences_json.snap"),
+        include_str!("snapshots/clrsim__tests__recordings__skipped_json.snap"),
+        include_str!("snapshots/clrsim__tests__texts__failures_json.snap"),
+    ]);
+    let mut all = BTreeSet::new();
+    for line in recorded {
+        fields(&serde_json::from_str(line).unwrap(), &mut all);
+    }
+    assert_eq!(all, run);
+}

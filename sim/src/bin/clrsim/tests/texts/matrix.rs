@@ -1,0 +1,93 @@
+//! Runtimes side by side.
+
+use super::{ALLOCATION, BARRIER, Folder};
+use serde_json::{Value, json};
+
+fn matrix(text: &str, args: &[&str]) -> super::super::Answer {
+    let folder = Folder::new();
+    let path = folder.write("helpers/it.kdl", text.as_bytes());
+    folder.clrsim(&[&["matrix", &path][..], args].concat())
+}
+
+/// The story of seeds: what is refused without one is walked with one. It fits a small terminal.
+#[test]
+fn a_helper_on_top_unseeded_and_seeded() {
+    let answer = matrix(BARRIER, &[]);
+    insta::assert_snapshot!("barrier", answer.text());
+    assert!(answer.out.lines().all(|line| line.chars().count() <= 80), "{}", answer.out);
+    assert!(answer.out.lines().count() <= 40);
+}
+
+#[test]
+fn programs_are_the_same_where_their_functions_are() {
+    insta::assert_snapshot!("allocation", matrix(ALLOCATION, &[]).text());
+}
+
+#[test]
+fn what_is_not_as_expected_and_what_cannot_be_made_is_said() {
+    let wrong = BARRIER.replace(
+        "on=\"unix\" {\n        result \"E_NOTIMPL\"",
+        "on=\"net9\" {\n        result \"S_OK\"",
+    );
+    let text = matrix(&wrong, &["1"]).text();
+    assert!(
+        text.contains("C net9-unix, net9-unix-legacy-exceptions: E_NOTIMPL (not as expected)\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("B coreclr-3.1-unix, net10-unix: E_NOTIMPL (nothing is expected)\n"),
+        "{text}"
+    );
+    let unreached =
+        ALLOCATION.replace("callback=\"ObjectAllocated\"", "callback=\"ObjectAllocated\" visit=2");
+    let text = matrix(&unreached, &["1", "--on", "net10-windows"]).text();
+    assert!(text.contains("A net10-windows: stop 0 is not reached: thread 0 did "), "{text}");
+}
+
+#[test]
+fn snapshots_are_picked_by_number_and_title() {
+    let number = matrix(BARRIER, &["2"]);
+    assert_eq!(number.text(), matrix(BARRIER, &["seeded"]).text());
+    assert_eq!(number.out.matches("\nsnapshot ").count(), 1);
+    let unknown = matrix(BARRIER, &["3"]);
+    assert_eq!(unknown.code, 2);
+    let wanted =
+        "error: DIR/helpers/it.kdl: has no such snapshot; they are 1 to 2: unseeded; seeded\n";
+    assert_eq!(unknown.err, wanted);
+    assert!(matrix("function \"a\"", &[]).err.contains("has no snapshots"));
+}
+
+#[test]
+fn objects_have_columns_and_rows() {
+    let answer = matrix(BARRIER, &["--json", "--on", "windows,net9-unix"]);
+    let lines: Vec<Value> =
+        answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    let seeded = &lines[1];
+    assert_eq!([&seeded["snapshot"], &seeded["title"]], [&json!(2), &json!("seeded")]);
+    let columns = seeded["columns"].as_array().unwrap();
+    let results: Vec<_> = columns.iter().map(|column| &column["result"]).collect();
+    assert_eq!(results, ["S_OK", "E_NOTIMPL"]);
+    assert_eq!(columns[1]["runtimes"], json!(["net9-unix"]));
+    assert_eq!(columns[1]["why"]["clauses"], json!(["C-019"]));
+    let row = &seeded["rows"][1];
+    assert_eq!(row["place"], "App.Main+0x30");
+    assert_eq!(row["callbacks"], json!([2, null]));
+}
+
+/// A callback that only some runtimes make stands between those of all.
+#[test]
+fn rows_are_merged_in_order() {
+    let text = "stack {
+    mode \"cooperative\"
+    jit \"App.Leaf+0x20\" rsp=0x1fe000
+    jit \"App.Unix+0x30\" rsp=0x1fe040 on=\"unix\"
+    jit \"App.Windows+0x30\" rsp=0x1fe040 on=\"windows\"
+    jit \"App.Main+0x30\" rsp=0x1fe0c0
+    native \"Root+0x7c\" rsp=0x1fe100
+}
+snapshot seed=\"App.Leaf\"
+";
+    let answer = matrix(text, &["--on", "coreclr-3.1"]);
+    insta::assert_snapshot!("merged", answer.text());
+}

@@ -8,6 +8,7 @@ use crate::code::{CodeKind, FunctionId};
 use crate::generation::Generation;
 use crate::runtime::{OsThreadId, Runtime};
 use crate::stage::StageError;
+use crate::stubs::Identity;
 use crate::world::{Build, BuildError, Event, Start, World, WorldError};
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
 use clr_walker::registers::Registers;
@@ -239,8 +240,12 @@ fn run_thread(
                 }
             }
             (Event::Ended, StopAt::End) => return Ok(()),
-            (Event::Ended | Event::Waits, _) => {
-                return Err(RunOnError::NotReached { stop, thread, steps });
+            (Event::Ended, _) => return Err(RunOnError::NotReached { stop, thread, steps }),
+            (Event::Waits, _) => {
+                let error = |error| RunOnError::World { stop, error };
+                if !let_others_go_on(world, index).map_err(error)? {
+                    return Err(RunOnError::NotReached { stop, thread, steps });
+                }
             }
             (Event::Callback(_) | Event::Hook | Event::Stepped, _) => {}
         }
@@ -248,11 +253,20 @@ fn run_thread(
     Err(RunOnError::NotReached { stop, thread, steps: STEP_LIMIT })
 }
 
-/// The registers of a thread's first managed activation.
+/// A thread waits for others: each that can go on does a step. Whether one could.
+fn let_others_go_on(world: &mut World<'_>, waiting: usize) -> Result<bool, WorldError> {
+    let mut went_on = false;
+    for other in (0..world.thread_count()).filter(|other| *other != waiting) {
+        went_on |= !matches!(world.step(other)?, Event::Waits | Event::Ended);
+    }
+    Ok(went_on)
+}
+
+/// The registers of a thread's first managed activation. A stub in a code heap is none (C-039).
 fn top_managed(world: &World<'_>, thread: usize) -> Option<Registers> {
     let managed = |function: FunctionId| {
-        let function = world.expanded().program.functions.get(function.index());
-        function.is_some_and(|function| function.kind != CodeKind::Native)
+        let identity = world.expanded().identities.get(function.index());
+        matches!(identity, Some(Identity::Method(_)))
     };
     let activations = world.activations(thread);
     let mut activations = activations.iter();

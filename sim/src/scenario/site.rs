@@ -202,12 +202,16 @@ impl SnapshotCall {
             .filter(|seed| !matches!(seed.from, SeedSource::Bytes(_)))
             .and(seed)
             .and_then(|seed| Registers::from_context(seed).ok());
+        // Another cooperative thread's walk starts from its own registers (C-043).
+        let by_other = site.os(self.by) != site.os(SnapshotCaller::Own);
+        let starts_from_own = self.seed.is_none() && by_other && site.is_cooperative();
+        let own = starts_from_own.then(|| site.registers_of(&SeedSource::Leaf)).flatten();
         ContextRules {
             wanted: self.flags.wants_context(),
             size: Some(context_size(generation)),
             flags: Some(made_from.map_or(0, SnapshotSeed::context_flags)),
             own_flags: own_flags(generation),
-            start: Some(registers.unwrap_or_default()),
+            start: Some(registers.or(own).unwrap_or_default()),
             nonvolatile: Convention::of(generation).callee_saved,
         }
     }

@@ -167,6 +167,12 @@ impl<'b> World<'b> {
         self.expanded
     }
 
+    /// How many threads the program has.
+    #[must_use]
+    pub fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
     /// The operating system's id of a thread.
     #[must_use]
     pub fn os(&self, thread: usize) -> Option<OsThreadId> {

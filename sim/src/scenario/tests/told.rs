@@ -57,7 +57,7 @@ fn a_stop_that_is_not_reached_leaves_the_others() {
     for (at, made) in &each {
         match made {
             Ok(made) => {
-                assert_eq!((made.report.stop, made.report.snapshot), (at.stop, at.snapshot))
+                assert_eq!((made.report.stop, made.report.snapshot), (at.stop, at.snapshot));
             }
             Err(error) => assert!(matches!(error, RunOnError::NotReached { stop: 0, .. })),
         }

@@ -155,7 +155,7 @@ fn columns<'m>(
             Err(error) => Column::impossible(generation, error),
         };
         match columns.iter_mut().find(|other| other.is_like(&column, exact)) {
-            Some(other) => other.add(column),
+            Some(other) => other.add(&column),
             None => columns.push(column),
         }
     }
@@ -197,7 +197,7 @@ impl Column {
     }
 
     /// Adds a runtime that gives the same.
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.runtimes.0 = self.runtimes.0.with(other.runtimes.0);
         self.as_expected = self.as_expected.or(other.as_expected);
         for (own, other) in self.shots.iter_mut().zip(&other.shots).filter(|(a, b)| a != b) {

@@ -30,6 +30,18 @@ fn the_explanation_is_what_the_readme_shows() {
     assert_eq!(clrsim(&args).out, output);
 }
 
+/// Of the text that `clrsim new` writes.
+#[test]
+fn the_matrix_is_what_the_readme_shows() {
+    let readme = readme();
+    let (_, block) = readme.split_once("```console\n$ clrsim matrix my.kdl\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let folder = super::Folder::new();
+    let path = folder.path("my.kdl");
+    assert_eq!(folder.clrsim(&["new", &path]).code, 0);
+    assert_eq!(folder.clrsim(&["matrix", &path]).out.replace("DIR/", ""), block);
+}
+
 #[test]
 fn the_trace_prints_what_the_readme_shows() {
     let readme = readme();
@@ -48,6 +60,9 @@ fn the_other_commands_of_the_readme_work() {
     let readme = readme();
     let commands: Vec<_> =
         readme.lines().filter_map(|line| line.strip_prefix("$ clrsim ")).collect();
+    // Another test shows the text of the other one.
+    let commands: Vec<_> =
+        commands.into_iter().filter(|command| *command != "matrix my.kdl").collect();
     assert_eq!(commands.len(), 10);
     for command in commands {
         let (command, _comment) = command.split_once('#').unwrap_or((command, ""));

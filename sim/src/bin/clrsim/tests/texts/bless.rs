@@ -24,8 +24,8 @@ fn the_change_is_shown_and_written() {
     let of = |name: &str| lines.iter().map(|line| line[name].clone()).collect::<Vec<_>>();
     assert_eq!(of("changed"), [false, true]);
     assert_eq!(of("written"), [false, false]);
-    let patch = lines[1]["patch"].as_str().unwrap();
-    assert!(dry.out.starts_with(patch), "{patch}");
+    let shown = lines[1]["patch"].as_str().unwrap();
+    assert!(dry.out.starts_with(shown), "{shown}");
     let blessed = folder.clrsim(&["run", "--bless", &all]);
     assert_eq!(blessed.out, dry.out.replace("would change", "changed"));
     let new = fs::read_to_string(&path).unwrap();

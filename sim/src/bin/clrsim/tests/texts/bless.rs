@@ -1,6 +1,6 @@
 //! Expectations written anew.
 
-use super::{BARRIER, Folder};
+use super::{BARRIER, Folder, without_layout};
 use serde_json::Value;
 use std::fs;
 
@@ -61,5 +61,5 @@ fn what_cannot_be_blessed() {
         assert_eq!(answer.code, 2, "{args:?}");
         text += &answer.err;
     }
-    insta::assert_snapshot!("refusals", text);
+    insta::assert_snapshot!("refusals", without_layout(&text));
 }

@@ -17,9 +17,13 @@
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
 //! - [`strategy`]: generators of programs and of threads, and what makes them smaller.
 //! - `scenario` (feature `scenario`): the text format of programs, stops, and what walks find there.
+//! - `harness` (feature `scenario`): somebody else's walker against such texts.
+//! - `book` (feature `scenario`): where a newcomer begins.
 //!
 //! The library touches no file and prints nothing; the tool `clrsim` (feature `cli`) does that.
 
+#[cfg(feature = "scenario")]
+pub mod book;
 pub mod clause;
 pub mod code;
 pub mod coverage;

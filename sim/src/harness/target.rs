@@ -6,7 +6,7 @@ use crate::profiling::Outcome;
 use crate::runtime::{OsThreadId, Runtime};
 use clr_walker::code_map::CodeMap;
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::profiling::{ProfilerInfo, ThreadId};
+use clr_walker::profiling::{FunctionId, ProfilerInfo, ThreadId};
 use clr_walker::registers::Registers;
 use core::cell::RefCell;
 
@@ -48,6 +48,11 @@ impl<'t, 'b> Target<'t, 'b> {
     #[must_use]
     pub const fn native(&self) -> &'t CodeMap<'b> {
         self.runtime.native.map()
+    }
+
+    /// The method whose code an address is in (VA).
+    pub(super) fn method_at(&self, ip: u64) -> Option<FunctionId> {
+        Some(self.runtime.code.find(ip)?.method.id)
     }
 
     /// Which runtime it is, for walkers that care.

@@ -236,8 +236,7 @@ pub(crate) fn sources(paths: &[PathBuf], filter: Option<&str>) -> Result<Vec<Sou
     let mut found = Vec::new();
     if paths.is_empty() {
         let names = clr_fixtures::all().iter().map(|fixture| fixture.name);
-        // The gallery's files have snapshots, which are not run here.
-        let names = names.filter(|name| is_taken(name) && !name.starts_with("gallery/"));
+        let names = names.filter(|name| is_taken(name));
         found.extend(names.filter_map(Source::embedded));
     }
     for path in paths {

@@ -39,7 +39,10 @@ fn the_matrix_is_what_the_readme_shows() {
     let folder = super::Folder::new();
     let path = folder.path("my.kdl");
     assert_eq!(folder.clrsim(&["new", &path]).code, 0);
-    assert_eq!(folder.clrsim(&["matrix", &path]).out.replace("DIR/", ""), block);
+    let matrix = folder.clrsim(&["matrix", &path]).out.replace("DIR/", "");
+    assert_eq!(matrix, block);
+    // The book shows the same.
+    assert!(include_str!("../../../book/matrix.md").contains(&matrix));
 }
 
 #[test]

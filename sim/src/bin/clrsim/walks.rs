@@ -8,8 +8,8 @@ use crate::snapshots;
 use crate::unwind_data::Hex;
 use clr_sim::generation::Generations;
 use clr_sim::scenario::{
-    Difference, Expectation, ExpectedFrame, FoundFrame, NotReached, Reached, Stop, Term, WalkEnd,
-    WalkReport,
+    Difference, Expectation, ExpectedFrame, FoundFrame, NotReached, Reached, Scenario, Stop, Term,
+    WalkEnd, WalkReport,
 };
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
@@ -95,16 +95,17 @@ pub(crate) fn run(
     let kind = if is_stack { "stack" } else { "program" };
     let mut report = FileReport::new(&source.name, kind);
     // Without a runtime, where the program may not even run, there is nothing else to be walked.
-    if fixture.scenario.stops.iter().any(is_walked) {
+    if fixture.scenario.stops.iter().any(|stop| is_walked(&fixture.scenario, stop)) {
         walk(&fixture, source, max_failures, &mut report)?;
     }
     snapshots::run(&fixture, on, max_failures, &mut report);
     Ok(report)
 }
 
-/// Whether a stop is for walks of its stack: one with snapshots alone is not.
-fn is_walked(stop: &Stop) -> bool {
-    !stop.expect.is_empty() || stop.snapshots.is_empty()
+/// Whether a stop is for walks of its stack. In a text with snapshots one that expects nothing of
+/// walks is not: it may say where a seed comes from.
+fn is_walked(scenario: &Scenario, stop: &Stop) -> bool {
+    !stop.expect.is_empty() || scenario.snapshots().next().is_none()
 }
 
 fn walk(
@@ -118,7 +119,7 @@ fn walk(
     let stops = scenario.run().map_err(|error| source.trouble(error))?;
     let names = Names { scenario, linked: &linked };
     for stop in stops {
-        if !scenario.stops.get(stop.stop).is_some_and(is_walked) {
+        if !scenario.stops.get(stop.stop).is_some_and(|stop| is_walked(scenario, stop)) {
             continue;
         }
         let expect = scenario.stops.get(stop.stop).map_or(&[][..], |stop| &stop.expect);

@@ -97,6 +97,7 @@ stop at=\"leaf\" {
     expect { frame \"leaf\"; frame \"main\" }
     snapshot by=\"native-walker\" thread=0x10 { expect on=\"net10-windows\" { result \"access-violation\" } }
 }
+stop after=2000
 stop after=1000 { snapshot { expect on=\"net10-windows\" { result \"S_OK\" } } }
 ";
     let path = folder.write("both.kdl", text.as_bytes());
@@ -104,5 +105,5 @@ stop after=1000 { snapshot { expect on=\"net10-windows\" { result \"S_OK\" } } }
     assert_eq!(answer.code, 1);
     let row = "FAILED  program              3        2        1        0";
     assert!(answer.out.contains(row), "{}", answer.out);
-    assert!(answer.out.contains("cannot be made: stop 1 is not reached"), "{}", answer.out);
+    assert!(answer.out.contains("cannot be made: stop 2 is not reached"), "{}", answer.out);
 }

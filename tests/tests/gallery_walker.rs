@@ -5,6 +5,8 @@ use clr_sim::profiling::Context;
 use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
 use clr_walker::unwind::{Position, Unwinder};
 
+use core::fmt::Write as _;
+
 struct Sampler;
 
 impl StackWalker for Sampler {
@@ -45,7 +47,7 @@ fn a_seeded_sampler_is_never_wrong() {
             all += 1;
             complete += usize::from(verdict.is_complete());
             if !verdict.is_right() {
-                wrong.push_str(&format!("{}: {verdict}\n", fixture.name));
+                writeln!(wrong, "{}: {verdict}", fixture.name).unwrap();
             }
         }
     }

@@ -1,0 +1,224 @@
+//! What came back in real runtimes, situation by situation, against the scenarios that rebuild it:
+//! each of them gives what was observed, and each outcome is rebuilt or a gap with a reason.
+
+use clr_sim::generation::Generation;
+use clr_sim::profiling::{HResult, Outcome};
+use clr_sim::scenario::{FoundSnapshot, Provenance, Scenario, SnapshotCall};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What all calls gave.
+const OBSERVED: &str = "situations/observed.tsv";
+/// What of it is not rebuilt.
+const GAPS: &str = "situations/gaps.tsv";
+
+/// The runtimes that were recorded.
+const RECORDED: [Generation; 4] = [
+    Generation::CoreClr31Unix,
+    Generation::Net9Unix,
+    Generation::CoreClr31Windows,
+    Generation::Net10Windows,
+];
+
+/// Calls of the same kind in the same situation that came back alike.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cell {
+    situation: String,
+    call: String,
+    generation: String,
+    result: String,
+    /// `-` where none was told: there were no callbacks.
+    shape: String,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { situation, call, generation, result, shape } = self;
+        write!(f, "{situation}, {call}, {generation}: {result} {shape}")
+    }
+}
+
+/// The lines of a table, without comments: a cell each, and what else the line says.
+fn table(name: &str) -> Vec<(Cell, String)> {
+    let text = core::str::from_utf8(clr_fixtures::get(name).unwrap()).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let fields: Vec<_> = line.split('\t').map(str::to_owned).collect();
+            let [situation, call, generation, result, shape, last] = fields.try_into().unwrap();
+            (Cell { situation, call, generation, result, shape }, last)
+        })
+        .collect()
+}
+
+fn observed() -> BTreeMap<Cell, u64> {
+    table(OBSERVED).into_iter().map(|(cell, count)| (cell, count.parse().unwrap())).collect()
+}
+
+/// A scenario, and the situation that it rebuilds.
+struct Rebuilt {
+    file: &'static str,
+    situation: &'static str,
+    scenario: Scenario,
+}
+
+fn gallery() -> Vec<Rebuilt> {
+    let files = clr_fixtures::gallery().iter();
+    let files = files.filter(|fixture| fixture.name.starts_with("situations/"));
+    let rebuilt = files.map(|fixture| {
+        let file = fixture.name;
+        let text = core::str::from_utf8(fixture.bytes).unwrap();
+        let situation = text.lines().next().and_then(|line| line.strip_prefix("// situation: "));
+        let situation = situation.unwrap_or_else(|| panic!("{file} names no situation"));
+        let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        Rebuilt { file, situation, scenario }
+    });
+    rebuilt.collect()
+}
+
+/// What kind of call it is: its title without the number that tells several of a kind apart.
+fn kind(call: &SnapshotCall) -> &str {
+    let title = call.title.as_deref().unwrap_or_default();
+    let numbered = title.strip_suffix(')').and_then(|title| title.rsplit_once(" ("));
+    match numbered {
+        Some((kind, number)) if number.parse::<u32>().is_ok() => kind,
+        _ => title,
+    }
+}
+
+/// The order of callbacks: a run of managed ones is an `m`, a marker an `N`. Three or more pairs of
+/// these are `(mN)*`.
+fn shape(callbacks: impl IntoIterator<Item = char>) -> String {
+    let mut shape: Vec<_> = callbacks.into_iter().collect();
+    shape.dedup_by(|next, before| (*next, *before) == ('m', 'm'));
+    let shape: String = shape.into_iter().collect();
+    if shape.is_empty() {
+        return "none".to_owned();
+    }
+    let (before, pairs) = shape.strip_prefix('N').map_or(("", &*shape), |pairs| ("N", pairs));
+    let (pairs, behind) = pairs.strip_suffix('m').map_or((pairs, ""), |pairs| (pairs, "m"));
+    if pairs.len() >= 6 && pairs.replace("mN", "").is_empty() {
+        return format!("{before}(mN)*{behind}");
+    }
+    shape
+}
+
+fn shape_of(found: &FoundSnapshot) -> String {
+    shape(found.shots.iter().map(|shot| if shot.function.is_some() { 'm' } else { 'N' }))
+}
+
+#[test]
+fn callbacks_are_told_by_their_shape() {
+    for (callbacks, expected) in [
+        ("", "none"),
+        ("mmN", "mN"),
+        ("mNmmN", "mNmN"),
+        ("mNmmNmN", "(mN)*"),
+        ("NmNmNmN", "N(mN)*"),
+        ("mNmNmNmm", "(mN)*m"),
+        ("mNNmNmN", "mNNmNmN"),
+        ("NmNmN", "NmNmN"),
+    ] {
+        assert_eq!(shape(callbacks.chars()), expected);
+    }
+}
+
+/// The outcomes that the gallery rebuilds, and what is wrong with it.
+fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
+    let (mut rebuilt, mut problems) = (BTreeSet::new(), Vec::new());
+    for file in gallery() {
+        for generation in RECORDED {
+            let reports = match file.scenario.run_on(generation) {
+                Ok(reports) => reports,
+                Err(error) => {
+                    problems.push(format!("{}, {generation}: {error}", file.file));
+                    continue;
+                }
+            };
+            for report in &reports {
+                let call = file.scenario.call(report.stop, report.snapshot).unwrap();
+                let title = call.title.as_deref().unwrap_or_default();
+                let name = format!("{}, {generation}, {title}", file.file);
+                for difference in &report.differences {
+                    problems.push(format!("{name}: {difference}"));
+                }
+                let cell = |result: String, shape: &str| Cell {
+                    situation: file.situation.to_owned(),
+                    call: kind(call).to_owned(),
+                    generation: generation.to_string(),
+                    result,
+                    shape: shape.to_owned(),
+                };
+                let (result, shape) = (report.found.outcome.to_string(), shape_of(&report.found));
+                let mut found = cell(result.clone(), &shape);
+                if shape == "none" && !observed.contains_key(&found) {
+                    found = cell(result, "-");
+                }
+                let expected = report.expected.map(|expected| call.expect[expected].from);
+                match observed.get(&found) {
+                    None => problems.push(format!("{name}: never observed: {found}")),
+                    count if expected != Some(Provenance::Observed(count.copied())) => {
+                        problems.push(format!("{name}: {found} was observed {count:?} times"));
+                    }
+                    Some(_) => {
+                        rebuilt.insert(found);
+                    }
+                }
+                // On Unix what the nested calls gave was counted too.
+                let refused = cell(HResult::UNSAFE.to_string(), "-");
+                let mut nested = report.found.nested.iter().flat_map(|nested| &nested.outcomes);
+                let is_refused = |outcome: &Outcome| outcome.to_string() == refused.result;
+                if generation.is_unix()
+                    && nested.next().is_some_and(is_refused)
+                    && observed.contains_key(&refused)
+                {
+                    rebuilt.insert(refused);
+                }
+            }
+        }
+    }
+    (rebuilt, problems)
+}
+
+#[test]
+fn situations_give_what_was_observed() {
+    let observed = observed();
+    let (rebuilt, mut problems) = rebuild(&observed);
+    let gaps: BTreeMap<_, _> = table(GAPS).into_iter().collect();
+    for cell in observed.keys() {
+        match (rebuilt.contains(cell), gaps.contains_key(cell)) {
+            (true, true) => problems.push(format!("rebuilt and a gap: {cell}")),
+            (false, false) => problems.push(format!("neither rebuilt nor a gap: {cell}")),
+            _ => {}
+        }
+    }
+    for (gap, reason) in &gaps {
+        if !observed.contains_key(gap) {
+            problems.push(format!("a gap that was never observed: {gap}"));
+        }
+        if reason.is_empty() {
+            problems.push(format!("a gap without a reason: {gap}"));
+        }
+    }
+    let count = |cells: &mut dyn Iterator<Item = &Cell>| -> u64 {
+        cells.filter_map(|cell| observed.get(cell)).sum()
+    };
+    println!(
+        "{} of {} outcomes rebuilt, {} of {} calls; {} gaps",
+        rebuilt.len(),
+        observed.len(),
+        count(&mut rebuilt.iter()),
+        count(&mut observed.keys()),
+        gaps.len(),
+    );
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn every_situation_is_rebuilt() {
+    let observed = observed();
+    let situations: BTreeSet<_> = observed.keys().map(|cell| cell.situation.as_str()).collect();
+    assert_eq!(situations.len(), 95);
+    let rebuilt: BTreeSet<_> = gallery().into_iter().map(|file| file.situation).collect();
+    assert_eq!(rebuilt, situations);
+}

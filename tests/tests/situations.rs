@@ -142,7 +142,7 @@ fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
                 for difference in &report.differences {
                     problems.push(format!("{name}: {difference}"));
                 }
-                let cell = |result: String, shape: &str| Cell {
+                let outcome = |result: String, shape: &str| Cell {
                     situation: file.situation.to_owned(),
                     call: kind(call).to_owned(),
                     generation: generation.to_string(),
@@ -150,9 +150,9 @@ fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
                     shape: shape.to_owned(),
                 };
                 let (result, shape) = (report.found.outcome.to_string(), shape_of(&report.found));
-                let mut found = cell(result.clone(), &shape);
+                let mut found = outcome(result.clone(), &shape);
                 if shape == "none" && !observed.contains_key(&found) {
-                    found = cell(result, "-");
+                    found = outcome(result, "-");
                 }
                 let expected = report.expected.map(|expected| call.expect[expected].from);
                 match observed.get(&found) {
@@ -165,9 +165,9 @@ fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
                     }
                 }
                 // On Unix what the nested calls gave was counted too.
-                let refused = cell(HResult::UNSAFE.to_string(), "-");
+                let refused = outcome(HResult::UNSAFE.to_string(), "-");
                 let mut nested = report.found.nested.iter().flat_map(|nested| &nested.outcomes);
-                let is_refused = |outcome: &Outcome| outcome.to_string() == refused.result;
+                let is_refused = |ended: &Outcome| ended.to_string() == refused.result;
                 if generation.is_unix()
                     && nested.next().is_some_and(is_refused)
                     && observed.contains_key(&refused)

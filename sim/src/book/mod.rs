@@ -80,7 +80,9 @@ from [the tables](crate::clause).
             writeln!(page, "\n## {}\n", chapter.title()).unwrap();
             for entry in entries().filter(|entry| entry.chapter == *chapter) {
                 let on = entry.generations;
-                writeln!(page, "* **{}** ({on}) {}", entry.clause, entry.rule).unwrap();
+                // A bracket would begin a link.
+                let rule = entry.rule.replace('[', "\\[");
+                writeln!(page, "* **{}** ({on}) {rule}", entry.clause).unwrap();
             }
         }
         page

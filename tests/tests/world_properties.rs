@@ -2,17 +2,17 @@
 
 use clr_sim::code::{FunctionId, RuntimeCallKind, Statement};
 use clr_sim::generation::Generation;
-use clr_sim::model::{Asker, Code, Facts, Lead, Row, Seen, expected};
+use clr_sim::model::{Asker, Code, Facts, Lead, Row, Seen};
 use clr_sim::profiling::{CallbackKind, HResult};
 use clr_sim::runtime::MethodKind;
 use clr_sim::strategy::{Seeded, WorldProgram, world_cases, world_program};
-use clr_sim::world::{Event, Start};
+use clr_sim::world::Start;
 use clr_tests::cases;
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How many calls a plain run compares.
 const CASES: u32 = 100_000;
@@ -248,58 +248,4 @@ fn everything_occurs() {
         wanted.filter(|name| occurred.0.get(name).is_none_or(|times| *times < 3)).collect();
     println!("{:#?}", occurred.0);
     assert!(rare.is_empty(), "{rare:#?}");
-}
-
-/// Prints what a case costs at 32 frames, and which part of it what.
-#[test]
-#[ignore = "it measures"]
-fn speed_at_32_frames() {
-    let mut costs: BTreeMap<&str, Duration> = BTreeMap::new();
-    let (mut cases, mut callbacks, mut stops) = (0_u32, 0_u32, 0_u32);
-    for seed in 0..4_000 {
-        let program = world_program(&mut Seeded::new(seed));
-        if program.program.functions.len() < 32 {
-            continue;
-        }
-        let mut time = |name: &'static str, begin: Instant| {
-            *costs.entry(name).or_default() += begin.elapsed();
-        };
-        let begin = Instant::now();
-        let Ok(build) = program.build() else { continue };
-        time("code", begin);
-        let begin = Instant::now();
-        let mut world = build.world(&program.threads).unwrap();
-        time("world", begin);
-        let facts = Facts::new(build.expanded(), build.linked());
-        for step in 1_u64.. {
-            let begin = Instant::now();
-            if world.step(0).unwrap() == Event::Ended {
-                break;
-            }
-            time("steps", begin);
-            if step % 8 != 0 || world.truth(0).is_none_or(|truth| truth.callers().len() < 32) {
-                continue;
-            }
-            stops += 1;
-            let begin = Instant::now();
-            let seen = Seen::new(&facts, &mut world, 0).unwrap();
-            time("looking", begin);
-            let mut choices = Seeded::new(step);
-            for _ in 0..3 {
-                let call = clr_sim::strategy::world_call(&mut choices, &program.threads[..1]);
-                let begin = Instant::now();
-                let case =
-                    clr_tests::world::compare(&mut world, &program.threads, &seen, &call).unwrap();
-                time("compare", begin);
-                let begin = Instant::now();
-                assert_eq!(expected(&seen, &case.question), case.expected);
-                time("the model again", begin);
-                cases += 1;
-                callbacks += case.callbacks;
-            }
-        }
-    }
-    let sum: Duration = costs.values().sum();
-    println!("{cases} cases at {stops} stops, {callbacks} callbacks: {costs:#?}");
-    println!("{:.0} cases a second", f64::from(cases) / sum.as_secs_f64());
 }

@@ -1,0 +1,119 @@
+//! What texts and executed programs cost: the whole gallery, and cases of the property that
+//! `DoStackSnapshot` gives what the model says.
+
+use clr_sim::generation::Generation;
+use clr_sim::model::{Facts, Seen, expected};
+use clr_sim::scenario::Scenario;
+use clr_sim::strategy::{Seeded, world_call, world_program};
+use clr_sim::world::Event;
+use clr_tests::world::{Plan, compare, examine};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+fn main() {
+    gallery();
+    properties();
+    deep();
+}
+
+/// All texts on all runtimes.
+fn gallery() {
+    let begin = Instant::now();
+    let texts = clr_fixtures::gallery().iter().map(|fixture| {
+        let text = core::str::from_utf8(fixture.bytes).expect("texts are UTF-8");
+        Scenario::parse(text).expect("the gallery is read by tests")
+    });
+    let texts: Vec<_> = texts.collect();
+    let reading = begin.elapsed();
+    let begin = Instant::now();
+    let mut calls = 0;
+    for scenario in &texts {
+        for generation in Generation::ALL {
+            calls += scenario.run_on(generation).expect("the gallery is run by tests").len();
+        }
+    }
+    let running = begin.elapsed();
+    println!(
+        "gallery: {} texts read in {reading:.1?}; {calls} calls on 8 runtimes in {running:.1?}, {:.0} texts a second",
+        texts.len(),
+        rate(texts.len(), reading + running),
+    );
+}
+
+/// Cases as the property draws them.
+fn properties() {
+    const WANTED: u64 = 200_000;
+    let begin = Instant::now();
+    let (mut cases, mut programs) = (0, 0);
+    while cases < WANTED {
+        let program = world_program(&mut Seeded::new(programs));
+        let plan = Plan { seed: programs, cases: 400, thorough: false };
+        if let Ok(examined) = examine(&program, plan, |_| ()) {
+            cases += examined.cases;
+        }
+        programs += 1;
+    }
+    let rate = rate(cases as usize, begin.elapsed());
+    println!("property: {cases} cases of {programs} programs, {rate:.0} cases a second");
+}
+
+/// Cases on stacks of 32 frames and more, and which part of one costs what.
+fn deep() {
+    let mut costs: BTreeMap<&str, Duration> = BTreeMap::new();
+    let (mut cases, mut callbacks) = (0, 0);
+    for seed in 0..4_000 {
+        let program = world_program(&mut Seeded::new(seed));
+        if program.program.functions.len() < 32 {
+            continue;
+        }
+        let mut time = |name: &'static str, begin: Instant| {
+            *costs.entry(name).or_default() += begin.elapsed();
+        };
+        let begin = Instant::now();
+        let Ok(build) = program.build() else { continue };
+        time("code", begin);
+        let begin = Instant::now();
+        let Ok(mut world) = build.world(&program.threads) else { continue };
+        time("world", begin);
+        let facts = Facts::new(build.expanded(), build.linked());
+        for step in 1_u64..100_000 {
+            let begin = Instant::now();
+            match world.step(0) {
+                Ok(Event::Ended | Event::Waits) | Err(_) => break,
+                Ok(_) => {}
+            }
+            time("steps", begin);
+            if step % 8 != 0 || world.truth(0).is_none_or(|truth| truth.callers().len() < 32) {
+                continue;
+            }
+            let begin = Instant::now();
+            let Some(seen) = Seen::new(&facts, &mut world, 0) else { continue };
+            time("looking", begin);
+            let mut choices = Seeded::new(step);
+            for _ in 0..3 {
+                let call = world_call(&mut choices, &program.threads[..1]);
+                let begin = Instant::now();
+                let Ok(case) = compare(&mut world, &program.threads, &seen, &call) else {
+                    panic!("the property does not hold: seed {seed}, step {step}");
+                };
+                time("call, model and comparison", begin);
+                let begin = Instant::now();
+                assert_eq!(expected(&seen, &case.question), case.expected);
+                time("the model once more", begin);
+                cases += 1;
+                callbacks += case.callbacks;
+            }
+        }
+    }
+    let sum: Duration = costs.values().sum();
+    let rate = rate(cases, sum);
+    println!("32 frames and more: {cases} cases, {callbacks} callbacks, {rate:.0} cases a second");
+    for (part, cost) in costs {
+        println!("  {part}: {:.0} %", 100.0 * cost.as_secs_f64() / sum.as_secs_f64());
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn rate(count: usize, duration: Duration) -> f64 {
+    count as f64 / duration.as_secs_f64()
+}

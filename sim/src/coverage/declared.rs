@@ -1,6 +1,6 @@
 //! What tests exercise, and what nothing does yet.
 
-use crate::generation::{Generation, Generations};
+use crate::generation::Generations;
 
 /// A test that exercises clauses which no call shows by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,17 +170,12 @@ pub const HOLES: &[Hole] = &[
         reason: "An inlined method has no frame, so no stack shows that it was there.",
     },
     Hole {
-        clauses: &[72],
-        generations: Generations::of(&[Generation::Net10Windows, Generation::Net10Unix]),
-        reason: ".NET 10 puts up no HelperMethodFrames.",
-    },
-    Hole {
         clauses: &[75],
         generations: Generations::UNIX,
         reason: "On Unix a call suspends nobody.",
     },
     Hole {
-        clauses: &[135, 136],
+        clauses: &[136],
         generations: Generations::ALL,
         reason: "Needs hooks and callbacks that are executed; recorded on .NET Core 3.1 and 9.",
     },
@@ -193,16 +188,6 @@ pub const HOLES: &[Hole] = &[
         clauses: &[155],
         generations: Generations::ALL,
         reason: "What lies before a code heap is not simulated.",
-    },
-    Hole {
-        clauses: &[156],
-        generations: Generations::ALL,
-        reason: "Needs helpers of ready-to-run code that are executed.",
-    },
-    Hole {
-        clauses: &[165],
-        generations: Generations::ALL,
-        reason: "The recordings that show it are not among the fixtures.",
     },
     Hole {
         clauses: &[171],

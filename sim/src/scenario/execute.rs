@@ -72,8 +72,8 @@ impl Scenario {
         }
         let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
         let mut reports = Vec::new();
-        for (index, _) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
-            self.run_to(index, &build, told, &mut reports)?;
+        for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
+            self.run_to((index, stop), &build, told, &mut reports)?;
         }
         Ok(reports)
     }
@@ -120,12 +120,11 @@ impl Scenario {
 
     fn run_to(
         &self,
-        index: usize,
+        (index, stop): (usize, &Stop),
         build: &Build,
         told: bool,
         reports: &mut Vec<ToldSnapshot>,
     ) -> Result<(), RunOnError> {
-        let Some(stop) = self.stops.get(index) else { return Ok(()) };
         let mut world = build.world(&self.starts())?;
         let walkers = world.add_walkers()?;
         let before = self.stops.get(..index).unwrap_or_default().iter().rev();
@@ -207,8 +206,6 @@ fn run_thread(
         StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => None,
     };
     let mut visits = 0;
-    let mut callbacks = 0;
-    let mut hooks = 0;
     let mut executed = 0;
     let start = world.executed();
     for steps in 0..STEP_LIMIT {
@@ -228,14 +225,14 @@ fn run_thread(
         executed = world.executed() - start;
         match (event, at) {
             (Event::Callback(kind), StopAt::Callback { kind: wanted, visit }) if kind == wanted => {
-                callbacks += 1;
-                if callbacks == visit {
+                visits += 1;
+                if visits == visit {
                     return Ok(());
                 }
             }
             (Event::Hook, StopAt::Hook(visit)) => {
-                hooks += 1;
-                if hooks == visit {
+                visits += 1;
+                if visits == visit {
                     return Ok(());
                 }
             }

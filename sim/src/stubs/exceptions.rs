@@ -7,8 +7,8 @@ use super::frames::{
 };
 use super::{Plan, RETURN, Service, Shared, native};
 use crate::code::{
-    CodeKind, Convention, Entry, Function, FunctionShape, Primitive, RuntimeCall, RuntimeCallKind,
-    Statement, Value, Word,
+    CodeKind, Entry, Function, FunctionShape, Primitive, RuntimeCall, RuntimeCallKind, Statement,
+    Value, Word,
 };
 use crate::runtime::FrameKind;
 use crate::runtime::frame::layout::{self, Convention as FrameConvention};
@@ -125,10 +125,8 @@ impl Plan {
 
     /// `DispatchEx`: the native helpers that it calls lie behind its InlinedCallFrame.
     pub(super) fn dispatch_ex(&self) -> Function {
-        let convention =
-            if self.generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
         let mut shape = FunctionShape::default();
-        let at = reserve_frame(&mut shape, convention);
+        let at = reserve_frame(&mut shape, self.frames.convention());
         let inlined = |shared: Shared| self.frames.inlined_call(at, 1, call(self.helper(shared)));
         let mut body = inlined(Shared::SfiInit);
         body.push(forever(inlined(Shared::SfiNext)));

@@ -91,20 +91,10 @@ pub const fn method_of(id: u64) -> Option<FunctionId> {
     }
 }
 
-/// Puts the code of a generation's runtime into a program. `methods` says what kind the methods of the
-/// source are; what it does not name is an ordinary one.
+/// Puts the code of a generation's runtime into a program, whose methods call these hooks. `methods`
+/// says what kind the methods of the source are; what it does not name is an ordinary one.
 #[must_use]
 pub fn expand(
-    source: &Program,
-    methods: &BTreeMap<FunctionId, MethodKind>,
-    generation: Generation,
-) -> Expanded {
-    expand_with_hooks(source, methods, generation, Hooks::None)
-}
-
-/// The same, with hooks in the program's methods.
-#[must_use]
-pub fn expand_with_hooks(
     source: &Program,
     methods: &BTreeMap<FunctionId, MethodKind>,
     generation: Generation,

@@ -10,7 +10,7 @@ use crate::code::{
 };
 use crate::generation::Generation;
 use crate::machine::{Cpu, Fault, Machine, MapError, PAGE_SIZE, Protection};
-use crate::run::{LoadError, initial_registers, load};
+use crate::run::{BASE, LoadError, STACK_TOP, initial_registers, load};
 use crate::runtime::TargetMemory as _;
 use crate::runtime::code::{
     Block, Code, Funclet, FuncletRange, Method, RangeSection, SectionError,
@@ -19,7 +19,7 @@ use crate::runtime::{
     CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
     ThreadFields,
 };
-use crate::stubs::{Expanded, Hooks, Identity, Service, Shared, expand_with_hooks, method_id};
+use crate::stubs::{Expanded, Hooks, Identity, Service, Shared, expand, method_id};
 use crate::truth::Truth;
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::memory::Unreadable;
@@ -28,17 +28,13 @@ use clr_walker::registers::Gpr;
 use std::collections::{BTreeMap, VecDeque};
 use thiserror::Error;
 
-/// The top of the first thread's stack, exclusive (VA).
-const STACK_TOP: u64 = 0x7F_F000_0000;
 /// How far apart stacks are, in bytes.
 const STACK_PITCH: u64 = 0x100_0000;
 /// Size of a stack in bytes.
 const STACK_SIZE: u64 = 0x4_0000;
 /// Above the first function's return address there is this much stack.
 const ABOVE: u64 = 0x100;
-/// Where threads' first functions return to (VA): a place without code.
-const BASE: u64 = 0x1_6000_0000;
-/// The trap there.
+/// The trap where threads' first functions return to.
 const ENDED: u32 = 0x100;
 /// Thread objects and what threads have of their own begin here (VA).
 const THREADS: u64 = 0x10_0000_0000;
@@ -94,6 +90,8 @@ pub struct Build {
     generation: Generation,
     expanded: Expanded,
     linked: LinkedProgram,
+    /// The first byte of each function, and the byte behind its last (VA).
+    ranges: Vec<(u64, u64)>,
 }
 
 impl Build {
@@ -120,9 +118,16 @@ impl Build {
         generation: Generation,
         hooks: Hooks,
     ) -> Result<Self, BuildError> {
-        let expanded = expand_with_hooks(program, methods, generation, hooks);
+        let expanded = expand(program, methods, generation, hooks);
         let linked = expanded.program.link()?;
-        Ok(Self { generation, expanded, linked })
+        let mut ranges: Vec<_> = linked.entries.iter().map(|entry| (*entry, *entry)).collect();
+        for placed in &linked.instructions {
+            let range = placed.function.and_then(|id| ranges.get_mut(id.index()));
+            if let Some((_, end)) = range {
+                *end = (*end).max(placed.address + u64::from(placed.len));
+            }
+        }
+        Ok(Self { generation, expanded, linked, ranges })
     }
 
     /// The program with the runtime's code.
@@ -247,10 +252,7 @@ impl Build {
 
     /// The first byte of a function, and the byte behind its last (VA).
     fn range(&self, function: FunctionId) -> (u64, u64) {
-        let start = self.linked.entries.get(function.index()).copied().unwrap_or_default();
-        let own = self.linked.instructions.iter().filter(|i| i.function == Some(function));
-        let end = own.map(|i| i.address + u64::from(i.len)).max().unwrap_or(start);
-        (start, end)
+        self.ranges.get(function.index()).copied().unwrap_or_default()
     }
 
     /// The funclets of a function, as the runtime knows them.

@@ -45,7 +45,7 @@ pub use services::ALL_EVENTS;
 pub use suspension::StopBy;
 pub use thread::{Activation, Start};
 
-use crate::code::{LinkedProgram, service_address};
+use crate::code::LinkedProgram;
 use crate::generation::Generation;
 use crate::machine::{Machine, Snapshot, Stop};
 use crate::profiling::{CallbackKind, CallbackMode, Context};
@@ -135,11 +135,7 @@ impl<'b> World<'b> {
     pub fn sync(&mut self) {
         let flags = self.runtime.generation.own_context_flags();
         for (index, thread) in self.threads.iter().enumerate() {
-            let registers = if index == self.current {
-                self.runtime.memory.borrow().cpu().registers()
-            } else {
-                thread.cpu.registers()
-            };
+            let registers = self.registers_of(index).unwrap_or_default().registers();
             let in_callback = thread.in_callback;
             self.runtime.change_thread(thread.os, |known| {
                 known.current = Context { registers, flags };
@@ -410,12 +406,6 @@ impl<'b> World<'b> {
         let before = executed.was_cooperative;
         self.set_cooperative(thread, before);
     }
-}
-
-/// Whether an address is where a service lies.
-#[must_use]
-pub fn is_service(address: u64) -> bool {
-    Service::ALL.iter().any(|service| service_address(service.number()) == address)
 }
 
 #[cfg(test)]

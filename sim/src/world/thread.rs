@@ -73,11 +73,7 @@ impl World<'_> {
     #[must_use]
     pub fn activations(&self, thread: usize) -> Vec<Activation> {
         let Some(executed) = self.threads.get(thread) else { return Vec::new() };
-        let mut registers = if thread == self.current {
-            self.runtime.memory.borrow().cpu().registers()
-        } else {
-            executed.cpu.registers()
-        };
+        let mut registers = self.registers_of(thread).unwrap_or_default().registers();
         let mut position = Position::Interrupted;
         let mut activations = Vec::new();
         for (index, caller) in executed.truth.callers().iter().enumerate().rev() {

@@ -16,6 +16,31 @@ use crate::scenario::terms::Term;
 use crate::stubs::Hooks;
 use clr_walker::unwind::{Rules, Trust};
 
+/// Properties, and behind them one for each integer register.
+macro_rules! with_registers {
+    ($($property:expr),*) => {
+        &[
+            $($property,)*
+            property("rax", ANY_U64),
+            property("rcx", ANY_U64),
+            property("rdx", ANY_U64),
+            property("rbx", ANY_U64),
+            property("rsp", ANY_U64),
+            property("rbp", ANY_U64),
+            property("rsi", ANY_U64),
+            property("rdi", ANY_U64),
+            property("r8", ANY_U64),
+            property("r9", ANY_U64),
+            property("r10", ANY_U64),
+            property("r11", ANY_U64),
+            property("r12", ANY_U64),
+            property("r13", ANY_U64),
+            property("r14", ANY_U64),
+            property("r15", ANY_U64),
+        ]
+    };
+}
+
 const fn property(name: &'static str, kind: Kind) -> PropertyRule {
     PropertyRule { name, kind, required: false }
 }
@@ -206,25 +231,8 @@ pub(super) static STOP: &[NodeRule] = &[
     SNAPSHOT_NODE,
 ];
 
-pub(super) static EXPECT: &[NodeRule] = &[node("frame", Args::Optional(Kind::Function)).with(&[
-    property("trust", Kind::Word(Trust::WORDS)),
-    property("rax", ANY_U64),
-    property("rcx", ANY_U64),
-    property("rdx", ANY_U64),
-    property("rbx", ANY_U64),
-    property("rsp", ANY_U64),
-    property("rbp", ANY_U64),
-    property("rsi", ANY_U64),
-    property("rdi", ANY_U64),
-    property("r8", ANY_U64),
-    property("r9", ANY_U64),
-    property("r10", ANY_U64),
-    property("r11", ANY_U64),
-    property("r12", ANY_U64),
-    property("r13", ANY_U64),
-    property("r14", ANY_U64),
-    property("r15", ANY_U64),
-])];
+pub(super) static EXPECT: &[NodeRule] = &[node("frame", Args::Optional(Kind::Function))
+    .with(with_registers![property("trust", Kind::Word(Trust::WORDS))])];
 
 /// A row of a stack.
 const fn row(name: &'static str) -> NodeRule {
@@ -346,26 +354,8 @@ pub(super) static SEED: &[NodeRule] = &[
 ];
 
 /// What a callback of a snapshot may have.
-const SHOT: &[PropertyRule] = &[
-    property("stale", Kind::Flag),
-    property("context-flags", Kind::Flags),
-    property("rax", ANY_U64),
-    property("rcx", ANY_U64),
-    property("rdx", ANY_U64),
-    property("rbx", ANY_U64),
-    property("rsp", ANY_U64),
-    property("rbp", ANY_U64),
-    property("rsi", ANY_U64),
-    property("rdi", ANY_U64),
-    property("r8", ANY_U64),
-    property("r9", ANY_U64),
-    property("r10", ANY_U64),
-    property("r11", ANY_U64),
-    property("r12", ANY_U64),
-    property("r13", ANY_U64),
-    property("r14", ANY_U64),
-    property("r15", ANY_U64),
-];
+const SHOT: &[PropertyRule] =
+    with_registers![property("stale", Kind::Flag), property("context-flags", Kind::Flags)];
 
 pub(super) static REPORT: &[NodeRule] = &[
     node("frame", Args::One(Kind::Name)).with(SHOT),

@@ -181,7 +181,10 @@ impl Occurred {
         }
         let lost = seen.rows.iter().any(Row::is_managed) && is(HResult::FAIL);
         self.add_if(lost, "nothing but lost frames");
-        self.add_if(seen.rows.iter().any(|row| row.is_funclet) && *callbacks > 1, "a funclet");
+        self.add_if(
+            seen.rows.iter().any(|row| row.funclet.is_some()) && *callbacks > 1,
+            "a funclet",
+        );
         for frame in &seen.frames {
             let leads = matches!(frame.lead, Lead::To { .. });
             self.add(format!("{} leads: {leads}", frame.kind));

@@ -133,6 +133,12 @@ impl RuntimeCallKind {
         matches!(self, Self::TailCallByHelper)
     }
 
+    /// Whether it throws.
+    #[must_use]
+    pub const fn throws(self) -> bool {
+        matches!(self, Self::Raise | Self::Rethrow | Self::NullDereference)
+    }
+
     /// The one with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {

@@ -53,11 +53,14 @@ const RULES: &[Rule] = &[
     ),
     // 12 and 15: C-037, C-048. The seed is thrown away.
     (
-        |call| !call.target.cooperative && call.target.unwinds_natively,
+        |call| !call.target.cooperative && call.target.exceptions.unwinds_natively,
         |_| Return(HResult::UNMANAGED_CONTEXT),
     ),
     // 16: C-050.
-    (|call| !call.target.cooperative && call.target.inconsistent, |_| Return(HResult::UNSAFE)),
+    (
+        |call| !call.target.cooperative && call.target.exceptions.inconsistent,
+        |_| Return(HResult::UNSAFE),
+    ),
     // 12.
     (|call| !call.target.cooperative, |_| Chain),
     // 13: C-020.
@@ -68,11 +71,11 @@ const RULES: &[Rule] = &[
     (|call| call.starts_unmanaged(), |_| Return(HResult::UNMANAGED_CONTEXT)),
     // 15: C-048.
     (
-        |call| call.start().is_none() && call.target.unwinds_natively,
+        |call| call.start().is_none() && call.target.exceptions.unwinds_natively,
         |_| Return(HResult::UNMANAGED_CONTEXT),
     ),
     // 16: C-050.
-    (|call| call.target.inconsistent, |_| Return(HResult::UNSAFE)),
+    (|call| call.target.exceptions.inconsistent, |_| Return(HResult::UNSAFE)),
     // 17: C-043, C-051; C-045 without a seed.
     (|_| true, |call| call.start().map_or(Chain, |(row, flags)| Decision::Row(row, flags))),
 ];

@@ -47,8 +47,10 @@ pub enum Sets {
     FramePointer,
     /// rsp and all callee-saved integer registers (C-072, C-073).
     CalleeSaved,
-    /// All of them, with ContextFlags (C-076).
-    Everything,
+    /// All of them, with ContextFlags: of what was interrupted (C-076).
+    Interrupted,
+    /// The same of what has faulted (C-160).
+    Faulted,
 }
 
 /// The Frames from `top` on. `None` if something on the chain is no Frame.
@@ -72,19 +74,19 @@ pub(super) fn chain<M: Memory>(
                 inlined_call(rows, host, recorded)
             }
             FrameShape::FramedMethod => (word(layout::METHOD)? != 0, transition(rows, host)),
-            FrameShape::Transition | FrameShape::TailCall => (false, transition(rows, host)),
+            FrameShape::Transition | FrameShape::TailCall | FrameShape::Software => {
+                (false, transition(rows, host))
+            }
             FrameShape::HelperMethod => {
                 let method = word(layout::HELPER_METHOD)? | word(layout::FCALL_ENTRY)?;
                 let lead = rows.iter().skip(host).position(Row::is_managed);
                 (method != 0, to(rows, lead.map(|row| host + row)))
             }
-            FrameShape::Resumable => (false, interrupted(rows, host)),
+            FrameShape::Resumable => (false, interrupted(rows, host, Sets::Interrupted)),
+            FrameShape::Faulting => (false, interrupted(rows, host, Sets::Faulted)),
             // The caller of COM is unmanaged.
             FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, Lead::Nowhere),
-            FrameShape::Hijack
-            | FrameShape::Faulting
-            | FrameShape::Software
-            | FrameShape::FuncEval => (false, Lead::Beyond),
+            FrameShape::Hijack | FrameShape::FuncEval => (false, Lead::Beyond),
         };
         frames.push(Frame { at, kind, has_method, lead });
         at = word(layout::NEXT)?;
@@ -116,10 +118,10 @@ fn transition(rows: &[Row], host: usize) -> Lead {
     to(rows, caller.map(|row| host + row))
 }
 
-/// It leads to what was interrupted (C-076).
-fn interrupted(rows: &[Row], host: usize) -> Lead {
+/// It leads to what was interrupted (C-076) or has faulted (C-160).
+fn interrupted(rows: &[Row], host: usize, sets: Sets) -> Lead {
     match to(rows, Some(host + 1)) {
-        Lead::To { row, ip, .. } => Lead::To { row, ip, sets: Sets::Everything },
+        Lead::To { row, ip, .. } => Lead::To { row, ip, sets },
         other => other,
     }
 }

@@ -1,19 +1,16 @@
-//! The reporting rules (contract §3.3 to §3.8, §3.12) as one pass over what is on the stack.
+//! The reporting rules (contract §3.3 to §3.9, §3.12) as one pass over what is on the stack.
 
 use super::Question;
 use super::entry::{Call, Decision, decide};
+use super::exceptions::{Handler, handler, handles_in_managed_code};
 use super::frames::{Lead, Sets};
 use super::rows::{Code, Row, Seen};
-use crate::code::Convention;
+use crate::code::{Convention, FuncletKind};
 use crate::generation::{Generation, Generations};
 use crate::profiling::{Context, HResult, Outcome};
 use crate::runtime::MethodKind;
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::{Gpr, Registers};
-
-/// Those whose exception handling is managed code (C-087).
-const HANDLES_IN_MANAGED_CODE: Generations =
-    Generations::of(&[Generation::Net9Unix, Generation::Net10Windows, Generation::Net10Unix]);
 
 /// A callback.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +92,8 @@ struct Pass<'s> {
     /// Which of the registers are those of the row: integer registers, then xmm.
     true_ones: (u16, u16),
     callbacks: Vec<Callback>,
+    /// The row that stands for a handler: up to it nothing is told.
+    hidden_to: Option<usize>,
     /// Something was met that a walk stops at.
     stops: bool,
 }
@@ -113,12 +112,13 @@ impl<'s> Pass<'s> {
             context: Context { registers, flags },
             true_ones: (all, all),
             callbacks: Vec::new(),
+            hidden_to: None,
             stops: false,
         }
     }
 
     fn go(&mut self, start: Option<usize>, suspended: bool) -> Option<Ending> {
-        let Seen { rows, frames, .. } = self.target;
+        let Seen { rows, frames, exceptions, .. } = self.target;
         let mut frames = frames.iter().peekable();
         let mut managed = start;
         loop {
@@ -126,11 +126,12 @@ impl<'s> Pass<'s> {
             // lead nowhere, and tell nothing (C-065, C-071, C-078, C-079).
             while managed.is_none() {
                 let Some(frame) = frames.next() else { return Some(Ending::Root) };
-                self.stops |= frame.has_method;
+                self.stops |=
+                    frame.has_method && self.hidden_to.is_none() && !exceptions.have_left(frame.at);
                 match frame.lead {
                     Lead::Nowhere => {}
                     // C-075: only Framework 2 goes on at a thread that the call has suspended.
-                    Lead::To { sets: Sets::Everything, .. }
+                    Lead::To { sets: Sets::Interrupted, .. }
                         if suspended && self.target.generation != Generation::Framework2 =>
                     {
                         return Some(Ending::GivesUp);
@@ -147,37 +148,54 @@ impl<'s> Pass<'s> {
                 let (row, caller) = (rows.get(index)?, rows.get(index + 1)?);
                 // What lies in it or above it has been left (C-056).
                 while frames.next_if(|frame| frame.at < row.caller_sp).is_some() {}
-                let Code::Managed(method, kind) = row.code else { return None };
-                // C-084: a funclet that its method calls stands for nothing; the method does.
-                if row.is_funclet {
-                    if caller.code != row.code {
-                        return None;
-                    }
-                    self.return_to(row, caller);
-                    managed = Some(index + 1);
-                    continue;
-                }
-                // C-058, C-066, C-067, C-163: only methods with metadata are told of, and a walk
-                // does not stop at stubs.
-                self.stops |= kind != MethodKind::IlStub;
-                let handles = kind == MethodKind::ExceptionHandling
-                    && HANDLES_IN_MANAGED_CODE.contains(self.target.generation);
-                if !handles && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic) {
-                    self.tell(Some(method), index);
-                }
+                let is_marked = self.method(index)?;
                 self.return_to(row, caller);
                 if caller.is_managed() {
                     managed = Some(index + 1);
-                    continue;
-                }
-                // C-059, C-061 to C-063: one marker for the run that it was called from, told or not
-                // (C-163: not for the handling of exceptions).
-                self.stops = true;
-                if !handles {
-                    self.tell(None, index + 1);
+                } else if self.hidden_to.is_none() {
+                    // C-059, C-061 to C-063, C-153, C-165: one marker for the run that it was called
+                    // from, told or not.
+                    self.stops = true;
+                    if is_marked {
+                        self.tell(None, index + 1);
+                    }
                 }
             }
         }
+    }
+
+    /// Tells of a method, if it is told of. Whether the run that it was called from would be.
+    fn method(&mut self, index: usize) -> Option<bool> {
+        let Seen { rows, exceptions, generation, .. } = self.target;
+        let row = rows.get(index)?;
+        let Code::Managed(method, kind) = row.code else { return None };
+        // C-163, C-085.
+        let handles = kind == MethodKind::ExceptionHandling;
+        let is_filter = row.funclet == Some(FuncletKind::Filter);
+        let is_hidden = handles_in_managed_code(*generation) && handles;
+        let is_marked = !(handles_in_managed_code(*generation) && (handles || is_filter));
+        // C-086: a second pass has left it.
+        if exceptions.have_left(row.caller_sp) {
+            return Some(is_marked);
+        }
+        // C-081, C-082: on the way to the method of a handler, nothing is told.
+        if self.hidden_to.is_some_and(|to| to != index) {
+            return Some(is_marked);
+        }
+        self.hidden_to = None;
+        match handler(rows, index) {
+            Some(Handler::OutOfLine) => {}
+            Some(Handler::Of(parent)) => self.hidden_to = Some(parent),
+            None => {
+                // C-058, C-066, C-067: only methods with metadata are told of, and a walk does not
+                // stop at stubs.
+                self.stops |= kind != MethodKind::IlStub;
+                if !is_hidden && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic) {
+                    self.tell(Some(method), index);
+                }
+            }
+        }
+        Some(is_marked)
     }
 
     fn tell(&mut self, function: Option<MethodId>, row: usize) {
@@ -186,15 +204,19 @@ impl<'s> Pass<'s> {
 
     /// A Frame tells of some registers; the others stay as they were (C-098, C-158).
     fn follow(&mut self, row: &Row, ip: u64, sets: Sets) {
-        if sets == Sets::Everything {
-            self.context.registers = row.registers;
-            self.context.flags = self.target.generation.redirected_context_flags();
+        let flags = match sets {
+            Sets::Interrupted => Some(self.target.generation.redirected_context_flags()),
+            Sets::Faulted => Some(faulted_flags(self.target.generation)),
+            Sets::FramePointer | Sets::CalleeSaved => None,
+        };
+        if let Some(flags) = flags {
+            self.context = Context { registers: row.registers, flags };
             self.true_ones = (u16::MAX, u16::MAX);
             return;
         }
         let told: &[Gpr] = match sets {
             Sets::FramePointer => &[Gpr::Rbp],
-            Sets::CalleeSaved | Sets::Everything => self.convention.nonvolatile(),
+            _ => self.convention.nonvolatile(),
         };
         self.true_ones = (0, 0);
         for register in told {
@@ -231,6 +253,16 @@ impl<'s> Pass<'s> {
     const fn place(&mut self, ip: u64, rsp: u64) {
         self.context.registers.rip = ip;
         self.context.registers.gpr[Gpr::Rsp as usize] = rsp;
+    }
+}
+
+/// ContextFlags behind a FaultingExceptionFrame (contract §3.7).
+const fn faulted_flags(generation: Generation) -> u32 {
+    match generation {
+        Generation::CoreClr31Unix => 0x810_004B,
+        Generation::Net9UnixLegacyExceptions => 0x810_000B,
+        Generation::Net9Unix | Generation::Net10Unix => 0x810_0003,
+        _ => 0x10_005F,
     }
 }
 

@@ -1,7 +1,8 @@
 //! A thread that stands still, as it really is.
 
+use super::exceptions::Exceptions;
 use super::frames::{self, Frame};
-use crate::code::{LinkedProgram, Statement};
+use crate::code::{FuncletKind, LinkedProgram, Statement};
 use crate::generation::Generation;
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{MethodKind, Suspension, ThreadLife};
@@ -107,8 +108,8 @@ pub struct Row {
     pub saves: (u16, u16),
     /// What its rip is.
     pub position: Position,
-    /// It is a funclet of its method.
-    pub is_funclet: bool,
+    /// What it is for, if it is a funclet of its method.
+    pub funclet: Option<FuncletKind>,
     pub(super) fact: Option<Fact>,
 }
 
@@ -142,18 +143,15 @@ pub struct Seen {
     pub frames: Vec<Frame>,
     /// It is in cooperative mode.
     pub cooperative: bool,
-    /// An exception is in its second pass, and no handler has been entered.
-    pub unwinds_natively: bool,
-    /// The state of its exceptions is inconsistent.
-    pub inconsistent: bool,
+    /// Its exceptions on their way.
+    pub exceptions: Exceptions,
     /// It has not begun, or has ended.
     pub gone: bool,
     /// It must not be suspended.
     pub forbidden: bool,
     /// Threads are being stopped for a GC.
     pub suspending: bool,
-    /// Something about it is beyond these rules: exceptions in progress, or code that the unwinder
-    /// misreads.
+    /// It is beyond these rules: it is in code that the unwinder misreads.
     pub beyond: bool,
 }
 
@@ -181,30 +179,29 @@ impl Seen {
                     Position::Interrupted => activation.registers.rip,
                     Position::ReturnAddress => activation.registers.rip.wrapping_sub(1),
                 };
-                let is_funclet = facts.funclets
-                    && linked.part(inside).is_some_and(|part| part.funclet.is_some());
-                let saves = fact
-                    .map_or((0, 0), |fact| if is_funclet { (fact.pushes, 0) } else { fact.saves });
+                let part = if facts.funclets { linked.part(inside) } else { None };
+                let funclet = part.and_then(|part| part.funclet);
+                let saves = fact.map_or((0, 0), |fact| match funclet {
+                    Some(_) => (fact.pushes, 0),
+                    None => fact.saves,
+                });
                 Row {
                     code,
                     registers: activation.registers,
                     caller_sp: activation.caller_sp,
                     saves,
                     position: activation.position,
-                    is_funclet,
+                    funclet,
                     fact,
                 }
             })
             .collect();
         let runtime = world.runtime();
-        let (unwinds_natively, inconsistent, excepted, gone) = {
+        let (exceptions, gone) = {
             let threads = runtime.threads.borrow();
             let known = threads.iter().find(|known| known.object == Some(object));
-            known.map_or((false, false, false, false), |known| {
-                let exceptions = &known.exceptions;
-                let natively = exceptions.is_unwinding_natively();
-                let gone = known.life != ThreadLife::Running;
-                (natively, exceptions.inconsistent, !exceptions.trackers.is_empty(), gone)
+            known.map_or_else(Default::default, |known| {
+                (Exceptions::new(&known.exceptions), known.life != ThreadLife::Running)
             })
         };
         let generation = runtime.generation;
@@ -218,12 +215,11 @@ impl Seen {
             rows,
             frames,
             cooperative,
-            unwinds_natively,
-            inconsistent,
+            exceptions,
             gone,
             forbidden,
             suspending,
-            beyond: beyond || excepted,
+            beyond,
         })
     }
 }

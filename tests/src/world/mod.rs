@@ -38,6 +38,10 @@ pub struct Examined {
     pub cases: u64,
     /// Calls that the model says nothing of.
     pub unsaid: u64,
+    /// Of the calls compared, those about a thread with exceptions on their way.
+    pub excepted: u64,
+    /// And of these, those that reported something.
+    pub excepted_reports: u64,
     /// Callbacks of the calls.
     pub callbacks: u64,
     /// Steps of the threads.
@@ -53,6 +57,8 @@ impl Examined {
     pub const fn add(&mut self, other: &Self) {
         self.cases += other.cases;
         self.unsaid += other.unsaid;
+        self.excepted += other.excepted;
+        self.excepted_reports += other.excepted_reports;
         self.callbacks += other.callbacks;
         self.steps += other.steps;
         self.stops += other.stops;
@@ -66,7 +72,7 @@ pub enum Failure {
     /// The program cannot be built: a mistake of its generator.
     Build(clr_sim::world::BuildError),
     /// It cannot be executed: a mistake of the generator, or of the runtime's code.
-    World(WorldError),
+    World(Box<(WorldProgram, WorldError)>),
     /// A call does not come out as the model says.
     Call(Box<(WorldCase, Box<Mismatch>)>),
     /// Calls changed the thread.
@@ -77,7 +83,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Build(error) => write!(f, "it cannot be built: {error}"),
-            Self::World(error) => write!(f, "it cannot go on: {error}"),
+            Self::World(found) => {
+                print::program(f, &found.0)?;
+                write!(f, "it cannot go on: {}", found.1)
+            }
             Self::Call(found) => {
                 let (case, mismatch) = &**found;
                 print::case(f, case)?;
@@ -101,6 +110,7 @@ pub fn examine(
     plan: Plan,
     mut see: impl FnMut(&Case<'_>),
 ) -> Result<Examined, Failure> {
+    let stuck = |error| Failure::World(Box::new((program.clone(), error)));
     let build = program.build().map_err(Failure::Build)?;
     let mut world = build.world(&program.threads).map_err(Failure::Build)?;
     let facts = Facts::new(build.expanded(), build.linked());
@@ -127,7 +137,7 @@ pub fn examine(
         while done < wanted && in_callback.is_none() {
             done += 1;
             examined.steps += 1;
-            match world.step(thread).map_err(Failure::World)? {
+            match world.step(thread).map_err(stuck)? {
                 Event::Stepped => {}
                 Event::Callback(kind) => in_callback = Some(kind),
                 Event::Hook | Event::Waits => break,
@@ -188,7 +198,8 @@ fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
     while steps < STEP_LIMIT as u32 && idle < 100 {
         let Some(thread) = running.last().copied() else { break };
         steps += 1;
-        match world.step(thread).map_err(Failure::World)? {
+        let stuck = |error| Failure::World(Box::new((program.clone(), error)));
+        match world.step(thread).map_err(stuck)? {
             Event::Stepped | Event::Callback(_) | Event::Hook => idle = 0,
             Event::Waits => {
                 running.rotate_left(1);
@@ -230,6 +241,9 @@ impl Stop<'_, '_> {
             Ok(case) => {
                 if case.expected.is_some() {
                     examined.cases += 1;
+                    let excepted = u64::from(case.seen.exceptions.count > 0);
+                    examined.excepted += excepted;
+                    examined.excepted_reports += excepted * u64::from(case.callbacks > 0);
                 } else {
                     examined.unsaid += 1;
                 }
@@ -331,7 +345,9 @@ fn changed(
 /// Makes a failure as small as it gets: the program first, looked at thoroughly, then the case.
 #[must_use]
 pub fn shrink(program: &WorldProgram, failure: Failure) -> Failure {
-    let thorough = Plan { seed: 0, cases: 1 << 20, thorough: true };
+    // What goes wrong by itself needs no calls.
+    let thorough = !matches!(failure, Failure::World(_));
+    let thorough = Plan { seed: 0, cases: if thorough { 1 << 20 } else { 400 }, thorough };
     let same = |one: &Failure| {
         std::mem::discriminant(one) == std::mem::discriminant(&failure)
             && one.kind() == failure.kind()

@@ -1,10 +1,9 @@
 //! Cases as one reads them.
 
-use clr_sim::strategy::WorldCase;
+use clr_sim::strategy::{WorldCase, WorldProgram};
 use std::fmt;
 
-pub(super) fn case(f: &mut fmt::Formatter<'_>, case: &WorldCase) -> fmt::Result {
-    let program = &case.program;
+pub(super) fn program(f: &mut fmt::Formatter<'_>, program: &WorldProgram) -> fmt::Result {
     writeln!(f, "{}", program.generation)?;
     for (function, index) in program.program.functions.iter().zip(0..) {
         let method = program.methods.get(&clr_sim::code::FunctionId(index));
@@ -16,7 +15,11 @@ pub(super) fn case(f: &mut fmt::Formatter<'_>, case: &WorldCase) -> fmt::Result 
         }
         writeln!(f, "    end {:?}", function.end)?;
     }
-    writeln!(f, "threads {:?}", program.threads)?;
+    writeln!(f, "threads {:?}", program.threads)
+}
+
+pub(super) fn case(f: &mut fmt::Formatter<'_>, case: &WorldCase) -> fmt::Result {
+    program(f, &case.program)?;
     for slice in &case.slices {
         writeln!(f, "thread {} executes {} steps", slice.thread, slice.steps)?;
     }

@@ -1,5 +1,6 @@
 //! Draws programs.
 
+use super::guards::{Around, Throws};
 use super::{WorldProgram, keep};
 use crate::code::{
     CallForm, CodeKind, Convention, Entry, Exit, Function, FunctionId, FunctionShape, Program,
@@ -35,11 +36,14 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
         choices,
         convention,
         deep,
+        exceptions: 0,
         kinds: Vec::new(),
         functions: Vec::new(),
         costs: vec![0; count as usize],
         plain: vec![false; count as usize],
+        escapes: vec![false; count as usize],
     };
+    drawn.exceptions = drawn.choices.one([0, 0, 1, 2, 3]);
     drawn.kinds(count);
     for index in (0..count).rev() {
         let function = drawn.function(index);
@@ -47,7 +51,7 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
     }
     let Draw { mut functions, plain, kinds, .. } = drawn;
     functions.reverse();
-    let methods = methods(choices, &kinds);
+    let methods = methods(choices, &functions);
     let threads = threads(choices, &kinds, &plain);
     let program = Program { convention, functions, interrupts: Vec::new() };
     let mut world = WorldProgram { generation, program, methods, threads };
@@ -56,17 +60,23 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
 }
 
 /// What kind of method some are.
-fn methods<C: Choices>(choices: &mut C, kinds: &[CodeKind]) -> BTreeMap<FunctionId, MethodKind> {
+fn methods<C: Choices>(
+    choices: &mut C,
+    functions: &[Function],
+) -> BTreeMap<FunctionId, MethodKind> {
+    let guards = |statement: &Statement| matches!(statement, Statement::Guarded(..));
     let often = choices.one([0, 1, 3]);
     let mut methods = BTreeMap::new();
-    for (kind, index) in kinds.iter().zip(0..) {
-        if *kind != CodeKind::Native && choices.chance(often, 8) {
-            let method = choices.one([
-                MethodKind::Dynamic,
-                MethodKind::IlStub,
-                MethodKind::ExceptionHandling,
-            ]);
-            methods.insert(FunctionId(index), method);
+    for (function, index) in functions.iter().zip(0..) {
+        if function.kind != CodeKind::Native && choices.chance(often, 8) {
+            let guards = function.body.iter().any(|statement| statement.contains(&guards));
+            // Exceptions pass by what handles them.
+            let kinds = if guards {
+                [MethodKind::Dynamic, MethodKind::IlStub, MethodKind::Dynamic]
+            } else {
+                [MethodKind::Dynamic, MethodKind::IlStub, MethodKind::ExceptionHandling]
+            };
+            methods.insert(FunctionId(index), choices.one(kinds));
         }
     }
     methods
@@ -86,19 +96,35 @@ fn threads<C: Choices>(choices: &mut C, kinds: &[CodeKind], plain: &[bool]) -> V
     threads
 }
 
-struct Draw<'c, C> {
-    choices: &'c mut C,
+pub(super) struct Draw<'c, C> {
+    pub(super) choices: &'c mut C,
     convention: Convention,
     deep: bool,
+    /// How often exceptions are thrown: from 0 for never to 3.
+    pub(super) exceptions: u32,
     kinds: Vec<CodeKind>,
     /// The functions drawn so far, the last one first.
     functions: Vec<Function>,
     costs: Vec<u64>,
     /// Which native functions have nothing to do with the runtime: those can be called directly.
     plain: Vec<bool>,
+    /// Which functions exceptions leave.
+    escapes: Vec<bool>,
 }
 
 impl<C: Choices> Draw<'_, C> {
+    pub(super) fn count(&self) -> u32 {
+        self.kinds.len() as u32
+    }
+
+    pub(super) fn kind_of(&self, index: u32) -> CodeKind {
+        self.kinds.get(index as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn escapes_from(&self, index: u32) -> bool {
+        self.escapes.get(index as usize).copied().unwrap_or_default()
+    }
+
     fn kinds(&mut self, count: u32) {
         // Some programs change sides all the time, some hardly ever.
         let often = self.choices.one([1, 2, 4]);
@@ -121,15 +147,20 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     fn function(&mut self, index: u32) -> Function {
-        let kind = self.kinds.get(index as usize).copied().unwrap_or_default();
+        let kind = self.kind_of(index);
         let behind = index + 1..self.kinds.len() as u32;
         // A leaf ends a chain.
         let calls = !behind.is_empty() && (self.deep || self.choices.chance(9, 10));
         let shape = self.shape(kind, calls);
+        // No exception passes through native code on Unix.
+        let passes = kind != CodeKind::Native || self.convention == Convention::WindowsX64;
+        let throws = if self.exceptions > 0 && passes { Throws::Rarely } else { Throws::Never };
         let mut body = Body {
             statements: self.clobbers(&shape),
             cost: estimate::overhead(&shape),
             plain: kind == CodeKind::Native,
+            around: Around { throws, in_catch: false },
+            escapes: false,
         };
         let mut end = Exit::Return(self.return_form());
         self.list(index, &shape, &mut body, 0, 1);
@@ -144,9 +175,19 @@ impl<C: Choices> Draw<'_, C> {
                 end = Exit::TailCall(self.tail_call_form(), FunctionId(next));
                 body.cost += self.cost(next);
                 body.plain &= self.is_plain(next);
+                body.escapes |= self.escapes_from(next);
             } else {
                 let mut call = Vec::new();
+                let often = if self.escapes_from(next) { 4 } else { 1 };
+                let guards = self.may_guard(index, &shape) && self.choices.chance(often, 6);
+                if guards {
+                    body.around.throws = Throws::Often;
+                }
                 self.call(index, next, &mut body, &mut call, 1);
+                body.around.throws = throws;
+                if guards {
+                    call = vec![self.caught(call, index, &shape, &mut body)];
+                }
                 if self.choices.chance(1, 6) {
                     call = vec![Statement::If(true, call)];
                 } else if kind != CodeKind::ReadyToRun && self.choices.chance(1, 8) {
@@ -156,7 +197,24 @@ impl<C: Choices> Draw<'_, C> {
                 self.list(index, &shape, &mut body, 0, 1);
             }
         }
-        let Body { statements, cost, plain } = body;
+        let throws = if calls { self.exceptions } else { 3 * self.exceptions };
+        if kind != CodeKind::Native && self.choices.chance(throws, 16) {
+            self.throw(&mut body, 1);
+        }
+        let from_native = index == 0 || !self.is_managed(index - 1);
+        if body.escapes
+            && self.may_guard(index, &shape)
+            && self.choices.chance(if from_native { 7 } else { 1 }, 8)
+        {
+            let statements = std::mem::take(&mut body.statements);
+            body.around.throws = Throws::Never;
+            body.escapes = false;
+            body.statements = vec![self.caught(statements, index, &shape, &mut body)];
+        }
+        let Body { statements, cost, plain, escapes, .. } = body;
+        if let Some(own) = self.escapes.get_mut(index as usize) {
+            *own = escapes;
+        }
         if let Some(own) = self.costs.get_mut(index as usize) {
             *own = cost;
         }
@@ -187,6 +245,9 @@ impl<C: Choices> Draw<'_, C> {
         };
         let mut shape = shape::shape(self.choices, kind, self.convention, Entry::Call, most);
         if kind != CodeKind::Native {
+            if self.exceptions > 0 && self.choices.chance(3, 4) {
+                self.framed(&mut shape);
+            }
             keep::managed_shape(&mut shape, self.convention);
         }
         if self.deep && shape.locals > most {
@@ -227,7 +288,14 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     /// Some statements that do not belong to the chain of calls.
-    fn list(&mut self, index: u32, shape: &FunctionShape, body: &mut Body, depth: u32, times: u64) {
+    pub(super) fn list(
+        &mut self,
+        index: u32,
+        shape: &FunctionShape,
+        body: &mut Body,
+        depth: u32,
+        times: u64,
+    ) {
         let most = if self.deep { 1 } else { 3 };
         for _ in 0..self.choices.between(0, most) {
             self.statement(index, shape, body, depth, times);
@@ -246,8 +314,23 @@ impl<C: Choices> Draw<'_, C> {
         let nests = u32::from(depth < NESTING);
         let framed = u32::from(framed);
         let apart = nests * framed * u32::from(self.is_managed(index));
-        let weights =
-            [4, 5, 1, 2, 6 * framed, 4 * framed, 2 * nests, nests * framed, 2 * framed, apart];
+        let guards = 4 * nests * u32::from(self.may_guard(index, shape));
+        let throws = framed * u32::from(self.is_managed(index)) * self.throw_weight(body);
+        let weights = [
+            4,
+            5,
+            1,
+            2,
+            6 * framed,
+            4 * framed,
+            2 * nests,
+            nests * framed,
+            2 * framed,
+            apart,
+            guards,
+            throws,
+        ];
+        let may_throw = body.around.throws != Throws::Never;
         let statement = match self.choices.weighted(&weights) {
             0 => Statement::Work(self.choices.below(6) as u8),
             1 => Statement::Clobber(self.choices.pick(&Gpr::ALL).unwrap_or(Gpr::Rax)),
@@ -257,11 +340,8 @@ impl<C: Choices> Draw<'_, C> {
             5 => {
                 let behind = self.kinds.len() as u32 - index - 1;
                 let callee = index + 1 + self.choices.below(behind);
-                let cost = (self.cost(callee) + RUNTIME_CALL) * times;
-                if behind > 0 && body.cost + cost <= INSTRUCTIONS / 4 {
-                    let mut call = Vec::new();
-                    self.call(index, callee, body, &mut call, times);
-                    body.statements.append(&mut call);
+                if behind > 0 && (may_throw || !self.escapes_from(callee)) {
+                    self.call_if_cheap(index, callee, body, times);
                 }
                 return;
             }
@@ -276,13 +356,25 @@ impl<C: Choices> Draw<'_, C> {
                 Statement::Loop(n as u8, inner)
             }
             8 => Statement::Alloca(self.choices.between(1, 0x20) as u16),
+            10 => return self.guarded(index, shape, body, depth, times),
+            11 => return self.throw(body, times),
             _ => Statement::Funclet(self.inside(index, shape, body, depth, times)),
         };
         body.cost += estimate::step(&statement, shape) * times;
         body.statements.push(statement);
     }
 
-    fn inside(
+    /// Calls a function behind, if that does not make the program too long.
+    pub(super) fn call_if_cheap(&mut self, index: u32, callee: u32, body: &mut Body, times: u64) {
+        let cost = (self.cost(callee) + RUNTIME_CALL) * times;
+        if body.cost + cost <= INSTRUCTIONS / 4 {
+            let mut call = Vec::new();
+            self.call(index, callee, body, &mut call, times);
+            body.statements.append(&mut call);
+        }
+    }
+
+    pub(super) fn inside(
         &mut self,
         index: u32,
         shape: &FunctionShape,
@@ -298,8 +390,9 @@ impl<C: Choices> Draw<'_, C> {
     /// Has the runtime do something that calls nothing of the program.
     fn helper(&mut self, index: u32, body: &mut Body, times: u64) {
         let managed = self.is_managed(index);
-        let kind =
-            self.kind(|kind| kind.is_in_managed_code() == managed && kind.target().is_none());
+        let kind = self.kind(|kind| {
+            kind.is_in_managed_code() == managed && kind.target().is_none() && !kind.throws()
+        });
         if let Some(kind) = kind {
             body.cost += RUNTIME_CALL * times;
             body.plain = false;
@@ -339,6 +432,7 @@ impl<C: Choices> Draw<'_, C> {
         };
         let cost = (self.cost(to) + if directly { 4 } else { RUNTIME_CALL }) * times;
         body.cost += cost;
+        body.escapes |= self.escapes_from(to) && body.around.throws != Throws::Often;
         body.plain &= directly && self.is_plain(to);
         match kind {
             Some(kind) if !directly => {
@@ -354,10 +448,13 @@ impl<C: Choices> Draw<'_, C> {
 }
 
 /// What has been drawn of a function.
-struct Body {
-    statements: Vec<Statement>,
+pub(super) struct Body {
+    pub(super) statements: Vec<Statement>,
     /// Instructions, with all that it calls.
-    cost: u64,
+    pub(super) cost: u64,
     /// It is native and has nothing to do with the runtime.
-    plain: bool,
+    pub(super) plain: bool,
+    pub(super) around: Around,
+    /// Exceptions leave it.
+    pub(super) escapes: bool,
 }

@@ -5,8 +5,9 @@
 
 use super::WorldProgram;
 use crate::code::{
-    Allocation, CodeKind, ColdForm, Convention, Exit, FunctionId, FunctionShape, Program, Release,
-    ReturnForm, RuntimeCallKind, SaveArea, Statement, Target, UnwindData,
+    Allocation, ClauseKind, CodeKind, ColdForm, Convention, Exit, FrameSet, FunctionId,
+    FunctionShape, Program, Release, ReturnForm, RuntimeCall, RuntimeCallKind, SaveArea, Statement,
+    Target, UnwindData,
 };
 use crate::strategy::repair;
 use crate::world::Start;
@@ -45,6 +46,14 @@ pub(super) fn repair(world: &mut WorldProgram) {
                 let frame = &mut function.shape.frame;
                 *frame = frame.filter(|frame| frame.register == Gpr::Rbp);
             }
+            let guards = |statement: &Statement| matches!(statement, Statement::Guarded(..));
+            if function.body.iter().any(|statement| statement.contains(&guards))
+                && let Some(frame) = &mut function.shape.frame
+                && frame.set == FrameSet::BeforeAllocation
+            {
+                // What a funclet gets is where its method's locals end.
+                frame.set = FrameSet::AfterAllocation;
+            }
             managed_shape(&mut function.shape, convention);
         }
     }
@@ -56,7 +65,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
     for index in (0..kinds.len()).rev() {
         let Some(function) = program.functions.get_mut(index) else { continue };
         let sides = Sides { kind: function.kind, kinds: &kinds, plain: &plain };
-        sides.list(&mut function.body, false);
+        sides.list(&mut function.body, Place::default());
         if let Some(Exit::TailCall(_, callee)) = function.end
             && !sides.is_same(callee)
         {
@@ -110,11 +119,11 @@ impl Sides<'_> {
         kind.is_some_and(|kind| (*kind != CodeKind::Native) == self.is_managed())
     }
 
-    fn list(&self, body: &mut Vec<Statement>, in_funclet: bool) {
-        body.retain_mut(|statement| self.keeps(statement, in_funclet));
+    fn list(&self, body: &mut Vec<Statement>, place: Place) {
+        body.retain_mut(|statement| self.keeps(statement, place));
     }
 
-    fn keeps(&self, statement: &mut Statement, in_funclet: bool) -> bool {
+    fn keeps(&self, statement: &mut Statement, place: Place) -> bool {
         let keeps = match statement {
             Statement::Call(_, callee) => {
                 let is_plain = self.plain.get(callee.index()) == Some(&true);
@@ -124,18 +133,9 @@ impl Sides<'_> {
             Statement::Cold(_) => self.kind != CodeKind::ReadyToRun,
             Statement::Region(..) => !self.is_managed(),
             Statement::Exit(exit) => !matches!(exit, Exit::TailCall(..)),
-            // What a funclet saves, a method's frame does not tell: it has no Frames of its own.
-            Statement::Funclet(_) => self.is_managed(),
-            Statement::Runtime(call) => {
-                let stays = call.kind.target() != Some(Target::Unmanaged) && !call.kind.leaves();
-                let is_plain = |id: FunctionId| self.plain.get(id.index()) == Some(&true);
-                // What is called in cooperative mode must not come back to managed code.
-                let may = call.kind != RuntimeCallKind::PInvokeSuppressed
-                    || call.target.is_some_and(is_plain);
-                may && (!in_funclet || stays)
-            }
-            Statement::Guarded(..)
-            | Statement::Try(..)
+            Statement::Funclet(_) | Statement::Guarded(..) => self.is_managed(),
+            Statement::Runtime(call) => self.keeps_runtime_call(call, place),
+            Statement::Try(..)
             | Statement::Throw
             | Statement::Trap(_)
             | Statement::SwitchStack(_)
@@ -149,10 +149,49 @@ impl Sides<'_> {
             | Statement::If(..)
             | Statement::Alloca(_) => true,
         };
-        let in_funclet = in_funclet || matches!(statement, Statement::Funclet(_));
-        for body in statement.bodies_mut() {
-            self.list(body, in_funclet);
+        match statement {
+            Statement::Guarded(body, clauses) => {
+                self.list(body, Place { is_guarded: true, ..place });
+                for clause in clauses {
+                    let funclet = Place { in_funclet: true, ..Place::default() };
+                    if let ClauseKind::Filtered { filter, .. } = &mut clause.kind {
+                        self.list(filter, funclet);
+                    }
+                    let in_catch = clause.kind.handler().catches();
+                    self.list(&mut clause.body, Place { in_catch, ..funclet });
+                }
+            }
+            Statement::Funclet(body) => self.list(body, Place { in_funclet: true, ..place }),
+            _ => {
+                for body in statement.bodies_mut() {
+                    self.list(body, place);
+                }
+            }
         }
         keeps
     }
+
+    /// What a funclet saves, a method's frame does not tell: it has no Frames of its own.
+    fn keeps_runtime_call(&self, call: &mut RuntimeCall, place: Place) -> bool {
+        use RuntimeCallKind::{PInvoke, PInvokeByHelper, PInvokeStub, PInvokeSuppressed, Rethrow};
+        if place.in_funclet && matches!(call.kind, PInvoke | PInvokeByHelper) {
+            call.kind = PInvokeStub;
+        }
+        let is_plain = |id: FunctionId| self.plain.get(id.index()) == Some(&true);
+        match call.kind {
+            // What is called in cooperative mode must not come back to managed code.
+            PInvokeSuppressed => call.target.is_some_and(is_plain),
+            Rethrow => place.in_catch,
+            kind if kind.leaves() => !place.in_funclet && !place.is_guarded,
+            _ => true,
+        }
+    }
+}
+
+/// What a statement stands in.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    in_funclet: bool,
+    is_guarded: bool,
+    in_catch: bool,
 }

@@ -6,6 +6,7 @@
 
 mod calls;
 mod draw;
+mod guards;
 mod keep;
 mod simpler;
 

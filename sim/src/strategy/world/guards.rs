@@ -1,0 +1,205 @@
+//! Draws what throws, and what handles it.
+
+use super::draw::{Body, Draw};
+use crate::code::estimate;
+use crate::code::{
+    Clause, ClauseKind, FrameRegister, FrameSet, FunctionShape, HandlerKind, RuntimeCall,
+    RuntimeCallKind, Statement,
+};
+use crate::strategy::choices::Choices;
+use crate::strategy::clauses;
+use clr_walker::registers::Gpr;
+
+/// What handling an exception costs in instructions, as a guess.
+const EXCEPTION: u64 = 500;
+
+/// How often what is drawn throws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Throws {
+    /// Never.
+    #[default]
+    Never,
+    /// Rarely: it would leave the function.
+    Rarely,
+    /// Often: something catches it.
+    Often,
+}
+
+/// What is drawn stands in this.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around {
+    pub throws: Throws,
+    pub in_catch: bool,
+}
+
+impl<C: Choices> Draw<'_, C> {
+    /// Gives a shape a frame that funclets can work on.
+    pub(super) fn framed(&mut self, shape: &mut FunctionShape) {
+        if shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp) {
+            return;
+        }
+        shape.home.iter_mut().for_each(|slot| *slot = slot.filter(|slot| *slot != Gpr::Rbp));
+        shape.saves.retain(|register| *register != Gpr::Rbp);
+        shape.pushes.retain(|register| *register != Gpr::Rbp);
+        shape.pushes.insert(0, Gpr::Rbp);
+        shape.frame = Some(FrameRegister {
+            register: Gpr::Rbp,
+            offset: 0,
+            set: FrameSet::AfterSaves,
+            described: self.choices.chance(1, 3),
+        });
+    }
+
+    /// Throws an exception.
+    pub(super) fn throw(&mut self, body: &mut Body, times: u64) {
+        use RuntimeCallKind::{NullDereference, Raise, Rethrow};
+        let kind = match (body.around.in_catch, self.choices.below(4)) {
+            (true, 0 | 1) => Rethrow,
+            (_, 3) => NullDereference,
+            _ => Raise,
+        };
+        body.cost += EXCEPTION * times;
+        body.plain = false;
+        body.escapes |= body.around.throws != Throws::Often;
+        body.statements.push(Statement::Runtime(RuntimeCall { kind, target: None }));
+    }
+
+    /// How willingly a statement throws, as a weight.
+    pub(super) fn throw_weight(&self, body: &Body) -> u32 {
+        match body.around.throws {
+            Throws::Never => 0,
+            Throws::Rarely => u32::from(self.exceptions > 2),
+            Throws::Often => 2,
+        }
+    }
+
+    /// A guarded statement, in the body of which something is mostly thrown.
+    pub(super) fn guarded(
+        &mut self,
+        index: u32,
+        shape: &FunctionShape,
+        body: &mut Body,
+        depth: u32,
+        times: u64,
+    ) {
+        let kinds = match self.choices.weighted(&[5, 3, 1]) {
+            0 => self.catches(false),
+            1 => vec![ClauseKind::Finally],
+            _ => vec![ClauseKind::Fault],
+        };
+        let catches = kinds.iter().any(accepts);
+        let around = body.around;
+        if catches {
+            body.around.throws = Throws::Often;
+        }
+        let outer = std::mem::take(&mut body.statements);
+        self.list(index, shape, body, depth + 1, times);
+        match self.choices.weighted(&[3, 3, 2]) {
+            0 if body.around.throws == Throws::Often => self.throw(body, times),
+            1 => self.call_thrower(index, body, times),
+            _ => {}
+        }
+        let inner = std::mem::replace(&mut body.statements, outer);
+        body.around = around;
+        let guarded = self.with_clauses(inner, kinds, index, shape, body, (depth, times));
+        body.statements.push(guarded);
+    }
+
+    /// Statements with something around them that catches whatever they throw.
+    pub(super) fn caught(
+        &mut self,
+        statements: Vec<Statement>,
+        index: u32,
+        shape: &FunctionShape,
+        body: &mut Body,
+    ) -> Statement {
+        let mut statements = statements;
+        if self.choices.chance(1, 3) {
+            let kind = self.choices.one([HandlerKind::Finally, HandlerKind::Fault]);
+            let kind = match kind {
+                HandlerKind::Fault => ClauseKind::Fault,
+                _ => ClauseKind::Finally,
+            };
+            let around = body.around;
+            body.around.throws = Throws::Often;
+            statements =
+                vec![self.with_clauses(statements, vec![kind], index, shape, body, (1, 1))];
+            body.around = around;
+        }
+        let kinds = self.catches(true);
+        self.with_clauses(statements, kinds, index, shape, body, (1, 1))
+    }
+
+    /// Some catches; one of them catches for sure, if that is wanted.
+    fn catches(&mut self, surely: bool) -> Vec<ClauseKind> {
+        let mut kinds = Vec::new();
+        for _ in 0..self.choices.one([0, 0, 1, 2]) {
+            let accepts = self.choices.chance(1, 6);
+            kinds.push(ClauseKind::Filtered { accepts, filter: Vec::new() });
+        }
+        if surely || kinds.is_empty() || self.choices.chance(4, 5) {
+            kinds.push(if self.choices.chance(1, 2) {
+                ClauseKind::Catch
+            } else {
+                ClauseKind::Filtered { accepts: true, filter: Vec::new() }
+            });
+        }
+        kinds
+    }
+
+    fn with_clauses(
+        &mut self,
+        guarded: Vec<Statement>,
+        kinds: Vec<ClauseKind>,
+        index: u32,
+        shape: &FunctionShape,
+        body: &mut Body,
+        (depth, times): (u32, u64),
+    ) -> Statement {
+        let around = body.around;
+        let is_quiet = around.throws == Throws::Never;
+        let mut clauses = Vec::new();
+        for kind in kinds {
+            body.around.in_catch = kind.handler().catches();
+            let handler = self.inside(index, shape, body, depth, times);
+            body.around.in_catch = false;
+            let kind = match kind {
+                ClauseKind::Filtered { accepts, .. } => {
+                    // What a filter throws ends with it.
+                    let throws = if is_quiet { Throws::Never } else { Throws::Often };
+                    body.around.throws = throws;
+                    let filter = self.inside(index, shape, body, depth, times);
+                    ClauseKind::Filtered { accepts, filter }
+                }
+                kind => kind,
+            };
+            body.around = around;
+            clauses.push(Clause { kind, body: handler });
+        }
+        let statement = Statement::Guarded(guarded, clauses);
+        body.cost += estimate::step(&statement, shape) * times;
+        statement
+    }
+
+    /// Calls a function behind that throws, if there is one.
+    fn call_thrower(&mut self, index: u32, body: &mut Body, times: u64) {
+        if body.around.throws == Throws::Never {
+            return;
+        }
+        let behind = index + 1..self.count();
+        let throwers: Vec<_> = behind.filter(|callee| self.escapes_from(*callee)).collect();
+        if let Some(callee) = self.choices.pick(&throwers) {
+            self.call_if_cheap(index, callee, body, times);
+        }
+    }
+
+    /// Whether such a function may have guarded statements.
+    pub(super) fn may_guard(&self, index: u32, shape: &FunctionShape) -> bool {
+        self.exceptions > 0 && clauses::may_guard(shape, self.kind_of(index))
+    }
+}
+
+/// Whether a clause catches whatever comes.
+const fn accepts(kind: &ClauseKind) -> bool {
+    matches!(kind, ClauseKind::Catch | ClauseKind::Filtered { accepts: true, .. })
+}

@@ -8,7 +8,7 @@ use super::program::FunctionId;
 pub struct RuntimeCall {
     /// What.
     pub kind: RuntimeCallKind,
-    /// What is called in the end, if it is a call.
+    /// What is called in the end, if it is a call; or what is unloaded.
     pub target: Option<FunctionId>,
 }
 
@@ -108,6 +108,15 @@ kinds! {
     NameThread "name-thread" Managed -> None,
     /// Loads an assembly.
     LoadAssembly "load-assembly" Managed -> None,
+    /// Unloads an assembly that can be collected. A method that it names is of that assembly: its code
+    /// goes away, unless a thread executes it.
+    UnloadAssembly "unload-assembly" Managed -> None,
+    /// Destroys a dynamic method, the code of which goes away if it is named and no thread executes it.
+    UnloadDynamicMethod "unload-dynamic-method" Managed -> None,
+    /// Creates a handle of the GC.
+    CreateHandle "create-handle" Managed -> None,
+    /// Destroys one.
+    DestroyHandle "destroy-handle" Managed -> None,
     /// Has everything collected.
     Collect "collect" Managed -> None,
     /// Allocates an object, for which a GC is needed.
@@ -137,6 +146,12 @@ impl RuntimeCallKind {
     #[must_use]
     pub const fn throws(self) -> bool {
         matches!(self, Self::Raise | Self::Rethrow | Self::NullDereference)
+    }
+
+    /// Whether it may name a method, the code of which it takes away. It does not call it.
+    #[must_use]
+    pub const fn may_unload(self) -> bool {
+        matches!(self, Self::UnloadAssembly | Self::UnloadDynamicMethod)
     }
 
     /// The one with this word.

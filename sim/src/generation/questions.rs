@@ -259,6 +259,26 @@ questions! {
         | Net9UnixLegacyExceptions => false,
     }
 
+    /// Whether handles are created and destroyed, and dynamic methods destroyed, by QCalls, where older
+    /// ones have FCalls with a Frame (observed).
+    frees_by_qcalls: bool {
+        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => true,
+        _ => false,
+    }
+
+    /// Whether AssemblyUnloadStarted is raised: .NET Core 3.1 only tells of the end (observed).
+    tells_of_assembly_unload_start: bool { CoreClr31Windows | CoreClr31Unix => false, _ => true, }
+
+    /// Whether FunctionUnloadStarted is raised (contract §6).
+    tells_of_unloaded_functions: bool { Framework2 => true, _ => false, }
+
+    /// Whether new code heaps are told to the code manager under its writer lock; newer ones have a map
+    /// that needs none for that (contract §2.6, §8.4).
+    adds_code_under_lock: bool {
+        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
+        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
+    }
+
     /// ContextFlags of the CONTEXT of a thread that was redirected (contract §3.7).
     redirected_context_flags: u32 {
         Net9Unix | Net9UnixLegacyExceptions | Net10Unix => 0x10_004B,

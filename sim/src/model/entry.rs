@@ -13,6 +13,8 @@ pub(super) enum Decision {
     Return(HResult),
     /// The process ends with this code.
     Kill(HResult),
+    /// These rules do not say.
+    Unsaid,
     /// The walk starts at the topmost Frame.
     Chain,
     /// The walk starts at a row, with the seed's ContextFlags or the thread's own.
@@ -61,10 +63,14 @@ const RULES: &[Rule] = &[
         |call| !call.target.cooperative && call.target.exceptions.inconsistent,
         |_| Return(HResult::UNSAFE),
     ),
+    // Who waits for the lock in a world that stands still, and who gives up, depends on the caller's mode
+    // and callback (contract §2.6, C-036). Who the runtime does not know takes no lock.
+    (|call| call.waits_for_code() && !call.target.cooperative, |_| Decision::Unsaid),
     // 12.
     (|call| !call.target.cooperative, |_| Chain),
     // 13: C-020.
     (|call| call.is_other() && call.is_unix(), |_| Return(HResult::NOT_IMPLEMENTED)),
+    (|call| call.waits_for_code(), |_| Decision::Unsaid),
     // 13d: C-033.
     (|call| call.is_other() && call.has_frame_below_sp(), |_| Return(HResult::UNSAFE)),
     // 14a: C-038, C-044.
@@ -83,6 +89,11 @@ const RULES: &[Rule] = &[
 impl Call<'_> {
     pub(super) fn is_other(&self) -> bool {
         self.question.caller != Asker::Target
+    }
+
+    /// Whether looking code up may mean to wait: another thread writes to the tables.
+    fn waits_for_code(&self) -> bool {
+        self.question.caller != Asker::Native && self.target.code_busy
     }
 
     fn is_unix(&self) -> bool {

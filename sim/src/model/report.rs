@@ -48,6 +48,7 @@ pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
         Decision::Kill(HResult(code)) => {
             return Some(Expected::of(Outcome::ProcessKilled { code }, Vec::new()));
         }
+        Decision::Unsaid => return None,
         Decision::Chain => (None, 0),
         Decision::Row(row, flags) => (Some(row), flags),
     };

@@ -151,6 +151,8 @@ pub struct Seen {
     pub forbidden: bool,
     /// Threads are being stopped for a GC.
     pub suspending: bool,
+    /// Another thread writes to the code manager's tables.
+    pub code_busy: bool,
     /// It is beyond these rules: it is in code that the unwinder misreads.
     pub beyond: bool,
 }
@@ -208,6 +210,8 @@ impl Seen {
         let memory = runtime.memory.borrow();
         let top = ThreadObject(object).top_frame(&*memory).ok()?;
         let forbidden = ThreadObject(object).forbid_suspend(&*memory).ok()? != 0;
+        let writer = runtime.process.get().code_manager_writer;
+        let code_busy = writer.is_some_and(|writer| runtime.object_of(writer) != Some(object));
         let suspending = matches!(runtime.process.get().suspension, Suspension::Suspending(_));
         let frames = frames::chain(generation, &runtime.identities, &*memory, top, &rows)?;
         Some(Self {
@@ -219,6 +223,7 @@ impl Seen {
             gone,
             forbidden,
             suspending,
+            code_busy,
             beyond,
         })
     }

@@ -106,6 +106,13 @@ callbacks! {
     DynamicMethodJITCompilationFinished Preemptive true,
     EnterLeaveSlow Cooperative true,
     Shutdown Any true,
+    ModuleUnloadStarted Preemptive true,
+    ModuleUnloadFinished Preemptive true,
+    ClassUnloadStarted Preemptive true,
+    ClassUnloadFinished Preemptive true,
+    AssemblyUnloadStarted Preemptive true,
+    AssemblyUnloadFinished Preemptive true,
+    FunctionUnloadStarted Preemptive true,
 }
 
 impl CallbackKind {

@@ -8,6 +8,7 @@ use crate::runtime::thread::ThreadObject;
 use crate::runtime::{
     CallbackState, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
 };
+use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
     ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, ThreadId,
@@ -98,6 +99,11 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         }
         let found = self.runtime.code.method(function);
         let (index, method) = found.ok_or(CallError::Failed(HResult::INVALID_ARGUMENT))?;
+        if self.runtime.code.is_dangling(function) {
+            // What the id points to was given back with the code (H-18).
+            let freed = Unreadable { address: function.0, len: 8 };
+            return Err(self.runtime.fault(freed).into());
+        }
         if method.unrestored {
             return fail(HResult::DATA_INCOMPLETE);
         }

@@ -111,6 +111,7 @@ impl Scenario {
         let start = |thread: &super::Thread| {
             let function = self.program.functions.get(thread.start.index());
             match function.map(|function| function.kind) {
+                _ if thread.gc => Start::ServerGc,
                 Some(CodeKind::Native) => Start::Native(thread.start),
                 _ => Start::Managed(thread.start),
             }

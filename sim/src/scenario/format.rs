@@ -198,6 +198,9 @@ impl Printer<'_> {
                 if thread.start != FunctionId::default() {
                     line = line.property("start", self.name(thread.start));
                 }
+                if thread.gc {
+                    line = line.property("gc", "#true");
+                }
                 self.line(&line);
             }
         }

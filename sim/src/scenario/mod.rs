@@ -92,6 +92,8 @@ pub struct Thread {
     pub name: String,
     /// The function that it starts in, called from outside.
     pub start: FunctionId,
+    /// It is the thread of a server GC, and starts in none of the functions.
+    pub gc: bool,
 }
 
 impl Thread {
@@ -101,7 +103,7 @@ impl Thread {
     /// The thread of a scenario that names none: it starts in the first function.
     #[must_use]
     pub fn main() -> Self {
-        Self { name: Self::DEFAULT_NAME.to_owned(), start: FunctionId(0) }
+        Self { name: Self::DEFAULT_NAME.to_owned(), start: FunctionId(0), gc: false }
     }
 }
 

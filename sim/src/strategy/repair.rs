@@ -305,6 +305,8 @@ impl Walk<'_> {
         let reachable = call.target.is_none_or(|target| self.is_callee(target, true));
         let target = call.target.map(|target| managed(target.index()));
         let wanted = call.kind.target().map(|target| target == Target::Managed);
+        let wanted =
+            wanted.or_else(|| (target.is_some() && call.kind.may_unload()).then_some(true));
         reachable && managed(self.index) == call.kind.is_in_managed_code() && target == wanted
     }
 

@@ -16,7 +16,7 @@ pub(super) const ARGUMENT: Gpr = Gpr::R9;
 
 impl Plan {
     /// Unmanaged code with a HelperMethodFrame around what it does.
-    fn with_helper_frame(&self, shared: Shared, inner: Vec<Statement>) -> Function {
+    pub(super) fn with_helper_frame(&self, shared: Shared, inner: Vec<Statement>) -> Function {
         let (shape, at) = with_frame();
         let fcall = shared.is_fcall().then(|| self.helper(shared));
         let mut body = self.frames.helper_method_frame(at, 0, fcall);

@@ -17,6 +17,7 @@ mod needs;
 mod service;
 mod suspension;
 mod transitions;
+mod unloading;
 
 pub(crate) use frames::TRAP_RETURNING_THREADS;
 pub use hooks::Hooks;
@@ -345,6 +346,19 @@ impl Plan {
             RuntimeCallKind::Sleep => vec![self.call_library(Shared::Sleep, Shared::ThreadSleep)],
             RuntimeCallKind::NameThread => of_helper(Shared::NameThread),
             RuntimeCallKind::LoadAssembly => of_helper(Shared::LoadAssembly),
+            RuntimeCallKind::UnloadAssembly => {
+                self.unloading(source.target, Shared::DestroyAllocator)
+            }
+            RuntimeCallKind::UnloadDynamicMethod => {
+                let (by_qcall, directly) = (Shared::DestroyMethod, Shared::RuntimeMethodDestroy);
+                self.unloading(source.target, self.qcall_or(by_qcall, directly))
+            }
+            RuntimeCallKind::CreateHandle => {
+                of_helper(self.qcall_or(Shared::CreateHandle, Shared::HandleAlloc))
+            }
+            RuntimeCallKind::DestroyHandle => {
+                of_helper(self.qcall_or(Shared::DestroyHandle, Shared::HandleFree))
+            }
             RuntimeCallKind::Collect => of_helper(Shared::Collect),
             RuntimeCallKind::New => self.allocation(false),
             RuntimeCallKind::NewWithGc => self.allocation(true),
@@ -373,6 +387,10 @@ impl Plan {
             Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),
             Shared::LoadAssembly => self.qcall(shared, Shared::AssemblyNativeLoad),
             Shared::Collect => self.qcall(shared, Shared::GcInterfaceCollect),
+            Shared::DestroyAllocator => self.qcall(shared, Shared::LoaderAllocatorDestroy),
+            Shared::DestroyMethod => self.qcall(shared, Shared::RuntimeMethodDestroy),
+            Shared::CreateHandle => self.qcall(shared, Shared::HandleAlloc),
+            Shared::DestroyHandle => self.qcall(shared, Shared::HandleFree),
             Shared::Invoke => self.qcall(shared, Shared::InvokeMethod),
             Shared::InitClass => self.qcall(shared, Shared::ClassInit),
             Shared::DispatchTailCalls => self.dispatch_tail_calls(),
@@ -382,6 +400,13 @@ impl Plan {
             Shared::InformThreadNameChange => helpers::serving(shared, Service::NameThread),
             Shared::AssemblyNativeLoad => helpers::serving(shared, Service::LoadAssembly),
             Shared::GcInterfaceCollect => self.gc_interface_collect(),
+            Shared::LoaderAllocatorDestroy => self.loader_allocator_destroy(),
+            Shared::RuntimeMethodDestroy => self.cooperative_helper(shared, Service::DestroyMethod),
+            Shared::HandleAlloc => self.cooperative_helper(shared, Service::CreateHandle),
+            Shared::HandleFree => self.cooperative_helper(shared, Service::DestroyHandle),
+            Shared::AddCodeHeap => unloading::writing(shared, &[]),
+            Shared::DeleteCodeHeap => unloading::writing(shared, &[Service::FreeCode]),
+            Shared::GcThread => helpers::serving(shared, Service::ServeGc),
             Shared::InvokeMethod | Shared::ClassInit => self.calling_helper(shared),
             Shared::FCall => self.fcall(),
             Shared::PInvokeBegin => native(shared, leaf(), self.frames.begin_p_invoke(), RETURN),
@@ -419,7 +444,7 @@ impl Plan {
             Shared::OnHijackSave => self.on_hijack_save(),
             Shared::OnHijackWorker => self.on_hijack_worker(),
             Shared::CallDescrWorker => transitions::call_descr_worker(),
-            Shared::Jit => helpers::serving(shared, Service::Compile),
+            Shared::Jit => self.jit(),
             Shared::GetIlStub => helpers::serving(shared, Service::CompileStub),
             Shared::LoadType => helpers::serving(shared, Service::LoadClass),
             Shared::New => self.new_helper(),

@@ -41,6 +41,14 @@ shared! {
     NameThread "System.Threading.Thread.set_Name",
     /// Loads an assembly.
     LoadAssembly "System.Reflection.Assembly.Load",
+    /// Unloads what can be collected of an assembly.
+    DestroyAllocator "System.Reflection.LoaderAllocatorScout.Destroy",
+    /// Destroys a dynamic method, where that is a QCall.
+    DestroyMethod "System.RuntimeMethodHandle.Destroy",
+    /// Creates a handle, where that is a QCall.
+    CreateHandle "System.Runtime.InteropServices.GCHandle.InternalAllocWithGCTransition",
+    /// Destroys a handle, where that is a QCall.
+    DestroyHandle "System.Runtime.InteropServices.GCHandle.InternalFreeWithGCTransition",
     /// Collects.
     Collect "System.GC.Collect",
     /// Calls a method by reflection, where that is a QCall.
@@ -57,6 +65,14 @@ shared! {
     InformThreadNameChange "ThreadNative::InformThreadNameChange",
     /// Loads an assembly.
     AssemblyNativeLoad "AssemblyNative::InternalLoad",
+    /// Unloads an assembly.
+    LoaderAllocatorDestroy "LoaderAllocator::Destroy",
+    /// Destroys a dynamic method.
+    RuntimeMethodDestroy "RuntimeMethodHandle::Destroy",
+    /// Creates a handle.
+    HandleAlloc "MarshalNative::GCHandleInternalAlloc",
+    /// Destroys a handle.
+    HandleFree "MarshalNative::GCHandleInternalFree",
     /// Has a GC made.
     GcInterfaceCollect "GCInterface::Collect",
     /// Calls a method by reflection.
@@ -191,6 +207,12 @@ shared! {
     CallFinallyFunclet "CallFinallyFunclet",
     /// Calls a filter.
     CallFilterFunclet "CallFilterFunclet",
+    /// Tells the code manager of a new code heap.
+    AddCodeHeap "ExecutionManager::AddRangeHelper",
+    /// Tells it that one goes away.
+    DeleteCodeHeap "ExecutionManager::DeleteRange",
+    /// The first function of the thread of a server GC.
+    GcThread "gc_heap::gc_thread_function",
 }
 
 impl Shared {
@@ -206,6 +228,10 @@ impl Shared {
             Self::NewWorker | Self::Sleep | Self::MonitorWait | Self::Invoke | Self::InitClass => {
                 !generation.has_helper_method_frames()
             }
+            Self::DestroyMethod | Self::CreateHandle | Self::DestroyHandle => {
+                generation.frees_by_qcalls()
+            }
+            Self::AddCodeHeap => generation.adds_code_under_lock(),
             Self::DispatchTailCalls => generation.has_tail_call_dispatcher(),
             Self::GenericComPlusCallStub
             | Self::ClrToComWorker
@@ -247,6 +273,10 @@ impl Shared {
                 | Self::MonitorWait
                 | Self::NameThread
                 | Self::LoadAssembly
+                | Self::DestroyAllocator
+                | Self::DestroyMethod
+                | Self::CreateHandle
+                | Self::DestroyHandle
                 | Self::Collect
                 | Self::Invoke
                 | Self::InitClass
@@ -262,6 +292,9 @@ impl Shared {
             Self::ThreadSleep
                 | Self::InvokeMethod
                 | Self::FCall
+                | Self::RuntimeMethodDestroy
+                | Self::HandleAlloc
+                | Self::HandleFree
                 | Self::BeginTransition
                 | Self::EndTransition
                 | Self::BeginReverseTransition

@@ -38,6 +38,10 @@ impl Plan {
             note(function, &mut open);
         }
         while let Some(shared) = open.pop() {
+            // No code calls it either.
+            if shared == Shared::GarbageCollect {
+                open.push(Shared::GcThread);
+            }
             if needed.insert(shared) {
                 note(&self.shared_function(shared), &mut open);
             }

@@ -26,7 +26,7 @@ services! {
     AttachThread,
     /// A thread wants to be cooperative while others wait for all to stop.
     RareDisable,
-    /// Compiles the method that r10 names.
+    /// Compiles the method that r10 names. Gives 1 if its code is still to be told to the code manager.
     Compile,
     /// Gives the address of the code of the method that r10 names.
     FindCode,
@@ -36,6 +36,27 @@ services! {
     LoadClass,
     /// Loads an assembly.
     LoadAssembly,
+    /// Unloads the assembly of the method that rbx names: tells of it, and stops all other threads for
+    /// the freeing of its code. Gives 0 if a thread executes the method.
+    Unload,
+    /// The other threads go on behind that.
+    Unloaded,
+    /// Destroys the dynamic method that rbx names.
+    DestroyMethod,
+    /// Frees the code of the method that rbx names.
+    FreeCode,
+    /// Begins to write to the code manager's tables.
+    BeginWrite,
+    /// Has written.
+    EndWrite,
+    /// The method that was compiled has code.
+    Compiled,
+    /// Creates a handle.
+    CreateHandle,
+    /// Destroys a handle.
+    DestroyHandle,
+    /// Collects for others whenever they want it.
+    ServeGc,
     /// The thread gets a name.
     NameThread,
     /// Waits for something outside the program.

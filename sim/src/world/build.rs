@@ -166,6 +166,8 @@ impl Build {
             current: 0,
             stop_by: StopBy::default(),
             collections: 0,
+            gcs_wanted: 0,
+            gcs_made: 0,
             trap: false,
         })
     }
@@ -196,14 +198,19 @@ impl Build {
         machine.map(top - STACK_SIZE, STACK_SIZE / PAGE_SIZE, Protection::READ_WRITE)?;
         let own = THREADS + THREAD_PITCH * index;
         machine.map(own, THREAD_PITCH / PAGE_SIZE, Protection::READ_WRITE)?;
+        let serves_gc = start == Start::ServerGc;
         let (start, entry, object) = match start {
             Start::Managed(start) => {
                 let root = self.expanded.shared.get(&Shared::KickOffThread).copied();
-                (start, root.unwrap_or_default(), Some(ThreadId(own)))
+                (start, root, Some(ThreadId(own)))
             }
             Start::Native(start) => {
                 let placed = self.expanded.placed.get(start.index()).copied();
-                (start, placed.unwrap_or_default(), None)
+                (start, placed, None)
+            }
+            Start::ServerGc => {
+                let root = self.expanded.shared.get(&Shared::GcThread).copied();
+                (FunctionId::default(), root, None)
             }
         };
         let own_memory = own + OWN_MEMORY;
@@ -219,7 +226,8 @@ impl Build {
         let rsp = registers.rsp() - 8;
         machine.write(rsp, &BASE.to_le_bytes())?;
         registers.set(Gpr::Rsp, rsp);
-        registers.rip = self.linked.entries.get(entry.index()).copied().unwrap_or(BASE);
+        let entry = entry.and_then(|entry| self.linked.entries.get(entry.index()));
+        registers.rip = entry.copied().unwrap_or(BASE);
         let mut cpu = Cpu::default();
         cpu.set_registers(&registers);
         cpu.set_gs_base(own_memory);
@@ -243,6 +251,7 @@ impl Build {
             dispatches: Vec::new(),
             fault: registers,
             unhandled: false,
+            serves_gc,
         })
     }
 

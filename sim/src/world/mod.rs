@@ -39,6 +39,7 @@ mod passes;
 mod services;
 mod suspension;
 mod thread;
+mod unloading;
 
 pub use build::{Build, BuildError};
 pub use services::ALL_EVENTS;
@@ -84,6 +85,9 @@ pub enum WorldError {
     /// Its code cannot go on: out of stack, mostly.
     #[error("{0}")]
     Fault(#[from] Stop),
+    /// It executes code that has been unloaded (VA).
+    #[error("the code at {0:#x} has been unloaded")]
+    Unloaded(u64),
     /// A function did not keep to the convention: a mistake of the code generator.
     #[error("{0}")]
     Broken(Broken),
@@ -98,6 +102,9 @@ pub struct WorldState {
     threads: Vec<Executed>,
     current: usize,
     collections: u32,
+    gcs_wanted: u32,
+    gcs_made: u32,
+    freed: usize,
     trap: bool,
 }
 
@@ -113,6 +120,9 @@ pub struct World<'b> {
     stop_by: StopBy,
     /// How many collections there have been.
     collections: u32,
+    /// How many collections were wanted of the server GC's thread, and how many it has made.
+    gcs_wanted: u32,
+    gcs_made: u32,
     /// Threads that come back to managed code have to wait: as its word in memory has it.
     trap: bool,
 }
@@ -208,6 +218,9 @@ impl<'b> World<'b> {
             threads: self.threads.clone(),
             current: self.current,
             collections: self.collections,
+            gcs_wanted: self.gcs_wanted,
+            gcs_made: self.gcs_made,
+            freed: self.runtime.code.freed().len(),
             trap: self.trap,
         }
     }
@@ -223,6 +236,9 @@ impl<'b> World<'b> {
         self.threads.clone_from(&state.threads);
         self.current = state.current;
         self.collections = state.collections;
+        self.gcs_wanted = state.gcs_wanted;
+        self.gcs_made = state.gcs_made;
+        self.runtime.code.unfree(state.freed);
         self.trap = state.trap;
         true
     }
@@ -274,6 +290,10 @@ impl<'b> World<'b> {
             self.check_hijack(thread);
         }
         let machine = self.runtime.memory.get_mut();
+        let rip = machine.cpu().rip();
+        if self.runtime.code.was_freed(rip) {
+            return Err(WorldError::Unloaded(rip));
+        }
         let Some(executed) = self.threads.get_mut(thread) else {
             return Err(WorldError::NoThread(thread));
         };
@@ -359,6 +379,12 @@ impl<'b> World<'b> {
             Step::AwaitRunning | Step::AwaitResume | Step::Suspend(_) | Step::StopOthers => {
                 self.suspension_step(thread, step)
             }
+            Step::Write(_)
+            | Step::Free(_)
+            | Step::AskForGc
+            | Step::AwaitGc(_)
+            | Step::ServeGc
+            | Step::MadeGc(_) => self.unloading_step(thread, step),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::exceptions::Action;
-use crate::code::CodeKind;
+use crate::code::{CodeKind, FunctionId};
 use crate::profiling::CallbackKind as Kind;
 use crate::stubs::{Service, method_of};
 use clr_walker::profiling::EventMask;
@@ -33,6 +33,18 @@ pub(super) enum Step {
     AwaitResume,
     /// How far the runtime is suspended.
     Suspend(Phase),
+    /// Writes to the code manager's tables, as soon as nobody else does, or has written.
+    Write(bool),
+    /// The code of a method goes.
+    Free(FunctionId),
+    /// Wants a GC of the server GC's thread.
+    AskForGc,
+    /// Waits until so many have been made.
+    AwaitGc(u32),
+    /// The server GC's thread waits until one is wanted, or nobody is left.
+    ServeGc,
+    /// It has made so many.
+    MadeGc(u32),
     /// Stops all other threads, and waits until they are.
     StopOthers,
     /// The registers of before a redirection come back.
@@ -79,8 +91,24 @@ impl World<'_> {
             Service::Wait => return vec![Step::Wait(1), Step::Return(0)],
             Service::FastHook => return vec![Step::Hook, Step::Return(0)],
             Service::FindCode => return vec![Step::Return(self.code_of(self.method()))],
-            Service::Collect => return self.collection(),
-            Service::Compile => self.compilation(),
+            Service::Collect => return self.collect(),
+            Service::ServeGc => return vec![Step::ServeGc],
+            Service::Unload => return self.unload(),
+            Service::Unloaded => return self.unloaded(),
+            Service::DestroyMethod => return self.destroy_method(),
+            Service::FreeCode => return self.free_code(),
+            Service::BeginWrite => {
+                let forbidden = Step::ForbidSuspension(true);
+                return vec![forbidden, Step::Write(true), Step::Return(0)];
+            }
+            Service::EndWrite => {
+                let allowed = Step::ForbidSuspension(false);
+                return vec![Step::Write(false), allowed, Step::Return(0)];
+            }
+            Service::CreateHandle => &[Kind::HandleCreated],
+            Service::DestroyHandle => &[Kind::HandleDestroyed],
+            Service::Compile => return self.compilation(),
+            Service::Compiled => &[Kind::JITCompilationFinished],
             Service::CompileStub => &[
                 Kind::DynamicMethodJITCompilationStarted,
                 Kind::DynamicMethodJITCompilationFinished,
@@ -117,19 +145,24 @@ impl World<'_> {
         callbacks.chain([Step::Return(0)]).collect()
     }
 
-    /// What compiling the method in r10 tells: code of an image is only searched for.
-    fn compilation(&self) -> &'static [Kind] {
+    /// What compiling the method in r10 tells: code of an image is only searched for. It comes to an end
+    /// when the code manager knows of the code.
+    fn compilation(&self) -> Vec<Step> {
         let function = method_of(self.method());
         let functions = &self.expanded.program.functions;
         let kind = function.and_then(|id| functions.get(id.index())).map(|f| f.kind);
         if kind == Some(CodeKind::ReadyToRun) {
-            return &[Kind::JITCachedFunctionSearchStarted, Kind::JITCachedFunctionSearchFinished];
+            return vec![
+                Step::Callback(Kind::JITCachedFunctionSearchStarted),
+                Step::Callback(Kind::JITCachedFunctionSearchFinished),
+                Step::Return(0),
+            ];
         }
-        &[
-            Kind::ClassLoadStarted,
-            Kind::ClassLoadFinished,
-            Kind::JITCompilationStarted,
-            Kind::JITCompilationFinished,
+        vec![
+            Step::Callback(Kind::ClassLoadStarted),
+            Step::Callback(Kind::ClassLoadFinished),
+            Step::Callback(Kind::JITCompilationStarted),
+            Step::Return(1),
         ]
     }
 
@@ -161,9 +194,19 @@ impl World<'_> {
 /// The bit of the event mask that asks for a callback (`COR_PRF_MONITOR`); 0 if all get it.
 const fn event(kind: Kind) -> u32 {
     match kind {
-        Kind::ClassLoadStarted | Kind::ClassLoadFinished => 0x2,
-        Kind::ModuleLoadStarted | Kind::ModuleLoadFinished => 0x4,
-        Kind::AssemblyLoadStarted | Kind::AssemblyLoadFinished => 0x8,
+        Kind::FunctionUnloadStarted => 0x1,
+        Kind::ClassLoadStarted
+        | Kind::ClassLoadFinished
+        | Kind::ClassUnloadStarted
+        | Kind::ClassUnloadFinished => 0x2,
+        Kind::ModuleLoadStarted
+        | Kind::ModuleLoadFinished
+        | Kind::ModuleUnloadStarted
+        | Kind::ModuleUnloadFinished => 0x4,
+        Kind::AssemblyLoadStarted
+        | Kind::AssemblyLoadFinished
+        | Kind::AssemblyUnloadStarted
+        | Kind::AssemblyUnloadFinished => 0x8,
         Kind::AppDomainCreationStarted | Kind::AppDomainCreationFinished => 0x10,
         Kind::JITCompilationStarted
         | Kind::JITCompilationFinished

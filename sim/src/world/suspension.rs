@@ -33,6 +33,17 @@ impl World<'_> {
         self.stop_by = way;
     }
 
+    /// What a thread does that needs a collection: it makes one, or has the server GC make it.
+    pub(super) fn collect(&mut self) -> Vec<Step> {
+        let mut steps = if self.threads.iter().any(|thread| thread.serves_gc) {
+            vec![Step::Cooperative(false), Step::AskForGc]
+        } else {
+            self.collection()
+        };
+        steps.extend([Step::AwaitResume, Step::Return(0)]);
+        steps
+    }
+
     /// The parts of a collection (contract §6): threads are stopped in preemptive mode, memory is
     /// collected in cooperative mode.
     pub(super) fn collection(&mut self) -> Vec<Step> {
@@ -43,16 +54,34 @@ impl World<'_> {
         } else {
             Kind::SurvivingReferences
         };
+        let mut steps = self.stopping();
+        steps.extend([
+            Step::Callback(Kind::GarbageCollectionStarted),
+            Step::Callback(Kind::RootReferences),
+            Step::Callback(told),
+            Step::Callback(Kind::GarbageCollectionFinished),
+        ]);
+        steps.extend(self.resuming());
+        steps
+    }
+
+    /// How a thread stops all others; it is cooperative then. Only one that the runtime knows is told to be
+    /// suspended itself.
+    pub(super) fn stopping(&self) -> Vec<Step> {
         let mut steps = vec![
             Step::Cooperative(false),
             Step::AwaitRunning,
             Step::Callback(Kind::RuntimeSuspendStarted),
             Step::Suspend(Phase::Suspending),
-            Step::ForbidSuspension(true),
-            Step::Callback(Kind::RuntimeThreadSuspended),
-            Step::ForbidSuspension(false),
-            Step::StopOthers,
         ];
+        if self.object(self.current).is_some() {
+            steps.extend([
+                Step::ForbidSuspension(true),
+                Step::Callback(Kind::RuntimeThreadSuspended),
+                Step::ForbidSuspension(false),
+            ]);
+        }
+        steps.push(Step::StopOthers);
         // Where the profiler's mark is set last, the last callback no more lies in the suspending phase
         // (C-017, C-168).
         let done = Step::Suspend(Phase::Suspended);
@@ -62,19 +91,20 @@ impl World<'_> {
             ProfilerSuspension::MarkedAfter => [done, tell],
             _ => [tell, done],
         });
+        steps.push(Step::Cooperative(true));
+        steps
+    }
+
+    /// How they go on.
+    pub(super) fn resuming(&self) -> Vec<Step> {
+        let mut steps = vec![Step::Callback(Kind::RuntimeResumeStarted)];
+        if self.object(self.current).is_some() {
+            steps.push(Step::Callback(Kind::RuntimeThreadResumed));
+        }
         steps.extend([
-            Step::Cooperative(true),
-            Step::Callback(Kind::GarbageCollectionStarted),
-            Step::Callback(Kind::RootReferences),
-            Step::Callback(told),
-            Step::Callback(Kind::GarbageCollectionFinished),
-            Step::Callback(Kind::RuntimeResumeStarted),
-            Step::Callback(Kind::RuntimeThreadResumed),
             Step::Suspend(Phase::Running),
             Step::Cooperative(false),
             Step::Callback(Kind::RuntimeResumeFinished),
-            Step::AwaitResume,
-            Step::Return(0),
         ]);
         steps
     }

@@ -4,6 +4,7 @@ mod every_instruction;
 mod kinds;
 mod leaves;
 mod suspension;
+mod unloading;
 
 use super::{Build, Event, Start, World};
 use crate::code::{

@@ -21,6 +21,9 @@ pub enum Start {
     Managed(FunctionId),
     /// A native thread that the runtime does not know, with a native function of the source.
     Native(FunctionId),
+    /// The thread of a server GC, which makes all collections: the runtime has no Thread object for it
+    /// (C-133). It ends when all others have ended.
+    ServerGc,
 }
 
 /// A thread as it is executed.
@@ -52,6 +55,8 @@ pub(super) struct Executed {
     pub fault: Registers,
     /// Nothing has caught its last exception.
     pub unhandled: bool,
+    /// It is the thread of a server GC.
+    pub serves_gc: bool,
 }
 
 /// A frame as execution knows it.

@@ -154,7 +154,8 @@ pub fn compare<'s>(
         client_data: 0,
     };
     // A process that ends does not clean up.
-    let ends = expected.as_ref().is_some_and(|one| !matches!(one.outcome, Outcome::Returned(_)));
+    let returns = |outcome: &Outcome| matches!(outcome, Outcome::Returned(_));
+    let ends = expected.as_ref().is_none_or(|one| !returns(&one.outcome));
     let before = ends.then(|| world.save());
     let runtime = world.runtime();
     let mut process = runtime.process.get();

@@ -175,8 +175,10 @@ impl<'a> Body<'a> {
             }
             None => None,
         };
+        let names = call.kind.target().map(|target| target == Target::Managed);
+        let names = names.or_else(|| (target.is_some() && call.kind.may_unload()).then_some(true));
         let right = managed(self.function) == call.kind.is_in_managed_code()
-            && target.map(managed) == call.kind.target().map(|target| target == Target::Managed);
+            && target.map(managed) == names;
         if right { Ok(()) } else { Err(Rule::Runtime(call.kind)) }
     }
 

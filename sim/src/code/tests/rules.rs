@@ -485,6 +485,7 @@ rules! {
                 }
                 program.functions[1].kind = target.unwrap_or_default();
                 let wanted = match kind.target() {
+                    None if kind.may_unload() => target != Some(CodeKind::Native),
                     None => target.is_none(),
                     Some(Target::Unmanaged) => target == Some(CodeKind::Native),
                     Some(Target::Managed) => target.is_some_and(|kind| kind != CodeKind::Native),

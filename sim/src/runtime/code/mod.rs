@@ -26,6 +26,8 @@ pub struct CodeManager<'a> {
     /// Ascending by address, not overlapping.
     sections: Vec<RangeSection>,
     map: CodeMap<'a>,
+    /// Methods whose code has gone, in the order in which it went.
+    freed: Vec<MethodIndex>,
 }
 
 /// Managed code at an address.
@@ -89,6 +91,45 @@ impl<'a> CodeManager<'a> {
         true
     }
 
+    /// Frees the code of a method in a heap of its own, as when what it belongs to is unloaded: none of its
+    /// addresses is managed code from then on, and its FunctionID is dangling (H-18). Whether it had any.
+    pub fn free(&mut self, id: FunctionId) -> bool {
+        let Some((method, _)) = self.method(id) else { return false };
+        let is_new = !self.freed.contains(&method);
+        if is_new {
+            self.freed.push(method);
+        }
+        is_new
+    }
+
+    /// The methods whose code was freed.
+    #[must_use]
+    pub fn freed(&self) -> &[MethodIndex] {
+        &self.freed
+    }
+
+    /// Goes back to when the code of the first `count` of these methods had been freed.
+    pub fn unfree(&mut self, count: usize) {
+        self.freed.truncate(count);
+    }
+
+    /// Whether this was the FunctionID of a method whose code was freed.
+    #[must_use]
+    pub fn is_dangling(&self, id: FunctionId) -> bool {
+        !self.freed.is_empty()
+            && self.method(id).is_some_and(|(method, _)| self.freed.contains(&method))
+    }
+
+    /// Whether code that was freed lay at an address (VA).
+    #[must_use]
+    pub fn was_freed(&self, address: u64) -> bool {
+        !self.freed.is_empty()
+            && self.codes.iter().any(|code| {
+                let offset = address.checked_sub(code.start);
+                self.freed.contains(&code.method) && offset.is_some_and(|offset| offset < code.size)
+            })
+    }
+
     fn section_index(&self, address: u64) -> Option<usize> {
         let after = self.sections.partition_point(|section| section.low() <= address);
         let index = after.checked_sub(1)?;
@@ -102,6 +143,9 @@ impl<'a> CodeManager<'a> {
         let section = self.sections.get(self.section_index(ip)?)?;
         let Block::Code(CodeIndex(index)) = section.find(ip)? else { return None };
         let code = self.codes.get(index as usize)?;
+        if self.freed.contains(&code.method) {
+            return None;
+        }
         let method = self.methods.get(code.method.0 as usize)?;
         Some(Managed { method, code, section })
     }

@@ -116,7 +116,8 @@ pub(super) static TEXT: &[NodeRule] = &[
         .block(Level::Function),
     node("interrupt", Args::None)
         .with(&[required("after", ANY_U64), required("handler", Kind::Function)]),
-    node("thread", Args::One(Kind::Name)).with(&[property("start", Kind::Function)]),
+    node("thread", Args::One(Kind::Name))
+        .with(&[property("start", Kind::Function), property("gc", Kind::Flag)]),
     node("stop", Args::Optional(Kind::Word(&["end"])))
         .with(&[
             property("thread", Kind::Thread),
@@ -210,6 +211,10 @@ pub(super) static BODY: &[NodeRule] = &[
     node("sleep", Args::None),
     node("name-thread", Args::None),
     node("load-assembly", Args::None),
+    node("unload-assembly", Args::Optional(Kind::Function)),
+    node("unload-dynamic-method", Args::Optional(Kind::Function)),
+    node("create-handle", Args::None),
+    node("destroy-handle", Args::None),
     node("collect", Args::None),
     node("new-with-gc", Args::None),
     node("new", Args::None),

@@ -112,7 +112,11 @@ impl Reader {
             "switch-stack" => Statement::SwitchStack(function),
             "stop" => Statement::Stop,
             name if let Some(kind) = RuntimeCallKind::from_word(name) => {
-                let target = kind.target().map(|_| function);
+                let target = if kind.may_unload() {
+                    node.arg_function()
+                } else {
+                    kind.target().map(|_| function)
+                };
                 Statement::Runtime(RuntimeCall { kind, target })
             }
             _ => Statement::Exit(exit(node).unwrap_or(Exit::Return(ReturnForm::Ret))),

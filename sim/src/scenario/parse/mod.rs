@@ -109,7 +109,8 @@ impl Reader {
                 "thread" => {
                     let name = fields.arg_text().to_owned();
                     let start = fields.function("start").unwrap_or_default();
-                    scenario.threads.push(Thread { name, start });
+                    let gc = fields.flag("gc").unwrap_or_default();
+                    scenario.threads.push(Thread { name, start, gc });
                     places.threads.push(fields.span());
                 }
                 _ => scenario.stops.push(self.stop(&fields)),

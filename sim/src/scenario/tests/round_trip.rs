@@ -41,7 +41,7 @@ fn names_of_any_characters_round_trip() {
     for name in
         ["a b", "\"", "\\", "\n\r\t\0\u{7F}\u{85}\u{2028}\u{FEFF}\u{200F}", "äß語🦀", "#true", "1"]
     {
-        scenario.threads.push(Thread { name: name.to_owned(), start: FunctionId(0) });
+        scenario.threads.push(Thread { name: name.to_owned(), start: FunctionId(0), gc: false });
     }
     round_trip(&scenario);
 }
@@ -89,6 +89,7 @@ fn scenario(seed: u64, size: &Size) -> Scenario {
     let thread = |number| Thread {
         name: format!("thread {number}"),
         start: FunctionId(choices.pick(&starts).unwrap()),
+        gc: choices.chance(1, 6),
     };
     let threads: Vec<_> = (0..=seed % 3).map(thread).collect();
     let count = choices.below(3);

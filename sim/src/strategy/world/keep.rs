@@ -82,6 +82,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
     threads.retain(|start| match start {
         Start::Managed(id) => is_managed(id),
         Start::Native(id) => plain.get(id.index()) == Some(&true),
+        Start::ServerGc => true,
     });
 }
 

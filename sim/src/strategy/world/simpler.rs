@@ -99,6 +99,7 @@ impl WorldProgram {
         let threads = before.threads.iter().filter_map(|start| match start {
             Start::Managed(id) => Some(Start::Managed(now(*id).unwrap_or_default())),
             Start::Native(id) => now(*id).map(Start::Native),
+            Start::ServerGc => Some(Start::ServerGc),
         });
         self.threads = threads.collect();
     }

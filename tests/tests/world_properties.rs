@@ -151,6 +151,7 @@ impl Occurred {
         self.add_if(program.threads.len() == 4, "four threads");
         let is_native = |start: &Start| matches!(start, Start::Native(FunctionId(_)));
         self.add_if(program.threads.iter().any(is_native), "a native thread");
+        self.add_if(program.threads.contains(&Start::ServerGc), "a server GC");
     }
 
     fn case(&mut self, case: &Case<'_>) {
@@ -200,6 +201,7 @@ const SITUATIONS: &[&str] = &[
     "E_NOTIMPL",
     "four threads",
     "a native thread",
+    "a server GC",
     "two markers in a row",
     "a marker first",
     "nothing, and S_OK",
@@ -242,6 +244,10 @@ fn everything_occurs() {
         CallbackKind::ObjectAllocated,
         CallbackKind::ManagedToUnmanagedTransition,
         CallbackKind::UnmanagedToManagedTransition,
+        CallbackKind::ModuleUnloadStarted,
+        CallbackKind::DynamicMethodUnloaded,
+        CallbackKind::HandleCreated,
+        CallbackKind::HandleDestroyed,
     ];
     let generations = Generation::ALL.map(|generation| generation.to_string());
     let wanted = SITUATIONS.iter().map(|name| (*name).to_owned()).chain(results).chain(generations);

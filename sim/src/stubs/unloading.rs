@@ -13,8 +13,8 @@ fn keep_argument() -> Statement {
 
 impl Plan {
     /// What newer runtimes do by a QCall, and older ones by an FCall.
-    pub(super) const fn qcall_or(&self, by_qcall: Shared, by_fcall: Shared) -> Shared {
-        if self.generation.frees_by_qcalls() { by_qcall } else { by_fcall }
+    pub(super) const fn qcall_or(&self, qcall: Shared, otherwise: Shared) -> Shared {
+        if self.generation.frees_by_qcalls() { qcall } else { otherwise }
     }
 
     /// What a method does to have something unloaded.

@@ -28,6 +28,7 @@ pub enum Start {
 
 /// A thread as it is executed.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub(super) struct Executed {
     pub os: OsThreadId,
     /// Its function of the source.

@@ -89,7 +89,9 @@ impl World<'_> {
             Step::Write(begins) => self.write(thread, begins),
             Step::AskForGc => {
                 self.gcs_wanted += 1;
-                self.wait(thread, Step::AwaitGc(self.gcs_wanted))
+                // It waits from its next step on: the server GC's thread can go on now.
+                self.wait(thread, Step::AwaitGc(self.gcs_wanted));
+                Event::Stepped
             }
             Step::AwaitGc(number) if self.gcs_made < number => self.wait(thread, step),
             Step::ServeGc => self.serve_gc(thread),

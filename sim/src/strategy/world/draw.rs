@@ -93,6 +93,9 @@ fn threads<C: Choices>(choices: &mut C, kinds: &[CodeKind], plain: &[bool]) -> V
             threads.push(Start::Native(FunctionId(index)));
         }
     }
+    if choices.chance(1, 8) {
+        threads.push(Start::ServerGc);
+    }
     threads
 }
 

@@ -7,18 +7,29 @@ use crate::input::{PROGRAM, slashed, write_new};
 use clr_sim::code::FunctionId;
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{
-    Expectation, ExpectedFrame, FoundWalk, Scenario, SnapshotReport, Stop, StopAt, StopReport,
-    WalkEnd,
+    Expectation, ExpectedFrame, ExpectedSnapshot, FoundWalk, Scenario, SeedSource, SnapshotReport,
+    SnapshotSeed, Stop, StopAt, StopReport, WalkEnd, world_stop,
 };
-use clr_sim::strategy::{Seeded, Size, program, staged_call};
+use clr_sim::strategy::world::Slice;
+use clr_sim::strategy::{
+    Choices as _, Seeded, Size, WorldProgram, program, staged_call, world_call, world_program,
+};
+use clr_sim::world::Event;
 use clr_walker::profiling::SnapshotFlags;
 
 /// How many stops a program gets.
 const STOPS: u64 = 3;
+/// The most functions of a program that is to be read, and how many are drawn to find one.
+const FUNCTIONS: (usize, u32) = (6, 100);
+/// How far a thread is executed to see how long it is.
+const STEPS: u32 = 5000;
+/// How much further a thread goes to a place that a text can name.
+const FURTHER: u32 = 40;
 
 /// Prints or writes what `args` name; the exit code.
 pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let made = match args.kind {
+        GenerateKind::Scenario => in_world(args.seed),
         GenerateKind::Stack => stack(args.seed),
         GenerateKind::Program => a_program(args.seed),
     };
@@ -27,6 +38,7 @@ pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result
         Trouble::with(&name, "makes what cannot be set up; take another number")
     })?;
     let kind = match args.kind {
+        GenerateKind::Scenario => "scenario",
         GenerateKind::Stack => "stack",
         GenerateKind::Program => "program",
     };
@@ -61,6 +73,109 @@ pub(crate) fn fitting(scenario: &Scenario) -> Generations {
     };
     let all: Vec<_> = Generation::ALL.into_iter().filter(fits).collect();
     Generations::of(&all)
+}
+
+/// A program with threads that goes through the runtime, with calls at some places on its way.
+fn in_world(seed: u64) -> Option<Scenario> {
+    let mut choices = Seeded::new(seed);
+    let is_readable = |world: &WorldProgram| world.program.functions.len() <= FUNCTIONS.0;
+    let mut drawn = (0..FUNCTIONS.1).map(|_| world_program(&mut choices));
+    let world = drawn.find(is_readable)?;
+    let lengths: Vec<_> = (0..world.threads.len()).map(|thread| length(&world, thread)).collect();
+    let mut scenario = Scenario::of_world(&world);
+    for _ in 0..choices.between(1, STOPS as u32) {
+        let mut calls = vec![world_call(&mut choices, &world.threads)];
+        let target = calls.first()?.target;
+        if choices.chance(1, 2) {
+            let mut call = world_call(&mut choices, &world.threads);
+            call.target = target;
+            calls.push(call);
+        }
+        let mut slices = Vec::new();
+        for (thread, length) in lengths.iter().enumerate().filter(|(one, _)| *one != target) {
+            if choices.chance(1, 2) {
+                let steps = choices.between(1, length.saturating_sub(1));
+                slices.push(Slice { thread, steps });
+            }
+        }
+        let length = *lengths.get(target)?;
+        let steps = choices.between(1, length.saturating_sub(1));
+        // Not all that comes can be named; something soon behind it can.
+        let stop = (steps..steps + FURTHER).find_map(|steps| {
+            let mut slices = slices.clone();
+            slices.push(Slice { thread: target, steps });
+            world_stop(&world, &slices, &calls).filter(|stop| stop.at != StopAt::End)
+        });
+        scenario.stops.extend(stop);
+    }
+    for call in scenario.calls_mut() {
+        if let Some(seed) = &mut call.seed
+            && let SeedSource::Bytes(_) = seed.from
+        {
+            // Registers one by one would be for one runtime.
+            *seed = SnapshotSeed::new(SeedSource::TopManaged);
+        }
+    }
+    expect_shapes(&mut scenario);
+    let is_text = || Scenario::parse(&scenario.to_string()).is_ok_and(|read| read == scenario);
+    (!scenario.stops.is_empty() && is_text()).then_some(scenario)
+}
+
+/// How many steps a thread does alone.
+fn length(world: &WorldProgram, thread: usize) -> u32 {
+    let Ok(build) = world.build() else { return 1 };
+    let Ok(mut world) = build.world(&world.threads) else { return 1 };
+    let ends = |event| matches!(event, Ok(Event::Ended | Event::Waits) | Err(_));
+    (1..STEPS).find(|_| ends(world.step(thread))).unwrap_or(STEPS)
+}
+
+/// Lets each call expect what it gives wherever it can be made: which functions, in which order. Where
+/// code lies is another matter on each runtime. What no expectation can say is left out.
+fn expect_shapes(scenario: &mut Scenario) {
+    scenario.expect_what_is_found(Generations::ALL);
+    for call in scenario.calls_mut() {
+        let mut expect: Vec<ExpectedSnapshot> = Vec::new();
+        for mut one in std::mem::take(&mut call.expect) {
+            for frame in &mut one.frames {
+                frame.registers.clear();
+                let label = frame.label.take().unwrap_or_default();
+                let function = label.rsplit_once("+0x").map(|(function, _)| function.to_owned());
+                frame.label = function;
+            }
+            let same = expect
+                .iter_mut()
+                .find(|other| **other == ExpectedSnapshot { on: other.on, ..one.clone() });
+            match same {
+                Some(same) => same.on = same.on.with(one.on),
+                None => expect.push(one),
+            }
+        }
+        call.expect = expect;
+    }
+    let mut wrong = vec![Generations::NONE; scenario.snapshots().count()];
+    for generation in Generation::ALL {
+        let each = scenario.each_on(generation, false);
+        let right: Vec<_> = each
+            .into_iter()
+            .filter(|(_, made)| made.as_ref().is_ok_and(|made| made.report.is_right()))
+            .map(|(at, _)| (at.stop, at.snapshot))
+            .collect();
+        for (at, wrong) in scenario.snapshots().zip(&mut wrong) {
+            if !right.contains(&(at.stop, at.snapshot)) {
+                *wrong = wrong.with(Generations::of(&[generation]));
+            }
+        }
+    }
+    for (call, wrong) in scenario.calls_mut().zip(wrong) {
+        for one in &mut call.expect {
+            one.on = one.on.without(wrong);
+        }
+        call.expect.retain(|one| !one.on.is_empty());
+    }
+    for stop in &mut scenario.stops {
+        stop.snapshots.retain(|call| !call.expect.is_empty());
+    }
+    scenario.stops.retain(|stop| !stop.snapshots.is_empty());
 }
 
 fn stack(seed: u64) -> Option<Scenario> {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const GENERATE_EXAMPLES: &str = "\
 Examples:
   clrsim generate --seed 7
-  clrsim generate --kind program --seed 7 -o my.kdl
+  clrsim generate --kind stack --seed 7 -o my.kdl
 
 What the text expects is what the simulator gives. It is no evidence of what a real runtime does, and
 the text says so.
@@ -37,10 +37,12 @@ Exit codes:
 /// What is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GenerateKind {
-    /// A stack placed by hand
+    /// A program with threads that goes through the runtime, with calls where it stops
     #[default]
+    Scenario,
+    /// A stack placed by hand, with a call
     Stack,
-    /// A program
+    /// A program without a runtime, with walks where it stops
     Program,
 }
 
@@ -49,7 +51,7 @@ pub(crate) enum GenerateKind {
 #[command(after_help = GENERATE_EXAMPLES)]
 pub(crate) struct GenerateArgs {
     /// What to make
-    #[arg(long, value_name = "KIND", default_value = "stack")]
+    #[arg(long, value_name = "KIND", default_value = "scenario")]
     pub(crate) kind: GenerateKind,
 
     /// The number that it is made from: the same number, the same text

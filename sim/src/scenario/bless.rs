@@ -7,7 +7,7 @@ use super::parse::tokens::{Token, Tokens};
 use super::places::{SnapshotAt, inside, named};
 use super::site::SnapshotReport;
 use super::snapshot::{
-    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SnapshotCall,
+    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SnapshotCall, Stale,
 };
 use super::{Scenario, Span};
 use crate::generation::{Generation, Generations};
@@ -98,13 +98,8 @@ impl ExpectedSnapshot {
         let shot = |shot: &FoundShot| ExpectedShot {
             marker: shot.shot.function.is_none(),
             label: Some(shot.shot.label.clone()),
-            registers: shot
-                .shot
-                .context
-                .iter()
-                .map(|context| (Gpr::Rsp, context.registers.rsp()))
-                .collect(),
-            stale: is_stale(shot, found),
+            registers: registers(shot, found),
+            stale: stale(shot, found),
             context_flags: flags(shot).filter(|_| !same && !usual(shot)).map(named),
         };
         let nested = found.nested.iter().filter_map(|nested| nested.outcomes.first());
@@ -121,17 +116,42 @@ impl ExpectedSnapshot {
     }
 }
 
-/// Whether some register is not the row's but the one that the walk started with.
-fn is_stale(shot: &FoundShot, found: &FoundSnapshot) -> bool {
+/// rsp, and the nonvolatile registers that are neither the row's nor those that the walk started with:
+/// those of another row.
+fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
+    let Some(context) = shot.shot.context else { return Vec::new() };
+    let value = |register: Gpr| context.registers.get(register);
+    let is_of_none = |register: &Gpr| {
+        let others = [shot.truth, found.rules.start];
+        shot.truth.is_some()
+            && others.into_iter().flatten().all(|one| one.get(*register) != value(*register))
+    };
+    let others = found.rules.nonvolatile.iter().copied().filter(is_of_none);
+    let mut registers: Vec<_> = others.filter(|register| *register != Gpr::Rsp).collect();
+    registers.push(Gpr::Rsp);
+    registers.sort();
+    registers.into_iter().map(|register| (register, value(register))).collect()
+}
+
+/// Which registers are not the row's but those that the walk started with.
+fn stale(shot: &FoundShot, found: &FoundSnapshot) -> Stale {
     let (Some(context), Some(truth), Some(start)) =
         (shot.shot.context, shot.truth, found.rules.start)
     else {
-        return false;
+        return Stale::None;
     };
-    found.rules.nonvolatile.iter().any(|register| {
-        let value = context.registers.get(*register);
-        *register != Gpr::Rbp && value != truth.get(*register) && value == start.get(*register)
-    })
+    let value = |register: Gpr| context.registers.get(register);
+    let is_started = |register: Gpr| value(register) == start.get(register);
+    let is_stale =
+        |register: &Gpr| value(*register) != truth.get(*register) && is_started(*register);
+    let nonvolatile = found.rules.nonvolatile;
+    let mut stale: Vec<_> = nonvolatile.iter().copied().filter(is_stale).collect();
+    stale.sort();
+    if stale.is_empty() {
+        return Stale::None;
+    }
+    let all = nonvolatile.iter().all(|register| *register == Gpr::Rbp || is_started(*register));
+    if all && !stale.contains(&Gpr::Rbp) { Stale::All } else { Stale::Only(stale) }
 }
 
 /// Where a snapshot stands, and its expectations.

@@ -1,7 +1,7 @@
 //! What a call gave, held against what is expected. Where labels and true registers come from does
 //! not matter here: a stack placed by hand has them, and so has a program that was executed.
 
-use super::snapshot::{ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot};
+use super::snapshot::{ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Stale};
 use crate::profiling::Outcome;
 use crate::stage::Shot;
 use clr_walker::registers::{Gpr, Registers};
@@ -318,10 +318,17 @@ impl ExpectedSnapshot {
             check(Gpr::Rax, start.get(Gpr::Rax));
         }
         let Some(truth) = made.truth else { return };
-        let is_stale = frame.is_some_and(|frame| frame.stale);
-        for register in rules.nonvolatile {
+        let stale = frame.map_or(&Stale::None, |frame| &frame.stale);
+        if let (Stale::Only(registers), Some(start)) = (stale, rules.start) {
+            let volatile = |register: &&Gpr| !rules.nonvolatile.contains(register);
+            registers.iter().filter(volatile).for_each(|one| check(*one, start.get(*one)));
+        }
+        let is_given = |register: &&Gpr| {
+            frame.is_some_and(|frame| frame.registers.iter().any(|(given, _)| given == *register))
+        };
+        for register in rules.nonvolatile.iter().filter(|register| !is_given(register)) {
             match rules.start {
-                Some(start) if is_stale && *register != Gpr::Rbp => {
+                Some(start) if stale.contains(*register) => {
                     check(*register, start.get(*register));
                 }
                 _ => check(*register, truth.get(*register)),

@@ -62,6 +62,8 @@ pub(super) enum Kind {
     Outcome,
     /// ContextFlags, or the word `own`.
     Flags,
+    /// A truth value, or the names of integer registers with blanks between them.
+    Stale,
     /// The number of a clause: `C-014`.
     Clause,
 }

@@ -46,7 +46,7 @@ pub use site::SnapshotReport;
 pub use snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall,
     Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
-    SnapshotCaller, SnapshotSeed, SnapshotThread,
+    SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
 };
 pub use stops::Stops;
 pub use terms::Term;

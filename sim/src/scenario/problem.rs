@@ -309,6 +309,9 @@ pub enum Expected {
     /// ContextFlags.
     #[error("expected a number of 32 bits, or `own`")]
     Flags,
+    /// Which registers are stale.
+    #[error("expected `#true`, `#false` or registers with blanks between them, as in \"rbx rsi\"")]
+    Stale,
     /// A clause.
     #[error("expected the number of a clause, as in \"C-014\"")]
     Clause,

@@ -217,10 +217,34 @@ pub struct ExpectedShot {
     pub label: Option<String>,
     /// Values of some registers, ascending by register.
     pub registers: Vec<(Gpr, u64)>,
-    /// Its nonvolatile registers but rbp are still those that the walk started with (C-098, C-158).
-    pub stale: bool,
+    /// Which registers are still those that the walk started with (C-098, C-158).
+    pub stale: Stale,
     /// ContextFlags, if they are not those of the others.
     pub context_flags: Option<ExpectedFlags>,
+}
+
+/// Registers of a callback that are not its row's but still those that the walk started with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stale {
+    /// None: the nonvolatile ones are the row's.
+    #[default]
+    None,
+    /// All nonvolatile ones but rbp.
+    All,
+    /// These, ascending. Other nonvolatile ones are the row's.
+    Only(Vec<Gpr>),
+}
+
+impl Stale {
+    /// Whether a register is; of [`All`](Self::All) a nonvolatile one is meant.
+    #[must_use]
+    pub fn contains(&self, register: Gpr) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => register != Gpr::Rbp,
+            Self::Only(registers) => registers.contains(&register),
+        }
+    }
 }
 
 /// ContextFlags that are expected.

@@ -5,7 +5,7 @@ use crate::profiling::HResult;
 use crate::scenario::parse::OWN_FLAGS;
 use crate::scenario::snapshot::{
     ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SeedAddress,
-    SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread,
+    SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
 };
 use crate::scenario::terms::Term as _;
 use clr_walker::profiling::SnapshotFlags;
@@ -188,9 +188,14 @@ impl Printer<'_> {
             line = line.text(label);
         }
         line = line.values(&shot.registers);
-        if shot.stale {
-            line = line.property("stale", "#true");
-        }
+        line = match &shot.stale {
+            Stale::None => line,
+            Stale::All => line.property("stale", "#true"),
+            Stale::Only(registers) => {
+                let names: Vec<_> = registers.iter().map(|register| register.name()).collect();
+                line.property("stale", quoted(&names.join(" ")))
+            }
+        };
         line = line.context_flags(shot.context_flags);
         self.line(&line);
     }

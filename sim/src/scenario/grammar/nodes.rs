@@ -360,7 +360,7 @@ pub(super) static SEED: &[NodeRule] = &[
 
 /// What a callback of a snapshot may have.
 const SHOT: &[PropertyRule] =
-    with_registers![property("stale", Kind::Flag), property("context-flags", Kind::Flags)];
+    with_registers![property("stale", Kind::Stale), property("context-flags", Kind::Flags)];
 
 pub(super) static REPORT: &[NodeRule] = &[
     node("frame", Args::One(Kind::Name)).with(SHOT),

@@ -7,7 +7,7 @@ use crate::profiling::HResult;
 use crate::scenario::error::Span;
 use crate::scenario::grammar::NodeRule;
 use crate::scenario::snapshot::{
-    ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread,
+    ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread, Stale,
 };
 use crate::scenario::terms::Term;
 use crate::stubs::RuntimeFunction;
@@ -38,6 +38,7 @@ pub(super) enum Value {
     HResult(HResult),
     Outcome(ExpectedOutcome),
     Flags(ExpectedFlags),
+    Registers(Vec<Gpr>),
     Clause(Clause),
 }
 
@@ -202,6 +203,14 @@ impl<'t> Fields<'t> {
         match self.property(name)? {
             Value::Flag(flag) => Some(*flag),
             _ => None,
+        }
+    }
+
+    pub(super) fn stale(&self) -> Stale {
+        match self.property("stale") {
+            Some(Value::Flag(true)) => Stale::All,
+            Some(Value::Registers(registers)) => Stale::Only(registers.clone()),
+            _ => Stale::None,
         }
     }
 

@@ -161,7 +161,7 @@ impl Reader {
                     found: *number,
                     expected: expected(kind),
                 }),
-            (Kind::Flag, KdlValue::Bool(flag)) => Ok(Value::Flag(*flag)),
+            (Kind::Flag | Kind::Stale, KdlValue::Bool(flag)) => Ok(Value::Flag(*flag)),
             (Kind::Number(..) | Kind::Flag, _) => Err(wrong_type(kind, value)),
             (_, KdlValue::String(text)) => self.text(kind, text),
             (_, KdlValue::Integer(number)) => number_of(kind, *number, value),
@@ -256,6 +256,7 @@ fn expected(kind: Kind) -> Expected {
         Kind::HResult => Expected::HResult,
         Kind::Outcome => Expected::Outcome,
         Kind::Flags => Expected::Flags,
+        Kind::Stale => Expected::Stale,
         Kind::Clause => Expected::Clause,
     }
 }

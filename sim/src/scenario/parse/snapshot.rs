@@ -143,7 +143,7 @@ impl Reader {
                     marker: name == "marker",
                     label: node.args.first().map(|_| node.arg_text().to_owned()),
                     registers: node.registers(),
-                    stale: node.flag("stale").unwrap_or_default(),
+                    stale: node.stale(),
                     context_flags: node.context_flags(),
                 }),
             }

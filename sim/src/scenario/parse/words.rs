@@ -54,6 +54,13 @@ pub(super) fn word(kind: Kind, text: &str) -> Option<Value> {
             other.or_else(|| hresult().map(ExpectedOutcome::Returned)).map(Value::Outcome)
         }
         Kind::Flags if text == OWN_FLAGS => Some(Value::Flags(ExpectedFlags::Own)),
+        Kind::Stale => {
+            let words = text.split(' ').filter(|word| !word.is_empty());
+            let mut registers = words.map(Gpr::from_word).collect::<Option<Vec<_>>>()?;
+            registers.sort();
+            let twice = registers.windows(2).any(|pair| pair.first() == pair.last());
+            (!registers.is_empty() && !twice).then_some(Value::Registers(registers))
+        }
         Kind::Clause => text.parse().ok().map(Value::Clause),
         _ => None,
     }

@@ -69,6 +69,7 @@ check! {
     a_word_in_no_memory: "stack {\n  native \"Root+0x20\" rsp=0x1fe100\n  word 0x1fe000 value=1\n  word 0x50000 value=1\n}",
     a_hijack_of_no_row: "stack { hijacked Foo }",
     seeds_that_are_not_there: "stack { native \"Root+0x20\" rsp=0x1fe100 }\nsnapshot seed=Rot\nsnapshot seed=stale\nsnapshot seed=top-managed\nsnapshot { seed Root { rip \"Ruut+0x1\" } }",
+    registers_that_cannot_be_stale: "stack { native \"Root+0x20\" rsp=0x1fe100 }\nsnapshot { expect {\n  marker stale=\"rbx rbx\"\n  marker stale=\"\"\n  marker stale=1\n  marker stale=\"rbx xmm6\"\n  result S_OK\n} }",
     deep_nesting: "function main { body { if #true { if #true { if #true { if #true { if #true { if #true { if #true { if #true { if #true { } } } } } } } } } } }",
 }
 

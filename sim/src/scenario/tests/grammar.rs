@@ -55,6 +55,7 @@ fn kind(kind: Kind) -> String {
         Kind::HResult => "HRESULT".to_owned(),
         Kind::Outcome => "HRESULT or `killed` `access-violation` `blocked` `endless`".to_owned(),
         Kind::Flags => "number (32 bits) or `own`".to_owned(),
+        Kind::Stale => "`#true` `#false` or registers".to_owned(),
         Kind::Clause => "clause".to_owned(),
     }
 }

@@ -115,6 +115,61 @@ fn what_is_wrong_is_told() {
     check(&nested, &["nested call 0: expected: S_OK; found: CORPROF_E_STACKSNAPSHOT_UNSAFE"]);
 }
 
+/// A walk by the Frame chain that leaves some registers as they were.
+const PREEMPTIVE: &str = r#"
+stack {
+    native "Sleep+0x10" rsp=0x1fd000
+    jit "App.Foo+0x55" rsp=0x1fe000 { saves "rbx" "rbp" }
+    jit "App.Main+0x30" rsp=0x1fe080
+    native "CallDescrWorkerInternal+0x7c" rsp=0x1fe0c0
+    frame "InlinedCallFrame" at=0x1fe010 to="App.Foo"
+}
+snapshot by="native-walker" {
+    expect on="net10-windows" {
+        frame "App.Foo" stale=#true
+        frame "App.Main" stale="r12 r13 r14 r15 rsi rdi"
+        marker stale="rsi rdi r12 r13 r14 r15"
+        result "S_OK"
+    }
+}
+"#;
+
+/// What App.Foo pushes is known again in its caller (C-096), the rest is not (C-098).
+#[test]
+fn some_registers_can_be_stale() {
+    let differences = |text: &str| {
+        let report = &run(text, Generation::Net10Windows)[0];
+        report.differences.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(differences(PREEMPTIVE), [""; 0]);
+    let canonical = parse(PREEMPTIVE).to_string();
+    assert!(
+        canonical.contains("frame \"App.Main\" stale=\"rsi rdi r12 r13 r14 r15\"\n"),
+        "{canonical}"
+    );
+    let main = "\"App.Main\" stale=\"r12 r13 r14 r15 rsi rdi\"";
+    let all = PREEMPTIVE.replace(main, "\"App.Main\" stale=#true");
+    assert_eq!(differences(&all), ["callback 1 has rbx 0xc0de0003, expected 0x0"]);
+    let one = PREEMPTIVE.replace(main, "\"App.Main\" stale=\"rsi rdi r12 r13 r14\"");
+    assert_eq!(differences(&one).len(), 1);
+    assert!(differences(&one)[0].starts_with("callback 1 has r15 0x0, expected 0xc0de"));
+    // One that is given a value is held against nothing else.
+    let given = "\"App.Main\" stale=\"rsi rdi r12 r13 r14\" r15=";
+    assert_eq!(differences(&PREEMPTIVE.replace(main, &format!("{given}0"))), [""; 0]);
+    let other = differences(&PREEMPTIVE.replace(main, &format!("{given}1")));
+    assert_eq!(other, ["callback 1 has r15 0x0, expected 0x1"]);
+    let more = PREEMPTIVE.replace(main, "\"App.Main\" stale=\"rsi rdi r12 r13 r14 r15 rbx rax\"");
+    assert_eq!(differences(&more), ["callback 1 has rbx 0xc0de0003, expected 0x0"]);
+    // What is written by itself says the same.
+    let mut found = parse(PREEMPTIVE);
+    found.expect_what_is_found(crate::generation::Generations::of(&[Generation::Net10Windows]));
+    let frames = &found.snapshots().next().unwrap().call.expect[0].frames;
+    let stale: Vec<_> = frames.iter().map(|frame| &frame.stale).collect();
+    let wanted = parse(PREEMPTIVE);
+    let wanted = &wanted.snapshots().next().unwrap().call.expect[0].frames;
+    assert_eq!(stale, wanted.iter().map(|frame| &frame.stale).collect::<Vec<_>>());
+}
+
 /// What no text asks for is looked at all the same.
 #[test]
 fn registers_and_contexts_are_always_checked() {

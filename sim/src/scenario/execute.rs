@@ -107,7 +107,7 @@ impl Scenario {
     }
 
     /// What the threads of the program begin with.
-    fn starts(&self) -> Vec<Start> {
+    pub(super) fn starts(&self) -> Vec<Start> {
         let start = |thread: &super::Thread| {
             let function = self.program.functions.get(thread.start.index());
             match function.map(|function| function.kind) {
@@ -272,6 +272,18 @@ fn top_managed(world: &World<'_>, thread: usize) -> Option<Registers> {
     Some(first.registers)
 }
 
+/// The label of an address, or the number.
+pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
+    if let Some(managed) = runtime.code.find(ip) {
+        let offset = ip.wrapping_sub(managed.code.start);
+        return format!("{}+{offset:#x}", managed.method.name);
+    }
+    match runtime.native.function(ip) {
+        Some(function) => format!("{}+{:#x}", function.name, ip - function.start),
+        None => format!("{ip:#x}"),
+    }
+}
+
 /// A thread of a program that has stopped.
 struct Stopped<'w, 'b> {
     world: &'w World<'b>,
@@ -345,15 +357,7 @@ impl Site for Stopped<'_, '_> {
     }
 
     fn label_of(&self, ip: u64) -> String {
-        let runtime = self.runtime();
-        if let Some(managed) = runtime.code.find(ip) {
-            let offset = ip.wrapping_sub(managed.code.start);
-            return format!("{}+{offset:#x}", managed.method.name);
-        }
-        match runtime.native.function(ip) {
-            Some(function) => format!("{}+{:#x}", function.name, ip - function.start),
-            None => format!("{ip:#x}"),
-        }
+        label_of(self.runtime(), ip)
     }
 
     fn name_of(&self, id: MethodId) -> Option<String> {

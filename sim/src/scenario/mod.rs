@@ -7,6 +7,7 @@
 #![doc = include_str!("grammar.md")]
 
 mod bless;
+mod by_model;
 mod error;
 mod execute;
 mod expect;
@@ -31,6 +32,7 @@ mod told;
 mod walk;
 
 pub use bless::bless;
+pub use by_model::Modelled;
 pub use error::{Position, Problem, ScenarioError, Span};
 pub use execute::{RunOnError, Standing};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};

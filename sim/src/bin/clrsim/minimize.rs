@@ -1,19 +1,25 @@
 //! `clrsim minimize`: the smallest text that still fails, or ends as another one did.
 
-use crate::args::MinimizeArgs;
+use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::console::{Console, GOOD, HEAD, Trouble};
 use crate::generate::{GENERATED, fitting};
 use crate::input::{PROGRAM, Source, slashed, write_new};
 use crate::program::ProgramFixture;
 use crate::{FAILED, PASSED};
 use arbitrary::{Arbitrary as _, Unstructured};
+use clap::ValueEnum as _;
 use clr_sim::clause::Clause;
-use clr_sim::generation::Generations;
+use clr_sim::generation::{Generation, Generations};
 use clr_sim::profiling::Outcome;
 use clr_sim::scenario::{Scenario, SnapshotDifference};
-use clr_sim::strategy::{StagedCall, minimize as smallest};
+use clr_sim::strategy::{StagedCall, WorldCase, minimize as smallest};
 use std::collections::BTreeSet;
 use std::mem::discriminant;
+use std::path::{Component, Path};
+
+/// What texts say whose expectations the model has written.
+const MODELLED: &str = "\
+// Its expectations are what the model says, and no evidence of what a runtime does.\n";
 
 /// What must stay of a text.
 enum Keep {
@@ -23,6 +29,8 @@ enum Keep {
     Differences(Vec<SnapshotDifference>),
     /// A walk of a stop that is not as expected, or a stop that is not reached.
     Walk,
+    /// A call that does not come out as the model says, on this generation.
+    Model(Generation),
 }
 
 /// Makes what `args` name smaller; the exit code.
@@ -35,15 +43,35 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     let on = args.on.unwrap_or(Generations::ALL);
     let wanted = args.hresult.is_some() || args.clause.is_some();
     let ending = || Keep::Ending { result: args.hresult.clone(), clause: args.clause };
-    let (scenario, keep, is_text) = if source.is_program() {
-        let scenario = ProgramFixture::read(&source)?.scenario;
-        let keep = if wanted { Some(ending()) } else { Keep::failure(&scenario, on) };
-        (scenario, keep, true)
-    } else {
-        let (scenario, generation) = of_bytes(&source)?;
-        let keep = if wanted { Some(ending()) } else { Keep::outcome(&scenario, generation) };
-        (scenario, keep, false)
+    let target = if source.is_program() { None } else { Some(target(&source, args)?) };
+    let is_text = matches!(target, None | Some(FuzzTarget::FixtureText));
+    let (scenario, keep) = match target {
+        None => {
+            let scenario = ProgramFixture::read(&source)?.scenario;
+            let keep = Keep::failure(&scenario, on);
+            (scenario, keep)
+        }
+        Some(FuzzTarget::FixtureText) => {
+            let scenario = Scenario::parse(&source.read_text()?)
+                .map_err(|error| error.with_name(source.name.clone()))?;
+            let keep = Keep::failure(&scenario, on);
+            (scenario, keep)
+        }
+        Some(FuzzTarget::Snapshot) => {
+            let (scenario, generation) = of_staged(&source)?;
+            let keep = Keep::outcome(&scenario, generation);
+            (scenario, keep)
+        }
+        Some(FuzzTarget::Scenario) => {
+            let (scenario, generation) = of_case(&source)?;
+            let model = Keep::Model(generation);
+            let is_wrong = model.holds(&scenario, on);
+            let ending = || Keep::outcome(&scenario, generation);
+            let keep = if is_wrong { Some(model) } else { ending() };
+            (scenario, keep)
+        }
     };
+    let keep = if wanted { Some(ending()) } else { keep };
     let Some(keep) = keep.filter(|keep| keep.holds(&scenario, on)) else {
         let what = if wanted { "no snapshot ends so" } else { "nothing in it fails" };
         writeln!(console.out, "{}: {what}, so there is nothing to keep", source.name)?;
@@ -53,7 +81,10 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     let mut small = smallest(scenario, |scenario: &Scenario| keep.holds(scenario, on));
     // A failure is a difference from what somebody has written; else nobody has.
     let mut head = format!("// Made smaller by clrsim minimize, from {before} lines.\n");
-    if !is_text || wanted {
+    if let Keep::Model(generation) = keep {
+        small.expect_what_the_model_says(generation).map_err(|error| source.trouble(error))?;
+        head += MODELLED;
+    } else if !is_text || wanted {
         let fits = fitting(&small);
         small.expect_what_is_found(fits);
         head += GENERATED;
@@ -68,15 +99,38 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     Ok(PASSED)
 }
 
+/// The fuzz target that bytes were given to: as said, or by the folder, or by what they are.
+fn target(source: &Source, args: &MinimizeArgs) -> Result<FuzzTarget, Trouble> {
+    let folders = args.input.parent().into_iter().flat_map(Path::components);
+    let named = |folder: Component<'_>| {
+        FuzzTarget::from_str(&folder.as_os_str().to_string_lossy(), false).ok()
+    };
+    if let Some(target) = args.target.or_else(|| folders.rev().find_map(named)) {
+        return Ok(target);
+    }
+    let is_text = source.read_text().is_ok_and(|text| Scenario::parse(&text).is_ok());
+    Ok(if is_text { FuzzTarget::FixtureText } else { FuzzTarget::Snapshot })
+}
+
+/// The program and the call that a fuzzer's bytes stand for, and the runtime.
+fn of_case(source: &Source) -> Result<(Scenario, Generation), Trouble> {
+    let bytes = source.read()?;
+    let case = WorldCase::arbitrary(&mut Unstructured::new(&bytes))
+        .map_err(|error| source.trouble(error))?;
+    let scenario =
+        Scenario::of_case(&case).ok_or_else(|| source.trouble("has what no text can say"))?;
+    Ok((scenario, case.program.generation))
+}
+
 /// The thread and the call that a fuzzer's bytes stand for, and the runtime.
-fn of_bytes(source: &Source) -> Result<(Scenario, Generations), Trouble> {
+fn of_staged(source: &Source) -> Result<(Scenario, Generation), Trouble> {
     let bytes = source.read()?;
     let call = StagedCall::arbitrary(&mut Unstructured::new(&bytes))
         .map_err(|error| source.trouble(error))?;
     call.stage.set_up().map_err(|error| source.trouble(error))?;
     let scenario =
         Scenario::of_staged(&call).ok_or_else(|| source.trouble("has what no text can say"))?;
-    Ok((scenario, Generations::of(&[call.stage.generation])))
+    Ok((scenario, call.stage.generation))
 }
 
 /// How a call ended, without numbers.
@@ -106,8 +160,8 @@ impl Keep {
     }
 
     /// How the only call of a fuzzer's input ends.
-    fn outcome(scenario: &Scenario, on: Generations) -> Option<Self> {
-        let made = scenario.run_on(on.iter().next()?).ok()?;
+    fn outcome(scenario: &Scenario, on: Generation) -> Option<Self> {
+        let made = scenario.run_on(on).ok()?;
         let result = Some(ending(made.first()?.found.outcome));
         Some(Self::Ending { result, clause: None })
     }
@@ -123,6 +177,9 @@ impl Keep {
                     these.iter().map(discriminant).all(is_in)
                 };
                 are_in(kinds, &found) && are_in(&found, kinds)
+            }
+            Self::Model(generation) => {
+                scenario.against_model(*generation).is_ok_and(|wrong| !wrong.is_empty())
             }
             Self::Walk => scenario.run().is_ok_and(|reports| {
                 let mut walks = reports.iter().filter_map(|report| report.reached.as_ref().ok());

@@ -24,10 +24,15 @@ Examples:
   clrsim minimize my/large.kdl -o my/small.kdl
   clrsim minimize my/large.kdl --hresult E_FAIL --clause C-039 -o my/small.kdl
 
-The input is a text, or bytes that the fuzz target snapshot was given (one of the target scenario is
-a text). A text that fails is made smaller as long as it fails in the same way: the same kinds of
-differences, in a snapshot or a walk of a stop. With --hresult or --clause it is made smaller as long
-as some snapshot ends so, or has the clause in its story.
+The input is a text, or bytes that one of the fuzz targets snapshot, scenario and fixture_text
+was given. Without --target it is that of the folder that the input lies in, as fuzzers name
+folders; else what can be read as a text is of fixture_text, and all other bytes are of snapshot.
+
+A text that fails is made smaller as long as it fails in the same way: the same kinds of
+differences, in a snapshot or a walk of a stop. Bytes of scenario are made smaller as long as a
+call does not come out as the model says; those for which all do, and those of snapshot, as long
+as the call ends as it did. With --hresult or --clause, whatever the input is, it is made smaller
+as long as some snapshot ends so, or has the clause in its story.
 
 Exit codes:
   0  the smallest text was written
@@ -44,6 +49,18 @@ pub(crate) enum GenerateKind {
     Stack,
     /// A program without a runtime, with walks where it stops
     Program,
+}
+
+/// The fuzz target that bytes were given to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum FuzzTarget {
+    /// A thread set up by hand, and a call about it
+    Snapshot,
+    /// A program that goes through the runtime, how far its threads go, and a call
+    Scenario,
+    /// A text
+    FixtureText,
 }
 
 /// Print a text that is made at random.
@@ -70,6 +87,10 @@ pub(crate) struct MinimizeArgs {
     /// A text (*.kdl), or a fuzzer's input
     #[arg(value_name = "INPUT")]
     pub(crate) input: PathBuf,
+
+    /// The fuzz target that the input was given to
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) target: Option<FuzzTarget>,
 
     /// The file to write
     #[arg(short, long, value_name = "FIXTURE")]

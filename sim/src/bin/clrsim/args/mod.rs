@@ -4,7 +4,7 @@ mod generators;
 mod run;
 mod scenarios;
 
-pub(crate) use generators::{GenerateArgs, GenerateKind, MinimizeArgs};
+pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{FmtArgs, ListArgs, MatrixArgs, NewArgs};
 

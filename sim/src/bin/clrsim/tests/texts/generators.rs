@@ -1,12 +1,12 @@
 //! `generate` and `minimize`.
 
-use super::super::clrsim;
+use super::super::{Numbers, clrsim};
 use super::{BARRIER, Folder};
 use std::fs;
 
 #[test]
 fn the_same_number_makes_the_same_text() {
-    for kind in ["stack", "program"] {
+    for kind in ["scenario", "stack", "program"] {
         let of = |seed: &str| clrsim(&["generate", "--kind", kind, "--seed", seed]);
         let (one, other) = (of("3"), of("4"));
         assert_eq!((one.code, one.err.as_str()), (0, ""));
@@ -22,19 +22,31 @@ fn generated_texts_pass() {
     let folder = Folder::new();
     let mut written = 0;
     for seed in 0..40 {
-        for kind in ["stack", "program"] {
+        for kind in ["scenario", "stack", "program"] {
             let path = folder.path(&format!("{kind}{seed}.kdl"));
             let seed = seed.to_string();
             let answer = folder.clrsim(&["generate", "--kind", kind, "--seed", &seed, "-o", &path]);
             written += usize::from(answer.code == 0);
         }
     }
-    assert!(written > 70, "{written}");
+    assert!(written > 110, "{written}");
     let run = folder.clrsim(&["run", &folder.path("")]);
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
     assert!(run.out.contains(&format!("passed: {written} files")), "{}", run.out);
-    let again = folder.clrsim(&["generate", "--seed", "3", "-o", &folder.path("stack3.kdl")]);
+    let again = folder.clrsim(&["generate", "--seed", "4", "-o", &folder.path("stack3.kdl")]);
     assert_eq!(again.code, 2);
+}
+
+/// Without a kind it is a program with threads, which stops somewhere and is walked there.
+#[test]
+fn scenarios_have_threads_stops_and_calls() {
+    let texts: Vec<_> =
+        (0..12).map(|seed| clrsim(&["generate", "--seed", &seed.to_string()])).collect();
+    let count = |what: &str| texts.iter().filter(|answer| answer.out.contains(what)).count();
+    assert!(count("\nstop ") > 9 && count("    snapshot") > 9 && count("expect on=") > 9);
+    assert!(count("\nthread ") > 3 && count("    other ") > 0 && count("        frame ") > 3);
+    // Which functions, in which order, and nothing of where code lies.
+    assert_eq!((count("+0x"), count("rsp=")), (0, 0));
 }
 
 /// The number of lines that are left.
@@ -85,27 +97,55 @@ fn walks_of_programs_are_made_smaller() {
     assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 1);
 }
 
+/// Bytes that look random and are always the same.
+fn bytes(numbers: &mut Numbers, len: usize) -> Vec<u8> {
+    (0..len).map(|_| numbers.below(256) as u8).collect()
+}
+
 /// A fuzzer's bytes become a text that ends as they did.
 #[test]
 fn bytes_become_texts() {
     let folder = Folder::new();
-    let mut state = 7_u64;
-    let mut made = 0;
-    for _ in 0..20 {
-        let bytes: Vec<u8> = (0..2000)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (state >> 56) as u8
-            })
-            .collect();
-        let path = folder.write("bytes", &bytes);
-        let (code, text) = smaller(&folder, &[&path]);
-        if code != 0 {
-            continue;
+    let mut numbers = Numbers(7);
+    for (name, len) in [("bytes", 2000), ("scenario/crash", 600)] {
+        let mut made = 0;
+        for _ in 0..20 {
+            let path = folder.write(name, &bytes(&mut numbers, len));
+            let (code, text) = smaller(&folder, &[&path]);
+            if code != 0 {
+                continue;
+            }
+            made += 1;
+            assert!(text.contains("no evidence of what a runtime does"), "{text}");
+            assert_eq!(text.contains("stack {"), name == "bytes", "{text}");
+            assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 0, "{text}");
         }
-        made += 1;
-        assert!(text.contains("no evidence of what a runtime does"), "{text}");
-        assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 0, "{text}");
+        assert!(made > 12, "{name}: {made}");
     }
-    assert!(made > 15, "{made}");
+}
+
+/// The folder tells which target it is, or the option, or what is in it.
+#[test]
+fn the_input_of_each_target_is_known() {
+    let folder = Folder::new();
+    let wrong = BARRIER.replace("frame \"App.Main+0x30\"", "frame \"App.Bar\"");
+    let named = folder.write("wrong.kdl", wrong.as_bytes());
+    let small = smaller(&folder, &[&named]);
+    assert_eq!(small.0, 0);
+    let path = folder.write("crash-1", wrong.as_bytes());
+    assert_eq!(smaller(&folder, &[&path]), small);
+    let elsewhere = folder.write("scenario/crash-1", wrong.as_bytes());
+    assert_eq!(smaller(&folder, &[&elsewhere, "--target", "fixture_text"]), small);
+    let (_, text) = smaller(&folder, &[&elsewhere]);
+    assert!(text.contains("function ") && !text.contains("stack {"), "{text}");
+    let (_, text) = smaller(&folder, &[&elsewhere, "--target", "snapshot"]);
+    assert!(text.contains("stack {") && !text.contains("App.Bar"), "{text}");
+    let (code, text) = smaller(&folder, &[&path, "--target", "program"]);
+    assert!(
+        code == 2 && text.contains("[possible values: snapshot, scenario, fixture_text]"),
+        "{text}"
+    );
+    let broken = folder.write("fixture_text/crash-2", b"stick");
+    let (code, text) = smaller(&folder, &[&broken]);
+    assert!(code == 2 && text.contains("unknown"), "{text}");
 }

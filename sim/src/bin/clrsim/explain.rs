@@ -1,4 +1,4 @@
-//! `clrsim explain`: why a recorded walk came out as it did.
+//! `clrsim explain`: why a recorded walk, or each snapshot of a text, came out as it did.
 
 use crate::PASSED;
 use crate::args::ExplainArgs;
@@ -6,6 +6,7 @@ use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
 use crate::input::Source;
 use crate::recorded::DifferentWalk;
 use crate::report::write_json;
+use crate::told;
 use crate::unwind_data::Hex;
 use crate::walked::{self, Walked, write_wrapped};
 use clr_sim::explain::{Kind, Line};
@@ -19,6 +20,18 @@ const INDENT: usize = 2;
 /// Tells of the walk that `args` name; the exit code.
 pub(crate) fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let source = Source::find(&args.fixture)?;
+    if source.is_program() {
+        if args.walk.is_some() {
+            return Err(
+                source.trouble("is a text: it has snapshots, not walks; name one by --snapshot")
+            );
+        }
+        told::explain(args, &source, console)?;
+        return Ok(PASSED);
+    }
+    if args.snapshot.is_some() || args.on.is_some() {
+        return Err(source.trouble("is no text: --snapshot and --on are for texts (*.kdl)"));
+    }
     walked::with_walk(&source, args.walk, |walked| {
         if args.json {
             return write_json(&Explained::new(walked), console);
@@ -34,7 +47,7 @@ pub(crate) fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<u
     Ok(PASSED)
 }
 
-fn write_line(line: &Line, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_line(line: &Line, out: &mut dyn Write) -> io::Result<()> {
     let indent = INDENT * (line.depth + 1);
     let style = match line.kind {
         Kind::Callback | Kind::End => HEAD,
@@ -88,8 +101,9 @@ struct Call<'w> {
     seed: Option<&'w str>,
 }
 
+/// A line of a story, for machines.
 #[derive(Serialize)]
-struct Sentence {
+pub(crate) struct Sentence {
     kind: &'static str,
     depth: usize,
     callback: Option<u32>,

@@ -33,6 +33,7 @@ mod run;
 mod shots;
 mod show;
 mod snapshots;
+mod told;
 mod trace;
 mod unwind_data;
 mod walked;

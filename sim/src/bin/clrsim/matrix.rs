@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 /// How wide tables are, so that they fit a terminal.
-const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 /// The narrowest column that places of callbacks have.
 const LEAST_PLACE: usize = 20;
 
@@ -74,17 +74,7 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
     let fixture = ProgramFixture::read(&source)?;
     // Every runtime is of interest, whatever is expected there.
     let mut scenario = fixture.scenario.clone();
-    let mut wanted = Vec::new();
-    for (n, at) in fixture.scenario.snapshots().enumerate() {
-        let number = (n + 1).to_string();
-        let is_meant = |name: &String| *name == number || at.call.title.as_ref() == Some(name);
-        if args.snapshot.as_ref().is_none_or(is_meant) {
-            wanted.push((n, at));
-        }
-    }
-    if wanted.is_empty() {
-        return Err(source.trouble(missing(&fixture.scenario)));
-    }
+    let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), &source)?;
     clear_expectations(&mut scenario);
     let on = args.on.unwrap_or(Generations::ALL);
     let made: Vec<_> =
@@ -123,6 +113,24 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
     Ok(PASSED)
 }
 
+/// The snapshots of that number or title, or all; with their places in the text, from 0.
+pub(crate) fn wanted<'s>(
+    scenario: &'s Scenario,
+    name: Option<&String>,
+    source: &Source,
+) -> Result<Vec<(usize, SnapshotAt<'s>)>, Trouble> {
+    let is_meant = |(n, at): &(usize, SnapshotAt<'_>)| {
+        let is_own =
+            |name: &String| *name == (n + 1).to_string() || at.call.title.as_ref() == Some(name);
+        name.is_none_or(is_own)
+    };
+    let wanted: Vec<_> = scenario.snapshots().enumerate().filter(is_meant).collect();
+    if wanted.is_empty() {
+        return Err(source.trouble(missing(scenario)));
+    }
+    Ok(wanted)
+}
+
 fn missing(scenario: &Scenario) -> String {
     let titles: Vec<_> = scenario.snapshots().filter_map(|at| at.call.title.as_deref()).collect();
     match (scenario.snapshots().count(), titles.as_slice()) {
@@ -135,7 +143,7 @@ fn missing(scenario: &Scenario) -> String {
 }
 
 /// A snapshot that expects nothing is made everywhere.
-fn clear_expectations(scenario: &mut Scenario) {
+pub(crate) fn clear_expectations(scenario: &mut Scenario) {
     let stops = scenario.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
     let stack = scenario.stack.iter_mut().flat_map(|stack| &mut stack.snapshots);
     for call in stops.chain(stack) {

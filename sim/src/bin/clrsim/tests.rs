@@ -31,6 +31,7 @@ use tempfile::TempDir;
 const WALKS: &str = "clr/linux31-callbacks-alloc-def.walks.jsonl.gz";
 
 /// What a run of the tool left behind.
+#[derive(Debug, PartialEq, Eq)]
 struct Answer {
     code: u8,
     out: String,

@@ -57,22 +57,31 @@ Examples:
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
   clrsim explain clr/linux9-states.walks.jsonl.gz --json
+  clrsim explain my.kdl
+  clrsim explain my.kdl --snapshot 2 --on windows
 
 The call is made again, and each of its decisions is a line: the values that decided it, and in
 brackets the clauses that it shows at work, the one that decides first. Of a list that was given
 before only the first is repeated. clrsim clauses C-044 says what a clause is.
 
+The snapshots of a text are told one by one. Runtimes of which the same is told share a story; in
+programs, addresses differ between runtimes for reasons of their own, and do not count.
+
 In the words of the story a Frame with a capital F is the explicit Frame object of the runtime, a
 marker a callback with FunctionID 0, and a seed the CONTEXT that is given to DoStackSnapshot.
 
-JSON: one object. file, walk (its number), generation, situation, variant, workload, call (thread,
+JSON of a walk: one object. file, walk (its number), generation, situation, variant, workload, call (thread,
 walker, flags, seed), story, replayable and why (whether it is expected to come out as recorded),
 as_recorded, and differences. A line of the story has kind (call, check, start, walk, callback,
 refusal, end), depth (1 in a call that a callback has made), callback (its number), text, clauses.
 
+JSON of a text: an object a line, of the kind told, for each story. file, snapshot (its number in the
+text), title, call in words, runtimes, story, result, as_expected, and differences.
+
 Exit codes:
-  0  the walk was explained, whether it comes out as recorded or not
-  2  the arguments are wrong, the input is missing or is no recording, or there is no such walk";
+  0  it was explained, whether it comes out as recorded or expected or not
+  2  the arguments are wrong, the input is missing or is neither a recording nor a text, or there is
+     no such walk or snapshot";
 
 const TRACE_EXAMPLES: &str = "\
 Examples:
@@ -209,11 +218,13 @@ pub(crate) struct ShowArgs {
     pub(crate) rules: RulesArg,
 }
 
-/// Tell why a recorded walk came out as it did: each decision of the runtime, with its clauses.
+/// Tell why a recorded walk or the snapshots of a text came out as they did: each decision of the
+/// runtime, with its clauses.
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one
+    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), a text (*.kdl), or the name of an
+    /// embedded one
     #[arg(value_name = "FIXTURE")]
     pub(crate) fixture: PathBuf,
 
@@ -221,7 +232,15 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "N")]
     pub(crate) walk: Option<u32>,
 
-    /// One JSON object
+    /// Which snapshot of a text: its number, from 1, or its title [default: all]
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub(crate) snapshot: Option<String>,
+
+    /// The runtimes that a text is for: names of runtimes, or of sets of them [default: all]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+
+    /// One JSON object, or one a line
     #[arg(long)]
     pub(crate) json: bool,
 }

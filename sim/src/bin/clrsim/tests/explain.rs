@@ -206,3 +206,69 @@ fn walks_that_are_not_there_and_files_that_are_none() {
     }
     insta::assert_snapshot!("refusals", text);
 }
+
+/// Each snapshot of a text, with the runtimes of which the same is told.
+#[test]
+fn the_snapshots_of_texts_are_told() {
+    let folder = super::Folder::new();
+    let path = folder.write("barrier.kdl", super::texts::BARRIER.as_bytes());
+    insta::assert_snapshot!("text", folder.clrsim(&["explain", &path]).text());
+    let one = folder.clrsim(&["explain", &path, "--snapshot", "seeded", "--on", "net9 windows"]);
+    assert_eq!(one, folder.clrsim(&["explain", &path, "--snapshot", "2", "--on", "windows,net9"]));
+    assert!(
+        one.out.contains("snapshot 2 seeded") && !one.out.contains("snapshot 1"),
+        "{}",
+        one.out
+    );
+    assert!(!one.out.contains("coreclr-3.1-unix"), "{}", one.out);
+    let wrong = super::texts::BARRIER.replace("\"E_NOTIMPL\"", "\"S_OK\"");
+    let wrong = folder.write("wrong.kdl", wrong.as_bytes());
+    let answer = folder.clrsim(&["explain", &wrong, "--snapshot", "1", "--on", "unix", "--json"]);
+    insta::assert_snapshot!("text_json", answer.text());
+    let shown = folder.clrsim(&["explain", &wrong, "--snapshot", "1", "--on", "unix"]);
+    assert!(
+        shown.out.contains("not as expected\n    expected: S_OK; found: E_NOTIMPL\n"),
+        "{}",
+        shown.out
+    );
+}
+
+/// In programs addresses are each runtime's own, and do not part stories.
+#[test]
+fn stories_of_programs_are_shared() {
+    let folder = super::Folder::new();
+    let path = folder.write("allocation.kdl", super::texts::ALLOCATION.as_bytes());
+    let answer = folder.clrsim(&["explain", &path]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    assert!(answer.out.contains("; numbers of "), "{}", answer.out);
+    let json = folder.clrsim(&["explain", &path, "--json"]).out;
+    let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let snapshots = lines.iter().map(|line| line["snapshot"].as_u64().unwrap()).max().unwrap();
+    for snapshot in 1..=snapshots {
+        let own = lines.iter().filter(|line| line["snapshot"] == snapshot);
+        let runtimes: Vec<_> = own.flat_map(|line| line["runtimes"].as_array().unwrap()).collect();
+        assert_eq!(runtimes.len(), 8, "{snapshot}");
+    }
+    assert!((lines.len() as u64) < 8 * snapshots, "{json}");
+    // One that cannot be brought to its stop is told too.
+    let never = super::texts::ALLOCATION.replace("Allocated\"", "Allocated\" visit=2");
+    let never = folder.write("never.kdl", never.as_bytes());
+    let answer = folder.clrsim(&["explain", &never, "--snapshot", "1"]);
+    assert!(answer.out.contains("cannot be made: stop 0 is not reached"), "{}", answer.out);
+}
+
+#[test]
+fn what_is_for_texts_or_for_recordings_alone_is_an_error() {
+    let folder = super::Folder::new();
+    let path = folder.write("barrier.kdl", super::texts::BARRIER.as_bytes());
+    let mut all = String::new();
+    for args in [
+        &["explain", &path, "--walk", "1"][..],
+        &["explain", &path, "--snapshot", "3"],
+        &["explain", ALLOC, "--snapshot", "1"],
+        &["explain", ALLOC, "--on", "windows"],
+    ] {
+        all += &folder.clrsim(args).text();
+    }
+    insta::assert_snapshot!("text_errors", all);
+}

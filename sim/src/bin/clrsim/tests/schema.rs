@@ -58,10 +58,38 @@ fn every_field_is_described() {
     for (section, args) in [
         ("matrix", &["matrix", "--json", &right][..]),
         ("list", &["list", "--json"]),
+        ("coverage", &["coverage", "--json"]),
+        ("clauses", &["clauses", "--json"]),
+        ("explain, of a text", &["explain", "--json", &wrong]),
         ("run --bless", &["run", "--bless", "--dry-run", "--json", &wrong]),
     ] {
         assert_eq!(printed(&folder, args), described(section), "{section}");
     }
+    // Those that are described elsewhere: nothing is printed that is not said there.
+    let said = |what: &str, printed: BTreeSet<String>, in_page: &str| {
+        let is_word = |name: &String| {
+            let mut words = in_page.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+            name == "schema" || words.any(|word| word == name)
+        };
+        let missing: Vec<_> = printed.into_iter().filter(|name| !is_word(name)).collect();
+        assert_eq!(missing, [""; 0], "{what}");
+    };
+    let help = |command: &str| {
+        let help = super::clrsim(&[command, "--help"]).out;
+        help.split("JSON").skip(1).collect::<String>()
+    };
+    let stacks = ["trace", "programs/interrupted_epilogue.kdl", "--json", "--stack"];
+    said("trace", printed(&folder, &stacks), &help("trace"));
+    said(
+        "trace",
+        printed(&folder, &["trace", "programs/tail_call.kdl", "--json", "--limit", "1"]),
+        &help("trace"),
+    );
+    let walk = ["explain", "clr/win31-async-alloc.walks.jsonl.gz", "--walk", "12", "--json"];
+    said("explain", printed(&folder, &walk), &help("explain"));
+    let fields_of_run: Vec<_> = described("run").into_iter().collect();
+    let dump = printed(&folder, &["dump", "win64/img/gcc_O2.dll", "--json"]);
+    said("dump", dump, &fields_of_run.join(" "));
     let run = described("run");
     for args in [&["run", "--json", &all][..], &["run", "--json"]] {
         let missing: Vec<_> = printed(&folder, args).difference(&run).cloned().collect();

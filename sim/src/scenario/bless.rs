@@ -39,13 +39,18 @@ pub fn bless(
         }
         place.edit(text, call, &blessed(call, &found), &mut edits);
     }
+    Ok(apply(text, edits))
+}
+
+/// The text with parts replaced.
+pub(super) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     // From the end, so that the places of the others stay.
-    edits.sort_by_key(|(range, _): &(Range<usize>, String)| core::cmp::Reverse(range.start));
+    edits.sort_by_key(|(range, _)| core::cmp::Reverse(range.start));
     let mut text = text.to_owned();
     for (range, new) in edits {
         text.replace_range(range, &new);
     }
-    Ok(text)
+    text
 }
 
 /// What is expected of a snapshot now: the nodes that there are, `None` where one is gone, then new
@@ -180,7 +185,7 @@ fn places(text: &str) -> Vec<Place> {
 }
 
 /// Where the node ends that starts at an offset.
-fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> usize {
+pub(super) fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> usize {
     let (mut depth, mut end) = (0_usize, start);
     for (span, token) in tokens.iter().filter(|(span, _)| span.offset >= start) {
         match token {
@@ -246,7 +251,7 @@ impl Place {
 }
 
 /// The blanks in front of the first thing in the line.
-fn indentation(text: &str, at: usize) -> &str {
+pub(super) fn indentation(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..).unwrap_or_default();

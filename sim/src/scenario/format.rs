@@ -34,6 +34,17 @@ pub(super) fn expected_text(expected: &ExpectedSnapshot, depth: usize) -> String
     printer.out.trim().to_owned()
 }
 
+/// The same of an expectation of a stop of a scenario.
+pub(super) fn expectation_text(
+    scenario: &Scenario,
+    expectation: &Expectation,
+    depth: usize,
+) -> String {
+    let mut printer = Printer { scenario, out: String::new(), depth };
+    printer.expectation(expectation);
+    printer.out.trim().to_owned()
+}
+
 struct Printer<'s> {
     scenario: &'s Scenario,
     out: String,

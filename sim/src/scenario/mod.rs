@@ -7,6 +7,7 @@
 #![doc = include_str!("grammar.md")]
 
 mod bless;
+mod bless_walks;
 mod by_model;
 mod error;
 mod execute;
@@ -32,6 +33,7 @@ mod told;
 mod walk;
 
 pub use bless::bless;
+pub use bless_walks::bless_walks;
 pub use by_model::Modelled;
 pub use error::{Position, Problem, ScenarioError, Span};
 pub use execute::{RunOnError, Standing};

@@ -1,4 +1,5 @@
-//! `clrsim run --bless`: writes into texts what their snapshots gave, and shows the change.
+//! `clrsim run --bless`: writes into texts what their snapshots gave and what walks found at their
+//! stops, and shows the change.
 
 use crate::args::RunArgs;
 use crate::console::{BAD, Console, GOOD, HEAD, Trouble};
@@ -85,7 +86,11 @@ fn change(
             .map_err(|error| source.trouble(format_args!("cannot be run on {generation}: {error}")))
     });
     let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
-    let new = scenario::bless(&fixture.text, &reports)?;
+    let mut new = scenario::bless(&fixture.text, &reports)?;
+    if fixture.scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {
+        let walks = fixture.scenario.run().map_err(|error| source.trouble(error))?;
+        new = scenario::bless_walks(&new, &walks)?;
+    }
     if new == fixture.text {
         return Ok(None);
     }

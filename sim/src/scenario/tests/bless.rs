@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::generation::Generation;
-use crate::scenario::{SnapshotReport, bless};
+use crate::scenario::{SnapshotReport, bless, bless_walks};
 
 /// Blesses what the scenario itself gives.
 fn blessed(text: &str) -> String {
@@ -150,4 +150,60 @@ fn what_contexts_have_is_told() {
 }"
     );
     insta::assert_snapshot!(blessed(&text));
+}
+
+/// A program whose first expectation is right, and whose others are not.
+const WALKS: &str = "function main { body { call middle } }
+function middle { locals 0x28; body { call leaf } }
+function leaf { unwind none }
+stop at=leaf {
+    expect   { frame leaf; frame middle
+        frame main } // kept
+    expect { frame leaf trust=body rsp=0x10 /* gone */; frame main trust=body }
+    expect rules=windows ends=any { frame middle }
+    /- expect { frame main }
+    expect ends=stack { frame leaf; frame middle; frame main }
+}
+stop at=middle { expect { frame leaf }; snapshot }
+stop end
+";
+
+/// Which functions, and of them what was asked for: the walk's ends is the base unless it is open.
+#[test]
+fn walks_at_stops_are_blessed() {
+    let walk = |text: &str| parse(text).run().unwrap();
+    let new = bless_walks(WALKS, &walk(WALKS)).unwrap();
+    let rsp = parse(WALKS).run().unwrap()[0].reached.as_ref().unwrap().walks[1].found.frames[0]
+        .registers
+        .rsp();
+    let (head, _) = WALKS.split_once("    expect { frame leaf trust").unwrap();
+    let wanted = format!(
+        "{head}    expect {{
+        frame \"leaf\" trust=\"leaf\" rsp={rsp}
+        frame \"middle\" trust=\"body\"
+        frame \"main\" trust=\"body\"
+    }}
+    expect rules=\"windows\" ends=\"any\" {{
+        frame \"leaf\"
+    }}
+    /- expect {{ frame main }}
+    expect {{
+        frame \"leaf\"
+        frame \"middle\"
+        frame \"main\"
+    }}
+}}
+stop at=middle {{ expect {{
+    frame \"middle\"
+    frame \"main\"
+}}; snapshot }}
+stop end
+"
+    );
+    assert_eq!(new.replace(&format!("rsp={rsp:#x}"), &format!("rsp={rsp}")), wanted);
+    let reports = walk(&new);
+    let all = reports.iter().filter_map(|report| report.reached.as_ref().ok());
+    assert!(all.flat_map(|reached| &reached.walks).all(|walk| walk.is_right()), "{new}");
+    assert_eq!(bless_walks(&new, &reports).unwrap(), new);
+    assert!(bless_walks("stick", &reports).is_err());
 }

@@ -63,3 +63,21 @@ fn what_cannot_be_blessed() {
     }
     insta::assert_snapshot!("refusals", without_layout(&text));
 }
+
+/// What walks find at the stops of a program is written too.
+#[test]
+fn walks_are_blessed() {
+    let folder = Folder::new();
+    let text = String::from_utf8(super::super::fixture("programs/tail_call.kdl").to_vec()).unwrap();
+    let wrong =
+        text.replace("frame \"worker\" trust=\"prologue\"", "frame \"worker\" trust=\"body\"");
+    assert_ne!(wrong, text);
+    let path = folder.write("wrong.kdl", wrong.as_bytes());
+    assert_eq!(folder.clrsim(&["run", &path]).code, 1);
+    let shown = folder.clrsim(&["run", "--bless", &path]);
+    assert_eq!(shown.code, 0);
+    assert!(shown.out.contains("-        frame \"worker\" trust=\"body\"\n"), "{}", shown.out);
+    assert!(shown.out.ends_with("changed: 1 of 1 texts\n"), "{}", shown.out);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(folder.clrsim(&["run", &path]).code, 0);
+}

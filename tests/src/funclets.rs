@@ -187,20 +187,29 @@ struct Call<'a, 'p> {
 }
 
 impl Call<'_, '_> {
+    /// Unwinds the stack and executes an instruction; how the run ended, if it did.
+    fn step(&mut self) -> Result<Option<Outcome>, FuncletFailure> {
+        check_stack(&self.run, self.unwinder, self.program.convention).map_err(Failure::from)?;
+        self.boundaries += 1;
+        match self.run.step() {
+            Ok(_) => Ok(None),
+            Err(outcome @ (Outcome::Returned | Outcome::Stopped | Outcome::Uncaught)) => {
+                Ok(Some(outcome))
+            }
+            Err(outcome) => Err(code(&self.run, outcome).into()),
+        }
+    }
+
     /// Executes the funclet to its end; what it returns, unless it or what it calls ends the program
     /// or is cut off by a throw.
     fn finish(&mut self) -> Result<Option<u64>, FuncletFailure> {
         let depth = self.run.truth().callers().len();
         let back = self.run.truth().callers().last().map(|caller| caller.registers);
         for _ in 0..LONGEST {
-            check_stack(&self.run, self.unwinder, self.program.convention)
-                .map_err(Failure::from)?;
-            self.boundaries += 1;
-            if let Err(outcome) = self.run.step() {
-                return match outcome {
-                    Outcome::Stopped | Outcome::Uncaught => Ok(None),
-                    _ => Err(code(&self.run, outcome).into()),
-                };
+            match self.step()? {
+                None => {}
+                Some(outcome @ Outcome::Returned) => return Err(code(&self.run, outcome).into()),
+                Some(_) => return Ok(None),
             }
             if self.run.truth().callers().len() < depth {
                 let cpu = self.run.machine().cpu();
@@ -216,14 +225,8 @@ impl Call<'_, '_> {
     fn go_on(&mut self, resume: u64) -> Result<(), FuncletFailure> {
         self.run.machine_mut().cpu_mut().set_rip(resume);
         for _ in 0..LONGEST {
-            check_stack(&self.run, self.unwinder, self.program.convention)
-                .map_err(Failure::from)?;
-            self.boundaries += 1;
-            if let Err(outcome) = self.run.step() {
-                return match outcome {
-                    Outcome::Returned | Outcome::Stopped | Outcome::Uncaught => Ok(()),
-                    _ => Err(code(&self.run, outcome).into()),
-                };
+            if self.step()?.is_some() {
+                break;
             }
         }
         Ok(())

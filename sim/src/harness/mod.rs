@@ -39,12 +39,15 @@
 //! # Ok::<(), clr_sim::harness::JudgeError>(())
 //! ```
 //!
+//! [`Sampler`] is a walker as the documentation of the CLR wants it.
 //! A test crate gives each text a test of its own by `main` (feature `harness`), or all of
 //! them one by [`assert_all`].
 
+mod sampler;
 mod target;
 mod verdict;
 
+pub use sampler::Sampler;
 pub use target::{ProcessMemory, Target};
 pub use verdict::{JudgeError, Outcome, Verdict, assert_all, judge};
 

@@ -1,10 +1,7 @@
 //! Walkers that are right, and walkers that are wrong in known ways.
 
-use super::{Found, Outcome, StackWalker, Target, assert_all, judge};
+use super::{Found, Outcome, Sampler, StackWalker, Target, assert_all, judge};
 use crate::generation::{Generation, Generations};
-use crate::profiling::Context;
-use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
-use clr_walker::unwind::{Position, Unwinder};
 
 const TEXT: &str = r#"
 function "App.Main" kind="jit" { body { call "App.Foo" } }
@@ -28,40 +25,6 @@ stack {
 }
 snapshot by="native-walker" { expect { result "E_NOTIMPL" } }
 "#;
-
-/// A profiler's sampler as the documentation wants it: it unwinds native frames up to the first that
-/// the runtime knows, and seeds the walk there.
-struct Sampler;
-
-impl StackWalker for Sampler {
-    fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
-        let info = target.info();
-        let mut registers = target.registers;
-        let mut position = Position::Interrupted;
-        let mut seed = None;
-        for _ in 0..64 {
-            if info.get_function_from_ip(registers.rip).is_ok() {
-                seed = Some(Context { registers, flags: 0x10_000B }.to_bytes());
-                break;
-            }
-            let unwinder = Unwinder::new(target.native());
-            match unwinder.step(&mut registers, position, &target.memory()) {
-                Ok(_) => position = Position::ReturnAddress,
-                Err(_) => break,
-            }
-        }
-        let mut callback = |frame: &mut SnapshotFrame<'_>| {
-            let ip = frame.ip;
-            found.extend(frame.function.map(|function| Found { function, ip }));
-            HResult::OK
-        };
-        let (flags, seed) = (SnapshotFlags::REGISTER_CONTEXT, seed.as_ref().map(|s| &s[..]));
-        info.do_stack_snapshot(target.thread, Some(&mut callback), flags, 0, seed, 0x4D0)
-            .map_err(|error| error.to_string())?;
-        // S_OK may mean that nothing was walked at all.
-        if found.is_empty() { Err("no managed frames".to_owned()) } else { Ok(()) }
-    }
-}
 
 /// The sampler, but it changes what it found.
 struct Changed(fn(&mut Vec<Found>));

@@ -93,15 +93,13 @@ impl Scenario {
         }
         let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
         for (index, stop) in self.stops.iter().enumerate() {
-            let mut world = build.world(&self.starts())?;
-            let walkers = world.add_walkers()?;
-            match bring(&mut world, index, stop) {
-                Ok(()) => {}
+            let Arrived { mut world, walkers, .. } = match self.arrive(&build, index, stop) {
+                Ok(arrived) => arrived,
                 Err(RunOnError::NotReached { .. }) => continue,
                 Err(error) => return Err(error),
-            }
-            let (world, thread) = (&mut world, stop.thread as usize);
-            look(Standing { stop: index, world, thread, walkers });
+            };
+            let thread = stop.thread as usize;
+            look(Standing { stop: index, world: &mut world, thread, walkers });
         }
         Ok(())
     }
@@ -119,6 +117,32 @@ impl Scenario {
         self.threads.iter().map(start).collect()
     }
 
+    /// Brings all threads of a new world to where they stand at a stop.
+    fn arrive<'b>(
+        &self,
+        build: &'b Build,
+        index: usize,
+        stop: &Stop,
+    ) -> Result<Arrived<'b>, RunOnError> {
+        let mut world = build.world(&self.starts())?;
+        let walkers = world.add_walkers()?;
+        for (thread, at) in &stop.others {
+            run_thread(&mut world, index, *thread, *at)?;
+        }
+        let mut seeds = stop.snapshots.iter().filter_map(|call| call.seed.as_ref());
+        let wants_stale = seeds.any(|seed| seed.from == SeedSource::Stale);
+        let before = self.stops.get(..index).unwrap_or_default().iter().rev();
+        let before = before.into_iter().find(|before| before.thread == stop.thread);
+        let mut stale = None;
+        if let Some(before) = before.filter(|_| wants_stale) {
+            run_thread(&mut world, index, stop.thread, before.at)?;
+            stale = top_managed(&world, stop.thread as usize);
+        }
+        run_thread(&mut world, index, stop.thread, stop.at)?;
+        Ok(Arrived { world, walkers, stale })
+    }
+
+    /// Makes the calls of a stop.
     fn run_to(
         &self,
         (index, stop): (usize, &Stop),
@@ -126,21 +150,7 @@ impl Scenario {
         told: bool,
         reports: &mut Vec<ToldSnapshot>,
     ) -> Result<(), RunOnError> {
-        let mut world = build.world(&self.starts())?;
-        let walkers = world.add_walkers()?;
-        let before = self.stops.get(..index).unwrap_or_default().iter().rev();
-        let before = before.into_iter().find(|before| before.thread == stop.thread);
-        let wants_stale = stop
-            .snapshots
-            .iter()
-            .any(|call| call.seed.as_ref().is_some_and(|seed| seed.from == SeedSource::Stale));
-        let mut stale = None;
-        bring_others(&mut world, index, stop)?;
-        if let Some(before) = before.filter(|_| wants_stale) {
-            run_thread(&mut world, index, stop.thread, before.at)?;
-            stale = top_managed(&world, stop.thread as usize);
-        }
-        run_thread(&mut world, index, stop.thread, stop.at)?;
+        let Arrived { mut world, walkers, stale } = self.arrive(build, index, stop)?;
         let thread = stop.thread as usize;
         let cooperative = world.is_cooperative(thread);
         for (snapshot, call) in stop.snapshots.iter().enumerate() {
@@ -174,17 +184,13 @@ pub struct Standing<'w, 'b> {
     pub walkers: [OsThreadId; 2],
 }
 
-/// Brings all threads to where they stand at a stop.
-fn bring(world: &mut World<'_>, index: usize, stop: &Stop) -> Result<(), RunOnError> {
-    bring_others(world, index, stop)?;
-    run_thread(world, index, stop.thread, stop.at)
-}
-
-fn bring_others(world: &mut World<'_>, index: usize, stop: &Stop) -> Result<(), RunOnError> {
-    for (thread, at) in &stop.others {
-        run_thread(world, index, *thread, *at)?;
-    }
-    Ok(())
+/// A world whose threads have come to where they stand at a stop.
+struct Arrived<'b> {
+    world: World<'b>,
+    walkers: [OsThreadId; 2],
+    /// The registers of the thread's first managed activation where it stopped before, if a seed is
+    /// made of them.
+    stale: Option<Registers>,
 }
 
 /// Runs a thread up to a place.

@@ -12,9 +12,10 @@ use crate::code::{
     RuntimeCallKind, Statement,
 };
 use crate::generation::Generation;
-use crate::profiling::{Call, CallbackKind};
+use crate::profiling::{Call, CallbackKind, Context};
 use crate::runtime::OsThreadId;
-use clr_walker::profiling::{HResult, SnapshotFlags};
+use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags};
+use clr_walker::unwind::Position;
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
@@ -44,28 +45,60 @@ fn walk(world: &mut World<'_>, thread: usize) -> String {
 /// A thread that the runtime does not know.
 const NOBODY: OsThreadId = OsThreadId(99);
 
-/// A walk of a thread by another one; `None` is one that the runtime does not know.
-fn walk_by(world: &mut World<'_>, by: Option<OsThreadId>, thread: usize) -> String {
-    let os = by.unwrap_or(NOBODY);
-    let Some(object) = world.object(thread) else { return "no thread".to_owned() };
-    let mut found = String::new();
-    let names: Vec<_> = world.expanded().program.functions.iter().map(|f| f.name.clone()).collect();
-    let linked = world.linked();
-    let runtime = world.runtime();
-    let call = Call { thread: object, flags: SnapshotFlags::REGISTER_CONTEXT, ..Call::default() };
-    let callback: &mut clr_walker::profiling::SnapshotCallback<'_> = &mut |frame| {
-        let by_ip = || linked.function_of(frame.ip, clr_walker::unwind::Position::ReturnAddress);
-        let function = frame.function.map_or_else(by_ip, |id| crate::stubs::method_of(id.0));
-        let name = function.map_or("?", |id| names[id.index()].as_str());
-        if frame.function.is_none() {
-            found.push('*');
-        }
-        found.push_str(name);
-        found.push(' ');
+/// A callback of a walk.
+#[derive(Clone, Copy, Debug)]
+struct Callback {
+    /// The FunctionID; `None` for a marker.
+    function: Option<u64>,
+    context: Context,
+}
+
+/// The callbacks of a walk of a thread that the runtime knows, and how it ended; `os` is who makes it.
+fn callbacks(
+    world: &mut World<'_>,
+    os: OsThreadId,
+    thread: usize,
+    seed: Option<Context>,
+) -> (Vec<Callback>, String) {
+    let bytes = seed.map(|context| {
+        let mut bytes = vec![0; 0xC20];
+        let context = context.to_bytes();
+        bytes[..context.len()].copy_from_slice(&context);
+        bytes
+    });
+    let call = Call {
+        thread: world.object(thread).unwrap(),
+        flags: SnapshotFlags::REGISTER_CONTEXT,
+        seed: bytes.as_deref(),
+        ..Call::default()
+    };
+    let mut found = Vec::new();
+    let callback: &mut SnapshotCallback<'_> = &mut |frame| {
+        let context = Context::from_bytes(frame.context).unwrap();
+        assert_eq!(context.registers.rip, frame.ip);
+        found.push(Callback { function: frame.function.map(|id| id.0), context });
         HResult::OK
     };
-    let outcome = runtime.on(os).do_stack_snapshot(&call, Some(callback));
-    format!("{found}{outcome}")
+    let outcome = world.runtime().on(os).do_stack_snapshot(&call, Some(callback));
+    (found, outcome.to_string())
+}
+
+/// A walk of a thread by another one; `None` is one that the runtime does not know.
+fn walk_by(world: &mut World<'_>, by: Option<OsThreadId>, thread: usize) -> String {
+    if world.object(thread).is_none() {
+        return "no thread".to_owned();
+    }
+    let (callbacks, outcome) = callbacks(world, by.unwrap_or(NOBODY), thread, None);
+    let functions = &world.expanded().program.functions;
+    let mut found = String::new();
+    for Callback { function, context } in callbacks {
+        let by_ip = || world.linked().function_of(context.registers.rip, Position::ReturnAddress);
+        let id = function.map_or_else(by_ip, crate::stubs::method_of);
+        let name = id.map_or("?", |id| functions[id.index()].name.as_str());
+        let mark = if function.is_none() { "*" } else { "" };
+        write!(found, "{mark}{name} ").unwrap();
+    }
+    found + &outcome
 }
 
 fn everything() -> Program {

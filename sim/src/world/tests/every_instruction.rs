@@ -1,16 +1,16 @@
 //! Walks at every instruction of programs that go every way through the runtime, held against what
 //! really called what.
 
-use super::NOBODY as PROFILER;
 use super::kinds::program;
+use super::{Callback, NOBODY as PROFILER, callbacks};
 use crate::code::{Convention, FunctionId, Primitive, RuntimeCallKind, Statement};
 use crate::generation::Generation;
-use crate::profiling::{Call, Context};
+use crate::profiling::Context;
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{MethodKind, OsThreadId};
 use crate::stubs::{Hooks, Identity, Shared};
 use crate::world::{Activation, Build, Event, Start, World};
-use clr_walker::profiling::{HResult, ProfilerInfo as _, SnapshotFlags};
+use clr_walker::profiling::{HResult, ProfilerInfo as _};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 use std::collections::BTreeMap;
@@ -27,34 +27,14 @@ fn snapshot(
     by: OsThreadId,
     seed: Option<&Registers>,
 ) -> (String, Vec<Reported>) {
-    let object = world.object(0).unwrap();
-    let mut reported = Vec::new();
     let flags = world.runtime().generation.own_context_flags();
-    let bytes = seed.map(|registers| {
-        let mut bytes = vec![0; 0xC20];
-        let context = Context { registers: *registers, flags }.to_bytes();
-        bytes[..context.len()].copy_from_slice(&context);
-        bytes
-    });
-    let call = Call {
-        thread: object,
-        flags: SnapshotFlags::REGISTER_CONTEXT,
-        seed: bytes.as_deref(),
-        ..Call::default()
+    let seed = seed.map(|registers| Context { registers: *registers, flags });
+    let (callbacks, outcome) = callbacks(world, by, 0, seed);
+    let method = |callback: &Callback| {
+        let registers = callback.context.registers;
+        Some(Reported { function: callback.function?, registers })
     };
-    let outcome = world.runtime().on(by).do_stack_snapshot(
-        &call,
-        Some(&mut |frame| {
-            if let Some(function) = frame.function {
-                let context = Context::from_bytes(frame.context).unwrap();
-                let registers = context.registers;
-                assert_eq!(registers.rip, frame.ip);
-                reported.push(Reported { function: function.0, registers });
-            }
-            HResult::OK
-        }),
-    );
-    (outcome.to_string(), reported)
+    (outcome, callbacks.iter().filter_map(method).collect())
 }
 
 /// A method that is to be reported.

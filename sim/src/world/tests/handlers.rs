@@ -1,13 +1,12 @@
 //! Walks while an exception is handled, against the contract and what was observed.
 
 use super::exceptions::{call, clause, managed, throw};
-use super::{runtime, walk};
+use super::{Callback, callbacks, runtime, walk};
 use crate::code::{ClauseKind, CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
 use crate::generation::Generation;
-use crate::profiling::{Call, CallbackMode, Context};
+use crate::profiling::{CallbackMode, Context};
 use crate::runtime::OsThreadId;
 use crate::world::{Build, Event, Start, World};
-use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
 use std::collections::BTreeMap;
@@ -120,33 +119,22 @@ fn snapshot(
     os: OsThreadId,
     seed: Option<&Registers>,
 ) -> (Vec<Reported>, String) {
-    let thread = world.object(0).unwrap();
-    let names: Vec<_> = world.expanded().program.functions.iter().map(|f| f.name.clone()).collect();
-    let (linked, runtime) = (world.linked(), world.runtime());
-    let mut bytes = vec![0; 0xC20];
-    if let Some(&registers) = seed {
-        let context = Context { registers, flags: 0 }.to_bytes();
-        bytes[..context.len()].copy_from_slice(&context);
-    }
-    let seed = seed.map(|_| &bytes[..]);
-    let flags = SnapshotFlags::REGISTER_CONTEXT;
-    let call = Call { thread, flags, seed, ..Call::default() };
-    let mut found = Vec::new();
-    let callback: &mut SnapshotCallback<'_> = &mut |frame| {
-        let function = linked.function_of(frame.ip, Position::ReturnAddress);
+    let seed = seed.map(|&registers| Context { registers, flags: 0 });
+    let (callbacks, outcome) = callbacks(world, os, 0, seed);
+    let (linked, functions) = (world.linked(), &world.expanded().program.functions);
+    let reported = |callback: &Callback| {
+        let Context { registers, flags } = callback.context;
+        let function = linked.function_of(registers.rip, Position::ReturnAddress);
         // At the first instruction of a function, the leaf.
-        let function = function.or_else(|| linked.function_of(frame.ip, Position::Interrupted));
-        let mut name = function.map_or("?", |id| names[id.index()].as_str()).to_owned();
-        if frame.function.is_none() {
+        let function =
+            function.or_else(|| linked.function_of(registers.rip, Position::Interrupted));
+        let mut name = function.map_or("?", |id| functions[id.index()].name.as_str()).to_owned();
+        if callback.function.is_none() {
             name.insert(0, '*');
         }
-        let Context { registers, flags } = Context::from_bytes(frame.context).unwrap();
-        assert_eq!(registers.rip, frame.ip);
-        found.push(Reported { name, registers, flags });
-        HResult::OK
+        Reported { name, registers, flags }
     };
-    let outcome = runtime.on(os).do_stack_snapshot(&call, Some(callback)).to_string();
-    (found, outcome)
+    (callbacks.iter().map(reported).collect(), outcome)
 }
 
 fn shape((found, outcome): &(Vec<Reported>, String)) -> String {

@@ -1,0 +1,46 @@
+//! A sampler as the documentation wants it.
+
+use super::{Found, StackWalker, Target};
+use crate::profiling::Context;
+use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
+use clr_walker::unwind::{Position, Unwinder};
+
+/// How many native frames it unwinds at most.
+const LIMIT: usize = 64;
+/// sizeof(CONTEXT) on Windows, and `CONTEXT_FULL`.
+const SEED: (u32, u32) = (0x4D0, 0x10_000B);
+
+/// A walker to begin with: it unwinds native frames up to the first that the runtime knows, and seeds
+/// a walk there (C-037). It is never wrong; it gives up where another thread may not be walked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sampler;
+
+impl StackWalker for Sampler {
+    fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
+        let info = target.info();
+        let (mut registers, mut position) = (target.registers, Position::Interrupted);
+        let (size, flags) = SEED;
+        let mut seed = None;
+        for _ in 0..LIMIT {
+            if info.get_function_from_ip(registers.rip).is_ok() {
+                seed = Some(Context { registers, flags }.to_bytes());
+                break;
+            }
+            let unwinder = Unwinder::new(target.native());
+            if unwinder.step(&mut registers, position, &target.memory()).is_err() {
+                break;
+            }
+            position = Position::ReturnAddress;
+        }
+        let mut callback = |frame: &mut SnapshotFrame<'_>| {
+            let ip = frame.ip;
+            found.extend(frame.function.map(|function| Found { function, ip }));
+            HResult::OK
+        };
+        let (flags, seed) = (SnapshotFlags::REGISTER_CONTEXT, seed.as_ref().map(|seed| &seed[..]));
+        info.do_stack_snapshot(target.thread, Some(&mut callback), flags, 0, seed, size)
+            .map_err(|error| error.to_string())?;
+        // S_OK may mean that nothing was walked at all.
+        if found.is_empty() { Err("no managed frames".to_owned()) } else { Ok(()) }
+    }
+}

@@ -279,6 +279,21 @@ questions! {
         Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
     }
 
+    /// Whether the runtime's native code that calls methods by reflection catches what they throw
+    /// (C-166): observed on U31, and not so with legacy handling on .NET 9; elsewhere by sources.
+    catches_in_reflection: bool {
+        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
+        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
+    }
+
+    /// Whether ExceptionUnwindFunctionEnter is cooperative of a method that throws and itself catches:
+    /// the first frame of its second pass is the last one, too. Observed on U31 and with legacy handling
+    /// on .NET 9 (hardware faults, failed casts, an index out of range: 66 walks); not met on W31.
+    enters_a_catching_thrower_cooperatively: bool {
+        CoreClr31Unix | Net9UnixLegacyExceptions => true,
+        _ => false,
+    }
+
     /// ContextFlags of the CONTEXT of a thread that was redirected (contract §3.7).
     redirected_context_flags: u32 {
         Net9Unix | Net9UnixLegacyExceptions | Net10Unix => 0x10_004B,

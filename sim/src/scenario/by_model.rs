@@ -151,7 +151,7 @@ fn question(
         SnapshotCaller::Thread(other) if other as usize == thread => Asker::Target,
         SnapshotCaller::Thread(other) => match starts.get(other as usize)? {
             Start::Managed(_) => Asker::Managed,
-            Start::Native(_) => Asker::Native,
+            Start::Native(_) | Start::ServerGc => Asker::Native,
         },
     };
     let unnamed = match call.thread {

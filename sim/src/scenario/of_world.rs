@@ -19,12 +19,15 @@ impl Scenario {
     #[must_use]
     pub fn of_world(world: &WorldProgram) -> Self {
         let thread = |(index, start): (usize, &Start)| {
-            let (Start::Managed(start) | Start::Native(start)) = *start;
+            let (start, gc) = match *start {
+                Start::Managed(start) | Start::Native(start) => (start, false),
+                Start::ServerGc => (FunctionId(0), true),
+            };
             let name = match index {
                 0 => Thread::DEFAULT_NAME.to_owned(),
                 _ => format!("thread{index}"),
             };
-            Thread { name, start }
+            Thread { name, start, gc }
         };
         Self {
             program: world.program.clone(),

@@ -111,26 +111,65 @@ impl Plan {
         native(Shared::RaiseException, shape, body, RETURN)
     }
 
-    /// A method of the managed exception handling.
-    fn managed(shared: Shared, shape: FunctionShape, body: Vec<Statement>) -> Function {
+    /// `UnwindAndContinueRethrowHelperAfterCatch`: native code of the runtime has caught an exception,
+    /// and throws it anew, above what has caught it (C-166).
+    pub(super) fn rethrow_helper(&self) -> Function {
+        let shape = FunctionShape {
+            pushes: vec![Gpr::Rbx, Gpr::Rbp],
+            locals: 0x48,
+            ..FunctionShape::default()
+        };
+        native(Shared::RethrowHelper, shape, self.handle(Shared::RhThrowEx), RETURN)
+    }
+
+    /// A method of the managed exception handling, with hooks as methods have them (C-171).
+    fn managed(&self, shared: Shared, shape: FunctionShape, body: Vec<Statement>) -> Function {
         let (name, end) = (shared.name().to_owned(), Some(RETURN));
-        Function { name, kind: CodeKind::ReadyToRun, shape, body, end }
+        let mut function = Function { name, kind: CodeKind::ReadyToRun, shape, body, end };
+        self.add_hooks(&mut function);
+        function
     }
 
     pub(super) fn rh_throw(&self, shared: Shared) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x40, ..FunctionShape::default() };
-        Self::managed(shared, shape, vec![call(self.helper(Shared::DispatchEx))])
+        let body = [Shared::ExInfoInit, Shared::DispatchEx].map(|callee| call(self.helper(callee)));
+        self.managed(shared, shape, body.into())
     }
 
-    /// `DispatchEx`: the native helpers that it calls lie behind its InlinedCallFrame.
+    /// A method of `ExInfo`: it calls nothing.
+    pub(super) fn ex_info_method(&self, shared: Shared) -> Function {
+        self.managed(shared, FunctionShape::default(), vec![Statement::Work(3)])
+    }
+
+    /// `DispatchEx`: a pass in search of a handler, a pass down to it, and its call. The native helpers
+    /// that it calls lie behind its InlinedCallFrame.
     pub(super) fn dispatch_ex(&self) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
         let inlined = |shared: Shared| self.frames.inlined_call(at, 1, call(self.helper(shared)));
-        let mut body = inlined(Shared::SfiInit);
-        body.push(forever(inlined(Shared::SfiNext)));
-        Self::managed(Shared::DispatchEx, shape, body)
+        let mut body = vec![call(self.helper(Shared::ExInfoThrownException))];
+        for at_each_frame in [Shared::FindFirstPassHandler, Shared::InvokeSecondPass] {
+            body.extend(inlined(Shared::SfiInit));
+            let mut at_frame = vec![call(self.helper(at_each_frame))];
+            let next = self.helper(Shared::SfiNext);
+            at_frame.extend(self.frames.inlined_call_for_result(at, next));
+            body.push(Statement::Primitive(Primitive::Repeat(at_frame)));
+        }
+        body.extend(inlined(Shared::CallCatchFunclet));
+        self.managed(Shared::DispatchEx, shape, body)
+    }
+
+    /// `FindFirstPassHandler` and `InvokeSecondPass`: each clause that is to run now is called.
+    pub(super) fn each_clause(&self, shared: Shared, caller: Shared) -> Function {
+        let mut shape = FunctionShape::default();
+        let at = reserve_frame(&mut shape, self.frames.convention());
+        let next = self.helper(Shared::EhEnumNext);
+        let mut body = self.frames.inlined_call_for_result(at, next);
+        let mut run = self.frames.inlined_call(at, 1, call(self.helper(caller)));
+        run.push(set(Word::Register(Gpr::Rax), Value::Number(1)));
+        body.push(Statement::Primitive(Primitive::When(run)));
+        self.managed(shared, shape, vec![Statement::Primitive(Primitive::Repeat(body))])
     }
 
     /// Calls a funclet in cooperative mode.
@@ -169,12 +208,8 @@ pub(super) fn process_exception() -> Function {
     native(Shared::ProcessException, shape, body, RETURN)
 }
 
-pub(super) fn sfi_init() -> Function {
+/// `SfiInit` and `SfiNext`: the stack is walked for managed code.
+pub(super) fn stack_walk(shared: Shared, what: Service) -> Function {
     let shape = FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x60, ..FunctionShape::default() };
-    native(Shared::SfiInit, shape, vec![service(Service::Raise)], RETURN)
-}
-
-pub(super) fn sfi_next() -> Function {
-    let shape = FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x40, ..FunctionShape::default() };
-    native(Shared::SfiNext, shape, vec![service(Service::Dispatch), call_computed()], RETURN)
+    native(shared, shape, vec![service(what)], RETURN)
 }

@@ -17,6 +17,8 @@ pub(crate) const TRAP_RETURNING_THREADS: u64 = 0x1_7200_0000;
 const SIZE: u32 = 0x100;
 /// Where the Frame lies in them: behind its cookie.
 const BEHIND_COOKIE: u32 = 0x10;
+/// Where a call's result is kept, from the Frame on: behind an InlinedCallFrame.
+const RESULT: u32 = 0x80;
 
 /// Writes Frames.
 #[derive(Clone, Debug)]
@@ -125,6 +127,17 @@ impl Frames {
         body.push(Self::link(at));
         body.extend(self.call_unmanaged(at, call));
         body.push(Self::unlink(at));
+        body
+    }
+
+    /// The same, with what is called giving a result: it is in rax behind.
+    pub(super) fn inlined_call_for_result(&self, at: u32, call: FunctionId) -> Vec<Statement> {
+        let kept = Word::Local(at + RESULT);
+        let mut body = self.inlined_call(at, 1, self::call(call));
+        if let Some(place) = body.iter().position(|statement| *statement == self::call(call)) {
+            body.insert(place + 1, set(kept, Value::Register(Gpr::Rax)));
+        }
+        body.push(set(Word::Register(Gpr::Rax), Value::Local(at + RESULT)));
         body
     }
 

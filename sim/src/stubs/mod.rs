@@ -453,12 +453,18 @@ impl Plan {
             Shared::GarbageCollect => helpers::serving(shared, Service::Collect),
             Shared::Throw | Shared::Rethrow => self.throw_helper(shared),
             Shared::HardwareFault => self.hardware_fault(),
+            Shared::RethrowHelper => self.rethrow_helper(),
+            Shared::Propagate => helpers::serving(shared, Service::Propagate),
             Shared::RaiseException => self.raise_exception(),
             Shared::ProcessException => exceptions::process_exception(),
             Shared::RhThrowEx | Shared::RhThrowHwEx | Shared::RhRethrow => self.rh_throw(shared),
             Shared::DispatchEx => self.dispatch_ex(),
-            Shared::SfiInit => exceptions::sfi_init(),
-            Shared::SfiNext => exceptions::sfi_next(),
+            Shared::FindFirstPassHandler => self.each_clause(shared, Shared::CallFilterFunclet),
+            Shared::InvokeSecondPass => self.each_clause(shared, Shared::CallFinallyFunclet),
+            Shared::ExInfoInit | Shared::ExInfoThrownException => self.ex_info_method(shared),
+            Shared::SfiInit => exceptions::stack_walk(shared, Service::Raise),
+            Shared::SfiNext => exceptions::stack_walk(shared, Service::Dispatch),
+            Shared::EhEnumNext => helpers::serving(shared, Service::NextClause),
             Shared::CallFunclet
             | Shared::CallFilter
             | Shared::CallCatchFunclet

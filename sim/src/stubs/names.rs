@@ -131,20 +131,6 @@ shared! {
     ThePreStub "ThePreStub",
     /// Has the method compiled.
     PreStubWorker "PreStubWorker",
-    /// Where functions report that they are entered.
-    ProfileEnterNaked "ProfileEnterNaked",
-    /// What it calls.
-    ProfileEnter "ProfileEnter",
-    /// Where functions report that they are left.
-    ProfileLeaveNaked "ProfileLeaveNaked",
-    /// What it calls.
-    ProfileLeave "ProfileLeave",
-    /// Where functions report that they are left for another one.
-    ProfileTailcallNaked "ProfileTailcallNaked",
-    /// What it calls.
-    ProfileTailcall "ProfileTailcall",
-    /// The profiler's own hook.
-    ProfilerHook "ProfilerHook",
     /// Where a thread is that was redirected.
     RedirectedHandledJitCase "Thread::RedirectedHandledJITCase",
     /// Where a hijacked return goes.
@@ -181,6 +167,10 @@ shared! {
     Rethrow "IL_Rethrow",
     /// Where a thread goes on behind a hardware fault.
     HardwareFault "NakedThrowHelper",
+    /// Throws an exception anew that native code of the runtime has caught.
+    RethrowHelper "UnwindAndContinueRethrowHelperAfterCatch",
+    /// Goes on with an exception in native code.
+    Propagate "PropagateExceptionThroughNativeFrames",
     /// Has the system dispatch an exception.
     RaiseException "RaiseException",
     /// Handles an exception in native code.
@@ -197,10 +187,20 @@ shared! {
     RhRethrow "System.Runtime.EH.RhRethrow",
     /// Makes the two passes.
     DispatchEx "System.Runtime.EH.DispatchEx",
-    /// Begins to walk the stack for it.
+    /// Asks the clauses of a frame in the first pass.
+    FindFirstPassHandler "System.Runtime.EH.FindFirstPassHandler",
+    /// Has the clauses of a frame run that do not catch.
+    InvokeSecondPass "System.Runtime.EH.InvokeSecondPass",
+    /// Makes what is known of an exception (a method of the nested class `EH/ExInfo`).
+    ExInfoInit "System.Runtime.EH.ExInfo.Init",
+    /// Gives the exception itself.
+    ExInfoThrownException "System.Runtime.EH.ExInfo.get_ThrownException",
+    /// Begins a pass: to walk the stack for it.
     SfiInit "SfiInit",
     /// Goes on with that.
     SfiNext "SfiNext",
+    /// Looks for the next clause of a frame.
+    EhEnumNext "EHEnumNext",
     /// Calls a catch handler for it.
     CallCatchFunclet "CallCatchFunclet",
     /// Calls a finally or fault handler.
@@ -213,6 +213,20 @@ shared! {
     DeleteCodeHeap "ExecutionManager::DeleteRange",
     /// The first function of the thread of a server GC.
     GcThread "gc_heap::gc_thread_function",
+    /// Where functions report that they are entered.
+    ProfileEnterNaked "ProfileEnterNaked",
+    /// What it calls.
+    ProfileEnter "ProfileEnter",
+    /// Where functions report that they are left.
+    ProfileLeaveNaked "ProfileLeaveNaked",
+    /// What it calls.
+    ProfileLeave "ProfileLeave",
+    /// Where functions report that they are left for another one.
+    ProfileTailcallNaked "ProfileTailcallNaked",
+    /// What it calls.
+    ProfileTailcall "ProfileTailcall",
+    /// The profiler's own hook.
+    ProfilerHook "ProfilerHook",
 }
 
 impl Shared {
@@ -241,12 +255,18 @@ impl Shared {
             | Self::ProcessException
             | Self::CallFunclet
             | Self::CallFilter => !generation.hides_exception_handling(),
-            Self::RhThrowEx
+            Self::Propagate
+            | Self::RhThrowEx
             | Self::RhThrowHwEx
             | Self::RhRethrow
             | Self::DispatchEx
+            | Self::FindFirstPassHandler
+            | Self::InvokeSecondPass
+            | Self::ExInfoInit
+            | Self::ExInfoThrownException
             | Self::SfiInit
             | Self::SfiNext
+            | Self::EhEnumNext
             | Self::CallCatchFunclet
             | Self::CallFinallyFunclet
             | Self::CallFilterFunclet => generation.hides_exception_handling(),
@@ -254,9 +274,23 @@ impl Shared {
         }
     }
 
-    /// Whether it is a method of the managed exception handling, not native code.
+    /// Whether it is a method of the class that handles exceptions, not native code.
     const fn handles_exceptions(self) -> bool {
-        matches!(self, Self::RhThrowEx | Self::RhThrowHwEx | Self::RhRethrow | Self::DispatchEx)
+        matches!(
+            self,
+            Self::RhThrowEx
+                | Self::RhThrowHwEx
+                | Self::RhRethrow
+                | Self::DispatchEx
+                | Self::FindFirstPassHandler
+                | Self::InvokeSecondPass
+        )
+    }
+
+    /// Whether it is one of the managed exception handling: a method of that class, or of its nested
+    /// `ExInfo`, which walks do not hide (C-163).
+    pub(super) const fn is_exception_handling(self) -> bool {
+        self.handles_exceptions() || matches!(self, Self::ExInfoInit | Self::ExInfoThrownException)
     }
 
     /// What kind of method it is, if it is one.
@@ -281,7 +315,7 @@ impl Shared {
                 | Self::Invoke
                 | Self::InitClass
                 | Self::DispatchTailCalls
-        ) || self.handles_exceptions()
+        ) || self.is_exception_handling()
     }
 
     /// Whether it is an FCall: a method of its own with unmanaged code.

@@ -9,8 +9,10 @@ const ALWAYS: [Shared; 3] =
     [Shared::KickOffThread, Shared::RedirectedHandledJitCase, Shared::OnHijackTripThread];
 
 /// What no code names, but worlds go on with when something is thrown.
-const THROWING: [Shared; 6] = [
+const THROWING: [Shared; 8] = [
     Shared::HardwareFault,
+    Shared::RethrowHelper,
+    Shared::Propagate,
     Shared::CallFunclet,
     Shared::CallFilter,
     Shared::CallCatchFunclet,

@@ -81,12 +81,17 @@ services! {
     ManagedToUnmanagedReturn,
     /// Writes the registers of a hardware fault as the CONTEXT at the address in r10.
     CaptureFault,
-    /// An exception is thrown.
+    /// An exception is thrown; where managed code handles it, a pass begins.
     Raise,
-    /// Goes on with an exception: gives the address of the helper that calls the next funclet, or
-    /// goes on elsewhere.
+    /// Goes on with an exception. In native code, gives the address of the helper that calls the next
+    /// funclet, or goes on elsewhere; for managed code, whether there is another frame in the pass.
     Dispatch,
-    /// Gives the address of a funclet that is about to be called, and its argument.
+    /// Says whether a frame has another clause whose funclet is to be called now.
+    NextClause,
+    /// An exception goes on in native code, which ends where something catches it.
+    Propagate,
+    /// Gives the address of a funclet that is about to be called, and its argument; without a funclet,
+    /// goes on where the exception ends.
     EnterFunclet,
     /// A funclet has returned what is in rbx.
     LeaveFunclet,

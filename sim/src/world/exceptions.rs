@@ -1,12 +1,20 @@
 //! Exceptions: a handler is searched, then the stack is unwound down to it (contract §3.9).
 //!
 //! The runtime's code asks for one part after the other ([`Service::Dispatch`](crate::stubs::Service));
-//! funclets are called by it. So what it is doing stands on the stack of the thread.
+//! funclets are called by it. So what it is doing stands on the stack of the thread. Here is what native
+//! code does, and what it has in common with managed code, which [`managed`](super::managed) adds.
+//!
+//! An exception may leave managed code for native code of the runtime that has called it: by reflection,
+//! or as a class constructor (C-166). That catches it and throws it anew. Managed handling always ends
+//! there, and unwinds the part above in a second pass that walks do not see as one; native handling
+//! finds the native catch in its first pass, and its second pass is like any other. Observed on U9 and
+//! U31; on Windows by the same sources. With legacy handling .NET 9 goes on through a call by reflection
+//! (observed).
 
 use super::frames::{Frame, Next};
 use super::passes::Steps;
 use super::services::Step;
-use super::{Event, World};
+use super::{Event, World, WorldError};
 use crate::code::FuncletKind;
 use crate::profiling::CallbackKind;
 use crate::runtime::frame::layout;
@@ -14,7 +22,8 @@ use crate::runtime::thread::{ThreadObject, offset};
 use crate::runtime::{ExceptionTracker, FRAME_TOP, Pass, RunningFunclet};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_walker::memory::Memory as _;
-use clr_walker::registers::Gpr;
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::Position;
 use std::collections::VecDeque;
 
 /// A part of the handling of an exception.
@@ -36,36 +45,64 @@ pub(super) enum Action {
     Call(usize, FuncletKind),
     /// The second pass has left the frame.
     Left,
+    /// It has left the frame whose caller has this rsp (VA).
+    LeftUpTo(u64),
     /// The exception is forgotten.
     Forget,
     /// Execution goes on.
     Resume,
+    /// There is no managed code to handle it.
+    Unhandled,
 }
 
 /// Where an exception ends.
 #[derive(Clone, Copy, Debug)]
-struct Target {
-    /// Caller SP of the frame (VA).
-    caller_sp: u64,
-    /// The clause; `None` for what a filter has thrown.
-    clause: Option<usize>,
+pub(super) struct Target {
+    /// Caller SP of the last frame that is unwound, or that catches (VA).
+    pub caller_sp: u64,
+    /// What becomes of it there.
+    pub end: End,
+}
+
+/// How an exception ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// A clause catches it.
+    Clause(usize),
+    /// A filter has thrown it: it counts as having refused.
+    FilterCaller,
+    /// It goes on in the native code that has called the frame.
+    Native,
+}
+
+impl Target {
+    /// The clause that catches in a frame.
+    pub(super) fn clause_at(self, frame: &Frame) -> Option<usize> {
+        match self.end {
+            End::Clause(clause) if self.caller_sp == frame.caller_sp() => Some(clause),
+            _ => None,
+        }
+    }
 }
 
 /// An exception on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Dispatch {
-    /// rsp where its handling began (VA).
+    /// What is known of it lies here on the stack, below the frame that throws (VA).
     sp: u64,
-    origin: Frame,
-    at: Frame,
-    target: Option<Target>,
-    /// What is to be done once the funclet that runs has returned.
-    rest: VecDeque<Step>,
+    pub origin: Frame,
+    pub at: Frame,
+    pub pass: Pass,
+    pub target: Option<Target>,
+    /// What is to be done once the funclet that runs has returned; in managed code, at the frame.
+    pub rest: VecDeque<Step>,
     /// The funclet that is called.
-    funclet: Option<(usize, FuncletKind)>,
+    pub funclet: Option<(usize, FuncletKind)>,
     /// What it has returned.
     result: u64,
-    tracker: ExceptionTracker,
+    /// Managed code tells that a frame is left when it has found the next one: this one is to be left.
+    pub to_leave: Option<Frame>,
+    pub tracker: ExceptionTracker,
     /// Others do not see it any more.
     is_over: bool,
 }
@@ -73,17 +110,21 @@ pub(super) struct Dispatch {
 impl World<'_> {
     /// The parts of throwing an exception.
     pub(super) fn raise(&mut self, thread: usize) -> Vec<Step> {
-        let sp = self.runtime.memory.borrow().cpu().rsp();
-        let Some(origin) = self.throwing_frame() else { return vec![Step::Return(0)] };
+        let Some(origin) = self.throwing_frame() else {
+            return vec![Step::Exception(Action::Unhandled)];
+        };
+        let sp = origin.registers.rsp().wrapping_sub(1);
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.dispatches.push(Dispatch {
                 sp,
                 origin,
                 at: origin,
+                pass: Pass::First,
                 target: None,
                 rest: VecDeque::from([Step::Exception(Action::Look)]),
                 funclet: None,
                 result: 0,
+                to_leave: None,
                 tracker: ExceptionTracker::default(),
                 is_over: false,
             });
@@ -98,29 +139,43 @@ impl World<'_> {
         rest.unwrap_or_default().into()
     }
 
-    fn current(&mut self, thread: usize) -> Option<&mut Dispatch> {
+    pub(super) fn current(&mut self, thread: usize) -> Option<&mut Dispatch> {
         self.threads.get_mut(thread)?.dispatches.last_mut()
     }
 
     /// Does a part.
-    pub(super) fn exception_step(&mut self, thread: usize, action: Action) -> Event {
-        let Some(dispatch) = self.current(thread) else { return Event::Stepped };
+    pub(super) fn exception_step(
+        &mut self,
+        thread: usize,
+        action: Action,
+    ) -> Result<Event, WorldError> {
+        let managed = self.runtime.generation.hides_exception_handling();
+        let Some(dispatch) = self.current(thread).filter(|_| action != Action::Unhandled) else {
+            return Ok(self.end_unhandled(thread));
+        };
         let mut next = Vec::new();
         match action {
+            Action::Look if managed => next = self.look_by_managed_code(thread),
             Action::Look => next = self.look(thread),
             Action::Next => {
-                let Some(steps) = self.go_on(thread) else { return self.end_unhandled(thread) };
+                let Some(steps) = self.go_on(thread) else {
+                    return Ok(self.end_unhandled(thread));
+                };
                 next = steps;
             }
             Action::Found(clause) => {
-                let (at, told) = (dispatch.at.caller_sp(), dispatch.at.has_metadata);
-                dispatch.target = Some(Target { caller_sp: at, clause: Some(clause) });
+                let (caller_sp, told) = (dispatch.at.caller_sp(), dispatch.at.has_metadata);
+                dispatch.target = Some(Target { caller_sp, end: End::Clause(clause) });
                 self.clear(thread);
-                if told {
-                    next.push(Step::Callback(CallbackKind::ExceptionSearchCatcherFound));
-                    next.push(Step::Callback(CallbackKind::ExceptionSearchFunctionLeave));
+                if managed {
+                    next.push(Step::Return(0));
+                } else {
+                    if told {
+                        next.push(Step::Callback(CallbackKind::ExceptionSearchCatcherFound));
+                        next.push(Step::Callback(CallbackKind::ExceptionSearchFunctionLeave));
+                    }
+                    next.extend([Action::Second, Action::Look].map(Step::Exception));
                 }
-                next.push(Step::Exception(Action::Second));
             }
             Action::Decide(clause) => {
                 // eax, as the filter has left it.
@@ -130,20 +185,23 @@ impl World<'_> {
             }
             Action::Second => {
                 dispatch.at = dispatch.origin;
-                dispatch.tracker.pass = Pass::Second;
-                next.push(Step::Exception(Action::Look));
+                dispatch.pass = Pass::Second;
+                let catches = |target: Target| matches!(target.end, End::Clause(_));
+                // Managed code unwinds what goes on elsewhere without telling (C-166).
+                if !managed || dispatch.target.is_some_and(catches) {
+                    dispatch.tracker.pass = Pass::Second;
+                }
             }
             Action::Entered(entered) => dispatch.tracker.entered_managed_code = entered,
             Action::Call(clause, kind) => {
                 dispatch.funclet = Some((clause, kind));
-                self.leave_for_funclet(thread, clause, kind);
+                self.leave_for_funclet(thread, kind)?;
             }
-            Action::Left => {
-                let lower = dispatch.origin.registers.rsp();
-                dispatch.tracker.unwound = Some((lower, dispatch.at.caller_sp()));
-            }
+            Action::Left => dispatch.leave(dispatch.at.caller_sp()),
+            Action::LeftUpTo(caller_sp) => dispatch.leave(caller_sp),
             Action::Forget => self.forget(thread),
-            Action::Resume => self.resume(thread),
+            Action::Resume => self.resume(thread)?,
+            Action::Unhandled => {}
         }
         if let Some(executed) = self.threads.get_mut(thread) {
             for step in next.into_iter().rev() {
@@ -151,29 +209,32 @@ impl World<'_> {
             }
         }
         self.publish(thread);
-        Event::Stepped
+        Ok(Event::Stepped)
     }
 
-    fn clear(&mut self, thread: usize) {
+    pub(super) fn clear(&mut self, thread: usize) {
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.pending.clear();
         }
     }
 
-    /// What a pass does at the frame that it is at.
-    fn look(&mut self, thread: usize) -> Vec<Step> {
-        let managed = self.runtime.generation.hides_exception_handling();
+    /// What a pass of native code does at the frame that it is at.
+    fn look(&self, thread: usize) -> Vec<Step> {
+        let generation = self.runtime.generation;
         let Some(dispatch) = self.threads.get(thread).and_then(|t| t.dispatches.last()) else {
             return Vec::new();
         };
         let clauses = self.clauses_for(&dispatch.at);
-        let mut steps = Steps::new(dispatch.at.has_metadata, managed);
-        match dispatch.tracker.pass {
+        let mut steps = Steps::new(dispatch.at.has_metadata);
+        match dispatch.pass {
             Pass::First => steps.search(&clauses),
             Pass::Second => {
-                let here = |target: &Target| target.caller_sp == dispatch.at.caller_sp();
-                let target = dispatch.target.filter(here).and_then(|target| target.clause);
-                steps.unwind(&clauses, target);
+                let target = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
+                let thrower = dispatch.origin.caller_sp() == dispatch.at.caller_sp();
+                let cooperative = thrower
+                    && target.is_some()
+                    && generation.enters_a_catching_thrower_cooperatively();
+                steps.unwind(&clauses, target, cooperative);
             }
         }
         steps.finish()
@@ -181,23 +242,32 @@ impl World<'_> {
 
     /// Goes on to the next frame; `None` if nothing handles the exception.
     fn go_on(&mut self, thread: usize) -> Option<Vec<Step>> {
+        let managed = self.runtime.generation.hides_exception_handling();
         let at = self.current(thread)?.at;
         let next = self.next_frame(thread, &at);
         let dispatch = self.current(thread)?;
-        match (next, dispatch.tracker.pass) {
-            (Next::Frame(frame), _) => {
+        let end = match next {
+            Next::Frame(frame) => {
                 dispatch.at = *frame;
-                Some(vec![Step::Exception(Action::Look)])
+                return Some(vec![Step::Exception(Action::Look)]);
             }
-            (Next::FilterCaller, Pass::First) => {
-                dispatch.target = Some(Target { caller_sp: at.caller_sp(), clause: None });
-                Some(vec![Step::Exception(Action::Second)])
-            }
-            (Next::FilterCaller, Pass::Second) => {
-                Some([Action::Forget, Action::Resume].map(Step::Exception).into())
-            }
-            (Next::Nothing, _) => None,
+            Next::FilterCaller => End::FilterCaller,
+            Next::NativeCaller => End::Native,
+            Next::Nothing => return None,
+        };
+        let pass = dispatch.pass;
+        if pass == Pass::First {
+            dispatch.target = Some(Target { caller_sp: at.caller_sp(), end });
         }
+        if managed {
+            dispatch.funclet = None;
+            self.clear(thread);
+            return Some(vec![Step::Return(0)]);
+        }
+        Some(match pass {
+            Pass::First => [Action::Second, Action::Look].map(Step::Exception).into(),
+            Pass::Second => [Action::Forget, Action::Resume].map(Step::Exception).into(),
+        })
     }
 
     fn end_unhandled(&mut self, thread: usize) -> Event {
@@ -209,26 +279,30 @@ impl World<'_> {
         Event::Ended
     }
 
+    /// Where a helper begins that worlds go on with (VA).
+    pub(super) fn entry_of(&self, helper: Shared) -> Result<u64, WorldError> {
+        let function = self.expanded.find(RuntimeFunction::Shared(helper));
+        let entry = function.and_then(|function| self.linked.entries.get(function.index()));
+        entry.copied().ok_or(WorldError::NoHelper(helper))
+    }
+
     /// Returns to the runtime's code, which calls a funclet; what is left waits for it.
-    fn leave_for_funclet(&mut self, thread: usize, clause: usize, kind: FuncletKind) {
+    fn leave_for_funclet(&mut self, thread: usize, kind: FuncletKind) -> Result<(), WorldError> {
         let managed = self.runtime.generation.hides_exception_handling();
-        let catches = self.linked.clauses.get(clause).is_some_and(|clause| clause.kind.catches());
-        let helper = match (managed, kind) {
-            (false, FuncletKind::Filter) => Shared::CallFilter,
-            (false, FuncletKind::Handler) => Shared::CallFunclet,
-            (true, FuncletKind::Filter) => Shared::CallFilterFunclet,
-            (true, FuncletKind::Handler) if catches => Shared::CallCatchFunclet,
-            (true, FuncletKind::Handler) => Shared::CallFinallyFunclet,
+        let result = match kind {
+            // It knows what to call.
+            _ if managed => 1,
+            FuncletKind::Filter => self.entry_of(Shared::CallFilter)?,
+            FuncletKind::Handler => self.entry_of(Shared::CallFunclet)?,
         };
-        let helper = self.expanded.find(RuntimeFunction::Shared(helper)).unwrap_or_default();
-        let entry = self.linked.entries.get(helper.index()).copied().unwrap_or_default();
         if let Some(executed) = self.threads.get_mut(thread) {
             let rest = core::mem::take(&mut executed.pending);
             if let Some(dispatch) = executed.dispatches.last_mut() {
                 dispatch.rest = rest;
             }
-            executed.pending.push_back(Step::Return(entry));
+            executed.pending.push_back(Step::Return(result));
         }
+        Ok(())
     }
 
     /// A funclet is about to be called: its argument is set, and its address given (VA).
@@ -260,6 +334,7 @@ impl World<'_> {
         let result = self.runtime.memory.borrow().cpu().get(Gpr::Rbx);
         if let Some(dispatch) = self.current(thread) {
             dispatch.result = result;
+            dispatch.funclet = None;
             dispatch.tracker.funclet = None;
         }
         self.publish(thread);
@@ -278,34 +353,94 @@ impl World<'_> {
         }
     }
 
-    /// Cuts the stack: execution goes on behind the catch, or where a filter was called that has
-    /// thrown.
-    fn resume(&mut self, thread: usize) {
-        let Some(dispatch) = self.current(thread) else { return };
+    /// Cuts the stack: execution goes on behind the catch, where a filter was called that has thrown,
+    /// or in native code.
+    fn resume(&mut self, thread: usize) -> Result<(), WorldError> {
+        let managed = self.runtime.generation.hides_exception_handling();
+        let Some(dispatch) = self.current(thread) else { return Ok(()) };
         let (at, result) = (dispatch.at, dispatch.result);
-        let is_catch = dispatch.target.is_some_and(|target| target.clause.is_some());
-        let mut registers = at.caller;
-        if is_catch {
-            registers = at.registers;
-            registers.rip = result;
-        } else {
-            // It counts as having refused.
-            registers.set(Gpr::Rax, 0);
-        }
         let caller_sp = at.caller_sp();
+        let mut registers = at.caller;
+        match dispatch.target.map(|target| target.end) {
+            Some(End::Native) if managed => {
+                let entry = self.entry_of(Shared::Propagate)?;
+                self.cut(thread, caller_sp, 1);
+                self.call_from(thread, registers, entry);
+            }
+            Some(End::Native) => {
+                let position = Position::ReturnAddress;
+                let Some(catcher) = self.native_catcher(registers, position) else {
+                    return Ok(());
+                };
+                self.rethrow_from(thread, catcher)?;
+            }
+            Some(End::Clause(_)) => {
+                registers = at.registers;
+                registers.rip = result;
+                self.cut(thread, caller_sp, 1);
+                self.go_on_with(thread, registers, caller_sp);
+            }
+            Some(End::FilterCaller) | None => {
+                // It counts as having refused.
+                registers.set(Gpr::Rax, 0);
+                self.cut(thread, caller_sp, 0);
+                self.go_on_with(thread, registers, caller_sp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Native code that an exception has come to: what catches it throws it anew.
+    pub(super) fn propagate(&mut self, thread: usize) -> Result<Event, WorldError> {
+        let catcher = self
+            .service_caller()
+            .and_then(|registers| self.native_catcher(registers, Position::ReturnAddress));
+        let Some(catcher) = catcher else { return Ok(self.end_unhandled(thread)) };
+        self.rethrow_from(thread, catcher)?;
+        Ok(Event::Stepped)
+    }
+
+    /// An exception is thrown anew by what has caught it, a frame with these registers.
+    fn rethrow_from(&mut self, thread: usize, catcher: Registers) -> Result<(), WorldError> {
+        let entry = self.entry_of(Shared::RethrowHelper)?;
+        self.cut(thread, catcher.rsp(), 1);
+        self.call_from(thread, catcher, entry);
+        Ok(())
+    }
+
+    /// Cuts the truth behind the frame whose caller has this rsp (VA), and so many callers more.
+    fn cut(&mut self, thread: usize, caller_sp: u64, more: usize) {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            let callers = executed.truth.callers();
+            let own = callers.iter().rposition(|caller| caller.registers.rsp() == caller_sp);
+            if let Some(own) = own {
+                executed.truth.cut(own + more);
+            }
+        }
+    }
+
+    /// Goes on with a function (VA) as if a frame with these registers had called it.
+    fn call_from(&mut self, thread: usize, mut registers: Registers, function: u64) {
+        let sp = registers.rsp();
+        let return_address = registers.rip.to_le_bytes();
+        // Something was called from there.
+        let _ = self.runtime.memory.get_mut().write(sp.wrapping_sub(8), &return_address);
+        registers.set(Gpr::Rsp, sp.wrapping_sub(8));
+        registers.rip = function;
+        self.go_on_with(thread, registers, sp);
+    }
+
+    /// Goes on with these registers; Frames below `limit` (VA) are gone.
+    fn go_on_with(&mut self, thread: usize, registers: Registers, limit: u64) {
         let sp = registers.rsp();
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.pending.clear();
             executed.dispatches.retain(|dispatch| dispatch.sp >= sp);
-            let callers = executed.truth.callers();
-            let own = callers.iter().rposition(|caller| caller.registers.rsp() == caller_sp);
-            if let Some(own) = own {
-                executed.truth.cut(if is_catch { own + 1 } else { own });
-            }
         }
         self.runtime.memory.get_mut().cpu_mut().set_registers(&registers);
-        self.pop_frames(thread, caller_sp);
+        self.pop_frames(thread, limit);
         self.set_cooperative(thread, true);
+        self.publish(thread);
     }
 
     /// Takes the Frames off the chain that lie on stack which is gone.
@@ -326,7 +461,7 @@ impl World<'_> {
     }
 
     /// Lets walks know of the exceptions.
-    fn publish(&self, thread: usize) {
+    pub(super) fn publish(&self, thread: usize) {
         let Some(executed) = self.threads.get(thread) else { return };
         let seen = executed.dispatches.iter().rev().filter(|dispatch| !dispatch.is_over);
         let trackers: Vec<_> = seen.map(|dispatch| dispatch.tracker).collect();
@@ -339,11 +474,16 @@ impl World<'_> {
 }
 
 impl Dispatch {
+    /// The second pass has left the stack up to a frame whose caller has this rsp (VA).
+    const fn leave(&mut self, caller_sp: u64) {
+        self.tracker.unwound = Some((self.origin.registers.rsp(), caller_sp));
+    }
+
     /// rsp where execution goes on (VA).
     fn destination(&self) -> Option<u64> {
-        Some(match self.target?.clause {
-            Some(_) => self.at.registers.rsp(),
-            None => self.at.caller_sp(),
+        Some(match self.target?.end {
+            End::Clause(_) => self.at.registers.rsp(),
+            End::FilterCaller | End::Native => self.at.caller_sp(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::World;
 use crate::code::HandlerKind;
 use crate::runtime::{Funclet, MethodKind, RunningFunclet};
-use crate::stubs::Identity;
+use crate::stubs::{Identity, Shared, Stub};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Position, Unwinder};
 
@@ -43,6 +43,8 @@ pub(super) enum Next {
     Frame(Box<Frame>),
     /// The native code that has called a filter: what a filter throws ends there.
     FilterCaller,
+    /// Native code in which it goes on on its own (C-166).
+    NativeCaller,
     /// Nothing that could handle it.
     Nothing,
 }
@@ -98,6 +100,57 @@ impl World<'_> {
         self.runtime.generation.is_unix() && function.as_ref().is_some_and(native)
     }
 
+    /// Whether native code of the runtime catches what the managed code throws that it has called. With
+    /// managed handling the exception has ended already when it comes there.
+    fn catches(&self, rip: u64, position: Position) -> bool {
+        let generation = self.runtime.generation;
+        let catches_anything = generation.hides_exception_handling();
+        let is = |function, shared| self.expanded.shared.get(&shared) == Some(&function);
+        self.linked.function_of(rip, position).is_some_and(|function| {
+            is(function, Shared::ClassInit)
+                || is(function, Shared::InvokeMethod)
+                    && (catches_anything || generation.catches_in_reflection())
+        })
+    }
+
+    /// The frame in which an exception ends that has come to native code: of the runtime, or the next
+    /// managed one, which native code in between does not hold up.
+    pub(super) fn native_catcher(
+        &self,
+        mut registers: Registers,
+        mut position: Position,
+    ) -> Option<Registers> {
+        for _ in 0..LIMIT {
+            if self.runtime.code.find(registers.rip).is_some()
+                || self.catches(registers.rip, position)
+            {
+                return Some(registers);
+            }
+            if self.stops_exceptions(registers.rip, position) {
+                return None;
+            }
+            position = self.unwind(&mut registers, position)?;
+        }
+        None
+    }
+
+    /// Whether managed handling ends behind a frame: its caller is native code that calls methods, or it
+    /// is the stub of a reverse P/Invoke. Other native code is passed by (`SfiNext`).
+    fn ends_managed_part(&self, frame: &Frame) -> bool {
+        if self.runtime.code.find(frame.caller.rip).is_some() {
+            return false;
+        }
+        let function = |rip| self.linked.function_of(rip, Position::ReturnAddress);
+        let worker = self.expanded.shared.get(&Shared::CallDescrWorker);
+        let own = function(frame.registers.rip);
+        let is_stub = self
+            .expanded
+            .stubs
+            .iter()
+            .any(|((_, stub), id)| *stub == Stub::ReversePInvoke && Some(*id) == own);
+        is_stub || function(frame.caller.rip).as_ref() == worker
+    }
+
     /// The next managed frame that is not the runtime's own, from a frame with these registers on;
     /// with a caller SP, the one that has it.
     fn managed_from(
@@ -124,17 +177,34 @@ impl World<'_> {
         None
     }
 
+    /// The registers of what has called the service that a thread is in.
+    pub(super) fn service_caller(&self) -> Option<Registers> {
+        let machine = self.runtime.memory.borrow();
+        let mut registers = machine.cpu().registers();
+        let rsp = registers.rsp();
+        registers.rip = clr_walker::memory::Memory::read_u64(&*machine, rsp).ok()?;
+        registers.set(clr_walker::registers::Gpr::Rsp, rsp.wrapping_add(8));
+        Some(registers)
+    }
+
     /// The frame that throws, seen from the service that a thread is in.
     pub(super) fn throwing_frame(&self) -> Option<Frame> {
-        let (mut registers, memory) = {
-            let machine = self.runtime.memory.borrow();
-            (machine.cpu().registers(), machine)
-        };
-        let rsp = registers.rsp();
-        registers.rip = clr_walker::memory::Memory::read_u64(&*memory, rsp).ok()?;
-        registers.set(clr_walker::registers::Gpr::Rsp, rsp.wrapping_add(8));
-        drop(memory);
-        self.managed_from(registers, Position::ReturnAddress, None)
+        self.managed_from(self.service_caller()?, Position::ReturnAddress, None)
+    }
+
+    /// What an exception comes to behind a frame that is no funclet.
+    fn behind(&self, frame: &Frame) -> Next {
+        let position = Position::ReturnAddress;
+        let native = self.native_catcher(frame.caller, position);
+        if self.runtime.generation.hides_exception_handling() {
+            if self.ends_managed_part(frame) {
+                return native.map_or(Next::Nothing, |_| Next::NativeCaller);
+            }
+        } else if native.is_some_and(|native| self.catches(native.rip, position)) {
+            return Next::NativeCaller;
+        }
+        let found = self.managed_from(frame.caller, position, None);
+        found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
     }
 
     /// What an exception comes to behind a frame.
@@ -152,7 +222,7 @@ impl World<'_> {
                     None => self.frame(&frame.caller, position, Some(frame.address)),
                 }
             }
-            None => self.managed_from(frame.caller, position, None),
+            None => return self.behind(frame),
         };
         found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
     }

@@ -35,6 +35,7 @@ mod build;
 mod exceptions;
 mod fault;
 mod frames;
+mod managed;
 mod passes;
 mod services;
 mod suspension;
@@ -52,7 +53,7 @@ use crate::machine::{Machine, Snapshot, Stop};
 use crate::profiling::{CallbackKind, CallbackMode, Context};
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{OsThreadId, Process, Runtime, Thread, ThreadLife};
-use crate::stubs::{Expanded, Service};
+use crate::stubs::{Expanded, Service, Shared};
 use crate::truth::{Broken, Truth};
 use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Gpr;
@@ -91,6 +92,9 @@ pub enum WorldError {
     /// A function did not keep to the convention: a mistake of the code generator.
     #[error("{0}")]
     Broken(Broken),
+    /// The program lacks a helper that it goes on with: a mistake of the code generator.
+    #[error("the program has no {}", .0.name())]
+    NoHelper(Shared),
 }
 
 /// How a world stood.
@@ -283,7 +287,7 @@ impl<'b> World<'b> {
             self.leave_callback(thread);
         }
         if let Some(step) = self.threads.get_mut(thread).and_then(|t| t.pending.pop_front()) {
-            return Ok(self.service_step(thread, step));
+            return self.service_step(thread, step);
         }
         self.set_trap();
         if self.threads.get(thread).is_some_and(|executed| executed.hijack.is_some()) {
@@ -336,14 +340,19 @@ impl<'b> World<'b> {
     }
 
     /// Does a part of a service.
-    fn service_step(&mut self, thread: usize, step: Step) -> Event {
-        match step {
-            Step::Callback(kind) if !self.wants(kind) => Event::Stepped,
+    fn service_step(&mut self, thread: usize, step: Step) -> Result<Event, WorldError> {
+        Ok(match step {
+            Step::Callback(kind) | Step::CallbackIn(kind, _) if !self.wants(kind) => Event::Stepped,
             Step::Callback(kind) => {
-                self.enter_callback(thread, kind);
+                self.enter_callback(thread, kind, kind.mode(self.runtime.generation));
                 Event::Callback(kind)
             }
-            Step::Exception(action) => self.exception_step(thread, action),
+            Step::CallbackIn(kind, mode) => {
+                self.enter_callback(thread, kind, mode);
+                Event::Callback(kind)
+            }
+            Step::Exception(action) => return self.exception_step(thread, action),
+            Step::Propagate => return self.propagate(thread),
             Step::Return(value) => {
                 let machine = self.runtime.memory.get_mut();
                 machine.cpu_mut().set(Gpr::Rax, value);
@@ -385,7 +394,7 @@ impl<'b> World<'b> {
             | Step::AwaitGc(_)
             | Step::ServeGc
             | Step::MadeGc(_) => self.unloading_step(thread, step),
-        }
+        })
     }
 
     /// Tells the profiler on a thread that the process ends.
@@ -410,10 +419,9 @@ impl<'b> World<'b> {
         }
     }
 
-    /// A callback is made in the mode that its kind has (contract §6).
-    fn enter_callback(&mut self, thread: usize, kind: CallbackKind) {
+    /// A callback is made in a mode (contract §6).
+    fn enter_callback(&mut self, thread: usize, kind: CallbackKind, mode: CallbackMode) {
         let before = self.is_cooperative(thread);
-        let mode = kind.mode(self.runtime.generation);
         let within = match mode {
             CallbackMode::Preemptive => false,
             CallbackMode::Cooperative => true,

@@ -1,22 +1,20 @@
-//! What the two passes do at a frame, and which callbacks they make (contract §6).
+//! What the two passes of native code do at a frame, and which callbacks they make (contract §6).
 
 use super::exceptions::Action;
 use super::services::Step;
 use crate::code::{FuncletKind, HandlerKind};
-use crate::profiling::CallbackKind;
+use crate::profiling::{CallbackKind, CallbackMode};
 
 /// Collects what a pass does at a frame.
 pub(super) struct Steps {
     /// The profiler is told.
     told: bool,
-    /// Managed code handles the exception.
-    managed: bool,
     parts: Vec<Step>,
 }
 
 impl Steps {
-    pub(super) const fn new(told: bool, managed: bool) -> Self {
-        Self { told, managed, parts: Vec::new() }
+    pub(super) const fn new(told: bool) -> Self {
+        Self { told, parts: Vec::new() }
     }
 
     pub(super) fn finish(self) -> Vec<Step> {
@@ -55,9 +53,20 @@ impl Steps {
         self.action(Action::Next);
     }
 
-    /// The second pass: finally and fault handlers run, up to the clause that catches.
-    pub(super) fn unwind(&mut self, clauses: &[(usize, HandlerKind)], target: Option<usize>) {
-        self.callback(CallbackKind::ExceptionUnwindFunctionEnter);
+    /// The second pass: finally and fault handlers run, up to the clause that catches. A frame may be
+    /// entered in cooperative mode.
+    pub(super) fn unwind(
+        &mut self,
+        clauses: &[(usize, HandlerKind)],
+        target: Option<usize>,
+        cooperative: bool,
+    ) {
+        if cooperative && self.told {
+            let mode = CallbackMode::Cooperative;
+            self.parts.push(Step::CallbackIn(CallbackKind::ExceptionUnwindFunctionEnter, mode));
+        } else {
+            self.callback(CallbackKind::ExceptionUnwindFunctionEnter);
+        }
         for &(clause, kind) in clauses.iter().take_while(|(clause, _)| Some(*clause) != target) {
             if !kind.catches() {
                 self.handler(
@@ -82,23 +91,12 @@ impl Steps {
         }
     }
 
-    /// A handler is called. Native code counts as having entered managed code only meanwhile (C-048),
-    /// managed code in the callbacks around it too (C-164).
+    /// A handler is called. Managed code counts as entered only meanwhile (C-048).
     fn handler(&mut self, clause: usize, enter: CallbackKind, leave: CallbackKind) {
-        if self.managed {
-            self.action(Action::Entered(true));
-            self.callback(enter);
-        } else {
-            self.callback(enter);
-            self.action(Action::Entered(true));
-        }
+        self.callback(enter);
+        self.action(Action::Entered(true));
         self.action(Action::Call(clause, FuncletKind::Handler));
-        if self.managed {
-            self.callback(leave);
-            self.action(Action::Entered(false));
-        } else {
-            self.action(Action::Entered(false));
-            self.callback(leave);
-        }
+        self.action(Action::Entered(false));
+        self.callback(leave);
     }
 }

@@ -3,7 +3,7 @@
 use super::World;
 use super::exceptions::Action;
 use crate::code::{CodeKind, FunctionId};
-use crate::profiling::CallbackKind as Kind;
+use crate::profiling::{CallbackKind as Kind, CallbackMode};
 use crate::stubs::{Service, method_of};
 use clr_walker::profiling::EventMask;
 use clr_walker::registers::Gpr;
@@ -13,6 +13,8 @@ use clr_walker::registers::Gpr;
 pub(super) enum Step {
     /// The profiler is called back.
     Callback(Kind),
+    /// The same, in another mode than that callback usually has.
+    CallbackIn(Kind, CallbackMode),
     /// A hook of the profiler that code has called.
     Hook,
     /// It returns, with this value in rax.
@@ -51,6 +53,8 @@ pub(super) enum Step {
     Restore,
     /// An exception goes on.
     Exception(Action),
+    /// It goes on in native code.
+    Propagate,
 }
 
 /// How far the runtime is suspended, by the thread itself.
@@ -67,6 +71,7 @@ pub const ALL_EVENTS: EventMask = EventMask(0x1187_FFFF);
 impl World<'_> {
     /// The parts of a service that a thread has come to.
     pub(super) fn serve(&mut self, thread: usize, service: Service) -> Vec<Step> {
+        let managed = self.runtime.generation.hides_exception_handling();
         let callbacks: &[Kind] = match service {
             Service::ThreadStart => {
                 return vec![
@@ -133,8 +138,14 @@ impl World<'_> {
                 self.capture_fault(thread);
                 return vec![Step::Return(0)];
             }
+            Service::Raise if managed => return self.begin_pass(thread),
             Service::Raise => return self.raise(thread),
+            Service::Dispatch if managed => return self.next_of_pass(thread),
             Service::Dispatch => return self.dispatch(thread),
+            Service::NextClause => return self.next_clause(thread),
+            Service::Propagate => return vec![Step::Propagate],
+            Service::EnterFunclet if managed => return self.call_funclet(thread),
+            Service::LeaveFunclet if managed => return self.funclet_returned(thread),
             Service::EnterFunclet => return vec![Step::Return(self.enter_funclet(thread))],
             Service::LeaveFunclet => {
                 self.leave_funclet(thread);

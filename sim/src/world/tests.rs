@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 
 mod exceptions;
 mod handlers;
+mod leaving;
+mod machinery;
 mod reference;
 
 fn runtime(kind: RuntimeCallKind, target: Option<u32>) -> Statement {

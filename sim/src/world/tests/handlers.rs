@@ -18,7 +18,7 @@ const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 
 /// Main guards a call of Thrower by a finally, and that by a filter; each handler calls a function
 /// that allocates.
-fn observed(kind: RuntimeCallKind) -> Program {
+pub(super) fn observed(kind: RuntimeCallKind) -> Program {
     let allocates = |name| managed(name, CodeKind::Jit, vec![throw(New)]);
     let inner = Statement::Guarded(vec![call(1)], vec![clause(ClauseKind::Finally, vec![call(3)])]);
     let filtered = ClauseKind::Filtered { accepts: true, filter: vec![call(2)] };
@@ -85,11 +85,20 @@ fn walks_in_exception_callbacks_give_what_was_observed() {
 }
 
 /// Executes a program to its end, with a look at each callback but those of threads.
-fn in_callbacks(
+pub(super) fn in_callbacks(
+    program: &Program,
+    generation: Generation,
+    look: impl FnMut(&mut World<'_>, &'static str),
+) {
+    assert!(!run(program, generation, look));
+}
+
+/// The same; whether it ended because nothing caught an exception.
+pub(super) fn run(
     program: &Program,
     generation: Generation,
     mut look: impl FnMut(&mut World<'_>, &'static str),
-) {
+) -> bool {
     let build = Build::new(program, &BTreeMap::new(), generation).unwrap();
     let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
     world.add_walkers().unwrap();
@@ -102,19 +111,19 @@ fn in_callbacks(
             _ => {}
         }
     }
-    assert!(!world.is_unhandled(0));
+    world.is_unhandled(0)
 }
 
 /// A callback of a walk.
 #[derive(Clone, Debug)]
-struct Reported {
+pub(super) struct Reported {
     name: String,
     registers: Registers,
     flags: u32,
 }
 
 /// A walk of thread 0; `os` is who makes it.
-fn snapshot(
+pub(super) fn snapshot(
     world: &mut World<'_>,
     os: OsThreadId,
     seed: Option<&Registers>,
@@ -137,12 +146,12 @@ fn snapshot(
     (callbacks.iter().map(reported).collect(), outcome)
 }
 
-fn shape((found, outcome): &(Vec<Reported>, String)) -> String {
+pub(super) fn shape((found, outcome): &(Vec<Reported>, String)) -> String {
     found.iter().map(|one| format!("{} ", one.name)).chain([outcome.clone()]).collect()
 }
 
 /// The registers of the innermost frame of a function, as execution knows them.
-fn registers_of(world: &World<'_>, name: &str) -> Option<Registers> {
+pub(super) fn registers_of(world: &World<'_>, name: &str) -> Option<Registers> {
     let functions = &world.expanded().program.functions;
     let activations = world.activations(0);
     let frame = activations.iter().find(|frame| {
@@ -359,17 +368,20 @@ fn native_code_between_is_left_on_windows() {
     for generation in Generation::ALL {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
         let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
-        let mut found = Vec::new();
+        let (mut found, mut thrown) = (Vec::new(), 0);
         loop {
             match world.step(0).unwrap() {
                 Event::Ended => break,
                 Event::Callback(kind) if kind.name() == "ObjectAllocated" => {
                     found.push(walk(&mut world, 0));
                 }
+                Event::Callback(kind) => thrown += u32::from(kind.name() == "ExceptionThrown"),
                 _ => {}
             }
         }
         assert_eq!(world.is_unhandled(0), generation.is_unix());
+        // Managed handling ends at the stub, and begins anew at the P/Invoke.
+        assert_eq!(thrown, if generation == Generation::Net10Windows { 2 } else { 1 });
         let expected = vec![format!("App.New App.Main {ROOT}"); 2];
         assert_eq!(found, if generation.is_unix() { Vec::new() } else { expected }, "{generation}");
     }

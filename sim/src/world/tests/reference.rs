@@ -13,6 +13,8 @@ enum Left {
     Refused,
     /// Nothing catches the exception: the process ends.
     Uncaught,
+    /// Native code that has called this part of managed code catches it, and throws it anew.
+    Native,
 }
 
 /// What a program's functions of a kind are called in order.
@@ -23,14 +25,29 @@ pub(super) struct Reference<'p> {
     /// The guarded statements that protect what is executed.
     guards: Vec<&'p [Clause]>,
     in_filter: bool,
+    /// How many guarded statements were around when native code called what is executed, if it did.
+    part: Option<usize>,
+    /// Native code catches what comes out of a call by reflection.
+    catches_in_reflection: bool,
     pub(super) marks: Vec<u32>,
 }
 
 impl<'p> Reference<'p> {
     /// Executes the first function; whether it comes to its end.
-    pub(super) fn run(program: &'p Program, first_mark: u32) -> (Vec<u32>, bool) {
-        let (guards, marks) = (Vec::new(), Vec::new());
-        let mut run = Self { program, first_mark, guards, in_filter: false, marks };
+    pub(super) fn run(
+        program: &'p Program,
+        first_mark: u32,
+        catches_in_reflection: bool,
+    ) -> (Vec<u32>, bool) {
+        let mut run = Self {
+            program,
+            first_mark,
+            guards: Vec::new(),
+            in_filter: false,
+            part: None,
+            catches_in_reflection,
+            marks: Vec::new(),
+        };
         let ends = run.call(FunctionId(0)).is_ok();
         (run.marks, ends)
     }
@@ -47,7 +64,7 @@ impl<'p> Reference<'p> {
     }
 
     fn statement(&mut self, statement: &'p Statement) -> Result<(), Left> {
-        use RuntimeCallKind::{NullDereference, Raise, Rethrow};
+        use RuntimeCallKind::{ClassConstructor, NullDereference, Raise, ReflectionCall, Rethrow};
         match statement {
             Statement::Call(_, callee) => self.call(*callee),
             Statement::Loop(times, body) => (0..*times).try_for_each(|_| self.body(body)),
@@ -56,8 +73,25 @@ impl<'p> Reference<'p> {
             Statement::Runtime(RuntimeCall { kind: Raise | Rethrow | NullDereference, .. }) => {
                 Err(self.search())
             }
+            Statement::Runtime(RuntimeCall { kind: ReflectionCall, target: Some(callee) })
+                if !self.catches_in_reflection =>
+            {
+                self.call(*callee)
+            }
+            Statement::Runtime(RuntimeCall {
+                kind: ReflectionCall | ClassConstructor,
+                target: Some(callee),
+            }) => self.call_from_native(*callee),
             _ => Ok(()),
         }
+    }
+
+    fn call_from_native(&mut self, callee: FunctionId) -> Result<(), Left> {
+        let around = self.guards.len();
+        let before = self.part.replace(around);
+        let result = self.call(callee);
+        self.part = before;
+        if result == Err(Left::Native) { Err(self.search()) } else { result }
     }
 
     fn guarded(&mut self, body: &'p [Statement], clauses: &'p [Clause]) -> Result<(), Left> {
@@ -85,7 +119,7 @@ impl<'p> Reference<'p> {
 
     /// The first pass: who catches.
     fn search(&mut self) -> Left {
-        for depth in (0..self.guards.len()).rev() {
+        for depth in (self.part.unwrap_or_default()..self.guards.len()).rev() {
             for (clause, one) in self.guards[depth].iter().enumerate() {
                 let accepts = match &one.kind {
                     ClauseKind::Catch => true,
@@ -97,15 +131,19 @@ impl<'p> Reference<'p> {
                 }
             }
         }
-        if self.in_filter { Left::Refused } else { Left::Uncaught }
+        match self.part {
+            Some(_) => Left::Native,
+            None if self.in_filter => Left::Refused,
+            None => Left::Uncaught,
+        }
     }
 
     /// Executes a filter, which nothing around it protects; whether it comes to its end.
     fn filter(&mut self, filter: &'p [Statement]) -> bool {
         let guards = core::mem::take(&mut self.guards);
-        let before = core::mem::replace(&mut self.in_filter, true);
+        let before = (core::mem::replace(&mut self.in_filter, true), self.part.take());
         let result = self.body(filter);
-        (self.guards, self.in_filter) = (guards, before);
+        (self.guards, (self.in_filter, self.part)) = (guards, before);
         result.is_ok()
     }
 }

@@ -213,7 +213,8 @@ questions! {
     }
 
     /// Whether native code calls managed code through UMThunkStub, which switches the mode; in newer
-    /// ones the stub of the reverse P/Invoke is called directly (C-170).
+    /// ones the stub of the reverse P/Invoke is called directly (C-170: observed on U9; kept for
+    /// .NET 10, of which no such walk was recorded).
     has_um_thunk_stub: bool {
         Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
         Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,

@@ -122,7 +122,8 @@ impl CallbackKind {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// The mode of the thread that it is made on.
+    /// The mode of the thread that it is made on. Observed exceptions to it are made where the callback
+    /// is ([`Generation::enters_a_catching_thrower_cooperatively`]).
     #[must_use]
     pub const fn mode(self, generation: Generation) -> CallbackMode {
         match self {

@@ -211,7 +211,8 @@ pub(super) fn um_thunk_stub() -> Function {
     native(Shared::UmThunkStub, shape, body, RETURN)
 }
 
-/// Tells the profiler before it switches the mode: no Frame says where managed code is (C-170).
+/// Tells the profiler before it switches the mode: no Frame says where managed code is (C-170, observed
+/// on U9; kept for .NET 10, of which no such walk was recorded).
 pub(super) fn reverse_p_invoke_enter() -> Function {
     let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
     let mut body = attach().to_vec();

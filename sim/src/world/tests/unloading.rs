@@ -46,6 +46,16 @@ fn run_to(world: &mut World<'_>, thread: usize, function: u32) {
     }
 }
 
+/// Executes a thread until it waits.
+fn run_to_wait(world: &mut World<'_>, thread: usize) {
+    loop {
+        match world.step(thread).unwrap() {
+            Event::Waits => return,
+            event => assert_ne!(event, Event::Ended, "it does not wait"),
+        }
+    }
+}
+
 fn run_to_callback(world: &mut World<'_>, thread: usize, kind: Kind) {
     while world.step(thread).unwrap() != Event::Callback(kind) {
         assert!(!world.threads[thread].ended, "{}", kind.name());
@@ -170,7 +180,7 @@ fn unloaded_code_is_unmanaged_and_its_id_dangles() {
             let before = world.save();
             let aborted = HResult::ABORTED.into();
             assert_eq!(asked(&mut world, ip), (Ok(id), aborted), "{generation}");
-            while !world.runtime().code.is_dangling(id) {
+            while !world.as_synced().code.is_dangling(id) {
                 assert_ne!(world.step(0).unwrap(), Event::Ended, "{generation}");
             }
             // Where App.Main is managed code again.
@@ -307,7 +317,7 @@ fn writers_wait_for_each_other() {
     let build = Build::new(&program, &BTreeMap::new(), CoreClr31Windows).unwrap();
     let mut world = build.world(&[Start::Managed(FunctionId(0)); 2]).unwrap();
     assert!(write(&mut world, Shared::AddCodeHeap));
-    while world.step(1).unwrap() != Event::Waits {}
+    run_to_wait(&mut world, 1);
     for _ in 0..20 {
         assert_eq!(world.step(1).unwrap(), Event::Waits);
     }
@@ -357,7 +367,7 @@ fn a_server_gc_collects_on_its_own_thread() {
         let mut world = build.world(&starts).unwrap();
         assert_eq!(world.object(1), None);
         for _ in 0..3 {
-            while world.step(1).unwrap() != Event::Waits {}
+            run_to_wait(&mut world, 1);
         }
         let mut found = Vec::new();
         for _ in 0..20_000 {
@@ -404,7 +414,7 @@ fn who_waits_for_a_server_gc_can_be_walked() {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
         let starts = [Start::Managed(FunctionId(0)), Start::ServerGc];
         let mut world = build.world(&starts).unwrap();
-        while world.step(0).unwrap() != Event::Waits {}
+        run_to_wait(&mut world, 0);
         run_to_callback(&mut world, 1, Kind::GarbageCollectionStarted);
         let os = world.os(1);
         let walk = walk_by(&mut world, os, 0);

@@ -73,7 +73,7 @@ fn deep() {
         let Ok(build) = program.build() else { continue };
         time("code", begin);
         let begin = Instant::now();
-        let Ok(mut world) = build.world(&program.threads) else { continue };
+        let Ok(mut world) = program.world(&build) else { continue };
         time("world", begin);
         let facts = Facts::new(build.expanded(), build.linked());
         for step in 1_u64..100_000 {
@@ -93,7 +93,7 @@ fn deep() {
             for _ in 0..3 {
                 let call = world_call(&mut choices, &program.threads[..1]);
                 let begin = Instant::now();
-                let Ok(case) = compare(&mut world, &program.threads, &seen, &call) else {
+                let Ok(case) = compare(&mut world, &seen, &call) else {
                     panic!("the property does not hold: seed {seed}, step {step}");
                 };
                 time("call, model and comparison", begin);

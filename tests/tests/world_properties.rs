@@ -1,14 +1,16 @@
 //! Programs that run through the runtime: whatever is called at any stop comes out as the model says.
 
-use clr_sim::code::{FunctionId, RuntimeCallKind, Statement};
+use clr_sim::code::{FuncletKind, FunctionId, RuntimeCallKind, Statement};
 use clr_sim::generation::Generation;
-use clr_sim::model::{Asker, Code, Facts, Lead, Row, Seen};
+use clr_sim::model::{Asker, Code, Expected, Facts, Lead, Row, Seen};
 use clr_sim::profiling::{CallbackKind, HResult};
-use clr_sim::runtime::MethodKind;
+use clr_sim::runtime::{FrameKind, MethodKind};
 use clr_sim::strategy::{Seeded, WorldProgram, world_cases, world_program};
-use clr_sim::world::Start;
+use clr_sim::stubs::Hooks;
+use clr_sim::world::{Start, StopBy};
 use clr_tests::cases;
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
+use clr_walker::unwind::Position;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
@@ -63,7 +65,9 @@ fn snapshots_are_what_the_model_says() {
     let (sum, programs) = campaign(u64::from(cases(CASES)), |_| (), |_| ());
     let speed = u128::from(sum.cases) * 1000 / begin.elapsed().as_millis().max(1);
     println!("{sum:#?}\n{programs} programs, {speed} cases a second");
-    assert!(sum.unsaid * 20 < sum.cases, "{} unsaid", sum.unsaid);
+    // Only what the unwinder misreads.
+    assert!(sum.unsaid * 10_000 <= sum.cases, "{} unsaid", sum.unsaid);
+    assert!(sum.excepted * 20 > sum.cases, "{} during exceptions", sum.excepted);
 }
 
 #[test]
@@ -72,14 +76,15 @@ fn a_run_repeats() {
     assert_eq!(run(), run());
 }
 
-/// Threads go the same way whether they are looked at or not.
+/// Threads go the same way whether they are looked at or not, but for hijacks, which walks undo (C-077).
 #[test]
 fn calls_change_nothing() {
     for seed in 0..u64::from(cases(60)) {
-        let program = world_program(&mut Seeded::new(seed));
+        let mut program = world_program(&mut Seeded::new(seed));
+        program.stop_by = StopBy::Redirection;
         let Ok(build) = program.build() else { continue };
-        let mut plain = build.world(&program.threads).unwrap();
-        let mut watched = build.world(&program.threads).unwrap();
+        let mut plain = program.world(&build).unwrap();
+        let mut watched = program.world(&build).unwrap();
         let facts = Facts::new(build.expanded(), build.linked());
         for step in 0..3_000 {
             let thread = step % program.threads.len();
@@ -87,7 +92,7 @@ fn calls_change_nothing() {
                 let call =
                     clr_sim::strategy::world_call(&mut Seeded::new(step as u64), &program.threads);
                 if let Some(seen) = Seen::new(&facts, &mut watched, call.target) {
-                    let _ = clr_tests::world::compare(&mut watched, &program.threads, &seen, &call);
+                    let _ = clr_tests::world::compare(&mut watched, &seen, &call);
                 }
             }
             assert_eq!(plain.step(thread), watched.step(thread), "seed {seed}, step {step}");
@@ -152,6 +157,8 @@ impl Occurred {
         let is_native = |start: &Start| matches!(start, Start::Native(FunctionId(_)));
         self.add_if(program.threads.iter().any(is_native), "a native thread");
         self.add_if(program.threads.contains(&Start::ServerGc), "a server GC");
+        self.add_if(program.hooks == Hooks::Slow, "slow hooks");
+        self.add_if(program.hooks == Hooks::Fast, "fast hooks");
     }
 
     fn case(&mut self, case: &Case<'_>) {
@@ -182,15 +189,83 @@ impl Occurred {
         }
         let lost = seen.rows.iter().any(Row::is_managed) && is(HResult::FAIL);
         self.add_if(lost, "nothing but lost frames");
+        let root = seen.rows.last().is_some_and(Row::is_source_code);
+        self.add_if(root && *callbacks > 0, "a native thread that became managed");
         self.add_if(
             seen.rows.iter().any(|row| row.funclet.is_some()) && *callbacks > 1,
             "a funclet",
         );
+        self.exceptions(case, expected);
         for frame in &seen.frames {
             let leads = matches!(frame.lead, Lead::To { .. });
             self.add(format!("{} leads: {leads}", frame.kind));
         }
     }
+}
+
+impl Occurred {
+    /// What exceptions have to do with it.
+    fn exceptions(&mut self, case: &Case<'_>, expected: &Expected) {
+        let Case { seen, question, outcome, in_callback, .. } = case;
+        let Seen { rows, exceptions, .. } = seen;
+        let is = |result: HResult| *outcome == result.into();
+        let told = |index: usize| expected.callbacks.iter().any(|one| one.row == index);
+        let reports = !expected.callbacks.is_empty();
+        let funclets = |wanted: FuncletKind| {
+            rows.iter().enumerate().filter(move |(_, row)| row.funclet == Some(wanted))
+        };
+        let handlers = || {
+            funclets(FuncletKind::Handler).filter(|(index, _)| {
+                // Exceptions have called it, and not its method.
+                rows.get(index + 1).is_some_and(|caller| !caller.is_managed())
+            })
+        };
+        let left = |row: &Row| row.is_managed() && exceptions.have_left(row.caller_sp);
+        if let Some(kind) = in_callback.filter(|kind| kind.name().starts_with("Exception")) {
+            self.add_if(reports, &format!("a report in {}", kind.name()));
+        }
+        let filters = funclets(FuncletKind::Filter).any(|(index, _)| told(index));
+        self.add_if(filters, "a filter told of");
+        self.add_if(handlers().count() > 0 && reports, "a handler on the stack");
+        self.add_if(handlers().count() > 1 && reports, "two handlers");
+        self.add_if(handlers().count() > 0 && filters, "a handler and a filter");
+        let called = funclets(FuncletKind::Handler).count() > handlers().count();
+        self.add_if(called && reports, "a finally called by its method");
+        self.add_if(called && handlers().count() > 0 && reports, "the same in a handler");
+        let hidden = rows.iter().any(left) && reports;
+        self.add_if(hidden, "frames that a second pass has left");
+        let marker = expected.callbacks.first().is_some_and(|first| {
+            first.function.is_none()
+                && first.row.checked_sub(1).and_then(|row| rows.get(row)).is_some_and(left)
+        });
+        self.add_if(marker, "a marker behind such frames first");
+        let left_handler = handlers().any(|(index, row)| left(row) && told(index + 1));
+        self.add_if(left_handler, "the marker of a handler that was left");
+        let refused = is(HResult::UNMANAGED_CONTEXT) && exceptions.unwinds_natively;
+        self.add_if(refused && question.seed.is_none(), "refused in a second pass");
+        let ignored = refused && question.seed.is_some() && !seen.cooperative;
+        self.add_if(ignored, "refused in a second pass with a seed");
+        let seeded = exceptions.unwinds_natively && question.seed.is_some() && reports;
+        self.add_if(seeded, "a seed in a second pass");
+        self.add_if(is(HResult::UNSAFE) && exceptions.inconsistent, "refused at its end");
+        self.add_if(exceptions.count > 1 && reports, "two exceptions");
+        self.add_if(exceptions.count > 2 && reports, "three exceptions");
+        let interrupted = rows.iter().any(|row| {
+            row.is_managed() && row.position == Position::Interrupted && told_of_fault(seen)
+        });
+        self.add_if(interrupted && reports, "the place of a hardware fault");
+        let away = handlers().any(|(index, _)| {
+            rows.iter()
+                .take(index)
+                .any(|row| matches!(row.code, Code::Managed(_, MethodKind::IlStub)))
+        });
+        self.add_if(away && !seen.cooperative && reports, "a P/Invoke in a handler");
+    }
+}
+
+/// Whether a Frame tells of a hardware fault.
+fn told_of_fault(seen: &Seen) -> bool {
+    seen.frames.iter().any(|frame| frame.kind == FrameKind::FaultingException)
 }
 
 /// What every long enough run meets.
@@ -215,12 +290,43 @@ const SITUATIONS: &[&str] = &[
     "another thread in managed code",
     "nothing but lost frames",
     "a funclet",
+    "a filter told of",
+    "a handler on the stack",
+    "two handlers",
+    "a handler and a filter",
+    "a finally called by its method",
+    "the same in a handler",
+    "frames that a second pass has left",
+    "a marker behind such frames first",
+    "the marker of a handler that was left",
+    "refused in a second pass",
+    "refused in a second pass with a seed",
+    "a seed in a second pass",
+    "refused at its end",
+    "two exceptions",
+    "three exceptions",
+    "the place of a hardware fault",
+    "a P/Invoke in a handler",
+    "a report in ExceptionThrown",
+    "a report in ExceptionSearchFunctionEnter",
+    "a report in ExceptionSearchFilterEnter",
+    "a report in ExceptionSearchCatcherFound",
+    "a report in ExceptionUnwindFunctionLeave",
+    "a report in ExceptionUnwindFinallyEnter",
+    "a report in ExceptionCatcherEnter",
+    "slow hooks",
+    "fast hooks",
+    "a native thread that became managed",
     "InlinedCallFrame leads: true",
     "InlinedCallFrame leads: false",
     "HelperMethodFrame leads: true",
     "PrestubMethodFrame leads: true",
     "DynamicHelperFrame leads: true",
     "GCFrame leads: false",
+    "FaultingExceptionFrame leads: true",
+    "SoftwareExceptionFrame leads: true",
+    "HijackFrame leads: true",
+    "RedirectedThreadFrame leads: true",
     "DebuggerU2MCatchHandlerFrame leads: false",
 ];
 

@@ -77,6 +77,9 @@ pub(super) fn chain<M: Memory>(
             FrameShape::Transition | FrameShape::TailCall | FrameShape::Software => {
                 (false, transition(rows, host))
             }
+            // Between it and who the hijacked function would have returned to lies what saves the
+            // registers (C-074).
+            FrameShape::Hijack => (false, to(rows, Some(host + 2))),
             FrameShape::HelperMethod => {
                 let method = word(layout::HELPER_METHOD)? | word(layout::FCALL_ENTRY)?;
                 let lead = rows.iter().skip(host).position(Row::is_managed);
@@ -86,7 +89,7 @@ pub(super) fn chain<M: Memory>(
             FrameShape::Faulting => (false, interrupted(rows, host, Sets::Faulted)),
             // The caller of COM is unmanaged.
             FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, Lead::Nowhere),
-            FrameShape::Hijack | FrameShape::FuncEval => (false, Lead::Beyond),
+            FrameShape::FuncEval => (false, Lead::Beyond),
         };
         frames.push(Frame { at, kind, has_method, lead });
         at = word(layout::NEXT)?;

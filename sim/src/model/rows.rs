@@ -120,6 +120,12 @@ impl Row {
         self.code != Code::Unmanaged
     }
 
+    /// Whether it is of the program's own code.
+    #[must_use]
+    pub fn is_source_code(&self) -> bool {
+        self.fact.is_some_and(|fact| fact.is_source)
+    }
+
     /// Whether it is of the runtime's own code between others.
     pub(super) fn is_between(&self) -> bool {
         !self.is_managed() && self.fact.is_none_or(|fact| !fact.is_source && !fact.is_way_in)

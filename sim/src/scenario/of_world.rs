@@ -15,7 +15,8 @@ use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
 
 impl Scenario {
-    /// A program with its threads as a text, which stops nowhere yet.
+    /// A program with its threads as a text, which stops nowhere yet. How threads are stopped, no text
+    /// says.
     #[must_use]
     pub fn of_world(world: &WorldProgram) -> Self {
         let thread = |(index, start): (usize, &Start)| {
@@ -33,6 +34,7 @@ impl Scenario {
             program: world.program.clone(),
             methods: world.methods.clone(),
             threads: world.threads.iter().enumerate().map(thread).collect(),
+            hooks: world.hooks,
             ..Self::default()
         }
     }
@@ -147,7 +149,7 @@ fn snapshot(program: &WorldProgram, world: &World<'_>, call: &WorldCall) -> Snap
         By::Target | By::Thread(_) => SnapshotCaller::Own,
     };
     // To another thread of the runtime, 0 means itself.
-    let knows = |thread: usize| matches!(program.threads.get(thread), Some(Start::Managed(_)));
+    let knows = |thread: usize| world.object(thread).is_some();
     let is_other = match by {
         SnapshotCaller::Thread(other) => knows(other as usize),
         _ => false,

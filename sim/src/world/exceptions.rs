@@ -110,6 +110,7 @@ pub(super) struct Dispatch {
 impl World<'_> {
     /// The parts of throwing an exception.
     pub(super) fn raise(&mut self, thread: usize) -> Vec<Step> {
+        self.unhijack(thread);
         let Some(origin) = self.throwing_frame() else {
             return vec![Step::Exception(Action::Unhandled)];
         };
@@ -356,6 +357,7 @@ impl World<'_> {
     /// Cuts the stack: execution goes on behind the catch, where a filter was called that has thrown,
     /// or in native code.
     fn resume(&mut self, thread: usize) -> Result<(), WorldError> {
+        self.unhijack(thread);
         let managed = self.runtime.generation.hides_exception_handling();
         let Some(dispatch) = self.current(thread) else { return Ok(()) };
         let (at, result) = (dispatch.at, dispatch.result);

@@ -276,6 +276,15 @@ impl World<'_> {
         Some(())
     }
 
+    /// Undoes a hijack: exceptions pass by returns, and would leave it behind.
+    pub(super) fn unhijack(&mut self, thread: usize) {
+        if let Some(object) = self.object(thread).map(ThreadObject) {
+            // The slot has been written to before.
+            let _ = object.unhijack(self.runtime.memory.get_mut());
+            self.check_hijack(thread);
+        }
+    }
+
     /// A hijack may have been undone by a walk (C-077), or have worked.
     pub(super) fn check_hijack(&mut self, thread: usize) {
         let Some(object) = self.object(thread).map(ThreadObject) else { return };

@@ -5,7 +5,7 @@ use clr_sim::profiling::{Call, CallbackKind, Context, Outcome};
 use clr_sim::runtime::OsThreadId;
 use clr_sim::strategy::WorldCase;
 use clr_sim::strategy::world::{By, WorldCall};
-use clr_sim::world::{Start, World};
+use clr_sim::world::World;
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
 use std::fmt;
 
@@ -97,13 +97,11 @@ impl Found {
 }
 
 /// The call as the model knows it.
-fn question(world: &World<'_>, threads: &[Start], seen: &Seen, call: &WorldCall) -> Question {
+fn question(world: &World<'_>, seen: &Seen, call: &WorldCall) -> Question {
     let caller = match call.by {
         By::Target => Asker::Target,
         By::Thread(other) if other == call.target => Asker::Target,
-        By::Thread(other) if matches!(threads.get(other), Some(Start::Managed(_))) => {
-            Asker::Managed
-        }
+        By::Thread(other) if world.object(other).is_some() => Asker::Managed,
         By::Thread(_) | By::Profiler => Asker::Native,
     };
     let count = seen.rows.len().max(1);
@@ -128,11 +126,10 @@ fn question(world: &World<'_>, threads: &[Start], seen: &Seen, call: &WorldCall)
 /// If the world cannot be brought back to how it stood before a call that ends the process.
 pub fn compare<'s>(
     world: &mut World<'_>,
-    threads: &[Start],
     seen: &'s Seen,
     call: &WorldCall,
 ) -> Result<Case<'s>, Box<Mismatch>> {
-    let question = question(world, threads, seen, call);
+    let question = question(world, seen, call);
     let expected = expected(seen, &question);
     let caller = match call.by {
         By::Target => world.os(call.target),
@@ -211,11 +208,11 @@ pub fn compare<'s>(
 #[must_use]
 pub fn make(case: &WorldCase) -> Option<Box<Mismatch>> {
     let build = case.program.build().ok()?;
-    let mut world = build.world(&case.program.threads).ok()?;
+    let mut world = case.program.world(&build).ok()?;
     let facts = Facts::new(build.expanded(), build.linked());
     case.execute(&mut world).ok()?;
     let seen = Seen::new(&facts, &mut world, case.call.target)?;
-    compare(&mut world, &case.program.threads, &seen, &case.call).err()
+    compare(&mut world, &seen, &case.call).err()
 }
 
 impl fmt::Display for Mismatch {

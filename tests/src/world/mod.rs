@@ -12,7 +12,7 @@ use clr_sim::model::{Facts, Seen};
 use clr_sim::profiling::{CallbackKind, Outcome};
 use clr_sim::strategy::world::{By, Slice, WorldCall, WorldSeed};
 use clr_sim::strategy::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
-use clr_sim::world::{Build, Event, Start, World, WorldError};
+use clr_sim::world::{Build, Event, Start, StopBy, World, WorldError};
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::SnapshotFlags;
 use std::fmt;
@@ -112,7 +112,7 @@ pub fn examine(
 ) -> Result<Examined, Failure> {
     let stuck = |error| Failure::World(Box::new((program.clone(), error)));
     let build = program.build().map_err(Failure::Build)?;
-    let mut world = build.world(&program.threads).map_err(Failure::Build)?;
+    let mut world = program.world(&build).map_err(Failure::Build)?;
     let facts = Facts::new(build.expanded(), build.linked());
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
@@ -153,7 +153,9 @@ pub fn examine(
         }
         examined.stops += 1;
         examined.digest ^= world.rip(thread).unwrap_or_default().rotate_left(examined.stops as u32);
+        // A walk undoes hijacks (C-077).
         let watched = plan.thorough || choices.below(64) == 0;
+        let watched = watched && program.stop_by != StopBy::Hijack;
         let before = watched.then(|| memory(&mut world, program.threads.len()));
         let mut stop = Stop {
             program,
@@ -192,7 +194,7 @@ pub fn examine(
 
 /// How many steps a program has.
 fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
-    let mut world = build.world(&program.threads).map_err(Failure::Build)?;
+    let mut world = program.world(&build).map_err(Failure::Build)?;
     let (mut steps, mut idle) = (0, 0);
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     while steps < STEP_LIMIT as u32 && idle < 100 {
@@ -236,8 +238,12 @@ impl Stop<'_, '_> {
         if seen.is_none() {
             *seen = Seen::new(facts, world, call.target);
         }
-        let Some(seen) = seen else { return Ok(()) };
-        match compare(world, &self.program.threads, seen, &call) {
+        let Some(seen) = seen else {
+            // A thread that the runtime does not know has nothing to be said of.
+            examined.unsaid += u64::from(world.object(call.target).is_some());
+            return Ok(());
+        };
+        match compare(world, seen, &call) {
             Ok(case) => {
                 if case.expected.is_some() {
                     examined.cases += 1;

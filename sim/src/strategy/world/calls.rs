@@ -5,12 +5,13 @@ use crate::strategy::Choices;
 use crate::world::Start;
 use clr_walker::profiling::SnapshotFlags;
 
-/// A call about one of these threads that the runtime knows, there being one.
+/// A call about one of these threads: one that the runtime knows, or a native one, which it may get
+/// to know.
 pub fn world_call<C: Choices>(choices: &mut C, threads: &[Start]) -> WorldCall {
     let known = |thread: usize| matches!(threads.get(thread), Some(Start::Managed(_)));
     let count = threads.len() as u32;
     let drawn = choices.below(count) as usize;
-    let target = if known(drawn) { drawn } else { 0 };
+    let target = if known(drawn) || choices.chance(1, 2) { drawn } else { 0 };
     let by = match choices.weighted(&[6, 2, 1]) {
         0 => By::Target,
         1 => By::Profiler,

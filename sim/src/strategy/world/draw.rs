@@ -11,7 +11,8 @@ use crate::generation::Generation;
 use crate::runtime::MethodKind;
 use crate::strategy::choices::Choices;
 use crate::strategy::{repair, shape};
-use crate::world::Start;
+use crate::stubs::Hooks;
+use crate::world::{Start, StopBy};
 use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
 
@@ -37,24 +38,29 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
         convention,
         deep,
         exceptions: 0,
+        collects: false,
         kinds: Vec::new(),
         functions: Vec::new(),
         costs: vec![0; count as usize],
         plain: vec![false; count as usize],
         escapes: vec![false; count as usize],
     };
-    drawn.exceptions = drawn.choices.one([0, 0, 1, 2, 3]);
+    drawn.collects = drawn.choices.chance(1, 4);
+    drawn.exceptions = drawn.choices.one([0, 1, 2, 3, 3]);
     drawn.kinds(count);
     for index in (0..count).rev() {
         let function = drawn.function(index);
         drawn.functions.push(function);
     }
-    let Draw { mut functions, plain, kinds, .. } = drawn;
+    let Draw { mut functions, kinds, collects, .. } = drawn;
     functions.reverse();
     let methods = methods(choices, &functions);
-    let threads = threads(choices, &kinds, &plain);
+    let threads = threads(choices, &kinds, collects);
+    let hooks = [Hooks::None, Hooks::Slow, Hooks::Fast];
+    let hooks = hooks.get(choices.weighted(&[6, 1, 1])).copied().unwrap_or_default();
+    let stop_by = choices.one([StopBy::Redirection, StopBy::Hijack]);
     let program = Program { convention, functions, interrupts: Vec::new() };
-    let mut world = WorldProgram { generation, program, methods, threads };
+    let mut world = WorldProgram { generation, program, methods, threads, hooks, stop_by };
     keep::repair(&mut world);
     world
 }
@@ -82,16 +88,14 @@ fn methods<C: Choices>(
     methods
 }
 
-fn threads<C: Choices>(choices: &mut C, kinds: &[CodeKind], plain: &[bool]) -> Vec<Start> {
+fn threads<C: Choices>(choices: &mut C, kinds: &[CodeKind], collects: bool) -> Vec<Start> {
     let mut threads = vec![Start::Managed(FunctionId(0))];
-    for _ in 0..choices.one([0, 0, 1, 2, 3]) {
+    for _ in 0..choices.one(if collects { [1, 1, 2, 3, 3] } else { [0, 0, 1, 2, 3] }) {
         let index = choices.below(kinds.len() as u32);
-        let is_native = kinds.get(index as usize) == Some(&CodeKind::Native);
-        if !is_native {
-            threads.push(Start::Managed(FunctionId(index)));
-        } else if plain.get(index as usize) == Some(&true) {
-            threads.push(Start::Native(FunctionId(index)));
-        }
+        threads.push(match kinds.get(index as usize) {
+            Some(CodeKind::Native) => Start::Native(FunctionId(index)),
+            _ => Start::Managed(FunctionId(index)),
+        });
     }
     if choices.chance(1, 8) {
         threads.push(Start::ServerGc);
@@ -103,6 +107,8 @@ pub(super) struct Draw<'c, C> {
     pub(super) choices: &'c mut C,
     convention: Convention,
     deep: bool,
+    /// Threads stop each other often, for there are some, and they collect.
+    collects: bool,
     /// How often exceptions are thrown: from 0 for never to 3.
     pub(super) exceptions: u32,
     kinds: Vec<CodeKind>,
@@ -370,7 +376,8 @@ impl<C: Choices> Draw<'_, C> {
     /// Calls a function behind, if that does not make the program too long.
     pub(super) fn call_if_cheap(&mut self, index: u32, callee: u32, body: &mut Body, times: u64) {
         let cost = (self.cost(callee) + RUNTIME_CALL) * times;
-        if body.cost + cost <= INSTRUCTIONS / 4 {
+        let share = if self.exceptions > 0 { 2 } else { 4 };
+        if body.cost + cost <= INSTRUCTIONS / share {
             let mut call = Vec::new();
             self.call(index, callee, body, &mut call, times);
             body.statements.append(&mut call);
@@ -391,11 +398,13 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     /// Has the runtime do something that calls nothing of the program.
-    fn helper(&mut self, index: u32, body: &mut Body, times: u64) {
+    pub(super) fn helper(&mut self, index: u32, body: &mut Body, times: u64) {
         let managed = self.is_managed(index);
         let kind = self.kind(|kind| {
             kind.is_in_managed_code() == managed && kind.target().is_none() && !kind.throws()
         });
+        let collects = managed && self.collects && self.choices.chance(1, 3);
+        let kind = if collects { Some(RuntimeCallKind::Collect) } else { kind };
         if let Some(kind) = kind {
             body.cost += RUNTIME_CALL * times;
             body.plain = false;

@@ -11,7 +11,10 @@ use crate::strategy::clauses;
 use clr_walker::registers::Gpr;
 
 /// What handling an exception costs in instructions, as a guess.
-const EXCEPTION: u64 = 500;
+const EXCEPTION: u64 = 250;
+
+/// How deep handlers nest that have exceptions of their own.
+const NESTING: u32 = 3;
 
 /// How often what is drawn throws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,14 +164,14 @@ impl<C: Choices> Draw<'_, C> {
         let mut clauses = Vec::new();
         for kind in kinds {
             body.around.in_catch = kind.handler().catches();
-            let handler = self.inside(index, shape, body, depth, times);
+            let handler = self.handler(index, shape, body, depth, times);
             body.around.in_catch = false;
             let kind = match kind {
                 ClauseKind::Filtered { accepts, .. } => {
                     // What a filter throws ends with it.
                     let throws = if is_quiet { Throws::Never } else { Throws::Often };
                     body.around.throws = throws;
-                    let filter = self.inside(index, shape, body, depth, times);
+                    let filter = self.handler(index, shape, body, depth, times);
                     ClauseKind::Filtered { accepts, filter }
                 }
                 kind => kind,
@@ -179,6 +182,34 @@ impl<C: Choices> Draw<'_, C> {
         let statement = Statement::Guarded(guarded, clauses);
         body.cost += estimate::step(&statement, shape) * times;
         statement
+    }
+
+    /// What a handler or filter does: mostly it calls something, and now and then it has exceptions
+    /// of its own.
+    fn handler(
+        &mut self,
+        index: u32,
+        shape: &FunctionShape,
+        body: &mut Body,
+        depth: u32,
+        times: u64,
+    ) -> Vec<Statement> {
+        let outer = std::mem::take(&mut body.statements);
+        self.list(index, shape, body, depth + 1, times);
+        match self.choices.weighted(&[4, 3, 4, 3, 1]) {
+            0 => {}
+            1 => self.helper(index, body, times),
+            2 if index + 1 < self.count() => {
+                let callee = index + 1 + self.choices.below(self.count() - index - 1);
+                if body.around.throws == Throws::Often || !self.escapes_from(callee) {
+                    self.call_if_cheap(index, callee, body, times);
+                }
+            }
+            3 if depth < NESTING => self.guarded(index, shape, body, depth + 1, times),
+            4 if body.around.throws == Throws::Often => self.throw(body, times),
+            _ => {}
+        }
+        std::mem::replace(&mut body.statements, outer)
     }
 
     /// Calls a function behind that throws, if there is one.

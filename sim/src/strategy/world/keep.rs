@@ -81,7 +81,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
     methods.retain(|id, _| is_managed(id));
     threads.retain(|start| match start {
         Start::Managed(id) => is_managed(id),
-        Start::Native(id) => plain.get(id.index()) == Some(&true),
+        Start::Native(id) => kinds.get(id.index()) == Some(&CodeKind::Native),
         Start::ServerGc => true,
     });
 }

@@ -18,7 +18,8 @@ use super::choices::Choices;
 use crate::code::{FunctionId, Program};
 use crate::generation::Generation;
 use crate::runtime::MethodKind;
-use crate::world::{Build, BuildError, Start, World, WorldError};
+use crate::stubs::Hooks;
+use crate::world::{Build, BuildError, Start, StopBy, World, WorldError};
 use clr_walker::profiling::SnapshotFlags;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,10 @@ pub struct WorldProgram {
     pub methods: BTreeMap<FunctionId, MethodKind>,
     /// The threads.
     pub threads: Vec<Start>,
+    /// Which hooks the methods call.
+    pub hooks: Hooks,
+    /// How threads in managed code are stopped.
+    pub stop_by: StopBy,
 }
 
 /// A thread executes for a while.
@@ -100,7 +105,17 @@ impl WorldProgram {
     /// # Errors
     /// [`BuildError`].
     pub fn build(&self) -> Result<Build, BuildError> {
-        Build::new(&self.program, &self.methods, self.generation)
+        Build::with_hooks(&self.program, &self.methods, self.generation, self.hooks)
+    }
+
+    /// Its world, from what it was built into.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
+        let mut world = build.world(&self.threads)?;
+        world.stop_threads_by(self.stop_by);
+        Ok(world)
     }
 }
 

@@ -4,7 +4,8 @@ use super::{By, Slice, WorldCall, WorldCase, WorldProgram, WorldSeed, keep};
 use crate::code::FunctionId;
 use crate::generation::Generation;
 use crate::strategy::{Measure, edit, steps};
-use crate::world::Start;
+use crate::stubs::Hooks;
+use crate::world::{Start, StopBy};
 use clr_walker::profiling::SnapshotFlags;
 
 /// A step towards a smaller program.
@@ -16,6 +17,10 @@ pub(in crate::strategy) enum ProgramStep {
     Method(FunctionId),
     /// The first generation.
     Generation,
+    /// No hooks.
+    Hooks,
+    /// Threads are redirected.
+    StopBy,
     /// Makes the functions smaller.
     Functions(steps::Step),
 }
@@ -51,7 +56,7 @@ impl WorldProgram {
         let mut all: Vec<_> = (1..self.threads.len()).map(ProgramStep::Thread).collect();
         all.extend(steps::steps(&self.program).into_iter().map(ProgramStep::Functions));
         all.extend(self.methods.keys().copied().map(ProgramStep::Method));
-        all.push(ProgramStep::Generation);
+        all.extend([ProgramStep::Generation, ProgramStep::Hooks, ProgramStep::StopBy]);
         all
     }
 
@@ -68,6 +73,8 @@ impl WorldProgram {
                 let first = Generation::ALL.iter().find(|one| one.is_unix() == self.is_unix())?;
                 simpler.generation = *first;
             }
+            ProgramStep::Hooks => simpler.hooks = Hooks::None,
+            ProgramStep::StopBy => simpler.stop_by = StopBy::Redirection,
             ProgramStep::Functions(step) => {
                 simpler.program = edit::take(&self.program, step)?;
                 simpler.follow_names(self);

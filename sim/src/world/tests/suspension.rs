@@ -173,3 +173,36 @@ fn a_profiler_walks_redirected_threads() {
         assert_eq!(world.truth(1).unwrap().callers(), []);
     }
 }
+
+/// Exceptions pass by returns: what was hijacked is put back before anything is unwound.
+#[test]
+fn an_exception_undoes_a_hijack() {
+    use super::exceptions::{call, clause, managed, throw};
+    use crate::code::ClauseKind;
+    let catch = vec![clause(ClauseKind::Catch, vec![Statement::Work(1)])];
+    let guarded = Statement::Guarded(vec![call(2)], catch);
+    let thrower = vec![Statement::Work(200), throw(RuntimeCallKind::Raise)];
+    let program = Program {
+        functions: vec![
+            function("App.Main", CodeKind::Jit, vec![runtime(RuntimeCallKind::Collect, None)]),
+            managed("App.Busy", CodeKind::Jit, vec![guarded, Statement::Work(100)]),
+            managed("App.Thrower", CodeKind::Jit, thrower),
+        ],
+        ..Program::default()
+    };
+    for generation in Generation::ALL {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world =
+            build.world(&[0, 1].map(|index| Start::Managed(FunctionId(index)))).unwrap();
+        world.stop_threads_by(StopBy::Hijack);
+        run_into(&mut world, 1, "App.Thrower");
+        while !matches!(world.step(0), Ok(Event::Waits)) {}
+        let mut caught = false;
+        while world.step(1).unwrap() != Event::Ended {
+            caught |= world.callback(1) == Some(CallbackKind::ExceptionCatcherEnter);
+            let _ = world.step(0).unwrap();
+        }
+        assert!(caught && !world.is_unhandled(1), "{generation}");
+        assert_eq!(world.truth(1).unwrap().callers(), [], "{generation}");
+    }
+}

@@ -192,7 +192,7 @@ impl Call<'_, '_> {
         check_stack(&self.run, self.unwinder, self.program.convention).map_err(Failure::from)?;
         self.boundaries += 1;
         match self.run.step() {
-            Ok(_) => Ok(None),
+            Ok(()) => Ok(None),
             Err(outcome @ (Outcome::Returned | Outcome::Stopped | Outcome::Uncaught)) => {
                 Ok(Some(outcome))
             }

@@ -11,7 +11,7 @@ use super::snapshot::{
 };
 use super::{Scenario, Span};
 use crate::generation::{Generation, Generations};
-use clr_walker::registers::Gpr;
+use clr_walker::registers::{Gpr, Registers};
 use core::ops::Range;
 use kdl::{KdlDocument, KdlNode};
 
@@ -122,7 +122,7 @@ impl ExpectedSnapshot {
 }
 
 /// rsp, and the nonvolatile registers that are neither the row's nor those that the walk started with:
-/// those of another row.
+/// those of another row. rax if it is not what it was.
 fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
     let Some(context) = shot.shot.context else { return Vec::new() };
     let value = |register: Gpr| context.registers.get(register);
@@ -134,6 +134,8 @@ fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
     let others = found.rules.nonvolatile.iter().copied().filter(is_of_none);
     let mut registers: Vec<_> = others.filter(|register| *register != Gpr::Rsp).collect();
     registers.push(Gpr::Rsp);
+    let is_other = |start: Registers| start.get(Gpr::Rax) != value(Gpr::Rax);
+    registers.extend(found.rules.start.filter(|start| is_other(*start)).map(|_| Gpr::Rax));
     registers.sort();
     registers.into_iter().map(|register| (register, value(register))).collect()
 }

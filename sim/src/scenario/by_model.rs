@@ -110,17 +110,22 @@ impl Modelled {
     /// The same as if it had been found, in the place of what has been.
     fn as_found(&self, made: &FoundSnapshot) -> FoundSnapshot {
         let rules = made.rules;
-        let pairs = self.expected.callbacks.iter().zip(&self.places);
-        let shots = pairs.map(|(callback, (label, truth))| FoundShot {
-            shot: Shot {
+        let pairs = self.expected.callbacks.iter().zip(&self.places).enumerate();
+        let start = rules.start.unwrap_or_default();
+        let shots = pairs.map(|(index, (callback, (label, truth)))| {
+            let mut context = callback.context;
+            // That of a seed is none of the thread's.
+            let own = made.shots.get(index).and_then(|shot| shot.shot.context);
+            let rax = own.map_or(start, |own| own.registers).get(Gpr::Rax);
+            context.registers.set(Gpr::Rax, rax);
+            let shot = Shot {
                 function: callback.function,
-                ip: callback.context.registers.rip,
+                ip: context.registers.rip,
                 context_size: rules.size.filter(|_| rules.wanted).unwrap_or_default(),
-                context: rules.wanted.then_some(callback.context),
+                context: rules.wanted.then_some(context),
                 label: label.clone(),
-            },
-            function: None,
-            truth: Some(*truth),
+            };
+            FoundShot { shot, function: None, truth: Some(*truth) }
         });
         FoundSnapshot {
             shots: shots.collect(),

@@ -60,7 +60,7 @@ fn callbacks(
     world: &mut World<'_>,
     os: OsThreadId,
     thread: usize,
-    seed: Option<Context>,
+    seed: Option<&Context>,
 ) -> (Vec<Callback>, String) {
     let bytes = seed.map(|context| {
         let mut bytes = vec![0; 0xC20];

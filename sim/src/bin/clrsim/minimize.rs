@@ -43,7 +43,7 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     let on = args.on.unwrap_or(Generations::ALL);
     let wanted = args.hresult.is_some() || args.clause.is_some();
     let ending = || Keep::Ending { result: args.hresult.clone(), clause: args.clause };
-    let target = if source.is_program() { None } else { Some(target(&source, args)?) };
+    let target = if source.is_program() { None } else { Some(target(&source, args)) };
     let is_text = matches!(target, None | Some(FuzzTarget::FixtureText));
     let (scenario, keep) = match target {
         None => {
@@ -100,16 +100,16 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
 }
 
 /// The fuzz target that bytes were given to: as said, or by the folder, or by what they are.
-fn target(source: &Source, args: &MinimizeArgs) -> Result<FuzzTarget, Trouble> {
+fn target(source: &Source, args: &MinimizeArgs) -> FuzzTarget {
     let folders = args.input.parent().into_iter().flat_map(Path::components);
     let named = |folder: Component<'_>| {
         FuzzTarget::from_str(&folder.as_os_str().to_string_lossy(), false).ok()
     };
     if let Some(target) = args.target.or_else(|| folders.rev().find_map(named)) {
-        return Ok(target);
+        return target;
     }
     let is_text = source.read_text().is_ok_and(|text| Scenario::parse(&text).is_ok());
-    Ok(if is_text { FuzzTarget::FixtureText } else { FuzzTarget::Snapshot })
+    if is_text { FuzzTarget::FixtureText } else { FuzzTarget::Snapshot }
 }
 
 /// The program and the call that a fuzzer's bytes stand for, and the runtime.

@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::generation::Generation;
-use crate::scenario::{SnapshotReport, bless, bless_walks};
+use crate::scenario::{SnapshotReport, WalkReport, bless, bless_walks};
 
 /// Blesses what the scenario itself gives.
 fn blessed(text: &str) -> String {
@@ -203,7 +203,7 @@ stop end
     assert_eq!(new.replace(&format!("rsp={rsp:#x}"), &format!("rsp={rsp}")), wanted);
     let reports = walk(&new);
     let all = reports.iter().filter_map(|report| report.reached.as_ref().ok());
-    assert!(all.flat_map(|reached| &reached.walks).all(|walk| walk.is_right()), "{new}");
+    assert!(all.flat_map(|reached| &reached.walks).all(WalkReport::is_right), "{new}");
     assert_eq!(bless_walks(&new, &reports).unwrap(), new);
     assert!(bless_walks("stick", &reports).is_err());
 }

@@ -60,7 +60,6 @@ fn cases_come_back_from_their_texts() {
         }
         assert_eq!(scenario.against_model(generation), Ok(Vec::new()), "{seed}");
     }
-    println!("{said} {same} {modelled} {with_others}");
     assert!(u64::from(said) > CASES / 2 && same * 100 > said * 90, "{said}, {same}");
     assert!(modelled * 2 > said && with_others > 10, "{modelled}, {with_others}");
 }

@@ -29,7 +29,7 @@ fn snapshot(
 ) -> (String, Vec<Reported>) {
     let flags = world.runtime().generation.own_context_flags();
     let seed = seed.map(|registers| Context { registers: *registers, flags });
-    let (callbacks, outcome) = callbacks(world, by, 0, seed);
+    let (callbacks, outcome) = callbacks(world, by, 0, seed.as_ref());
     let method = |callback: &Callback| {
         let registers = callback.context.registers;
         Some(Reported { function: callback.function?, registers })

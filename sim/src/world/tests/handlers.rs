@@ -129,7 +129,7 @@ pub(super) fn snapshot(
     seed: Option<&Registers>,
 ) -> (Vec<Reported>, String) {
     let seed = seed.map(|&registers| Context { registers, flags: 0 });
-    let (callbacks, outcome) = callbacks(world, os, 0, seed);
+    let (callbacks, outcome) = callbacks(world, os, 0, seed.as_ref());
     let (linked, functions) = (world.linked(), &world.expanded().program.functions);
     let reported = |callback: &Callback| {
         let Context { registers, flags } = callback.context;

@@ -70,13 +70,14 @@ programs, addresses differ between runtimes for reasons of their own, and do not
 In the words of the story a Frame with a capital F is the explicit Frame object of the runtime, a
 marker a callback with FunctionID 0, and a seed the CONTEXT that is given to DoStackSnapshot.
 
-JSON of a walk: one object. file, walk (its number), generation, situation, variant, workload, call (thread,
-walker, flags, seed), story, replayable and why (whether it is expected to come out as recorded),
-as_recorded, and differences. A line of the story has kind (call, check, start, walk, callback,
-refusal, end), depth (1 in a call that a callback has made), callback (its number), text, clauses.
+JSON of a walk: one object. file, walk (its number), generation, situation, variant, workload,
+call (thread, walker, flags, seed), story, replayable and why (whether it is expected to come out
+as recorded), as_recorded, and differences. A line of the story has kind (call, check, start, walk,
+callback, refusal, end), depth (1 in a call that a callback has made), callback (its number), text,
+clauses.
 
-JSON of a text: an object a line, of the kind told, for each story. file, snapshot (its number in the
-text), title, call in words, runtimes, story, result, as_expected, and differences.
+JSON of a text: an object a line, of the kind told, for each story. file, snapshot (its number in
+the text), title, call in words, runtimes, story, result, as_expected, and differences.
 
 Exit codes:
   0  it was explained, whether it comes out as recorded or expected or not

@@ -367,26 +367,26 @@ impl World<'_> {
             Some(End::Native) if managed => {
                 let entry = self.entry_of(Shared::Propagate)?;
                 self.cut(thread, caller_sp, 1);
-                self.call_from(thread, registers, entry);
+                self.call_from(thread, &registers, entry);
             }
             Some(End::Native) => {
                 let position = Position::ReturnAddress;
                 let Some(catcher) = self.native_catcher(registers, position) else {
                     return Ok(());
                 };
-                self.rethrow_from(thread, catcher)?;
+                self.rethrow_from(thread, &catcher)?;
             }
             Some(End::Clause(_)) => {
                 registers = at.registers;
                 registers.rip = result;
                 self.cut(thread, caller_sp, 1);
-                self.go_on_with(thread, registers, caller_sp);
+                self.go_on_with(thread, &registers, caller_sp);
             }
             Some(End::FilterCaller) | None => {
                 // It counts as having refused.
                 registers.set(Gpr::Rax, 0);
                 self.cut(thread, caller_sp, 0);
-                self.go_on_with(thread, registers, caller_sp);
+                self.go_on_with(thread, &registers, caller_sp);
             }
         }
         Ok(())
@@ -398,12 +398,12 @@ impl World<'_> {
             .service_caller()
             .and_then(|registers| self.native_catcher(registers, Position::ReturnAddress));
         let Some(catcher) = catcher else { return Ok(self.end_unhandled(thread)) };
-        self.rethrow_from(thread, catcher)?;
+        self.rethrow_from(thread, &catcher)?;
         Ok(Event::Stepped)
     }
 
     /// An exception is thrown anew by what has caught it, a frame with these registers.
-    fn rethrow_from(&mut self, thread: usize, catcher: Registers) -> Result<(), WorldError> {
+    fn rethrow_from(&mut self, thread: usize, catcher: &Registers) -> Result<(), WorldError> {
         let entry = self.entry_of(Shared::RethrowHelper)?;
         self.cut(thread, catcher.rsp(), 1);
         self.call_from(thread, catcher, entry);
@@ -422,24 +422,25 @@ impl World<'_> {
     }
 
     /// Goes on with a function (VA) as if a frame with these registers had called it.
-    fn call_from(&mut self, thread: usize, mut registers: Registers, function: u64) {
+    fn call_from(&mut self, thread: usize, from: &Registers, function: u64) {
+        let mut registers = *from;
         let sp = registers.rsp();
         let return_address = registers.rip.to_le_bytes();
         // Something was called from there.
         let _ = self.runtime.memory.get_mut().write(sp.wrapping_sub(8), &return_address);
         registers.set(Gpr::Rsp, sp.wrapping_sub(8));
         registers.rip = function;
-        self.go_on_with(thread, registers, sp);
+        self.go_on_with(thread, &registers, sp);
     }
 
     /// Goes on with these registers; Frames below `limit` (VA) are gone.
-    fn go_on_with(&mut self, thread: usize, registers: Registers, limit: u64) {
+    fn go_on_with(&mut self, thread: usize, registers: &Registers, limit: u64) {
         let sp = registers.rsp();
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.pending.clear();
             executed.dispatches.retain(|dispatch| dispatch.sp >= sp);
         }
-        self.runtime.memory.get_mut().cpu_mut().set_registers(&registers);
+        self.runtime.memory.get_mut().cpu_mut().set_registers(registers);
         self.pop_frames(thread, limit);
         self.set_cooperative(thread, true);
         self.publish(thread);

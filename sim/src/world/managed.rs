@@ -81,12 +81,11 @@ impl World<'_> {
                     rest.push(Action::Call(clause, FuncletKind::Filter));
                     rest.push(Action::Decide(clause));
                 }
-                (Pass::First, _) => {}
                 (Pass::Second, _) if Some(clause) == target => break,
                 (Pass::Second, HandlerKind::Finally | HandlerKind::Fault) => {
                     rest.push(Action::Call(clause, FuncletKind::Handler));
                 }
-                (Pass::Second, _) => {}
+                (Pass::First | Pass::Second, _) => {}
             }
         }
         dispatch.rest = rest.into_iter().map(Step::Exception).chain([Step::Return(0)]).collect();

@@ -65,8 +65,8 @@ fn snapshots_are_what_the_model_says() {
     let (sum, programs) = campaign(u64::from(cases(CASES)), |_| (), |_| ());
     let speed = u128::from(sum.cases) * 1000 / begin.elapsed().as_millis().max(1);
     println!("{sum:#?}\n{programs} programs, {speed} cases a second");
-    // Only what the unwinder misreads.
-    assert!(sum.unsaid * 10_000 <= sum.cases, "{} unsaid", sum.unsaid);
+    // What the unwinder misreads, and calls while another thread writes to the code manager's tables.
+    assert!(sum.unsaid * 500 <= sum.cases, "{} unsaid", sum.unsaid);
     assert!(sum.excepted * 20 > sum.cases, "{} during exceptions", sum.excepted);
 }
 

@@ -4,7 +4,8 @@
 //! The rules of contract §2.2 and §3, as one would apply them who knows what really called what. No
 //! code is looked up, nothing is unwound, and nothing of [`profiling`](crate::profiling) that walks is
 //! asked. What is on the stack, and with which registers, comes from the
-//! [truth](crate::truth); what is read from memory is state: the mode, which Frames there are, and how far exceptions are.
+//! [truth](crate::truth); what is read from memory is state: the mode, which Frames there are, and how
+//! far exceptions are.
 //!
 //! [`Seen`] is a thread that stands still, [`Question`] a call about it, and [`expected`] what must
 //! come of it.

@@ -197,7 +197,6 @@ impl<C: Choices> Draw<'_, C> {
         let outer = std::mem::take(&mut body.statements);
         self.list(index, shape, body, depth + 1, times);
         match self.choices.weighted(&[4, 3, 4, 3, 1]) {
-            0 => {}
             1 => self.helper(index, body, times),
             2 if index + 1 < self.count() => {
                 let callee = index + 1 + self.choices.below(self.count() - index - 1);

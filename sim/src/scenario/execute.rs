@@ -213,6 +213,7 @@ fn run_thread(
         StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => None,
     };
     let mut visits = 0;
+    let mut waited = false;
     let mut executed = 0;
     let start = world.executed();
     for steps in 0..STEP_LIMIT {
@@ -230,6 +231,7 @@ fn run_thread(
         }
         let event = world.step(index).map_err(|error| RunOnError::World { stop, error })?;
         executed = world.executed() - start;
+        let has_waited = std::mem::replace(&mut waited, event == Event::Waits);
         match (event, at) {
             (Event::Callback(kind), StopAt::Callback { kind: wanted, visit }) if kind == wanted => {
                 visits += 1;
@@ -247,7 +249,8 @@ fn run_thread(
             (Event::Ended, _) => return Err(RunOnError::NotReached { stop, thread, steps }),
             (Event::Waits, _) => {
                 let error = |error| RunOnError::World { stop, error };
-                if !let_others_go_on(world, index).map_err(error)? {
+                // Sleep ends by itself.
+                if !let_others_go_on(world, index).map_err(error)? && has_waited {
                     return Err(RunOnError::NotReached { stop, thread, steps });
                 }
             }

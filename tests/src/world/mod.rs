@@ -194,7 +194,7 @@ pub fn examine(
 
 /// How many steps a program has.
 fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
-    let mut world = program.world(&build).map_err(Failure::Build)?;
+    let mut world = program.world(build).map_err(Failure::Build)?;
     let (mut steps, mut idle) = (0, 0);
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     while steps < STEP_LIMIT as u32 && idle < 100 {

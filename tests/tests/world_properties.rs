@@ -1,11 +1,11 @@
 //! Programs that run through the runtime: whatever is called at any stop comes out as the model says.
 
-use clr_sim::code::{FuncletKind, FunctionId, RuntimeCallKind, Statement};
+use clr_sim::code::{Clause, FuncletKind, FunctionId, RuntimeCallKind, Statement};
 use clr_sim::generation::Generation;
-use clr_sim::model::{Asker, Code, Expected, Facts, Lead, Row, Seen};
+use clr_sim::model::{Asker, Callback, Code, Expected, Facts, Lead, Row, Seen};
 use clr_sim::profiling::{CallbackKind, HResult};
 use clr_sim::runtime::{FrameKind, MethodKind};
-use clr_sim::strategy::{Seeded, WorldProgram, world_cases, world_program};
+use clr_sim::strategy::{Seeded, WorldProgram, minimize, world_cases, world_program};
 use clr_sim::stubs::Hooks;
 use clr_sim::world::{Start, StopBy};
 use clr_tests::cases;
@@ -128,6 +128,35 @@ fn proptest_finds_and_shrinks_them_too() {
     assert_eq!(program.threads.len(), 2, "{case:#?}");
     assert!(program.program.functions.len() <= 3, "{case:#?}");
     assert_eq!((case.slices.len(), case.call.seed), (0, None), "{case:#?}");
+}
+
+#[test]
+fn a_filter_that_is_told_of_needs_little() {
+    let plan = Plan { seed: 0, cases: 400, thorough: false };
+    let shows = |program: &WorldProgram| {
+        let mut shows = false;
+        let _ = examine(program, plan, |case| {
+            let filter = |one: &Callback| {
+                let row = case.seen.rows.get(one.row);
+                row.is_some_and(|row| row.funclet == Some(FuncletKind::Filter))
+            };
+            let told = case.expected.iter().flat_map(|expected| &expected.callbacks);
+            shows |= told.into_iter().any(|one| one.function.is_some() && filter(one));
+        });
+        shows
+    };
+    let mut programs = (0..).map(|seed| world_program(&mut Seeded::new(seed)));
+    let large = |program: &WorldProgram| program.program.functions.len() > 9;
+    let program = programs.find(|program| large(program) && shows(program)).unwrap();
+    let smallest = minimize(program, shows);
+    let [guards, throws] = &smallest.program.functions[..] else { panic!("{smallest:#?}") };
+    let [Statement::Guarded(body, clauses)] = &guards.body[..] else { panic!("{guards:#?}") };
+    assert!(matches!(body[..], [Statement::Call(..)]), "{guards:#?}");
+    let inside: usize = clauses.iter().flat_map(Clause::bodies).map(<[_]>::len).sum();
+    assert!(clauses.len() == 1 && inside <= 1, "{guards:#?}");
+    let [Statement::Runtime(call)] = throws.body[..] else { panic!("{throws:#?}") };
+    assert!(call.kind.throws());
+    assert_eq!((smallest.threads.len(), smallest.hooks), (1, Hooks::None));
 }
 
 /// How often something was seen, by name.

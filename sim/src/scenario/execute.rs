@@ -213,7 +213,7 @@ fn run_thread(
         StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => None,
     };
     let mut visits = 0;
-    let mut waited = false;
+    let mut has_waited = false;
     let mut executed = 0;
     let start = world.executed();
     for steps in 0..STEP_LIMIT {
@@ -231,7 +231,7 @@ fn run_thread(
         }
         let event = world.step(index).map_err(|error| RunOnError::World { stop, error })?;
         executed = world.executed() - start;
-        let has_waited = std::mem::replace(&mut waited, event == Event::Waits);
+        let waits_again = std::mem::replace(&mut has_waited, event == Event::Waits) && has_waited;
         match (event, at) {
             (Event::Callback(kind), StopAt::Callback { kind: wanted, visit }) if kind == wanted => {
                 visits += 1;
@@ -250,7 +250,7 @@ fn run_thread(
             (Event::Waits, _) => {
                 let error = |error| RunOnError::World { stop, error };
                 // Sleep ends by itself.
-                if !let_others_go_on(world, index).map_err(error)? && has_waited {
+                if !let_others_go_on(world, index).map_err(error)? && waits_again {
                     return Err(RunOnError::NotReached { stop, thread, steps });
                 }
             }

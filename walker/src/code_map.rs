@@ -1,7 +1,11 @@
 //! Address → image or code-heap block → function entry.
 
+use crate::image::elf::ElfImage;
+use crate::image::macho::MachoImage;
 use crate::image::pe::PeImage;
-use crate::image::{FunctionTable, ImageError, RuntimeFunction, Section, Sections};
+use crate::image::{CfiSections, FunctionTable, ImageError, RuntimeFunction, Section, Sections};
+use crate::unwind::dwarf::CfiTable;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
@@ -16,6 +20,8 @@ pub struct CodeRegion<'a> {
     functions: FunctionTable<'a>,
     /// The section that has the first function's unwind data, which is where nearly all are.
     unwind_section: Section<'a>,
+    /// Of native code on Unix. Large, and the region may be cloned.
+    cfi: Option<Arc<CfiTable<'a>>>,
 }
 
 /// What kind of code a region holds.
@@ -58,6 +64,42 @@ impl<'a> CodeRegion<'a> {
         Self::from_sections(base, image.size(), RegionKind::Image, sections, functions)
     }
 
+    /// The ELF image at load address `base` (VA), which is where its lowest segment is. Its call frame
+    /// information is compiled now.
+    ///
+    /// # Errors
+    /// [`CodeMapError::Range`] if it would be empty or wrap.
+    pub fn elf(base: u64, image: &ElfImage<'a>) -> Result<Self, CodeMapError> {
+        Self::native(base, image.size(), image.sections(), &image.cfi())
+    }
+
+    /// The Mach-O image at load address `base` (VA), which is where its header is. Its call frame
+    /// information is compiled now.
+    ///
+    /// # Errors
+    /// [`CodeMapError::Range`] if it would be empty or wrap.
+    pub fn macho(base: u64, image: &MachoImage<'a>) -> Result<Self, CodeMapError> {
+        Self::native(base, image.size(), image.sections(), &image.cfi())
+    }
+
+    fn native(
+        base: u64,
+        size: u32,
+        sections: &Sections<'a>,
+        cfi: &CfiSections<'a>,
+    ) -> Result<Self, CodeMapError> {
+        let (kind, functions) = (RegionKind::Image, FunctionTable::default());
+        let region = Self::from_sections(base, size, kind, sections.clone(), functions)?;
+        Ok(region.with_cfi(CfiTable::new(cfi, sections)))
+    }
+
+    /// The same region, unwound by call frame information alone. RVAs in the table count from the
+    /// region's base.
+    #[must_use]
+    pub fn with_cfi(self, table: CfiTable<'a>) -> Self {
+        Self { cfi: Some(Arc::new(table)), ..self }
+    }
+
     /// The block of a code heap whose low address is `base` (VA), with a copy of its `bytes` and
     /// the RUNTIME_FUNCTION entries `functions`, ascending by begin. RVAs in entries and unwind
     /// data count from `base`, as for the CLR's code heaps (contract §8.1).
@@ -94,7 +136,7 @@ impl<'a> CodeRegion<'a> {
         let first = functions.iter().next().map_or(0, |function| function.unwind_info & !1);
         let empty = Section { rva: 0, bytes: &[], executable: false };
         let unwind_section = sections.find(first).copied().unwrap_or(empty);
-        Ok(Self { base, size, kind, sections, functions, unwind_section })
+        Ok(Self { base, size, kind, sections, functions, unwind_section, cfi: None })
     }
 
     /// The load address or low address (VA) that RVAs count from.
@@ -129,6 +171,13 @@ impl<'a> CodeRegion<'a> {
     #[must_use]
     pub const fn functions(&self) -> FunctionTable<'a> {
         self.functions
+    }
+
+    /// Its call frame information; `None` where RUNTIME_FUNCTION entries count.
+    #[inline]
+    #[must_use]
+    pub fn cfi(&self) -> Option<&CfiTable<'a>> {
+        self.cfi.as_deref()
     }
 
     /// The bytes from `rva` to the end of their section: code.
@@ -211,6 +260,22 @@ impl<'a> CodeMap<'a> {
     /// [`CodeMapError`] if it is empty, wraps, or shares an address with a region that is there.
     pub fn insert_image(&mut self, base: u64, image: &PeImage<'a>) -> Result<(), CodeMapError> {
         self.insert(CodeRegion::image(base, image)?)
+    }
+
+    /// Adds the ELF image at load address `base` (VA).
+    ///
+    /// # Errors
+    /// [`CodeMapError`] if it is empty, wraps, or shares an address with a region that is there.
+    pub fn insert_elf(&mut self, base: u64, image: &ElfImage<'a>) -> Result<(), CodeMapError> {
+        self.insert(CodeRegion::elf(base, image)?)
+    }
+
+    /// Adds the Mach-O image at load address `base` (VA).
+    ///
+    /// # Errors
+    /// [`CodeMapError`] if it is empty, wraps, or shares an address with a region that is there.
+    pub fn insert_macho(&mut self, base: u64, image: &MachoImage<'a>) -> Result<(), CodeMapError> {
+        self.insert(CodeRegion::macho(base, image)?)
     }
 
     /// Takes out the region at `base` (VA): its image was unloaded, its heap freed.

@@ -45,6 +45,9 @@ pub enum WalkEnd {
 pub enum UnwindErrorKind {
     UnknownCode,
     CallerWithoutEntry,
+    EndOfStack,
+    NoFrameInformation,
+    Cfi,
     Stack,
     CodeUnmapped,
     UnwindDataUnmapped,
@@ -61,6 +64,9 @@ impl From<UnwindError> for UnwindErrorKind {
         match error {
             UnwindError::UnknownCode { .. } => Self::UnknownCode,
             UnwindError::CallerWithoutEntry { .. } => Self::CallerWithoutEntry,
+            UnwindError::EndOfStack { .. } => Self::EndOfStack,
+            UnwindError::NoFrameInformation { .. } => Self::NoFrameInformation,
+            UnwindError::Cfi(_) => Self::Cfi,
             UnwindError::Stack(_) => Self::Stack,
             UnwindError::CodeUnmapped { .. } => Self::CodeUnmapped,
             UnwindError::UnwindDataUnmapped { .. } => Self::UnwindDataUnmapped,

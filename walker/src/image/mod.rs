@@ -1,9 +1,16 @@
-//! Images of code: their bytes by RVA, and their function tables.
+//! Images of code: their bytes by RVA, and their function tables or call frame information.
 
+mod cfi;
+pub mod elf;
 mod function_table;
+pub mod macho;
 pub mod pe;
+mod symbols;
 
+pub use cfi::CfiSections;
 pub use function_table::{FunctionTable, RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
+
+pub use symbols::Symbols;
 
 use alloc::vec::Vec;
 use thiserror::Error;

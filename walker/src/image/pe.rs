@@ -1,5 +1,8 @@
 //! PE32+ images for x86-64, read through `object`.
 
+pub use super::symbols::Symbols;
+
+use super::symbols::NameBudget;
 use super::{FunctionTable, ImageError, Section, Sections};
 use alloc::vec::Vec;
 use object::LittleEndian as LE;
@@ -76,7 +79,7 @@ impl<'a> PeImage<'a> {
         // An export's name is the one that others see, so it comes first where there are several.
         names.sort_unstable();
         names.dedup_by_key(|(rva, ..)| *rva);
-        Symbols { names: names.into_iter().map(|(rva, _, name)| (rva, name)).collect() }
+        Symbols::ascending(names.into_iter().map(|(rva, _, name)| (rva, name)).collect())
     }
 
     fn collect_exports(&self, names: &mut Vec<(u32, Origin, &'a str)>) {
@@ -146,54 +149,10 @@ impl<'a> PeImage<'a> {
     }
 }
 
-/// How many bytes of names are read: as many as the file has. Names of a sound image do not overlap;
-/// in a hostile one, each could be as long as the file.
-struct NameBudget {
-    left: usize,
-    file: usize,
-}
-
-impl NameBudget {
-    const fn new(data: &[u8]) -> Self {
-        Self { left: data.len(), file: data.len() }
-    }
-
-    /// Pays for reading a name, or for a failed look for its end; whether it could be paid.
-    fn pay_for(&mut self, name: Option<&[u8]>) -> bool {
-        let price = name.map_or(self.file / 64, <[u8]>::len) + 1;
-        let paid = self.left.checked_sub(price);
-        self.left = paid.unwrap_or(0);
-        paid.is_some()
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     Export,
     Coff,
-}
-
-/// Names of places in an image, by RVA.
-#[derive(Clone, Debug, Default)]
-pub struct Symbols<'a> {
-    /// Ascending by RVA.
-    names: Vec<(u32, &'a str)>,
-}
-
-impl<'a> Symbols<'a> {
-    /// The name at or before `rva`, and how many bytes `rva` lies behind it.
-    #[must_use]
-    pub fn find(&self, rva: u32) -> Option<(&'a str, u32)> {
-        let after = self.names.partition_point(|(start, _)| *start <= rva);
-        let (start, name) = self.names.get(after.checked_sub(1)?)?;
-        Some((name, rva - start))
-    }
-
-    /// RVAs and names, ascending by RVA.
-    #[must_use]
-    pub fn as_slice(&self) -> &[(u32, &'a str)] {
-        &self.names
-    }
 }
 
 fn is_executable(header: &pe::ImageSectionHeader) -> bool {

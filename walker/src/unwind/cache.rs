@@ -1,6 +1,6 @@
 //! Rules of steps already made, by return address.
 
-use super::win64::rule::Rule;
+use super::{dwarf, win64};
 use alloc::boxed::Box;
 use alloc::vec;
 
@@ -19,11 +19,18 @@ pub struct Cache {
     sets: Box<[Set]>,
 }
 
+/// What is remembered of a return address.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CachedRule {
+    Win64(win64::rule::Rule),
+    Cfi(dwarf::rule::Rule),
+}
+
 /// The rules of the return addresses that share a hash; the oldest one makes room.
 #[derive(Clone, Copy, Debug, Default)]
 struct Set {
     rips: [u64; WAYS],
-    rules: [Option<Rule>; WAYS],
+    rules: [Option<CachedRule>; WAYS],
     oldest: usize,
 }
 
@@ -48,7 +55,7 @@ impl Cache {
 
     /// The rule for the return address `rip` in version `version` of a code map.
     #[inline]
-    pub(super) fn get(&self, version: u64, rip: u64) -> Option<&Rule> {
+    pub(super) fn get(&self, version: u64, rip: u64) -> Option<&CachedRule> {
         if self.version != version {
             return None;
         }
@@ -58,7 +65,7 @@ impl Cache {
     }
 
     /// Remembers a rule, which is not there yet.
-    pub(super) fn insert(&mut self, version: u64, rip: u64, rule: Rule) {
+    pub(super) fn insert(&mut self, version: u64, rip: u64, rule: CachedRule) {
         if self.version != version {
             self.sets.fill(Set::default());
             self.version = version;

@@ -1,5 +1,6 @@
 //! Why a step could not be made.
 
+use super::dwarf::CfiError;
 use crate::memory::Unreadable;
 use thiserror::Error;
 
@@ -18,6 +19,21 @@ pub enum UnwindError {
         /// The return address (VA).
         address: u64,
     },
+    /// The frame is the outermost one: call frame information leaves its return address undefined.
+    #[error("the frame at {address:#x} is the outermost one")]
+    EndOfStack {
+        /// rip (VA).
+        address: u64,
+    },
+    /// Native code has no call frame information.
+    #[error("the native code at {address:#x} has no call frame information")]
+    NoFrameInformation {
+        /// rip (VA).
+        address: u64,
+    },
+    /// Call frame information is faulty.
+    #[error("{0}")]
+    Cfi(#[from] CfiError),
     /// The stack could not be read.
     #[error("{0}")]
     Stack(#[from] Unreadable),

@@ -1,11 +1,13 @@
 //! One step from a frame to its caller, and whole stacks made of such steps.
 
 mod cache;
+pub mod dwarf;
 mod error;
 mod walk;
 pub mod win64;
 
 pub use cache::Cache;
+use cache::CachedRule;
 pub use error::UnwindError;
 pub use walk::{Frame, Walk};
 
@@ -77,10 +79,29 @@ pub enum Trust {
     EpilogueCodes,
     /// By executing the instructions of an epilogue.
     EpilogueInstructions,
+    /// By call frame information.
+    Cfi,
+    /// By that of a trampoline that signal handlers return to: the caller was interrupted.
+    SignalFrame,
     /// The code has no unwind data, but its bytes are those of a known function.
     KnownCode,
     /// The code has no unwind data, so it must be a leaf.
     Leaf,
+    /// The native code has no call frame information, but its bytes are those of a PLT entry.
+    Stub,
+    /// The native code has no call frame information, but rbp looks like a frame pointer.
+    FramePointer,
+}
+
+/// What is done where native code has no call frame information.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Guesses {
+    /// The walk stops, but for PLT entries that are known by their bytes.
+    #[default]
+    None,
+    /// rbp is taken for a frame pointer where it looks like one: a guess ([`Trust::FramePointer`]).
+    /// Registers saved elsewhere are not restored, so that later frames may have wrong ones.
+    FramePointers,
 }
 
 /// A language-specific handler.
@@ -110,19 +131,26 @@ pub struct Step {
 pub struct Unwinder<'c, 'a> {
     map: &'c CodeMap<'a>,
     rules: Rules,
+    guesses: Guesses,
 }
 
 impl<'c, 'a> Unwinder<'c, 'a> {
     /// An unwinder with [`Rules::Precise`].
     #[must_use]
     pub const fn new(map: &'c CodeMap<'a>) -> Self {
-        Self { map, rules: Rules::Precise }
+        Self { map, rules: Rules::Precise, guesses: Guesses::None }
     }
 
     /// The same with other rules.
     #[must_use]
     pub const fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
+    }
+
+    /// The same with guesses or not.
+    #[must_use]
+    pub const fn with_guesses(self, guesses: Guesses) -> Self {
+        Self { guesses, ..self }
     }
 
     /// The code it knows.
@@ -149,7 +177,48 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        win64::step(self.map, self.rules, registers, position, memory)
+        if position == Position::ReturnAddress
+            && let Some((region, rva)) = self.map.find(registers.rip.wrapping_sub(1))
+        {
+            if let Some(table) = region.cfi() {
+                let place = dwarf::Place { map: self.map, region, table, rva };
+                return dwarf::step(place, self.guesses, registers, position, memory);
+            }
+            if !self.rules.is_windows()
+                && let Some(function) = region.functions().find(rva)
+                && function.indirect().is_none()
+            {
+                let place = win64::Place { map: self.map, region, rva, function };
+                return win64::step_from_call(place, registers, memory);
+            }
+        }
+        self.any_step(registers, position, memory)
+    }
+
+    /// As [`step`](Self::step), for every kind of frame and code.
+    #[inline(never)]
+    fn any_step<M: Memory + ?Sized>(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        match self.native(registers.rip, position) {
+            Some(place) => dwarf::step(place, self.guesses, registers, position, memory),
+            None => win64::step(self.map, self.rules, registers, position, memory),
+        }
+    }
+
+    /// Where a step begins, if it does so in code with call frame information.
+    #[inline]
+    fn native(&self, rip: u64, position: Position) -> Option<dwarf::Place<'c, 'a>> {
+        let before = match position {
+            Position::Interrupted => 0,
+            Position::ReturnAddress => 1,
+        };
+        let (region, rva) = self.map.find(rip.wrapping_sub(before))?;
+        let table = region.cfi()?;
+        Some(dwarf::Place { map: self.map, region, table, rva })
     }
 
     /// The same as [`step`](Self::step) from code that was interrupted, which belongs to `function` of
@@ -173,7 +242,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 
     /// The same as [`step`](Self::step), faster where `cache` knows the return address: with precise
-    /// rules, from frames that made a call.
+    /// rules, from frames that made a call (native frames with any rules).
     ///
     /// # Errors
     /// Those of [`step`](Self::step), with or without the cache.
@@ -187,9 +256,14 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     ) -> Result<Step, UnwindError> {
         if position == Position::ReturnAddress
             && let Some(rule) = cache.get(self.map.version(), registers.rip)
-            && !self.rules.is_windows()
         {
-            return rule.apply(registers, memory);
+            match rule {
+                CachedRule::Cfi(rule) => return rule.apply(registers, memory),
+                CachedRule::Win64(rule) if !self.rules.is_windows() => {
+                    return rule.apply(registers, memory);
+                }
+                CachedRule::Win64(_) => {}
+            }
         }
         self.step_and_learn(cache, registers, position, memory)
     }
@@ -203,12 +277,18 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        if position == Position::ReturnAddress
-            && !self.rules.is_windows()
-            && let Some(rule) = win64::compile(self.map, self.rules, registers.rip)
-        {
-            cache.insert(self.map.version(), registers.rip, rule);
-            return rule.apply(registers, memory);
+        if position == Position::ReturnAddress {
+            let (version, rip) = (self.map.version(), registers.rip);
+            if let Some(place) = self.native(rip, position) {
+                if let Some(rule) = dwarf::simple_rule(place) {
+                    cache.insert(version, rip, CachedRule::Cfi(rule));
+                }
+            } else if !self.rules.is_windows()
+                && let Some(rule) = win64::compile(self.map, self.rules, rip)
+            {
+                cache.insert(version, rip, CachedRule::Win64(rule));
+                return rule.apply(registers, memory);
+            }
         }
         self.step(registers, position, memory)
     }

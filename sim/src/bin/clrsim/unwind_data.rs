@@ -293,8 +293,12 @@ pub(crate) const fn trust(trust: Trust) -> &'static str {
         Trust::Prologue => "prologue",
         Trust::EpilogueCodes => "epilogue codes",
         Trust::EpilogueInstructions => "epilogue instructions",
+        Trust::Cfi => "CFI",
+        Trust::SignalFrame => "signal frame",
         Trust::KnownCode => "known code",
         Trust::Leaf => "leaf",
+        Trust::Stub => "stub",
+        Trust::FramePointer => "frame pointer",
     }
 }
 

@@ -69,33 +69,23 @@ impl<'s, 'a> Site<'s, 'a> {
     }
 }
 
-/// Takes `registers` from a frame to its caller; on an error they stay as they were.
+/// The step from a return address in `place`, whose function has a direct entry; `place.rva` is that
+/// of the byte before. Nearly every step is such a one. [`step`] would do the same, slower.
 #[inline]
-pub(super) fn step<M: Memory + ?Sized>(
-    map: &CodeMap<'_>,
-    rules: Rules,
+pub(super) fn step_from_call<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
     registers: &mut Registers,
-    position: Position,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    // Nearly every step is such a one. `any_step` would do the same, slower.
-    if position == Position::ReturnAddress
-        && !rules.is_windows()
-        && let Some((region, rva)) = map.find(registers.rip.wrapping_sub(1))
-        && let Some(function) = region.functions().find(rva)
-        && function.indirect().is_none()
-    {
-        let site = Site::direct(Rules::Precise, map, region, rva.wrapping_add(1), function)?;
-        let mut draft = Draft::new(registers, memory);
-        let unwound = unwind_codes(&site, &mut draft);
-        return Ok(draft.finish(unwound)?.into());
-    }
-    any_step(map, rules, registers, position, memory)
+    let Place { map, region, rva, function } = place;
+    let site = Site::direct(Rules::Precise, map, region, rva.wrapping_add(1), function)?;
+    let mut draft = Draft::new(registers, memory);
+    let unwound = unwind_codes(&site, &mut draft);
+    Ok(draft.finish(unwound)?.into())
 }
 
-/// As [`step`], for every kind of frame and code.
-#[inline(never)]
-fn any_step<M: Memory + ?Sized>(
+/// Takes `registers` from a frame to its caller; on an error they stay as they were.
+pub(super) fn step<M: Memory + ?Sized>(
     map: &CodeMap<'_>,
     rules: Rules,
     registers: &mut Registers,

@@ -1,0 +1,244 @@
+//! ELF images for x86-64, read through `object`.
+
+use super::symbols::NameBudget;
+use super::{CfiSections, ImageError, Section, Sections, Symbols};
+use alloc::vec::Vec;
+use object::LittleEndian as LE;
+use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
+use object::read::ReadRef as _;
+use object::read::elf::{
+    FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable, Sym as _,
+};
+use thiserror::Error;
+
+/// Images are loaded at multiples of this.
+const PAGE: u64 = 0x1000;
+
+/// Why an ELF image could not be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ElfError {
+    /// The file header is missing or cut off, or the image is not 64-bit little-endian ELF.
+    #[error("not a 64-bit little-endian ELF image, or its header is cut off")]
+    Header,
+    /// The machine is not x86-64.
+    #[error("the image is for machine {machine}, not for x86-64 (62)")]
+    Machine {
+        /// `e_machine`.
+        machine: u16,
+    },
+    /// The program headers are cut off.
+    #[error("the program headers go beyond the end of the file")]
+    ProgramHeaders,
+    /// No segment is to be loaded.
+    #[error("no segment is to be loaded")]
+    NothingToLoad,
+    /// A segment's bytes go beyond the end of the file.
+    #[error("the bytes of the segment at {address:#x} go beyond the end of the file")]
+    SegmentData {
+        /// Its address (VA).
+        address: u64,
+    },
+    /// A segment overlaps another one, wraps, or lies 4 GiB or more from the first.
+    #[error(
+        "the segment at {address:#x} overlaps another one, wraps, or is too far from the first"
+    )]
+    SegmentRange {
+        /// Its address (VA).
+        address: u64,
+    },
+}
+
+/// A 64-bit ELF image in the layout of its file: an executable or a shared object.
+///
+/// Section headers are used where they are, but an image that was stripped of them is taken too.
+#[derive(Clone, Debug)]
+pub struct ElfImage<'a> {
+    data: &'a [u8],
+    preferred_base: u64,
+    size: u32,
+    section_table: SectionTable<'a, FileHeader64<LE>>,
+    segments: Sections<'a>,
+    cfi: CfiSections<'a>,
+}
+
+impl<'a> ElfImage<'a> {
+    /// Reads the headers of the image file `data`, and finds its segments and its call frame
+    /// information, which is not touched.
+    ///
+    /// # Errors
+    /// [`ElfError`] if `data` is not an x86-64 ELF image, or is cut off, or its segments contradict
+    /// each other.
+    pub fn parse(data: &'a [u8]) -> Result<Self, ElfError> {
+        let header = FileHeader64::<LE>::parse(data).map_err(|_| ElfError::Header)?;
+        header.endian().map_err(|_| ElfError::Header)?;
+        let machine = header.e_machine(LE);
+        if machine != elf::EM_X86_64 {
+            return Err(ElfError::Machine { machine: machine.0 });
+        }
+        let headers = header.program_headers(LE, data).map_err(|_| ElfError::ProgramHeaders)?;
+        // Nothing of the section headers is loaded, so their absence is no fault.
+        let section_table = header.sections(LE, data).unwrap_or_default();
+        let preferred_base = preferred_base(headers).ok_or(ElfError::NothingToLoad)?;
+        let (segments, size) = segments(data, headers, preferred_base)?;
+        let mut image = Self {
+            data,
+            preferred_base,
+            size,
+            section_table,
+            segments,
+            cfi: CfiSections { preferred_base, ..CfiSections::default() },
+        };
+        image.cfi = image.find_cfi(headers);
+        Ok(image)
+    }
+
+    /// The address that the image would like to be loaded at (VA): 0 for shared objects. RVAs count
+    /// from here.
+    #[must_use]
+    pub const fn preferred_base(&self) -> u64 {
+        self.preferred_base
+    }
+
+    /// How many bytes the loaded image takes.
+    #[must_use]
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The bytes of the file by RVA, one section for each segment that is loaded.
+    #[must_use]
+    pub const fn sections(&self) -> &Sections<'a> {
+        &self.segments
+    }
+
+    /// The call frame information.
+    #[must_use]
+    pub const fn cfi(&self) -> CfiSections<'a> {
+        self.cfi
+    }
+
+    /// The names that the image gives to its functions: those of the symbol table and of the dynamic
+    /// symbols. Symbols that cannot be read are left out.
+    #[must_use]
+    pub fn symbols(&self) -> Symbols<'a> {
+        let mut names: Vec<(u32, bool, &'a str)> = Vec::new();
+        for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
+            let mut budget = NameBudget::new(self.data);
+            let Ok(symbols) = self.section_table.symbols(LE, self.data, kind) else {
+                continue;
+            };
+            for symbol in symbols.iter() {
+                let function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
+                if !function || symbol.is_undefined(LE) {
+                    continue;
+                }
+                let name = symbol.name(LE, symbols.strings());
+                if !budget.pay_for(name.ok()) {
+                    break;
+                }
+                let rva = self.rva(symbol.st_value(LE));
+                if let (Some(rva), Ok(name)) = (rva, name)
+                    && let Ok(name) = core::str::from_utf8(name)
+                    && !name.is_empty()
+                {
+                    // The dynamic name is the one that others see.
+                    names.push((rva, kind == elf::SHT_SYMTAB, name));
+                }
+            }
+        }
+        names.sort_unstable();
+        names.dedup_by_key(|(rva, ..)| *rva);
+        Symbols::ascending(names.into_iter().map(|(rva, _, name)| (rva, name)).collect())
+    }
+
+    /// The RVA of an address as the file has it.
+    fn rva(&self, address: u64) -> Option<u32> {
+        let rva = u32::try_from(address.checked_sub(self.preferred_base)?).ok()?;
+        (rva < self.size).then_some(rva)
+    }
+
+    fn find_cfi(&self, headers: &[ProgramHeader64<LE>]) -> CfiSections<'a> {
+        let named = |name: &[u8]| self.section_table.section_by_name(LE, name).map(|(_, it)| it);
+        let loaded = |name: &[u8]| self.loaded(named(name)?);
+        let eh_frame_hdr = loaded(b".eh_frame_hdr").or_else(|| {
+            let header = headers.iter().find(|it| it.p_type(LE) == elf::PT_GNU_EH_FRAME)?;
+            let rva = self.rva(header.p_vaddr(LE))?;
+            let bytes = self.segments.bytes_from(rva)?;
+            let bytes = bytes.get(..header.p_filesz(LE) as usize).unwrap_or(bytes);
+            Some(Section { rva, bytes, executable: false })
+        });
+        let eh_frame = loaded(b".eh_frame").or_else(|| self.eh_frame_of(eh_frame_hdr?));
+        CfiSections {
+            preferred_base: self.preferred_base,
+            eh_frame,
+            eh_frame_hdr,
+            debug_frame: named(b".debug_frame").and_then(|header| self.unloaded(header)),
+            text: loaded(b".text").map(|section| section.rva),
+            got: loaded(b".got").map(|section| section.rva),
+        }
+    }
+
+    /// A section that is a part of a segment.
+    fn loaded(&self, header: &SectionHeader64<LE>) -> Option<Section<'a>> {
+        let rva = self.rva(header.sh_addr(LE))?;
+        let bytes = self.segments.bytes_from(rva)?;
+        let size = usize::try_from(header.sh_size(LE)).ok()?;
+        // Of a section that is said to be longer than its segment, the part in the segment counts.
+        let bytes = bytes.get(..size).unwrap_or(bytes);
+        Some(Section { rva, bytes, executable: false })
+    }
+
+    fn unloaded(&self, header: &SectionHeader64<LE>) -> Option<&'a [u8]> {
+        if header.sh_flags(LE).contains(elf::SHF_COMPRESSED) {
+            return None;
+        }
+        header.data(LE, self.data).ok().filter(|bytes| !bytes.is_empty())
+    }
+
+    /// `.eh_frame` of an image without section headers, from where its header points.
+    fn eh_frame_of(&self, header: Section<'a>) -> Option<Section<'a>> {
+        let address = self.preferred_base.wrapping_add(u64::from(header.rva));
+        let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(address);
+        let parsed = gimli::EhFrameHdr::new(header.bytes, gimli::LittleEndian);
+        let pointer = parsed.parse(&bases, 8).ok()?.eh_frame_ptr().direct().ok()?;
+        let rva = self.rva(pointer)?;
+        let bytes = self.segments.bytes_from(rva)?;
+        Some(Section { rva, bytes, executable: false })
+    }
+}
+
+fn loads(headers: &[ProgramHeader64<LE>]) -> impl Iterator<Item = &ProgramHeader64<LE>> {
+    headers.iter().filter(|header| header.p_type(LE) == elf::PT_LOAD && header.p_memsz(LE) != 0)
+}
+
+fn preferred_base(headers: &[ProgramHeader64<LE>]) -> Option<u64> {
+    loads(headers).map(|header| header.p_vaddr(LE) & !(PAGE - 1)).min()
+}
+
+/// The segments by RVA, and how far they reach.
+fn segments<'a>(
+    data: &'a [u8],
+    headers: &[ProgramHeader64<LE>],
+    base: u64,
+) -> Result<(Sections<'a>, u32), ElfError> {
+    let (mut sections, mut size) = (Vec::new(), 0);
+    for header in loads(headers) {
+        let address = header.p_vaddr(LE);
+        let range = ElfError::SegmentRange { address };
+        let file_size = header.p_filesz(LE).min(header.p_memsz(LE));
+        let bytes = data.read_bytes_at(header.p_offset(LE), file_size);
+        let bytes = bytes.map_err(|()| ElfError::SegmentData { address })?;
+        let rva = u32::try_from(address - base).map_err(|_| range)?;
+        let end = u64::from(rva).checked_add(header.p_memsz(LE)).ok_or(range)?;
+        size = size.max(u32::try_from(end).map_err(|_| range)?);
+        let executable = header.p_flags(LE).contains(elf::PF_X);
+        sections.push(Section { rva, bytes, executable });
+    }
+    let sections = Sections::new(sections).map_err(|error| match error {
+        ImageError::SectionOverlap { rva } => {
+            ElfError::SegmentRange { address: base.wrapping_add(u64::from(rva)) }
+        }
+        _ => ElfError::ProgramHeaders,
+    })?;
+    Ok((sections, size))
+}

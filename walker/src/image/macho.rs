@@ -1,0 +1,213 @@
+//! Mach-O images for x86-64, read through `object`.
+
+use super::symbols::NameBudget;
+use super::{CfiSections, ImageError, Section, Sections, Symbols};
+use alloc::vec::Vec;
+use object::LittleEndian as LE;
+use object::macho::{self, MachHeader64, SegmentCommand64};
+use object::read::ReadRef as _;
+use object::read::macho::{
+    LoadCommandIterator, MachHeader as _, Nlist as _, Section as _, Segment as _,
+};
+use thiserror::Error;
+
+/// Why a Mach-O image could not be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MachoError {
+    /// The file header is missing or cut off, or the image is not thin 64-bit little-endian Mach-O.
+    #[error("not a thin 64-bit little-endian Mach-O image, or its header is cut off")]
+    Header,
+    /// The machine is not x86-64.
+    #[error("the image is for machine {machine:#x}, not for x86-64 (0x1000007)")]
+    Machine {
+        /// `cputype`.
+        machine: u32,
+    },
+    /// The load commands are cut off or contradict their lengths.
+    #[error("the load commands are cut off")]
+    LoadCommands,
+    /// There is no segment but `__PAGEZERO`.
+    #[error("no segment is to be loaded")]
+    NothingToLoad,
+    /// A segment's bytes go beyond the end of the file.
+    #[error("the bytes of the segment at {address:#x} go beyond the end of the file")]
+    SegmentData {
+        /// Its address (VA).
+        address: u64,
+    },
+    /// A segment overlaps another one, wraps, or lies 4 GiB or more from the first.
+    #[error(
+        "the segment at {address:#x} overlaps another one, wraps, or is too far from the first"
+    )]
+    SegmentRange {
+        /// Its address (VA).
+        address: u64,
+    },
+}
+
+/// A thin 64-bit Mach-O image in the layout of its file.
+#[derive(Clone, Debug)]
+pub struct MachoImage<'a> {
+    data: &'a [u8],
+    preferred_base: u64,
+    size: u32,
+    commands: LoadCommandIterator<'a, LE>,
+    segments: Sections<'a>,
+    cfi: CfiSections<'a>,
+}
+
+impl<'a> MachoImage<'a> {
+    /// Reads the headers of the image file `data`, and finds its segments and its call frame
+    /// information, which is not touched.
+    ///
+    /// # Errors
+    /// [`MachoError`] if `data` is not a thin x86-64 Mach-O image, or is cut off, or its segments
+    /// contradict each other.
+    pub fn parse(data: &'a [u8]) -> Result<Self, MachoError> {
+        let header = MachHeader64::<LE>::parse(data, 0).map_err(|_| MachoError::Header)?;
+        header.endian().map_err(|_| MachoError::Header)?;
+        let machine = header.cputype(LE);
+        if machine != macho::CPU_TYPE_X86_64 {
+            return Err(MachoError::Machine { machine: machine.0 });
+        }
+        let cut_off = |_| MachoError::LoadCommands;
+        let commands = header.load_commands(LE, data, 0).map_err(cut_off)?;
+        let mut found = Vec::new();
+        let mut iterator = commands.clone();
+        while let Some(command) = iterator.next().map_err(cut_off)? {
+            if let Some((segment, sections)) = command.segment_64().map_err(cut_off)?
+                && segment.vmsize(LE) != 0
+                && segment.name() != b"__PAGEZERO"
+            {
+                found.push((segment, sections));
+            }
+        }
+        // The header is at the start of __TEXT, the lowest segment.
+        let preferred_base = found.iter().map(|(segment, _)| segment.vmaddr(LE)).min();
+        let preferred_base = preferred_base.ok_or(MachoError::NothingToLoad)?;
+        let (segments, size) = segments(data, found.iter().map(|it| it.0), preferred_base)?;
+        let mut image = Self {
+            data,
+            preferred_base,
+            size,
+            commands,
+            segments,
+            cfi: CfiSections { preferred_base, ..CfiSections::default() },
+        };
+        for (segment, bytes) in found {
+            let sections = segment.sections(LE, bytes).map_err(cut_off)?;
+            for section in sections {
+                let at = || image.range(section.addr(LE), section.size(LE));
+                match (section.segment_name(), section.name()) {
+                    (b"__TEXT", b"__eh_frame") => image.cfi.eh_frame = at(),
+                    (b"__TEXT", b"__text") => image.cfi.text = at().map(|it| it.rva),
+                    (_, b"__got") => image.cfi.got = at().map(|it| it.rva),
+                    (b"__DWARF", b"__debug_frame") => {
+                        image.cfi.debug_frame =
+                            section.data(LE, data, section.offset(LE).into()).ok();
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(image)
+    }
+
+    /// The address that the image would like to be loaded at (VA): that of its header. RVAs count
+    /// from here.
+    #[must_use]
+    pub const fn preferred_base(&self) -> u64 {
+        self.preferred_base
+    }
+
+    /// How many bytes the loaded image takes.
+    #[must_use]
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The bytes of the file by RVA, one section for each segment.
+    #[must_use]
+    pub const fn sections(&self) -> &Sections<'a> {
+        &self.segments
+    }
+
+    /// The call frame information. Functions that the linker describes by compact unwind information
+    /// alone (`__unwind_info`) are not in it.
+    #[must_use]
+    pub const fn cfi(&self) -> CfiSections<'a> {
+        self.cfi
+    }
+
+    /// The names that the image gives to its code. Symbols that cannot be read are left out.
+    #[must_use]
+    pub fn symbols(&self) -> Symbols<'a> {
+        let mut names: Vec<(u32, &'a str)> = Vec::new();
+        let mut budget = NameBudget::new(self.data);
+        let tables = self.commands.clone().map_while(Result::ok);
+        let table = tables.filter_map(|command| command.symtab().ok().flatten()).next();
+        let symbols = table.and_then(|it| it.symbols::<MachHeader64<LE>, _>(LE, self.data).ok());
+        for symbol in symbols.iter().flat_map(|symbols| symbols.iter()) {
+            let in_section = symbol.n_type().is_stab() || symbol.n_type().typ() != macho::N_SECT;
+            if in_section {
+                continue;
+            }
+            let Some(strings) = symbols.as_ref().map(|symbols| symbols.strings()) else {
+                break;
+            };
+            let name = symbol.name(LE, strings);
+            if !budget.pay_for(name.ok()) {
+                break;
+            }
+            let address = symbol.n_value(LE).checked_sub(self.preferred_base);
+            let rva = address.and_then(|rva| u32::try_from(rva).ok());
+            if let (Some(rva), Ok(name)) = (rva, name)
+                && self.segments.find(rva).is_some_and(|segment| segment.executable)
+                && let Ok(name) = core::str::from_utf8(name)
+                && !name.is_empty()
+            {
+                // The underscore is the platform's, not the function's.
+                names.push((rva, name.strip_prefix('_').unwrap_or(name)));
+            }
+        }
+        names.sort_unstable();
+        names.dedup_by_key(|(rva, _)| *rva);
+        Symbols::ascending(names)
+    }
+
+    /// A range of a segment.
+    fn range(&self, address: u64, size: u64) -> Option<Section<'a>> {
+        let rva = u32::try_from(address.checked_sub(self.preferred_base)?).ok()?;
+        let bytes = self.segments.bytes_from(rva)?;
+        let bytes = bytes.get(..usize::try_from(size).ok()?).unwrap_or(bytes);
+        Some(Section { rva, bytes, executable: false })
+    }
+}
+
+/// The segments by RVA, and how far they reach.
+fn segments<'a, 's>(
+    data: &'a [u8],
+    commands: impl Iterator<Item = &'s SegmentCommand64<LE>>,
+    base: u64,
+) -> Result<(Sections<'a>, u32), MachoError> {
+    let (mut sections, mut size) = (Vec::new(), 0);
+    for segment in commands {
+        let address = segment.vmaddr(LE);
+        let range = MachoError::SegmentRange { address };
+        let file_size = segment.filesize(LE).min(segment.vmsize(LE));
+        let bytes = data.read_bytes_at(segment.fileoff(LE), file_size);
+        let bytes = bytes.map_err(|()| MachoError::SegmentData { address })?;
+        let rva = u32::try_from(address - base).map_err(|_| range)?;
+        let end = u64::from(rva).checked_add(segment.vmsize(LE)).ok_or(range)?;
+        size = size.max(u32::try_from(end).map_err(|_| range)?);
+        let executable = segment.initprot(LE).contains(macho::VM_PROT_EXECUTE);
+        sections.push(Section { rva, bytes, executable });
+    }
+    let sections = Sections::new(sections).map_err(|error| match error {
+        ImageError::SectionOverlap { rva } => {
+            MachoError::SegmentRange { address: base.wrapping_add(u64::from(rva)) }
+        }
+        _ => MachoError::LoadCommands,
+    })?;
+    Ok((sections, size))
+}

@@ -1,0 +1,52 @@
+//! Names of places in images of any format.
+
+use alloc::vec::Vec;
+
+/// Names of places in an image, by RVA.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols<'a> {
+    /// Ascending by RVA.
+    names: Vec<(u32, &'a str)>,
+}
+
+impl<'a> Symbols<'a> {
+    /// These names, which must be ascending by RVA.
+    pub(super) const fn ascending(names: Vec<(u32, &'a str)>) -> Self {
+        Self { names }
+    }
+
+    /// The name at or before `rva`, and how many bytes `rva` lies behind it.
+    #[must_use]
+    pub fn find(&self, rva: u32) -> Option<(&'a str, u32)> {
+        let after = self.names.partition_point(|(start, _)| *start <= rva);
+        let (start, name) = self.names.get(after.checked_sub(1)?)?;
+        Some((name, rva - start))
+    }
+
+    /// RVAs and names, ascending by RVA.
+    #[must_use]
+    pub fn as_slice(&self) -> &[(u32, &'a str)] {
+        &self.names
+    }
+}
+
+/// How many bytes of names are read: as many as the file has. Names of a sound image do not overlap;
+/// in a hostile one, each could be as long as the file.
+pub(super) struct NameBudget {
+    left: usize,
+    file: usize,
+}
+
+impl NameBudget {
+    pub(super) const fn new(data: &[u8]) -> Self {
+        Self { left: data.len(), file: data.len() }
+    }
+
+    /// Pays for reading a name, or for a failed look for its end; whether it could be paid.
+    pub(super) fn pay_for(&mut self, name: Option<&[u8]>) -> bool {
+        let price = name.map_or(self.file / 64, <[u8]>::len) + 1;
+        let paid = self.left.checked_sub(price);
+        self.left = paid.unwrap_or(0);
+        paid.is_some()
+    }
+}

@@ -1,0 +1,108 @@
+//! Native code without call frame information: stubs known by their bytes, and frame pointers.
+
+use super::super::{Guesses, Position, Step, Trust, UnwindError};
+use super::Place;
+use crate::memory::Memory;
+use crate::registers::{Gpr, Registers};
+
+/// A step from code that nothing is said about.
+#[cold]
+pub(super) fn step<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    guesses: Guesses,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let address = registers.rip;
+    if !place.region.is_executable(place.rva) {
+        return Err(UnwindError::UnknownCode { address });
+    }
+    if position == Position::Interrupted
+        && let Some(code) = place.region.bytes_from(place.rva)
+        && let Some(pushed) = stub(before(place), code)
+    {
+        return leave_stub(registers, memory, pushed);
+    }
+    if guesses == Guesses::FramePointers {
+        return frame_pointer(place, registers, memory);
+    }
+    Err(UnwindError::NoFrameInformation { address })
+}
+
+/// The six bytes before the instruction, if there are so many.
+fn before<'a>(place: Place<'_, 'a>) -> &'a [u8] {
+    let start = place.rva.checked_sub(6).and_then(|rva| place.region.bytes_from(rva));
+    start.and_then(|bytes| bytes.get(..6)).unwrap_or_default()
+}
+
+/// Whether `code`, behind `before`, is the rest of a stub that jumps on: a PLT entry. How many bytes
+/// it has pushed.
+///
+/// Entries of the System V psABI (figures 5.2 and 5.3 and their variants with `endbr64` and `bnd`):
+/// `jmp *slot(%rip)`; behind it `push n; jmp first`; and the first entry, `push slot(%rip);
+/// jmp *slot(%rip)`, which is entered with `n` pushed.
+fn stub(before: &[u8], code: &[u8]) -> Option<u64> {
+    let code = code.strip_prefix(&[0xF3, 0x0F, 0x1E, 0xFA]).unwrap_or(code);
+    let unbound = |code: &[u8]| code.strip_prefix(&[0xF2]).unwrap_or(code).first_chunk().copied();
+    let is_jump_to_slot = |code| unbound(code) == Some([0xFF, 0x25]);
+    match (before, code) {
+        ([0xFF, 0x35, ..], code) if is_jump_to_slot(code) => Some(16),
+        ([_, 0x68, ..], [0xE9, ..] | [0xF2, 0xE9, ..]) => Some(8),
+        (_, code) if is_jump_to_slot(code) => Some(0),
+        (_, [0x68, _, _, _, _, 0xE9, ..] | [0x68, _, _, _, _, 0xF2, 0xE9, ..]) => Some(0),
+        (_, [0xFF, 0x35, _, _, _, _, rest @ ..]) if is_jump_to_slot(rest) => Some(8),
+        _ => None,
+    }
+}
+
+fn leave_stub<M: Memory + ?Sized>(
+    registers: &mut Registers,
+    memory: &M,
+    pushed: u64,
+) -> Result<Step, UnwindError> {
+    let at = registers.rsp().wrapping_add(pushed);
+    let (rsp, caller_rsp) = (registers.rsp(), at.wrapping_add(8));
+    if caller_rsp <= rsp {
+        return Err(UnwindError::NoProgress { rsp, caller_rsp });
+    }
+    registers.rip = memory.read_u64(at)?;
+    registers.set(Gpr::Rsp, caller_rsp);
+    Ok(Step {
+        trust: Trust::Stub,
+        establisher_frame: caller_rsp,
+        handler: None,
+        caller: Position::ReturnAddress,
+    })
+}
+
+/// Takes rbp for a frame pointer if all that it leads to looks like it: a saved rbp further up, and a
+/// return address in known code, behind a call.
+fn frame_pointer<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    registers: &mut Registers,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let no = UnwindError::NoFrameInformation { address: registers.rip };
+    let (rsp, frame) = (registers.rsp(), registers.get(Gpr::Rbp));
+    let caller_rsp = frame.checked_add(16).ok_or(no)?;
+    if frame < rsp || frame % 8 != 0 {
+        return Err(no);
+    }
+    let (saved, rip) = (memory.read_u64(frame)?, memory.read_u64(frame.wrapping_add(8))?);
+    // The outermost frame has 0 there.
+    let leads_up = saved == 0 || saved >= caller_rsp;
+    let (region, rva) = place.map.find(rip.wrapping_sub(1)).ok_or(no)?;
+    if !leads_up || !region.is_executable(rva) {
+        return Err(no);
+    }
+    registers.rip = rip;
+    registers.set(Gpr::Rbp, saved);
+    registers.set(Gpr::Rsp, caller_rsp);
+    Ok(Step {
+        trust: Trust::FramePointer,
+        establisher_frame: caller_rsp,
+        handler: None,
+        caller: Position::ReturnAddress,
+    })
+}

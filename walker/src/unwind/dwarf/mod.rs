@@ -1,0 +1,91 @@
+//! Unwinding by DWARF call frame information: `.eh_frame` and `.debug_frame`.
+//!
+//! The rules are those of DWARF 5 §6.4, the System V psABI for x86-64, and the Linux Standard Base.
+//! The programs of an image run once, when its [`CfiTable`] is made; steps read the compiled rows.
+
+mod bytes;
+mod compile;
+mod error;
+mod expression;
+mod fallback;
+mod program;
+mod row;
+mod rows;
+pub(super) mod rule;
+mod table;
+
+pub use error::{CfiError, CfiProblem, FrameSection};
+pub use row::{CfaRule, Column, Expression, RegisterRule, Row};
+pub use table::CfiTable;
+
+use super::{Guesses, Position, Step, UnwindError};
+use crate::code_map::{CodeMap, CodeRegion};
+use crate::memory::Memory;
+use crate::registers::Registers;
+use rule::Rule;
+use table::Found;
+
+/// Where a step begins.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'s, 'a> {
+    pub(super) map: &'s CodeMap<'a>,
+    pub(super) region: &'s CodeRegion<'a>,
+    pub(super) table: &'s CfiTable<'a>,
+    /// RVA of the instruction whose row counts: rip, or the byte before the return address.
+    pub(super) rva: u32,
+}
+
+/// Takes `registers` from a frame to its caller; on an error they stay as they were.
+#[inline]
+pub(super) fn step<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    guesses: Guesses,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    if let Found::Simple(rule) = place.table.find(place.rva) {
+        return rule.apply(registers, memory);
+    }
+    any_step(place, guesses, registers, position, memory)
+}
+
+/// The rule of the step from a return address, if it is a simple one.
+#[inline]
+pub(super) fn simple_rule(place: Place<'_, '_>) -> Option<Rule> {
+    match place.table.find(place.rva) {
+        Found::Simple(rule) => Some(*rule),
+        _ => None,
+    }
+}
+
+#[inline(never)]
+fn any_step<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    guesses: Guesses,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let Place { region, table, .. } = place;
+    let slide = region.base().wrapping_sub(table.preferred_base());
+    let found = table.find(place.rva);
+    // A signal trampoline was not called: the kernel made its address the handler's return address.
+    // So what counts is the trampoline's own first row, not what stands before it.
+    if position == Position::ReturnAddress
+        && let Found::General(_) | Found::Nothing = found
+        && let Some(rip_rva) = region.rva(registers.rip)
+        && let Found::General(trampoline) = table.find(rip_rva)
+        && trampoline.signal_frame
+        && (matches!(found, Found::Nothing)
+            || matches!(found, Found::General(it) if it.signal_frame))
+    {
+        return trampoline.apply(table, slide, registers, memory);
+    }
+    match found {
+        Found::Simple(rule) => rule.apply(registers, memory),
+        Found::General(rule) => rule.apply(table, slide, registers, memory),
+        Found::Fault(error) => Err(error.into()),
+        Found::Nothing => fallback::step(place, guesses, registers, position, memory),
+    }
+}

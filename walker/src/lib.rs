@@ -1,20 +1,26 @@
 //! Stack walking for .NET profilers: what a profiler ships.
 //!
-//! Given registers, memory and images of a real Windows x64 thread, [`unwind::Unwinder`] finds each
-//! frame's caller with every register that a seed for `DoStackSnapshot` needs: all sixteen integer
-//! registers, rip, and xmm6 to xmm15.
+//! Given registers, memory and images of a real x64 thread, [`unwind::Unwinder`] finds each frame's
+//! caller with every register that a seed for `DoStackSnapshot` needs: all sixteen integer registers,
+//! rip, and on Windows xmm6 to xmm15. Managed code has UNWIND_INFO on every OS, native code on Unix
+//! has call frame information, so that one stack may need both.
 //!
 //! ```text
 //! registers + memory                     the stopped thread
 //!        │
 //!        ▼
-//! code_map: address → region ──► image: sections, RUNTIME_FUNCTION table
-//!        │
-//!        ▼
-//! unwind::win64: UNWIND_INFO, epilogues ──► caller's registers, Trust, establisher frame, handler
+//! code_map: address → region ──► image::pe: sections, RUNTIME_FUNCTION table
+//!        │                  └──► image::elf, image::macho: segments, .eh_frame, .debug_frame
+//!        │                                    │ compiled when the image is added
+//!        ▼                                    ▼
+//! unwind::win64: UNWIND_INFO, epilogues    unwind::dwarf: rows of CfiTable, expressions, stubs
+//!        │                                    │
+//!        └───────────────┬────────────────────┘
+//!                        ▼
+//!     caller's registers, Trust, establisher frame, handler
 //! ```
 //!
-//! Nothing is trusted: malformed images and unwind data give errors with the RVA inside, every loop
+//! Nothing is trusted: malformed images and unwind data give errors with the place inside, every loop
 //! has an end, and a failed step leaves the registers as they were. A walk allocates nothing.
 //!
 //! ```

@@ -139,10 +139,27 @@ impl<M: Memory + ?Sized> Machine<'_, M> {
             Op::Skip { target } => return Ok(Some(target)),
             Op::Bra { target } => return Ok((stack.pop()? != 0).then_some(target)),
             Op::Nop => {}
-            _ => {
+            Op::And
+            | Op::Or
+            | Op::Xor
+            | Op::Plus
+            | Op::Minus
+            | Op::Mul
+            | Op::Div
+            | Op::Mod
+            | Op::Shl
+            | Op::Shr
+            | Op::Shra
+            | Op::Eq
+            | Op::Ne
+            | Op::Ge
+            | Op::Gt
+            | Op::Le
+            | Op::Lt => {
                 let (right, left) = (stack.pop()?, stack.pop()?);
                 stack.push(binary(&operation, left, right)?)?;
             }
+            _ => return Err(CfiProblem::Operation.into()),
         }
         Ok(None)
     }

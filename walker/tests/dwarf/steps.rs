@@ -1,0 +1,177 @@
+//! Steps: which row counts, what is a signal frame, and what is done without any row.
+
+use crate::case::{CODE, Case, Cfa, Cie, Frames, at, slot};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::{Guesses, Position, Trust, UnwindError};
+
+/// A CIE for signal frames.
+fn signal_cie() -> Cie {
+    Cie { augmentation: "zRS", ..Cie::default() }
+}
+
+#[test]
+fn a_return_address_belongs_to_the_call_before_it() {
+    let mut frames = Frames::new();
+    let cie = frames.cie(&Cie::default());
+    frames.fde(cie, CODE, 0x10, &[Cfa::DefCfaOffset(16), Cfa::Advance(8), Cfa::DefCfaOffset(24)]);
+    frames.fde(cie, CODE + 0x10, 0x10, &[Cfa::DefCfaOffset(32)]);
+    let changes = |offset| Case::new(&frames, offset).returned_to().changes();
+    assert_eq!(changes(8), "rip=[1] rsp=2");
+    assert_eq!(changes(9), "rip=[2] rsp=3");
+    // A call that is the function's last instruction.
+    assert_eq!(changes(0x10), "rip=[2] rsp=3");
+    assert_eq!(changes(0x20), "rip=[3] rsp=4");
+    assert_eq!(Case::new(&frames, 0x10).changes(), "rip=[3] rsp=4");
+}
+
+#[test]
+fn steps_tell_how_they_were_found() {
+    let (_, step) = Case::function(&[Cfa::DefCfaOffset(16)], 0).step().unwrap();
+    assert_eq!((step.trust, step.caller), (Trust::Cfi, Position::ReturnAddress));
+    assert_eq!((step.establisher_frame, step.handler), (slot(2), None));
+    let value = Cfa::ValOffset(Gpr::Rbx, 1);
+    let (_, step) = Case::function(&[value], 0).step().unwrap();
+    assert_eq!((step.trust, step.establisher_frame), (Trust::Cfi, slot(1)));
+}
+
+/// The trampoline's FDE says where the interrupted registers are; the caller was interrupted, and may
+/// have another stack.
+#[test]
+fn a_signal_frame_interrupted_its_caller() {
+    let mut frames = Frames::new();
+    let cie = frames.cie(&signal_cie());
+    let saved = [
+        Cfa::DefCfaExpression(vec![0x77, 40, 0x06]),
+        Cfa::Expression(7, vec![0x77, 40]),
+        Cfa::Expression(16, vec![0x77, 48]),
+        Cfa::Expression(3, vec![0x77, 16]),
+    ];
+    frames.fde(cie, CODE, 0x10, &saved);
+    for position in [Position::Interrupted, Position::ReturnAddress] {
+        let mut case = Case::new(&frames, 0).word(5, slot(-20)).word(6, at(0x33));
+        case.position = position;
+        assert_eq!(case.changes(), format!("rbx=[2] rip={:#x} rsp=-20", at(0x33)), "{position:?}");
+        let (_, step) = case.step().unwrap();
+        assert_eq!((step.trust, step.caller), (Trust::SignalFrame, Position::Interrupted));
+    }
+}
+
+/// No call led to the trampoline, so that nothing before its first instruction counts, unless that is
+/// another function: a call may be the last instruction of one that does not return.
+#[test]
+fn a_signal_frame_is_looked_up_at_its_first_instruction() {
+    let build = |with_function_before| {
+        let mut frames = Frames::new();
+        let cie = frames.cie(&Cie::default());
+        let signal = frames.cie(&signal_cie());
+        if with_function_before {
+            frames.fde(cie, CODE, 0x20, &[Cfa::DefCfaOffset(16)]);
+        }
+        let rows = [Cfa::DefCfaOffset(24), Cfa::Advance(4), Cfa::DefCfaOffset(40)];
+        frames.fde(signal, CODE + 0x20, 0x10, &rows);
+        frames
+    };
+    let alone = build(false);
+    assert_eq!(Case::new(&alone, 0x20).returned_to().changes(), "rip=[2] rsp=3");
+    assert_eq!(Case::new(&alone, 0x20).changes(), "rip=[2] rsp=3");
+    // A row begins right there.
+    assert_eq!(Case::new(&alone, 0x24).returned_to().changes(), "rip=[4] rsp=5");
+    let behind = build(true);
+    assert_eq!(Case::new(&behind, 0x20).returned_to().changes(), "rip=[1] rsp=2");
+    assert_eq!(Case::new(&behind, 0x20).changes(), "rip=[2] rsp=3");
+}
+
+#[test]
+fn every_step_goes_up() {
+    // The CFA is rsp itself, and below it.
+    for instructions in [vec![Cfa::DefCfaOffset(0)], vec![Cfa::DefCfa(Gpr::Rbp, 8)]] {
+        let case = Case::function(&instructions, 0).register(Gpr::Rbp, slot(-3));
+        let error = case.step().unwrap_err();
+        assert!(matches!(error, UnwindError::NoProgress { .. }), "{error}");
+    }
+    let own = [Cfa::Raw(vec![5, 7, 3])];
+    let error = Case::function(&own, 0).word(-2, slot(0)).step().unwrap_err();
+    assert_eq!(error, UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(0) });
+}
+
+#[test]
+fn a_stack_that_cannot_be_read_is_an_error() {
+    let case = Case::function(&[Cfa::DefCfaOffset(24), Cfa::Offset(Gpr::Rbx, 2)], 0);
+    let error = case.clone().register(Gpr::Rsp, slot(0xFFE)).step().unwrap_err();
+    assert!(matches!(error, UnwindError::Stack(_)), "{error}");
+    // The return address can be read, the register below it cannot.
+    let case = Case::function(&[Cfa::DefCfaOffset(8), Cfa::Offset(Gpr::Rbx, 66)], 0);
+    assert!(matches!(case.step().unwrap_err(), UnwindError::Stack(_)));
+}
+
+#[test]
+fn code_that_nothing_is_said_of_is_unknown() {
+    let case = |offset| Case::function(&[], offset);
+    let error = UnwindError::NoFrameInformation { address: at(0x100) };
+    assert_eq!(case(0x100).step(), Err(error));
+    let error = UnwindError::NoFrameInformation { address: at(0x101) };
+    assert_eq!(case(0x101).returned_to().step(), Err(error));
+    // Not code at all.
+    let error = UnwindError::UnknownCode { address: at(0x1800) };
+    assert_eq!(case(0x1800).step(), Err(error));
+}
+
+#[test]
+fn stubs_are_known_by_their_bytes() {
+    let jump: &[u8] = &[0xFF, 0x25, 0x10, 0x20, 0, 0];
+    let bound_jump: &[u8] = &[0xF2, 0xFF, 0x25, 0x10, 0x20, 0, 0];
+    let endbr: &[u8] = &[0xF3, 0x0F, 0x1E, 0xFA];
+    let push: &[u8] = &[0x68, 5, 0, 0, 0];
+    let first: &[u8] = &[0xFF, 0x35, 2, 0x20, 0, 0];
+    let back: &[u8] = &[0xE9, 0, 0xFF, 0xFF, 0xFF];
+    let bound_back: &[u8] = &[0xF2, 0xE9, 0, 0xFF, 0xFF, 0xFF];
+    // The code, and for each place in it what has been pushed.
+    let cases: &[(&[&[u8]], &[(u32, i64)])] = &[
+        (&[jump, push, back], &[(0, 0), (6, 0), (11, 1)]),
+        (&[endbr, bound_jump], &[(0, 0), (4, 0)]),
+        (&[endbr, push, bound_back], &[(0, 0), (4, 0), (9, 1)]),
+        (&[first, jump], &[(0, 1), (6, 2)]),
+        (&[first, bound_jump], &[(0, 1), (6, 2)]),
+    ];
+    for (code, places) in cases {
+        for (offset, pushed) in *places {
+            let mut case = Case::function(&[], 0x200 + offset);
+            let code = code.concat();
+            case.code[0x200..0x200 + code.len()].copy_from_slice(&code);
+            let expected = format!("rip=[{pushed}] rsp={}", pushed + 1);
+            assert_eq!(case.changes(), expected, "{code:x?} at {offset}");
+            assert_eq!(case.step().unwrap().1.trust, Trust::Stub);
+            let error = UnwindError::NoFrameInformation { address: at(0x200 + offset) };
+            assert_eq!(case.returned_to().step(), Err(error), "stubs make no calls");
+        }
+    }
+    // Information comes first.
+    let mut case = Case::function(&[Cfa::DefCfaOffset(32)], 0);
+    case.code[..6].copy_from_slice(jump);
+    assert_eq!(case.changes(), "rip=[3] rsp=4");
+}
+
+#[test]
+fn frame_pointers_are_followed_on_demand_and_only_where_they_look_right() {
+    let base =
+        Case::function(&[], 0x200).register(Gpr::Rbp, slot(3)).word(3, slot(8)).word(4, at(0x51));
+    let error = UnwindError::NoFrameInformation { address: at(0x200) };
+    assert_eq!(base.step(), Err(error), "not without being asked");
+    let base = Case { guesses: Guesses::FramePointers, ..base };
+    assert_eq!(base.changes(), format!("rbp=8 rip={:#x} rsp=5", at(0x51)));
+    assert_eq!(base.step().unwrap().1.trust, Trust::FramePointer);
+    let outermost = base.clone().word(3, 0);
+    assert_eq!(outermost.changes(), format!("rbp=0x0 rip={:#x} rsp=5", at(0x51)));
+    for (what, case) in [
+        ("below rsp", base.clone().register(Gpr::Rbp, slot(-1))),
+        ("not aligned", base.clone().register(Gpr::Rbp, slot(3) + 4)),
+        ("leads down", base.clone().word(3, slot(4))),
+        ("returns to no code", base.clone().word(4, at(0x2000))),
+        ("returns nowhere", base.clone().word(4, 0)),
+        ("wraps", base.clone().register(Gpr::Rbp, u64::MAX - 7)),
+    ] {
+        assert_eq!(case.step(), Err(error), "{what}");
+    }
+    let unreadable = base.register(Gpr::Rbp, slot(0x2000)).step().unwrap_err();
+    assert!(matches!(unreadable, UnwindError::Stack(_)));
+}

@@ -43,6 +43,16 @@ fn pe_image() {
 }
 
 #[test]
+fn eh_frame() {
+    assert!(replay("eh_frame", clr_tests::fuzz::eh_frame) >= 10);
+}
+
+#[test]
+fn elf_image() {
+    assert!(replay("elf_image", clr_tests::fuzz::elf_image) >= 5);
+}
+
+#[test]
 fn vector_file() {
     assert!(replay("vector_file", clr_tests::fuzz::vector_file) >= 5);
 }

@@ -8,6 +8,7 @@ use proptest::array::{uniform4, uniform8, uniform10, uniform12, uniform16};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::cell::Cell;
+use std::path::Path;
 
 fn config(normal: u32) -> ProptestConfig {
     ProptestConfig {
@@ -141,6 +142,15 @@ fn image(name: &str) -> &'static [u8] {
     clr_fixtures::get(&format!("win64/img/{name}.dll")).unwrap()
 }
 
+/// One of the seeds of a fuzz target.
+fn seed(target: &str, n: u32) -> Vec<u8> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(target);
+    let mut paths: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    std::fs::read(&paths[n as usize % paths.len()]).unwrap()
+}
+
 proptest! {
     #![proptest_config(config(3_000))]
 
@@ -155,6 +165,8 @@ proptest! {
         fuzz::unwind_info(&bytes);
         fuzz::pe_image(&bytes);
         fuzz::vector_file(&bytes);
+        fuzz::eh_frame(&bytes);
+        fuzz::elf_image(&bytes);
     }
 
     #[test]
@@ -191,6 +203,16 @@ proptest! {
     ) {
         let image = damaged(image(IMAGES[name as usize]), &damages, count);
         fuzz::pe_image(&image);
+    }
+
+    #[test]
+    fn damaged_call_frame_information_is_survived(
+        n in 0_u32..1000,
+        damages in uniform8(damage()),
+        count in 0_u32..9,
+    ) {
+        fuzz::eh_frame(&damaged(&seed("eh_frame", n), &damages, count));
+        fuzz::elf_image(&damaged(&seed("elf_image", n), &damages, count));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Steps: which row counts, what is a signal frame, and what is done without any row.
 
 use crate::case::{CODE, Case, Cfa, Cie, Frames, at, slot};
+use clr_walker::memory::Segment;
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Guesses, Position, Trust, UnwindError};
+use clr_walker::unwind::{Guesses, Position, Trust, UnwindError, Unwinder};
 
 /// A CIE for signal frames.
 fn signal_cie() -> Cie {
@@ -92,6 +93,25 @@ fn every_step_goes_up() {
     let own = [Cfa::Raw(vec![5, 7, 3])];
     let error = Case::function(&own, 0).word(-2, slot(0)).step().unwrap_err();
     assert_eq!(error, UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(0) });
+}
+
+/// vfork keeps its return address in a register, for the stack is about to be used by another process.
+#[test]
+fn an_interrupted_function_may_have_popped_its_return_address() {
+    let popped = [Cfa::DefCfaOffset(0), Cfa::Register(16, 5)];
+    let case = Case::function(&popped, 0);
+    assert_eq!(case.changes(), "rip=rdi rsp=0");
+    let walk = case.map();
+    let frames = Unwinder::new(&walk).walk(&case.registers, &Segment::new(0, &[])).count();
+    // The frame, its caller, and that rdi leads nowhere.
+    assert_eq!(frames, 3);
+    // It has made no call so.
+    let error = UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(0) };
+    assert_eq!(Case::function(&popped, 1).returned_to().step(), Err(error));
+    let below = [Cfa::DefCfa(Gpr::Rbp, 0), Cfa::Register(16, 5)];
+    let case = Case::function(&below, 0).register(Gpr::Rbp, slot(-1));
+    let error = UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(-1) };
+    assert_eq!(case.step(), Err(error));
 }
 
 #[test]

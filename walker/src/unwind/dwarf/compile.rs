@@ -73,6 +73,9 @@ struct Compiler<'c, 'd> {
     first_problem: Option<CfiError>,
 }
 
+/// Where no CIE is.
+const NOWHERE: usize = usize::MAX;
+
 /// An entry of a section, apart from its content.
 struct Entry<'a> {
     /// Behind its id.
@@ -104,13 +107,13 @@ impl<'a> Entry<'a> {
         let cie = match kind {
             FrameSection::EhFrame => match content.u32()? {
                 0 => None,
-                back => Some(start.checked_sub(back as usize).ok_or(CfiProblem::Fde)?),
+                back => Some(start.checked_sub(back as usize).unwrap_or(NOWHERE)),
             },
             FrameSection::DebugFrame => {
                 let long = short == u32::MAX;
                 let id = if long { content.u64()? } else { content.u32()?.into() };
                 let cie = if long { u64::MAX } else { u32::MAX.into() };
-                (id != cie).then_some(usize::try_from(id).map_err(|_| CfiProblem::Fde)?)
+                (id != cie).then_some(usize::try_from(id).unwrap_or(NOWHERE))
             }
         };
         Ok(Some(Self { content, end, cie }))
@@ -127,7 +130,16 @@ impl Compiler<'_, '_> {
         // Offsets are kept in 32 bits.
         let bytes = bytes.get(..u32::MAX as usize).unwrap_or(bytes);
         let mut programs = Programs::default();
-        let mut cies = Cies { bytes, kind, bases, base: self.base, known: Vec::new(), last: 0 };
+        let mut cies = Cies {
+            bytes,
+            kind,
+            bases,
+            base: self.base,
+            known: Vec::new(),
+            last: 0,
+            stray: None,
+            stray_bytes: bytes.len(),
+        };
         let mut offset = 0;
         while offset < bytes.len() {
             let place = Place { section: kind, offset: offset as u32 };
@@ -151,7 +163,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Compiles the entry at `place`, if it is an FDE.
+    /// Compiles the entry at `place` if it is an FDE; a CIE is kept for its FDEs.
     #[inline]
     fn entry(
         &mut self,
@@ -160,7 +172,10 @@ impl Compiler<'_, '_> {
         cies: &mut Cies<'_>,
         programs: &mut Programs,
     ) -> Result<(), CfiProblem> {
-        let Some(cie) = entry.cie else { return Ok(()) };
+        let Some(cie) = entry.cie else {
+            cies.add(place.offset as usize, programs);
+            return Ok(());
+        };
         let cie = cies.get(cie, programs)?;
         let mut bytes = entry.content;
         let encoding = cie.terms.encoding;
@@ -265,22 +280,37 @@ struct Cie {
     initial: State,
 }
 
-/// The CIEs of a section that were met, by offset.
+/// The CIEs of a section that were met.
 struct Cies<'a> {
     bytes: &'a [u8],
     kind: FrameSection,
     bases: Bases,
     base: u64,
+    /// Ascending by offset.
     known: Vec<(usize, Result<Cie, CfiProblem>)>,
     /// Which of them was asked for last.
     last: usize,
+    /// One that stands behind its FDE, or at no entry.
+    stray: Option<(usize, Cie)>,
+    /// How many bytes of stray ones may still be read: a hostile section has as many as it has FDEs.
+    stray_bytes: usize,
 }
 
 impl Cies<'_> {
+    /// Keeps the CIE at `offset`, behind all before it, for its FDEs. If it is malformed they will
+    /// tell.
+    fn add(&mut self, offset: usize, programs: &mut Programs) {
+        let cie = self.read(offset, programs);
+        self.known.push((offset, cie));
+    }
+
     #[inline]
     fn get(&mut self, offset: usize, programs: &mut Programs) -> Result<&Cie, CfiProblem> {
         if self.known.get(self.last).is_none_or(|(known, _)| *known != offset) {
-            self.find(offset, programs);
+            match self.known.binary_search_by_key(&offset, |(known, _)| *known) {
+                Ok(at) => self.last = at,
+                Err(_) => return self.stray(offset, programs),
+            }
         }
         match self.known.get(self.last) {
             Some((_, Ok(cie))) => Ok(cie),
@@ -289,15 +319,16 @@ impl Cies<'_> {
         }
     }
 
-    fn find(&mut self, offset: usize, programs: &mut Programs) {
-        self.last = match self.known.binary_search_by_key(&offset, |(known, _)| *known) {
-            Ok(at) => at,
-            Err(at) => {
-                let cie = self.read(offset, programs);
-                self.known.insert(at, (offset, cie));
-                at
-            }
-        };
+    #[cold]
+    fn stray(&mut self, offset: usize, programs: &mut Programs) -> Result<&Cie, CfiProblem> {
+        if self.stray.as_ref().is_none_or(|(known, _)| *known != offset) {
+            let entry = Entry::read(self.bytes, offset, self.kind).ok().flatten();
+            let entry = entry.ok_or(CfiProblem::Cie)?;
+            let left = self.stray_bytes.checked_sub(entry.end - offset);
+            self.stray_bytes = left.ok_or(CfiProblem::Cie)?;
+            self.stray = Some((offset, self.read(offset, programs)?));
+        }
+        self.stray.as_ref().map(|(_, cie)| cie).ok_or(CfiProblem::Cie)
     }
 
     /// Reads the CIE at `offset` and runs its instructions.

@@ -39,12 +39,10 @@ pub enum CfiProblem {
     /// An entry is cut off by the section's end, or an instruction by that of its entry.
     #[error("an entry or an instruction is cut off")]
     CutOff,
-    /// A CIE is malformed, or of an unknown version, augmentation or pointer encoding.
-    #[error("a CIE is malformed or of an unknown kind")]
+    /// An FDE has no CIE, or one that is malformed or of an unknown version, augmentation or pointer
+    /// encoding.
+    #[error("the CIE is missing, malformed or of an unknown kind")]
     Cie,
-    /// An FDE has no CIE.
-    #[error("an FDE points to no CIE")]
-    Fde,
     /// A pointer has an encoding that is unknown, or counts from something that is not known.
     #[error("a pointer has an encoding that cannot be decoded")]
     Encoding,

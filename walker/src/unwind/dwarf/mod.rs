@@ -80,11 +80,11 @@ fn any_step<M: Memory + ?Sized>(
         && (matches!(found, Found::Nothing)
             || matches!(found, Found::General(it) if it.signal_frame))
     {
-        return trampoline.apply(table, slide, registers, memory);
+        return trampoline.apply(table, slide, registers, position, memory);
     }
     match found {
         Found::Simple(rule) => rule.apply(registers, memory),
-        Found::General(rule) => rule.apply(table, slide, registers, memory),
+        Found::General(rule) => rule.apply(table, slide, registers, position, memory),
         Found::Fault(error) => Err(error.into()),
         Found::Nothing => fallback::step(place, guesses, registers, position, memory),
     }

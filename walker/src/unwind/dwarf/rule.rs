@@ -190,6 +190,7 @@ impl GeneralRule {
         table: &CfiTable<'_>,
         slide: u64,
         registers: &mut Registers,
+        position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
         let frame =
@@ -218,8 +219,12 @@ impl GeneralRule {
             Some(rule) => frame.value(rule, cfa)?.unwrap_or(0),
         };
         let (rsp, caller_rsp) = (registers.rsp(), gpr[Gpr::Rsp as usize]);
-        // What a signal interrupted may have another stack.
-        if caller_rsp <= rsp && !self.signal_frame {
+        // What a signal interrupted may have another stack. A function that was interrupted may have
+        // taken its return address off the stack, as vfork does.
+        let stays = position == Position::Interrupted
+            && matches!(self.return_address, Some(RegisterRule::Register(_)));
+        let goes_up = caller_rsp > rsp || (stays && caller_rsp == rsp);
+        if !goes_up && !self.signal_frame {
             return Err(UnwindError::NoProgress { rsp, caller_rsp });
         }
         (registers.gpr, registers.rip) = (gpr, rip);

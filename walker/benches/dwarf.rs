@@ -1,0 +1,289 @@
+//! How long a step takes from native code of a real library, against other unwinders of call frame
+//! information, and what it costs to add the library.
+//!
+//! `cargo bench -p clr-walker --bench dwarf` prints a table; a path behind `--` takes another library
+//! than the host's libc.so.6. Without `--bench`, as `cargo test --benches` runs it, it takes one round
+//! only; where there is no such library it says so.
+
+use clr_walker::code_map::CodeMap;
+use clr_walker::image::Section;
+use clr_walker::image::elf::ElfImage;
+use clr_walker::memory::{Memory as _, Segment};
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::dwarf::{CfaRule, CfiTable, Column, RegisterRule, Row};
+use clr_walker::unwind::{Cache, Position, Unwinder};
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindContext, UnwindSection as _};
+use std::hint::black_box;
+use std::ops::Range;
+use std::time::Instant;
+
+const LIBRARIES: [&str; 3] =
+    ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
+
+const BASE: u64 = 0x7F12_3456_7000;
+const STACK: u64 = 0x7FFE_0000_0000;
+const DEPTHS: [usize; 2] = [64, 512];
+const ROUNDS: u32 = 101;
+
+/// Frames that one sample unwinds at least.
+const FRAMES_PER_SAMPLE: usize = 4096;
+
+/// Larger frames are rare, and would make memory the subject.
+const LARGEST_FRAME: i32 = 1024;
+
+/// Where a call might return to, and what is said of that place.
+struct Site {
+    rva: u32,
+    frame: i32,
+}
+
+/// A stack and the frames on it.
+struct Stack {
+    start: Registers,
+    bytes: Vec<u8>,
+    depth: usize,
+}
+
+/// Counts the callers of a stack.
+type Walk<'w> = Box<dyn FnMut(&Stack) -> usize + 'w>;
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let rounds = if arguments.iter().any(|it| it == "--bench") { ROUNDS } else { 1 };
+    let given = arguments.iter().find(|argument| !argument.starts_with('-'));
+    let paths = given.map_or(LIBRARIES.to_vec(), |path| vec![path]);
+    let found = paths.iter().find_map(|path| Some((path, std::fs::read(path).ok()?)));
+    let Some((path, data)) = found else {
+        println!("skipped: none of {paths:?} is there");
+        return;
+    };
+    let Ok(image) = ElfImage::parse(&data) else {
+        println!("skipped: {path} is for another processor");
+        return;
+    };
+    let mut map = CodeMap::new();
+    map.insert_elf(BASE, &image).expect("the map is empty");
+    let table = map.regions().first().and_then(|region| region.cfi()).expect("it is native");
+    let mut sites = sites(table);
+    shuffle(&mut sites);
+    let stacks = DEPTHS.map(|depth| stack(&sites, depth));
+
+    let framehop = framehop_unwinder(&image);
+    let mut contenders: [(&str, Walk<'_>); 5] = [
+        ("clr-walker, no cache", ours(&map)),
+        ("clr-walker, warm cache", ours_cached(&map)),
+        ("framehop 0.16, new cache for every walk", framehop_walk(&framehop, true)),
+        ("framehop 0.16, warm cache", framehop_walk(&framehop, false)),
+        ("gimli alone: the row of each frame", gimli_rows(&image)),
+    ];
+    let mut samples = vec![[const { Vec::new() }; DEPTHS.len()]; contenders.len()];
+    let mut adding = [const { Vec::new() }; 2];
+    for _ in 0..rounds {
+        for ((_, walk), samples) in contenders.iter_mut().zip(&mut samples) {
+            for (stack, samples) in stacks.iter().zip(samples) {
+                let passes = FRAMES_PER_SAMPLE.div_ceil(stack.depth);
+                let start = Instant::now();
+                for _ in 0..passes {
+                    assert_eq!(walk(black_box(stack)), stack.depth);
+                }
+                samples.push(nanoseconds(start) / (passes * stack.depth) as f64);
+            }
+        }
+        let start = Instant::now();
+        let parsed = ElfImage::parse(black_box(&data)).expect("it is an image");
+        adding[0].push(nanoseconds(start));
+        let start = Instant::now();
+        black_box(CfiTable::new(&parsed.cfi(), parsed.sections()));
+        adding[1].push(nanoseconds(start));
+    }
+
+    println!(
+        "{path}: {} places that calls might return to, medians of {rounds} rounds",
+        sites.len()
+    );
+    println!("| ns a frame | depth 64 | depth 512 |\n| --- | --: | --: |");
+    for ((name, _), samples) in contenders.iter().zip(&mut samples) {
+        let [shallow, deep] = samples.each_mut().map(|samples| median(samples));
+        println!("| {name} | {shallow:.1} | {deep:.1} |");
+    }
+    let [parsing, compiling] = adding.each_mut().map(|samples| median(samples) / 1000.0);
+    let [rows, rules] = table.counts();
+    println!(
+        "Adding it takes {parsing:.1} µs for the headers and {compiling:.0} µs for the table: {} \
+         functions, {rows} rows, {rules} different rules, {} KiB.",
+        table.functions().len(),
+        table.size() >> 10,
+    );
+}
+
+fn nanoseconds(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e9
+}
+
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// Places in the middle of rows that every contender knows to unwind.
+fn sites(table: &CfiTable<'_>) -> Vec<Site> {
+    let mut sites = Vec::new();
+    for function in table.functions() {
+        let mut at = function.start;
+        while at < function.end {
+            let Ok(Some(row)) = table.row(at) else { break };
+            let end = row.range.end.min(function.end);
+            if let Some(frame) = frame_size(&row)
+                && end - at > 8
+            {
+                sites.push(Site { rva: at + 5, frame });
+            }
+            at = end;
+        }
+    }
+    sites
+}
+
+/// The frame's size, if all is counted from rsp.
+fn frame_size(row: &Row) -> Option<i32> {
+    let CfaRule::Register { register, offset } = row.cfa else { return None };
+    let saved =
+        |rule: &RegisterRule| matches!(rule, RegisterRule::Offset(at) if (-offset..0).contains(at));
+    let usual = register == Column::from(Gpr::Rsp)
+        && (16..LARGEST_FRAME).contains(&offset)
+        && row.return_address == Some(RegisterRule::Offset(-8))
+        && row.registers.iter().flatten().all(saved);
+    usual.then_some(offset)
+}
+
+/// A stack of `depth` different frames, as far as there are so many.
+fn stack(sites: &[Site], depth: usize) -> Stack {
+    let chosen: Vec<_> = sites.iter().cycle().take(depth).collect();
+    let mut bytes = Vec::new();
+    for (n, site) in chosen.iter().enumerate() {
+        let caller = chosen.get(n + 1).map_or(0x10, |next| BASE + u64::from(next.rva));
+        bytes.resize(bytes.len() + site.frame as usize - 8, 0x11);
+        bytes.extend(caller.to_le_bytes());
+    }
+    let mut start = Registers { rip: BASE + u64::from(chosen[0].rva), ..Registers::default() };
+    start.set(Gpr::Rsp, STACK);
+    Stack { start, bytes, depth }
+}
+
+/// Knuth's linear congruential generator: every run makes the same stacks.
+fn shuffle<T>(items: &mut [T]) {
+    let mut state = 1_u64;
+    for last in (1..items.len()).rev() {
+        let factor = 6_364_136_223_846_793_005;
+        state = state.wrapping_mul(factor).wrapping_add(1_442_695_040_888_963_407);
+        items.swap(last, (state >> 33) as usize % (last + 1));
+    }
+}
+
+fn ours<'w>(map: &'w CodeMap<'_>) -> Walk<'w> {
+    let unwinder = Unwinder::new(map);
+    Box::new(move |stack| {
+        let memory = Segment::new(STACK, &stack.bytes);
+        let mut registers = stack.start;
+        let step =
+            |_: &usize| unwinder.step(&mut registers, Position::ReturnAddress, &memory).is_ok();
+        let found = (0..).take_while(step).count();
+        black_box(&registers);
+        found
+    })
+}
+
+fn ours_cached<'w>(map: &'w CodeMap<'_>) -> Walk<'w> {
+    let unwinder = Unwinder::new(map);
+    let mut cache = Cache::new();
+    Box::new(move |stack| {
+        let memory = Segment::new(STACK, &stack.bytes);
+        let mut registers = stack.start;
+        let step = |_: &usize| {
+            let position = Position::ReturnAddress;
+            unwinder.step_cached(&mut cache, &mut registers, position, &memory).is_ok()
+        };
+        let found = (0..).take_while(step).count();
+        black_box(&registers);
+        found
+    })
+}
+
+fn framehop_unwinder<'a>(image: &ElfImage<'a>) -> UnwinderX86_64<&'a [u8]> {
+    let cfi = image.cfi();
+    let range = |section: &Section<'_>| -> Range<u64> {
+        let start = image.preferred_base() + u64::from(section.rva);
+        start..start + section.bytes.len() as u64
+    };
+    let sections = ExplicitModuleSectionInfo {
+        base_svma: image.preferred_base(),
+        eh_frame_svma: cfi.eh_frame.as_ref().map(range),
+        eh_frame: cfi.eh_frame.map(|section| section.bytes),
+        eh_frame_hdr_svma: cfi.eh_frame_hdr.as_ref().map(range),
+        eh_frame_hdr: cfi.eh_frame_hdr.map(|section| section.bytes),
+        ..ExplicitModuleSectionInfo::default()
+    };
+    let mut unwinder = UnwinderX86_64::new();
+    let range = BASE..BASE + u64::from(image.size());
+    unwinder.add_module(Module::new("library".into(), range, BASE, sections));
+    unwinder
+}
+
+fn framehop_walk<'w>(unwinder: &'w UnwinderX86_64<&[u8]>, fresh: bool) -> Walk<'w> {
+    let mut cache = CacheX86_64::new();
+    Box::new(move |stack| {
+        if fresh {
+            cache = CacheX86_64::new();
+        }
+        let memory = Segment::new(STACK, &stack.bytes);
+        let mut read = |address| memory.read_u64(address).map_err(|_| ());
+        let mut registers = UnwindRegsX86_64::new(stack.start.rip, stack.start.rsp(), 0);
+        let mut address = FrameAddress::from_return_address(stack.start.rip);
+        let mut found = 0;
+        while let Some(frame) = address
+            && let Ok(Some(rip)) =
+                unwinder.unwind_frame(frame, &mut registers, &mut cache, &mut read)
+        {
+            address = FrameAddress::from_return_address(rip);
+            found += 1;
+        }
+        black_box(&registers);
+        found
+    })
+}
+
+/// Looks up the row of each frame through `.eh_frame_hdr`, as gimli's users do, and applies its CFA.
+fn gimli_rows<'w>(image: &ElfImage<'w>) -> Walk<'w> {
+    let cfi = image.cfi();
+    let address = |section: Section<'_>| BASE + u64::from(section.rva);
+    let (frames, header) =
+        (cfi.eh_frame.expect("libraries have it"), cfi.eh_frame_hdr.expect("libraries have it"));
+    let bases =
+        BaseAddresses::default().set_eh_frame(address(frames)).set_eh_frame_hdr(address(header));
+    let section = EhFrame::new(frames.bytes, LittleEndian);
+    let parsed = EhFrameHdr::new(header.bytes, LittleEndian).parse(&bases, 8);
+    let parsed = parsed.expect("a sound header");
+    let mut context = UnwindContext::new();
+    Box::new(move |stack| {
+        let memory = Segment::new(STACK, &stack.bytes);
+        let table = parsed.table().expect("it has a table");
+        let (mut rip, mut rsp) = (stack.start.rip, stack.start.rsp());
+        let mut found = 0;
+        while let Ok(row) = table.unwind_info_for_address(
+            &section,
+            &bases,
+            &mut context,
+            rip - 1,
+            EhFrame::cie_from_offset,
+        ) && let gimli::CfaRule::RegisterAndOffset { offset, .. } = row.cfa()
+        {
+            rsp = rsp.wrapping_add_signed(*offset);
+            let Ok(caller) = memory.read_u64(rsp - 8) else { break };
+            rip = caller;
+            found += 1;
+        }
+        found
+    })
+}

@@ -302,7 +302,7 @@ pub fn eh_frame(data: &[u8]) {
     };
     let table = CfiTable::new(&cfi, &sections);
     // A byte of instructions has a row at most, and general rules are limited.
-    assert!(table.size() <= 1 << 20 | 128 * rest.len(), "{} bytes", table.size());
+    assert!(table.size() <= (1 << 20) + 128 * rest.len(), "{} bytes", table.size());
     check_table(&table);
     let functions = FunctionTable::default();
     let size = NATIVE_EH_FRAME + (1 << 16);

@@ -36,7 +36,7 @@ const LARGEST_FRAME: i32 = 1024;
 /// Where a call might return to, and what is said of that place.
 struct Site {
     rva: u32,
-    frame: i32,
+    frame: usize,
 }
 
 /// A stack and the frames on it.
@@ -88,7 +88,7 @@ fn main() {
                 for _ in 0..passes {
                     assert_eq!(walk(black_box(stack)), stack.depth);
                 }
-                samples.push(nanoseconds(start) / (passes * stack.depth) as f64);
+                samples.push(nanoseconds(start) / f64::from((passes * stack.depth) as u32));
             }
         }
         let start = Instant::now();
@@ -147,7 +147,7 @@ fn sites(table: &CfiTable<'_>) -> Vec<Site> {
 }
 
 /// The frame's size, if all is counted from rsp.
-fn frame_size(row: &Row) -> Option<i32> {
+fn frame_size(row: &Row) -> Option<usize> {
     let CfaRule::Register { register, offset } = row.cfa else { return None };
     let saved =
         |rule: &RegisterRule| matches!(rule, RegisterRule::Offset(at) if (-offset..0).contains(at));
@@ -155,7 +155,7 @@ fn frame_size(row: &Row) -> Option<i32> {
         && (16..LARGEST_FRAME).contains(&offset)
         && row.return_address == Some(RegisterRule::Offset(-8))
         && row.registers.iter().flatten().all(saved);
-    usual.then_some(offset)
+    usual.then_some(usize::try_from(offset).ok()?)
 }
 
 /// A stack of `depth` different frames, as far as there are so many.
@@ -164,7 +164,7 @@ fn stack(sites: &[Site], depth: usize) -> Stack {
     let mut bytes = Vec::new();
     for (n, site) in chosen.iter().enumerate() {
         let caller = chosen.get(n + 1).map_or(0x10, |next| BASE + u64::from(next.rva));
-        bytes.resize(bytes.len() + site.frame as usize - 8, 0x11);
+        bytes.resize(bytes.len() + site.frame - 8, 0x11);
         bytes.extend(caller.to_le_bytes());
     }
     let mut start = Registers { rip: BASE + u64::from(chosen[0].rva), ..Registers::default() };
@@ -189,7 +189,7 @@ fn ours<'w>(map: &'w CodeMap<'_>) -> Walk<'w> {
         let mut registers = stack.start;
         let step =
             |_: &usize| unwinder.step(&mut registers, Position::ReturnAddress, &memory).is_ok();
-        let found = (0..).take_while(step).count();
+        let found = (0..=stack.depth).take_while(step).count();
         black_box(&registers);
         found
     })
@@ -205,7 +205,7 @@ fn ours_cached<'w>(map: &'w CodeMap<'_>) -> Walk<'w> {
             let position = Position::ReturnAddress;
             unwinder.step_cached(&mut cache, &mut registers, position, &memory).is_ok()
         };
-        let found = (0..).take_while(step).count();
+        let found = (0..=stack.depth).take_while(step).count();
         black_box(&registers);
         found
     })

@@ -73,7 +73,7 @@ impl<'a> MachoImage<'a> {
         let cut_off = |_| MachoError::LoadCommands;
         let commands = header.load_commands(LE, data, 0).map_err(cut_off)?;
         let mut found = Vec::new();
-        let mut iterator = commands.clone();
+        let mut iterator = commands;
         while let Some(command) = iterator.next().map_err(cut_off)? {
             if let Some((segment, sections)) = command.segment_64().map_err(cut_off)?
                 && segment.vmsize(LE) != 0
@@ -144,17 +144,18 @@ impl<'a> MachoImage<'a> {
     pub fn symbols(&self) -> Symbols<'a> {
         let mut names: Vec<(u32, &'a str)> = Vec::new();
         let mut budget = NameBudget::new(self.data);
-        let tables = self.commands.clone().map_while(Result::ok);
-        let table = tables.filter_map(|command| command.symtab().ok().flatten()).next();
+        let mut commands = self.commands.map_while(Result::ok);
+        let table = commands.find_map(|command| command.symtab().ok().flatten());
         let symbols = table.and_then(|it| it.symbols::<MachHeader64<LE>, _>(LE, self.data).ok());
-        for symbol in symbols.iter().flat_map(|symbols| symbols.iter()) {
-            let in_section = symbol.n_type().is_stab() || symbol.n_type().typ() != macho::N_SECT;
-            if in_section {
+        let Some(symbols) = symbols else {
+            return Symbols::default();
+        };
+        for symbol in symbols.iter() {
+            let of_debugger = symbol.n_type().is_stab();
+            if of_debugger || symbol.n_type().typ() != macho::N_SECT {
                 continue;
             }
-            let Some(strings) = symbols.as_ref().map(|symbols| symbols.strings()) else {
-                break;
-            };
+            let strings = symbols.strings();
             let name = symbol.name(LE, strings);
             if !budget.pay_for(name.ok()) {
                 break;

@@ -6,6 +6,7 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::dwarf::{CfiTable, Column};
 use clr_walker::unwind::{Cache, Guesses, Position, Rules, Step, UnwindError, Unwinder};
+use std::fmt::Write as _;
 
 /// Where the image lies (VA), and where its own addresses say that it does.
 pub(crate) const BASE: u64 = 0x7F00_0000_0000;
@@ -82,7 +83,7 @@ pub(crate) fn uleb(mut value: u64) -> Vec<u8> {
 pub(crate) fn sleb(mut value: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
-        let byte = (value & 0x7F) as u8;
+        let byte = (value & 0x7F).cast_unsigned() as u8;
         value >>= 7;
         let done = (value == 0 && byte < 0x40) || (value == -1 && byte >= 0x40);
         bytes.push(if done { byte } else { byte | 0x80 });
@@ -99,7 +100,7 @@ pub(crate) fn number(register: Gpr) -> u8 {
 
 /// An instruction.
 #[derive(Clone, Debug)]
-pub(crate) enum Cfa {
+pub(crate) enum Cfi {
     Advance(u8),
     Advance1(u8),
     Advance2(u16),
@@ -123,7 +124,7 @@ pub(crate) enum Cfa {
     Raw(Vec<u8>),
 }
 
-impl Cfa {
+impl Cfi {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let block = |code: &[u8]| [uleb(code.len() as u64), code.to_vec()].concat();
         match self {
@@ -158,8 +159,8 @@ impl Cfa {
 }
 
 /// What gcc's CIEs begin with: the CFA is rsp + 8, and the return address right below it.
-pub(crate) fn usual() -> Vec<Cfa> {
-    vec![Cfa::DefCfa(Gpr::Rsp, 8), Cfa::Raw(vec![0x80 | 16, 1])]
+pub(crate) fn usual() -> Vec<Cfi> {
+    vec![Cfi::DefCfa(Gpr::Rsp, 8), Cfi::Raw(vec![0x80 | 16, 1])]
 }
 
 /// A CIE.
@@ -172,7 +173,7 @@ pub(crate) struct Cie {
     pub(crate) return_address: u8,
     /// What the augmentation's letters say.
     pub(crate) data: Vec<u8>,
-    pub(crate) instructions: Vec<Cfa>,
+    pub(crate) instructions: Vec<Cfi>,
 }
 
 impl Default for Cie {
@@ -232,13 +233,13 @@ impl Frames {
             content.extend(uleb(cie.data.len() as u64));
             content.extend(&cie.data);
         }
-        content.extend(cie.instructions.iter().flat_map(Cfa::encode));
+        content.extend(cie.instructions.iter().flat_map(Cfi::encode));
         self.entry(if self.debug { u32::MAX } else { 0 }, &content)
     }
 
     /// Adds an FDE for `len` bytes of code at `begin` (RVA), in the encoding of [`Cie::default`] or
     /// that of `.debug_frame`.
-    pub(crate) fn fde(&mut self, cie: usize, begin: u32, len: u32, instructions: &[Cfa]) -> usize {
+    pub(crate) fn fde(&mut self, cie: usize, begin: u32, len: u32, instructions: &[Cfi]) -> usize {
         let at = self.bytes.len();
         let mut content = Vec::new();
         if self.debug {
@@ -250,7 +251,7 @@ impl Frames {
             content.extend(len.to_le_bytes());
             content.push(0);
         }
-        content.extend(instructions.iter().flat_map(Cfa::encode));
+        content.extend(instructions.iter().flat_map(Cfi::encode));
         let id = if self.debug { cie } else { at + 4 - cie };
         self.entry(id as u32, &content)
     }
@@ -304,7 +305,7 @@ impl Case {
     }
 
     /// One function of 0x100 bytes at the start of the code, with the usual CIE.
-    pub(crate) fn function(instructions: &[Cfa], offset: u32) -> Self {
+    pub(crate) fn function(instructions: &[Cfi], offset: u32) -> Self {
         let mut frames = Frames::new();
         let cie = frames.cie(&Cie::default());
         frames.fde(cie, CODE, 0x100, instructions);
@@ -402,10 +403,11 @@ impl Case {
         for register in Gpr::ALL {
             let value = after.get(register);
             if register != Gpr::Rsp && value != self.registers.get(register) {
-                changes += &format!("{}={} ", register.name(), name(value));
+                write!(changes, "{}={} ", register.name(), name(value)).unwrap();
             }
         }
-        changes + &format!("rip={} rsp={}", name(after.rip), name(after.rsp()))
+        write!(changes, "rip={} rsp={}", name(after.rip), name(after.rsp())).unwrap();
+        changes
     }
 }
 

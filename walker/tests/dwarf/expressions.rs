@@ -1,6 +1,6 @@
 //! Expressions.
 
-use crate::case::{BASE, Case, Cfa, PREFERRED, at, held, number, sleb, slot, uleb, word};
+use crate::case::{BASE, Case, Cfi, PREFERRED, at, held, number, sleb, slot, uleb, word};
 use clr_walker::registers::Gpr;
 
 const RIP: u8 = 16;
@@ -13,7 +13,7 @@ fn breg(register: u8, offset: i64) -> Vec<u8> {
 /// The value that an expression has, with the CFA, slot 1, on the stack.
 #[track_caller]
 fn value(code: &[u8]) -> Result<u64, String> {
-    let case = Case::function(&[Cfa::ValExpression(number(Gpr::Rbx), code.to_vec())], 0);
+    let case = Case::function(&[Cfi::ValExpression(number(Gpr::Rbx), code.to_vec())], 0);
     case.step().map(|(after, _)| after.get(Gpr::Rbx)).map_err(|error| error.to_string())
 }
 
@@ -138,14 +138,14 @@ fn faulty_expressions_are_errors() {
 fn an_address_is_read_and_a_value_is_not() {
     let rbx = number(Gpr::Rbx);
     // breg7 (rsp) + 24.
-    let address = Case::function(&[Cfa::Expression(rbx, breg(7, 24))], 0);
+    let address = Case::function(&[Cfi::Expression(rbx, breg(7, 24))], 0);
     assert_eq!(address.changes(), "rbx=[3] rip=[0] rsp=1");
-    let value = Case::function(&[Cfa::ValExpression(rbx, breg(7, 24))], 0);
+    let value = Case::function(&[Cfi::ValExpression(rbx, breg(7, 24))], 0);
     assert_eq!(value.changes(), "rbx=3 rip=[0] rsp=1");
     // The CFA, plus 16.
-    let from_cfa = Case::function(&[Cfa::Expression(rbx, vec![0x23, 16])], 0);
+    let from_cfa = Case::function(&[Cfi::Expression(rbx, vec![0x23, 16])], 0);
     assert_eq!(from_cfa.changes(), "rbx=[3] rip=[0] rsp=1");
-    let rip = Case::function(&[Cfa::Expression(RIP, breg(7, 40))], 0);
+    let rip = Case::function(&[Cfi::Expression(RIP, breg(7, 40))], 0);
     assert_eq!(rip.changes(), "rip=[5] rsp=1");
 }
 
@@ -153,19 +153,19 @@ fn an_address_is_read_and_a_value_is_not() {
 #[test]
 fn a_cfa_may_be_read_from_memory() {
     let instructions = [
-        Cfa::DefCfaExpression([breg(6, -16), vec![0x06]].concat()),
-        Cfa::Expression(number(Gpr::Rbp), breg(6, 0)),
-        Cfa::Expression(number(Gpr::R15), breg(6, -8)),
+        Cfi::DefCfaExpression([breg(6, -16), vec![0x06]].concat()),
+        Cfi::Expression(number(Gpr::Rbp), breg(6, 0)),
+        Cfi::Expression(number(Gpr::R15), breg(6, -8)),
     ];
     let case = Case::function(&instructions, 0).register(Gpr::Rbp, slot(6)).word(4, slot(11));
     assert_eq!(case.changes(), "rbp=[6] r15=[5] rip=[10] rsp=11");
     // It begins with nothing on the stack.
-    let cfa_of_cfa = Case::function(&[Cfa::DefCfaExpression(vec![0x23, 8])], 0);
+    let cfa_of_cfa = Case::function(&[Cfi::DefCfaExpression(vec![0x23, 8])], 0);
     assert_eq!(
         cfa_of_cfa.changes(),
         "an expression has too few or too many values, at .eh_frame+0x2f"
     );
-    let cfa_of_cfa = Case::function(&[Cfa::DefCfaExpression(vec![0x9C])], 0);
+    let cfa_of_cfa = Case::function(&[Cfi::DefCfaExpression(vec![0x9C])], 0);
     let no = "an expression has an operation that cannot be evaluated, at .eh_frame+0x2f";
     assert_eq!(cfa_of_cfa.changes(), no);
 }
@@ -174,7 +174,7 @@ fn a_cfa_may_be_read_from_memory() {
 #[test]
 fn the_entries_of_a_plt_know_where_rip_is() {
     let code = [breg(7, 8), breg(RIP, 0), vec![0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22]];
-    let case = |offset| Case::function(&[Cfa::DefCfaExpression(code.concat())], offset);
+    let case = |offset| Case::function(&[Cfi::DefCfaExpression(code.concat())], offset);
     for entry in [0x20, 0x90] {
         for offset in 0..11 {
             assert_eq!(case(entry + offset).changes(), "rip=[0] rsp=1", "{offset}");
@@ -188,8 +188,8 @@ fn the_entries_of_a_plt_know_where_rip_is() {
 /// After an expression, an offset or another register has nothing to count from.
 #[test]
 fn half_a_rule_for_the_cfa_needs_the_other_half() {
-    let expression = Cfa::DefCfaExpression(vec![0x30]);
-    for half in [Cfa::DefCfaOffset(8), Cfa::DefCfaRegister(Gpr::Rbp), Cfa::Raw(vec![0x13, 1])] {
+    let expression = Cfi::DefCfaExpression(vec![0x30]);
+    for half in [Cfi::DefCfaOffset(8), Cfi::DefCfaRegister(Gpr::Rbp), Cfi::Raw(vec![0x13, 1])] {
         let case = Case::function(&[expression.clone(), half], 0);
         let no = "an instruction has no meaning where it stands, at .eh_frame+0x30";
         assert_eq!(case.changes(), no);

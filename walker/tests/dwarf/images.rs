@@ -1,6 +1,6 @@
 //! Images made by hand: ELF and Mach-O, whole and damaged.
 
-use crate::case::{Cfa, Cie, Frames};
+use crate::case::{Cfi, Cie, Frames};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::elf::{ElfError, ElfImage};
 use clr_walker::image::macho::{MachoError, MachoImage};
@@ -29,7 +29,7 @@ fn put(bytes: &mut [u8], at: usize, fields: &[(usize, u64)]) {
 fn eh_frame() -> Vec<u8> {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie::default());
-    frames.fde(cie, CODE as u32, 0x40, &[Cfa::DefCfaOffset(24)]);
+    frames.fde(cie, CODE as u32, 0x40, &[Cfi::DefCfaOffset(24)]);
     frames.bytes.extend([0; 4]);
     frames.bytes
 }
@@ -157,7 +157,7 @@ fn an_image_without_section_headers_has_its_header_to_go_by() {
     let mut map = CodeMap::new();
     map.insert_elf(0, &image).unwrap();
     let functions = map.regions()[0].cfi().unwrap().functions();
-    assert_eq!(functions, [CODE as u32..CODE as u32 + 0x40]);
+    assert_eq!(functions, std::slice::from_ref(&(CODE as u32..CODE as u32 + 0x40)));
     assert!(image.symbols().as_slice().is_empty());
     // Without that too there is nothing.
     put(&mut bytes, 64 + 112, &[(4, 0)]);
@@ -290,7 +290,7 @@ fn a_mach_o_image_is_found() {
     let mut map = CodeMap::new();
     map.insert_macho(0x7F00_0000_0000, &image).unwrap();
     let functions = map.regions()[0].cfi().unwrap().functions();
-    assert_eq!(functions, [CODE as u32..CODE as u32 + 0x40]);
+    assert_eq!(functions, std::slice::from_ref(&(CODE as u32..CODE as u32 + 0x40)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Stacks that need both unwinders: managed code with UNWIND_INFO among native frames.
 
-use crate::case::{Cfa, Cie, EH_FRAME, Frames};
+use crate::case::{Cfi, Cie, EH_FRAME, Frames};
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::memory::Segment;
@@ -19,9 +19,9 @@ fn managed_code_is_unwound_among_native_frames() {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie::default());
     // sub rsp, 16.
-    frames.fde(cie, CODE, 0x100, &[Cfa::DefCfaOffset(24)]);
+    frames.fde(cie, CODE, 0x100, &[Cfi::DefCfaOffset(24)]);
     // push rbx; push rbp; mov rbp, rsp: the outermost one, whose return address is undefined.
-    frames.fde(cie, CODE + 0x100, 0x100, &[Cfa::DefCfaOffset(16), Cfa::Undefined(16)]);
+    frames.fde(cie, CODE + 0x100, 0x100, &[Cfi::DefCfaOffset(16), Cfi::Undefined(16)]);
     // push rbx; sub rsp, 8, and the UNWIND_INFO that says so.
     let mut heap = vec![0x90; 0x100];
     heap.extend([1, 5, 2, 0, 5, 0x02, 1, 0x30]);

@@ -1,6 +1,6 @@
 //! Instructions: what they say of the canonical frame address and of registers.
 
-use crate::case::{CODE, Case, Cfa, Cie, Frames, number, slot};
+use crate::case::{CODE, Case, Cfi, Cie, Frames, number, slot};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::dwarf::{CfaRule, Column, RegisterRule};
 
@@ -8,7 +8,7 @@ const RIP: u8 = 16;
 
 /// What steps from these offsets change.
 #[track_caller]
-fn check(instructions: &[Cfa], expected: &[(u32, &str)]) {
+fn check(instructions: &[Cfi], expected: &[(u32, &str)]) {
     for (offset, changes) in expected {
         assert_eq!(Case::function(instructions, *offset).changes(), *changes, "at {offset:#x}");
     }
@@ -17,11 +17,11 @@ fn check(instructions: &[Cfa], expected: &[(u32, &str)]) {
 #[test]
 fn a_pushed_register_is_popped_and_rows_begin_where_they_say() {
     let push = [
-        Cfa::Advance(1),
-        Cfa::DefCfaOffset(16),
-        Cfa::Offset(Gpr::Rbx, 2),
-        Cfa::Advance(9),
-        Cfa::DefCfaOffset(8),
+        Cfi::Advance(1),
+        Cfi::DefCfaOffset(16),
+        Cfi::Offset(Gpr::Rbx, 2),
+        Cfi::Advance(9),
+        Cfi::DefCfaOffset(8),
     ];
     check(
         &push,
@@ -40,16 +40,16 @@ fn a_pushed_register_is_popped_and_rows_begin_where_they_say() {
 #[test]
 fn every_register_of_system_v_is_restored() {
     let callee_saved = [Gpr::R15, Gpr::R14, Gpr::R13, Gpr::R12, Gpr::Rbp, Gpr::Rbx];
-    let mut instructions = vec![Cfa::DefCfaOffset(56)];
-    instructions.extend((2..).zip(callee_saved).map(|(n, register)| Cfa::Offset(register, n)));
+    let mut instructions = vec![Cfi::DefCfaOffset(56)];
+    instructions.extend((2..).zip(callee_saved).map(|(n, register)| Cfi::Offset(register, n)));
     check(&instructions, &[(0, "rbx=[0] rbp=[1] r12=[2] r13=[3] r14=[4] r15=[5] rip=[6] rsp=7")]);
 }
 
 #[test]
 fn any_other_register_that_is_named_is_restored() {
     let rest = Gpr::ALL.into_iter().filter(|register| *register != Gpr::Rsp);
-    let mut instructions = vec![Cfa::DefCfaOffset(8 * 16)];
-    instructions.extend((2..).zip(rest).map(|(n, register)| Cfa::Offset(register, n)));
+    let mut instructions = vec![Cfi::DefCfaOffset(8 * 16)];
+    instructions.extend((2..).zip(rest).map(|(n, register)| Cfi::Offset(register, n)));
     let all = "rax=[14] rcx=[13] rdx=[12] rbx=[11] rbp=[10] rsi=[9] rdi=[8] r8=[7] r9=[6] \
                r10=[5] r11=[4] r12=[3] r13=[2] r14=[1] r15=[0] rip=[15] rsp=16";
     check(&instructions, &[(0, all)]);
@@ -58,7 +58,7 @@ fn any_other_register_that_is_named_is_restored() {
 #[test]
 fn a_frame_pointer_gives_the_address() {
     let instructions =
-        [Cfa::DefCfa(Gpr::Rbp, 16), Cfa::Offset(Gpr::Rbp, 2), Cfa::Offset(Gpr::R12, 3)];
+        [Cfi::DefCfa(Gpr::Rbp, 16), Cfi::Offset(Gpr::Rbp, 2), Cfi::Offset(Gpr::R12, 3)];
     let case = Case::function(&instructions, 0).register(Gpr::Rbp, slot(7));
     assert_eq!(case.changes(), "rbp=[7] r12=[6] rip=[8] rsp=9");
 }
@@ -70,7 +70,7 @@ fn register_numbers_are_those_of_dwarf() {
     for (register, expected) in Gpr::ALL.into_iter().zip(numbers) {
         assert_eq!(number(register), expected, "{}", register.name());
         assert_eq!(Column(expected.into()).gpr(), Some(register));
-        let case = Case::function(&[Cfa::Raw(vec![0x0C, expected, 16])], 0);
+        let case = Case::function(&[Cfi::Raw(vec![0x0C, expected, 16])], 0);
         let case = case.register(register, slot(4)).register(Gpr::Rsp, slot(4));
         assert_eq!(case.changes(), "rip=[5] rsp=6", "{}", register.name());
     }
@@ -81,15 +81,15 @@ fn register_numbers_are_those_of_dwarf() {
 #[test]
 fn remembered_states_come_back_with_the_address() {
     let instructions = [
-        Cfa::DefCfaOffset(32),
-        Cfa::Offset(Gpr::Rbx, 2),
-        Cfa::Advance(0x10),
-        Cfa::Remember,
-        Cfa::Restore(Gpr::Rbx),
-        Cfa::DefCfaOffset(8),
-        Cfa::Advance(0x10),
-        Cfa::RestoreState,
-        Cfa::Offset(Gpr::R15, 4),
+        Cfi::DefCfaOffset(32),
+        Cfi::Offset(Gpr::Rbx, 2),
+        Cfi::Advance(0x10),
+        Cfi::Remember,
+        Cfi::Restore(Gpr::Rbx),
+        Cfi::DefCfaOffset(8),
+        Cfi::Advance(0x10),
+        Cfi::RestoreState,
+        Cfi::Offset(Gpr::R15, 4),
     ];
     check(
         &instructions,
@@ -104,29 +104,29 @@ fn remembered_states_come_back_with_the_address() {
 
 #[test]
 fn states_nest_up_to_64() {
-    let mut instructions = vec![Cfa::Remember; 64];
-    instructions.extend([Cfa::DefCfaOffset(24), Cfa::Advance(1)]);
-    instructions.extend(vec![Cfa::RestoreState; 64]);
+    let mut instructions = vec![Cfi::Remember; 64];
+    instructions.extend([Cfi::DefCfaOffset(24), Cfi::Advance(1)]);
+    instructions.extend(vec![Cfi::RestoreState; 64]);
     check(&instructions, &[(0, "rip=[2] rsp=3"), (1, "rip=[0] rsp=1")]);
-    let too_many = vec![Cfa::Remember; 65];
+    let too_many = vec![Cfi::Remember; 65];
     check(&too_many, &[(0, "the remembered states do not pair, at .eh_frame+0x6d")]);
-    check(&[Cfa::RestoreState], &[(0, "the remembered states do not pair, at .eh_frame+0x2d")]);
+    check(&[Cfi::RestoreState], &[(0, "the remembered states do not pair, at .eh_frame+0x2d")]);
 }
 
 #[test]
 fn what_a_cie_sets_is_restored() {
     let mut frames = Frames::new();
     let mut cie = Cie::default();
-    cie.instructions.push(Cfa::Offset(Gpr::R13, 5));
+    cie.instructions.push(Cfi::Offset(Gpr::R13, 5));
     let cie = frames.cie(&cie);
     let instructions = [
-        Cfa::DefCfaOffset(48),
-        Cfa::SameValue(Gpr::R13),
-        Cfa::Offset(Gpr::Rbp, 2),
-        Cfa::Advance(1),
-        Cfa::Restore(Gpr::R13),
+        Cfi::DefCfaOffset(48),
+        Cfi::SameValue(Gpr::R13),
+        Cfi::Offset(Gpr::Rbp, 2),
+        Cfi::Advance(1),
+        Cfi::Restore(Gpr::R13),
         // restore_extended, of a register that the CIE says nothing of.
-        Cfa::Raw(vec![6, number(Gpr::Rbp)]),
+        Cfi::Raw(vec![6, number(Gpr::Rbp)]),
     ];
     frames.fde(cie, CODE, 0x10, &instructions);
     assert_eq!(Case::new(&frames, 0).changes(), "rbp=[4] rip=[5] rsp=6");
@@ -138,14 +138,14 @@ fn advances_come_in_four_sizes_and_units() {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie { code_alignment: 2, ..Cie::default() });
     let rows = [
-        Cfa::Advance(1),
-        Cfa::DefCfaOffset(16),
-        Cfa::Advance1(2),
-        Cfa::DefCfaOffset(24),
-        Cfa::Advance2(3),
-        Cfa::DefCfaOffset(32),
-        Cfa::Advance4(4),
-        Cfa::DefCfaOffset(40),
+        Cfi::Advance(1),
+        Cfi::DefCfaOffset(16),
+        Cfi::Advance1(2),
+        Cfi::DefCfaOffset(24),
+        Cfi::Advance2(3),
+        Cfi::DefCfaOffset(32),
+        Cfi::Advance4(4),
+        Cfi::DefCfaOffset(40),
     ];
     frames.fde(cie, CODE, 0x100, &rows);
     for (offset, slots) in
@@ -159,21 +159,21 @@ fn advances_come_in_four_sizes_and_units() {
 #[test]
 fn signed_and_factored_forms_agree_with_the_plain_ones() {
     // def_cfa_sf rsp −4 (× −8), offset_extended_sf rbx 2, offset_extended rbp 3.
-    let forms = [Cfa::Raw(vec![0x12, 7, 0x7C, 0x11, 3, 2, 5, 6, 3])];
+    let forms = [Cfi::Raw(vec![0x12, 7, 0x7C, 0x11, 3, 2, 5, 6, 3])];
     check(&forms, &[(0, "rbx=[2] rbp=[1] rip=[3] rsp=4")]);
     // def_cfa_offset_sf −3.
-    check(&[Cfa::Raw(vec![0x13, 0x7D])], &[(0, "rip=[2] rsp=3")]);
+    check(&[Cfi::Raw(vec![0x13, 0x7D])], &[(0, "rip=[2] rsp=3")]);
     // A register saved above the CFA.
-    check(&[Cfa::Raw(vec![0x11, 3, 0x7E])], &[(0, "rbx=[3] rip=[0] rsp=1")]);
+    check(&[Cfi::Raw(vec![0x11, 3, 0x7E])], &[(0, "rbx=[3] rip=[0] rsp=1")]);
 }
 
 #[test]
 fn values_and_registers_need_no_memory() {
     let instructions = [
-        Cfa::ValOffset(Gpr::Rbx, 2),
+        Cfi::ValOffset(Gpr::Rbx, 2),
         // val_offset_sf −4.
-        Cfa::Raw(vec![0x15, 12, 0x7C]),
-        Cfa::Register(number(Gpr::Rbp), number(Gpr::R8)),
+        Cfi::Raw(vec![0x15, 12, 0x7C]),
+        Cfi::Register(number(Gpr::Rbp), number(Gpr::R8)),
     ];
     // The CFA is slot 1.
     check(&instructions, &[(0, "rbx=-1 rbp=r8 r12=5 rip=[0] rsp=1")]);
@@ -181,37 +181,37 @@ fn values_and_registers_need_no_memory() {
 
 #[test]
 fn the_return_address_may_be_in_a_register() {
-    let instructions = [Cfa::Register(RIP, number(Gpr::Rcx)), Cfa::DefCfaOffset(16)];
+    let instructions = [Cfi::Register(RIP, number(Gpr::Rcx)), Cfi::DefCfaOffset(16)];
     check(&instructions, &[(0, "rip=rcx rsp=2")]);
 }
 
 #[test]
 fn the_return_address_may_have_another_column() {
     let mut frames = Frames::new();
-    let instructions = vec![Cfa::DefCfa(Gpr::Rsp, 24), Cfa::Raw(vec![5, 40, 2])];
+    let instructions = vec![Cfi::DefCfa(Gpr::Rsp, 24), Cfi::Raw(vec![5, 40, 2])];
     let cie = frames.cie(&Cie { return_address: 40, instructions, ..Cie::default() });
     // A rule of column 16 is that of no register then.
-    frames.fde(cie, CODE, 0x10, &[Cfa::Undefined(RIP)]);
+    frames.fde(cie, CODE, 0x10, &[Cfi::Undefined(RIP)]);
     assert_eq!(Case::new(&frames, 0).changes(), "rip=[1] rsp=3");
 }
 
 #[test]
 fn rsp_may_have_a_rule_of_its_own() {
-    check(&[Cfa::DefCfaOffset(24), Cfa::Offset(Gpr::Rbx, 2)], &[(0, "rbx=[1] rip=[2] rsp=3")]);
-    let own = [Cfa::DefCfaOffset(24), Cfa::Raw(vec![5, number(Gpr::Rsp), 3])];
+    check(&[Cfi::DefCfaOffset(24), Cfi::Offset(Gpr::Rbx, 2)], &[(0, "rbx=[1] rip=[2] rsp=3")]);
+    let own = [Cfi::DefCfaOffset(24), Cfi::Raw(vec![5, number(Gpr::Rsp), 3])];
     let case = Case::function(&own, 0).word(0, slot(20));
     assert_eq!(case.changes(), "rip=[2] rsp=20");
-    let value = [Cfa::DefCfaOffset(24), Cfa::Raw(vec![0x15, number(Gpr::Rsp), 0x7E])];
+    let value = [Cfi::DefCfaOffset(24), Cfi::Raw(vec![0x15, number(Gpr::Rsp), 0x7E])];
     check(&value, &[(0, "rip=[2] rsp=5")]);
 }
 
 #[test]
 fn an_undefined_return_address_ends_the_stack() {
     let outermost = "the frame at 0x7f0000001000 is the outermost one";
-    check(&[Cfa::Undefined(RIP)], &[(0, outermost)]);
+    check(&[Cfi::Undefined(RIP)], &[(0, outermost)]);
     // An undefined register is lost, which is no reason to stop.
-    check(&[Cfa::Undefined(number(Gpr::Rbx))], &[(0, "rip=[0] rsp=1")]);
-    let case = Case::function(&[Cfa::Undefined(number(Gpr::Rbx))], 0);
+    check(&[Cfi::Undefined(number(Gpr::Rbx))], &[(0, "rip=[0] rsp=1")]);
+    let case = Case::function(&[Cfi::Undefined(number(Gpr::Rbx))], 0);
     let row = case.table().row(CODE).unwrap().unwrap();
     assert_eq!(row.registers[Gpr::Rbx as usize], Some(RegisterRule::Undefined));
 }
@@ -219,43 +219,43 @@ fn an_undefined_return_address_ends_the_stack() {
 #[test]
 fn a_return_address_without_a_rule_is_an_error() {
     let nothing = "there is no rule for the return address, at .eh_frame+0x1c";
-    check(&[Cfa::Raw(vec![8, RIP])], &[(0, nothing)]);
+    check(&[Cfi::Raw(vec![8, RIP])], &[(0, nothing)]);
 }
 
 #[test]
 fn vector_registers_are_passed_over() {
     // xmm3 is column 20.
-    check(&[Cfa::Raw(vec![5, 20, 2]), Cfa::Undefined(21)], &[(0, "rip=[0] rsp=1")]);
-    let row = Case::function(&[Cfa::Raw(vec![5, 20, 2])], 0).table().row(CODE).unwrap().unwrap();
+    check(&[Cfi::Raw(vec![5, 20, 2]), Cfi::Undefined(21)], &[(0, "rip=[0] rsp=1")]);
+    let row = Case::function(&[Cfi::Raw(vec![5, 20, 2])], 0).table().row(CODE).unwrap().unwrap();
     assert_eq!(row.registers, [None; 16]);
-    let needed = [Cfa::Raw(vec![0x0C, 20, 8])];
+    let needed = [Cfi::Raw(vec![0x0C, 20, 8])];
     check(&needed, &[(0, "DWARF register 20 is not among those known, at .eh_frame+0x1c")]);
 }
 
 #[test]
 fn the_size_of_pushed_arguments_changes_nothing() {
-    check(&[Cfa::ArgsSize(32), Cfa::DefCfaOffset(16)], &[(0, "rip=[1] rsp=2")]);
+    check(&[Cfi::ArgsSize(32), Cfi::DefCfaOffset(16)], &[(0, "rip=[1] rsp=2")]);
 }
 
 #[test]
 fn far_saves_and_large_frames_are_found() {
     let far = [
-        Cfa::DefCfaOffset(8 * 0x800),
-        Cfa::Offset(Gpr::Rbx, 0x7FF),
-        Cfa::Offset(Gpr::R12, 0x800 + 32),
+        Cfi::DefCfaOffset(8 * 0x800),
+        Cfi::Offset(Gpr::Rbx, 0x7FF),
+        Cfi::Offset(Gpr::R12, 0x800 + 32),
     ];
     check(&far, &[(0, "rbx=[1] r12=[-32] rip=[2047] rsp=2048")]);
     // 32 KiB and more below the CFA: no longer in the simple form.
-    let case = Case::function(&[Cfa::DefCfa(Gpr::Rbp, 0), Cfa::Offset(Gpr::R15, 0xFFF)], 0);
+    let case = Case::function(&[Cfi::DefCfa(Gpr::Rbp, 0), Cfi::Offset(Gpr::R15, 0xFFF)], 0);
     assert_eq!(case.register(Gpr::Rbp, slot(0xFF0)).changes(), "r15=[-15] rip=[4079] rsp=4080");
-    let case = Case::function(&[Cfa::DefCfa(Gpr::Rbp, 0), Cfa::Offset(Gpr::R15, 0x1000)], 0);
+    let case = Case::function(&[Cfi::DefCfa(Gpr::Rbp, 0), Cfi::Offset(Gpr::R15, 0x1000)], 0);
     assert_eq!(case.register(Gpr::Rbp, slot(0xFF0)).changes(), "r15=[-16] rip=[4079] rsp=4080");
 }
 
 #[test]
 fn rows_are_told_in_the_terms_of_dwarf() {
     let case =
-        Case::function(&[Cfa::Advance(4), Cfa::DefCfaOffset(16), Cfa::Offset(Gpr::Rbx, 2)], 0);
+        Case::function(&[Cfi::Advance(4), Cfi::DefCfaOffset(16), Cfi::Offset(Gpr::Rbx, 2)], 0);
     let table = case.table();
     let row = table.row(CODE + 7).unwrap().unwrap();
     assert_eq!(row.range, CODE + 4..CODE + 0x100);
@@ -266,7 +266,7 @@ fn rows_are_told_in_the_terms_of_dwarf() {
     assert_eq!(table.row(CODE + 0x100), Ok(None));
     assert_eq!(table.row(CODE - 1), Ok(None));
     assert_eq!(table.row(u32::MAX), Ok(None));
-    assert_eq!(table.functions(), [CODE..CODE + 0x100]);
+    assert_eq!(table.functions(), std::slice::from_ref(&(CODE..CODE + 0x100)));
     assert_eq!(table.function(CODE + 0xFF), Some(CODE..CODE + 0x100));
     assert_eq!(table.function(CODE + 0x100), None);
 }

@@ -1,6 +1,6 @@
 //! Steps: which row counts, what is a signal frame, and what is done without any row.
 
-use crate::case::{CODE, Case, Cfa, Cie, Frames, at, slot};
+use crate::case::{CODE, Case, Cfi, Cie, Frames, at, slot};
 use clr_walker::memory::Segment;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Guesses, Position, Trust, UnwindError, Unwinder};
@@ -14,8 +14,8 @@ fn signal_cie() -> Cie {
 fn a_return_address_belongs_to_the_call_before_it() {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie::default());
-    frames.fde(cie, CODE, 0x10, &[Cfa::DefCfaOffset(16), Cfa::Advance(8), Cfa::DefCfaOffset(24)]);
-    frames.fde(cie, CODE + 0x10, 0x10, &[Cfa::DefCfaOffset(32)]);
+    frames.fde(cie, CODE, 0x10, &[Cfi::DefCfaOffset(16), Cfi::Advance(8), Cfi::DefCfaOffset(24)]);
+    frames.fde(cie, CODE + 0x10, 0x10, &[Cfi::DefCfaOffset(32)]);
     let changes = |offset| Case::new(&frames, offset).returned_to().changes();
     assert_eq!(changes(8), "rip=[1] rsp=2");
     assert_eq!(changes(9), "rip=[2] rsp=3");
@@ -27,10 +27,10 @@ fn a_return_address_belongs_to_the_call_before_it() {
 
 #[test]
 fn steps_tell_how_they_were_found() {
-    let (_, step) = Case::function(&[Cfa::DefCfaOffset(16)], 0).step().unwrap();
+    let (_, step) = Case::function(&[Cfi::DefCfaOffset(16)], 0).step().unwrap();
     assert_eq!((step.trust, step.caller), (Trust::Cfi, Position::ReturnAddress));
     assert_eq!((step.establisher_frame, step.handler), (slot(2), None));
-    let value = Cfa::ValOffset(Gpr::Rbx, 1);
+    let value = Cfi::ValOffset(Gpr::Rbx, 1);
     let (_, step) = Case::function(&[value], 0).step().unwrap();
     assert_eq!((step.trust, step.establisher_frame), (Trust::Cfi, slot(1)));
 }
@@ -42,10 +42,10 @@ fn a_signal_frame_interrupted_its_caller() {
     let mut frames = Frames::new();
     let cie = frames.cie(&signal_cie());
     let saved = [
-        Cfa::DefCfaExpression(vec![0x77, 40, 0x06]),
-        Cfa::Expression(7, vec![0x77, 40]),
-        Cfa::Expression(16, vec![0x77, 48]),
-        Cfa::Expression(3, vec![0x77, 16]),
+        Cfi::DefCfaExpression(vec![0x77, 40, 0x06]),
+        Cfi::Expression(7, vec![0x77, 40]),
+        Cfi::Expression(16, vec![0x77, 48]),
+        Cfi::Expression(3, vec![0x77, 16]),
     ];
     frames.fde(cie, CODE, 0x10, &saved);
     for position in [Position::Interrupted, Position::ReturnAddress] {
@@ -66,9 +66,9 @@ fn a_signal_frame_is_looked_up_at_its_first_instruction() {
         let cie = frames.cie(&Cie::default());
         let signal = frames.cie(&signal_cie());
         if with_function_before {
-            frames.fde(cie, CODE, 0x20, &[Cfa::DefCfaOffset(16)]);
+            frames.fde(cie, CODE, 0x20, &[Cfi::DefCfaOffset(16)]);
         }
-        let rows = [Cfa::DefCfaOffset(24), Cfa::Advance(4), Cfa::DefCfaOffset(40)];
+        let rows = [Cfi::DefCfaOffset(24), Cfi::Advance(4), Cfi::DefCfaOffset(40)];
         frames.fde(signal, CODE + 0x20, 0x10, &rows);
         frames
     };
@@ -85,12 +85,12 @@ fn a_signal_frame_is_looked_up_at_its_first_instruction() {
 #[test]
 fn every_step_goes_up() {
     // The CFA is rsp itself, and below it.
-    for instructions in [vec![Cfa::DefCfaOffset(0)], vec![Cfa::DefCfa(Gpr::Rbp, 8)]] {
+    for instructions in [vec![Cfi::DefCfaOffset(0)], vec![Cfi::DefCfa(Gpr::Rbp, 8)]] {
         let case = Case::function(&instructions, 0).register(Gpr::Rbp, slot(-3));
         let error = case.step().unwrap_err();
         assert!(matches!(error, UnwindError::NoProgress { .. }), "{error}");
     }
-    let own = [Cfa::Raw(vec![5, 7, 3])];
+    let own = [Cfi::Raw(vec![5, 7, 3])];
     let error = Case::function(&own, 0).word(-2, slot(0)).step().unwrap_err();
     assert_eq!(error, UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(0) });
 }
@@ -98,7 +98,7 @@ fn every_step_goes_up() {
 /// vfork keeps its return address in a register, for the stack is about to be used by another process.
 #[test]
 fn an_interrupted_function_may_have_popped_its_return_address() {
-    let popped = [Cfa::DefCfaOffset(0), Cfa::Register(16, 5)];
+    let popped = [Cfi::DefCfaOffset(0), Cfi::Register(16, 5)];
     let case = Case::function(&popped, 0);
     assert_eq!(case.changes(), "rip=rdi rsp=0");
     let walk = case.map();
@@ -108,7 +108,7 @@ fn an_interrupted_function_may_have_popped_its_return_address() {
     // It has made no call so.
     let error = UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(0) };
     assert_eq!(Case::function(&popped, 1).returned_to().step(), Err(error));
-    let below = [Cfa::DefCfa(Gpr::Rbp, 0), Cfa::Register(16, 5)];
+    let below = [Cfi::DefCfa(Gpr::Rbp, 0), Cfi::Register(16, 5)];
     let case = Case::function(&below, 0).register(Gpr::Rbp, slot(-1));
     let error = UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(-1) };
     assert_eq!(case.step(), Err(error));
@@ -116,11 +116,11 @@ fn an_interrupted_function_may_have_popped_its_return_address() {
 
 #[test]
 fn a_stack_that_cannot_be_read_is_an_error() {
-    let case = Case::function(&[Cfa::DefCfaOffset(24), Cfa::Offset(Gpr::Rbx, 2)], 0);
+    let case = Case::function(&[Cfi::DefCfaOffset(24), Cfi::Offset(Gpr::Rbx, 2)], 0);
     let error = case.clone().register(Gpr::Rsp, slot(0xFFE)).step().unwrap_err();
     assert!(matches!(error, UnwindError::Stack(_)), "{error}");
     // The return address can be read, the register below it cannot.
-    let case = Case::function(&[Cfa::DefCfaOffset(8), Cfa::Offset(Gpr::Rbx, 66)], 0);
+    let case = Case::function(&[Cfi::DefCfaOffset(8), Cfi::Offset(Gpr::Rbx, 66)], 0);
     assert!(matches!(case.step().unwrap_err(), UnwindError::Stack(_)));
 }
 
@@ -136,6 +136,9 @@ fn code_that_nothing_is_said_of_is_unknown() {
     assert_eq!(case(0x1800).step(), Err(error));
 }
 
+/// For each place in the code of a stub, what has been pushed.
+type Places<'a> = &'a [(u32, i64)];
+
 #[test]
 fn stubs_are_known_by_their_bytes() {
     let jump: &[u8] = &[0xFF, 0x25, 0x10, 0x20, 0, 0];
@@ -145,8 +148,7 @@ fn stubs_are_known_by_their_bytes() {
     let first: &[u8] = &[0xFF, 0x35, 2, 0x20, 0, 0];
     let back: &[u8] = &[0xE9, 0, 0xFF, 0xFF, 0xFF];
     let bound_back: &[u8] = &[0xF2, 0xE9, 0, 0xFF, 0xFF, 0xFF];
-    // The code, and for each place in it what has been pushed.
-    let cases: &[(&[&[u8]], &[(u32, i64)])] = &[
+    let cases: &[(&[&[u8]], Places<'_>)] = &[
         (&[jump, push, back], &[(0, 0), (6, 0), (11, 1)]),
         (&[endbr, bound_jump], &[(0, 0), (4, 0)]),
         (&[endbr, push, bound_back], &[(0, 0), (4, 0), (9, 1)]),
@@ -166,7 +168,7 @@ fn stubs_are_known_by_their_bytes() {
         }
     }
     // Information comes first.
-    let mut case = Case::function(&[Cfa::DefCfaOffset(32)], 0);
+    let mut case = Case::function(&[Cfi::DefCfaOffset(32)], 0);
     case.code[..6].copy_from_slice(jump);
     assert_eq!(case.changes(), "rip=[3] rsp=4");
 }

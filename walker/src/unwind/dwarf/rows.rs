@@ -117,7 +117,7 @@ impl RowsBuilder {
             *bucket = row as u32;
             start += 1 << shift;
         }
-        Rows { rows: self.rows.into(), buckets: buckets.into(), shift }
+        Rows { starts: self.rows.into(), buckets: buckets.into(), shift }
     }
 }
 
@@ -126,7 +126,7 @@ impl RowsBuilder {
 /// Addresses are divided into buckets of 2^`shift` bytes, about as many as there are rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
-    rows: Box<[RowStart]>,
+    starts: Box<[RowStart]>,
     /// The row that the first address of each bucket is in; one more behind the last.
     buckets: Box<[u32]>,
     shift: u32,
@@ -134,18 +134,18 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) const fn len(&self) -> usize {
-        self.rows.len()
+        self.starts.len()
     }
 
     /// Its size in bytes.
     pub(super) fn size(&self) -> usize {
-        size_of_val(&*self.rows) + size_of_val(&*self.buckets)
+        size_of_val(&*self.starts) + size_of_val(&*self.buckets)
     }
 
     /// The rule that holds at `rva`.
     #[inline]
     pub(super) fn find(&self, rva: u32) -> RuleId {
-        match self.rows.get(self.at(rva)) {
+        match self.starts.get(self.at(rva)) {
             Some(row) if row.start <= rva => row.rule,
             _ => RuleId::NOTHING,
         }
@@ -154,7 +154,7 @@ impl Rows {
     /// From where to where the rule at `rva` holds.
     pub(super) fn range(&self, rva: u32) -> Range<u32> {
         let at = self.at(rva);
-        let start = |at: usize| self.rows.get(at).map(|row| row.start);
+        let start = |at: usize| self.starts.get(at).map(|row| row.start);
         start(at).unwrap_or(0)..start(at + 1).unwrap_or(u32::MAX)
     }
 
@@ -165,18 +165,18 @@ impl Rows {
         let [first, last] = match self.buckets.get(bucket..).and_then(<[u32]>::first_chunk) {
             Some([first, last]) => [*first as usize, *last as usize],
             // Behind the last row's start.
-            None => [self.rows.len().saturating_sub(1); 2],
+            None => [self.starts.len().saturating_sub(1); 2],
         };
         // Nearly always there are fewer than four.
         let (mut at, mut end) = (first, last);
         while end > at + 4 {
             let middle = at + (end - at) / 2;
-            match self.rows.get(middle) {
+            match self.starts.get(middle) {
                 Some(row) if row.start <= rva => at = middle,
                 _ => end = middle,
             }
         }
-        while at < end && self.rows.get(at + 1).is_some_and(|row| row.start <= rva) {
+        while at < end && self.starts.get(at + 1).is_some_and(|row| row.start <= rva) {
             at += 1;
         }
         at

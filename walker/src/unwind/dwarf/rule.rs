@@ -31,8 +31,8 @@ impl Load {
 
     /// Distance below the canonical frame address in bytes.
     #[inline]
-    const fn below(self) -> usize {
-        (self.0 & 0xFFF) as usize * 8
+    const fn below(self) -> u16 {
+        (self.0 & 0xFFF) * 8
     }
 }
 
@@ -74,7 +74,7 @@ impl Rule {
                 let load = Load::new(register, offset)?;
                 *self.loads.get_mut(usize::from(self.count))? = load;
                 self.count += 1;
-                self.window = self.window.max(load.below() as u16);
+                self.window = self.window.max(load.below());
                 Some(self)
             }
             _ => None,
@@ -85,10 +85,9 @@ impl Rule {
     #[inline]
     pub(super) fn hash(&self) -> u64 {
         const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-        let [a, b, c, d, e, f, g] = self.loads.map(|load| u64::from(load.0));
         let head = u64::from(self.cfa_register) << 32 | u64::from(self.cfa_offset.cast_unsigned());
-        let first = a | b << 16 | c << 32 | d << 48;
-        let second = e | f << 16 | g << 32;
+        let loads = self.loads.iter().fold(0, |all, load| all << 16 | u128::from(load.0));
+        let (first, second) = (loads as u64, (loads >> 64) as u64);
         let mixed = (head.wrapping_mul(FACTOR) ^ first).wrapping_mul(FACTOR) ^ second;
         (mixed ^ mixed >> 29).wrapping_mul(FACTOR)
     }
@@ -101,7 +100,7 @@ impl Rule {
     /// Registers by encoding, and where they are saved.
     pub(super) fn saved(&self) -> impl Iterator<Item = (usize, RegisterRule)> + '_ {
         let loads = self.loads.iter().take(usize::from(self.count));
-        loads.map(|load| (load.register(), RegisterRule::Offset(-(load.below() as i32))))
+        loads.map(|load| (load.register(), RegisterRule::Offset(-i32::from(load.below()))))
     }
 
     /// Makes the step.
@@ -125,7 +124,7 @@ impl Rule {
                 bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
             };
             for load in self.loads.iter().take(usize::from(self.count)) {
-                registers.gpr[load.register() & 15] = word(load.below());
+                registers.gpr[load.register() & 15] = word(load.below().into());
             }
             registers.rip = word(8);
         } else {
@@ -150,7 +149,7 @@ impl Rule {
         let mut gpr = registers.gpr;
         let rip = memory.read_u64(cfa.wrapping_sub(8))?;
         for load in self.loads.iter().take(usize::from(self.count)) {
-            let address = cfa.wrapping_sub(load.below() as u64);
+            let address = cfa.wrapping_sub(load.below().into());
             gpr[load.register() & 15] = memory.read_u64(address)?;
         }
         (registers.gpr, registers.rip) = (gpr, rip);

@@ -103,6 +103,22 @@ fn remembered_states_come_back_with_the_address() {
 }
 
 #[test]
+fn states_come_back_last_first() {
+    let instructions = [
+        Cfi::DefCfaOffset(16),
+        Cfi::Remember,
+        Cfi::DefCfaOffset(24),
+        Cfi::Remember,
+        Cfi::DefCfaOffset(32),
+        Cfi::Advance(1),
+        Cfi::RestoreState,
+        Cfi::Advance(1),
+        Cfi::RestoreState,
+    ];
+    check(&instructions, &[(0, "rip=[3] rsp=4"), (1, "rip=[2] rsp=3"), (2, "rip=[1] rsp=2")]);
+}
+
+#[test]
 fn states_nest_up_to_64() {
     let mut instructions = vec![Cfi::Remember; 64];
     instructions.extend([Cfi::DefCfaOffset(24), Cfi::Advance(1)]);
@@ -163,7 +179,8 @@ fn signed_and_factored_forms_agree_with_the_plain_ones() {
     check(&forms, &[(0, "rbx=[2] rbp=[1] rip=[3] rsp=4")]);
     // def_cfa_offset_sf −3.
     check(&[Cfi::Raw(vec![0x13, 0x7D])], &[(0, "rip=[2] rsp=3")]);
-    // A register saved above the CFA.
+    // A register saved right at the CFA, and above it.
+    check(&[Cfi::Offset(Gpr::Rbx, 0)], &[(0, "rbx=[1] rip=[0] rsp=1")]);
     check(&[Cfi::Raw(vec![0x11, 3, 0x7E])], &[(0, "rbx=[3] rip=[0] rsp=1")]);
 }
 
@@ -254,8 +271,15 @@ fn far_saves_and_large_frames_are_found() {
 
 #[test]
 fn rows_are_told_in_the_terms_of_dwarf() {
-    let case =
-        Case::function(&[Cfi::Advance(4), Cfi::DefCfaOffset(16), Cfi::Offset(Gpr::Rbx, 2)], 0);
+    // The last row says nothing new.
+    let rows = [
+        Cfi::Advance(4),
+        Cfi::DefCfaOffset(16),
+        Cfi::Offset(Gpr::Rbx, 2),
+        Cfi::Advance(9),
+        Cfi::DefCfaOffset(16),
+    ];
+    let case = Case::function(&rows, 0);
     let table = case.table();
     let row = table.row(CODE + 7).unwrap().unwrap();
     assert_eq!(row.range, CODE + 4..CODE + 0x100);

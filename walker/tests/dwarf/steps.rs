@@ -61,25 +61,31 @@ fn a_signal_frame_interrupted_its_caller() {
 /// another function: a call may be the last instruction of one that does not return.
 #[test]
 fn a_signal_frame_is_looked_up_at_its_first_instruction() {
-    let build = |with_function_before| {
+    let build = |before: &[Cfi]| {
         let mut frames = Frames::new();
         let cie = frames.cie(&Cie::default());
         let signal = frames.cie(&signal_cie());
-        if with_function_before {
-            frames.fde(cie, CODE, 0x20, &[Cfi::DefCfaOffset(16)]);
+        if !before.is_empty() {
+            frames.fde(cie, CODE, 0x20, before);
         }
         let rows = [Cfi::DefCfaOffset(24), Cfi::Advance(4), Cfi::DefCfaOffset(40)];
         frames.fde(signal, CODE + 0x20, 0x10, &rows);
         frames
     };
-    let alone = build(false);
+    let alone = build(&[]);
     assert_eq!(Case::new(&alone, 0x20).returned_to().changes(), "rip=[2] rsp=3");
     assert_eq!(Case::new(&alone, 0x20).changes(), "rip=[2] rsp=3");
     // A row begins right there.
     assert_eq!(Case::new(&alone, 0x24).returned_to().changes(), "rip=[4] rsp=5");
-    let behind = build(true);
-    assert_eq!(Case::new(&behind, 0x20).returned_to().changes(), "rip=[1] rsp=2");
-    assert_eq!(Case::new(&behind, 0x20).changes(), "rip=[2] rsp=3");
+    for (before, changes) in [
+        (vec![Cfi::DefCfaOffset(16)], "rip=[1] rsp=2"),
+        // In no simple form.
+        (vec![Cfi::DefCfaOffset(16), Cfi::ValOffset(Gpr::Rbx, 2)], "rbx=0 rip=[1] rsp=2"),
+    ] {
+        let behind = build(&before);
+        assert_eq!(Case::new(&behind, 0x20).returned_to().changes(), changes);
+        assert_eq!(Case::new(&behind, 0x20).changes(), "rip=[2] rsp=3");
+    }
 }
 
 #[test]
@@ -163,8 +169,10 @@ fn stubs_are_known_by_their_bytes() {
             let expected = format!("rip=[{pushed}] rsp={}", pushed + 1);
             assert_eq!(case.changes(), expected, "{code:x?} at {offset}");
             assert_eq!(case.step().unwrap().1.trust, Trust::Stub);
-            let error = UnwindError::NoFrameInformation { address: at(0x200 + offset) };
-            assert_eq!(case.returned_to().step(), Err(error), "stubs make no calls");
+            // The byte before a return address is there, but stubs make no calls.
+            case.registers.rip += 1;
+            let error = UnwindError::NoFrameInformation { address: at(0x201 + offset) };
+            assert_eq!(case.returned_to().step(), Err(error));
         }
     }
     // Information comes first.
@@ -185,8 +193,18 @@ fn frame_pointers_are_followed_on_demand_and_only_where_they_look_right() {
     let outermost = base.clone().word(3, 0);
     assert_eq!(outermost.changes(), format!("rbp=0x0 rip={:#x} rsp=5", at(0x51)));
     for (what, case) in [
-        ("below rsp", base.clone().register(Gpr::Rbp, slot(-1))),
-        ("not aligned", base.clone().register(Gpr::Rbp, slot(3) + 4)),
+        (
+            "below rsp",
+            base.clone().register(Gpr::Rbp, slot(-1)).word(-1, slot(8)).word(0, at(0x51)),
+        ),
+        (
+            "not aligned",
+            base.clone()
+                .register(Gpr::Rbp, slot(3) + 4)
+                .word(3, 0)
+                .word(4, at(0x51) << 32)
+                .word(5, at(0x51) >> 32),
+        ),
         ("leads down", base.clone().word(3, slot(4))),
         ("returns to no code", base.clone().word(4, at(0x2000))),
         ("returns nowhere", base.clone().word(4, 0)),

@@ -440,15 +440,15 @@ impl Rules {
     #[inline]
     fn intern(&mut self, state: &State, signal_frame: bool, place: Place) -> RuleId {
         match state.simple() {
-            Some(rule) if !signal_frame => self.simple(rule),
+            Some((rule, hash)) if !signal_frame => self.simple(rule, hash),
             _ => self.general(state, signal_frame, place),
         }
     }
 
     #[inline]
-    fn simple(&mut self, rule: Rule) -> RuleId {
+    fn simple(&mut self, rule: Rule, hash: u64) -> RuleId {
         let mask = self.index.len() - 1;
-        let mut slot = rule.hash() as usize & mask;
+        let mut slot = hash as usize & mask;
         loop {
             let Some(&known) = self.index.get(slot & mask) else {
                 return RuleId::NOTHING;
@@ -480,7 +480,7 @@ impl Rules {
         let mask = self.index.len() * 2 - 1;
         let mut index = vec![0; mask + 1];
         for (at, rule) in (1..).zip(&self.simple) {
-            let mut slot = rule.hash() as usize & mask;
+            let mut slot = rule.hash(rule.hash_of_saved()) as usize & mask;
             // The table is half empty.
             while index.get(slot & mask).is_some_and(|known| *known != 0) {
                 slot += 1;

@@ -71,14 +71,18 @@ fn any_step<M: Memory + ?Sized>(
     let slide = region.base().wrapping_sub(table.preferred_base());
     let found = table.find(place.rva);
     // A signal trampoline was not called: the kernel made its address the handler's return address.
-    // So what counts is the trampoline's own first row, not what stands before it.
+    // So what counts is the trampoline's own first row, not what stands before it, unless that is
+    // another function: a call may be the last instruction of one that does not return.
+    let before_trampoline = match found {
+        Found::Nothing => true,
+        Found::General(rule) => rule.signal_frame,
+        Found::Simple(_) | Found::Fault(_) => false,
+    };
     if position == Position::ReturnAddress
-        && let Found::General(_) | Found::Nothing = found
+        && before_trampoline
         && let Some(rip_rva) = region.rva(registers.rip)
         && let Found::General(trampoline) = table.find(rip_rva)
         && trampoline.signal_frame
-        && (matches!(found, Found::Nothing)
-            || matches!(found, Found::General(it) if it.signal_frame))
     {
         return trampoline.apply(table, slide, registers, position, memory);
     }

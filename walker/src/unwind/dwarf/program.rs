@@ -30,7 +30,10 @@ pub(super) struct State {
 /// The registers' part of a simple rule.
 #[derive(Clone, Copy, Debug)]
 enum Saved {
-    Known(Rule),
+    Known {
+        rule: Rule,
+        hash: u64,
+    },
     Other,
     /// Rules have changed.
     Stale,
@@ -106,15 +109,21 @@ impl State {
     #[inline]
     fn refresh(&mut self) {
         if let Saved::Stale = self.saved {
-            self.saved = self.simple_registers().map_or(Saved::Other, Saved::Known);
+            self.saved = self.simple_registers().map_or(Saved::Other, |rule| {
+                let hash = rule.hash_of_saved();
+                Saved::Known { rule, hash }
+            });
         }
     }
 
-    /// The simple rule that says the same, once the state is fresh.
+    /// The simple rule that says the same, once the state is fresh, and its hash.
     #[inline]
-    pub(super) fn simple(&self) -> Option<Rule> {
+    pub(super) fn simple(&self) -> Option<(Rule, u64)> {
         match self.saved {
-            Saved::Known(rule) => rule.with_cfa(self.cfa),
+            Saved::Known { rule, hash } => {
+                let rule = rule.with_cfa(self.cfa)?;
+                Some((rule, rule.hash(hash)))
+            }
             Saved::Other | Saved::Stale => None,
         }
     }

@@ -48,6 +48,9 @@ pub(in super::super) struct Rule {
     window: u16,
 }
 
+/// Multiplied by it, numbers that differ in few bits differ in many.
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// Where the return address is in nearly all code.
 pub(super) const USUAL_RETURN_ADDRESS: RegisterRule = RegisterRule::Offset(-8);
 
@@ -81,15 +84,18 @@ impl Rule {
         }
     }
 
+    /// What the saved registers have to do with [`hash`](Self::hash).
+    pub(super) fn hash_of_saved(&self) -> u64 {
+        let mix = |all: u64, load: &Load| (all ^ u64::from(load.0)).wrapping_mul(FACTOR);
+        self.loads.iter().take(usize::from(self.count)).fold(0, mix)
+    }
+
     /// A number that is the same for the same rules and rarely for others.
     #[inline]
-    pub(super) fn hash(&self) -> u64 {
-        const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-        let head = u64::from(self.cfa_register) << 32 | u64::from(self.cfa_offset.cast_unsigned());
-        let loads = self.loads.iter().fold(0, |all, load| all << 16 | u128::from(load.0));
-        let (first, second) = (loads as u64, (loads >> 64) as u64);
-        let mixed = (head.wrapping_mul(FACTOR) ^ first).wrapping_mul(FACTOR) ^ second;
-        (mixed ^ mixed >> 29).wrapping_mul(FACTOR)
+    pub(super) fn hash(&self, of_saved: u64) -> u64 {
+        let cfa = u64::from(self.cfa_register) << 32 | u64::from(self.cfa_offset.cast_unsigned());
+        let mixed = (of_saved ^ cfa).wrapping_mul(FACTOR);
+        mixed ^ mixed >> 32
     }
 
     pub(super) fn cfa(&self) -> CfaRule {

@@ -53,7 +53,8 @@ impl Rules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Position {
     /// The next instruction of a thread that was stopped or interrupted anywhere: the first frame of
-    /// a stack, or one below a machine frame. It may be in a prologue, an epilogue or a leaf.
+    /// a stack, or one below a machine frame or a signal frame. It may be in a prologue, an epilogue or
+    /// a leaf.
     #[default]
     Interrupted,
     /// A return address: the instruction before it is a call, so the frame is in a function's body.
@@ -61,10 +62,10 @@ pub enum Position {
 }
 
 impl Position {
-    /// What the caller's rip is, if the frame was entered by a machine frame or not.
+    /// What the caller's rip is, if the frame interrupted it, by a machine frame or a signal, or not.
     #[inline]
-    const fn below(machine_frame: bool) -> Self {
-        if machine_frame { Self::Interrupted } else { Self::ReturnAddress }
+    const fn below(interruption: bool) -> Self {
+        if interruption { Self::Interrupted } else { Self::ReturnAddress }
     }
 }
 
@@ -118,11 +119,12 @@ pub struct Handler {
 pub struct Step {
     /// How the caller was found.
     pub trust: Trust,
-    /// The establisher frame (VA): what exception handling takes as the frame's identity.
+    /// The establisher frame (VA): what exception handling takes as the frame's identity. Of native
+    /// code on Unix it is the canonical frame address.
     pub establisher_frame: u64,
     /// The exception or termination handler, unless rip is in a prologue or an epilogue.
     pub handler: Option<Handler>,
-    /// What the caller's rip is: [`Position::Interrupted`] below a machine frame.
+    /// What the caller's rip is: [`Position::Interrupted`] below a machine frame or a signal frame.
     pub caller: Position,
 }
 
@@ -166,7 +168,8 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 
     /// Takes `registers` from a frame to its caller. Of the volatile registers, only those that an
-    /// epilogue pops change.
+    /// epilogue pops, or call frame information names, change. A register that this information calls
+    /// undefined keeps what it held, which is not the caller's value.
     ///
     /// # Errors
     /// [`UnwindError`]; `registers` are then as they were.

@@ -21,7 +21,8 @@ pub struct Frame {
 /// The frames of a stack, the most recent one first. See [`Unwinder::walk`].
 ///
 /// The walk ends behind the first error, which is its last item: a stack ends well where it reaches
-/// [`UnwindError::UnknownCode`] at an address that the caller of the walk expects.
+/// [`UnwindError::UnknownCode`] at an address that the caller of the walk expects, or
+/// [`UnwindError::EndOfStack`].
 #[derive(Clone, Debug)]
 pub struct Walk<'c, 'a, 'm, M: ?Sized> {
     unwinder: Unwinder<'c, 'a>,

@@ -3,12 +3,11 @@
 use super::bytes::{Bases, Bytes};
 use super::error::{CfiError, CfiProblem, FrameSection};
 use super::program::{Fault, Programs, State, Terms};
-use super::row::{Column, RegisterRule};
+use super::row::Column;
 use super::rows::{Rows, RowsBuilder, RuleId};
-use super::rule::{GeneralRule, Place, Rule};
+use super::rule::Place;
+use super::rules::Rules;
 use crate::image::{CfiSections, Section, Sections};
-use crate::registers::Gpr;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection as _, constants};
@@ -403,119 +402,4 @@ fn instructions(
         cie.skip(len)?;
     }
     Ok((has_augmentation_data, cie))
-}
-
-/// The different rules.
-pub(super) struct Rules {
-    pub(super) simple: Vec<Rule>,
-    /// Hash table of `simple`: 1 more than a place, or 0. A power of two in length.
-    index: Vec<u32>,
-    pub(super) general: Vec<GeneralRule>,
-    pub(super) registers: Vec<(Gpr, RegisterRule)>,
-    pub(super) faults: Vec<CfiError>,
-    /// How many register rules general rules may have: in a hostile section each could have sixteen.
-    general_limit: usize,
-}
-
-impl Rules {
-    fn new(len: usize) -> Self {
-        Self {
-            simple: Vec::with_capacity(256),
-            index: vec![0; 1024],
-            general: Vec::new(),
-            registers: Vec::new(),
-            faults: Vec::new(),
-            general_limit: 4096 + len / 4,
-        }
-    }
-
-    fn fault(&mut self, error: CfiError) -> RuleId {
-        if self.faults.last() != Some(&error) && self.faults.len() < RuleId::LIMIT {
-            self.faults.push(error);
-        }
-        RuleId::of_fault(self.faults.len() - 1)
-    }
-
-    /// The rule for a state.
-    #[inline]
-    fn intern(&mut self, state: &State, signal_frame: bool, place: Place) -> RuleId {
-        match state.simple() {
-            Some((rule, hash)) if !signal_frame => self.simple(rule, hash),
-            _ => self.general(state, signal_frame, place),
-        }
-    }
-
-    #[inline]
-    fn simple(&mut self, rule: Rule, hash: u64) -> RuleId {
-        let mask = self.index.len() - 1;
-        let mut slot = hash as usize & mask;
-        loop {
-            let Some(&known) = self.index.get(slot & mask) else {
-                return RuleId::NOTHING;
-            };
-            let Some(at) = (known as usize).checked_sub(1) else {
-                break;
-            };
-            if self.simple.get(at) == Some(&rule) {
-                return RuleId::of_simple(at);
-            }
-            slot = (slot + 1) & mask;
-        }
-        let at = self.simple.len();
-        if at >= RuleId::LIMIT {
-            return RuleId::NOTHING;
-        }
-        self.simple.push(rule);
-        if let Some(known) = self.index.get_mut(slot & mask) {
-            *known = at as u32 + 1;
-        }
-        if self.simple.len() * 2 > self.index.len() {
-            self.grow();
-        }
-        RuleId::of_simple(at)
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let mask = self.index.len() * 2 - 1;
-        let mut index = vec![0; mask + 1];
-        for (at, rule) in (1..).zip(&self.simple) {
-            let mut slot = rule.hash(rule.hash_of_saved()) as usize & mask;
-            // The table is half empty.
-            while index.get(slot & mask).is_some_and(|known| *known != 0) {
-                slot += 1;
-            }
-            if let Some(known) = index.get_mut(slot & mask) {
-                *known = at;
-            }
-        }
-        self.index = index;
-    }
-
-    #[cold]
-    fn general(&mut self, state: &State, signal_frame: bool, place: Place) -> RuleId {
-        let first = self.registers.len();
-        if first > self.general_limit {
-            return self.fault(place.error(CfiProblem::TooManyRules));
-        }
-        self.registers.extend(state.registers());
-        let rule = GeneralRule {
-            cfa: state.cfa(),
-            return_address: state.return_address(),
-            signal_frame,
-            registers: (first as u32, (self.registers.len() - first) as u8),
-            place,
-        };
-        let same = self.general.last().is_some_and(|last| {
-            let known = self.registers.get(last.registers.0 as usize..first);
-            let without_registers = GeneralRule { registers: rule.registers, ..*last };
-            without_registers == rule && known == self.registers.get(first..)
-        });
-        if same {
-            self.registers.truncate(first);
-        } else {
-            self.general.push(rule);
-        }
-        RuleId::of_general(self.general.len() - 1)
-    }
 }

@@ -12,6 +12,7 @@ mod program;
 mod row;
 mod rows;
 pub(super) mod rule;
+mod rules;
 mod table;
 
 pub use error::{CfiError, CfiProblem, FrameSection};

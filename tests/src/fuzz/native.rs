@@ -1,0 +1,163 @@
+//! Native code: call frame information, ELF and Mach-O images.
+
+use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, step, unwind};
+use clr_sim::vectors::fuzz::IMAGE_BASE;
+use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_walker::image::elf::ElfImage;
+use clr_walker::image::macho::MachoImage;
+use clr_walker::image::{CfiSections, FunctionTable, Section, Sections, Symbols};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::dwarf::CfiTable;
+use clr_walker::unwind::{Cache, Guesses, Unwinder};
+
+/// Where the code and `.eh_frame` of [`eh_frame`] are (RVAs).
+const NATIVE_CODE: u32 = 0x1000;
+const NATIVE_EH_FRAME: u32 = 0x2000;
+
+/// Compiles call frame information that is made of `data`, and unwinds with it:
+///
+/// | Bytes | Content |
+/// | --- | --- |
+/// | 0, 1 | offset of the instruction in the code |
+/// | 2 | high half: how the registers but rsp are made |
+/// | 3 | how rsp is made |
+/// | 4 to 7 | seed of the registers |
+/// | 8, 9 | length of `.eh_frame`, which follows; behind it is `.debug_frame` |
+///
+/// There are 4 KiB of code at RVA 0x1000, and `.eh_frame` is at 0x2000.
+///
+/// # Panics
+/// As [`unwind_info`](super::unwind_info) does; also if the table contradicts itself or is out of proportion.
+pub fn eh_frame(data: &[u8]) {
+    let Some((&[pc_low, pc_high, kind, stack, s0, s1, s2, s3, l0, l1], rest)) =
+        data.split_first_chunk()
+    else {
+        return;
+    };
+    let len = usize::from(u16::from_le_bytes([l0, l1]));
+    let Some((eh_frame, debug_frame)) = rest.split_at_checked(len) else {
+        return;
+    };
+    if rest.len() > 1 << 16 {
+        return;
+    }
+    // Code that begins with the entries of a PLT.
+    let mut code = [0x90; 0x1000];
+    let plt = b"\xFF\x35\x02\0\0\0\xFF\x25\x04\0\0\0\x68\0\0\0\0\xE9\0\0\0\0";
+    code[..plt.len()].copy_from_slice(plt);
+    let eh_frame = Section { rva: NATIVE_EH_FRAME, bytes: eh_frame, executable: false };
+    let code = Section { rva: NATIVE_CODE, bytes: &code, executable: true };
+    let sections = Sections::new(vec![code, eh_frame]).expect("they are apart");
+    let cfi = CfiSections {
+        eh_frame: Some(eh_frame),
+        debug_frame: Some(debug_frame),
+        text: Some(NATIVE_CODE),
+        got: Some(NATIVE_EH_FRAME),
+        ..CfiSections::default()
+    };
+    let table = CfiTable::new(&cfi, &sections);
+    // A byte of instructions has a row at most, and general rules are limited.
+    assert!(table.size() <= (1 << 20) + 128 * rest.len(), "{} bytes", table.size());
+    check_table(&table);
+    let functions = FunctionTable::default();
+    let size = NATIVE_EH_FRAME + (1 << 16);
+    let region =
+        CodeRegion::from_sections(IMAGE_BASE, size, RegionKind::Image, sections, functions);
+    let starts: Vec<_> = table.functions().iter().take(FUNCTION_LIMIT / 8).cloned().collect();
+    let mut map = CodeMap::new();
+    map.insert(region.expect("it has a size").with_cfi(table)).expect("the only region");
+
+    let seed = u32::from_le_bytes([s0, s1, s2, s3]);
+    let pc = NATIVE_CODE + u32::from(u16::from_le_bytes([pc_low, pc_high]));
+    let memories = Memories::new(rest);
+    let registers = make_registers(kind >> 4, stack, seed);
+    let ends = starts.iter().flat_map(|function| [function.start, function.end - 1, function.end]);
+    let mut cache = Cache::new();
+    for rva in core::iter::once(pc).chain(ends) {
+        let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
+        unwind(&map, &mut cache, &registers, &memories);
+        let guessing = Unwinder::new(&map).with_guesses(Guesses::FramePointers);
+        for position in POSITIONS {
+            let first = step(guessing, &registers, position, &memories.computed);
+            let other = step(guessing, &registers, position, &memories.copied);
+            assert_eq!(first, other, "{position:?}: guessing");
+        }
+    }
+}
+
+/// Functions ascend and do not overlap; rows are where they are said to be.
+fn check_table(table: &CfiTable<'_>) {
+    let mut end = 0;
+    for function in table.functions() {
+        assert!(end <= function.start && function.start < function.end, "{function:x?}");
+        end = function.end;
+    }
+    for function in table.functions().iter().take(FUNCTION_LIMIT) {
+        for rva in [function.start, function.start.midpoint(function.end), function.end - 1] {
+            assert_eq!(table.function(rva).as_ref(), Some(function));
+            match table.row(rva) {
+                Ok(Some(row)) => assert!(row.range.contains(&rva), "{rva:#x} {row:x?}"),
+                Ok(None) => panic!("a function has rows, {rva:#x}"),
+                Err(_) => assert!(table.problems() > 0),
+            }
+        }
+    }
+    assert_eq!(table.problems() == 0, table.first_problem().is_none());
+    assert_eq!(table.row(u32::MAX), Ok(None));
+}
+
+/// Takes `data` for an ELF image and for a Mach-O image, looks at all that is in it, and unwinds from
+/// where its functions begin and end.
+///
+/// # Panics
+/// As [`eh_frame`] does; also if a look-up in the image contradicts its sections or symbols.
+pub fn elf_image(data: &[u8]) {
+    if let Ok(image) = ElfImage::parse(data) {
+        native_image(data, image.sections(), &image.symbols(), |map, base| {
+            map.insert_elf(base, &image).is_ok()
+        });
+    }
+    if let Ok(image) = MachoImage::parse(data) {
+        native_image(data, image.sections(), &image.symbols(), |map, base| {
+            map.insert_macho(base, &image).is_ok()
+        });
+    }
+}
+
+fn native_image<'a>(
+    data: &[u8],
+    sections: &Sections<'a>,
+    symbols: &Symbols<'a>,
+    insert: impl Fn(&mut CodeMap<'a>, u64) -> bool,
+) {
+    for section in sections.as_slice() {
+        let len = section.bytes.len() as u32;
+        for at in [0, len / 2, len - 1] {
+            let found = sections.bytes_from(section.rva + at);
+            assert_eq!(found, section.bytes.get(at as usize..));
+        }
+    }
+    for (rva, name) in symbols.as_slice() {
+        assert_eq!(symbols.find(*rva), Some((*name, 0)));
+    }
+    insert(&mut CodeMap::new(), u64::MAX - 0xFFFF);
+    let mut map = CodeMap::new();
+    if !insert(&mut map, IMAGE_BASE) {
+        return;
+    }
+    assert!(!insert(&mut map, IMAGE_BASE), "a base of its own");
+    let Some(table) = map.regions().first().and_then(CodeRegion::cfi) else {
+        panic!("native images have a table");
+    };
+    check_table(table);
+    let readable = data.get(..1 << 16).unwrap_or(data);
+    let memories = Memories::new(readable);
+    let registers = make_registers(0, 0xFF, 1);
+    let mut cache = Cache::new();
+    for function in table.functions().iter().take(FUNCTION_LIMIT / 8) {
+        for rva in [function.start, function.end - 1] {
+            let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
+            unwind(&map, &mut cache, &registers, &memories);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A process that is stepped by ptrace.
+
+use super::super::shadow::Does;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::registers::Registers;
+use nix::libc::user_regs_struct;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The number of `rt_sigreturn`.
+const SIGNAL_RETURN: u64 = 15;
+
+/// A process that stands still. It ends with this value, or with the test that has it.
+pub(super) struct Tracee {
+    child: Child,
+    pid: Pid,
+    pub memory: TargetMemory,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stepped {
+    /// One instruction was executed.
+    Done,
+    /// A signal is to be delivered, by the next step.
+    Pending(Signal),
+    /// The breakpoint instruction was executed.
+    Breakpoint,
+}
+
+impl Tracee {
+    /// Starts the program, and lets it run to its first breakpoint.
+    pub(super) fn start(program: &Path) -> io::Result<Self> {
+        let mut child = Command::new(program).stdin(Stdio::piped()).spawn()?;
+        let mut stdin = child.stdin.take();
+        let id = child.id();
+        let pid = Pid::from_raw(id.cast_signed());
+        let attached = ptrace::seize(pid, ptrace::Options::PTRACE_O_EXITKILL);
+        let memory = File::open(format!("/proc/{id}/mem"));
+        let (Ok(()), Ok(file)) = (attached, memory) else {
+            // There is nothing to be done about errors here.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(io::Error::other("no process may be traced"));
+        };
+        let memory = TargetMemory { file, read: RefCell::default() };
+        let tracee = Self { child, pid, memory };
+        if let Some(stdin) = &mut stdin {
+            stdin.write_all(b"x")?;
+        }
+        match waitpid(pid, None)? {
+            WaitStatus::Stopped(_, Signal::SIGTRAP) => Ok(tracee),
+            other => Err(io::Error::other(format!("{other:?} before the first breakpoint"))),
+        }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn registers(&self) -> Registers {
+        let regs: user_regs_struct = ptrace::getregs(self.pid).unwrap();
+        Registers {
+            rip: regs.rip,
+            gpr: [
+                regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsp, regs.rbp, regs.rsi, regs.rdi,
+                regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
+            ],
+            ..Registers::default()
+        }
+    }
+
+    /// Executes one instruction, or goes to the handler of a signal.
+    pub(super) fn step(&self, signal: Option<Signal>) -> Stepped {
+        let before = signal.is_none().then(|| self.registers().rip);
+        ptrace::step(self.pid, signal).unwrap();
+        match waitpid(self.pid, None).unwrap() {
+            WaitStatus::Stopped(_, Signal::SIGTRAP) => {
+                let byte = before.map(|rip| self.memory.code(rip)[0]);
+                if byte == Some(0xCC) { Stepped::Breakpoint } else { Stepped::Done }
+            }
+            WaitStatus::Stopped(_, signal) => Stepped::Pending(signal),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What the instruction at rip does, and how many bytes it has.
+    pub(super) fn does(&self, registers: &Registers) -> (Does, u64) {
+        use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+        let code = self.memory.code(registers.rip);
+        let instruction = Decoder::new(64, &code, DecoderOptions::NONE).decode();
+        let does = match instruction.flow_control() {
+            _ if instruction.mnemonic() == Mnemonic::Syscall => {
+                let returns = registers.gpr[0] == SIGNAL_RETURN;
+                if returns { Does::SignalReturn } else { Does::Other }
+            }
+            FlowControl::Call | FlowControl::IndirectCall => Does::Call,
+            FlowControl::Return => Does::Return,
+            _ => Does::Other,
+        };
+        (does, instruction.len() as u64)
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The memory of the process. It notes which words are read.
+#[derive(Debug)]
+pub(super) struct TargetMemory {
+    file: File,
+    read: RefCell<BTreeMap<u64, u64>>,
+}
+
+impl TargetMemory {
+    /// The words that have been read since the last time, by address.
+    pub(super) fn take_read(&self) -> BTreeMap<u64, u64> {
+        self.read.take()
+    }
+
+    fn code(&self, address: u64) -> [u8; 15] {
+        let mut code = [0; 15];
+        // Less than that may be mapped.
+        let _ = self.file.read_at(&mut code, address);
+        code
+    }
+
+    /// So many bytes from an address on.
+    pub(super) fn bytes(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, address)?;
+        Ok(bytes)
+    }
+}
+
+impl Memory for TargetMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        self.file.read_exact_at(buffer, address).map_err(|_| unreadable)?;
+        let mut read = self.read.borrow_mut();
+        for (chunk, at) in buffer.chunks(8).zip((address..).step_by(8)) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            read.insert(at, u64::from_le_bytes(word));
+        }
+        Ok(())
+    }
+}

@@ -1,7 +1,7 @@
 //! A run of a program: the machine that executes it, the truth beside it, and what the outside
 //! world does: services, interrupts, the end.
 
-use crate::code::{CodeKind, Entry, FunctionId, Unit};
+use crate::code::{CodeKind, Entry, Format, FunctionId, Unit};
 use crate::code::{LinkedProgram, Program, ReadBackError, THROW};
 use crate::machine::{Fault, Machine, MapError, PAGE_SIZE, Protection, Stop};
 use crate::truth::{Broken, Truth};
@@ -264,7 +264,19 @@ impl Run<'_> {
 }
 
 pub(crate) fn load(machine: &mut Machine, unit: &Unit) -> Result<(), LoadError> {
-    if unit.kind.image_name().is_some() {
+    if unit.format == Format::Elf {
+        let segments = unit.segments().ok_or(LoadError::ReadBack(ReadBackError::Elf))?;
+        for segment in segments {
+            let protection = if segment.executable {
+                Protection::READ_EXECUTE
+            } else {
+                Protection::READ_WRITE
+            };
+            put(machine, unit.base + u64::from(segment.rva), segment.bytes, protection)?;
+        }
+        return Ok(());
+    }
+    if unit.format == Format::Pe {
         let image = PeImage::parse(&unit.bytes).map_err(ReadBackError::Image)?;
         for &Section { rva, bytes, executable } in image.sections().as_slice() {
             let protection =

@@ -1,13 +1,14 @@
 //! The every-instruction property: at each instruction boundary of a program's run, unwinding the
 //! whole stack gives what execution knows to be true.
 
-use crate::planted;
+use crate::{dwarf, planted};
 use clr_sim::code::{
     Convention, FrameLayout, FunctionId, LinkError, LinkedProgram, Program, WindowsMistake,
 };
 use clr_sim::machine::Machine;
 use clr_sim::run::{LoadError, Outcome, Run};
 use clr_sim::truth::Caller;
+use clr_walker::code_map::CodeMap;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Rules, UnwindError, Unwinder};
 use std::fmt;
@@ -50,6 +51,50 @@ impl Step for planted::Unwinder<'_, '_> {
     ) -> Result<Position, String> {
         planted::Unwinder::step(self, registers, position, memory)
             .map_err(|error| format!("{error:?}"))
+    }
+}
+
+/// The second unwinder of UNWIND_INFO beside the second reader of CFI: each for its own images.
+#[derive(Clone, Debug)]
+pub struct Second<'c, 'a> {
+    windows: planted::Unwinder<'c, 'a>,
+    unix: dwarf::Unwinder<'a>,
+}
+
+impl<'c, 'a> Second<'c, 'a> {
+    /// For a linked program with its map.
+    ///
+    /// # Errors
+    /// [`dwarf::Error`] if an ELF file cannot be read.
+    pub fn new(linked: &'a LinkedProgram, map: &'c CodeMap<'a>) -> Result<Self, dwarf::Error> {
+        Ok(Self { windows: planted::Unwinder::new(map), unix: dwarf::Unwinder::new(linked)? })
+    }
+
+    /// The same with a bug in the unwinder of UNWIND_INFO.
+    #[must_use]
+    pub fn with_bug(self, bug: planted::Bug) -> Self {
+        Self { windows: self.windows.with_bug(bug), ..self }
+    }
+
+    /// The same with a bug in the reader of CFI.
+    #[must_use]
+    pub fn with_dwarf_bug(self, bug: dwarf::Bug) -> Self {
+        Self { unix: self.unix.with_bug(bug), ..self }
+    }
+}
+
+impl Step for Second<'_, '_> {
+    fn step(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &Machine,
+    ) -> Result<Position, String> {
+        if self.unix.knows(registers.rip, position) {
+            let step = self.unix.step(registers, position, memory);
+            return step.map_err(|error| format!("{error:?}"));
+        }
+        Step::step(&self.windows, registers, position, memory)
     }
 }
 

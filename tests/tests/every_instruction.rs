@@ -1,12 +1,12 @@
 //! The every-instruction property: whatever the program, at each instruction boundary of its run
 //! unwinding gives what execution knows to be true.
 
-use clr_sim::code::{CodeKind, Program, WindowsMistake};
+use clr_sim::code::{CodeKind, Convention, Program, WindowsMistake};
 use clr_sim::run::Run;
 use clr_sim::scenario::Scenario;
 use clr_sim::strategy::near_valid::Mutation;
 use clr_sim::strategy::{Seeded, Size, programs};
-use clr_tests::every_instruction::{self, Checked, Failure};
+use clr_tests::every_instruction::{self, Checked, Failure, Second};
 use clr_tests::{cases, planted};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
@@ -19,6 +19,8 @@ use std::fmt;
 
 /// Boundaries of one run that are checked: more than nearly every program has.
 const LIMIT: u64 = 20_000;
+
+const UNIX: Size = Size::SMALL.of(Convention::SystemV);
 
 /// A program that is shown as a person would write it.
 #[derive(Clone)]
@@ -99,8 +101,19 @@ fn the_second_unwinder_finds_the_same_truth() {
     for_programs(2000, Size::SMALL, |program| {
         let linked = program.link()?;
         let map = linked.code_map().unwrap();
-        every_instruction::walk(program, &linked, &planted::Unwinder::new(&map), LIMIT)
+        every_instruction::walk(program, &linked, &Second::new(&linked, &map).unwrap(), LIMIT)
     });
+}
+
+/// Native code in ELF files with CFI, managed code with UNWIND_INFO.
+#[test]
+fn the_second_reader_of_cfi_finds_the_truth() {
+    let (boundaries, frames) = for_programs(3000, UNIX, |program| {
+        let linked = program.link()?;
+        let map = linked.code_map().unwrap();
+        every_instruction::walk(program, &linked, &Second::new(&linked, &map).unwrap(), LIMIT)
+    });
+    assert!(frames > 2 * boundaries, "{frames} frames are no stacks");
 }
 
 #[test]

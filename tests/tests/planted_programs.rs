@@ -4,8 +4,8 @@
 use clr_sim::code::Program;
 use clr_sim::scenario::Scenario;
 use clr_sim::strategy::{Size, programs};
-use clr_tests::every_instruction::{Failure, walk};
-use clr_tests::planted::{Bug, Unwinder};
+use clr_tests::every_instruction::{Failure, Second, walk};
+use clr_tests::planted::Bug;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -17,7 +17,8 @@ const LIMIT: u64 = 5000;
 fn failure(program: &Program, bug: Bug) -> Option<String> {
     let linked = program.link().ok()?;
     let map = linked.code_map().ok()?;
-    match walk(program, &linked, &Unwinder::new(&map).with_bug(bug), LIMIT) {
+    let unwinder = Second::new(&linked, &map).ok()?.with_bug(bug);
+    match walk(program, &linked, &unwinder, LIMIT) {
         Err(failure @ Failure::Wrong(_)) => Some(failure.to_string()),
         _ => None,
     }

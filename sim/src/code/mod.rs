@@ -51,6 +51,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cfi;
+mod elf;
 pub mod estimate;
 mod guarded;
 mod layout;
@@ -72,7 +74,7 @@ mod unwind_info;
 pub use guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
 pub use layout::FrameLayout;
 pub use link::{
-    LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart, ReadBackError,
+    Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart, ReadBackError,
     SERVICES, THROW, Unit, service_address,
 };
 pub use lower::THREAD_SLOT;

@@ -59,10 +59,13 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     let (least, most) = size.functions();
     let count = choices.between(least, most);
     let conventions = [Convention::WindowsX64, Convention::WindowsX64, Convention::SystemV];
-    let convention = choices.one(conventions);
+    let convention = size.convention.unwrap_or_else(|| choices.one(conventions));
     let features = Features::draw(choices);
     let entries = entries(choices, size, features, count);
-    let kind = choices.one([CodeKind::Native, CodeKind::Jit, CodeKind::ReadyToRun]);
+    let kind = match size.convention {
+        None => choices.one([CodeKind::Native, CodeKind::Jit, CodeKind::ReadyToRun]),
+        Some(_) => CodeKind::Native,
+    };
     let mixed = choices.chance(1, 2);
 
     // A quarter of everything is left for interrupts.
@@ -73,7 +76,16 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     let mut called = vec![false; entries.len()];
     let mut functions = Vec::with_capacity(entries.len());
     for index in (0..count).rev() {
-        let kind = if mixed { choices.one(CodeKind::ALL) } else { kind };
+        let kind = match (mixed, size.convention) {
+            (false, _) => kind,
+            (true, None) => choices.one(CodeKind::ALL),
+            (true, Some(_)) => choices.one([
+                CodeKind::Native,
+                CodeKind::Native,
+                CodeKind::Jit,
+                CodeKind::ReadyToRun,
+            ]),
+        };
         let callers_and_self = u64::from(count - index);
         let surroundings = Surroundings {
             size,

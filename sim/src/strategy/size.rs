@@ -1,6 +1,6 @@
 //! How large a generated program may be.
 
-use crate::code::{MAX_FUNCTIONS, MAX_NESTING};
+use crate::code::{Convention, MAX_FUNCTIONS, MAX_NESTING};
 
 /// Limits of a generated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Size {
     pub instructions: u64,
     /// The most bytes of stack that it takes, by a careful estimate.
     pub stack: u64,
+    /// Its calling convention; either if there is none.
+    pub convention: Option<Convention>,
 }
 
 impl Size {
@@ -34,6 +36,7 @@ impl Size {
         interrupts: 1,
         instructions: 1_000,
         stack: 8 << 20,
+        convention: None,
     };
 
     /// A few functions.
@@ -46,6 +49,7 @@ impl Size {
         interrupts: 2,
         instructions: 3_000,
         stack: 8 << 20,
+        convention: None,
     };
 
     /// A call chain of 32 frames, and a handler or one more.
@@ -58,7 +62,14 @@ impl Size {
         interrupts: 2,
         instructions: 10_000,
         stack: 8 << 20,
+        convention: None,
     };
+
+    /// The same with this calling convention, and native code for the most part.
+    #[must_use]
+    pub const fn of(self, convention: Convention) -> Self {
+        Self { convention: Some(convention), ..self }
+    }
 
     /// The least and the most functions that the other limits leave room for.
     pub(super) fn functions(&self) -> (u32, u32) {

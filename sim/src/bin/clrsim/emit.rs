@@ -6,7 +6,7 @@ use crate::console::{Console, Trouble};
 use crate::input::Source;
 use crate::program::{self, Names, ProgramFixture};
 use crate::unwind_data::Hex;
-use clr_sim::code::{CodeKind, FunctionId, LinkedProgram, Unit};
+use clr_sim::code::{CodeKind, Convention, FunctionId, LinkedProgram, Unit};
 use clr_sim::scenario::Term as _;
 use serde::Serialize;
 use std::fs::{self, File};
@@ -95,7 +95,7 @@ pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, Tro
     let names = Names { scenario, linked: &linked };
     let mut files = Vec::new();
     for unit in &linked.units {
-        files.push((file_name(unit.kind), unit.bytes.clone()));
+        files.push((file_name(unit.kind, scenario.program.convention), unit.bytes.clone()));
         if unit.kind == CodeKind::Jit {
             files.push(("jit.json", json(&heap(unit))?));
         }
@@ -142,8 +142,8 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Trouble> {
     Ok(text)
 }
 
-const fn file_name(kind: CodeKind) -> &'static str {
-    match kind.image_name() {
+const fn file_name(kind: CodeKind, convention: Convention) -> &'static str {
+    match kind.image_name(convention) {
         Some(name) => name,
         None => "jit.bin",
     }
@@ -184,7 +184,7 @@ fn map(names: Names<'_>) -> ProgramMap<'_> {
             .units
             .iter()
             .map(|unit| ImageMap {
-                file: file_name(unit.kind),
+                file: file_name(unit.kind, program.convention),
                 kind: unit.kind.word(),
                 base: unit.base.into(),
             })

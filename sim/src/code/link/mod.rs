@@ -3,6 +3,7 @@
 mod clauses;
 mod place;
 mod tables;
+mod unix;
 
 use super::guarded::FuncletKind;
 use super::marks::{PlacedInstruction, WindowsMistake};
@@ -59,7 +60,7 @@ pub enum LinkError {
         /// Its estimate, in bytes.
         size: u64,
     },
-    /// The image cannot be written as a PE file. No valid program is known to be such.
+    /// The image cannot be written as a file. No valid program is known to be such.
     #[error("the image of the {kind:?} code cannot be written")]
     Image {
         /// The code.
@@ -93,6 +94,9 @@ pub enum ReadBackError {
     /// As an image.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// As an ELF file.
+    #[error("the ELF file cannot be read")]
+    Elf,
     /// As a region of the map.
     #[error(transparent)]
     Map(#[from] CodeMapError),
@@ -116,18 +120,31 @@ pub struct LinkedProgram {
     pub stack_stride: u64,
 }
 
+/// What a unit's bytes are, and so how its code is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// A code heap: UNWIND_INFO, on every system.
+    Heap,
+    /// A PE file: UNWIND_INFO.
+    Pe,
+    /// An ELF file: DWARF's CFI.
+    Elf,
+}
+
 /// An image or a code heap.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// What lies in it.
     pub kind: CodeKind,
+    /// What its bytes are.
+    pub format: Format,
     /// Its load address or low address (VA).
     pub base: u64,
-    /// The PE file, or the heap's bytes.
+    /// The image file, or the heap's bytes.
     pub bytes: Vec<u8>,
     /// RUNTIME_FUNCTION entries of a heap; those of an image are in its bytes.
     pub runtime_functions: Vec<u8>,
-    /// RVA of its UNWIND_INFOs, and their size in bytes.
+    /// RVA of its UNWIND_INFOs or its `.eh_frame`, and their size in bytes.
     pub unwind_data: (u32, u32),
     /// Where its indirection cells are (VA), and what they hold. Those of an image are in it too.
     pub cells: (u64, Vec<u8>),
@@ -275,6 +292,12 @@ impl LinkedProgram {
     /// Why Windows' rules unwind a frame wrongly whose rip is `rip` (VA); `None` if they do not.
     #[must_use]
     pub fn windows_mistake(&self, rip: u64, position: Position) -> Option<WindowsMistake> {
+        let in_elf = |unit: &Unit| {
+            unit.format == Format::Elf && rip.wrapping_sub(unit.base) < CodeKind::SPACING
+        };
+        if self.units.iter().any(in_elf) {
+            return None;
+        }
         if position == Position::ReturnAddress {
             let caller = self.part(rip.wrapping_sub(1));
             if caller.is_some()
@@ -314,8 +337,10 @@ impl Unit {
     /// # Errors
     /// [`ReadBackError`] if it does not read as what it is.
     pub fn region(&self) -> Result<CodeRegion<'_>, ReadBackError> {
-        if self.kind.image_name().is_some() {
-            return Ok(CodeRegion::image(self.base, &PeImage::parse(&self.bytes)?)?);
+        match self.format {
+            Format::Pe => return Ok(CodeRegion::image(self.base, &PeImage::parse(&self.bytes)?)?),
+            Format::Elf => return self.elf_region(),
+            Format::Heap => {}
         }
         let table = FunctionTable::new(&self.runtime_functions);
         Ok(CodeRegion::heap(self.base, &self.bytes, table)?)

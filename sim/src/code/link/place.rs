@@ -3,7 +3,8 @@
 use super::super::lower::{Cells, Lowered, Part, PartKind, lower};
 use super::super::marks::PlacedInstruction;
 use super::super::program::{CodeKind, Program};
-use super::{LinkError, LinkedProgram, MethodHeader, PlacedPart};
+use super::super::shape::Convention;
+use super::{Format, LinkError, LinkedProgram, MethodHeader, PlacedPart};
 use core::ops::Range;
 use iced_x86::{BlockEncoder, BlockEncoderOptions, BlockEncoderResult, InstructionBlock};
 
@@ -31,13 +32,25 @@ impl CodeKind {
         }
     }
 
-    /// The name of its image.
+    /// The name of its image. On Unix that of unmanaged code is an ELF file; ready-to-run assemblies
+    /// are PE files everywhere.
     #[must_use]
-    pub const fn image_name(self) -> Option<&'static str> {
-        match self {
-            Self::Native => Some("native.dll"),
-            Self::ReadyToRun => Some("managed.dll"),
-            Self::Jit => None,
+    pub const fn image_name(self, convention: Convention) -> Option<&'static str> {
+        match (self, convention) {
+            (Self::Native, Convention::WindowsX64) => Some("native.dll"),
+            (Self::Native, Convention::SystemV) => Some("libnative.so"),
+            (Self::ReadyToRun, _) => Some("managed.dll"),
+            (Self::Jit, _) => None,
+        }
+    }
+
+    /// What its bytes are.
+    #[must_use]
+    pub const fn format(self, convention: Convention) -> Format {
+        match (self, convention) {
+            (Self::Native, Convention::SystemV) => Format::Elf,
+            (Self::Native | Self::ReadyToRun, _) => Format::Pe,
+            (Self::Jit, _) => Format::Heap,
         }
     }
 
@@ -64,6 +77,7 @@ const HEAP_CELLS: u64 = 0x10_0000;
 /// A unit whose instructions have addresses.
 pub(super) struct Encoded {
     pub(super) kind: CodeKind,
+    pub(super) format: Format,
     pub(super) lowered: Lowered,
     pub(super) cells: Cells,
     /// Address of the first byte of `code` (VA).
@@ -115,7 +129,8 @@ pub(super) fn encode(
     if code.len() as u64 > MAX_CODE {
         return Err(LinkError::TooLarge { kind });
     }
-    Ok(Encoded { kind, lowered, cells, start, code, addresses, lengths })
+    let format = kind.format(program.convention);
+    Ok(Encoded { kind, format, lowered, cells, start, code, addresses, lengths })
 }
 
 /// Encodes instructions that all move together, with branches as short as can be.
@@ -215,7 +230,7 @@ impl Encoded {
                 len: self.lengths[index],
                 function: note.function,
                 role: note.role,
-                mistake: note.mistake,
+                mistake: note.mistake.filter(|_| self.format != Format::Elf),
                 landing: note.landing.and_then(|label| Some(self.address(stream.index_of(label)?))),
                 handler: note.handler,
                 switches_stack: note.switches_stack,

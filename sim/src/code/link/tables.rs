@@ -7,16 +7,20 @@ use super::super::program::Program;
 use super::super::shape::UnwindData;
 use super::super::unwind_info::{Epilogs, Trailer, UnwindCode, UnwindInfo};
 use super::place::{CELLS_RVA, Encoded, PAGE};
-use super::{LinkError, MethodHeader, Unit};
+use super::{Format, LinkError, MethodHeader, Unit};
 use clr_walker::image::RuntimeFunction;
 
 impl Encoded {
     /// The unit's bytes.
     pub(super) fn finish(&self, program: &Program, cells: &[u8]) -> Result<Unit, LinkError> {
         let base = self.kind.base();
+        let name = self.kind.image_name(program.convention);
+        if let (Some(name), Format::Elf) = (name, self.format) {
+            return self.finish_elf(program, name, cells);
+        }
         let code_rva = (self.start - base) as u32;
         let code_end = code_rva + self.code.len() as u32;
-        let is_image = self.kind.image_name().is_some();
+        let is_image = name.is_some();
         let xdata_rva = if is_image {
             code_end.next_multiple_of(PAGE as u32)
         } else {
@@ -31,7 +35,7 @@ impl Encoded {
         let unwind_data = (xdata_rva, xdata.len() as u32);
         let stack_cell = self.cells.stack();
         let cells = (self.cells.base, cells.to_vec());
-        let Some(name) = self.kind.image_name() else {
+        let Some(name) = name else {
             let mut bytes = vec![0xCC; code_rva as usize];
             bytes.extend_from_slice(&self.code);
             bytes.resize(xdata_rva as usize, 0);
@@ -40,6 +44,7 @@ impl Encoded {
             let runtime_functions = table;
             return Ok(Unit {
                 kind: self.kind,
+                format: self.format,
                 base,
                 bytes,
                 runtime_functions,
@@ -75,6 +80,7 @@ impl Encoded {
         let bytes = file.write().map_err(|_| LinkError::Image { kind: self.kind })?;
         Ok(Unit {
             kind: self.kind,
+            format: self.format,
             base,
             bytes,
             runtime_functions: Vec::new(),

@@ -1,11 +1,12 @@
 //! Bodies.
 
+use super::super::cfi::Rule;
 use super::super::marks::Role;
 use super::super::program::{CallForm, FunctionId, Statement};
 use super::super::unwind_info::Operation;
 use super::guarded::Funclet;
 use super::stream::Place;
-use super::{ColdPart, Frame, Funclets, Lowering, PartKind, save};
+use super::{ColdPart, Frame, Funclets, Lowering, PartKind, save, saved};
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
@@ -169,7 +170,8 @@ impl<'p> Lowering<'p> {
         self.stream.registers(Code::Test_rm64_r64, Register::RSP, Register::RSP)?;
         self.stream.branch(Code::Jne_rel32_64, start)?;
         self.stream.bind(back);
-        self.cold.push_back(ColdPart { frame: frame.clone(), body, start, back });
+        let row = self.rows.now();
+        self.cold.push_back(ColdPart { frame: frame.clone(), body, start, back, row });
         // Its loops and regions have slots of their own.
         frame.next_counter += loops(body);
         frame.next_region_save += region_saves(body);
@@ -194,6 +196,7 @@ impl<'p> Lowering<'p> {
         let slots = (first..).step_by(8);
         for (&register, at) in registers.iter().zip(slots.clone()) {
             self.stream.store(frame.at(at), register)?;
+            self.row(|row| row.set(register, saved(&frame.layout, at)));
             let Operation::Save(register, at) = save(&frame.layout, frame.shape(), register, at)
             else {
                 continue;
@@ -204,6 +207,7 @@ impl<'p> Lowering<'p> {
         self.body(frame, funclets, body)?;
         for (&register, at) in registers.iter().zip(slots) {
             self.stream.load(register, frame.at(at))?;
+            self.row(|row| row.set(register, Rule::Same));
         }
         self.end_part(frame.part)?;
         frame.part = self.begin_part(frame.id, PartKind::Chained(outer), register, frame.funclet);

@@ -1,5 +1,6 @@
 //! Epilogues.
 
+use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
 use super::super::program::{Exit, ReturnForm, TailCallForm};
 use super::super::shape::{Entry, FunctionShape, Release, UnwindData};
@@ -14,6 +15,7 @@ impl Lowering<'_> {
         let shape = frame.shape();
         let layout = &frame.layout;
         self.note(frame, Role::Body);
+        let row = self.rows.remember(self.stream.here());
         self.load_target(exit)?;
         let by_r11 = shape.release == Release::R11;
         if by_r11 {
@@ -31,6 +33,7 @@ impl Lowering<'_> {
         }
         for &(register, at) in &layout.saves {
             self.stream.load(register, place(at))?;
+            self.row(|row| row.set(register, Rule::Same));
         }
         for (slot, register) in (0..).zip(shape.home) {
             if let Some(register) = register
@@ -51,15 +54,18 @@ impl Lowering<'_> {
             // rax may hold the target of a tail call, or a result.
             let keeps_rax = shape.entry == Entry::Call && register == Gpr::Rax;
             self.stream.pop(if keeps_rax { Gpr::Rcx } else { register })?;
+            self.row(|row| row.popped(register));
             self.mistake(mistake);
         }
         if shape.entry == Entry::InterruptWithErrorCode {
             self.stream.add_rsp(8, false)?;
+            self.row(|row| row.moved(-8));
             self.mistake(mistake);
         }
         self.leave(frame, exit)?;
         self.mistake(None);
         let end = self.stream.here();
+        self.rows.restore(end, row);
         self.parts[frame.part].epilogues.push((first_pop, end));
         Ok(())
     }
@@ -71,12 +77,14 @@ impl Lowering<'_> {
     ) -> Result<(), IcedError> {
         self.note(frame, Role::Epilogue);
         self.stream.add_rsp(allocation, false)?;
+        self.row(|row| row.moved(-allocation.cast_signed()));
         let unlisted = frame.shape().unwind == UnwindData::Version2WithoutEpilogs;
         self.mistake(unlisted.then_some(WindowsMistake::UnlistedEpilogue));
         let first_pop = self.stream.here();
         for register in frame.shape().all_pushes(self.program.convention).rev() {
             // rax holds the result.
             self.stream.pop(if register == Gpr::Rax { Gpr::Rcx } else { register })?;
+            self.row(|row| row.popped(register));
         }
         self.stream.plain(Code::Retnq);
         self.mistake(None);
@@ -88,6 +96,8 @@ impl Lowering<'_> {
     /// Gives back the fixed allocation; whether the last pushed register has been popped too.
     fn release(&mut self, frame: &Frame<'_>) -> Result<bool, IcedError> {
         let bytes = frame.layout.allocation;
+        // What is left above rsp then.
+        let left = (frame.layout.pushed + frame.layout.entry).cast_signed();
         let by_frame = frame.layout.frame_register(frame.shape());
         let form = frame.shape().release;
         match (form, by_frame) {
@@ -104,6 +114,10 @@ impl Lowering<'_> {
             (Release::Mov, Some((register, _))) => self.stream.mov(Gpr::Rsp, register)?,
             (Release::Leave, _) => {
                 self.stream.plain(Code::Leaveq);
+                self.row(|row| {
+                    row.at_rsp(left);
+                    row.popped(Gpr::Rbp);
+                });
                 return Ok(true);
             }
             (Release::R11, _) => self.stream.mov(Gpr::Rsp, Gpr::R11)?,
@@ -112,6 +126,7 @@ impl Lowering<'_> {
             (Release::AddImm32, _) => self.stream.add_rsp(bytes, true)?,
             _ => self.stream.add_rsp(bytes, false)?,
         }
+        self.row(|row| row.at_rsp(left));
         Ok(false)
     }
 

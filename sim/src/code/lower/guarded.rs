@@ -1,9 +1,10 @@
 //! Guarded statements and funclets.
 
+use super::super::cfi::Row;
 use super::super::guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
 use super::super::marks::Role;
 use super::super::program::{FunctionId, Statement};
-use super::super::shape::Convention;
+use super::super::shape::{Convention, Entry};
 use super::stream::{Label, Place};
 use super::{Frame, Funclets, Lowering, PartKind};
 use clr_walker::registers::Gpr;
@@ -184,6 +185,7 @@ impl<'p> Lowering<'p> {
             ..parent.clone()
         };
         self.stream.bind(funclet.label);
+        self.rows.begin(self.stream.here(), Row::at_entry(Entry::Call));
         self.funclet_prologue(&frame, allocation)?;
         self.note(&frame, Role::Body);
         let (register, distance) =

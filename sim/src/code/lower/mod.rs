@@ -14,6 +14,7 @@ pub use primitive::THREAD_SLOT;
 pub(super) use prologue::Described;
 pub(super) use stream::{Note, Stream};
 
+use super::cfi::{Row, Rows, Rule};
 use super::guarded::FuncletKind;
 use super::layout::FrameLayout;
 use super::marks::{Role, WindowsMistake};
@@ -62,6 +63,8 @@ pub(super) enum PartKind {
 #[derive(Debug)]
 pub(super) struct Lowered {
     pub stream: Stream,
+    /// Where callers' registers are at each instruction.
+    pub rows: Rows,
     pub parts: Vec<Part>,
     /// The first instruction of each contiguous run that is to be aligned.
     pub pieces: Vec<u32>,
@@ -117,6 +120,7 @@ pub(super) fn lower(
         kind,
         cells,
         stream,
+        rows: Rows::default(),
         entries,
         chkstk,
         needs_chkstk: false,
@@ -141,9 +145,9 @@ pub(super) fn lower(
     }
     lowering.cold_parts()?;
     let personality = lowering.helpers()?;
-    let Lowering { mut stream, parts, pieces, guards, .. } = lowering;
+    let Lowering { mut stream, rows, parts, pieces, guards, .. } = lowering;
     stream.resolve();
-    Ok(Lowered { stream, parts, pieces, guards, entries, personality })
+    Ok(Lowered { stream, rows, parts, pieces, guards, entries, personality })
 }
 
 /// The funclets of a function that are still to be written.
@@ -154,6 +158,7 @@ struct Lowering<'p> {
     kind: CodeKind,
     cells: Cells,
     stream: Stream,
+    rows: Rows,
     /// By function; bound only for those of this kind.
     entries: Vec<Label>,
     chkstk: Label,
@@ -174,6 +179,8 @@ struct ColdPart<'p> {
     body: &'p [Statement],
     start: Label,
     back: Label,
+    /// As it is where the part is entered.
+    row: Row,
 }
 
 /// The function or funclet that is being lowered, and where in it.
@@ -235,6 +242,11 @@ impl<'p> Lowering<'p> {
         if let Some(now) = &mut self.stream.now {
             now.mistake = mistake;
         }
+    }
+
+    /// The instructions so far have changed where callers' registers are.
+    fn row(&mut self, change: impl FnOnce(&mut Row)) {
+        self.rows.change(self.stream.here(), change);
     }
 
     /// A value that nothing else has.
@@ -301,6 +313,7 @@ impl<'p> Lowering<'p> {
             next_return: None,
         };
         self.stream.bind(self.entries[id.index()]);
+        self.rows.begin(self.stream.here(), Row::at_entry(shape.entry));
         self.prologue(&frame)?;
         self.note(&frame, Role::Body);
         if let Some(psp) = frame.layout.psp {
@@ -326,7 +339,7 @@ impl<'p> Lowering<'p> {
     }
 
     fn cold_part(&mut self, cold: ColdPart<'p>) -> Result<(), IcedError> {
-        let ColdPart { mut frame, body, start, back } = cold;
+        let ColdPart { mut frame, body, start, back, row } = cold;
         if self.kind != CodeKind::Jit {
             self.pieces.push(self.stream.here());
         }
@@ -340,6 +353,7 @@ impl<'p> Lowering<'p> {
         frame.part = part;
         frame.describing = part;
         self.stream.bind(start);
+        self.rows.begin(self.stream.here(), row);
         self.note(&frame, Role::Body);
         let mut funclets = VecDeque::new();
         self.body(&mut frame, &mut funclets, body)?;
@@ -368,6 +382,7 @@ impl<'p> Lowering<'p> {
     /// The code that belongs to no function; gives the handler's instruction.
     fn helpers(&mut self) -> Result<u32, IcedError> {
         self.stream.now = None;
+        self.rows.begin(self.stream.here(), Row::at_entry(Entry::Call));
         if self.needs_chkstk {
             self.pieces.push(self.stream.here());
             self.stream.bind(self.chkstk);
@@ -383,6 +398,11 @@ impl<'p> Lowering<'p> {
 fn moves_rsp(body: &[Statement]) -> bool {
     let moves = |statement: &Statement| matches!(statement, Statement::Alloca(_));
     body.iter().any(|statement| statement.contains(&moves))
+}
+
+/// Where a register is that is saved so many bytes above rsp behind the fixed allocation.
+fn saved(layout: &FrameLayout, at: u32) -> Rule {
+    Rule::At(at.cast_signed().wrapping_sub(layout.cfa().cast_signed()))
 }
 
 /// The operation of a saved register, so many bytes above rsp behind the fixed allocation.

@@ -39,6 +39,8 @@ impl<'p> Lowering<'p> {
             Primitive::PushThread(offset) => {
                 self.thread()?;
                 let place = Place::At(Gpr::R11, i64::from(*offset));
+                // The word is the return address that the function was entered without: from here on
+                // the row is right.
                 self.stream.through(Code::Push_rm64, place)
             }
             Primitive::When(body) | Primitive::Unless(body) => {

@@ -4,7 +4,7 @@ use super::super::marks::{Role, WindowsMistake};
 use super::super::shape::{Allocation, Entry, FrameSet, Release};
 use super::super::unwind_info::Operation;
 use super::stream::{Note, Place, Stream};
-use super::{Frame, Lowering, save};
+use super::{Frame, Lowering, save, saved};
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
@@ -49,6 +49,7 @@ impl Lowering<'_> {
                 self.program.convention.is_nonvolatile(register) || shape.entry != Entry::Call;
             let operation = if kept { Operation::Push(register) } else { Operation::Allocate(8) };
             self.describe(frame, operation);
+            self.row(|row| row.pushed(register, kept));
             // An interrupted function needs its registers back: first they are pushed.
             if shape.entry == Entry::Call {
                 self.schedule(&mut fillers)?;
@@ -62,6 +63,7 @@ impl Lowering<'_> {
             self.schedule(&mut fillers)?;
             self.stream.store(Place::At(Gpr::Rsp, i64::from(at)), register)?;
             self.describe(frame, save(layout, shape, register, at));
+            self.row(|row| row.set(register, saved(layout, at)));
         }
         for &(n, at) in &layout.xmm_saves {
             self.stream.store_xmm(Place::At(Gpr::Rsp, i64::from(at)), n)?;
@@ -92,9 +94,11 @@ impl Lowering<'_> {
             let kept = self.program.convention.is_nonvolatile(register);
             let operation = if kept { Operation::Push(register) } else { Operation::Allocate(8) };
             self.describe(frame, operation);
+            self.row(|row| row.pushed(register, kept));
         }
         self.stream.sub_rsp(allocation, false)?;
         self.describe(frame, Operation::Allocate(allocation));
+        self.row(|row| row.moved(allocation.cast_signed()));
         self.parts[frame.part].prologue_end = self.stream.here();
         Ok(())
     }
@@ -126,6 +130,7 @@ impl Lowering<'_> {
         }
         if register.described {
             self.describe(frame, Operation::SetFrame);
+            self.row(|row| row.framed(register.register, 16 * i32::from(register.offset)));
         }
         Ok(())
     }
@@ -168,6 +173,7 @@ impl Lowering<'_> {
             }
         }
         self.describe(frame, Operation::Allocate(bytes));
+        self.row(|row| row.moved(bytes.cast_signed()));
         Ok(())
     }
 }

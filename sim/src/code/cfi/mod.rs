@@ -1,0 +1,186 @@
+//! What call frame information says of each instruction: where the caller's registers are when it
+//! comes next.
+//!
+//! Lowering keeps the row up to date while it writes instructions ([`Rows`]); once they have
+//! addresses, the rows become CFI ([`write`]).
+
+mod write;
+
+pub(super) use write::{EMPTY_LSDA, EhFrame, FrameRange, write};
+
+use super::shape::Entry;
+use clr_walker::registers::Gpr;
+
+/// Where the CFA is: the caller's rsp behind the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cfa {
+    /// So many bytes above what a register holds.
+    Above(Gpr, i32),
+}
+
+/// Where a caller's register is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Still in the register.
+    #[default]
+    Same,
+    /// So many bytes above the CFA.
+    At(i32),
+}
+
+/// Where everything is when an instruction comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub cfa: Cfa,
+    /// How far the CFA lies above rsp, in bytes; of no meaning while the body moves rsp.
+    pub rsp: i32,
+    /// By number as in machine code.
+    pub registers: [Rule; 16],
+    /// The return address, from the CFA.
+    pub return_address: i32,
+    /// The frame was entered by an interrupt.
+    pub signal: bool,
+}
+
+impl Row {
+    /// At the first instruction.
+    pub(super) fn at_entry(entry: Entry) -> Self {
+        // A processor's machine frame: rip, cs, rflags, rsp, ss. The CFA is its end, for rsp may
+        // have been anything before.
+        let frame = 40;
+        let error_code = 8;
+        let (rsp, return_address) = match entry {
+            Entry::Call => (8, -8),
+            Entry::Interrupt => (frame, -frame),
+            Entry::InterruptWithErrorCode => (frame + error_code, -frame),
+        };
+        let mut row = Self {
+            cfa: Cfa::Above(Gpr::Rsp, rsp),
+            rsp,
+            registers: [Rule::Same; 16],
+            return_address,
+            signal: entry != Entry::Call,
+        };
+        if row.signal {
+            row.set(Gpr::Rsp, Rule::At(-16));
+        }
+        row
+    }
+
+    pub(super) fn set(&mut self, register: Gpr, rule: Rule) {
+        if let Some(slot) = self.registers.get_mut(usize::from(register.number())) {
+            *slot = rule;
+        }
+    }
+
+    /// rsp has been lowered by so many bytes, or raised.
+    pub(super) fn moved(&mut self, down: i32) {
+        self.at_rsp(self.rsp.wrapping_add(down));
+    }
+
+    /// rsp is known again: the CFA lies so far above it.
+    pub(super) fn at_rsp(&mut self, cfa: i32) {
+        self.rsp = cfa;
+        if matches!(self.cfa, Cfa::Above(Gpr::Rsp, _)) {
+            self.cfa = Cfa::Above(Gpr::Rsp, cfa);
+        }
+    }
+
+    /// A register has been pushed; `kept` says that the caller needs it.
+    pub(super) fn pushed(&mut self, register: Gpr, kept: bool) {
+        self.moved(8);
+        if kept {
+            self.set(register, Rule::At(-self.rsp));
+        }
+    }
+
+    /// A register has been popped.
+    pub(super) fn popped(&mut self, register: Gpr) {
+        self.moved(-8);
+        self.set(register, Rule::Same);
+        if matches!(self.cfa, Cfa::Above(base, _) if base == register) {
+            self.cfa = Cfa::Above(Gpr::Rsp, self.rsp);
+        }
+    }
+
+    /// A register holds rsp and so many bytes more, and will keep it.
+    pub(super) fn framed(&mut self, register: Gpr, above: i32) {
+        self.cfa = Cfa::Above(register, self.rsp.wrapping_sub(above));
+    }
+}
+
+/// What happens to the row before an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// It becomes this.
+    Row(Row),
+    /// An epilogue begins.
+    Remember,
+    /// Behind the epilogue the row is what it was before, which is this.
+    Restore(Row),
+}
+
+/// The rows of a stream of instructions.
+#[derive(Debug)]
+pub(super) struct Rows {
+    now: Row,
+    /// With the index of the instruction before which it happens, ascending.
+    events: Vec<(u32, Event)>,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self { now: Row::at_entry(Entry::Call), events: Vec::new() }
+    }
+}
+
+impl Rows {
+    /// The row here.
+    pub(super) const fn now(&self) -> Row {
+        self.now
+    }
+
+    /// Changes the row from the instruction `before` on.
+    pub(super) fn change(&mut self, before: u32, change: impl FnOnce(&mut Row)) {
+        let mut row = self.now;
+        change(&mut row);
+        if row != self.now {
+            self.begin(before, row);
+        }
+    }
+
+    /// Lets the row be this from the instruction `before` on.
+    pub(super) fn begin(&mut self, before: u32, row: Row) {
+        self.now = row;
+        match self.events.last_mut() {
+            Some((at, Event::Row(last))) if *at == before => *last = row,
+            _ => self.events.push((before, Event::Row(row))),
+        }
+    }
+
+    /// An epilogue begins: gives the row that comes back behind it.
+    pub(super) fn remember(&mut self, before: u32) -> Row {
+        self.events.push((before, Event::Remember));
+        self.now
+    }
+
+    /// The epilogue has ended.
+    pub(super) fn restore(&mut self, before: u32, row: Row) {
+        self.events.push((before, Event::Restore(row)));
+        self.now = row;
+    }
+
+    /// The row at the instruction `begin`, and what happens behind it, up to `end`.
+    pub(super) fn of(&self, begin: u32, end: u32) -> (Row, &[(u32, Event)]) {
+        let first = self.events.partition_point(|(before, _)| *before <= begin);
+        let behind = self.events.partition_point(|(before, _)| *before < end);
+        let row = self.events.get(..first).and_then(|events| {
+            events.iter().rev().find_map(|(_, event)| match event {
+                Event::Row(row) | Event::Restore(row) => Some(*row),
+                Event::Remember => None,
+            })
+        });
+        let row = row.unwrap_or_else(|| Row::at_entry(Entry::Call));
+        (row, self.events.get(first..behind).unwrap_or_default())
+    }
+}

@@ -1,0 +1,218 @@
+//! Rows as `.eh_frame` and `.eh_frame_hdr`.
+
+use super::{Cfa, Event, Row, Rule};
+use clr_walker::registers::Gpr;
+use gimli::constants::{
+    DW_EH_PE_datarel, DW_EH_PE_omit, DW_EH_PE_pcrel, DW_EH_PE_sdata4, DW_EH_PE_udata4,
+    DW_EH_PE_uleb128,
+};
+use gimli::write::{
+    Address, CallFrameInstruction as Instruction, CommonInformationEntry as Cie, EhFrame as Section,
+    EndianVec, FrameDescriptionEntry as Fde, FrameTable,
+};
+use gimli::{DwEhPe, Encoding, Format, LittleEndian, Register, X86_64};
+
+/// A range of code with an FDE.
+#[derive(Clone, Debug)]
+pub(in super::super) struct FrameRange {
+    /// RVA of its first byte.
+    pub begin: u32,
+    /// Its size in bytes.
+    pub size: u32,
+    /// The row at its first instruction.
+    pub row: Row,
+    /// What happens before which byte, counted from the begin, ascending.
+    pub events: Vec<(u32, Event)>,
+    /// RVAs of the language-specific handler and of its data.
+    pub handler: Option<(u32, u32)>,
+}
+
+/// The sections that describe frames.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct EhFrame {
+    /// `.eh_frame_hdr`
+    pub header: Vec<u8>,
+    /// `.eh_frame`, behind it.
+    pub frames: Vec<u8>,
+}
+
+impl EhFrame {
+    /// Sizes of the header's fields before its table, and of an entry, in bytes.
+    const HEADER: u32 = 12;
+    const ENTRY: u32 = 8;
+
+    /// How far `.eh_frame` lies behind the begin of `.eh_frame_hdr`, if there are so many FDEs.
+    pub(in super::super) const fn frames_from_header(count: u32) -> u32 {
+        // Both sections are aligned to 8 bytes.
+        (Self::HEADER + Self::ENTRY * count).next_multiple_of(8)
+    }
+}
+
+const PCREL: DwEhPe = DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0);
+
+/// DWARF's number of a register.
+pub(super) const fn dwarf(register: Gpr) -> Register {
+    match register {
+        Gpr::Rax => X86_64::RAX,
+        Gpr::Rcx => X86_64::RCX,
+        Gpr::Rdx => X86_64::RDX,
+        Gpr::Rbx => X86_64::RBX,
+        Gpr::Rsp => X86_64::RSP,
+        Gpr::Rbp => X86_64::RBP,
+        Gpr::Rsi => X86_64::RSI,
+        Gpr::Rdi => X86_64::RDI,
+        Gpr::R8 => X86_64::R8,
+        Gpr::R9 => X86_64::R9,
+        Gpr::R10 => X86_64::R10,
+        Gpr::R11 => X86_64::R11,
+        Gpr::R12 => X86_64::R12,
+        Gpr::R13 => X86_64::R13,
+        Gpr::R14 => X86_64::R14,
+        Gpr::R15 => X86_64::R15,
+    }
+}
+
+/// The language-specific data of a function that catches nothing: no landing pads, no types, no call
+/// sites.
+pub(in super::super) const EMPTY_LSDA: [u8; 4] =
+    [DW_EH_PE_omit.0, DW_EH_PE_omit.0, DW_EH_PE_uleb128.0, 0];
+
+/// Writes the sections for a `.eh_frame_hdr` at `rva`. `None` if something does not fit its field.
+pub(in super::super) fn write(ranges: &[FrameRange], rva: u32) -> Option<EhFrame> {
+    let frames_rva = rva.checked_add(EhFrame::frames_from_header(ranges.len() as u32))?;
+    let mut table = FrameTable::default();
+    for range in ranges {
+        let address = |rva: u32| Address::Constant(u64::from(rva).wrapping_sub(frames_rva.into()));
+        let mut cie = Cie::new(ENCODING, 1, -8, X86_64::RA);
+        cie.fde_address_encoding = PCREL;
+        cie.signal_trampoline = range.row.signal;
+        if let Some((handler, _)) = range.handler {
+            cie.personality = Some((PCREL, address(handler)));
+            cie.lsda_encoding = Some(PCREL);
+        }
+        // What is not described at all is as the caller left it. Assemblers write nothing more for
+        // `.cfi_startproc simple`, which stands before handlers of interrupts.
+        let mut written = Written { row: None, fde: Fde::new(address(range.begin), range.size) };
+        if !range.row.signal {
+            let entry = Row::at_entry(super::Entry::Call);
+            cie.add_instruction(Instruction::Cfa(X86_64::RSP, 8));
+            cie.add_instruction(Instruction::Offset(X86_64::RA, -8));
+            written.row = Some(entry);
+        }
+        let cie = table.add_cie(cie);
+        written.fde.lsda = range.handler.map(|(_, data)| address(data));
+        written.row(0, &range.row);
+        written.events(&range.events);
+        table.add_fde(cie, written.fde);
+    }
+    let mut section = Section(EndianVec::new(LittleEndian));
+    table.write_eh_frame(&mut section).ok()?;
+    let mut frames = section.0.into_vec();
+    // A length of 0 ends the section.
+    frames.extend([0; 4]);
+    let header = header(&frames, rva, frames_rva)?;
+    Some(EhFrame { header, frames })
+}
+
+const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 1, address_size: 8 };
+
+/// An FDE being written.
+struct Written {
+    /// What its instructions say so far, of a row that they have begun.
+    row: Option<Row>,
+    fde: Fde,
+}
+
+impl Written {
+    fn events(&mut self, events: &[(u32, Event)]) {
+        for (index, (at, event)) in events.iter().enumerate() {
+            match event {
+                Event::Row(row) => {
+                    // A later one before the same instruction says it all.
+                    let next = events.get(index + 1);
+                    if !next.is_some_and(|next| matches!(next, (same, Event::Row(_)) if same == at))
+                    {
+                        self.row(*at, row);
+                    }
+                }
+                Event::Remember => {
+                    let comes_back = |next: &&(u32, Event)| !matches!(next.1, Event::Row(_));
+                    let behind = events.get(index + 1..).unwrap_or_default();
+                    let next = behind.iter().find(comes_back);
+                    if matches!(next, Some((_, Event::Restore(_)))) {
+                        self.fde.add_instruction(*at, Instruction::RememberState);
+                    }
+                }
+                Event::Restore(row) => {
+                    self.fde.add_instruction(*at, Instruction::RestoreState);
+                    self.row = Some(*row);
+                }
+            }
+        }
+    }
+
+    /// Says what is different from the row before.
+    fn row(&mut self, at: u32, row: &Row) {
+        let before = self.row.replace(*row);
+        let mut add = |instruction| self.fde.add_instruction(at, instruction);
+        if before.is_none_or(|before| before.cfa != row.cfa) {
+            add(cfa(before.map(|before| before.cfa), row.cfa));
+        }
+        for register in Gpr::ALL {
+            let of = |row: &Row| row.registers.get(usize::from(register.number())).copied();
+            let rule = of(row).unwrap_or_default();
+            if rule != before.as_ref().and_then(of).unwrap_or_default() {
+                let register = dwarf(register);
+                add(match rule {
+                    Rule::Same => Instruction::Restore(register),
+                    Rule::At(offset) => Instruction::Offset(register, offset),
+                });
+            }
+        }
+        if before.is_none_or(|before| before.return_address != row.return_address) {
+            add(Instruction::Offset(X86_64::RA, row.return_address));
+        }
+    }
+}
+
+/// The shortest way to say where the CFA is now.
+fn cfa(before: Option<Cfa>, now: Cfa) -> Instruction {
+    let Cfa::Above(register, offset) = now;
+    match before {
+        Some(Cfa::Above(same, _)) if same == register => Instruction::CfaOffset(offset),
+        Some(Cfa::Above(_, same)) if same == offset => Instruction::CfaRegister(dwarf(register)),
+        _ => Instruction::Cfa(dwarf(register), offset),
+    }
+}
+
+/// `.eh_frame_hdr`: where the FDEs are, by the begin of their code.
+fn header(frames: &[u8], rva: u32, frames_rva: u32) -> Option<Vec<u8>> {
+    const VERSION: u8 = 1;
+    let from = |to: u32, from: u32| to.wrapping_sub(from).to_le_bytes();
+    let mut table = Vec::new();
+    let mut at = 0;
+    while let Some(length) = u32_at(frames, at).filter(|length| *length > 0) {
+        // A CIE has 0 there.
+        if u32_at(frames, at + 4)? != 0 {
+            let field = frames_rva.wrapping_add(at + 8);
+            table.push((field.wrapping_add(u32_at(frames, at + 8)?), frames_rva.wrapping_add(at)));
+        }
+        at = at.checked_add(4)?.checked_add(length)?;
+    }
+    table.sort_unstable();
+    let encodings = [PCREL.0, DW_EH_PE_udata4.0, DW_EH_PE_datarel.0 | DW_EH_PE_sdata4.0];
+    let mut header = vec![VERSION];
+    header.extend(encodings);
+    header.extend(from(frames_rva, rva.wrapping_add(4)));
+    header.extend((table.len() as u32).to_le_bytes());
+    for (begin, fde) in table {
+        header.extend(from(begin, rva));
+        header.extend(from(fde, rva));
+    }
+    Some(header)
+}
+
+fn u32_at(bytes: &[u8], at: u32) -> Option<u32> {
+    let bytes = bytes.get(at as usize..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes))
+}

@@ -1,0 +1,310 @@
+//! ELF files: what a linker has laid out, as a shared library on disk.
+//!
+//! Every section that is loaded lies in the file where it lies in memory.
+
+use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, SectionIndex, Sym, Writer};
+use object::{Endianness, elf};
+
+/// Segments begin at multiples of this.
+const PAGE: u64 = 0x1000;
+
+/// A section that is loaded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ElfSection<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is loaded. One of another kind than that before begins on another page.
+    pub rva: u32,
+    /// What is loaded.
+    pub bytes: &'a [u8],
+    /// What may be done with it.
+    pub kind: SectionKind,
+}
+
+/// What may be done with a section's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SectionKind {
+    /// They may be executed and read.
+    Code,
+    /// They may be read.
+    ReadOnly,
+    /// The same; they say how to unwind.
+    Frames,
+    /// They may be read and written.
+    ReadWrite,
+}
+
+impl SectionKind {
+    fn segment(self) -> elf::ProgramFlags {
+        match self {
+            Self::Code => elf::PF_R | elf::PF_X,
+            Self::ReadOnly | Self::Frames => elf::PF_R,
+            Self::ReadWrite => elf::PF_R | elf::PF_W,
+        }
+    }
+
+    fn flags(self) -> elf::SectionFlags {
+        match self {
+            Self::Code => elf::SHF_ALLOC | elf::SHF_EXECINSTR,
+            Self::ReadOnly | Self::Frames => elf::SHF_ALLOC,
+            Self::ReadWrite => elf::SHF_ALLOC | elf::SHF_WRITE,
+        }
+    }
+
+    fn section_type(self) -> elf::SectionType {
+        match self {
+            Self::Frames => elf::SHT_X86_64_UNWIND,
+            Self::Code | Self::ReadOnly | Self::ReadWrite => elf::SHT_PROGBITS,
+        }
+    }
+}
+
+/// A function's symbol.
+#[derive(Clone, Debug)]
+pub(super) struct ElfSymbol {
+    /// Its name.
+    pub name: String,
+    /// RVA of its first byte.
+    pub rva: u32,
+    /// Its size in bytes.
+    pub size: u32,
+    /// Others may link to it.
+    pub exported: bool,
+}
+
+/// A shared library for x86-64.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ElfFile<'a> {
+    /// Its name: `DT_SONAME`.
+    pub name: &'a str,
+    /// Ascending by RVA, behind the headers' page.
+    pub sections: &'a [ElfSection<'a>],
+    /// RVA and size of `.eh_frame_hdr`.
+    pub frame_header: (u32, u32),
+    /// The functions, in any order.
+    pub symbols: &'a [ElfSymbol],
+}
+
+/// The sections do not follow each other, or are too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unwritable;
+
+impl From<object::write::Error> for Unwritable {
+    fn from(_: object::write::Error) -> Self {
+        Self
+    }
+}
+
+/// A loaded range with its flags.
+struct Segment {
+    flags: elf::ProgramFlags,
+    start: u64,
+    end: u64,
+}
+
+impl ElfFile<'_> {
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// [`Unwritable`].
+    pub(super) fn write(&self) -> Result<Vec<u8>, Unwritable> {
+        let segments = self.segments()?;
+        let text = self.sections.iter().position(|section| section.kind == SectionKind::Code);
+        let text = SectionIndex(text.ok_or(Unwritable)? as u32 + 1);
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(Endianness::Little, true, &mut bytes);
+
+        // What follows the given sections: the dynamic tables in the last segment, then what is not
+        // loaded.
+        writer.reserve_file_header();
+        writer.reserve_program_headers(segments.len() as u32 + 3);
+        writer.reserve_null_section_index();
+        let mut names = Vec::new();
+        for section in self.sections {
+            let rva = u64::from(section.rva);
+            if writer.reserved_len() > rva {
+                return Err(Unwritable);
+            }
+            writer.reserve_until(rva);
+            writer.reserve(section.bytes.len() as u64, 1);
+            names.push(writer.add_section_name(section.name.as_bytes()));
+            writer.reserve_section_index();
+        }
+        let exports: Vec<_> = self.symbols.iter().filter(|symbol| symbol.exported).collect();
+        writer.reserve_dynsym_section_index();
+        writer.reserve_dynstr_section_index();
+        writer.reserve_hash_section_index();
+        writer.reserve_dynamic_section_index();
+        writer.reserve_symtab_section_index();
+        writer.reserve_strtab_section_index();
+        writer.reserve_shstrtab_section_index();
+
+        writer.reserve_null_dynamic_symbol_index();
+        let soname = writer.add_dynamic_string(self.name.as_bytes());
+        let mut dynamic_names = Vec::new();
+        for symbol in &exports {
+            writer.reserve_dynamic_symbol_index();
+            dynamic_names.push(writer.add_dynamic_string(symbol.name.as_bytes()));
+        }
+        writer.reserve_null_symbol_index();
+        // Local ones come first.
+        let mut symbols: Vec<_> = self.symbols.iter().collect();
+        symbols.sort_by_key(|symbol| symbol.exported);
+        let locals = symbols.len() - exports.len();
+        let mut symbol_names = Vec::new();
+        for symbol in &symbols {
+            writer.reserve_symbol_index(Some(text));
+            symbol_names.push(writer.add_string(symbol.name.as_bytes()));
+        }
+        let dynsym = writer.reserve_dynsym();
+        let dynstr = writer.reserve_dynstr()?;
+        let buckets = exports.len().max(1) as u32;
+        let chains = writer.dynamic_symbol_count();
+        let hash = writer.reserve_hash(buckets, chains);
+        let entries: [(elf::DynamicTag, u64); 5] = [
+            (elf::DT_HASH, hash),
+            (elf::DT_STRTAB, dynstr),
+            (elf::DT_SYMTAB, dynsym),
+            (elf::DT_STRSZ, writer.dynstr_len().into()),
+            (elf::DT_SYMENT, 24),
+        ];
+        let dynamic = writer.reserve_dynamic(entries.len() + 2);
+        let loaded = writer.reserved_len();
+        writer.reserve_symtab();
+        writer.reserve_strtab()?;
+        writer.reserve_shstrtab()?;
+        writer.reserve_section_headers();
+
+        writer.write_file_header(&FileHeader {
+            os_abi: elf::ELFOSABI_NONE,
+            abi_version: 0,
+            e_type: elf::ET_DYN,
+            e_machine: elf::EM_X86_64,
+            e_entry: 0,
+            e_flags: elf::FileFlags(0),
+        })?;
+        writer.write_align_program_headers();
+        let last = segments.len() - 1;
+        for (index, segment) in segments.iter().enumerate() {
+            let end = if index == last { loaded } else { segment.end };
+            let header = program_header(elf::PT_LOAD, segment.flags, segment.start, end, PAGE);
+            writer.write_program_header(&header);
+        }
+        let header =
+            program_header(elf::PT_DYNAMIC, elf::PF_R, dynamic, loaded, size_of::<u64>() as u64);
+        writer.write_program_header(&header);
+        let start = u64::from(self.frame_header.0);
+        let end = start + u64::from(self.frame_header.1);
+        let header = program_header(elf::PT_GNU_EH_FRAME, elf::PF_R, start, end, 4);
+        writer.write_program_header(&header);
+        // The stack is not executable.
+        let stack = elf::PF_R | elf::PF_W;
+        writer.write_program_header(&program_header(elf::PT_GNU_STACK, stack, 0, 0, 16));
+
+        for section in self.sections {
+            writer.pad_until(section.rva.into());
+            writer.write(section.bytes);
+        }
+        writer.write_null_dynamic_symbol();
+        for (symbol, name) in exports.iter().zip(dynamic_names) {
+            let name = writer.dynamic_string_offset(Some(name));
+            writer.write_dynamic_symbol(&sym(symbol, name, text));
+        }
+        writer.write_dynstr();
+        writer.write_hash(buckets, chains, |index| {
+            let symbol = exports.get((index as usize).checked_sub(1)?)?;
+            Some(elf::hash(symbol.name.as_bytes()))
+        });
+        writer.write_align_dynamic();
+        writer.write_dynamic_string(elf::DT_SONAME, soname)?;
+        for (tag, value) in entries {
+            writer.write_dynamic(tag, value)?;
+        }
+        writer.write_dynamic(elf::DT_NULL, 0)?;
+        writer.write_null_symbol();
+        for (symbol, name) in symbols.iter().zip(symbol_names) {
+            let name = writer.string_offset(Some(name));
+            writer.write_symbol(&sym(symbol, name, text));
+        }
+        writer.write_strtab();
+        writer.write_shstrtab();
+
+        writer.write_null_section_header();
+        for (section, name) in self.sections.iter().zip(names) {
+            let name = writer.section_name_offset(Some(name));
+            writer.write_section_header(&SectionHeader {
+                sh_name: name,
+                sh_type: section.kind.section_type(),
+                sh_flags: section.kind.flags(),
+                sh_addr: section.rva.into(),
+                sh_offset: section.rva.into(),
+                sh_size: section.bytes.len() as u64,
+                sh_link: 0,
+                sh_info: 0,
+                sh_addralign: 4,
+                sh_entsize: 0,
+            });
+        }
+        writer.write_dynsym_section_header(dynsym, 1);
+        writer.write_dynstr_section_header(dynstr);
+        writer.write_hash_section_header(hash);
+        writer.write_dynamic_section_header(dynamic);
+        writer.write_symtab_section_header(locals as u32 + 1);
+        writer.write_strtab_section_header();
+        writer.write_shstrtab_section_header();
+        Ok(bytes)
+    }
+
+    /// What is loaded together: the headers, and neighbours of one kind.
+    fn segments(&self) -> Result<Vec<Segment>, Unwritable> {
+        let mut segments = vec![Segment { flags: elf::PF_R, start: 0, end: 0x1000 }];
+        for section in self.sections {
+            let flags = section.kind.segment();
+            let start = u64::from(section.rva);
+            let end = start + section.bytes.len() as u64;
+            match segments.last_mut() {
+                Some(last) if last.flags == flags && last.start > 0 => last.end = end,
+                _ if start.is_multiple_of(PAGE) => segments.push(Segment { flags, start, end }),
+                _ => return Err(Unwritable),
+            }
+        }
+        // The dynamic tables go behind it.
+        match segments.last() {
+            Some(last) if last.flags == elf::PF_R => Ok(segments),
+            _ => Err(Unwritable),
+        }
+    }
+}
+
+fn program_header(
+    p_type: elf::ProgramType,
+    p_flags: elf::ProgramFlags,
+    start: u64,
+    end: u64,
+    p_align: u64,
+) -> ProgramHeader {
+    let size = end.saturating_sub(start);
+    ProgramHeader {
+        p_type,
+        p_flags,
+        p_offset: start,
+        p_vaddr: start,
+        p_paddr: start,
+        p_filesz: size,
+        p_memsz: size,
+        p_align,
+    }
+}
+
+fn sym(symbol: &ElfSymbol, st_name: u32, text: SectionIndex) -> Sym {
+    let bind = if symbol.exported { elf::STB_GLOBAL } else { elf::STB_LOCAL };
+    Sym {
+        section: Some(text.0),
+        st_name,
+        st_info: elf::SymbolInfo::new(bind, elf::STT_FUNC),
+        st_other: elf::SymbolOther(0),
+        st_shndx: elf::SHN_UNDEF,
+        st_value: symbol.rva.into(),
+        st_size: symbol.size.into(),
+    }
+}

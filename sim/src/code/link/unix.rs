@@ -1,0 +1,160 @@
+//! Images of Unix: ELF files with CFI.
+
+use super::super::cfi::{self, EhFrame, FrameRange};
+use super::super::elf::{ElfFile, ElfSection, ElfSymbol, SectionKind};
+use super::super::lower::{Part, PartKind};
+use super::super::nibble_map::NibbleMap;
+use super::super::program::Program;
+use super::place::{CELLS_RVA, Encoded, PAGE};
+use super::{Format, LinkError, ReadBackError, Unit};
+use clr_walker::code_map::{CodeRegion, RegionKind};
+use clr_walker::image::{FunctionTable, Section, Sections};
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object as _, ObjectSegment as _, SegmentFlags, elf};
+
+/// Instructions that one FDE describes.
+struct Run<'a> {
+    /// Their first part.
+    part: &'a Part,
+    /// The instruction behind the last.
+    end: u32,
+}
+
+impl Encoded {
+    /// The bytes of an ELF file.
+    pub(super) fn finish_elf(
+        &self,
+        program: &Program,
+        name: &'static str,
+        cells: &[u8],
+    ) -> Result<Unit, LinkError> {
+        let unwritable = LinkError::Image { kind: self.kind };
+        let code_rva = (self.start - self.kind.base()) as u32;
+        let lsda_rva = (code_rva + self.code.len() as u32).next_multiple_of(PAGE as u32);
+        let (ranges, symbols) = self.frames(program, lsda_rva);
+        let handlers = ranges.iter().filter(|range| range.handler.is_some()).count();
+        let lsda = cfi::EMPTY_LSDA.repeat(handlers);
+        let header_rva = (lsda_rva + lsda.len() as u32).next_multiple_of(8);
+        let EhFrame { header, frames } =
+            cfi::write(&ranges, header_rva).ok_or(unwritable)?;
+        let frames_rva = header_rva + EhFrame::frames_from_header(ranges.len() as u32);
+
+        let section = |name, rva, bytes, kind| ElfSection { name, rva, bytes, kind };
+        let mut sections = vec![
+            section(".data", CELLS_RVA as u32, cells, SectionKind::ReadWrite),
+            section(".text", code_rva, &self.code, SectionKind::Code),
+        ];
+        if !lsda.is_empty() {
+            sections.push(section(".gcc_except_table", lsda_rva, &lsda, SectionKind::ReadOnly));
+        }
+        sections.push(section(".eh_frame_hdr", header_rva, &header, SectionKind::ReadOnly));
+        sections.push(section(".eh_frame", frames_rva, &frames, SectionKind::Frames));
+        let file = ElfFile {
+            name,
+            sections: &sections,
+            frame_header: (header_rva, header.len() as u32),
+            symbols: &symbols,
+        };
+        Ok(Unit {
+            kind: self.kind,
+            format: Format::Elf,
+            base: self.kind.base(),
+            bytes: file.write().map_err(|_| unwritable)?,
+            runtime_functions: Vec::new(),
+            unwind_data: (frames_rva, frames.len() as u32),
+            cells: (self.cells.base, cells.to_vec()),
+            nibble_map: NibbleMap::new(),
+            stack_cell: self.cells.stack(),
+        })
+    }
+
+    /// What is described by an FDE, and the symbols of the same ranges.
+    fn frames(&self, program: &Program, lsda_rva: u32) -> (Vec<FrameRange>, Vec<ElfSymbol>) {
+        let (mut ranges, mut symbols) = (Vec::new(), Vec::new());
+        let mut next_lsda = lsda_rva;
+        for Run { part, end } in self.frame_runs() {
+            let Some(function) = program.functions.get(part.function.index()) else { continue };
+            let mut range = self.frame(part.begin, end);
+            if function.shape.handler {
+                range.handler = Some((self.rva(self.lowered.personality), next_lsda));
+                next_lsda += cfi::EMPTY_LSDA.len() as u32;
+            }
+            let is_entry = self.lowered.entries.contains(&(part.function, part.begin));
+            let suffix = match (is_entry, part.funclet) {
+                (true, _) => "",
+                (false, Some(_)) if part.kind == PartKind::Root => ".funclet",
+                (false, _) => ".cold",
+            };
+            symbols.push(ElfSymbol {
+                name: format!("{}{suffix}", function.name),
+                rva: range.begin,
+                size: range.size,
+                exported: is_entry,
+            });
+            ranges.push(range);
+        }
+        // The handler stands last.
+        let handler = self.frame(self.lowered.personality, self.lowered.stream.here());
+        symbols.push(ElfSymbol {
+            name: "__gxx_personality_v0".to_owned(),
+            rva: handler.begin,
+            size: handler.size,
+            exported: false,
+        });
+        ranges.push(handler);
+        (ranges, symbols)
+    }
+
+    /// Parts that follow each other in one function are one run: only a funclet, or what lies apart,
+    /// has a description of its own.
+    fn frame_runs(&self) -> Vec<Run<'_>> {
+        let mut runs: Vec<Run<'_>> = Vec::new();
+        for part in &self.lowered.parts {
+            let chained = matches!(part.kind, PartKind::Chained(_));
+            let apart = self.lowered.pieces.contains(&part.begin);
+            match runs.last_mut() {
+                Some(run) if chained && !apart => run.end = part.end,
+                _ => runs.push(Run { part, end: part.end }),
+            }
+        }
+        runs
+    }
+
+    fn frame(&self, begin: u32, end: u32) -> FrameRange {
+        let (row, events) = self.lowered.rows.of(begin, end);
+        let first = self.rva(begin);
+        let events = events.iter().map(|(before, event)| (self.rva(*before) - first, *event));
+        FrameRange {
+            begin: first,
+            size: self.end_rva(end) - first,
+            row,
+            events: events.collect(),
+            handler: None,
+        }
+    }
+}
+
+impl Unit {
+    /// What a loader puts into memory of an ELF file; `None` if it does not read as one.
+    pub(crate) fn segments(&self) -> Option<Vec<Section<'_>>> {
+        let file = ElfFile64::<LittleEndian>::parse(&self.bytes[..]).ok()?;
+        let segments = file.segments().map(|segment| {
+            let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
+            Some(Section {
+                rva: u32::try_from(segment.address()).ok()?,
+                bytes: segment.data().ok()?,
+                executable: p_flags & elf::PF_X != elf::ProgramFlags(0),
+            })
+        });
+        segments.collect()
+    }
+
+    /// An ELF file as the walker reads it.
+    pub(super) fn elf_region(&self) -> Result<CodeRegion<'_>, ReadBackError> {
+        let segments = self.segments().ok_or(ReadBackError::Elf)?;
+        let size = segments.last().map_or(0, |last| last.rva + last.bytes.len() as u32);
+        let sections = Sections::new(segments)?;
+        let functions = FunctionTable::default();
+        Ok(CodeRegion::from_sections(self.base, size, RegionKind::Image, sections, functions)?)
+    }
+}

@@ -1,0 +1,63 @@
+//! The mistakes that can be planted.
+
+use std::fmt;
+
+/// A mistake that real readers of CFI have made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bug {
+    /// A row begins one byte late.
+    AdvanceLocOffByOne,
+    /// The CFA changes a row late: after the push that it belongs to has run.
+    CfaAfterPush,
+    /// States are not remembered, so that nothing better than the initial one can be restored.
+    RestoreWithoutRemember,
+    /// Restoring a state leaves the CFA as it is.
+    RestoreKeepsCfa,
+    /// `DW_OP_deref` reads nothing.
+    DerefMissing,
+    /// The row of a caller is that of its return address.
+    RowAtReturnAddress,
+    /// Who was interrupted is taken for one who called.
+    SignalFrameIsCall,
+    /// Registers 4 and 7 are taken as machine code numbers them.
+    RegisterOrderMixed,
+    /// Pushed arguments are added to the CFA.
+    ArgumentsMoveCfa,
+    /// An offset is not multiplied by the data alignment's sign.
+    OffsetsAreAboveCfa,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::AdvanceLocOffByOne,
+        Self::CfaAfterPush,
+        Self::RestoreWithoutRemember,
+        Self::RestoreKeepsCfa,
+        Self::DerefMissing,
+        Self::RowAtReturnAddress,
+        Self::SignalFrameIsCall,
+        Self::RegisterOrderMixed,
+        Self::ArgumentsMoveCfa,
+        Self::OffsetsAreAboveCfa,
+    ];
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AdvanceLocOffByOne => "A row is taken only beyond its first byte, not at it.",
+            Self::CfaAfterPush => "A new CFA offset is taken only from the next row on.",
+            Self::RestoreWithoutRemember => {
+                "DW_CFA_remember_state is ignored, and DW_CFA_restore_state restores the CIE's rules."
+            }
+            Self::RestoreKeepsCfa => "DW_CFA_restore_state restores the registers, not the CFA.",
+            Self::DerefMissing => "DW_OP_deref leaves the address on the stack.",
+            Self::RowAtReturnAddress => "Callers are looked up at their return address itself.",
+            Self::SignalFrameIsCall => "The augmentation S is ignored.",
+            Self::RegisterOrderMixed => "The DWARF numbers 4 and 7 are taken for each other.",
+            Self::ArgumentsMoveCfa => "DW_CFA_GNU_args_size is added to the CFA.",
+            Self::OffsetsAreAboveCfa => "Offsets are multiplied by 8 instead of -8.",
+        })
+    }
+}

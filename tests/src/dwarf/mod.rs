@@ -1,0 +1,167 @@
+//! A second reader of CFI, and mistakes that can be planted in it.
+//!
+//! It shares nothing with the walker's, nor with gimli, by which the CFI is written. It is written
+//! to be read, not to be fast: each step executes the CFI anew. A test that claims to find wrong
+//! unwinds must find each planted [`Bug`].
+
+mod bug;
+mod expression;
+mod image;
+mod program;
+mod reader;
+
+pub use bug::Bug;
+use image::Image;
+use program::{Cfa, Row, Rule};
+
+use clr_sim::code::{Format, LinkedProgram};
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::Position;
+
+/// Why a step could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// rip is in no image.
+    UnknownCode,
+    /// No FDE has it.
+    NoDescription,
+    /// Memory could not be read.
+    Memory(Unreadable),
+    /// It is no ELF file that says where its `.eh_frame` is.
+    BadImage,
+    /// The CFI ends where it should go on, or has something unknown in it.
+    BadTable,
+    /// The caller is not known, says the CFI.
+    End,
+}
+
+impl From<Unreadable> for Error {
+    fn from(error: Unreadable) -> Self {
+        Self::Memory(error)
+    }
+}
+
+/// DWARF's number of the return address.
+const RETURN_ADDRESS: u64 = 16;
+
+/// Unwinds the ELF images of a program.
+#[derive(Clone, Debug)]
+pub struct Unwinder<'a> {
+    images: Vec<Image<'a>>,
+    bug: Option<Bug>,
+}
+
+impl<'a> Unwinder<'a> {
+    /// An unwinder without a bug.
+    ///
+    /// # Errors
+    /// [`Error`] if an image cannot be read.
+    pub fn new(linked: &'a LinkedProgram) -> Result<Self, Error> {
+        let units = linked.units.iter().filter(|unit| unit.format == Format::Elf);
+        let images = units.map(|unit| Image::new(unit.base, &unit.bytes));
+        Ok(Self { images: images.collect::<Result<_, _>>()?, bug: None })
+    }
+
+    /// The same with this bug, and no other.
+    #[must_use]
+    pub fn with_bug(self, bug: Bug) -> Self {
+        Self { bug: Some(bug), ..self }
+    }
+
+    /// Where a frame's description is looked up (VA).
+    fn place(&self, rip: u64, position: Position) -> u64 {
+        let calls = position == Position::ReturnAddress;
+        rip.wrapping_sub(u64::from(calls && self.bug != Some(Bug::RowAtReturnAddress)))
+    }
+
+    /// Whether a frame is in one of its images.
+    #[must_use]
+    pub fn knows(&self, rip: u64, position: Position) -> bool {
+        let inside = rip.wrapping_sub(u64::from(position == Position::ReturnAddress));
+        self.images.iter().any(|image| image.contains(inside))
+    }
+
+    /// Takes `registers` from a frame to its caller, and gives what the caller's rip is.
+    ///
+    /// # Errors
+    /// [`Error`]; `registers` are then as they were.
+    pub fn step<M: Memory + ?Sized>(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Position, Error> {
+        let address = self.place(registers.rip, position);
+        let image = self.images.iter().find(|image| image.contains(address));
+        let fde = image.ok_or(Error::UnknownCode)?.find(address).ok_or(Error::NoDescription)?;
+        let row = program::row(fde, address, self.bug)?;
+        let frame = Frame { registers: *registers, memory, bug: self.bug };
+        *registers = frame.caller(&row, fde.cie.return_address)?;
+        let interrupted = fde.cie.signal && self.bug != Some(Bug::SignalFrameIsCall);
+        Ok(if interrupted { Position::Interrupted } else { Position::ReturnAddress })
+    }
+}
+
+/// A frame whose caller is looked for.
+struct Frame<'m, M: ?Sized> {
+    registers: Registers,
+    memory: &'m M,
+    bug: Option<Bug>,
+}
+
+impl<M: Memory + ?Sized> Frame<'_, M> {
+    fn gpr(&self, number: u64) -> Option<Gpr> {
+        use Gpr::{
+            R8, R9, R10, R11, R12, R13, R14, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rdx, Rsi, Rsp,
+        };
+        let mut order = [
+            Rax, Rdx, Rcx, Rbx, Rsi, Rdi, Rbp, Rsp, R8, R9, R10, R11, R12, R13, R14, R15,
+        ];
+        if self.bug == Some(Bug::RegisterOrderMixed) {
+            order.swap(4, 7);
+        }
+        order.get(usize::try_from(number).ok()?).copied()
+    }
+
+    fn register(&self, number: u64) -> Result<u64, Error> {
+        match self.gpr(number) {
+            Some(register) => Ok(self.registers.get(register)),
+            None if number == RETURN_ADDRESS => Ok(self.registers.rip),
+            None => Err(Error::BadTable),
+        }
+    }
+
+    fn caller(&self, row: &Row<'_>, return_address: u64) -> Result<Registers, Error> {
+        let cfa = match row.cfa {
+            Cfa::Above(register, offset) => {
+                self.register(register)?.wrapping_add(offset.cast_unsigned())
+            }
+            Cfa::Expression(expression) => self.evaluate(expression, None)?,
+        };
+        let mut caller = self.registers;
+        // What is not said otherwise.
+        caller.set(Gpr::Rsp, cfa);
+        for (number, rule) in &row.rules {
+            let at = |offset: i64| cfa.wrapping_add(offset.cast_unsigned());
+            let value = match rule {
+                Rule::Same => self.register(*number)?,
+                Rule::Undefined if *number == return_address => return Err(Error::End),
+                Rule::Undefined => 0,
+                Rule::At(offset) => self.memory.read_u64(at(*offset))?,
+                Rule::Value(offset) => at(*offset),
+                Rule::In(other) => self.register(*other)?,
+                Rule::AtExpression(expression) => {
+                    self.memory.read_u64(self.evaluate(*expression, Some(cfa))?)?
+                }
+                Rule::ValueExpression(expression) => self.evaluate(*expression, Some(cfa))?,
+            };
+            if *number == return_address {
+                caller.rip = value;
+            } else {
+                caller.set(self.gpr(*number).ok_or(Error::BadTable)?, value);
+            }
+        }
+        Ok(caller)
+    }
+}

@@ -56,6 +56,8 @@ impl Run<'_> {
                 is_funclet: function.is_some() && from.and_then(|from| from.function) == function,
                 cfa: match caller.position {
                     Position::ReturnAddress => caller.registers.rsp(),
+                    // The kernel's frame of a signal.
+                    Position::Interrupted if function.is_none() => caller.registers.rsp(),
                     // A processor aligns the stack before it pushes a machine frame.
                     Position::Interrupted => caller.registers.rsp() & !15,
                 },
@@ -135,6 +137,10 @@ impl Areas<'_> {
             FrameSlots::new(program, run.linked(), map, id, frame.is_funclet, at)
         });
         let Some(slots) = slots else {
+            if frame.caller.position == Position::Interrupted {
+                self.put(rsp, cfa.saturating_sub(rsp), SlotRole::Helper);
+                return Vec::new();
+            }
             self.put(rsp, cfa.saturating_sub(rsp.saturating_add(8)), SlotRole::Helper);
             self.put(cfa.wrapping_sub(8), 8, SlotRole::ReturnAddress);
             return Vec::new();

@@ -1,11 +1,15 @@
 //! A run of a program: the machine that executes it, the truth beside it, and what the outside
 //! world does: services, interrupts, the end.
 
+use crate::code::SIGNAL_CONTEXT;
 use crate::code::{CodeKind, Entry, Format, FunctionId, Unit};
 use crate::code::{LinkedProgram, Program, ReadBackError, THROW};
-use crate::machine::{Fault, Machine, MapError, PAGE_SIZE, Protection, Stop};
+use crate::machine::{
+    Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, Stop,
+};
 use crate::truth::{Broken, Truth};
 use clr_walker::image::Section;
+use clr_walker::image::elf::ElfImage;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};
@@ -173,6 +177,10 @@ impl<'p> Run<'p> {
                 registers.rip = address + 1;
                 self.interrupt(&registers, Some(address), handler)
             }
+            Stop::System { address } if self.ends_signal(address) => {
+                self.end_signal(address).map_err(Outcome::NoStack)?;
+                self.truth.broken().map_or(Ok(()), |broken| Err(Outcome::Broken(broken)))
+            }
             Stop::System { .. } => Err(self.check(Outcome::Stopped)),
             Stop::Trap { id: RETURNED, .. } => Err(self.check(Outcome::Returned)),
             Stop::Trap { id: THROWN, .. } => self.throw(),
@@ -211,6 +219,9 @@ impl<'p> Run<'p> {
         const SS: u64 = 0x2B;
         let entry = self.linked.entries.get(handler.index()).copied().unwrap_or(BASE);
         let function = self.program.functions.get(handler.index());
+        if function.is_some_and(|function| function.shape.entry == Entry::Signal) {
+            return self.signal(registers, from, entry).map_err(Outcome::NoStack);
+        }
         let error_code = function.is_some_and(|f| f.shape.entry == Entry::InterruptWithErrorCode);
         let flags = self.machine.cpu().rflags();
         let words = [0xE44, registers.rip, CS, flags, registers.rsp(), SS];
@@ -225,12 +236,82 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
+    /// Saves all registers below the red zone, as Linux does, and calls the handler.
+    fn signal(
+        &mut self,
+        registers: &Registers,
+        from: Option<u64>,
+        entry: u64,
+    ) -> Result<(), Fault> {
+        const RED_ZONE: u64 = 128;
+        let trampoline = self.linked.signal_return.unwrap_or(BASE);
+        let below = registers.rsp().wrapping_sub(RED_ZONE + SIGNAL_CONTEXT.size);
+        let context = below & !15;
+        let mut bytes = vec![0; SIGNAL_CONTEXT.size as usize];
+        let flags = self.machine.cpu().rflags();
+        let saved = SIGNAL_CONTEXT.registers.map(|(register, at)| (at, registers.get(register)));
+        let others = [
+            (SIGNAL_CONTEXT.rsp, registers.rsp()),
+            (SIGNAL_CONTEXT.rip, registers.rip),
+            (SIGNAL_CONTEXT.rflags, flags),
+        ];
+        for (at, value) in saved.into_iter().chain(others) {
+            let slot = bytes.get_mut(at as usize..).and_then(<[u8]>::first_chunk_mut);
+            if let Some(slot) = slot {
+                *slot = value.to_le_bytes();
+            }
+        }
+        self.machine.write(context, &bytes)?;
+        self.machine.write(context.wrapping_sub(8), &trampoline.to_le_bytes())?;
+        self.truth.interrupt(*registers, from);
+        let cpu = self.machine.cpu_mut();
+        // The signal's number, its siginfo_t, its ucontext_t.
+        cpu.set(Gpr::Rdi, 10);
+        cpu.set(Gpr::Rsi, context.wrapping_add(304));
+        cpu.set(Gpr::Rdx, context);
+        cpu.set(Gpr::Rsp, context);
+        cpu.set_rip(trampoline);
+        self.truth.call(cpu.registers());
+        cpu.set(Gpr::Rsp, context.wrapping_sub(8));
+        cpu.set_rip(entry);
+        Ok(())
+    }
+
+    /// Whether this system call is rt_sigreturn's.
+    fn ends_signal(&self, address: u64) -> bool {
+        let placed = |address| self.linked.instruction(address);
+        self.linked.signal_return.is_some_and(|trampoline| {
+            placed(trampoline).is_some_and(|first| address == trampoline + u64::from(first.len))
+        })
+    }
+
+    /// Gives the registers back that were saved for a signal.
+    fn end_signal(&mut self, from: u64) -> Result<(), Fault> {
+        let context = self.machine.cpu().rsp();
+        let read = |at: i32| self.machine.read_u64(context.wrapping_add(at as u64));
+        let refused = |_| Fault { address: context, access: Access::Read, cause: Cause::Unmapped };
+        let mut registers = self.machine.cpu().registers();
+        for (register, at) in SIGNAL_CONTEXT.registers {
+            registers.set(register, read(at).map_err(refused)?);
+        }
+        registers.set(Gpr::Rsp, read(SIGNAL_CONTEXT.rsp).map_err(refused)?);
+        registers.rip = read(SIGNAL_CONTEXT.rip).map_err(refused)?;
+        let flags = read(SIGNAL_CONTEXT.rflags).map_err(refused)?;
+        let cpu = self.machine.cpu_mut();
+        cpu.set_registers(&registers);
+        cpu.set_rflags(flags);
+        self.truth.on_interrupt_return(cpu, from);
+        Ok(())
+    }
+
     /// Cuts the stack down to the innermost frame that catches, as exception handling would leave
     /// it: with the frame's own registers.
     fn throw(&mut self) -> Result<(), Outcome> {
         let caught = self.truth.callers().iter().enumerate().rev().find_map(|(index, caller)| {
-            let landing = self.linked.instruction(caller.from?)?.landing?;
-            Some((index, landing, caller.registers))
+            let placed = self.linked.instruction(caller.from?)?;
+            let mut registers = caller.registers;
+            registers.set(Gpr::Rsp, registers.rsp().wrapping_add(placed.arguments.into()));
+            Some((index, placed.landing?, registers))
         });
         let Some((index, landing, mut registers)) = caught else {
             return Err(self.check(Outcome::Uncaught));
@@ -264,21 +345,17 @@ impl Run<'_> {
 }
 
 pub(crate) fn load(machine: &mut Machine, unit: &Unit) -> Result<(), LoadError> {
-    if unit.format == Format::Elf {
-        let segments = unit.segments().ok_or(LoadError::ReadBack(ReadBackError::Elf))?;
-        for segment in segments {
-            let protection = if segment.executable {
-                Protection::READ_EXECUTE
-            } else {
-                Protection::READ_WRITE
-            };
-            put(machine, unit.base + u64::from(segment.rva), segment.bytes, protection)?;
+    let sections = match unit.format {
+        Format::Heap => None,
+        Format::Pe => {
+            Some(PeImage::parse(&unit.bytes).map_err(ReadBackError::Image)?.sections().clone())
         }
-        return Ok(());
-    }
-    if unit.format == Format::Pe {
-        let image = PeImage::parse(&unit.bytes).map_err(ReadBackError::Image)?;
-        for &Section { rva, bytes, executable } in image.sections().as_slice() {
+        Format::Elf => {
+            Some(ElfImage::parse(&unit.bytes).map_err(ReadBackError::Elf)?.sections().clone())
+        }
+    };
+    if let Some(sections) = sections {
+        for &Section { rva, bytes, executable } in sections.as_slice() {
             let protection =
                 if executable { Protection::READ_EXECUTE } else { Protection::READ_WRITE };
             put(machine, unit.base + u64::from(rva), bytes, protection)?;

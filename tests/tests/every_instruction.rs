@@ -105,7 +105,21 @@ fn the_second_unwinder_finds_the_same_truth() {
     });
 }
 
-/// Native code in ELF files with CFI, managed code with UNWIND_INFO.
+/// Native code in ELF files with CFI, managed code with UNWIND_INFO: both on one stack.
+#[test]
+fn whole_stacks_of_unix_are_unwound_to_the_truth() {
+    let (boundaries, frames) = for_programs(6000, UNIX, precise);
+    assert!(boundaries > 100 * u64::from(cases(6000)), "{boundaries} boundaries say little");
+    assert!(frames > 2 * boundaries, "{frames} frames are no stacks");
+}
+
+#[test]
+fn deep_stacks_of_unix_are_unwound_to_the_truth() {
+    let size = Size::DEEP.of(Convention::SystemV);
+    let (boundaries, frames) = for_programs(60, size, precise);
+    assert!(frames > 10 * boundaries, "{frames} frames in {boundaries} stacks are not deep");
+}
+
 #[test]
 fn the_second_reader_of_cfi_finds_the_truth() {
     let (boundaries, frames) = for_programs(3000, UNIX, |program| {

@@ -3,8 +3,8 @@
 //! The generator keeps programs short by it. Every figure errs towards too much.
 
 use super::guarded::{Clause, HandlerKind};
-use super::program::{Exit, Function, FunctionId, Program, Statement};
-use super::shape::{Allocation, FunctionShape};
+use super::program::{CallForm, Exit, Function, FunctionId, Program, Statement};
+use super::shape::{Allocation, Entry, FunctionShape, Realign, Wrap};
 
 /// What a function costs, with all that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,9 @@ pub(crate) fn overhead(shape: &FunctionShape) -> u64 {
     let saves = shape.pushes.len()
         + shape.saves.len()
         + shape.xmm_saves.len()
-        + shape.home.iter().flatten().count();
+        + shape.home.iter().flatten().count()
+        + usize::from(shape.realign != Realign::No) * 4
+        + usize::from(shape.wrap != Wrap::Whole) * 3;
     let scheduled = if shape.scheduled { saves as u64 + 4 } else { 0 };
     let pages = u64::from(shape.locals) / 4096 + 1;
     let allocation = match shape.allocation {
@@ -85,14 +87,18 @@ pub(crate) fn overhead(shape: &FunctionShape) -> u64 {
 /// Bytes of a frame but for its dynamic part, with room for a machine frame and for regions' saves.
 pub(crate) fn frame(shape: &FunctionShape) -> u64 {
     let saves = 8 * (shape.pushes.len() + shape.saves.len()) + 16 * shape.xmm_saves.len();
-    256 + saves as u64 + u64::from(shape.locals)
+    // What the kernel saves for a signal, with the part of the stack that it leaves alone.
+    let signal = if shape.entry == Entry::Signal { 1024 } else { 0 };
+    256 + signal + saves as u64 + 8 * u64::from(shape.arguments) + u64::from(shape.locals)
 }
 
 /// Instructions of a statement itself: without its bodies, and without what it calls.
 pub(crate) fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
     match statement {
         Statement::Clobber(_) | Statement::Store(_) | Statement::If(..) | Statement::Stop => 2,
-        Statement::ClobberXmm(_) | Statement::Call(..) | Statement::Cold(_) => 3,
+        Statement::Call(CallForm::Plt, _) => 24 + u64::from(shape.arguments),
+        Statement::Call(..) => 4 + u64::from(shape.arguments),
+        Statement::ClobberXmm(_) | Statement::Cold(_) => 3,
         Statement::Work(n) => u64::from(*n) + 1,
         Statement::Loop(times, _) => 4 + 4 * u64::from(*times),
         Statement::Exit(_) | Statement::Trap(_) => 6,

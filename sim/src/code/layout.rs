@@ -1,7 +1,7 @@
 //! Where things lie in a function's frame.
 
 use super::program::{Function, Statement};
-use super::shape::{Convention, Entry, FrameSet, FunctionShape, SaveArea};
+use super::shape::{Convention, Entry, FrameSet, FunctionShape, Realign, SaveArea};
 use clr_walker::registers::Gpr;
 
 /// Where things lie in a function's frame. Offsets count bytes from rsp behind the fixed
@@ -62,11 +62,13 @@ impl FrameLayout {
             }
         }
         let entry = match shape.entry {
-            Entry::Call => 8,
+            Entry::Call | Entry::Signal => 8,
             Entry::Interrupt => 40,
             Entry::InterruptWithErrorCode => 48,
         };
-        let pushed = 8 * shape.all_pushes(convention).count() as u32;
+        // A realigned function copies its return address, and pushes r10, the caller's frame.
+        let copied = u32::from(shape.realign != Realign::No);
+        let pushed = 8 * (shape.all_pushes(convention).count() as u32 + copied);
         // Whoever calls must align the stack; so must whoever saves vector registers.
         if needs.calls || needs.moves_rsp || !xmm_saves.is_empty() {
             let misaligned = (entry + pushed + take(0)) % 16;
@@ -87,7 +89,8 @@ impl FrameLayout {
         }
     }
 
-    /// How far the caller's rsp lies above the offsets' origin: the CFA.
+    /// How far the caller's rsp lies above the offsets' origin: the CFA. In a realigned function it is
+    /// the end of the copied return address.
     #[must_use]
     pub const fn cfa(&self) -> u32 {
         self.allocation + self.pushed + self.entry
@@ -126,6 +129,10 @@ impl FrameLayout {
         let frame = shape.frame?;
         let below = match frame.set {
             FrameSet::BeforeAllocation => self.allocation,
+            FrameSet::BehindPush => {
+                let copied = u32::from(shape.realign != Realign::No);
+                self.allocation + 8 * (shape.pushes_behind_frame() + copied)
+            }
             FrameSet::AfterAllocation | FrameSet::AfterSaves => 0,
         };
         Some((frame.register, below + 16 * u32::from(frame.offset)))
@@ -139,7 +146,7 @@ impl FunctionShape {
         &self,
         convention: Convention,
     ) -> impl DoubleEndedIterator<Item = Gpr> + '_ {
-        let volatile = if self.entry == Entry::Call { &[] } else { convention.volatile() };
+        let volatile = if self.entry.has_machine_frame() { convention.volatile() } else { &[] };
         volatile.iter().chain(&self.pushes).copied()
     }
 }

@@ -67,4 +67,6 @@ pub struct PlacedInstruction {
     pub handler: Option<FunctionId>,
     /// It is a call on another stack.
     pub switches_stack: bool,
+    /// Bytes of arguments that have been pushed for this call: who lands gives them back.
+    pub arguments: u32,
 }

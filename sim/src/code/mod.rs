@@ -71,11 +71,12 @@ mod slots;
 mod tests;
 mod unwind_info;
 
+pub(crate) use cfi::SIGNAL_CONTEXT;
 pub use guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
 pub use layout::FrameLayout;
 pub use link::{
-    Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart, ReadBackError,
-    SERVICES, THROW, Unit, service_address,
+    Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart,
+    ReadBackError, SERVICES, THROW, Unit, service_address,
 };
 pub use lower::THREAD_SLOT;
 pub use marks::{PlacedInstruction, Role, WindowsMistake};
@@ -85,12 +86,14 @@ pub use program::{
     CallForm, CodeKind, Exit, Function, FunctionId, Interrupt, Program, ReturnForm, Statement,
     TailCallForm,
 };
+pub(crate) use rules::may_realign;
 pub use rules::{
-    MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, ProgramError, Rule,
+    MAX_ARGUMENTS, MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place,
+    ProgramError, Rule,
 };
 pub use runtime_call::{RuntimeCall, RuntimeCallKind, Target};
 pub use shape::{
-    Allocation, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape, Release,
-    SaveArea, UnwindData,
+    Allocation, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape, Realign,
+    Release, SaveArea, UnwindData, Wrap,
 };
 pub use slots::{FrameSlots, MachineWord, Slot, SlotRole};

@@ -129,6 +129,9 @@ pub enum CallForm {
     Register,
     /// `call [rip + disp]`.
     Memory,
+    /// `call` of an entry in the procedure linkage table, which has the function looked up each time.
+    /// It is for native code of Unix.
+    Plt,
 }
 
 /// A part of a body.

@@ -92,6 +92,12 @@ pub struct FunctionShape {
     pub handler: bool,
     /// How parts that lie elsewhere are described.
     pub cold: ColdForm,
+    /// Where its prologue and epilogue stand. Anything but the default is for native code of Unix.
+    pub wrap: Wrap,
+    /// To what its stack is aligned. Anything but the default is for native code of Unix.
+    pub realign: Realign,
+    /// How many arguments it pushes for each call: an even number. Any is for native code of Unix.
+    pub arguments: u8,
 }
 
 impl FunctionShape {
@@ -105,6 +111,24 @@ impl FunctionShape {
     /// from, so that none can describe them.
     pub(super) fn saves_lie_below_frame(&self) -> bool {
         self.frame.is_some_and(|frame| frame.described && frame.set == FrameSet::BeforeAllocation)
+    }
+
+    /// Whether something in it is made by compilers for Unix alone, where CFI describes it.
+    #[must_use]
+    pub fn is_of_unix(&self) -> bool {
+        self.wrap != Wrap::Whole
+            || self.realign != Realign::No
+            || self.arguments > 0
+            || self.entry == Entry::Signal
+            || self.frame.is_some_and(|frame| frame.set == FrameSet::BehindPush)
+    }
+
+    /// How many of its pushes follow that of its frame register.
+    #[must_use]
+    pub(super) fn pushes_behind_frame(&self) -> u32 {
+        let register = self.frame.map(|frame| frame.register);
+        let pushes = self.pushes.iter().rev();
+        pushes.take_while(|push| Some(**push) != register).count() as u32
     }
 
     /// Whether the prologue saves `register`.
@@ -126,6 +150,55 @@ pub enum Entry {
     Interrupt,
     /// An interrupt with an error code below its machine frame.
     InterruptWithErrorCode,
+    /// A signal of Unix: as a call, with the return address of the trampoline that ends the signal;
+    /// above that the kernel has saved all registers.
+    Signal,
+}
+
+impl Entry {
+    /// Whether the processor has left a machine frame, so that `iretq` is its return.
+    #[must_use]
+    pub const fn has_machine_frame(self) -> bool {
+        matches!(self, Self::Interrupt | Self::InterruptWithErrorCode)
+    }
+}
+
+/// Where a function's prologue and epilogue stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Wrap {
+    /// Around all of it.
+    #[default]
+    Whole,
+    /// Around its middle: some instructions before it and behind it have no frame.
+    Inside,
+    /// Around what is not put behind the last epilogue: instructions without a frame, which are
+    /// executed first.
+    Apart,
+}
+
+/// To what a function aligns its stack, more than its callers do: gcc's way, by which nothing but a
+/// saved r10 tells where the caller's frame is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Realign {
+    /// Nothing more.
+    #[default]
+    No,
+    /// 32 bytes.
+    To32,
+    /// 64 bytes.
+    To64,
+}
+
+impl Realign {
+    /// In bytes, if it does.
+    #[must_use]
+    pub const fn bytes(self) -> Option<u8> {
+        match self {
+            Self::No => None,
+            Self::To32 => Some(32),
+            Self::To64 => Some(64),
+        }
+    }
 }
 
 /// On which side of the locals registers are saved by mov.
@@ -172,6 +245,8 @@ pub struct FrameRegister {
 /// Where in the prologue the frame register is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FrameSet {
+    /// Behind its own push, whatever is pushed then: gcc and clang for Unix.
+    BehindPush,
     /// Behind the pushes: gcc and clang without optimisation.
     BeforeAllocation,
     /// Behind the allocation: MSVC, gcc.

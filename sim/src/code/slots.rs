@@ -4,7 +4,7 @@ use super::layout::FrameLayout;
 use super::link::LinkedProgram;
 use super::marks::Role;
 use super::program::{Function, FunctionId, Program, Statement};
-use super::shape::{Convention, Entry};
+use super::shape::{Convention, Entry, Realign};
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
@@ -81,7 +81,8 @@ pub struct FrameSlots {
 }
 
 impl FrameSlots {
-    /// The frame of a function, or of one of its funclets, whose rip is `rip` (VA).
+    /// The frame of a function, or of one of its funclets, whose rip is `rip` (VA); `None` if it aligns
+    /// its stack anew.
     #[must_use]
     pub fn new(
         program: &Program,
@@ -92,6 +93,10 @@ impl FrameSlots {
         (rip, position): (u64, Position),
     ) -> Option<Self> {
         let function = program.functions.get(id.index())?;
+        if function.shape.realign != Realign::No {
+            // How far its parts lie below the CFA differs from call to call.
+            return None;
+        }
         let layout = FrameLayout::new(function, program.convention);
         let mut frame = Builder::new(function, &layout, program.convention);
         if is_funclet {
@@ -296,7 +301,7 @@ impl<'f> Builder<'f> {
         let mut at = allocation;
         let pushes: Vec<Gpr> = shape.all_pushes(self.convention).rev().collect();
         for register in pushes {
-            let kept = shape.entry != Entry::Call || self.convention.is_nonvolatile(register);
+            let kept = shape.entry.has_machine_frame() || self.convention.is_nonvolatile(register);
             let role = if kept { SlotRole::Saved(register) } else { SlotRole::Pushed(register) };
             self.put(at, 8, role);
             at += 8;
@@ -306,7 +311,7 @@ impl<'f> Builder<'f> {
     fn entry(&mut self, at: u32, entry: Entry) {
         use MachineWord::{Cs, ErrorCode, Rflags, Rip, Rsp, Ss};
         let words: &[MachineWord] = match entry {
-            Entry::Call => return self.put(at, 8, SlotRole::ReturnAddress),
+            Entry::Call | Entry::Signal => return self.put(at, 8, SlotRole::ReturnAddress),
             Entry::Interrupt => &[Rip, Cs, Rflags, Rsp, Ss],
             Entry::InterruptWithErrorCode => &[ErrorCode, Rip, Cs, Rflags, Rsp, Ss],
         };

@@ -288,6 +288,11 @@ impl Printer<'_> {
             self.line(&unwind);
         }
         self.term("cold-parts", shape.cold);
+        self.term("wrap", shape.wrap);
+        self.term("realign", shape.realign);
+        if shape.arguments != 0 {
+            self.line(&Line::new("arguments").arg(shape.arguments));
+        }
     }
 
     fn term<T: Term + Default>(&mut self, name: &str, value: T) {

@@ -3,8 +3,8 @@
 use super::expect::{UnwindErrorKind, WalkEnd};
 use super::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::code::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, Release, ReturnForm,
-    SaveArea, TailCallForm, UnwindData,
+    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, Realign, Release,
+    ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,
 };
 use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
@@ -72,6 +72,7 @@ terms! {
         "call" => (Entry::Call),
         "interrupt" => (Entry::Interrupt),
         "interrupt-with-error-code" => (Entry::InterruptWithErrorCode),
+        "signal" => (Entry::Signal),
     }
     SaveArea {
         "above-locals" => (SaveArea::AboveLocals),
@@ -85,7 +86,18 @@ terms! {
         "probe-loop" => (Allocation::ProbeLoop),
         "chkstk" => (Allocation::Chkstk),
     }
+    Wrap {
+        "whole" => (Wrap::Whole),
+        "inside" => (Wrap::Inside),
+        "apart" => (Wrap::Apart),
+    }
+    Realign {
+        "no" => (Realign::No),
+        "to-32" => (Realign::To32),
+        "to-64" => (Realign::To64),
+    }
     FrameSet {
+        "behind-push" => (FrameSet::BehindPush),
         "before-allocation" => (FrameSet::BeforeAllocation),
         "after-allocation" => (FrameSet::AfterAllocation),
         "after-saves" => (FrameSet::AfterSaves),
@@ -114,6 +126,7 @@ terms! {
         "near" => (CallForm::Near),
         "register" => (CallForm::Register),
         "memory" => (CallForm::Memory),
+        "plt" => (CallForm::Plt),
     }
     TailCallForm {
         "near" => (TailCallForm::Near),

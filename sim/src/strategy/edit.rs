@@ -5,7 +5,8 @@ use super::steps::{Part, Step};
 use super::{clauses, repair};
 use crate::code::{
     Allocation, CallForm, ColdForm, Convention, Entry, Exit, FrameSet, Function, FunctionId,
-    FunctionShape, Program, Release, ReturnForm, SaveArea, Statement, TailCallForm, UnwindData,
+    FunctionShape, Program, Realign, Release, ReturnForm, SaveArea, Statement, TailCallForm,
+    UnwindData, Wrap,
 };
 use clr_walker::registers::Gpr;
 
@@ -284,6 +285,12 @@ fn plainer_shape(function: &mut Function, part: Part) {
         Part::Scheduled => shape.scheduled = false,
         Part::Handler => shape.handler = false,
         Part::Cold => shape.cold = ColdForm::Chained,
+        Part::Wrap => shape.wrap = Wrap::Whole,
+        Part::WrapInside => shape.wrap = Wrap::Inside,
+        Part::Realign => shape.realign = Realign::No,
+        Part::Realign32 => shape.realign = Realign::To32,
+        Part::Arguments => shape.arguments = 0,
+        Part::FewArguments => shape.arguments = 2,
         Part::Version1 => shape.unwind = UnwindData::Version1,
         Part::Version2WithoutEpilogs => shape.unwind = UnwindData::Version2WithoutEpilogs,
     }

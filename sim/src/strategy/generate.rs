@@ -61,7 +61,7 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     let conventions = [Convention::WindowsX64, Convention::WindowsX64, Convention::SystemV];
     let convention = size.convention.unwrap_or_else(|| choices.one(conventions));
     let features = Features::draw(choices);
-    let entries = entries(choices, size, features, count);
+    let entries = entries(choices, size, features, count, convention);
     let kind = match size.convention {
         None => choices.one([CodeKind::Native, CodeKind::Jit, CodeKind::ReadyToRun]),
         Some(_) => CodeKind::Native,
@@ -86,6 +86,8 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
                 CodeKind::ReadyToRun,
             ]),
         };
+        let is_signal = entries.get(index as usize) == Some(&Entry::Signal);
+        let kind = if is_signal { CodeKind::Native } else { kind };
         let callers_and_self = u64::from(count - index);
         let surroundings = Surroundings {
             size,
@@ -111,13 +113,29 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
 }
 
 /// How each function is entered: the first one is called.
-fn entries<C: Choices>(choices: &mut C, size: &Size, features: Features, count: u32) -> Vec<Entry> {
+fn entries<C: Choices>(
+    choices: &mut C,
+    size: &Size,
+    features: Features,
+    count: u32,
+    convention: Convention,
+) -> Vec<Entry> {
     let mut entry = |index: u32| {
         // A handler in the middle would break a chain.
         let possible = index > 0 && (!size.chain || index + 1 == count);
         let likely = if size.chain { 2 } else { 1 };
         if features.handlers && possible && choices.chance(likely, 3) {
-            choices.one([Entry::Interrupt, Entry::InterruptWithErrorCode])
+            match convention {
+                Convention::WindowsX64 => {
+                    choices.one([Entry::Interrupt, Entry::InterruptWithErrorCode])
+                }
+                Convention::SystemV => choices.one([
+                    Entry::Interrupt,
+                    Entry::InterruptWithErrorCode,
+                    Entry::Signal,
+                    Entry::Signal,
+                ]),
+            }
         } else {
             Entry::Call
         }
@@ -130,7 +148,9 @@ fn name(functions: &mut [Function], entries: &[Entry]) {
     for (function, entry) in functions.iter_mut().zip(entries) {
         let (prefix, number) = match entry {
             Entry::Call => ("f", &mut called),
-            Entry::Interrupt | Entry::InterruptWithErrorCode => ("isr", &mut handlers),
+            Entry::Interrupt | Entry::InterruptWithErrorCode | Entry::Signal => {
+                ("isr", &mut handlers)
+            }
         };
         function.name = format!("{prefix}{number}");
         *number += 1;

@@ -2,8 +2,8 @@
 
 use crate::code::{
     Allocation, CallForm, Clause, ClauseKind, CodeKind, ColdForm, Convention, Entry, Exit,
-    FrameSet, Function, FunctionShape, Program, Release, ReturnForm, SaveArea, Statement,
-    TailCallForm, UnwindData,
+    FrameSet, Function, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea, Statement,
+    TailCallForm, UnwindData, Wrap,
 };
 
 /// The size of a program. The order is well-founded, and its first parts count most.
@@ -93,6 +93,7 @@ fn call(form: CallForm) -> u64 {
         CallForm::Near => 0,
         CallForm::Register => 1,
         CallForm::Memory => 2,
+        CallForm::Plt => 3,
     }
 }
 
@@ -100,7 +101,7 @@ fn call(form: CallForm) -> u64 {
 fn details(statement: &Statement) -> u64 {
     match statement {
         Statement::Call(form, _) => call(*form),
-        Statement::SwitchStack(_) => 3,
+        Statement::SwitchStack(_) => 4,
         Statement::Clobber(register) => *register as u64,
         Statement::Store(offset) => u64::from(*offset),
         Statement::Work(n) | Statement::ClobberXmm(n) => u64::from(*n),
@@ -151,6 +152,7 @@ fn shape(shape: &FunctionShape) -> u64 {
         Entry::Call => 0,
         Entry::Interrupt => 1,
         Entry::InterruptWithErrorCode => 2,
+        Entry::Signal => 3,
     };
     let allocation = match shape.allocation {
         Allocation::Sub => 0,
@@ -165,6 +167,7 @@ fn shape(shape: &FunctionShape) -> u64 {
             FrameSet::AfterAllocation => 0,
             FrameSet::BeforeAllocation => 1,
             FrameSet::AfterSaves => 2,
+            FrameSet::BehindPush => 3,
         };
         32 + u64::from(frame.offset) + set + u64::from(!frame.described)
     });
@@ -173,6 +176,16 @@ fn shape(shape: &FunctionShape) -> u64 {
         UnwindData::Version1 => 1,
         UnwindData::Version2WithoutEpilogs => 2,
         UnwindData::Version2 => 3,
+    };
+    let wrap = match shape.wrap {
+        Wrap::Whole => 0,
+        Wrap::Inside => 1,
+        Wrap::Apart => 2,
+    };
+    let realign = match shape.realign {
+        Realign::No => 0,
+        Realign::To32 => 1,
+        Realign::To64 => 2,
     };
     let registers = shape.home.iter().flatten().count()
         + shape.pushes.len()
@@ -192,4 +205,7 @@ fn shape(shape: &FunctionShape) -> u64 {
         + release(shape.release)
         + frame
         + unwind
+        + wrap
+        + realign
+        + u64::from(shape.arguments)
 }

@@ -6,9 +6,10 @@
 use super::clauses;
 use crate::code::estimate::{self, Estimate};
 use crate::code::{
-    Allocation, Clause, CodeKind, Convention, Entry, Exit, FrameSet, Function, FunctionId,
-    FunctionShape, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Program, Release, ReturnForm, RuntimeCall,
-    Statement, TailCallForm, Target, UnwindData,
+    Allocation, CallForm, Clause, CodeKind, Convention, Entry, Exit, FrameSet, Function,
+    FunctionId, FunctionShape, MAX_ARGUMENTS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Program,
+    Realign, Release, ReturnForm, RuntimeCall, Statement, TailCallForm, Target, UnwindData, Wrap,
+    may_realign,
 };
 use clr_walker::registers::Gpr;
 
@@ -22,7 +23,7 @@ pub(super) fn program(program: &mut Program) {
     let kinds: Vec<CodeKind> = program.functions.iter().map(|f| f.kind).collect();
     let mut estimates = vec![Estimate::default(); entries.len()];
     for (index, function) in program.functions.iter_mut().enumerate().rev() {
-        shape(&mut function.shape, convention);
+        shape(&mut function.shape, convention, function.kind);
         body(function, index, convention, &entries, &kinds);
         end(function, &estimates);
         estimates[index] = estimate::function(function, &estimates);
@@ -44,8 +45,26 @@ pub(super) const fn is_by_frame(release: Release) -> bool {
 }
 
 /// Repairs a shape.
-pub(super) fn shape(shape: &mut FunctionShape, convention: Convention) {
+pub(super) fn shape(shape: &mut FunctionShape, convention: Convention, kind: CodeKind) {
+    let unix = kind == CodeKind::Native && convention == Convention::SystemV;
+    if !unix {
+        shape.wrap = Wrap::Whole;
+        shape.realign = Realign::No;
+        shape.arguments = 0;
+        if shape.entry == Entry::Signal {
+            shape.entry = Entry::Interrupt;
+        }
+        if let Some(frame) = &mut shape.frame
+            && frame.set == FrameSet::BehindPush
+        {
+            frame.set = FrameSet::AfterAllocation;
+        }
+    }
     let called = shape.entry == Entry::Call;
+    if !called {
+        shape.wrap = Wrap::Whole;
+    }
+    shape.arguments = shape.arguments.min(MAX_ARGUMENTS) & !1;
     let windows = convention.home_space() > 0;
     shape.locals = shape.locals.min(MAX_LOCALS) & !7;
     let mut seen = 0_u16;
@@ -83,6 +102,12 @@ pub(super) fn shape(shape: &mut FunctionShape, convention: Convention) {
     }
     if !is_possible(shape.release, shape) {
         shape.release = Release::Add;
+    }
+    if shape.realign != Realign::No && !may_realign(shape) {
+        shape.realign = Realign::No;
+    }
+    if shape.realign != Realign::No {
+        shape.wrap = Wrap::Whole;
     }
     let volatile = |register: &Gpr| !convention.is_nonvolatile(*register);
     match shape.unwind {
@@ -236,6 +261,7 @@ impl Walk<'_> {
                     self.shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp)
                         && !context.in_funclet
                         && self.shape.entry == Entry::Call
+                        && self.shape.realign == Realign::No
                 }
             };
         if possible {
@@ -247,6 +273,7 @@ impl Walk<'_> {
     fn inside(&mut self, statement: &mut Statement, inner: Context) {
         match statement {
             Statement::Exit(exit) => self.exit(exit),
+            Statement::Call(form, _) => self.call(form),
             Statement::Funclet(body) => self.list(body, Context { in_funclet: true, ..inner }),
             Statement::Guarded(body, clauses) => {
                 clauses::go_together(clauses);
@@ -308,6 +335,13 @@ impl Walk<'_> {
         let wanted =
             wanted.or_else(|| (target.is_some() && call.kind.may_unload()).then_some(true));
         reachable && managed(self.index) == call.kind.is_in_managed_code() && target == wanted
+    }
+
+    fn call(&self, form: &mut CallForm) {
+        let unix = self.kind == CodeKind::Native && self.convention == Convention::SystemV;
+        if *form == CallForm::Plt && !unix {
+            *form = CallForm::Near;
+        }
     }
 
     fn exit(&mut self, exit: &mut Exit) {

@@ -4,7 +4,7 @@ use super::choices::Choices;
 use super::repair;
 use crate::code::{
     Allocation, CodeKind, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape,
-    MAX_PUSHES, Release, SaveArea, UnwindData,
+    MAX_ARGUMENTS, MAX_PUSHES, Realign, Release, SaveArea, UnwindData, Wrap,
 };
 use clr_walker::registers::Gpr;
 
@@ -40,7 +40,10 @@ pub(super) fn shape<C: Choices>(
         Maker::Nobody => draw.anything(),
     };
     shape.entry = entry;
-    repair::shape(&mut shape, convention);
+    if kind == CodeKind::Native && convention == Convention::SystemV {
+        draw.unix(&mut shape);
+    }
+    repair::shape(&mut shape, convention, kind);
     shape
 }
 
@@ -54,6 +57,30 @@ struct Draw<'a, C> {
 }
 
 impl<C: Choices> Draw<'_, C> {
+    /// What gcc and clang do for Unix besides.
+    fn unix(&mut self, shape: &mut FunctionShape) {
+        if self.choices.chance(1, 2) {
+            let framed = self.choices.chance(2, 3);
+            shape.pushes = self.callee_saved(framed, true);
+            shape.frame = framed.then_some(FrameRegister {
+                register: Gpr::Rbp,
+                offset: 0,
+                set: FrameSet::BehindPush,
+                described: true,
+            });
+            shape.release = self.choices.one([Release::Add, Release::Lea]);
+            if framed && self.choices.chance(1, 3) {
+                shape.realign = self.choices.one([Realign::To32, Realign::To64]);
+            }
+        }
+        if self.choices.chance(1, 4) {
+            shape.wrap = self.choices.one([Wrap::Inside, Wrap::Apart]);
+        }
+        if self.choices.chance(1, 4) {
+            shape.arguments = 2 * self.choices.between(1, u32::from(MAX_ARGUMENTS) / 2) as u8;
+        }
+    }
+
     /// push rax for 8 bytes, rbp as a frame register behind its push, lea or add.
     fn clang(&mut self) -> FunctionShape {
         let mut shape = FunctionShape::default();

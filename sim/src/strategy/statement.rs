@@ -4,7 +4,7 @@ use super::body::{Context, Draw};
 use super::choices::Choices;
 use super::repair;
 use crate::code::estimate;
-use crate::code::{CallForm, FunctionId, Statement};
+use crate::code::{CallForm, CodeKind, Convention, FunctionId, Realign, Statement};
 use clr_walker::registers::Gpr;
 
 impl<C: Choices> Draw<'_, C> {
@@ -51,7 +51,7 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     pub(super) const fn has_funclets(&self, context: Context) -> bool {
-        self.is_called() && !context.in_funclet
+        self.is_called() && !context.in_funclet && matches!(self.shape.realign, Realign::No)
     }
 
     pub(super) fn work(&mut self, context: Context) -> Option<Statement> {
@@ -108,6 +108,9 @@ impl<C: Choices> Draw<'_, C> {
             CallForm::Register,
             CallForm::Memory,
         ]);
+        let unix =
+            self.around.kind == CodeKind::Native && self.around.convention == Convention::SystemV;
+        let form = if unix && self.choices.chance(1, 4) { CallForm::Plt } else { form };
         let call = Statement::Call(form, callee);
         if !self.budget.call(&call, callee, context.times) {
             return None;

@@ -88,11 +88,17 @@ pub(super) enum Part {
     Scheduled,
     Handler,
     Cold,
+    Wrap,
+    WrapInside,
+    Realign,
+    Realign32,
+    Arguments,
+    FewArguments,
     Version1,
     Version2WithoutEpilogs,
 }
 
-const PARTS: [Part; 24] = [
+const PARTS: [Part; 30] = [
     Part::Leaf,
     Part::Default,
     Part::Saves,
@@ -117,6 +123,12 @@ const PARTS: [Part; 24] = [
     Part::Scheduled,
     Part::Handler,
     Part::Cold,
+    Part::Wrap,
+    Part::WrapInside,
+    Part::Realign,
+    Part::Realign32,
+    Part::Arguments,
+    Part::FewArguments,
 ];
 
 /// All steps that a program may take. Some lead nowhere.

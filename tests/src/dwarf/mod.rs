@@ -112,12 +112,9 @@ struct Frame<'m, M: ?Sized> {
 
 impl<M: Memory + ?Sized> Frame<'_, M> {
     fn gpr(&self, number: u64) -> Option<Gpr> {
-        use Gpr::{
-            R8, R9, R10, R11, R12, R13, R14, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rdx, Rsi, Rsp,
-        };
-        let mut order = [
-            Rax, Rdx, Rcx, Rbx, Rsi, Rdi, Rbp, Rsp, R8, R9, R10, R11, R12, R13, R14, R15,
-        ];
+        use Gpr::{R8, R9, R10, R11, R12, R13, R14, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rdx, Rsi, Rsp};
+        let mut order =
+            [Rax, Rdx, Rcx, Rbx, Rsi, Rdi, Rbp, Rsp, R8, R9, R10, R11, R12, R13, R14, R15];
         if self.bug == Some(Bug::RegisterOrderMixed) {
             order.swap(4, 7);
         }

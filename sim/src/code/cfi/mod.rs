@@ -16,7 +16,52 @@ use clr_walker::registers::Gpr;
 pub(super) enum Cfa {
     /// So many bytes above what a register holds.
     Above(Gpr, i32),
+    /// The word that lies so many bytes above what a register holds.
+    Word(Gpr, i32),
+    /// As linkers say it of an entry of the procedure linkage table: 8 bytes above rsp, 16 once the
+    /// entry has pushed its number, which the address tells.
+    Plt,
 }
+
+/// Where the kernel of Linux saves registers for a signal, in bytes behind the trampoline's address:
+/// `ucontext_t`.
+pub(crate) struct SignalContext {
+    /// All but rsp.
+    pub(crate) registers: [(Gpr, i32); 15],
+    /// rsp.
+    pub(crate) rsp: i32,
+    /// rip.
+    pub(crate) rip: i32,
+    /// rflags.
+    pub(crate) rflags: i32,
+    /// What it takes with the `siginfo_t` behind it.
+    pub(crate) size: u64,
+}
+
+/// Where they are.
+pub(crate) const SIGNAL_CONTEXT: SignalContext = SignalContext {
+    registers: [
+        (Gpr::R8, 40),
+        (Gpr::R9, 48),
+        (Gpr::R10, 56),
+        (Gpr::R11, 64),
+        (Gpr::R12, 72),
+        (Gpr::R13, 80),
+        (Gpr::R14, 88),
+        (Gpr::R15, 96),
+        (Gpr::Rdi, 104),
+        (Gpr::Rsi, 112),
+        (Gpr::Rbp, 120),
+        (Gpr::Rbx, 128),
+        (Gpr::Rdx, 136),
+        (Gpr::Rax, 144),
+        (Gpr::Rcx, 152),
+    ],
+    rsp: 160,
+    rip: 168,
+    rflags: 176,
+    size: 304 + 128,
+};
 
 /// Where a caller's register is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +71,10 @@ pub(super) enum Rule {
     Same,
     /// So many bytes above the CFA.
     At(i32),
+    /// So many bytes above what a register holds.
+    By(Gpr, i32),
+    /// In another register.
+    In(Gpr),
 }
 
 /// Where everything is when an instruction comes next.
@@ -36,8 +85,10 @@ pub(super) struct Row {
     pub rsp: i32,
     /// By number as in machine code.
     pub registers: [Rule; 16],
-    /// The return address, from the CFA.
-    pub return_address: i32,
+    /// The return address.
+    pub return_address: Rule,
+    /// Bytes of arguments that have been pushed for a call.
+    pub arguments: i32,
     /// The frame was entered by an interrupt.
     pub signal: bool,
 }
@@ -50,7 +101,7 @@ impl Row {
         let frame = 40;
         let error_code = 8;
         let (rsp, return_address) = match entry {
-            Entry::Call => (8, -8),
+            Entry::Call | Entry::Signal => (8, -8),
             Entry::Interrupt => (frame, -frame),
             Entry::InterruptWithErrorCode => (frame + error_code, -frame),
         };
@@ -58,8 +109,9 @@ impl Row {
             cfa: Cfa::Above(Gpr::Rsp, rsp),
             rsp,
             registers: [Rule::Same; 16],
-            return_address,
-            signal: entry != Entry::Call,
+            return_address: Rule::At(return_address),
+            arguments: 0,
+            signal: entry.has_machine_frame(),
         };
         if row.signal {
             row.set(Gpr::Rsp, Rule::At(-16));
@@ -101,6 +153,28 @@ impl Row {
         if matches!(self.cfa, Cfa::Above(base, _) if base == register) {
             self.cfa = Cfa::Above(Gpr::Rsp, self.rsp);
         }
+    }
+
+    /// Arguments have been pushed for a call, or given back.
+    pub(super) fn passed(&mut self, bytes: i32) {
+        self.moved(bytes);
+        self.arguments = self.arguments.wrapping_add(bytes);
+    }
+
+    /// At the return address of a signal's handler: above rsp lies what the kernel has saved.
+    pub(super) fn of_signal() -> Self {
+        let mut row = Self {
+            cfa: Cfa::Word(Gpr::Rsp, SIGNAL_CONTEXT.rsp),
+            rsp: 0,
+            registers: [Rule::Same; 16],
+            return_address: Rule::By(Gpr::Rsp, SIGNAL_CONTEXT.rip),
+            arguments: 0,
+            signal: true,
+        };
+        for (register, at) in SIGNAL_CONTEXT.registers {
+            row.set(register, Rule::By(Gpr::Rsp, at));
+        }
+        row
     }
 
     /// A register holds rsp and so many bytes more, and will keep it.

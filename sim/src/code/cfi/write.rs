@@ -4,11 +4,11 @@ use super::{Cfa, Event, Row, Rule};
 use clr_walker::registers::Gpr;
 use gimli::constants::{
     DW_EH_PE_datarel, DW_EH_PE_omit, DW_EH_PE_pcrel, DW_EH_PE_sdata4, DW_EH_PE_udata4,
-    DW_EH_PE_uleb128,
+    DW_EH_PE_uleb128, DW_OP_and, DW_OP_ge, DW_OP_plus, DW_OP_shl,
 };
 use gimli::write::{
-    Address, CallFrameInstruction as Instruction, CommonInformationEntry as Cie, EhFrame as Section,
-    EndianVec, FrameDescriptionEntry as Fde, FrameTable,
+    Address, CallFrameInstruction as Instruction, CommonInformationEntry as Cie,
+    EhFrame as Section, EndianVec, Expression, FrameDescriptionEntry as Fde, FrameTable,
 };
 use gimli::{DwEhPe, Encoding, Format, LittleEndian, Register, X86_64};
 
@@ -136,10 +136,7 @@ impl Written {
                     }
                 }
                 Event::Remember => {
-                    let comes_back = |next: &&(u32, Event)| !matches!(next.1, Event::Row(_));
-                    let behind = events.get(index + 1..).unwrap_or_default();
-                    let next = behind.iter().find(comes_back);
-                    if matches!(next, Some((_, Event::Restore(_)))) {
+                    if comes_back(events.get(index + 1..).unwrap_or_default()) {
                         self.fde.add_instruction(*at, Instruction::RememberState);
                     }
                 }
@@ -166,18 +163,71 @@ impl Written {
                 add(match rule {
                     Rule::Same => Instruction::Restore(register),
                     Rule::At(offset) => Instruction::Offset(register, offset),
+                    Rule::By(base, offset) => {
+                        Instruction::Expression(register, above(base, offset))
+                    }
+                    Rule::In(other) => Instruction::Register(register, dwarf(other)),
                 });
             }
         }
         if before.is_none_or(|before| before.return_address != row.return_address) {
-            add(Instruction::Offset(X86_64::RA, row.return_address));
+            match row.return_address {
+                Rule::At(offset) => add(Instruction::Offset(X86_64::RA, offset)),
+                Rule::By(base, offset) => {
+                    add(Instruction::Expression(X86_64::RA, above(base, offset)));
+                }
+                Rule::Same | Rule::In(_) => {}
+            }
+        }
+        if before.map_or(0, |before| before.arguments) != row.arguments {
+            add(Instruction::ArgsSize(row.arguments.cast_unsigned()));
         }
     }
 }
 
+/// Whether the row that is remembered in front of these is restored among them.
+fn comes_back(events: &[(u32, Event)]) -> bool {
+    let mut depth = 0_u32;
+    for (_, event) in events {
+        match event {
+            Event::Row(_) => {}
+            Event::Remember => depth += 1,
+            Event::Restore(_) if depth == 0 => return true,
+            Event::Restore(_) => depth -= 1,
+        }
+    }
+    false
+}
+
+fn above(register: Gpr, offset: i32) -> Expression {
+    let mut expression = Expression::new();
+    expression.op_breg(dwarf(register), offset.into());
+    expression
+}
+
 /// The shortest way to say where the CFA is now.
 fn cfa(before: Option<Cfa>, now: Cfa) -> Instruction {
-    let Cfa::Above(register, offset) = now;
+    let (register, offset) = match now {
+        Cfa::Above(register, offset) => (register, offset),
+        Cfa::Word(register, offset) => {
+            let mut expression = above(register, offset);
+            expression.op_deref();
+            return Instruction::CfaExpression(expression);
+        }
+        Cfa::Plt => {
+            // rsp + 8 + ((rip & 15) >= 11) << 3: the push is over 11 bytes behind the begin.
+            let mut expression = above(Gpr::Rsp, 8);
+            expression.op_breg(X86_64::RA, 0);
+            expression.op_constu(15);
+            expression.op(DW_OP_and);
+            expression.op_constu(11);
+            expression.op(DW_OP_ge);
+            expression.op_constu(3);
+            expression.op(DW_OP_shl);
+            expression.op(DW_OP_plus);
+            return Instruction::CfaExpression(expression);
+        }
+    };
     match before {
         Some(Cfa::Above(same, _)) if same == register => Instruction::CfaOffset(offset),
         Some(Cfa::Above(_, same)) if same == offset => Instruction::CfaRegister(dwarf(register)),

@@ -12,6 +12,7 @@ use super::program::{CodeKind, FunctionId, Program};
 use super::rules::ProgramError;
 pub use clauses::PlacedClause;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
+use clr_walker::image::elf::{ElfError, ElfImage};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, ImageError};
 use clr_walker::unwind::Position;
@@ -94,9 +95,9 @@ pub enum ReadBackError {
     /// As an image.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// As an ELF file.
-    #[error("the ELF file cannot be read")]
-    Elf,
+    /// As an ELF image.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
     /// As a region of the map.
     #[error(transparent)]
     Map(#[from] CodeMapError),
@@ -116,6 +117,8 @@ pub struct LinkedProgram {
     /// What handles exceptions, in the order in which the CLR searches: function by function, the
     /// innermost protected ranges first.
     pub clauses: Vec<PlacedClause>,
+    /// Where handlers of signals return to (VA): `mov eax, 15; syscall`. `None` if nothing handles any.
+    pub signal_return: Option<u64>,
     /// How much stack any call finds room in, in bytes: so far apart are stacks that are switched to.
     pub stack_stride: u64,
 }
@@ -246,6 +249,7 @@ impl Program {
             instructions: Vec::new(),
             parts: Vec::new(),
             clauses: Vec::new(),
+            signal_return: None,
             stack_stride,
         };
         for unit in &encoded {
@@ -260,8 +264,12 @@ impl Program {
             let cells: Vec<u8> = [THROW, unit.kind.other_stacks()]
                 .into_iter()
                 .chain(linked.entries.iter().copied())
+                .chain(unit.plt_slots())
                 .flat_map(u64::to_le_bytes)
                 .collect();
+            if let Some(trampoline) = unit.signal_return() {
+                linked.signal_return = Some(trampoline);
+            }
             linked.units.push(unit.finish(self, &cells)?);
         }
         Ok(linked)
@@ -339,7 +347,7 @@ impl Unit {
     pub fn region(&self) -> Result<CodeRegion<'_>, ReadBackError> {
         match self.format {
             Format::Pe => return Ok(CodeRegion::image(self.base, &PeImage::parse(&self.bytes)?)?),
-            Format::Elf => return self.elf_region(),
+            Format::Elf => return Ok(CodeRegion::elf(self.base, &ElfImage::parse(&self.bytes)?)?),
             Format::Heap => {}
         }
         let table = FunctionTable::new(&self.runtime_functions);

@@ -98,8 +98,14 @@ pub(super) fn encode(
             CodeKind::Jit => kind.base() - HEAP_CELLS,
             CodeKind::ReadyToRun | CodeKind::Native => kind.base() + CELLS_RVA,
         },
+        functions: program.functions.len() as u64,
     };
-    let count = program.functions.len() as u64 + Cells::SERVICES;
+    let format = kind.format(program.convention);
+    let count = match format {
+        // Where the procedure linkage table has its slots.
+        Format::Elf => 2 * (cells.functions + Cells::SERVICES),
+        Format::Heap | Format::Pe => cells.functions + Cells::SERVICES,
+    };
     let start = match kind {
         // Behind the header of the first method.
         CodeKind::Jit => kind.base() + kind.alignment(),
@@ -129,7 +135,6 @@ pub(super) fn encode(
     if code.len() as u64 > MAX_CODE {
         return Err(LinkError::TooLarge { kind });
     }
-    let format = kind.format(program.convention);
     Ok(Encoded { kind, format, lowered, cells, start, code, addresses, lengths })
 }
 
@@ -234,6 +239,7 @@ impl Encoded {
                 landing: note.landing.and_then(|label| Some(self.address(stream.index_of(label)?))),
                 handler: note.handler,
                 switches_stack: note.switches_stack,
+                arguments: note.arguments,
             });
         }
         let base = self.kind.base();

@@ -2,15 +2,11 @@
 
 use super::super::cfi::{self, EhFrame, FrameRange};
 use super::super::elf::{ElfFile, ElfSection, ElfSymbol, SectionKind};
-use super::super::lower::{Part, PartKind};
+use super::super::lower::{Helper, HelperKind, Part, PartKind};
 use super::super::nibble_map::NibbleMap;
 use super::super::program::Program;
 use super::place::{CELLS_RVA, Encoded, PAGE};
-use super::{Format, LinkError, ReadBackError, Unit};
-use clr_walker::code_map::{CodeRegion, RegionKind};
-use clr_walker::image::{FunctionTable, Section, Sections};
-use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object as _, ObjectSegment as _, SegmentFlags, elf};
+use super::{Format, LinkError, Unit};
 
 /// Instructions that one FDE describes.
 struct Run<'a> {
@@ -35,8 +31,7 @@ impl Encoded {
         let handlers = ranges.iter().filter(|range| range.handler.is_some()).count();
         let lsda = cfi::EMPTY_LSDA.repeat(handlers);
         let header_rva = (lsda_rva + lsda.len() as u32).next_multiple_of(8);
-        let EhFrame { header, frames } =
-            cfi::write(&ranges, header_rva).ok_or(unwritable)?;
+        let EhFrame { header, frames } = cfi::write(&ranges, header_rva).ok_or(unwritable)?;
         let frames_rva = header_rva + EhFrame::frames_from_header(ranges.len() as u32);
 
         let section = |name, rva, bytes, kind| ElfSection { name, rva, bytes, kind };
@@ -93,15 +88,16 @@ impl Encoded {
             });
             ranges.push(range);
         }
-        // The handler stands last.
-        let handler = self.frame(self.lowered.personality, self.lowered.stream.here());
-        symbols.push(ElfSymbol {
-            name: "__gxx_personality_v0".to_owned(),
-            rva: handler.begin,
-            size: handler.size,
-            exported: false,
-        });
-        ranges.push(handler);
+        for helper in &self.lowered.helpers {
+            let range = self.frame(helper.begin, helper.end);
+            symbols.extend(helper.kind.symbol().map(|name| ElfSymbol {
+                name: name.to_owned(),
+                rva: range.begin,
+                size: range.size,
+                exported: false,
+            }));
+            ranges.push(range);
+        }
         (ranges, symbols)
     }
 
@@ -120,6 +116,18 @@ impl Encoded {
         runs
     }
 
+    /// What the procedure linkage table's slots hold (VAs).
+    pub(super) fn plt_slots(&self) -> impl Iterator<Item = u64> {
+        self.lowered.plt_slots.iter().map(|index| self.address(*index))
+    }
+
+    /// Where handlers of signals return to (VA).
+    pub(super) fn signal_return(&self) -> Option<u64> {
+        let is_it = |helper: &&Helper| helper.kind == HelperKind::SignalTrampoline;
+        let trampoline = self.lowered.helpers.iter().find(is_it)?;
+        Some(self.address(trampoline.begin + 1))
+    }
+
     fn frame(&self, begin: u32, end: u32) -> FrameRange {
         let (row, events) = self.lowered.rows.of(begin, end);
         let first = self.rva(begin);
@@ -131,30 +139,5 @@ impl Encoded {
             events: events.collect(),
             handler: None,
         }
-    }
-}
-
-impl Unit {
-    /// What a loader puts into memory of an ELF file; `None` if it does not read as one.
-    pub(crate) fn segments(&self) -> Option<Vec<Section<'_>>> {
-        let file = ElfFile64::<LittleEndian>::parse(&self.bytes[..]).ok()?;
-        let segments = file.segments().map(|segment| {
-            let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
-            Some(Section {
-                rva: u32::try_from(segment.address()).ok()?,
-                bytes: segment.data().ok()?,
-                executable: p_flags & elf::PF_X != elf::ProgramFlags(0),
-            })
-        });
-        segments.collect()
-    }
-
-    /// An ELF file as the walker reads it.
-    pub(super) fn elf_region(&self) -> Result<CodeRegion<'_>, ReadBackError> {
-        let segments = self.segments().ok_or(ReadBackError::Elf)?;
-        let size = segments.last().map_or(0, |last| last.rva + last.bytes.len() as u32);
-        let sections = Sections::new(segments)?;
-        let functions = FunctionTable::default();
-        Ok(CodeRegion::from_sections(self.base, size, RegionKind::Image, sections, functions)?)
     }
 }

@@ -33,9 +33,10 @@ impl<'p> Lowering<'p> {
     ) -> Result<(), IcedError> {
         match statement {
             Statement::Call(form, callee) => {
+                self.push_arguments(frame)?;
                 self.call(frame, *form, *callee)?;
                 self.returned(frame);
-                Ok(())
+                self.give_arguments_back(frame)
             }
             Statement::Clobber(register) => {
                 let value = self.garbage();
@@ -108,6 +109,7 @@ impl<'p> Lowering<'p> {
     pub(super) fn landing(&mut self, frame: &Frame<'_>) {
         if let Some(now) = &mut self.stream.now {
             now.landing = frame.landing;
+            now.arguments = self.rows.now().arguments.cast_unsigned();
         }
     }
 
@@ -123,6 +125,14 @@ impl<'p> Lowering<'p> {
                 self.landing(frame);
                 let label = self.entries[callee.index()];
                 self.stream.branch(Code::Call_rel32_64, label)
+            }
+            CallForm::Plt => {
+                self.landing(frame);
+                let entry = self.plt.iter().find(|entry| entry.function == callee);
+                match entry.map(|entry| entry.label) {
+                    Some(label) => self.stream.branch(Code::Call_rel32_64, label),
+                    None => self.stream.through(Code::Call_rm64, cell),
+                }
             }
             CallForm::Register => {
                 self.stream.load(Gpr::Rax, cell)?;
@@ -196,7 +206,7 @@ impl<'p> Lowering<'p> {
         let slots = (first..).step_by(8);
         for (&register, at) in registers.iter().zip(slots.clone()) {
             self.stream.store(frame.at(at), register)?;
-            self.row(|row| row.set(register, saved(&frame.layout, at)));
+            self.row(|row| row.set(register, saved(&frame.layout, frame.shape(), at)));
             let Operation::Save(register, at) = save(&frame.layout, frame.shape(), register, at)
             else {
                 continue;

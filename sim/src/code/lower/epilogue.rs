@@ -4,7 +4,7 @@ use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
 use super::super::program::{Exit, ReturnForm, TailCallForm};
 use super::super::shape::{Entry, FunctionShape, Release, UnwindData};
-use super::stream::Place;
+use super::stream::{Label, Place};
 use super::{Frame, Lowering};
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError};
@@ -12,6 +12,17 @@ use iced_x86::{Code, IcedError};
 impl Lowering<'_> {
     /// Restores what the prologue saved, and leaves.
     pub(super) fn epilogue(&mut self, frame: &Frame<'_>, exit: Exit) -> Result<(), IcedError> {
+        self.epilogue_before(frame, exit, None)
+    }
+
+    /// The same with something between the epilogue and the jump or return: what has no frame, from
+    /// this label on.
+    pub(super) fn epilogue_before(
+        &mut self,
+        frame: &Frame<'_>,
+        exit: Exit,
+        tail: Option<Label>,
+    ) -> Result<(), IcedError> {
         let shape = frame.shape();
         let layout = &frame.layout;
         self.note(frame, Role::Body);
@@ -49,10 +60,11 @@ impl Lowering<'_> {
         let released = layout.allocation > 0 || pops_rbp;
         self.mistake(mistake.filter(|_| released));
         let first_pop = self.stream.here();
+        self.pop_caller(frame)?;
         let pushes = shape.all_pushes(self.program.convention).rev();
         for register in pushes.skip(usize::from(pops_rbp)) {
             // rax may hold the target of a tail call, or a result.
-            let keeps_rax = shape.entry == Entry::Call && register == Gpr::Rax;
+            let keeps_rax = !shape.entry.has_machine_frame() && register == Gpr::Rax;
             self.stream.pop(if keeps_rax { Gpr::Rcx } else { register })?;
             self.row(|row| row.popped(register));
             self.mistake(mistake);
@@ -61,6 +73,11 @@ impl Lowering<'_> {
             self.stream.add_rsp(8, false)?;
             self.row(|row| row.moved(-8));
             self.mistake(mistake);
+        }
+        self.undo_realignment(frame)?;
+        if let Some(tail) = tail {
+            self.stream.bind(tail);
+            self.stream.filler()?;
         }
         self.leave(frame, exit)?;
         self.mistake(None);
@@ -144,7 +161,7 @@ impl Lowering<'_> {
     }
 
     fn leave(&mut self, frame: &Frame<'_>, exit: Exit) -> Result<(), IcedError> {
-        if frame.shape().entry != Entry::Call {
+        if frame.shape().entry.has_machine_frame() {
             self.stream.plain(Code::Iretq);
             return Ok(());
         }
@@ -175,7 +192,7 @@ impl Lowering<'_> {
 
 /// Why Windows' rules do not see this epilogue once rsp has moved.
 fn mistake(shape: &FunctionShape, exit: Exit) -> Option<WindowsMistake> {
-    if shape.entry != Entry::Call {
+    if shape.entry.has_machine_frame() {
         Some(WindowsMistake::InterruptReturn)
     } else if shape.unwind == UnwindData::Version2WithoutEpilogs {
         Some(WindowsMistake::UnlistedEpilogue)

@@ -8,18 +8,20 @@ mod guarded;
 mod primitive;
 mod prologue;
 mod stream;
+mod unix;
 
 pub(super) use guarded::{Guard, GuardClause};
 pub use primitive::THREAD_SLOT;
 pub(super) use prologue::Described;
 pub(super) use stream::{Note, Stream};
+pub(super) use unix::{Helper, HelperKind};
 
 use super::cfi::{Row, Rows, Rule};
 use super::guarded::FuncletKind;
 use super::layout::FrameLayout;
 use super::marks::{Role, WindowsMistake};
 use super::program::{CodeKind, Function, FunctionId, Program, Statement};
-use super::shape::{ColdForm, Convention, Entry, FunctionShape, UnwindData};
+use super::shape::{ColdForm, Convention, Entry, FunctionShape, Realign, UnwindData};
 use super::unwind_info::Operation;
 use clr_walker::registers::Gpr;
 use guarded::Funclet;
@@ -74,6 +76,10 @@ pub(super) struct Lowered {
     pub entries: Vec<(FunctionId, u32)>,
     /// The helper that unwind data names as language-specific handler.
     pub personality: u32,
+    /// The code that belongs to no function, and what it is.
+    pub helpers: Vec<Helper>,
+    /// What each slot of the procedure linkage table holds at first, by index, if there is one.
+    pub plt_slots: Vec<u32>,
 }
 
 /// Indices of the cells through which code finds addresses that it cannot know.
@@ -81,6 +87,8 @@ pub(super) struct Lowered {
 pub(super) struct Cells {
     /// Address of the first one (VA).
     pub base: u64,
+    /// How many functions the program has.
+    pub functions: u64,
 }
 
 impl Cells {
@@ -100,6 +108,11 @@ impl Cells {
     /// The address of a function.
     pub(super) const fn function(self, id: FunctionId) -> u64 {
         self.base + 8 * (Self::SERVICES + id.0 as u64)
+    }
+
+    /// A slot of the procedure linkage table.
+    pub(super) const fn plt(self, slot: u32) -> u64 {
+        self.base + 8 * (Self::SERVICES + self.functions + slot as u64)
     }
 }
 
@@ -121,6 +134,8 @@ pub(super) fn lower(
         cells,
         stream,
         rows: Rows::default(),
+        helpers: Vec::new(),
+        plt: Vec::new(),
         entries,
         chkstk,
         needs_chkstk: false,
@@ -131,6 +146,7 @@ pub(super) fn lower(
         stride: stride as i32,
         salt: 0,
     };
+    lowering.procedure_linkage_table()?;
     let mut entries = Vec::new();
     for (index, function) in program.functions.iter().enumerate() {
         if function.kind == kind {
@@ -145,9 +161,10 @@ pub(super) fn lower(
     }
     lowering.cold_parts()?;
     let personality = lowering.helpers()?;
-    let Lowering { mut stream, rows, parts, pieces, guards, .. } = lowering;
+    let Lowering { mut stream, rows, parts, pieces, guards, helpers, plt, .. } = lowering;
     stream.resolve();
-    Ok(Lowered { stream, rows, parts, pieces, guards, entries, personality })
+    let plt_slots = unix::plt_slots(&plt, &helpers);
+    Ok(Lowered { helpers, plt_slots, stream, rows, parts, pieces, guards, entries, personality })
 }
 
 /// The funclets of a function that are still to be written.
@@ -159,6 +176,9 @@ struct Lowering<'p> {
     cells: Cells,
     stream: Stream,
     rows: Rows,
+    helpers: Vec<Helper>,
+    /// The functions that the procedure linkage table has entries for.
+    plt: Vec<unix::PltEntry>,
     /// By function; bound only for those of this kind.
     entries: Vec<Label>,
     chkstk: Label,
@@ -228,7 +248,7 @@ impl<'p> Frame<'p> {
         self.funclet.is_some()
             || self.layout.allocation + self.layout.pushed > 0
             || home.any(|register| convention.is_nonvolatile(*register))
-            || self.shape().entry != Entry::Call
+            || self.shape().entry.has_machine_frame()
     }
 }
 
@@ -314,6 +334,7 @@ impl<'p> Lowering<'p> {
         };
         self.stream.bind(self.entries[id.index()]);
         self.rows.begin(self.stream.here(), Row::at_entry(shape.entry));
+        let wrapped = self.before_wrapped(&frame)?;
         self.prologue(&frame)?;
         self.note(&frame, Role::Body);
         if let Some(psp) = frame.layout.psp {
@@ -322,11 +343,12 @@ impl<'p> Lowering<'p> {
         let mut funclets = VecDeque::new();
         self.body(&mut frame, &mut funclets, &function.body)?;
         if let Some(exit) = function.end {
-            self.epilogue(&frame, exit)?;
+            self.last_epilogue(&frame, exit, &wrapped)?;
         } else if self.stream.has_label_here() {
             // Nothing gets here, but no jump may lead out of the function.
             self.stream.plain(Code::Int3);
         }
+        self.behind_wrapped(&frame, wrapped)?;
         self.end_part(frame.part)?;
         self.funclets(&mut frame, funclets)
     }
@@ -391,6 +413,8 @@ impl<'p> Lowering<'p> {
         self.pieces.push(self.stream.here());
         let personality = self.stream.here();
         self.stream.plain(Code::Retnq);
+        self.helper(HelperKind::Personality, personality);
+        self.signal_trampoline()?;
         Ok(personality)
     }
 }
@@ -401,8 +425,14 @@ fn moves_rsp(body: &[Statement]) -> bool {
 }
 
 /// Where a register is that is saved so many bytes above rsp behind the fixed allocation.
-fn saved(layout: &FrameLayout, at: u32) -> Rule {
-    Rule::At(at.cast_signed().wrapping_sub(layout.cfa().cast_signed()))
+fn saved(layout: &FrameLayout, shape: &FunctionShape, at: u32) -> Rule {
+    let from = |origin: u32| at.cast_signed().wrapping_sub(origin.cast_signed());
+    match layout.frame_register(shape) {
+        Some((register, distance)) if shape.realign != Realign::No => {
+            Rule::By(register, from(distance))
+        }
+        _ => Rule::At(from(layout.cfa())),
+    }
 }
 
 /// The operation of a saved register, so many bytes above rsp behind the fixed allocation.

@@ -1,7 +1,8 @@
 //! Prologues.
 
+use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
-use super::super::shape::{Allocation, Entry, FrameSet, Release};
+use super::super::shape::{Allocation, Entry, FrameSet, Realign, Release};
 use super::super::unwind_info::Operation;
 use super::stream::{Note, Place, Stream};
 use super::{Frame, Lowering, save, saved};
@@ -29,7 +30,7 @@ impl Lowering<'_> {
         let shape = frame.shape();
         let layout = &frame.layout;
         self.note(frame, Role::Prologue);
-        if shape.entry != Entry::Call {
+        if shape.entry.has_machine_frame() {
             let error_code = shape.entry == Entry::InterruptWithErrorCode;
             self.describe(frame, Operation::MachineFrame(error_code));
         }
@@ -43,18 +44,20 @@ impl Lowering<'_> {
             }
             self.schedule(&mut fillers)?;
         }
+        self.realign(frame)?;
         for register in shape.all_pushes(self.program.convention) {
             self.stream.push(register)?;
             let kept =
-                self.program.convention.is_nonvolatile(register) || shape.entry != Entry::Call;
+                self.program.convention.is_nonvolatile(register) || shape.entry.has_machine_frame();
             let operation = if kept { Operation::Push(register) } else { Operation::Allocate(8) };
             self.describe(frame, operation);
-            self.row(|row| row.pushed(register, kept));
+            self.pushed(frame, register, kept)?;
             // An interrupted function needs its registers back: first they are pushed.
-            if shape.entry == Entry::Call {
+            if !shape.entry.has_machine_frame() {
                 self.schedule(&mut fillers)?;
             }
         }
+        self.push_caller(frame)?;
         let behind_pushes = self.parts[frame.part].described.len();
         self.set_frame(frame, FrameSet::BeforeAllocation)?;
         self.allocate(frame, layout.allocation, shape.allocation)?;
@@ -63,7 +66,7 @@ impl Lowering<'_> {
             self.schedule(&mut fillers)?;
             self.stream.store(Place::At(Gpr::Rsp, i64::from(at)), register)?;
             self.describe(frame, save(layout, shape, register, at));
-            self.row(|row| row.set(register, saved(layout, at)));
+            self.row(|row| row.set(register, saved(layout, shape, at)));
         }
         for &(n, at) in &layout.xmm_saves {
             self.stream.store_xmm(Place::At(Gpr::Rsp, i64::from(at)), n)?;
@@ -117,7 +120,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn set_frame(&mut self, frame: &Frame<'_>, now: FrameSet) -> Result<(), IcedError> {
+    pub(super) fn set_frame(&mut self, frame: &Frame<'_>, now: FrameSet) -> Result<(), IcedError> {
         let Some(register) = frame.shape().frame.filter(|register| register.set == now) else {
             return Ok(());
         };
@@ -130,7 +133,12 @@ impl Lowering<'_> {
         }
         if register.described {
             self.describe(frame, Operation::SetFrame);
-            self.row(|row| row.framed(register.register, 16 * i32::from(register.offset)));
+            let realigned = frame.shape().realign != Realign::No;
+            self.row(|row| match realigned {
+                false => row.framed(register.register, 16 * i32::from(register.offset)),
+                // The caller's frame is told by r10.
+                true => row.set(register.register, Rule::By(register.register, 0)),
+            });
         }
         Ok(())
     }

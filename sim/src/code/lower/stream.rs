@@ -23,6 +23,8 @@ pub(crate) struct Note {
     pub handler: Option<FunctionId>,
     /// It is a call on another stack.
     pub switches_stack: bool,
+    /// Bytes of arguments that have been pushed for this call.
+    pub arguments: u32,
     /// The innermost guarded statement that protects it, by index.
     pub guard: Option<u32>,
 }
@@ -36,6 +38,7 @@ impl Note {
         landing: None,
         handler: None,
         switches_stack: false,
+        arguments: 0,
         guard: None,
     };
 }
@@ -288,6 +291,10 @@ impl Stream {
     pub(crate) fn through(&mut self, code: Code, place: Place) -> Result {
         self.add(Instruction::with1(code, MemoryOperand::from(place))?);
         Ok(())
+    }
+
+    pub(crate) fn jump_to(&mut self, register: Gpr) -> Result {
+        self.with1(Code::Jmp_rm64, r64(register))
     }
 
     pub(crate) fn call_rax(&mut self) -> Result {

@@ -3,10 +3,10 @@
 use super::super::guarded::Clause;
 use super::super::primitive::{Primitive, Value, Word};
 use super::super::program::{
-    CodeKind, Exit, Function, FunctionId, Program, ReturnForm, Statement, TailCallForm,
+    CallForm, CodeKind, Exit, Function, FunctionId, Program, ReturnForm, Statement, TailCallForm,
 };
 use super::super::runtime_call::{RuntimeCall, Target};
-use super::super::shape::{Entry, Release, UnwindData};
+use super::super::shape::{Convention, Entry, Realign, Release, UnwindData};
 use super::{MAX_CLAUSES, MAX_NESTING, Rule};
 use clr_walker::registers::Gpr;
 
@@ -78,7 +78,12 @@ impl<'a> Body<'a> {
             Statement::Throw => needs_frame(Ok(())),
             Statement::Clobber(register) => self.check_clobber(*register, context),
             Statement::ClobberXmm(n) => self.check_clobber_xmm(*n, context),
-            Statement::Call(_, callee) => needs_frame(self.check_callee(*callee)),
+            Statement::Call(form, callee) => {
+                if *form == CallForm::Plt && !self.is_of_unix() {
+                    return Err(Rule::Unix);
+                }
+                needs_frame(self.check_callee(*callee))
+            }
             Statement::Trap(handler) => self.check_handler(*handler),
             Statement::Store(offset) => {
                 let end = offset.checked_add(8);
@@ -135,7 +140,8 @@ impl<'a> Body<'a> {
             }
             Statement::Funclet(body) => {
                 let on_rbp = shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp);
-                if !on_rbp || context.in_funclet || shape.entry != Entry::Call {
+                let realigned = shape.realign != Realign::No;
+                if !on_rbp || context.in_funclet || shape.entry != Entry::Call || realigned {
                     return Err(Rule::Funclet);
                 }
                 self.check(body, Context { in_funclet: true, saved: None, ..inner })
@@ -149,6 +155,10 @@ impl<'a> Body<'a> {
                 Ok(())
             }
         }
+    }
+
+    fn is_of_unix(&self) -> bool {
+        self.function.kind == CodeKind::Native && self.program.convention == Convention::SystemV
     }
 
     fn check_guarded(&self, clauses: &[Clause]) -> Result<(), Rule> {

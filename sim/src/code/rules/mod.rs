@@ -9,6 +9,7 @@ use super::runtime_call::RuntimeCallKind;
 use super::shape::Entry;
 use body::{Body, Context};
 use clr_walker::registers::Gpr;
+pub(crate) use shape::may_realign;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
@@ -21,6 +22,9 @@ pub const MAX_NESTING: u32 = 8;
 /// The most registers that a function may push. With all kinds of saves besides, a prologue may
 /// still have more than the 255 bytes that unwind data can tell.
 pub const MAX_PUSHES: usize = 16;
+
+/// The most arguments that a function pushes for a call.
+pub const MAX_ARGUMENTS: u8 = 8;
 
 /// The most clauses of a guarded statement.
 pub const MAX_CLAUSES: usize = 8;
@@ -111,6 +115,20 @@ pub enum Rule {
     /// `___chkstk_ms` belongs to the Windows convention.
     #[error("chkstk belongs to the Windows convention and to functions that are called")]
     Chkstk,
+    /// Shapes that CFI alone describes.
+    #[error("only native code of the System V convention is made so")]
+    Unix,
+    /// A realigned frame is told by rbp.
+    #[error(
+        "a realigned function is called, pushes rbp first as its frame register, set behind that push"
+    )]
+    Realign,
+    /// Prologues that do not stand at the begin.
+    #[error("what is called and does not realign its stack can have code without a frame")]
+    Wrap,
+    /// Calls keep the stack aligned.
+    #[error("an even number of arguments is pushed, at most {MAX_ARGUMENTS}")]
+    Arguments,
     /// A leaf is all volatile.
     #[error("a function without unwind data neither moves rsp, nor saves or calls anything")]
     Leaf,
@@ -188,7 +206,8 @@ impl Program {
             return Err(at(0, Place::Shape)(Rule::FirstEntry));
         }
         for (index, function) in self.functions.iter().enumerate() {
-            shape::check(&function.shape, self.convention).map_err(at(index, Place::Shape))?;
+            shape::check(&function.shape, self.convention, function.kind)
+                .map_err(at(index, Place::Shape))?;
             let mut body = Body::new(self, index, function);
             body.check(&function.body, Context::default())
                 .map_err(|rule| at(index, Place::Statement(body.statement))(rule))?;

@@ -1,14 +1,23 @@
 //! What makes a shape valid.
 
+use super::super::program::CodeKind;
 use super::super::shape::{
-    Allocation, Convention, Entry, FrameSet, FunctionShape, Release, UnwindData,
+    Allocation, Convention, Entry, FrameSet, FunctionShape, Realign, Release, UnwindData, Wrap,
 };
-use super::{MAX_LOCALS, MAX_PUSHES, Rule};
+use super::{MAX_ARGUMENTS, MAX_LOCALS, MAX_PUSHES, Rule};
 use clr_walker::registers::Gpr;
 use std::collections::BTreeSet;
 
-pub(super) fn check(shape: &FunctionShape, convention: Convention) -> Result<(), Rule> {
+pub(super) fn check(
+    shape: &FunctionShape,
+    convention: Convention,
+    kind: CodeKind,
+) -> Result<(), Rule> {
     let called = shape.entry == Entry::Call;
+    let unix = kind == CodeKind::Native && convention == Convention::SystemV;
+    if shape.is_of_unix() && !unix {
+        return Err(Rule::Unix);
+    }
     if shape.locals > MAX_LOCALS || !shape.locals.is_multiple_of(8) {
         return Err(Rule::Locals);
     }
@@ -54,6 +63,15 @@ pub(super) fn check(shape: &FunctionShape, convention: Convention) -> Result<(),
     if !release_is_possible(shape) {
         return Err(Rule::Release);
     }
+    if shape.realign != Realign::No && !may_realign(shape) {
+        return Err(Rule::Realign);
+    }
+    if shape.wrap != Wrap::Whole && !(called && shape.realign == Realign::No) {
+        return Err(Rule::Wrap);
+    }
+    if shape.arguments > MAX_ARGUMENTS || shape.arguments % 2 != 0 {
+        return Err(Rule::Arguments);
+    }
     match shape.unwind {
         UnwindData::None => {
             let plain = FunctionShape {
@@ -73,6 +91,21 @@ pub(super) fn check(shape: &FunctionShape, convention: Convention) -> Result<(),
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a shape could align its stack anew.
+pub(crate) fn may_realign(shape: &FunctionShape) -> bool {
+    let by_rbp = shape.frame.is_some_and(|frame| {
+        frame.register == Gpr::Rbp
+            && frame.offset == 0
+            && frame.set == FrameSet::BehindPush
+            && frame.described
+    });
+    let simple = matches!(
+        shape.release,
+        Release::Add | Release::AddImm32 | Release::Lea | Release::LeaDisp32
+    );
+    shape.entry == Entry::Call && by_rbp && shape.pushes.first() == Some(&Gpr::Rbp) && simple
 }
 
 fn release_is_possible(shape: &FunctionShape) -> bool {

@@ -2,8 +2,8 @@
 
 use super::{Args, Kind, Level, MAX_WORDS, NodeRule, PropertyRule};
 use crate::code::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, MAX_PUSHES, Release,
-    ReturnForm, SaveArea, TailCallForm, UnwindData,
+    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, MAX_ARGUMENTS,
+    MAX_PUSHES, Realign, Release, ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,
 };
 use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
@@ -155,6 +155,9 @@ pub(super) static FUNCTION: &[NodeRule] = &[
         .with(&[property("handler", Kind::Flag)])
         .once(),
     node("cold-parts", Args::One(Kind::Word(ColdForm::WORDS))).once(),
+    node("wrap", Args::One(Kind::Word(Wrap::WORDS))).once(),
+    node("realign", Args::One(Kind::Word(Realign::WORDS))).once(),
+    node("arguments", Args::One(Kind::Number(0, MAX_ARGUMENTS as u64))).once(),
     node("body", Args::None).block(Level::Body).once(),
     node("return", RETURN).once(),
     node("tail-call", Args::One(Kind::Function)).with(TAIL_CALL).once(),

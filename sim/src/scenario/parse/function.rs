@@ -77,6 +77,9 @@ fn shape(shape: &mut FunctionShape, part: &Fields<'_>) {
             shape.unwind = part.arg_term();
             shape.handler = part.flag("handler").unwrap_or_default();
         }
+        "wrap" => shape.wrap = part.arg_term(),
+        "realign" => shape.realign = part.arg_term(),
+        "arguments" => shape.arguments = part.arg_number(),
         _ => shape.cold = part.arg_term(),
     }
 }

@@ -47,6 +47,10 @@ impl FunctionPlaces {
             Rule::FrameRegister => &["frame"],
             Rule::Release => &["release"],
             Rule::Chkstk => &["allocation"],
+            Rule::Unix => &["wrap", "realign", "arguments", "entry", "frame"],
+            Rule::Realign => &["realign"],
+            Rule::Wrap => &["wrap"],
+            Rule::Arguments => &["arguments"],
             Rule::Leaf | Rule::Version2 => &["unwind"],
             _ => &[],
         };

@@ -5,8 +5,8 @@ use super::programs;
 use crate::code::estimate;
 use crate::code::{
     Allocation, CallForm, ClauseKind, CodeKind, ColdForm, Convention, Entry, Exit, FrameSet,
-    Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Release, ReturnForm, SaveArea,
-    Statement, TailCallForm, UnwindData,
+    Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Realign, Release, ReturnForm, SaveArea,
+    Statement, TailCallForm, UnwindData, Wrap,
 };
 use crate::strategy::Size;
 use std::collections::BTreeMap;
@@ -52,17 +52,19 @@ macro_rules! variants {
 variants! {
     CONVENTIONS, convention: Convention { WindowsX64, SystemV }
     KINDS, kind: CodeKind { Jit, ReadyToRun, Native }
-    ENTRIES, entry: Entry { Call, Interrupt, InterruptWithErrorCode }
+    ENTRIES, entry: Entry { Call, Interrupt, InterruptWithErrorCode, Signal }
+    WRAPS, wrap: Wrap { Whole, Inside, Apart }
+    REALIGNS, realign: Realign { No, To32, To64 }
     SAVE_AREAS, save_area: SaveArea { AboveLocals, BelowLocals }
     ALLOCATIONS, allocation: Allocation { Sub, SubImm32, Push, Probes, ProbeLoop, Chkstk }
-    FRAME_SETS, frame_set: FrameSet { BeforeAllocation, AfterAllocation, AfterSaves }
+    FRAME_SETS, frame_set: FrameSet { BehindPush, BeforeAllocation, AfterAllocation, AfterSaves }
     RELEASES, release: Release { Add, AddImm32, Pop, Lea, LeaDisp32, R11, Mov, Leave }
     UNWIND_DATA, unwind: UnwindData { None, Version1, Version2, Version2WithoutEpilogs }
     COLD_FORMS, cold: ColdForm { Chained, Separate }
     EXITS, exit: Exit { Return(_), TailCall(_, _) }, but Exit::Computed
     RETURN_FORMS, return_form: ReturnForm { Ret, RetImm, RepRet, BndRet, RexRet }
     TAIL_CALL_FORMS, tail_call: TailCallForm { Near, Register, RegisterMemory, Memory }
-    CALL_FORMS, call: CallForm { Near, Register, Memory }
+    CALL_FORMS, call: CallForm { Near, Register, Memory, Plt }
     STATEMENTS, statement: Statement {
         Call(_, _), Clobber(_), ClobberXmm(_), Store(_), Work(_), Loop(_, _), If(_, _), Exit(_),
         Alloca(_), Cold(_), Region(_, _), Funclet(_), Try(_, _), Guarded(_, _), Throw, Trap(_),
@@ -71,7 +73,9 @@ variants! {
     CLAUSES, clause: HandlerKind { Catch, Finally, Fault, Filtered }
 }
 
-const LISTS: [&[&str]; 15] = [
+const LISTS: [&[&str]; 17] = [
+    WRAPS,
+    REALIGNS,
     CONVENTIONS,
     KINDS,
     ENTRIES,
@@ -135,6 +139,7 @@ const SITUATIONS: &[&str] = &[
     "a filter that does not",
     "a version 2 exit inside",
     "kinds that call each other",
+    "pushed arguments",
 ];
 
 #[test]
@@ -217,6 +222,9 @@ fn see_shape(program: &Program, function: &Function, seen: &mut Seen) {
     seen.add(release(&shape.release));
     seen.add(unwind(&shape.unwind));
     seen.add(cold(&shape.cold));
+    seen.add(wrap(&shape.wrap));
+    seen.add(realign(&shape.realign));
+    seen.add_if(shape.arguments > 0, "pushed arguments");
     if let Some(frame) = shape.frame {
         seen.add(frame_set(&frame.set));
         seen.add_if(frame.described, "a described frame register");

@@ -27,7 +27,7 @@ pub(super) fn managed_shape(shape: &mut FunctionShape, convention: Convention) {
     if shape.release == Release::Pop {
         shape.release = Release::Add;
     }
-    repair::shape(shape, convention);
+    repair::shape(shape, convention, CodeKind::Jit);
     shape.unwind = UnwindData::Version1;
 }
 

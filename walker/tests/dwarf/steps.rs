@@ -57,8 +57,8 @@ fn a_signal_frame_interrupted_its_caller() {
     }
 }
 
-/// No call led to the trampoline, so that nothing before its first instruction counts, unless that is
-/// another function: a call may be the last instruction of one that does not return.
+/// No call led to the trampoline, so that its first instruction counts, unless something is described
+/// in front of it: a call may be the last instruction of a function that does not return.
 #[test]
 fn a_signal_frame_is_looked_up_at_its_first_instruction() {
     let build = |before: &[Cfi]| {
@@ -75,8 +75,8 @@ fn a_signal_frame_is_looked_up_at_its_first_instruction() {
     let alone = build(&[]);
     assert_eq!(Case::new(&alone, 0x20).returned_to().changes(), "rip=[2] rsp=3");
     assert_eq!(Case::new(&alone, 0x20).changes(), "rip=[2] rsp=3");
-    // A row begins right there.
-    assert_eq!(Case::new(&alone, 0x24).returned_to().changes(), "rip=[4] rsp=5");
+    // Frames of interrupts make calls too: where something is described in front, that counts.
+    assert_eq!(Case::new(&alone, 0x24).returned_to().changes(), "rip=[2] rsp=3");
     for (before, changes) in [
         (vec![Cfi::DefCfaOffset(16)], "rip=[1] rsp=2"),
         // In no simple form.
@@ -86,6 +86,17 @@ fn a_signal_frame_is_looked_up_at_its_first_instruction() {
         assert_eq!(Case::new(&behind, 0x20).returned_to().changes(), changes);
         assert_eq!(Case::new(&behind, 0x20).changes(), "rip=[2] rsp=3");
     }
+}
+
+/// The handler of an interrupt ends with a call, and another one stands behind it.
+#[test]
+fn a_call_at_the_end_of_a_signal_frame_is_no_trampoline() {
+    let mut frames = Frames::new();
+    let signal = frames.cie(&signal_cie());
+    frames.fde(signal, CODE, 0x20, &[Cfi::DefCfaOffset(16)]);
+    frames.fde(signal, CODE + 0x20, 0x10, &[Cfi::DefCfaOffset(24)]);
+    assert_eq!(Case::new(&frames, 0x20).returned_to().changes(), "rip=[1] rsp=2");
+    assert_eq!(Case::new(&frames, 0x20).changes(), "rip=[2] rsp=3");
 }
 
 #[test]

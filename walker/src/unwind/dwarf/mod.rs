@@ -71,16 +71,11 @@ fn any_step<M: Memory + ?Sized>(
     let Place { region, table, .. } = place;
     let slide = region.base().wrapping_sub(table.preferred_base());
     let found = table.find(place.rva);
-    // A signal trampoline was not called: the kernel made its address the handler's return address.
-    // So what counts is the trampoline's own first row, not what stands before it, unless that is
-    // another function: a call may be the last instruction of one that does not return.
-    let before_trampoline = match found {
-        Found::Nothing => true,
-        Found::General(rule) => rule.signal_frame,
-        Found::Simple(_) | Found::Fault(_) => false,
-    };
+    // A signal trampoline was not called: the kernel made its address the handler's return address. A
+    // description that does not begin a byte early, as glibc's does, is found at the address itself.
+    // Where something is described before it, that counts: frames of interrupts make calls too.
     if position == Position::ReturnAddress
-        && before_trampoline
+        && let Found::Nothing = found
         && let Some(rip_rva) = region.rva(registers.rip)
         && let Found::General(trampoline) = table.find(rip_rva)
         && trampoline.signal_frame

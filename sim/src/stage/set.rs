@@ -224,7 +224,7 @@ impl Set {
         let (limit, base) = stage.stack;
         let rows = stage.rows.iter().map(|row| row.sp);
         let lowest = rows.chain(stage.frames.iter().map(|frame| frame.at)).min().unwrap_or(base);
-        let lowest = lowest.saturating_sub(PAGE_SIZE).clamp(limit, base) / PAGE_SIZE * PAGE_SIZE;
+        let lowest = lowest.saturating_sub(PAGE_SIZE).max(limit).min(base) / PAGE_SIZE * PAGE_SIZE;
         let mut ranges = vec![
             (lowest, base.saturating_sub(lowest)),
             (SELF_OBJECT.0, PAGE_SIZE),

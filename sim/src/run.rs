@@ -256,7 +256,8 @@ impl<'p> Run<'p> {
             (SIGNAL_CONTEXT.rflags, flags),
         ];
         for (at, value) in saved.into_iter().chain(others) {
-            let slot = bytes.get_mut(at as usize..).and_then(<[u8]>::first_chunk_mut);
+            let slot =
+                bytes.get_mut(at.cast_unsigned() as usize..).and_then(<[u8]>::first_chunk_mut);
             if let Some(slot) = slot {
                 *slot = value.to_le_bytes();
             }
@@ -288,7 +289,7 @@ impl<'p> Run<'p> {
     /// Gives the registers back that were saved for a signal.
     fn end_signal(&mut self, from: u64) -> Result<(), Fault> {
         let context = self.machine.cpu().rsp();
-        let read = |at: i32| self.machine.read_u64(context.wrapping_add(at as u64));
+        let read = |at: i32| self.machine.read_u64(context.wrapping_add(at.cast_unsigned().into()));
         let refused = |_| Fault { address: context, access: Access::Read, cause: Cause::Unmapped };
         let mut registers = self.machine.cpu().registers();
         for (register, at) in SIGNAL_CONTEXT.registers {

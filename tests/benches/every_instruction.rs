@@ -1,7 +1,7 @@
 //! What the every-instruction property costs: making programs, running them, unwinding at every
 //! instruction.
 
-use clr_sim::code::{FunctionId, LinkedProgram, Program};
+use clr_sim::code::{Convention, FunctionId, LinkedProgram, Program};
 use clr_sim::run::{BASE, Run};
 use clr_sim::scenario::Scenario;
 use clr_sim::strategy::{Seeded, Size, program};
@@ -107,7 +107,9 @@ fn main() {
         per_second(300, start.elapsed())
     });
     println!("programs linked: {rate:.0} a second");
-    for (name, programs) in [("small", small), ("33 functions", deep)] {
+    let size = Size::SMALL.of(Convention::SystemV);
+    let unix = (0..300).map(|seed| program(&mut Seeded::new(seed), &size)).collect();
+    for (name, programs) in [("small", small), ("33 functions", deep), ("small, of Unix", unix)] {
         let checked = check(&programs);
         let depth = per_second(checked.frames, Duration::from_secs(checked.boundaries));
         let rate = median(|| {

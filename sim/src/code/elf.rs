@@ -2,6 +2,7 @@
 //!
 //! Every section that is loaded lies in the file where it lies in memory.
 
+use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, SectionIndex, Sym, Writer};
 use object::{Endianness, elf};
 
@@ -102,6 +103,37 @@ struct Segment {
     end: u64,
 }
 
+/// What has been reserved for the file's parts.
+struct Reserved<'f> {
+    text: SectionIndex,
+    section_names: Vec<StringId>,
+    /// With their names among the dynamic strings.
+    exports: Vec<(&'f ElfSymbol, StringId)>,
+    /// All symbols, local ones first, with their names.
+    symbols: Vec<(&'f ElfSymbol, StringId)>,
+    soname: StringId,
+    dynsym: u64,
+    dynstr: u64,
+    hash: u64,
+    dynamic: u64,
+    /// The end of what is loaded.
+    loaded: u64,
+}
+
+impl Reserved<'_> {
+    fn buckets(&self) -> u32 {
+        self.exports.len().max(1) as u32
+    }
+
+    /// All dynamic symbols; the first one is none.
+    fn chains(&self) -> u32 {
+        self.exports.len() as u32 + 1
+    }
+}
+
+/// What `.dynamic` says beside the name and its end.
+const DYNAMIC_ENTRIES: usize = 5;
+
 impl ElfFile<'_> {
     /// The bytes of the file.
     ///
@@ -109,17 +141,34 @@ impl ElfFile<'_> {
     /// [`Unwritable`].
     pub(super) fn write(&self) -> Result<Vec<u8>, Unwritable> {
         let segments = self.segments()?;
-        let text = self.sections.iter().position(|section| section.kind == SectionKind::Code);
-        let text = SectionIndex(text.ok_or(Unwritable)? as u32 + 1);
         let mut bytes = Vec::new();
         let mut writer = Writer::new(Endianness::Little, true, &mut bytes);
+        let reserved = self.reserve(&mut writer, &segments)?;
+        writer.write_file_header(&FileHeader {
+            os_abi: elf::ELFOSABI_NONE,
+            abi_version: 0,
+            e_type: elf::ET_DYN,
+            e_machine: elf::EM_X86_64,
+            e_entry: 0,
+            e_flags: elf::FileFlags(0),
+        })?;
+        self.write_program_headers(&mut writer, &segments, &reserved);
+        self.write_contents(&mut writer, &reserved)?;
+        self.write_section_headers(&mut writer, &reserved);
+        Ok(bytes)
+    }
 
-        // What follows the given sections: the dynamic tables in the last segment, then what is not
-        // loaded.
+    /// What follows the given sections: the dynamic tables in the last segment, then what is not
+    /// loaded.
+    fn reserve<'f>(
+        &'f self,
+        writer: &mut Writer<'f>,
+        segments: &[Segment],
+    ) -> Result<Reserved<'f>, Unwritable> {
         writer.reserve_file_header();
         writer.reserve_program_headers(segments.len() as u32 + 3);
         writer.reserve_null_section_index();
-        let mut names = Vec::new();
+        let (mut text, mut section_names) = (None, Vec::new());
         for section in self.sections {
             let rva = u64::from(section.rva);
             if writer.reserved_len() > rva {
@@ -127,10 +176,13 @@ impl ElfFile<'_> {
             }
             writer.reserve_until(rva);
             writer.reserve(section.bytes.len() as u64, 1);
-            names.push(writer.add_section_name(section.name.as_bytes()));
-            writer.reserve_section_index();
+            section_names.push(writer.add_section_name(section.name.as_bytes()));
+            let index = writer.reserve_section_index();
+            if section.kind == SectionKind::Code {
+                text = Some(index);
+            }
         }
-        let exports: Vec<_> = self.symbols.iter().filter(|symbol| symbol.exported).collect();
+        let text = text.ok_or(Unwritable)?;
         writer.reserve_dynsym_section_index();
         writer.reserve_dynstr_section_index();
         writer.reserve_hash_section_index();
@@ -141,58 +193,55 @@ impl ElfFile<'_> {
 
         writer.reserve_null_dynamic_symbol_index();
         let soname = writer.add_dynamic_string(self.name.as_bytes());
-        let mut dynamic_names = Vec::new();
-        for symbol in &exports {
+        let mut exports = Vec::new();
+        for symbol in self.symbols.iter().filter(|symbol| symbol.exported) {
             writer.reserve_dynamic_symbol_index();
-            dynamic_names.push(writer.add_dynamic_string(symbol.name.as_bytes()));
+            exports.push((symbol, writer.add_dynamic_string(symbol.name.as_bytes())));
         }
         writer.reserve_null_symbol_index();
-        // Local ones come first.
-        let mut symbols: Vec<_> = self.symbols.iter().collect();
-        symbols.sort_by_key(|symbol| symbol.exported);
-        let locals = symbols.len() - exports.len();
-        let mut symbol_names = Vec::new();
-        for symbol in &symbols {
+        let mut symbols = Vec::new();
+        for symbol in self.symbols {
             writer.reserve_symbol_index(Some(text));
-            symbol_names.push(writer.add_string(symbol.name.as_bytes()));
+            symbols.push((symbol, writer.add_string(symbol.name.as_bytes())));
         }
-        let dynsym = writer.reserve_dynsym();
-        let dynstr = writer.reserve_dynstr()?;
-        let buckets = exports.len().max(1) as u32;
-        let chains = writer.dynamic_symbol_count();
-        let hash = writer.reserve_hash(buckets, chains);
-        let entries: [(elf::DynamicTag, u64); 5] = [
-            (elf::DT_HASH, hash),
-            (elf::DT_STRTAB, dynstr),
-            (elf::DT_SYMTAB, dynsym),
-            (elf::DT_STRSZ, writer.dynstr_len().into()),
-            (elf::DT_SYMENT, 24),
-        ];
-        let dynamic = writer.reserve_dynamic(entries.len() + 2);
-        let loaded = writer.reserved_len();
+        symbols.sort_by_key(|(symbol, _)| symbol.exported);
+        let mut reserved = Reserved {
+            text,
+            section_names,
+            exports,
+            symbols,
+            soname,
+            dynsym: writer.reserve_dynsym(),
+            dynstr: writer.reserve_dynstr()?,
+            hash: 0,
+            dynamic: 0,
+            loaded: 0,
+        };
+        reserved.hash = writer.reserve_hash(reserved.buckets(), reserved.chains());
+        reserved.dynamic = writer.reserve_dynamic(DYNAMIC_ENTRIES + 2);
+        reserved.loaded = writer.reserved_len();
         writer.reserve_symtab();
         writer.reserve_strtab()?;
         writer.reserve_shstrtab()?;
         writer.reserve_section_headers();
+        Ok(reserved)
+    }
 
-        writer.write_file_header(&FileHeader {
-            os_abi: elf::ELFOSABI_NONE,
-            abi_version: 0,
-            e_type: elf::ET_DYN,
-            e_machine: elf::EM_X86_64,
-            e_entry: 0,
-            e_flags: elf::FileFlags(0),
-        })?;
+    fn write_program_headers(
+        &self,
+        writer: &mut Writer<'_>,
+        segments: &[Segment],
+        reserved: &Reserved<'_>,
+    ) {
         writer.write_align_program_headers();
-        let last = segments.len() - 1;
         for (index, segment) in segments.iter().enumerate() {
-            let end = if index == last { loaded } else { segment.end };
+            let is_last = index + 1 == segments.len();
+            let end = if is_last { reserved.loaded } else { segment.end };
             let header = program_header(elf::PT_LOAD, segment.flags, segment.start, end, PAGE);
             writer.write_program_header(&header);
         }
-        let header =
-            program_header(elf::PT_DYNAMIC, elf::PF_R, dynamic, loaded, size_of::<u64>() as u64);
-        writer.write_program_header(&header);
+        let (start, end) = (reserved.dynamic, reserved.loaded);
+        writer.write_program_header(&program_header(elf::PT_DYNAMIC, elf::PF_R, start, end, 8));
         let start = u64::from(self.frame_header.0);
         let end = start + u64::from(self.frame_header.1);
         let header = program_header(elf::PT_GNU_EH_FRAME, elf::PF_R, start, end, 4);
@@ -200,38 +249,54 @@ impl ElfFile<'_> {
         // The stack is not executable.
         let stack = elf::PF_R | elf::PF_W;
         writer.write_program_header(&program_header(elf::PT_GNU_STACK, stack, 0, 0, 16));
+    }
 
+    fn write_contents(
+        &self,
+        writer: &mut Writer<'_>,
+        reserved: &Reserved<'_>,
+    ) -> Result<(), Unwritable> {
         for section in self.sections {
             writer.pad_until(section.rva.into());
             writer.write(section.bytes);
         }
         writer.write_null_dynamic_symbol();
-        for (symbol, name) in exports.iter().zip(dynamic_names) {
-            let name = writer.dynamic_string_offset(Some(name));
-            writer.write_dynamic_symbol(&sym(symbol, name, text));
+        for (symbol, name) in &reserved.exports {
+            let name = writer.dynamic_string_offset(Some(*name));
+            writer.write_dynamic_symbol(&sym(symbol, name, reserved.text));
         }
         writer.write_dynstr();
-        writer.write_hash(buckets, chains, |index| {
-            let symbol = exports.get((index as usize).checked_sub(1)?)?;
+        writer.write_hash(reserved.buckets(), reserved.chains(), |index| {
+            let (symbol, _) = reserved.exports.get((index as usize).checked_sub(1)?)?;
             Some(elf::hash(symbol.name.as_bytes()))
         });
         writer.write_align_dynamic();
-        writer.write_dynamic_string(elf::DT_SONAME, soname)?;
+        writer.write_dynamic_string(elf::DT_SONAME, reserved.soname)?;
+        let entries: [(elf::DynamicTag, u64); DYNAMIC_ENTRIES] = [
+            (elf::DT_HASH, reserved.hash),
+            (elf::DT_STRTAB, reserved.dynstr),
+            (elf::DT_SYMTAB, reserved.dynsym),
+            (elf::DT_STRSZ, writer.dynstr_len().into()),
+            (elf::DT_SYMENT, 24),
+        ];
         for (tag, value) in entries {
             writer.write_dynamic(tag, value)?;
         }
         writer.write_dynamic(elf::DT_NULL, 0)?;
         writer.write_null_symbol();
-        for (symbol, name) in symbols.iter().zip(symbol_names) {
-            let name = writer.string_offset(Some(name));
-            writer.write_symbol(&sym(symbol, name, text));
+        for (symbol, name) in &reserved.symbols {
+            let name = writer.string_offset(Some(*name));
+            writer.write_symbol(&sym(symbol, name, reserved.text));
         }
         writer.write_strtab();
         writer.write_shstrtab();
+        Ok(())
+    }
 
+    fn write_section_headers(&self, writer: &mut Writer<'_>, reserved: &Reserved<'_>) {
         writer.write_null_section_header();
-        for (section, name) in self.sections.iter().zip(names) {
-            let name = writer.section_name_offset(Some(name));
+        for (section, name) in self.sections.iter().zip(&reserved.section_names) {
+            let name = writer.section_name_offset(Some(*name));
             writer.write_section_header(&SectionHeader {
                 sh_name: name,
                 sh_type: section.kind.section_type(),
@@ -245,14 +310,14 @@ impl ElfFile<'_> {
                 sh_entsize: 0,
             });
         }
-        writer.write_dynsym_section_header(dynsym, 1);
-        writer.write_dynstr_section_header(dynstr);
-        writer.write_hash_section_header(hash);
-        writer.write_dynamic_section_header(dynamic);
+        let locals = reserved.symbols.len() - reserved.exports.len();
+        writer.write_dynsym_section_header(reserved.dynsym, 1);
+        writer.write_dynstr_section_header(reserved.dynstr);
+        writer.write_hash_section_header(reserved.hash);
+        writer.write_dynamic_section_header(reserved.dynamic);
         writer.write_symtab_section_header(locals as u32 + 1);
         writer.write_strtab_section_header();
         writer.write_shstrtab_section_header();
-        Ok(bytes)
     }
 
     /// What is loaded together: the headers, and neighbours of one kind.

@@ -96,8 +96,12 @@ pub(crate) fn frame(shape: &FunctionShape) -> u64 {
 pub(crate) fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
     match statement {
         Statement::Clobber(_) | Statement::Store(_) | Statement::If(..) | Statement::Stop => 2,
-        Statement::Call(CallForm::Plt, _) => 24 + u64::from(shape.arguments),
-        Statement::Call(..) => 4 + u64::from(shape.arguments),
+        Statement::Call(form, _) => {
+            let through_table = if *form == CallForm::Plt { 20 } else { 0 };
+            // They are pushed one by one, and given back at once.
+            let passed = u64::from(shape.arguments) + u64::from(shape.arguments > 0);
+            3 + passed + through_table
+        }
         Statement::ClobberXmm(_) | Statement::Cold(_) => 3,
         Statement::Work(n) => u64::from(*n) + 1,
         Statement::Loop(times, _) => 4 + 4 * u64::from(*times),

@@ -6,9 +6,10 @@
 //!    │ check      rules: what makes a program valid
 //!    ▼
 //! layout          where things lie in each frame
-//!    │ lower      instructions, what each is there for, what the prologues do
+//!    │ lower      instructions, what each is there for, what the prologues do, and the rows of CFI
 //!    ▼
-//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map
+//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map; for native code
+//!    │            of Unix ELF files with CFI
 //!    ▼
 //! LinkedProgram   bytes that the walker reads back, and what is known of every instruction
 //! ```

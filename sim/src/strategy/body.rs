@@ -76,7 +76,7 @@ fn choose_shape<C: Choices>(
     }
     let most_locals = u64::from(MAX_LOCALS).min((around.own_stack / 2).saturating_sub(1024));
     let most_locals = most_locals as u32;
-    let mut shape = shape::shape(choices, around.kind, around.convention, entry, most_locals);
+    let mut shape = shape::any_shape(choices, around.kind, around.convention, entry, most_locals);
     let most = around.own_instructions / 2;
     if estimate::overhead(&shape) > most {
         shape.locals = shape.locals.min(0x2000);

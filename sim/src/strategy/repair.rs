@@ -141,6 +141,10 @@ pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
     match release {
         Release::Lea | Release::LeaDisp32 => shape.frame.is_some(),
         Release::Mov => at_pushes.is_some(),
+        Release::Leave if shape.frame.is_some_and(|frame| frame.set == FrameSet::BehindPush) => {
+            shape.entry == Entry::Call
+                && shape.frame.is_some_and(|frame| frame.offset == 0 && frame.register == Gpr::Rbp)
+        }
         Release::Leave => {
             at_pushes.is_some_and(|frame| frame.register == Gpr::Rbp)
                 && shape.pushes.last() == Some(&Gpr::Rbp)

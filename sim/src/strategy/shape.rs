@@ -40,10 +40,23 @@ pub(super) fn shape<C: Choices>(
         Maker::Nobody => draw.anything(),
     };
     shape.entry = entry;
-    if kind == CodeKind::Native && convention == Convention::SystemV {
-        draw.unix(&mut shape);
-    }
     repair::shape(&mut shape, convention, kind);
+    shape
+}
+
+/// The same; of native code for Unix also with what is made there alone.
+pub(super) fn any_shape<C: Choices>(
+    choices: &mut C,
+    kind: CodeKind,
+    convention: Convention,
+    entry: Entry,
+    most_locals: u32,
+) -> FunctionShape {
+    let mut shape = shape(choices, kind, convention, entry, most_locals);
+    if kind == CodeKind::Native && convention == Convention::SystemV {
+        Draw { choices, convention, most_locals }.unix(&mut shape);
+        repair::shape(&mut shape, convention, kind);
+    }
     shape
 }
 
@@ -68,7 +81,7 @@ impl<C: Choices> Draw<'_, C> {
                 set: FrameSet::BehindPush,
                 described: true,
             });
-            shape.release = self.choices.one([Release::Add, Release::Lea]);
+            shape.release = self.choices.one([Release::Add, Release::Lea, Release::Leave]);
             if framed && self.choices.chance(1, 3) {
                 shape.realign = self.choices.one([Realign::To32, Realign::To64]);
             }

@@ -53,6 +53,7 @@ impl Lowering<'_> {
                 self.stream.load(register, place(layout.home(slot)))?;
             }
         }
+        let left_pushed = self.restore_left_pushes(frame)?;
         self.note(frame, Role::Epilogue);
         let mistake = mistake(shape, exit);
         let pops_rbp = self.release(frame)?;
@@ -62,7 +63,7 @@ impl Lowering<'_> {
         let first_pop = self.stream.here();
         self.pop_caller(frame)?;
         let pushes = shape.all_pushes(self.program.convention).rev();
-        for register in pushes.skip(usize::from(pops_rbp)) {
+        for register in pushes.skip(usize::from(pops_rbp) + left_pushed) {
             // rax may hold the target of a tail call, or a result.
             let keeps_rax = !shape.entry.has_machine_frame() && register == Gpr::Rax;
             self.stream.pop(if keeps_rax { Gpr::Rcx } else { register })?;
@@ -131,8 +132,12 @@ impl Lowering<'_> {
             (Release::Mov, Some((register, _))) => self.stream.mov(Gpr::Rsp, register)?,
             (Release::Leave, _) => {
                 self.stream.plain(Code::Leaveq);
+                let behind = match by_frame {
+                    Some(_) => 8 * frame.shape().pushes_behind_frame().cast_signed(),
+                    None => 0,
+                };
                 self.row(|row| {
-                    row.at_rsp(left);
+                    row.at_rsp(left - behind);
                     row.popped(Gpr::Rbp);
                 });
                 return Ok(true);

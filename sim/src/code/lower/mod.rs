@@ -164,7 +164,7 @@ pub(super) fn lower(
     let Lowering { mut stream, rows, parts, pieces, guards, helpers, plt, .. } = lowering;
     stream.resolve();
     let plt_slots = unix::plt_slots(&plt, &helpers);
-    Ok(Lowered { helpers, plt_slots, stream, rows, parts, pieces, guards, entries, personality })
+    Ok(Lowered { stream, rows, parts, pieces, guards, entries, personality, helpers, plt_slots })
 }
 
 /// The funclets of a function that are still to be written.

@@ -134,10 +134,13 @@ impl Lowering<'_> {
         if register.described {
             self.describe(frame, Operation::SetFrame);
             let realigned = frame.shape().realign != Realign::No;
-            self.row(|row| match realigned {
-                false => row.framed(register.register, 16 * i32::from(register.offset)),
-                // The caller's frame is told by r10.
-                true => row.set(register.register, Rule::By(register.register, 0)),
+            self.row(|row| {
+                if realigned {
+                    // The caller's frame is told by r10.
+                    row.set(register.register, Rule::By(register.register, 0));
+                } else {
+                    row.framed(register.register, 16 * i32::from(register.offset));
+                }
             });
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::super::cfi::{Cfa, Row, Rule};
 use super::super::marks::Role;
 use super::super::program::{CallForm, CodeKind, Exit, FunctionId, Statement};
-use super::super::shape::{Convention, Entry, FrameSet, Realign, Wrap};
+use super::super::shape::{Convention, Entry, FrameSet, Realign, Release, Wrap};
 use super::stream::{Label, Place};
 use super::{Frame, Lowering};
 use clr_walker::registers::Gpr;
@@ -167,10 +167,30 @@ impl Lowering<'_> {
             self.row(|row| row.pushed(register, kept));
         } else if kept && !sets {
             let place = shape.pushes.iter().position(|push| *push == register).unwrap_or(0);
-            let rule = Rule::By(Gpr::Rbp, -8 * place as i32);
+            let rule = Rule::By(Gpr::Rbp, below(place));
             self.row(|row| row.set(register, rule));
         }
         if sets { self.set_frame(frame, FrameSet::BehindPush) } else { Ok(()) }
+    }
+
+    /// `leave` gives back what was pushed behind rbp too: first it is restored by mov. How many pushes
+    /// those are.
+    pub(super) fn restore_left_pushes(&mut self, frame: &Frame<'_>) -> Result<usize, IcedError> {
+        let shape = frame.shape();
+        let leaves_some = shape.release == Release::Leave
+            && shape.frame.is_some_and(|frame| frame.set == FrameSet::BehindPush);
+        if !leaves_some {
+            return Ok(0);
+        }
+        let behind = shape.pushes_behind_frame() as usize;
+        let first = shape.pushes.len() - behind;
+        for (register, number) in shape.pushes.iter().skip(first).zip(1..) {
+            if self.program.convention.is_nonvolatile(*register) {
+                self.stream.load(*register, Place::At(Gpr::Rbp, -8 * number))?;
+                self.row(|row| row.set(*register, Rule::Same));
+            }
+        }
+        Ok(behind)
     }
 
     /// Behind the other pushes, r10 tells the body where the caller's frame is.
@@ -179,7 +199,7 @@ impl Lowering<'_> {
             return Ok(());
         }
         self.stream.push(Gpr::R10)?;
-        let at = -8 * frame.shape().pushes.len() as i32;
+        let at = below(frame.shape().pushes.len());
         self.row(|row| row.cfa = Cfa::Word(Gpr::Rbp, at));
         Ok(())
     }
@@ -264,7 +284,7 @@ impl Lowering<'_> {
             self.plt.push(PltEntry { function, label, lazy });
             let [a, b, c, d] = (8 * function.0).to_le_bytes();
             self.stream.bytes(&[0x68, a, b, c, d])?;
-            let to_begin = -ENTRY * (number as i32 + 2);
+            let to_begin = -ENTRY * (number.cast_signed() + 2);
             let [a, b, c, d] = to_begin.to_le_bytes();
             self.stream.bytes(&[0xE9, a, b, c, d])?;
         }
@@ -319,6 +339,11 @@ impl Lowering<'_> {
         self.helper(HelperKind::SignalTrampoline, begin);
         Ok(())
     }
+}
+
+/// Where the push with this number behind that of rbp is, from rbp.
+fn below(number: usize) -> i32 {
+    -8 * i32::from(number as u8)
 }
 
 fn collect(statement: &Statement, functions: &mut Vec<FunctionId>) {

@@ -69,7 +69,7 @@ pub(super) fn check(
     if shape.wrap != Wrap::Whole && !(called && shape.realign == Realign::No) {
         return Err(Rule::Wrap);
     }
-    if shape.arguments > MAX_ARGUMENTS || shape.arguments % 2 != 0 {
+    if shape.arguments > MAX_ARGUMENTS || !shape.arguments.is_multiple_of(2) {
         return Err(Rule::Arguments);
     }
     match shape.unwind {
@@ -118,6 +118,9 @@ fn release_is_possible(shape: &FunctionShape) -> bool {
     let at_pushes = frame.set == FrameSet::BeforeAllocation && frame.offset == 0;
     match shape.release {
         Release::Mov => at_pushes,
+        Release::Leave if frame.set == FrameSet::BehindPush => {
+            frame.offset == 0 && frame.register == Gpr::Rbp && shape.entry == Entry::Call
+        }
         Release::Leave => {
             at_pushes && frame.register == Gpr::Rbp && shape.pushes.last() == Some(&Gpr::Rbp)
         }

@@ -9,6 +9,8 @@ mod link;
 mod rules;
 #[cfg(feature = "scenario")]
 mod shapes;
+#[cfg(feature = "scenario")]
+mod unix;
 mod unwind_info;
 
 #[cfg(feature = "scenario")]

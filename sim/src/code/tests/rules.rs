@@ -4,9 +4,10 @@ mod build;
 
 use crate::code::{
     Allocation, CallForm, Clause, ClauseKind, CodeKind, Convention, Entry, Exit, FrameRegister,
-    FrameSet, Function, FunctionId, FunctionShape, Interrupt, LinkError, MAX_CLAUSES,
-    MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, Program, Release, ReturnForm, Rule,
-    RuntimeCall, RuntimeCallKind, Statement, TailCallForm, Target, UnwindData,
+    FrameSet, Function, FunctionId, FunctionShape, Interrupt, LinkError, MAX_ARGUMENTS,
+    MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place, Program, Realign,
+    Release, ReturnForm, Rule, RuntimeCall, RuntimeCallKind, Statement, TailCallForm, Target,
+    UnwindData, Wrap,
 };
 use Statement::{Alloca, Call, Clobber, ClobberXmm, Cold, Funclet, If, Loop, Region, Store};
 use Statement::{Guarded, Stop, SwitchStack, Throw, Trap, Try, Work};
@@ -430,6 +431,75 @@ rules! {
         }
         for kinds in [vec![Finally], vec![Fault], vec![filtered(), Catch], vec![Catch; MAX_CLAUSES]] {
             fine(&of(kinds));
+        }
+    }
+
+    of_unix: Rule::Unix => {
+        let changes: [fn(&mut FunctionShape); 5] = [
+            |shape| shape.wrap = Wrap::Inside,
+            |shape| shape.wrap = Wrap::Apart,
+            |shape| shape.arguments = 2,
+            |shape| (shape.realign, shape.pushes, shape.frame) = realigned(),
+            |shape| {
+                shape.pushes = vec![Rbx];
+                shape.frame = Some(FrameRegister { set: FrameSet::BehindPush, ..frame(Rbx) });
+            },
+        ];
+        for change in changes {
+            let windows = shaped(change);
+            shape_breach(&windows, Rule::Unix);
+            fine(&system_v(windows));
+            let mut jitted = system_v(shaped(change));
+            jitted.functions[0].kind = CodeKind::Jit;
+            shape_breach(&jitted, Rule::Unix);
+        }
+        let signal = isr(|isr| isr.shape.entry = Entry::Signal);
+        breach(&signal, ISR, Place::Shape, Rule::Unix);
+        fine(&system_v(signal));
+        let call = || body(vec![Call(CallForm::Plt, CALLEE)]);
+        body_breach(0, &call(), Rule::Unix);
+        fine(&system_v(call()));
+    }
+
+    realigned_stacks: Rule::Realign => {
+        let realigned = |change: fn(&mut FunctionShape)| {
+            system_v(shaped(|shape| {
+                (shape.realign, shape.pushes, shape.frame) = realigned();
+                change(shape);
+            }))
+        };
+        fine(&realigned(|shape| shape.release = Release::Lea));
+        shape_breach(&realigned(|shape| shape.frame = None), Rule::Realign);
+        shape_breach(&realigned(|shape| shape.pushes.reverse()), Rule::Realign);
+        shape_breach(&realigned(|shape| shape.release = Release::R11), Rule::Realign);
+        shape_breach(
+            &realigned(|shape| shape.frame = Some(FrameRegister { described: false, ..frame(Rbp) })),
+            Rule::Realign,
+        );
+        let mut funclet = realigned(|_| {});
+        funclet.functions[0].body = vec![Funclet(vec![])];
+        body_breach(0, &funclet, Rule::Funclet);
+    }
+
+    code_without_a_frame: Rule::Wrap => {
+        let mut both = system_v(shaped(|shape| {
+            (shape.realign, shape.pushes, shape.frame) = realigned();
+            shape.wrap = Wrap::Inside;
+        }));
+        shape_breach(&both, Rule::Wrap);
+        both.functions[0].shape.realign = Realign::No;
+        fine(&both);
+        let handler = system_v(isr(|isr| isr.shape.wrap = Wrap::Apart));
+        breach(&handler, ISR, Place::Shape, Rule::Wrap);
+    }
+
+    pushed_arguments: Rule::Arguments => {
+        let arguments = |count| system_v(shaped(|shape| shape.arguments = count));
+        for count in [1, 7, 9, MAX_ARGUMENTS + 2, 255] {
+            shape_breach(&arguments(count), Rule::Arguments);
+        }
+        for count in [0, 2, MAX_ARGUMENTS] {
+            fine(&arguments(count));
         }
     }
 

@@ -82,14 +82,19 @@ impl<M: Memory + ?Sized> FrameReader<'_, M> {
         Err(LazyStateError::Native { at: registers.rip })
     }
 
-    /// By the image's function table; what is in none is a leaf on Windows (C-146).
+    /// By the image's function table or call frame information; what is in none is a leaf on Windows
+    /// (C-146).
     fn unwind_native(
         &self,
         native: &NativeCode<'_>,
         registers: &mut Registers,
     ) -> Result<(), LazyStateError> {
         let at = registers.rip;
-        if self.generation.is_unix() && native.map().find_function(at).is_none() {
+        let described = native.map().find(at).is_some_and(|(region, rva)| match region.cfi() {
+            Some(cfi) => cfi.function(rva).is_some(),
+            None => region.functions().find(rva).is_some(),
+        });
+        if self.generation.is_unix() && !described {
             return Err(LazyStateError::Native { at });
         }
         let unwinder = Unwinder::new(native.map()).with_rules(self.generation.unwind_rules());

@@ -114,7 +114,8 @@ Examples:
   clrsim emit my.kdl -o my/images --force
 
 Writes into the folder, which is made if need be:
-  native.dll    the unmanaged functions, as a PE image
+  native.dll    the unmanaged functions, as a PE image; for the convention system-v libnative.so, an
+                ELF image
   managed.dll   the ready-to-run functions, as a PE image
   jit.bin       the heap of the JIT, and jit.json: its base, RUNTIME_FUNCTIONs and nibble map
   program.json  functions, their parts, and the role of each instruction

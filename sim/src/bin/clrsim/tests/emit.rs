@@ -1,4 +1,5 @@
 use super::{Folder, clrsim, fixture};
+use clr_walker::image::elf::ElfImage;
 use clr_walker::image::pe::PeImage;
 use serde_json::Value;
 use std::fs;
@@ -63,4 +64,19 @@ fn folders_that_cannot_be_made_are_named() {
     let answer = folder.clrsim(&["emit", "programs/alloca.kdl", "-o", &taken, "--force"]);
     assert_eq!(answer.code, 2);
     assert!(answer.err.starts_with("error: DIR/taken/native.dll: cannot be written: "));
+}
+
+#[test]
+fn native_code_of_unix_is_an_elf_file() {
+    let folder = Folder::new();
+    let path = folder.write("unix.kdl", format!("convention \"system-v\"\n{KINDS}").as_bytes());
+    let out = folder.path("out");
+    assert_eq!(folder.clrsim(&["emit", &path, "-o", &out]).code, 0);
+    let bytes = fs::read(format!("{out}/libnative.so")).unwrap();
+    let symbols = ElfImage::parse(&bytes).unwrap().symbols();
+    let names: Vec<_> = symbols.as_slice().iter().map(|(_, name)| *name).collect();
+    assert_eq!(names, ["main", "__gxx_personality_v0"]);
+    PeImage::parse(&fs::read(format!("{out}/managed.dll")).unwrap()).unwrap();
+    let map = fs::read_to_string(format!("{out}/program.json")).unwrap();
+    assert!(map.contains("\"file\": \"libnative.so\""), "{map}");
 }

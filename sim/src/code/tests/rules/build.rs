@@ -2,8 +2,8 @@
 
 use crate::code::{
     Clause, ClauseKind, CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function,
-    FunctionId, FunctionShape, Place, Program, ProgramError, Release, ReturnForm, Rule, Statement,
-    UnwindData,
+    FunctionId, FunctionShape, Place, Program, ProgramError, Realign, Release, ReturnForm, Rule,
+    Statement, UnwindData,
 };
 use clr_walker::registers::Gpr::{self, Rbp, Rbx};
 
@@ -32,6 +32,12 @@ pub(super) fn shape() -> FunctionShape {
 
 pub(super) fn frame(register: Gpr) -> FrameRegister {
     FrameRegister { register, offset: 0, set: FrameSet::AfterAllocation, described: true }
+}
+
+/// What a function must push and set that aligns its stack anew.
+pub(super) fn realigned() -> (Realign, Vec<Gpr>, Option<FrameRegister>) {
+    let frame = FrameRegister { set: FrameSet::BehindPush, ..frame(Rbp) };
+    (Realign::To32, vec![Rbp, Rbx], Some(frame))
 }
 
 pub(super) fn program(change: impl FnOnce(&mut Program)) -> Program {

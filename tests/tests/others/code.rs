@@ -1,6 +1,6 @@
 //! The code and unwind data of a program's images and heap, as others want it: by sections.
 
-use clr_sim::code::{LinkedProgram, Unit};
+use clr_sim::code::{Format, LinkedProgram, Unit};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, RuntimeFunction};
 
@@ -30,13 +30,14 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Code<'a> {
-    /// The images and the heap of a program.
+    /// The images and the heap of a program that have UNWIND_INFO.
     pub(crate) fn all(linked: &'a LinkedProgram) -> Vec<Self> {
-        linked.units.iter().map(Self::new).collect()
+        let units = linked.units.iter().filter(|unit| unit.format != Format::Elf);
+        units.map(Self::new).collect()
     }
 
     fn new(unit: &'a Unit) -> Self {
-        if unit.kind.image_name().is_none() {
+        if unit.format == Format::Heap {
             let section = Section { rva: 0, bytes: &unit.bytes };
             return Self {
                 base: unit.base,

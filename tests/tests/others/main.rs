@@ -113,6 +113,12 @@ impl Tested {
             let mut frame = memory.cpu().registers();
             let mut position = Position::Interrupted;
             for caller in run.truth().callers().iter().rev() {
+                let call = u64::from(position == Position::ReturnAddress);
+                if Code::find(&all, frame.rip.wrapping_sub(call)).is_none() {
+                    // An ELF image's.
+                    (frame, position) = (caller.registers, caller.position);
+                    continue;
+                }
                 self.frames += 1;
                 let answers = [
                     (Which::Framehop, framehop.step(&frame, position, memory)),

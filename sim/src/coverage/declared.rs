@@ -189,9 +189,4 @@ pub const HOLES: &[Hole] = &[
         generations: Generations::ALL,
         reason: "What lies before a code heap is not simulated.",
     },
-    Hole {
-        clauses: &[171],
-        generations: Generations::ALL,
-        reason: "Needs hooks that are executed.",
-    },
 ];

@@ -21,6 +21,8 @@ use clr_walker::profiling::SnapshotFlags;
 const STOPS: u64 = 3;
 /// The most functions of a program that is to be read, and how many are drawn to find one.
 const FUNCTIONS: (usize, u32) = (6, 100);
+/// How many are drawn to find one that a text can say.
+const TRIES: u32 = 20;
 /// How far a thread is executed to see how long it is.
 const STEPS: u32 = 5000;
 /// How much further a thread goes to a place that a text can name.
@@ -29,7 +31,10 @@ const FURTHER: u32 = 40;
 /// Prints or writes what `args` name; the exit code.
 pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let made = match args.kind {
-        GenerateKind::Scenario => in_world(args.seed),
+        GenerateKind::Scenario => {
+            let mut choices = Seeded::new(args.seed);
+            (0..TRIES).find_map(|_| in_world(&mut choices))
+        }
         GenerateKind::Stack => stack(args.seed),
         GenerateKind::Program => a_program(args.seed),
     };
@@ -76,18 +81,18 @@ pub(crate) fn fitting(scenario: &Scenario) -> Generations {
 }
 
 /// A program with threads that goes through the runtime, with calls at some places on its way.
-fn in_world(seed: u64) -> Option<Scenario> {
-    let mut choices = Seeded::new(seed);
+/// `None` if no text can say where it stops.
+fn in_world(choices: &mut Seeded) -> Option<Scenario> {
     let is_readable = |world: &WorldProgram| world.program.functions.len() <= FUNCTIONS.0;
-    let mut drawn = (0..FUNCTIONS.1).map(|_| world_program(&mut choices));
+    let mut drawn = (0..FUNCTIONS.1).map(|_| world_program(choices));
     let world = drawn.find(is_readable)?;
     let lengths: Vec<_> = (0..world.threads.len()).map(|thread| length(&world, thread)).collect();
     let mut scenario = Scenario::of_world(&world);
     for _ in 0..choices.between(1, STOPS as u32) {
-        let mut calls = vec![world_call(&mut choices, &world.threads)];
+        let mut calls = vec![world_call(choices, &world.threads)];
         let target = calls.first()?.target;
         if choices.chance(1, 2) {
-            let mut call = world_call(&mut choices, &world.threads);
+            let mut call = world_call(choices, &world.threads);
             call.target = target;
             calls.push(call);
         }
@@ -121,11 +126,17 @@ fn in_world(seed: u64) -> Option<Scenario> {
     (!scenario.stops.is_empty() && is_text()).then_some(scenario)
 }
 
-/// How many steps a thread does alone.
+/// How many steps a thread does alone, up to where it would wait for others.
 fn length(world: &WorldProgram, thread: usize) -> u32 {
     let Ok(build) = world.build() else { return 1 };
     let Ok(mut world) = build.world(&world.threads) else { return 1 };
-    let ends = |event| matches!(event, Ok(Event::Ended | Event::Waits) | Err(_));
+    let mut has_waited = false;
+    let mut ends = |event| {
+        let waits = matches!(event, Ok(Event::Waits));
+        // Sleep ends by itself.
+        let waits_again = std::mem::replace(&mut has_waited, waits) && waits;
+        waits_again || matches!(event, Ok(Event::Ended) | Err(_))
+    };
     (1..STEPS).find(|_| ends(world.step(thread))).unwrap_or(STEPS)
 }
 

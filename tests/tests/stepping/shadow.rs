@@ -65,16 +65,16 @@ impl Shadow {
         self.activations.last()
     }
 
-    fn push(&mut self, caller: Registers, began: Began) {
-        self.activations.push(Activation { caller, began, id: self.begun });
+    fn push(&mut self, caller: &Registers, began: Began) {
+        self.activations.push(Activation { caller: *caller, began, id: self.begun });
         self.begun += 1;
     }
 
     /// A signal has been delivered: the thread is at the handler's first instruction, which returns to
     /// `restorer`.
     pub(crate) fn delivered(&mut self, before: &Registers, after: &Registers, restorer: u64) {
-        self.push(*before, Began::Signal);
-        self.push(returned(after, restorer, after.rsp() + 8), Began::Call);
+        self.push(before, Began::Signal);
+        self.push(&returned(after, restorer, after.rsp() + 8), Began::Call);
     }
 
     /// An instruction of so many bytes has been executed. Tells which activations have ended.
@@ -87,7 +87,7 @@ impl Shadow {
     ) {
         match does {
             Does::Call => {
-                self.push(returned(before, before.rip + length, before.rsp()), Began::Call);
+                self.push(&returned(before, before.rip + length, before.rsp()), Began::Call);
             }
             Does::SignalReturn => {
                 while let Some(activation) = self.activations.pop() {

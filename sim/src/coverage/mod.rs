@@ -7,6 +7,7 @@
 
 mod declared;
 mod patterns;
+#[cfg(any(feature = "recording", feature = "scenario"))]
 mod situations;
 
 pub use declared::{HOLES, Hole, TESTED, Tested};

@@ -17,6 +17,11 @@
 #include <unistd.h>
 #include <vector>
 
+// How many numbers are sorted: without optimization that takes most instructions.
+#ifndef NUMBERS
+#define NUMBERS 300
+#endif
+
 namespace {
 
 volatile int sink;
@@ -30,7 +35,7 @@ void sorting() {
     int few[9] = {5, 3, 8, 1, 9, 2, 7, 4, 6};
     qsort(few, 9, sizeof *few, ascending);
     std::vector<int> many;
-    for (int i = 0; i < 300; i++) many.push_back(i * 7919 % 307);
+    for (int i = 0; i < NUMBERS; i++) many.push_back(i * 7919 % 307);
     qsort(many.data(), many.size(), sizeof(int), ascending);
     std::sort(many.rbegin(), many.rend());
     int wanted = 7;

@@ -74,7 +74,7 @@ fn every_instruction_of_libraries_is_unwound() {
 
 #[test]
 fn the_same_without_optimization() {
-    examine(&["-O0", "-Wl,-z,now"]);
+    examine(&["-O0", "-DNUMBERS=20", "-Wl,-z,now"]);
 }
 
 /// Writes the vectors anew.

@@ -2,7 +2,7 @@
 //! world does: services, interrupts, the end.
 
 use crate::code::SIGNAL_CONTEXT;
-use crate::code::{CodeKind, Entry, Format, FunctionId, Unit};
+use crate::code::{CodeKind, Entry, Format, FunctionId, MAX_SIGNAL_STACK, Unit};
 use crate::code::{LinkedProgram, Program, ReadBackError, THROW};
 use crate::machine::{
     Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, Stop,
@@ -20,6 +20,10 @@ pub const BASE: u64 = 0x1_6000_0000;
 
 /// The top of a thread's stack, exclusive (VA).
 pub const STACK_TOP: u64 = 0x7F_F000_0000;
+
+/// The top of the alternate stack for signals, exclusive (VA). It lies above the thread's: a walk that
+/// comes back from it goes down.
+pub const SIGNAL_STACK_TOP: u64 = STACK_TOP + 0x800_0000;
 
 const RETURNED: u32 = 0;
 const THROWN: u32 = 1;
@@ -99,6 +103,11 @@ impl<'p> Run<'p> {
         }
         let stride = linked.stack_stride;
         machine.map(STACK_TOP - stride, stride / PAGE_SIZE, Protection::READ_WRITE)?;
+        let alternate = u64::from(program.signal_stack.min(MAX_SIGNAL_STACK)).div_ceil(PAGE_SIZE);
+        if alternate > 0 {
+            let start = SIGNAL_STACK_TOP - alternate * PAGE_SIZE;
+            machine.map(start, alternate, Protection::READ_WRITE)?;
+        }
         for unit in &linked.units {
             // One more: the highest one is where the first switch leaves room above.
             let size = (program.other_stacks(unit.kind) + 1) * stride;
@@ -236,17 +245,31 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    /// Saves all registers below the red zone, as Linux does, and calls the handler.
+    /// Where the kernel puts what it saves for a signal: below the red zone, or on the alternate stack,
+    /// if there is one and the thread is not on it already.
+    fn signal_context(&self, rsp: u64) -> Result<u64, Fault> {
+        const RED_ZONE: u64 = 128;
+        let size = u64::from(self.program.signal_stack.min(MAX_SIGNAL_STACK));
+        let alternate = SIGNAL_STACK_TOP - size..=SIGNAL_STACK_TOP;
+        let on_it = size > 0 && alternate.contains(&rsp);
+        let from = if size > 0 && !on_it { SIGNAL_STACK_TOP } else { rsp.wrapping_sub(RED_ZONE) };
+        let context = from.wrapping_sub(SIGNAL_CONTEXT.size) & !15;
+        let slot = context.wrapping_sub(8);
+        if size > 0 && !alternate.contains(&slot) {
+            return Err(Fault { address: slot, access: Access::Write, cause: Cause::Unmapped });
+        }
+        Ok(context)
+    }
+
+    /// Saves all registers, as Linux does, and calls the handler.
     fn signal(
         &mut self,
         registers: &Registers,
         from: Option<u64>,
         entry: u64,
     ) -> Result<(), Fault> {
-        const RED_ZONE: u64 = 128;
         let trampoline = self.linked.signal_return.unwrap_or(BASE);
-        let below = registers.rsp().wrapping_sub(RED_ZONE + SIGNAL_CONTEXT.size);
-        let context = below & !15;
+        let context = self.signal_context(registers.rsp())?;
         let mut bytes = vec![0; SIGNAL_CONTEXT.size as usize];
         let flags = self.machine.cpu().rflags();
         let saved = SIGNAL_CONTEXT.registers.map(|(register, at)| (at, registers.get(register)));

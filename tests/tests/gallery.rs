@@ -72,6 +72,41 @@ fn every_call_gives_what_is_expected() {
     }
 }
 
+/// What walks find where programs stop, without a runtime.
+#[test]
+fn every_walk_finds_what_is_expected() {
+    let mut problems = Problems::default();
+    let mut walks = 0;
+    for (name, _, scenario) in gallery() {
+        if scenario.stops.iter().all(|stop| stop.expect.is_empty()) {
+            continue;
+        }
+        let reports = scenario.run().unwrap_or_else(|error| panic!("{name}: {error}"));
+        for (report, stop) in reports.iter().zip(&scenario.stops) {
+            if stop.expect.is_empty() {
+                continue;
+            }
+            let place = format!("{name}, stop {}", report.stop + 1);
+            let reached = match &report.reached {
+                Ok(reached) => reached,
+                Err(why) => {
+                    problems.0.push(format!("{place}: {why}"));
+                    continue;
+                }
+            };
+            for walk in &reached.walks {
+                walks += 1;
+                problems.check(walk.is_right(), || {
+                    let found = &walk.found;
+                    let untrue = walk.untrue.map(|untrue| untrue.to_string());
+                    format!("{place}: {:?}, {untrue:?}; it finds {found:#x?}", walk.differences)
+                });
+            }
+        }
+    }
+    assert!(walks > 10, "{walks}");
+}
+
 /// What was observed is expected here, whatever the clause.
 const SITUATIONS: &str = "situations/";
 
@@ -98,7 +133,10 @@ fn every_file_says_what_it_shows() {
         problems.check(parts.len() == 2 && name.chars().all(allowed), || {
             format!("{name}: it should be called chapter/name.kdl")
         });
-        problems.check(all_calls(&scenario).next().is_some(), || format!("{name}: no snapshot"));
+        let walks = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
+        problems.check(walks || all_calls(&scenario).next().is_some(), || {
+            format!("{name}: neither a snapshot nor a walk")
+        });
         for call in all_calls(&scenario) {
             let title = call.title.as_deref().unwrap_or_default();
             problems.check(!call.expect.is_empty(), || format!("{name}, {title}: expects nothing"));

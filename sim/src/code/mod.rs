@@ -57,6 +57,7 @@ mod elf;
 pub mod estimate;
 mod guarded;
 mod layout;
+mod library;
 mod link;
 mod lower;
 mod marks;
@@ -75,6 +76,7 @@ mod unwind_info;
 pub(crate) use cfi::SIGNAL_CONTEXT;
 pub use guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
 pub use layout::FrameLayout;
+pub(crate) use library::{LIBRARY_TEXT, PlainFunction, library};
 pub use link::{
     Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart,
     ReadBackError, SERVICES, THROW, Unit, service_address,
@@ -89,12 +91,12 @@ pub use program::{
 };
 pub(crate) use rules::may_realign;
 pub use rules::{
-    MAX_ARGUMENTS, MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Place,
-    ProgramError, Rule,
+    MAX_ARGUMENTS, MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
+    MAX_SIGNAL_STACK, Place, ProgramError, Rule,
 };
 pub use runtime_call::{RuntimeCall, RuntimeCallKind, Target};
 pub use shape::{
-    Allocation, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape, Realign,
-    Release, SaveArea, UnwindData, Wrap,
+    Allocation, ColdForm, Convention, Entry, EpilogueCfi, FrameRegister, FrameSet, FunctionShape,
+    Realign, Release, SaveArea, UnwindData, Wrap,
 };
 pub use slots::{FrameSlots, MachineWord, Slot, SlotRole};

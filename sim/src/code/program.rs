@@ -34,6 +34,9 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// Interrupts that come from outside, ascending by time.
     pub interrupts: Vec<Interrupt>,
+    /// The size of the alternate stack that signals are handled on, in bytes; 0 if they are handled
+    /// on the stack that they interrupt.
+    pub signal_stack: u32,
 }
 
 /// An interrupt that comes while something else is being executed.

@@ -98,6 +98,9 @@ pub struct FunctionShape {
     pub realign: Realign,
     /// How many arguments it pushes for each call: an even number. Any is for native code of Unix.
     pub arguments: u8,
+    /// What its CFI says behind an epilogue in the middle. Anything but the default is for native
+    /// code of Unix.
+    pub epilogue_cfi: EpilogueCfi,
 }
 
 impl FunctionShape {
@@ -119,6 +122,7 @@ impl FunctionShape {
         self.wrap != Wrap::Whole
             || self.realign != Realign::No
             || self.arguments > 0
+            || self.epilogue_cfi != EpilogueCfi::Restored
             || self.entry == Entry::Signal
             || self.frame.is_some_and(|frame| frame.set == FrameSet::BehindPush)
     }
@@ -199,6 +203,17 @@ impl Realign {
             Self::To64 => Some(64),
         }
     }
+}
+
+/// What call frame information says behind an epilogue that is not the function's last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EpilogueCfi {
+    /// What it said before the epilogue.
+    #[default]
+    Restored,
+    /// What the epilogue has left, and it counts on from there: assembly that remembers and restores
+    /// nothing. It is wrong up to the function's end.
+    Continued,
 }
 
 /// On which side of the locals registers are saved by mov.

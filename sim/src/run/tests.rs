@@ -170,6 +170,56 @@ fn machine_frames_are_those_of_a_processor() {
 
 /// A program that does a bit of everything, and ends with the same registers whenever it is
 /// interrupted.
+/// A signal that comes while another is handled, on an alternate stack of so many bytes.
+fn stacked_signals(size: u32) -> Program {
+    parse(&format!(
+        r#"
+        convention "system-v"
+        signal-stack {size}
+        function "f" {{ push "rbx"; locals 0x1000; body {{ clobber "rbx"; trap "first" }} }}
+        function "first" {{ entry "signal"; push "rbx"; locals 0x100; body {{ work 4 }} }}
+        function "second" {{ entry "signal"; push "rbx" }}
+        interrupt after=7 handler="second"
+        "#
+    ))
+}
+
+/// The kernel's frame takes 0x1b8 bytes, the first handler's 0x108; the second signal leaves the red
+/// zone free. Without room the kernel calls no handler.
+#[test]
+fn signals_need_room_on_their_stack() {
+    let no_room = |below| {
+        let address = SIGNAL_STACK_TOP - below;
+        Outcome::NoStack(Fault { address, access: Access::Write, cause: Cause::Unmapped })
+    };
+    for (size, expected) in [
+        (0, Outcome::Returned),
+        (0x1B7, no_room(0x1B8)),
+        (0x4F7, no_room(0x4F8)),
+        (0x4F8, Outcome::Returned),
+        (0x2000, Outcome::Returned),
+    ] {
+        assert_eq!(finish(&stacked_signals(size)).0, expected, "{size:#x}");
+    }
+}
+
+#[test]
+fn signals_are_handled_on_their_stack_alone() {
+    for (size, top) in [(0, STACK_TOP), (0x2000, SIGNAL_STACK_TOP)] {
+        let program = stacked_signals(size);
+        let linked = program.link().unwrap();
+        let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+        for handler in 1..=2 {
+            up_to(&mut run, |run| run.machine.cpu().rip() == linked.entries[handler]);
+            let used = top - run.machine.cpu().rsp();
+            assert!(used < 0x2000, "{handler}: {used:#x} below {top:#x}");
+        }
+        up_to(&mut run, |run| linked.signal_return == Some(run.machine.cpu().rip()));
+        up_to(&mut run, |run| run.truth.callers().len() == 1);
+        assert!(STACK_TOP - run.machine.cpu().rsp() < 0x2000);
+    }
+}
+
 #[test]
 fn an_interrupt_anywhere_changes_nothing() {
     let mut program = parse(

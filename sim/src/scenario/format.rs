@@ -187,6 +187,9 @@ impl Printer<'_> {
         if program.convention != Convention::default() {
             self.line(&Line::new("convention").term(program.convention));
         }
+        if program.signal_stack != 0 {
+            self.line(&Line::new("signal-stack").arg(size(program.signal_stack.into())));
+        }
         if scenario.hooks != Hooks::None {
             self.line(&Line::new("hooks").term(scenario.hooks));
         }
@@ -293,6 +296,7 @@ impl Printer<'_> {
         if shape.arguments != 0 {
             self.line(&Line::new("arguments").arg(shape.arguments));
         }
+        self.term("epilogue-cfi", shape.epilogue_cfi);
     }
 
     fn term<T: Term + Default>(&mut self, name: &str, value: T) {

@@ -3,7 +3,7 @@
 use super::stops::Stops;
 use super::walk::{Difference, FoundWalk, Start, Untrue};
 use super::{Scenario, Stop, StopAt};
-use crate::code::{LinkError, LinkedProgram, THROW};
+use crate::code::{EpilogueCfi, LinkError, LinkedProgram, THROW};
 use crate::run::{LoadError, Outcome, Run};
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::Registers;
@@ -54,7 +54,8 @@ pub struct WalkReport {
     pub found: FoundWalk,
     /// What is not as expected.
     pub differences: Vec<Difference>,
-    /// Where it leaves the truth; a walk by other rules than the precise ones may.
+    /// Where it leaves the truth; a walk by other rules than the precise ones may, and one through
+    /// code whose unwind data is wrong on purpose.
     pub untrue: Option<Untrue>,
 }
 
@@ -211,7 +212,7 @@ impl Scenario {
         let start = Start { linked, map, memory: run.machine(), registers, position };
         let expect = self.stops.get(stop).map_or(&[][..], |stop: &Stop| &stop.expect);
         let untrue = |rules, found: &FoundWalk| {
-            let precise = rules == Rules::Precise;
+            let precise = rules == Rules::Precise && !self.is_described_wrongly(found);
             precise.then(|| found.untrue(callers, self.program.convention)).flatten()
         };
         let mut walks: Vec<_> = expect
@@ -230,6 +231,16 @@ impl Scenario {
             walks.push(WalkReport { rules, untrue, differences: Vec::new(), found });
         }
         Reached { executed: run.machine().executed(), rip: registers.rip, walks }
+    }
+}
+
+impl Scenario {
+    /// Whether a walk goes through a function whose unwind data is wrong on purpose.
+    fn is_described_wrongly(&self, found: &FoundWalk) -> bool {
+        found.frames.iter().filter_map(|frame| frame.function).any(|id| {
+            let function = self.program.functions.get(id.index());
+            function.is_some_and(|f| f.shape.epilogue_cfi == EpilogueCfi::Continued)
+        })
     }
 }
 

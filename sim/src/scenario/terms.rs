@@ -3,8 +3,8 @@
 use super::expect::{UnwindErrorKind, WalkEnd};
 use super::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::code::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, Realign, Release,
-    ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameSet, Realign,
+    Release, ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,
 };
 use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
@@ -90,6 +90,10 @@ terms! {
         "whole" => (Wrap::Whole),
         "inside" => (Wrap::Inside),
         "apart" => (Wrap::Apart),
+    }
+    EpilogueCfi {
+        "restored" => (EpilogueCfi::Restored),
+        "continued" => (EpilogueCfi::Continued),
     }
     Realign {
         "no" => (Realign::No),

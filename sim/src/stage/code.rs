@@ -1,6 +1,7 @@
 //! The code of a stage's functions: nops with unwind data that fits the rows.
 
 use super::{Place, Row, Stage, StageError};
+use crate::code::{LIBRARY_TEXT, PlainFunction, library};
 use crate::runtime::code::{Funclet, MethodKind, StubKind};
 use crate::runtime::frame::layout::Convention;
 use clr_walker::registers::Gpr;
@@ -60,6 +61,16 @@ pub(super) struct Layout {
     pub functions: Vec<Function>,
     /// By [`Place`].
     pub units: [Unit; 3],
+    /// On Unix, the native module as an ELF file, which is loaded so that its code lies in its unit.
+    pub library: Option<Library>,
+}
+
+/// An ELF file.
+#[derive(Clone, Debug)]
+pub(super) struct Library {
+    /// Its load address (VA).
+    pub base: u64,
+    pub bytes: Vec<u8>,
 }
 
 /// What tells rows of different functions apart.
@@ -69,6 +80,8 @@ impl Layout {
     pub(super) fn new(stage: &Stage) -> Result<Self, StageError> {
         let mut units = CODE.map(|base| Unit { base, ..Unit::default() });
         let mut functions: Vec<Function> = Vec::new();
+        let mut described = Vec::new();
+        let unix = stage.generation.is_unix();
         let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
         for (index, row) in stage.rows.iter().enumerate() {
             let error = StageError::Row { index };
@@ -100,7 +113,19 @@ impl Layout {
                 size: SIZE,
             });
             unit.bytes.resize((begin + PITCH) as usize, 0x90);
-            if !row.leaf {
+            if row.leaf {
+                continue;
+            }
+            if unix && row.place == Place::Native {
+                described.push(PlainFunction {
+                    name: &row.function,
+                    begin: LIBRARY_TEXT + begin,
+                    size: SIZE,
+                    pushes: &row.saves,
+                    locals: size,
+                    prologue: PROLOGUE,
+                });
+            } else {
                 let at = UNWIND_DATA + unit.unwind_data.len() as u32;
                 let entry = [begin, begin + SIZE, at];
                 unit.functions.extend(entry.into_iter().flat_map(u32::to_le_bytes));
@@ -121,7 +146,10 @@ impl Layout {
             });
             unit.bytes.resize(unit.bytes.len() + PITCH as usize, 0x90);
         }
-        Ok(Self { functions, units })
+        let native = &units[Place::Native as usize];
+        let library = (unix && !native.bytes.is_empty()).then(|| Library::new(native, &described));
+        let library = library.transpose()?;
+        Ok(Self { functions, units, library })
     }
 
     /// The function of a row.
@@ -140,6 +168,13 @@ impl Layout {
             .iter()
             .find(|function| address.wrapping_sub(function.start) < u64::from(PITCH))?;
         Some((function, address - function.start))
+    }
+}
+
+impl Library {
+    fn new(unit: &Unit, functions: &[PlainFunction<'_>]) -> Result<Self, StageError> {
+        let bytes = library("libcoreclr.so", &unit.bytes, functions).ok_or(StageError::Size)?;
+        Ok(Self { base: unit.base - u64::from(LIBRARY_TEXT), bytes })
     }
 }
 

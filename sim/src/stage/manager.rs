@@ -1,10 +1,11 @@
 //! The code of a stage as a runtime knows it: managed code with its tables, and native code.
 
-use super::code::{Function, Unit};
+use super::code::{Function, Library, Unit};
 use super::{Place, Set, StageError};
 use crate::runtime::code::{Block, Code, FuncletRange, Method, MethodIndex, RangeSection};
 use crate::runtime::{CodeManager, NativeCode, NativeFunction};
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_walker::image::elf::ElfImage;
 use clr_walker::image::{FunctionTable, Section, Sections};
 use std::collections::BTreeMap;
 
@@ -84,7 +85,13 @@ impl Set {
     pub(super) fn native(&self) -> NativeCode<'_> {
         let [_, _, module] = &self.layout.units;
         let mut map = CodeMap::new();
-        if let Some(region) = Self::region(module, RegionKind::Image)
+        let region = match &self.layout.library {
+            Some(Library { base, bytes }) => {
+                ElfImage::parse(bytes).ok().and_then(|image| CodeRegion::elf(*base, &image).ok())
+            }
+            None => Self::region(module, RegionKind::Image),
+        };
+        if let Some(region) = region
             && !module.bytes.is_empty()
         {
             // It is the only one, so it overlaps none.

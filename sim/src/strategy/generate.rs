@@ -109,7 +109,7 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     functions.reverse();
     name(&mut functions, &entries);
     let interrupts = interrupts(choices, size, &entries, &estimates);
-    Program { convention, functions, interrupts }
+    Program { convention, functions, interrupts, signal_stack: 0 }
 }
 
 /// How each function is entered: the first one is called.

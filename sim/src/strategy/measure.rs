@@ -1,9 +1,9 @@
 //! How large a program is: what shrinking makes less.
 
 use crate::code::{
-    Allocation, CallForm, Clause, ClauseKind, CodeKind, ColdForm, Convention, Entry, Exit,
-    FrameSet, Function, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea, Statement,
-    TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, Clause, ClauseKind, CodeKind, ColdForm, Convention, Entry, EpilogueCfi,
+    Exit, FrameSet, Function, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea,
+    Statement, TailCallForm, UnwindData, Wrap,
 };
 
 /// The size of a program. The order is well-founded, and its first parts count most.
@@ -208,4 +208,5 @@ fn shape(shape: &FunctionShape) -> u64 {
         + wrap
         + realign
         + u64::from(shape.arguments)
+        + u64::from(shape.epilogue_cfi == EpilogueCfi::Continued)
 }

@@ -6,10 +6,10 @@
 use super::clauses;
 use crate::code::estimate::{self, Estimate};
 use crate::code::{
-    Allocation, CallForm, Clause, CodeKind, Convention, Entry, Exit, FrameSet, Function,
-    FunctionId, FunctionShape, MAX_ARGUMENTS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES, Program,
-    Realign, Release, ReturnForm, RuntimeCall, Statement, TailCallForm, Target, UnwindData, Wrap,
-    may_realign,
+    Allocation, CallForm, Clause, CodeKind, Convention, Entry, EpilogueCfi, Exit, FrameSet,
+    Function, FunctionId, FunctionShape, MAX_ARGUMENTS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
+    Program, Realign, Release, ReturnForm, RuntimeCall, Statement, TailCallForm, Target,
+    UnwindData, Wrap, may_realign,
 };
 use clr_walker::registers::Gpr;
 
@@ -51,6 +51,7 @@ pub(super) fn shape(shape: &mut FunctionShape, convention: Convention, kind: Cod
         shape.wrap = Wrap::Whole;
         shape.realign = Realign::No;
         shape.arguments = 0;
+        shape.epilogue_cfi = EpilogueCfi::Restored;
         if shape.entry == Entry::Signal {
             shape.entry = Entry::Interrupt;
         }

@@ -206,7 +206,7 @@ impl Plan {
         }
         let convention = self.frames.convention();
         Expanded {
-            program: Program { convention, functions, interrupts: Vec::new() },
+            program: Program { convention, functions, ..Program::default() },
             identities,
             placed: self.placed,
             shared: self.shared,

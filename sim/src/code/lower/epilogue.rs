@@ -3,7 +3,7 @@
 use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
 use super::super::program::{Exit, ReturnForm, TailCallForm};
-use super::super::shape::{Entry, FunctionShape, Release, UnwindData};
+use super::super::shape::{Entry, EpilogueCfi, FunctionShape, Release, UnwindData};
 use super::stream::{Label, Place};
 use super::{Frame, Lowering};
 use clr_walker::registers::Gpr;
@@ -26,7 +26,8 @@ impl Lowering<'_> {
         let shape = frame.shape();
         let layout = &frame.layout;
         self.note(frame, Role::Body);
-        let row = self.rows.remember(self.stream.here());
+        let restored = shape.epilogue_cfi == EpilogueCfi::Restored;
+        let row = restored.then(|| self.rows.remember(self.stream.here()));
         self.load_target(exit)?;
         let by_r11 = shape.release == Release::R11;
         if by_r11 {
@@ -83,7 +84,9 @@ impl Lowering<'_> {
         self.leave(frame, exit)?;
         self.mistake(None);
         let end = self.stream.here();
-        self.rows.restore(end, row);
+        if let Some(row) = row {
+            self.rows.restore(end, row);
+        }
         self.parts[frame.part].epilogues.push((first_pop, end));
         Ok(())
     }
@@ -148,7 +151,14 @@ impl Lowering<'_> {
             (Release::AddImm32, _) => self.stream.add_rsp(bytes, true)?,
             _ => self.stream.add_rsp(bytes, false)?,
         }
-        self.row(|row| row.at_rsp(left));
+        let counted = frame.shape().epilogue_cfi == EpilogueCfi::Continued;
+        self.row(|row| {
+            if counted {
+                row.moved(-bytes.cast_signed());
+            } else {
+                row.at_rsp(left);
+            }
+        });
         Ok(false)
     }
 

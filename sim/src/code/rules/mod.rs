@@ -23,6 +23,9 @@ pub const MAX_NESTING: u32 = 8;
 /// still have more than the 255 bytes that unwind data can tell.
 pub const MAX_PUSHES: usize = 16;
 
+/// The largest alternate stack for signals, in bytes.
+pub const MAX_SIGNAL_STACK: u32 = 1 << 20;
+
 /// The most arguments that a function pushes for a call.
 pub const MAX_ARGUMENTS: u8 = 8;
 

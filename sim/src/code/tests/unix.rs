@@ -112,6 +112,23 @@ fn frames_without_a_register_are_told_by_rsp() {
     assert_eq!(cfas(text), [&all[..], &all[3..]].concat());
 }
 
+/// Assembly that remembers no state in front of its first epilogue, as libcoreclr's DelayLoad_Helper.
+#[test]
+fn what_an_epilogue_leaves_may_be_counted_on_from() {
+    let text = r#"
+        convention "system-v"
+        function "f" {
+            push "rbx" "r12"; locals 24; epilogue-cfi "continued"; body { if #false { return } }
+        }
+    "#;
+    let first = ["rsp+8", "rsp+16", "rsp+24", "rsp+48", "rsp+24", "rsp+16", "rsp+8"];
+    assert_eq!(cfas(text)[..7], first);
+    assert_eq!(cfas(text)[7..], ["rsp+-16", "rsp+-24", "rsp+-32"]);
+    // No register is told of any more.
+    let last = rows(text).pop().unwrap().1;
+    assert!(last.registers.iter().all(|rule| matches!(rule, None | Some(RegisterRule::SameValue))));
+}
+
 #[test]
 fn frames_of_rbp_are_told_by_it_until_it_is_popped() {
     let text = r#"

@@ -82,23 +82,26 @@ impl<M: Memory + ?Sized> FrameReader<'_, M> {
         Err(LazyStateError::Native { at: registers.rip })
     }
 
-    /// By the image's function table or call frame information; what is in none is a leaf on Windows
-    /// (C-146).
+    /// On Windows by the image's function table; what is in none is a leaf (C-146). On Unix by call
+    /// frame information, as libunwind does it: rip is taken for a return address, so that what is
+    /// described in front of it counts.
     fn unwind_native(
         &self,
         native: &NativeCode<'_>,
         registers: &mut Registers,
     ) -> Result<(), LazyStateError> {
         let at = registers.rip;
-        let described = native.map().find(at).is_some_and(|(region, rva)| match region.cfi() {
-            Some(cfi) => cfi.function(rva).is_some(),
-            None => region.functions().find(rva).is_some(),
-        });
-        if self.generation.is_unix() && !described {
+        let unix = self.generation.is_unix();
+        let position = if unix { Position::ReturnAddress } else { Position::Interrupted };
+        let described = || {
+            let (region, rva) = native.map().find(at.wrapping_sub(1))?;
+            region.cfi()?.function(rva)
+        };
+        if unix && described().is_none() {
             return Err(LazyStateError::Native { at });
         }
         let unwinder = Unwinder::new(native.map()).with_rules(self.generation.unwind_rules());
-        match unwinder.step(registers, Position::Interrupted, self.memory) {
+        match unwinder.step(registers, position, self.memory) {
             Ok(_) => Ok(()),
             Err(UnwindError::Stack(unreadable)) => Err(unreadable.into()),
             Err(_) => Err(LazyStateError::Native { at }),

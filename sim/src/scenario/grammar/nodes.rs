@@ -2,8 +2,9 @@
 
 use super::{Args, Kind, Level, MAX_WORDS, NodeRule, PropertyRule};
 use crate::code::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, FrameSet, MAX_ARGUMENTS,
-    MAX_PUSHES, Realign, Release, ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameSet,
+    MAX_ARGUMENTS, MAX_PUSHES, MAX_SIGNAL_STACK, Realign, Release, ReturnForm, SaveArea,
+    TailCallForm, UnwindData, Wrap,
 };
 use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
@@ -107,6 +108,7 @@ pub(super) static TEXT: &[NodeRule] = &[
     node("shows", Args::One(Kind::Name)).once(),
     node("tag", Args::Many(Kind::Tag, MANY)).once(),
     node("convention", Args::One(Kind::Word(Convention::WORDS))).once(),
+    node("signal-stack", Args::One(Kind::Number(0, MAX_SIGNAL_STACK as u64))).once(),
     node("hooks", Args::One(Kind::Word(Hooks::WORDS))).once(),
     node("function", Args::One(Kind::Name))
         .with(&[
@@ -158,6 +160,7 @@ pub(super) static FUNCTION: &[NodeRule] = &[
     node("wrap", Args::One(Kind::Word(Wrap::WORDS))).once(),
     node("realign", Args::One(Kind::Word(Realign::WORDS))).once(),
     node("arguments", Args::One(Kind::Number(0, MAX_ARGUMENTS as u64))).once(),
+    node("epilogue-cfi", Args::One(Kind::Word(EpilogueCfi::WORDS))).once(),
     node("body", Args::None).block(Level::Body).once(),
     node("return", RETURN).once(),
     node("tail-call", Args::One(Kind::Function)).with(TAIL_CALL).once(),

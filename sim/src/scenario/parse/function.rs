@@ -80,6 +80,7 @@ fn shape(shape: &mut FunctionShape, part: &Fields<'_>) {
         "wrap" => shape.wrap = part.arg_term(),
         "realign" => shape.realign = part.arg_term(),
         "arguments" => shape.arguments = part.arg_number(),
+        "epilogue-cfi" => shape.epilogue_cfi = part.arg_term(),
         _ => shape.cold = part.arg_term(),
     }
 }

@@ -90,6 +90,7 @@ impl Reader {
                     continue;
                 }
                 "hooks" => scenario.hooks = fields.arg_term(),
+                "signal-stack" => scenario.program.signal_stack = fields.arg_number(),
                 "convention" => {
                     scenario.program.convention = fields.arg_term::<Convention>();
                 }

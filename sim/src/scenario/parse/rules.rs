@@ -47,7 +47,7 @@ impl FunctionPlaces {
             Rule::FrameRegister => &["frame"],
             Rule::Release => &["release"],
             Rule::Chkstk => &["allocation"],
-            Rule::Unix => &["wrap", "realign", "arguments", "entry", "frame"],
+            Rule::Unix => &["wrap", "realign", "arguments", "epilogue-cfi", "entry", "frame"],
             Rule::Realign => &["realign"],
             Rule::Wrap => &["wrap"],
             Rule::Arguments => &["arguments"],

@@ -59,7 +59,7 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
     let hooks = [Hooks::None, Hooks::Slow, Hooks::Fast];
     let hooks = hooks.get(choices.weighted(&[6, 1, 1])).copied().unwrap_or_default();
     let stop_by = choices.one([StopBy::Redirection, StopBy::Hijack]);
-    let program = Program { convention, functions, interrupts: Vec::new() };
+    let program = Program { convention, functions, ..Program::default() };
     let mut world = WorldProgram { generation, program, methods, threads, hooks, stop_by };
     keep::repair(&mut world);
     world

@@ -1,12 +1,14 @@
 //! Helpers of real unwind data below HelperMethodFrames that were captured, and nobody asked yet.
 
 use super::*;
+use crate::code::{LIBRARY_TEXT, PlainFunction, library};
 use crate::generation::Generation;
 use crate::runtime::code::{Block, Code, Method, RangeSection};
 use crate::runtime::frame::{FrameIdentities, FrameKind};
 use crate::runtime::words::Words;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
+use clr_walker::image::elf::ElfImage;
 use clr_walker::profiling::FunctionId;
 
 /// The Frame (VA).
@@ -58,6 +60,17 @@ fn native_bytes() -> Vec<u8> {
     bytes
 }
 
+/// The same functions in a library of Unix.
+fn native_library() -> Vec<u8> {
+    let function = |name, begin, pushes, locals| {
+        let begin = LIBRARY_TEXT + begin;
+        PlainFunction { name, begin, size: 0x40, pushes, locals, prologue: 5 }
+    };
+    let functions =
+        [function("helper", 0x40, &[Gpr::Rbx], 0x20), function("inner", 0x140, &[Gpr::R12], 0)];
+    library("libcoreclr.so", &[0xCC; 0x300], &functions).unwrap()
+}
+
 fn table(entries: &[[u32; 3]]) -> Vec<u8> {
     entries.iter().flatten().flat_map(|field| field.to_le_bytes()).collect()
 }
@@ -101,9 +114,15 @@ impl World {
 
     fn missing(&self) -> Result<Option<Completion>, LazyStateError> {
         let (bytes, managed) = (native_bytes(), [0xCC; 0x100]);
+        let library = native_library();
+        let image = ElfImage::parse(&library).unwrap();
         let functions = table(&[[0x40, 0x80, 0x300], [0x140, 0x180, 0x310]]);
         let mut map = CodeMap::new();
-        let region = CodeRegion::heap(NATIVE, &bytes, FunctionTable::new(&functions));
+        let region = if self.generation.is_unix() {
+            CodeRegion::elf(NATIVE - u64::from(LIBRARY_TEXT), &image)
+        } else {
+            CodeRegion::heap(NATIVE, &bytes, FunctionTable::new(&functions))
+        };
         map.insert(region.unwrap()).unwrap();
         let mut native = NativeCode::new(map);
         native.add_fcall(ENTRY, METHOD);
@@ -173,6 +192,24 @@ fn as_many_native_frames_are_unwound_as_the_kind_says() {
             let method = if entry == 0 { 0 } else { METHOD };
             assert_eq!(world.memory.get(AT + 0x10), method, "{case}");
         }
+    }
+}
+
+/// libunwind takes rip for a return address: a call may be the last instruction of its function, and
+/// the first one of a function is not behind any of its calls.
+#[test]
+fn on_unix_what_is_described_in_front_of_rip_counts() {
+    for generation in generations().filter(|generation| generation.is_unix()) {
+        let [_, _, captured_rip, _] = offsets(generation);
+        let mut world = World::new(generation, ENTRY, 0, &[RBX, MANAGED]);
+        world.memory.put(AT + captured_rip, NATIVE + 0x80);
+        let [_, r12] = rbx_and_r12(generation);
+        let expected = [MANAGED, CAPTURED_RSP + 0x38, RBX, captured(r12)];
+        assert_eq!(world.complete(), expected, "{generation}");
+        let mut world = World::new(generation, ENTRY, 0, &[RBX, MANAGED]);
+        world.memory.put(AT + captured_rip, NATIVE + 0x40);
+        let error = LazyStateError::Native { at: NATIVE + 0x40 };
+        assert_eq!(world.missing(), Err(error), "{generation}");
     }
 }
 

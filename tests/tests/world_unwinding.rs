@@ -1,0 +1,120 @@
+//! Native code of programs that run through the runtime of Unix: unwound at every instruction by the
+//! call frame information of its ELF file, held against what really called what.
+
+use clr_sim::code::{CodeKind, Convention, Format};
+use clr_sim::strategy::{Seeded, WorldProgram, world_program};
+use clr_sim::world::{Activation, Event, World};
+use clr_tests::cases;
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::{Position, Trust, Unwinder};
+use std::collections::BTreeSet;
+
+/// How many steps from native frames a plain run compares.
+const CASES: u32 = 1_000_000;
+/// The most instructions of one program.
+const STEP_LIMIT: usize = 4_000;
+
+/// What redirected threads execute. No unwind data leads out of it, for below it lies whatever was there
+/// when the thread was interrupted: the runtime finds the registers in the CONTEXT of its Frame.
+const REDIRECTED: &str = "Thread::RedirectedHandledJITCase";
+
+/// How the caller that was found differs from the true one, in what a callee preserves.
+fn difference(found: &Registers, position: Position, truth: &Activation) -> Option<String> {
+    if (found.rip, position) != (truth.registers.rip, truth.position) {
+        return Some(format!("rip {:#x}, {position:?}", found.rip));
+    }
+    let kept = Convention::SystemV.nonvolatile().iter().chain(&[Gpr::Rsp]);
+    let mut wrong = kept.filter(|one| found.get(**one) != truth.registers.get(**one));
+    wrong.next().map(|register| format!("{} {:#x}", register.name(), found.get(*register)))
+}
+
+/// What programs of Unix came to.
+#[derive(Default)]
+struct Compared {
+    steps: u64,
+    /// Functions of the runtime whose code was unwound, and those of programs.
+    functions: BTreeSet<String>,
+    /// Those of them that were unwound from an instruction, not from a call.
+    interrupted: u64,
+}
+
+/// Unwinds every native frame of a thread.
+fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<(), String> {
+    let frames = world.activations(thread);
+    let runtime = world.as_synced();
+    let unwinder = Unwinder::new(runtime.native.map());
+    let memory = &*runtime.memory.borrow();
+    for (frame, caller) in frames.iter().zip(frames.iter().skip(1)) {
+        let Some(function) = frame.function else { continue };
+        let function = &world.expanded().program.functions[function.index()];
+        if function.kind != CodeKind::Native || function.name == REDIRECTED {
+            continue;
+        }
+        let mut registers = frame.registers;
+        let at = format!("{} {:#x}, {:?}", function.name, registers.rip, frame.position);
+        let step = unwinder.step(&mut registers, frame.position, memory);
+        let step = step.map_err(|error| format!("{at}: {error}"))?;
+        if !matches!(step.trust, Trust::Cfi | Trust::SignalFrame) {
+            return Err(format!("{at}: found by {:?}", step.trust));
+        }
+        if let Some(wrong) = difference(&registers, step.caller, caller) {
+            return Err(format!("{at}: the caller has {wrong}, truly {:x?}", caller.registers));
+        }
+        compared.steps += 1;
+        compared.interrupted += u64::from(frame.position == Position::Interrupted);
+        if !compared.functions.contains(&function.name) {
+            compared.functions.insert(function.name.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Executes a program to its end, its threads in turn.
+fn run(program: &WorldProgram, compared: &mut Compared) -> Result<(), String> {
+    // A few are too large for the formats.
+    let Ok(build) = program.build() else { return Ok(()) };
+    let native = build.linked().units.iter().find(|unit| unit.kind == CodeKind::Native);
+    if native.is_some_and(|unit| unit.format != Format::Elf) {
+        return Err("native code is in no ELF file".to_owned());
+    }
+    let mut world = program.world(&build).map_err(|error| error.to_string())?;
+    for step in 0..STEP_LIMIT {
+        let thread = step / 7 % program.threads.len();
+        compare(&world, thread, compared)?;
+        match world.step(thread) {
+            Ok(Event::Ended) if program.threads.len() == 1 => break,
+            Ok(_) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Another number gives other programs.
+fn first_seed() -> u64 {
+    let seed = std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    seed.unwrap_or(0_u64).wrapping_mul(1 << 40)
+}
+
+#[test]
+fn native_code_of_unix_unwinds_at_every_instruction() {
+    let wanted = u64::from(cases(CASES));
+    let mut compared = Compared::default();
+    for seed in first_seed().. {
+        if compared.steps >= wanted {
+            break;
+        }
+        let program = world_program(&mut Seeded::new(seed));
+        if program.generation.is_unix()
+            && let Err(wrong) = run(&program, &mut compared)
+        {
+            panic!("seed {seed}, {}: {wrong}", program.generation);
+        }
+    }
+    let Compared { steps, functions, interrupted } = compared;
+    let of_runtime = functions.iter().filter(|name| !name.starts_with("Lib.")).count();
+    println!("{steps} steps, {interrupted} of them not from a call; {of_runtime} of {functions:?}");
+    assert!(interrupted * 20 > steps, "{interrupted} of {steps}");
+    // Without those of programs.
+    assert!(wanted < u64::from(CASES) || of_runtime > 50, "{of_runtime}: {functions:?}");
+}

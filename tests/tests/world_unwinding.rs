@@ -18,6 +18,9 @@ const STEP_LIMIT: usize = 4_000;
 /// when the thread was interrupted: the runtime finds the registers in the CONTEXT of its Frame.
 const REDIRECTED: &str = "Thread::RedirectedHandledJITCase";
 
+/// Where hijacked threads return to. Up to its push there is no return address on the stack.
+const HIJACKED: &str = "OnHijackTripThread";
+
 /// How the caller that was found differs from the true one, in what a callee preserves.
 fn difference(found: &Registers, position: Position, truth: &Activation) -> Option<String> {
     if (found.rip, position) != (truth.registers.rip, truth.position) {
@@ -45,9 +48,12 @@ fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<
     let unwinder = Unwinder::new(runtime.native.map());
     let memory = &*runtime.memory.borrow();
     for (frame, caller) in frames.iter().zip(frames.iter().skip(1)) {
-        let Some(function) = frame.function else { continue };
-        let function = &world.expanded().program.functions[function.index()];
-        if function.kind != CodeKind::Native || function.name == REDIRECTED {
+        let Some(id) = frame.function else { continue };
+        let function = &world.expanded().program.functions[id.index()];
+        let has_nothing = frame.registers.rsp() == caller.registers.rsp();
+        let is_undescribed =
+            function.name == REDIRECTED || function.name == HIJACKED && has_nothing;
+        if function.kind != CodeKind::Native || is_undescribed {
             continue;
         }
         let mut registers = frame.registers;

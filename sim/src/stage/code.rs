@@ -81,7 +81,7 @@ impl Layout {
         let mut units = CODE.map(|base| Unit { base, ..Unit::default() });
         let mut functions: Vec<Function> = Vec::new();
         let mut described = Vec::new();
-        let unix = stage.generation.is_unix();
+        let has_library = stage.generation.is_unix();
         let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
         for (index, row) in stage.rows.iter().enumerate() {
             let error = StageError::Row { index };
@@ -116,7 +116,7 @@ impl Layout {
             if row.leaf {
                 continue;
             }
-            if unix && row.place == Place::Native {
+            if has_library && row.place == Place::Native {
                 described.push(PlainFunction {
                     name: &row.function,
                     begin: LIBRARY_TEXT + begin,
@@ -147,7 +147,8 @@ impl Layout {
             unit.bytes.resize(unit.bytes.len() + PITCH as usize, 0x90);
         }
         let native = &units[Place::Native as usize];
-        let library = (unix && !native.bytes.is_empty()).then(|| Library::new(native, &described));
+        let library =
+            (has_library && !native.bytes.is_empty()).then(|| Library::new(native, &described));
         let library = library.transpose()?;
         Ok(Self { functions, units, library })
     }

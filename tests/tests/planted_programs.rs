@@ -1,23 +1,32 @@
 //! Bugs that real unwinders have had, planted into one that has none: the every-instruction
-//! property finds each within 1,000 programs and shrinks what it found to one or two functions.
+//! property finds each within 1,000 programs and shrinks what it found to one or two functions. So it
+//! does with bugs that readers of CFI have had, in programs of Unix.
 
-use clr_sim::code::Program;
+#![expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the methods themselves are not for all lifetimes"
+)]
+
+use clr_sim::code::{Convention, Program};
 use clr_sim::scenario::Scenario;
 use clr_sim::strategy::{Size, programs};
 use clr_tests::every_instruction::{Failure, Second, walk};
-use clr_tests::planted::Bug;
+use clr_tests::{dwarf, planted};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::cell::Cell;
-use std::fmt::Write as _;
+use std::fmt::{Debug, Display, Write as _};
 
 const MAX_CASES: u32 = 1000;
 const LIMIT: u64 = 5000;
 
+/// Has an unwinder of a program have a bug.
+type Plant<B> = for<'c, 'a> fn(Second<'c, 'a>, B) -> Second<'c, 'a>;
+
 /// What the unwinder with the bug gets wrong in a run of the program.
-fn failure(program: &Program, bug: Bug) -> Option<String> {
+fn failure<B>(program: &Program, plant: Plant<B>, bug: B) -> Option<String> {
     let linked = program.link().ok()?;
     let map = linked.code_map().ok()?;
-    let unwinder = Second::new(&linked, &map).ok()?.with_bug(bug);
+    let unwinder = plant(Second::new(&linked, &map).ok()?, bug);
     match walk(program, &linked, &unwinder, LIMIT) {
         Err(failure @ Failure::Wrong(_)) => Some(failure.to_string()),
         _ => None,
@@ -25,7 +34,7 @@ fn failure(program: &Program, bug: Bug) -> Option<String> {
 }
 
 /// After how many programs the bug was found, and what the last of them shrank to.
-fn find(bug: Bug) -> (u32, Program) {
+fn find<B: Copy + Debug>(size: Size, plant: Plant<B>, bug: B) -> (u32, Program) {
     let config = Config {
         cases: MAX_CASES,
         failure_persistence: None,
@@ -34,8 +43,8 @@ fn find(bug: Bug) -> (u32, Program) {
     };
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let (tried, found) = (Cell::new(0), Cell::new(false));
-    let result = TestRunner::new_with_rng(config, random).run(&programs(Size::SMALL), |program| {
-        let failure = failure(&program, bug);
+    let result = TestRunner::new_with_rng(config, random).run(&programs(size), |program| {
+        let failure = failure(&program, plant, bug);
         tried.set(tried.get() + u32::from(!found.get()));
         found.set(found.get() || failure.is_some());
         failure.map_or(Ok(()), |what| Err(TestCaseError::fail(what)))
@@ -46,17 +55,30 @@ fn find(bug: Bug) -> (u32, Program) {
     }
 }
 
-#[test]
-fn each_planted_bug_is_found_and_shrinks_to_two_functions() {
+/// How each bug was found.
+fn table<B: Copy + Debug + Display>(size: Size, plant: Plant<B>, bugs: &[B]) -> String {
     let mut table = String::new();
-    for bug in Bug::ALL {
-        let (tried, program) = find(bug);
+    for bug in bugs {
+        let (tried, program) = find(size, plant, *bug);
         assert!(program.functions.len() <= 2, "{bug:?}: {} functions", program.functions.len());
-        let what = failure(&program, bug).expect("it failed before");
+        let what = failure(&program, plant, *bug).expect("it failed before");
         writeln!(table, "// {bug:?}: {bug}").unwrap();
         writeln!(table, "// Found in program {tried}; shrunk, it fails").unwrap();
         writeln!(table, "// {what}").unwrap();
         writeln!(table, "{}", Scenario::new(program)).unwrap();
     }
+    table
+}
+
+#[test]
+fn each_planted_bug_is_found_and_shrinks_to_two_functions() {
+    let table = table(Size::SMALL, |unwinder, bug| unwinder.with_bug(bug), &planted::Bug::ALL);
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn each_planted_bug_of_cfi_is_found_and_shrinks_to_two_functions() {
+    let size = Size::SMALL.of(Convention::SystemV);
+    let table = table(size, |unwinder, bug| unwinder.with_dwarf_bug(bug), &dwarf::Bug::ALL);
     insta::assert_snapshot!(table);
 }

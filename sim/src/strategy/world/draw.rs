@@ -172,7 +172,8 @@ impl<C: Choices> Draw<'_, C> {
             escapes: false,
         };
         let mut end = Exit::Return(self.return_form());
-        self.list(index, &shape, &mut body, 0, 1);
+        let at = At { index, shape: &shape, depth: 0, times: 1 };
+        self.list(at, &mut body);
         if calls {
             let next = if self.deep || self.choices.chance(2, 3) {
                 index + 1
@@ -195,7 +196,7 @@ impl<C: Choices> Draw<'_, C> {
                 self.call(index, next, &mut body, &mut call, 1);
                 body.around.throws = throws;
                 if guards {
-                    call = vec![self.caught(call, index, &shape, &mut body)];
+                    call = vec![self.caught(call, at, &mut body)];
                 }
                 if self.choices.chance(1, 6) {
                     call = vec![Statement::If(true, call)];
@@ -203,7 +204,7 @@ impl<C: Choices> Draw<'_, C> {
                     call = vec![Statement::Cold(call)];
                 }
                 body.statements.append(&mut call);
-                self.list(index, &shape, &mut body, 0, 1);
+                self.list(at, &mut body);
             }
         }
         let throws = if calls { self.exceptions } else { 3 * self.exceptions };
@@ -218,7 +219,7 @@ impl<C: Choices> Draw<'_, C> {
             let statements = std::mem::take(&mut body.statements);
             body.around.throws = Throws::Never;
             body.escapes = false;
-            body.statements = vec![self.caught(statements, index, &shape, &mut body)];
+            body.statements = vec![self.caught(statements, at, &mut body)];
         }
         let Body { statements, cost, plain, escapes, .. } = body;
         if let Some(own) = self.escapes.get_mut(index as usize) {
@@ -297,28 +298,15 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     /// Some statements that do not belong to the chain of calls.
-    pub(super) fn list(
-        &mut self,
-        index: u32,
-        shape: &FunctionShape,
-        body: &mut Body,
-        depth: u32,
-        times: u64,
-    ) {
+    pub(super) fn list(&mut self, at: At<'_>, body: &mut Body) {
         let most = if self.deep { 1 } else { 3 };
         for _ in 0..self.choices.between(0, most) {
-            self.statement(index, shape, body, depth, times);
+            self.statement(at, body);
         }
     }
 
-    fn statement(
-        &mut self,
-        index: u32,
-        shape: &FunctionShape,
-        body: &mut Body,
-        depth: u32,
-        times: u64,
-    ) {
+    fn statement(&mut self, at: At<'_>, body: &mut Body) {
+        let At { index, shape, depth, times } = at;
         let framed = shape.unwind != UnwindData::None;
         let nests = u32::from(depth < NESTING);
         let framed = u32::from(framed);
@@ -356,18 +344,19 @@ impl<C: Choices> Draw<'_, C> {
             }
             6 => {
                 let taken = self.choices.chance(2, 3);
-                let inner = self.inside(index, shape, body, depth, times);
+                let inner = self.inside(at, body, |_, _| ());
                 Statement::If(taken, inner)
             }
             7 => {
                 let n = self.choices.between(1, 3);
-                let inner = self.inside(index, shape, body, depth, times * u64::from(n));
+                let times = times * u64::from(n);
+                let inner = self.inside(At { times, ..at }, body, |_, _| ());
                 Statement::Loop(n as u8, inner)
             }
             8 => Statement::Alloca(self.choices.between(1, 0x20) as u16),
-            10 => return self.guarded(index, shape, body, depth, times),
+            10 => return self.guarded(at, body),
             11 => return self.throw(body, times),
-            _ => Statement::Funclet(self.inside(index, shape, body, depth, times)),
+            _ => Statement::Funclet(self.inside(at, body, |_, _| ())),
         };
         body.cost += estimate::step(&statement, shape) * times;
         body.statements.push(statement);
@@ -384,16 +373,16 @@ impl<C: Choices> Draw<'_, C> {
         }
     }
 
+    /// Statements one level further in, with what `then` adds to them.
     pub(super) fn inside(
         &mut self,
-        index: u32,
-        shape: &FunctionShape,
+        at: At<'_>,
         body: &mut Body,
-        depth: u32,
-        times: u64,
+        then: impl FnOnce(&mut Self, &mut Body),
     ) -> Vec<Statement> {
         let outer = std::mem::take(&mut body.statements);
-        self.list(index, shape, body, depth + 1, times);
+        self.list(At { depth: at.depth + 1, ..at }, body);
+        then(self, body);
         std::mem::replace(&mut body.statements, outer)
     }
 
@@ -457,6 +446,19 @@ impl<C: Choices> Draw<'_, C> {
             }
         }
     }
+}
+
+/// Where statements stand.
+#[derive(Clone, Copy)]
+pub(super) struct At<'s> {
+    /// The function, by its index.
+    pub index: u32,
+    /// Its shape.
+    pub shape: &'s FunctionShape,
+    /// How many statements are around them.
+    pub depth: u32,
+    /// How often they are executed in one call.
+    pub times: u64,
 }
 
 /// What has been drawn of a function.

@@ -1,6 +1,6 @@
 //! Draws what throws, and what handles it.
 
-use super::draw::{Body, Draw};
+use super::draw::{At, Body, Draw};
 use crate::code::estimate;
 use crate::code::{
     Clause, ClauseKind, FrameRegister, FrameSet, FunctionShape, HandlerKind, RuntimeCall,
@@ -77,14 +77,7 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     /// A guarded statement, in the body of which something is mostly thrown.
-    pub(super) fn guarded(
-        &mut self,
-        index: u32,
-        shape: &FunctionShape,
-        body: &mut Body,
-        depth: u32,
-        times: u64,
-    ) {
+    pub(super) fn guarded(&mut self, at: At<'_>, body: &mut Body) {
         let kinds = match self.choices.weighted(&[5, 3, 1]) {
             0 => self.catches(false),
             1 => vec![ClauseKind::Finally],
@@ -95,28 +88,24 @@ impl<C: Choices> Draw<'_, C> {
         if catches {
             body.around.throws = Throws::Often;
         }
-        let outer = std::mem::take(&mut body.statements);
-        self.list(index, shape, body, depth + 1, times);
-        match self.choices.weighted(&[3, 3, 2]) {
-            0 if body.around.throws == Throws::Often => self.throw(body, times),
-            1 => self.call_thrower(index, body, times),
+        let inner = self.inside(at, body, |draw, body| match draw.choices.weighted(&[3, 3, 2]) {
+            0 if body.around.throws == Throws::Often => draw.throw(body, at.times),
+            1 => draw.call_thrower(at.index, body, at.times),
             _ => {}
-        }
-        let inner = std::mem::replace(&mut body.statements, outer);
+        });
         body.around = around;
-        let guarded = self.with_clauses(inner, kinds, index, shape, body, (depth, times));
+        let guarded = self.with_clauses(inner, kinds, at, body);
         body.statements.push(guarded);
     }
 
     /// Statements with something around them that catches whatever they throw.
     pub(super) fn caught(
         &mut self,
-        statements: Vec<Statement>,
-        index: u32,
-        shape: &FunctionShape,
+        mut statements: Vec<Statement>,
+        at: At<'_>,
         body: &mut Body,
     ) -> Statement {
-        let mut statements = statements;
+        let at = At { depth: 1, ..at };
         if self.choices.chance(1, 3) {
             let kind = self.choices.one([HandlerKind::Finally, HandlerKind::Fault]);
             let kind = match kind {
@@ -125,12 +114,11 @@ impl<C: Choices> Draw<'_, C> {
             };
             let around = body.around;
             body.around.throws = Throws::Often;
-            statements =
-                vec![self.with_clauses(statements, vec![kind], index, shape, body, (1, 1))];
+            statements = vec![self.with_clauses(statements, vec![kind], at, body)];
             body.around = around;
         }
         let kinds = self.catches(true);
-        self.with_clauses(statements, kinds, index, shape, body, (1, 1))
+        self.with_clauses(statements, kinds, at, body)
     }
 
     /// Some catches; one of them catches for sure, if that is wanted.
@@ -154,24 +142,22 @@ impl<C: Choices> Draw<'_, C> {
         &mut self,
         guarded: Vec<Statement>,
         kinds: Vec<ClauseKind>,
-        index: u32,
-        shape: &FunctionShape,
+        at: At<'_>,
         body: &mut Body,
-        (depth, times): (u32, u64),
     ) -> Statement {
         let around = body.around;
         let is_quiet = around.throws == Throws::Never;
         let mut clauses = Vec::new();
         for kind in kinds {
             body.around.in_catch = kind.handler().catches();
-            let handler = self.handler(index, shape, body, depth, times);
+            let handler = self.handler(at, body);
             body.around.in_catch = false;
             let kind = match kind {
                 ClauseKind::Filtered { accepts, .. } => {
                     // What a filter throws ends with it.
                     let throws = if is_quiet { Throws::Never } else { Throws::Often };
                     body.around.throws = throws;
-                    let filter = self.handler(index, shape, body, depth, times);
+                    let filter = self.handler(at, body);
                     ClauseKind::Filtered { accepts, filter }
                 }
                 kind => kind,
@@ -180,35 +166,26 @@ impl<C: Choices> Draw<'_, C> {
             clauses.push(Clause { kind, body: handler });
         }
         let statement = Statement::Guarded(guarded, clauses);
-        body.cost += estimate::step(&statement, shape) * times;
+        body.cost += estimate::step(&statement, at.shape) * at.times;
         statement
     }
 
     /// What a handler or filter does: mostly it calls something, and now and then it has exceptions
     /// of its own.
-    fn handler(
-        &mut self,
-        index: u32,
-        shape: &FunctionShape,
-        body: &mut Body,
-        depth: u32,
-        times: u64,
-    ) -> Vec<Statement> {
-        let outer = std::mem::take(&mut body.statements);
-        self.list(index, shape, body, depth + 1, times);
-        match self.choices.weighted(&[4, 3, 4, 3, 1]) {
-            1 => self.helper(index, body, times),
-            2 if index + 1 < self.count() => {
-                let callee = index + 1 + self.choices.below(self.count() - index - 1);
-                if body.around.throws == Throws::Often || !self.escapes_from(callee) {
-                    self.call_if_cheap(index, callee, body, times);
+    fn handler(&mut self, at: At<'_>, body: &mut Body) -> Vec<Statement> {
+        let At { index, depth, times, .. } = at;
+        self.inside(at, body, |draw, body| match draw.choices.weighted(&[4, 3, 4, 3, 1]) {
+            1 => draw.helper(index, body, times),
+            2 if index + 1 < draw.count() => {
+                let callee = index + 1 + draw.choices.below(draw.count() - index - 1);
+                if body.around.throws == Throws::Often || !draw.escapes_from(callee) {
+                    draw.call_if_cheap(index, callee, body, times);
                 }
             }
-            3 if depth < NESTING => self.guarded(index, shape, body, depth + 1, times),
-            4 if body.around.throws == Throws::Often => self.throw(body, times),
+            3 if depth < NESTING => draw.guarded(At { depth: depth + 1, ..at }, body),
+            4 if body.around.throws == Throws::Often => draw.throw(body, times),
             _ => {}
-        }
-        std::mem::replace(&mut body.statements, outer)
+        })
     }
 
     /// Calls a function behind that throws, if there is one.

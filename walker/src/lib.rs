@@ -59,6 +59,7 @@ extern crate alloc;
 pub mod code_map;
 pub mod image;
 pub mod memory;
+pub mod mixed;
 pub mod profiling;
 pub mod registers;
 pub mod unwind;

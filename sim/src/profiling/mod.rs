@@ -9,12 +9,14 @@ mod info;
 mod iterator;
 mod report;
 mod suspend;
+mod target;
 #[cfg(test)]
 mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode};
 pub use clr_walker::profiling::HResult;
 pub use context::Context;
+pub use target::{SimulatedThread, ThreadError};
 
 use crate::explain::Event;
 use crate::generation::WalkFault;

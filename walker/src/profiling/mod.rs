@@ -2,13 +2,16 @@
 //!
 //! [`ProfilerInfo`] is so thin that implementing it over a real `ICorProfilerInfo` pointer is
 //! mechanical; `clr-sim` implements it over a simulated runtime. What the runtime does behind these
-//! methods is told by clause (C-001 …) in the simulator.
+//! methods is told by clause (C-001 …) in the simulator. [`TargetThread`] and [`ModuleSource`] are what
+//! the operating system gives beside it.
 
 mod hresult;
 mod info;
+mod target;
 
 pub use hresult::HResult;
 pub use info::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
     ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
 };
+pub use target::{ModuleSource, StackBounds, TargetThread, ThreadContext};

@@ -59,6 +59,12 @@ impl<'a> CodeManager<'a> {
         CodeIndex(self.codes.len() as u32 - 1)
     }
 
+    /// The code and unwind data of all sections.
+    #[must_use]
+    pub const fn map(&self) -> &CodeMap<'a> {
+        &self.map
+    }
+
     /// Adds a range section, with the code and unwind data of its range.
     ///
     /// # Errors

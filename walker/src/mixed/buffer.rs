@@ -1,0 +1,153 @@
+//! What a walk finds while the thread stands still.
+
+use super::cursor::Cursor;
+use super::stack::{Reason, Source};
+use crate::profiling::{FunctionId, HResult, SnapshotFrame};
+use crate::registers::Registers;
+use crate::unwind::Position;
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// A callback of `DoStackSnapshot`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shot {
+    /// `None` for a marker.
+    pub function: Option<FunctionId>,
+    pub ip: u64,
+    pub registers: Registers,
+}
+
+impl Shot {
+    pub(super) const fn sp(&self) -> u64 {
+        self.registers.rsp()
+    }
+}
+
+/// A frame, not yet with a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub ip: u64,
+    pub sp: u64,
+    pub position: Position,
+    pub source: Source,
+    /// The callback that tells of it.
+    pub shot: Option<usize>,
+    /// Why its caller was not found.
+    pub gap: Option<Reason>,
+}
+
+const EMPTY: Place = Place {
+    ip: 0,
+    sp: 0,
+    position: Position::Interrupted,
+    source: Source::Context,
+    shot: None,
+    gap: None,
+};
+
+/// Room for a walk, made before and used again and again: nothing is allocated while a thread stands
+/// still.
+#[derive(Debug)]
+pub struct WalkBuffer {
+    shots: Box<[Shot]>,
+    shot_count: usize,
+    /// How many callbacks have been met on the way, or passed by.
+    met: usize,
+    places: Box<[Place]>,
+    place_count: usize,
+    /// Why something is missing before the first frame.
+    pub(super) before: Option<Reason>,
+    /// What `DoStackSnapshot` returned.
+    pub(super) snapshot: Option<HResult>,
+    /// Some frame was taken for the next because the runtime reports it next.
+    pub(super) relies_on_order: bool,
+}
+
+impl WalkBuffer {
+    /// Room for stacks of `frames` frames, some 400 bytes each.
+    #[must_use]
+    pub fn new(frames: usize) -> Self {
+        Self {
+            shots: vec![Shot::default(); frames].into(),
+            shot_count: 0,
+            met: 0,
+            places: vec![EMPTY; frames].into(),
+            place_count: 0,
+            before: None,
+            snapshot: None,
+            relies_on_order: false,
+        }
+    }
+
+    /// How many frames have room.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) const fn clear(&mut self) {
+        self.shot_count = 0;
+        self.met = 0;
+        self.place_count = 0;
+        self.before = None;
+        self.snapshot = None;
+        self.relies_on_order = false;
+    }
+
+    pub(super) fn shots(&self) -> &[Shot] {
+        self.shots.get(..self.shot_count).unwrap_or_default()
+    }
+
+    pub(super) fn places(&self) -> &[Place] {
+        self.places.get(..self.place_count).unwrap_or_default()
+    }
+
+    /// Copies what a callback is called with, if there is room for it.
+    pub(super) fn keep(&mut self, frame: &SnapshotFrame<'_>) -> HResult {
+        let Some(room) = self.shots.get_mut(self.shot_count) else { return HResult::FALSE };
+        let registers = Registers::from_context(frame.context).unwrap_or_default();
+        *room = Shot { function: frame.function, ip: frame.ip, registers };
+        self.shot_count += 1;
+        HResult::OK
+    }
+
+    /// The callback that comes next on the way.
+    pub(super) fn next_shot(&self) -> Option<&Shot> {
+        self.shots().get(self.met)
+    }
+
+    /// Notes why the caller of the last frame was not found, or that something is missing before the
+    /// first. The first reason counts.
+    pub(super) fn gap(&mut self, reason: Reason) {
+        let last = self.place_count.checked_sub(1).and_then(|last| self.places.get_mut(last));
+        let gap = match last {
+            Some(place) => &mut place.gap,
+            None => &mut self.before,
+        };
+        gap.get_or_insert(reason);
+    }
+
+    /// Adds a frame, which may be the one that the next callback tells of: whether there was room.
+    pub(super) fn push(&mut self, frame: &Cursor) -> bool {
+        let (ip, sp) = (frame.registers.rip, frame.registers.rsp());
+        let shot = self.next_shot().filter(|shot| {
+            // Where the runtime knows the call by another address (C-156), the stack pointer is right.
+            shot.sp() == sp && (shot.ip == ip || shot.function.is_some())
+        });
+        let shot = shot.map(|_| self.met);
+        let Some(room) = self.places.get_mut(self.place_count) else {
+            self.gap(Reason::BufferFull);
+            return false;
+        };
+        let (position, source) = (frame.position, frame.source);
+        *room = Place { ip, sp, position, source, shot, gap: None };
+        self.place_count += 1;
+        self.met += usize::from(shot.is_some());
+        true
+    }
+
+    /// Whether the last frame is one that a callback tells of: its managed function.
+    pub(super) fn reported_function(&self) -> Option<FunctionId> {
+        self.shots().get(self.places().last()?.shot?)?.function
+    }
+}

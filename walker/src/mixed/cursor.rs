@@ -1,0 +1,112 @@
+//! From a frame to its caller, with doubts.
+
+use super::call_site::follows_call;
+use super::stack::{Reason, Source};
+use crate::profiling::{StackBounds, TargetThread};
+use crate::registers::Registers;
+use crate::unwind::{Position, Trust, UnwindError, Unwinder};
+
+/// A frame on the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    pub registers: Registers,
+    pub position: Position,
+    pub source: Source,
+}
+
+impl Cursor {
+    /// Where a thread is stopped, but for the registers.
+    pub(super) const NOWHERE: Self = Self {
+        registers: Registers { rip: 0, gpr: [0; 16], xmm: [0; 10] },
+        position: Position::Interrupted,
+        source: Source::Context,
+    };
+
+    /// Whether it may be something else than a frame.
+    pub(super) const fn is_guessed(&self) -> bool {
+        matches!(self.source, Source::Unwound(Trust::FramePointer))
+    }
+
+    /// An address within the instruction that the frame is in (VA): the call's, for a return address.
+    pub(super) const fn inside(&self) -> u64 {
+        inside(self.registers.rip, self.position)
+    }
+}
+
+/// An address within the instruction that a frame with this `ip` is in (VA).
+pub(super) const fn inside(ip: u64, position: Position) -> u64 {
+    match position {
+        Position::Interrupted => ip,
+        Position::ReturnAddress => ip.wrapping_sub(1),
+    }
+}
+
+/// What a step has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stepped {
+    /// The frame is its caller now.
+    Caller,
+    /// The frame is that of the thread's first function: it stays.
+    Root,
+}
+
+/// Unwinds the frames of a thread that stands still.
+#[derive(Debug)]
+pub(super) struct Steps<'s, 'a, T> {
+    pub unwinder: Unwinder<'s, 'a>,
+    pub target: &'s T,
+    pub stack: StackBounds,
+}
+
+impl<T: TargetThread> Steps<'_, '_, T> {
+    /// Takes a frame to its caller; without one it is not to be used any more.
+    pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
+        let rsp = frame.registers.rsp();
+        let registers = &mut frame.registers;
+        let step = match self.unwinder.step(registers, frame.position, self.target) {
+            Ok(step) => step,
+            Err(UnwindError::EndOfStack { .. }) => return Ok(Stepped::Root),
+            Err(error) => return Err(error.into()),
+        };
+        let position = step.caller;
+        if registers.rip == self.stack.root && position == Position::ReturnAddress {
+            return Ok(Stepped::Root);
+        }
+        let caller_rsp = registers.rsp();
+        let goes_on = caller_rsp > rsp || position == Position::Interrupted;
+        // By call frame information the first frame may leave the stack pointer where it is.
+        if !goes_on && step.trust != Trust::Cfi {
+            return Err(UnwindError::NoProgress { rsp, caller_rsp }.into());
+        }
+        // A signal handler may have a stack of its own.
+        if self.stack.contain(rsp) && !self.stack.contain(caller_rsp) {
+            return Err(Reason::OutsideStack { sp: caller_rsp });
+        }
+        if position == Position::ReturnAddress && !self.is_return_address(registers.rip) {
+            return Err(Reason::NotACall { address: registers.rip });
+        }
+        frame.position = position;
+        frame.source = Source::Unwound(step.trust);
+        Ok(Stepped::Caller)
+    }
+
+    /// Whether `address` (VA) can be one that a call returns to. Where its code cannot be read, it must
+    /// at least be known code.
+    fn is_return_address(&self, address: u64) -> bool {
+        follows_call(address, self.target).unwrap_or_else(|| self.knows(address.wrapping_sub(1)))
+    }
+
+    /// Whether there is unwind data for the code at `address` (VA).
+    pub(super) fn knows(&self, address: u64) -> bool {
+        self.unwinder.code_map().find(address).is_some()
+    }
+
+    /// What the ip of a frame is that only the runtime tells of, which does not say (C-091). An
+    /// interrupted instruction that a call comes before unwinds as its return address would.
+    pub(super) fn position(&self, ip: u64) -> Position {
+        match follows_call(ip, self.target) {
+            Some(false) => Position::Interrupted,
+            Some(true) | None => Position::ReturnAddress,
+        }
+    }
+}

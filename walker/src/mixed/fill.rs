@@ -1,0 +1,79 @@
+//! Rootward from a frame: by unwind data, and where there is none by what the runtime reports.
+
+use super::WalkBuffer;
+use super::buffer::Shot;
+use super::cursor::{Cursor, Stepped, Steps};
+use super::stack::{Reason, Source};
+use crate::profiling::{HResult, TargetThread};
+
+/// Goes on from `frame`, or if it is not `known` from the first one that the runtime reports, up to the
+/// root.
+pub(super) fn fill<T: TargetThread>(
+    steps: &Steps<'_, '_, T>,
+    buffer: &mut WalkBuffer,
+    frame: &mut Cursor,
+    mut known: bool,
+) {
+    loop {
+        if !known && !take_reported(steps, buffer, frame) {
+            return ended(buffer);
+        }
+        passes_by(buffer, frame.registers.rsp());
+        if !buffer.push(frame) {
+            return;
+        }
+        let has_data = steps.knows(frame.inside());
+        known = match steps.step(frame) {
+            Ok(Stepped::Caller) => !passes_by(buffer, frame.registers.rsp()),
+            Ok(Stepped::Root) => {
+                if !passes_by(buffer, u64::MAX) {
+                    return;
+                }
+                false
+            }
+            Err(reason) => {
+                let is_reported = buffer.reported_function().is_some();
+                if has_data || !is_reported {
+                    buffer.gap(reason);
+                } else if buffer.next_shot().is_some() {
+                    // What is reported next is its caller (contract §3.3).
+                    buffer.relies_on_order = true;
+                }
+                false
+            }
+        };
+    }
+}
+
+/// Whether the runtime reports frames leafward of `sp` (VA) that have not been met: then the unwinder has
+/// left the stack.
+fn passes_by(buffer: &mut WalkBuffer, sp: u64) -> bool {
+    let missed = buffer.next_shot().map(Shot::sp).filter(|shot| *shot < sp);
+    if let Some(sp) = missed {
+        buffer.gap(Reason::Disagreement { sp });
+    }
+    missed.is_some()
+}
+
+/// Goes to the frame that the runtime reports next, if there is one.
+fn take_reported<T: TargetThread>(
+    steps: &Steps<'_, '_, T>,
+    buffer: &WalkBuffer,
+    frame: &mut Cursor,
+) -> bool {
+    let Some(shot) = buffer.next_shot() else { return false };
+    frame.registers = shot.registers;
+    frame.registers.rip = shot.ip;
+    frame.position = steps.position(shot.ip);
+    frame.source = Source::Snapshot;
+    true
+}
+
+/// Nothing is known rootward of the last frame, which is not the thread's first.
+fn ended(buffer: &mut WalkBuffer) {
+    let reason = match buffer.snapshot {
+        None | Some(HResult::OK) => Reason::Unreported,
+        Some(result) => Reason::Snapshot(result),
+    };
+    buffer.gap(reason);
+}

@@ -1,0 +1,105 @@
+//! The profiler's side: one stack of a live thread, managed and native, through `DoStackSnapshot` and an
+//! unwinder of its own.
+//!
+//! ```text
+//!  suspend ─► context ─► unwind to the first managed frame ─► seed ─► DoStackSnapshot
+//!                                                                          │ callbacks copy
+//!  stitch ◄─ resume ◄─ unwind on: runs of native code, frames that it hides ◄┘
+//! ```
+//!
+//! Between *suspend* and *resume* nothing is allocated, locked or logged: what is found goes into a
+//! [`WalkBuffer`] made before. Afterwards [`Walker::stitch`] gives the frames their names.
+//!
+//! The unwinder goes rootward from the thread's registers for as long as it has unwind data, and meets
+//! the frames that the runtime reports: both then vouch for them. Where it has none, as for jitted code
+//! on Unix, it goes on from the next frame that the runtime reports. Whatever was not joined to what
+//! stands beside it is a [`Gap`] with a reason, and no frame is ever guessed.
+//!
+//! A seed is made by [`Seed::new`] from a frame of a thread that stands still, and lives no longer than
+//! that: a stale one cannot be written down.
+//!
+//! ```compile_fail,E0505
+//! use clr_walker::mixed::{Seed, Stopped};
+//! # fn walk<T: clr_walker::profiling::TargetThread>(target: &T) -> Option<()> {
+//! let stopped = Stopped::suspend(target).ok()?;
+//! let seed = Seed::at_context(&stopped).ok()?;
+//! stopped.resume().ok()?; // the thread runs on: error, `seed` still borrows `stopped`
+//! seed.registers();
+//! # Some(()) }
+//! ```
+
+mod advice;
+mod buffer;
+mod call_site;
+mod cursor;
+mod fill;
+mod seed;
+mod stack;
+mod stitch;
+mod stopped;
+mod walker;
+
+pub use advice::{Advice, advice};
+pub use buffer::WalkBuffer;
+pub use seed::{Seed, SeedRefused};
+pub use stack::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, Reason, SeenBy, Source};
+pub use stopped::{RuntimeSuspension, Stopped};
+pub use walker::Walker;
+
+/// How a walk goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// `DoStackSnapshot` without a seed, and nothing else. Whatever native code is on the stack stays
+    /// a hole; a thread in cooperative mode that is not in managed code is refused (C-043), and a
+    /// leaf in native code is never told of.
+    Unseeded,
+    /// The documentation's asynchronous walk, for another thread on Windows: suspended, unwound to its
+    /// first managed frame, seeded. Costs the target a suspension; needs a walker that has never run
+    /// managed code (H-02).
+    Seeded,
+    /// `SuspendRuntime`, then `DoStackSnapshot` without a seed, as OpenTelemetry's profiler does it: the
+    /// only way to another thread on Unix (C-019). The whole process stands still but for native code,
+    /// so that a thread's native leaf frames, which may run, are not looked at.
+    RuntimeSuspended,
+    /// The calling thread in a signal handler, seeded with what the signal interrupted (H-28). Not
+    /// supported officially; works where the handler has stack enough and interrupted neither the
+    /// native unwinder nor exception dispatch.
+    Signal,
+    /// The calling thread in a callback of the runtime, without a seed: its Frames say where managed
+    /// code was left (C-129). The surest one, but only as often as there are callbacks.
+    Synchronous,
+    /// rbp alone, without the runtime's help: cheap, needs nobody, loses each function without frame
+    /// pointer, and whatever stands on such a one. Nothing tells whether it was right.
+    FramePointers,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Unseeded,
+        Self::Seeded,
+        Self::RuntimeSuspended,
+        Self::Signal,
+        Self::Synchronous,
+        Self::FramePointers,
+    ];
+
+    /// Its name in texts and on command lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unseeded => "unseeded",
+            Self::Seeded => "seeded",
+            Self::RuntimeSuspended => "runtime-suspended",
+            Self::Signal => "signal",
+            Self::Synchronous => "synchronous",
+            Self::FramePointers => "frame-pointers",
+        }
+    }
+
+    /// Whether it is for the calling thread alone.
+    #[must_use]
+    pub const fn is_for_itself(self) -> bool {
+        matches!(self, Self::Signal | Self::Synchronous)
+    }
+}

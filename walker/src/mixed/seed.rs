@@ -1,0 +1,94 @@
+//! Seeds: the CONTEXT that `DoStackSnapshot` starts from.
+
+use super::Stopped;
+use super::cursor::Cursor;
+use crate::profiling::{StackBounds, TargetThread, ThreadContext};
+use crate::registers::Registers;
+use core::marker::PhantomData;
+use thiserror::Error;
+
+/// Size in bytes of a seed: a CONTEXT where it is largest (contract §1.7, C-162).
+const SIZE: usize = 0xC20;
+/// Offset of ContextFlags in bytes.
+const FLAGS: usize = 0x30;
+
+/// Why a frame must not be a seed: `DoStackSnapshot` would believe it, and report frames that are not
+/// there or end the process (H-17, H-25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SeedRefused {
+    /// The thread's registers cannot be read.
+    #[error("the thread's registers cannot be read")]
+    NoContext,
+    /// Its stack pointer is not on the thread's stack.
+    #[error("the stack pointer {sp:#x} is outside the stack")]
+    OutsideStack {
+        /// The stack pointer (VA).
+        sp: u64,
+    },
+    /// Its stack pointer is not aligned: no frame has such a one.
+    #[error("the stack pointer {sp:#x} is not aligned")]
+    Unaligned {
+        /// The stack pointer (VA).
+        sp: u64,
+    },
+    /// It was found by a guess.
+    #[error("the frame was found by a guess")]
+    Guessed,
+}
+
+/// A seed: registers of a frame of a thread that stands still, valid for as long as it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed<'s> {
+    registers: Registers,
+    stopped: PhantomData<&'s ()>,
+}
+
+impl<'s> Seed<'s> {
+    /// The thread's own registers.
+    ///
+    /// # Errors
+    /// [`SeedRefused`].
+    pub fn at_context<T: TargetThread>(stopped: &'s Stopped<'_, T>) -> Result<Self, SeedRefused> {
+        let context = stopped.context().map_err(|_| SeedRefused::NoContext)?;
+        Self::checked(&context.registers, stopped.target().stack())
+    }
+
+    /// The registers of a frame that the thread's own registers have been unwound to.
+    pub(super) fn new<T: TargetThread>(
+        stopped: &'s Stopped<'_, T>,
+        cursor: &Cursor,
+    ) -> Result<Self, SeedRefused> {
+        if cursor.is_guessed() {
+            return Err(SeedRefused::Guessed);
+        }
+        Self::checked(&cursor.registers, stopped.target().stack())
+    }
+
+    fn checked(registers: &Registers, stack: StackBounds) -> Result<Self, SeedRefused> {
+        let sp = registers.rsp();
+        if !stack.contain(sp) {
+            return Err(SeedRefused::OutsideStack { sp });
+        }
+        if !sp.is_multiple_of(8) {
+            return Err(SeedRefused::Unaligned { sp });
+        }
+        Ok(Self { registers: *registers, stopped: PhantomData })
+    }
+
+    /// The registers.
+    #[must_use]
+    pub const fn registers(&self) -> &Registers {
+        &self.registers
+    }
+
+    /// The CONTEXT: as long as the longest one, for contextSize is not looked at (C-022).
+    pub(super) fn context(&self) -> [u8; SIZE] {
+        let mut bytes = [0; SIZE];
+        // Long enough: it cannot fail.
+        let _ = self.registers.write_context(&mut bytes);
+        if let Some(flags) = bytes.get_mut(FLAGS..FLAGS + 4) {
+            flags.copy_from_slice(&ThreadContext::FULL.to_le_bytes());
+        }
+        bytes
+    }
+}

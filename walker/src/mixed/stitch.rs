@@ -1,0 +1,143 @@
+//! Names for what was found, once the thread runs again.
+
+use super::buffer::{Place, Shot};
+use super::cursor::inside;
+use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
+use super::{WalkBuffer, Walker};
+use crate::code_map::RegionKind;
+use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};
+use crate::unwind::{Position, UnwindError};
+use alloc::vec::Vec;
+
+impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
+    /// The stack that a walk has left in the buffer. It allocates, and asks the runtime what code is:
+    /// nothing stands still by now.
+    ///
+    /// # Errors
+    /// What ends the process, in a simulated one.
+    pub fn stitch(&self, buffer: &WalkBuffer) -> Result<MixedStack, I::Fatal> {
+        let mut stitched = Stitched {
+            walker: self,
+            stack: MixedStack {
+                frames: Vec::with_capacity(buffer.places().len() + buffer.shots().len()),
+                gaps: Vec::new(),
+                snapshot: buffer.snapshot,
+                relies_on_order: buffer.relies_on_order,
+            },
+            shots: buffer.shots(),
+            told: 0,
+        };
+        stitched.gap(buffer.before);
+        for place in buffer.places() {
+            stitched.place(place)?;
+        }
+        while let Some(shot) = stitched.shots.get(stitched.told) {
+            stitched.only_reported(shot)?;
+        }
+        let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);
+        if buffer.places().is_empty() {
+            stitched.gap(ended_early.map(Reason::Snapshot));
+        }
+        Ok(stitched.stack)
+    }
+
+    /// What the code of a frame is that the runtime has not named.
+    fn kind(&self, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
+        if let Some(function) = self.function(ip, position)? {
+            return Ok(FrameKind::Managed(function));
+        }
+        let inside = inside(ip, position);
+        let hidden = match self.info().get_function_from_ip3(inside) {
+            Ok((function, _)) => Some(function).filter(|_| !self.is_padding(inside)),
+            Err(CallError::Failed(_)) => None,
+            Err(CallError::Fatal(fatal)) => return Err(fatal),
+        };
+        if hidden.is_some() {
+            return Ok(FrameKind::Hidden(hidden));
+        }
+        Ok(match self.modules().code_map().find(inside) {
+            Some((region, rva))
+                if region.kind() == RegionKind::CodeHeap
+                    && region.functions().find(rva).is_some() =>
+            {
+                FrameKind::Hidden(None)
+            }
+            Some((region, _)) => FrameKind::Native {
+                image: region.base(),
+                rva: ip.wrapping_sub(region.base()) as u32,
+            },
+            None => FrameKind::Unknown,
+        })
+    }
+}
+
+/// A stack in the making.
+struct Stitched<'b, I, M> {
+    walker: &'b Walker<'b, I, M>,
+    stack: MixedStack,
+    shots: &'b [Shot],
+    /// How many callbacks have their frame.
+    told: usize,
+}
+
+impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
+    fn gap(&mut self, reason: Option<Reason>) {
+        let at = self.stack.frames.len();
+        self.stack.gaps.extend(reason.map(|reason| Gap { at, reason }));
+    }
+
+    /// The next frame of the way, and before it those that the way has missed.
+    fn place(&mut self, place: &Place) -> Result<(), I::Fatal> {
+        while let Some(shot) = self.shots.get(self.told)
+            && place.shot != Some(self.told)
+            && shot.sp() < place.sp
+        {
+            self.only_reported(shot)?;
+        }
+        if let Some(shot) = place.shot {
+            self.told = shot + 1;
+        }
+        let &Place { mut ip, sp, position, source, .. } = place;
+        let shot = place.shot.and_then(|shot| self.shots.get(shot));
+        let kind = match shot.and_then(|shot| Some((shot.ip, shot.function?))) {
+            Some((reported, function)) => {
+                // The call is where the unwinder says, if that is in the function at all (C-156).
+                if reported != ip && self.walker.function(ip, position)? != Some(function) {
+                    ip = reported;
+                }
+                FrameKind::Managed(function)
+            }
+            None => self.walker.kind(ip, position)?,
+        };
+        let reported = shot.is_some();
+        self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
+        let gap = self.unexcused(place, kind);
+        self.gap(gap);
+        Ok(())
+    }
+
+    /// A frame that only the runtime tells of.
+    fn only_reported(&mut self, shot: &Shot) -> Result<(), I::Fatal> {
+        self.told += 1;
+        let (ip, sp, position) = (shot.ip, shot.sp(), Position::ReturnAddress);
+        let kind = match shot.function {
+            Some(function) => FrameKind::Managed(function),
+            None => self.walker.kind(ip, position)?,
+        };
+        let (source, reported) = (Source::Snapshot, true);
+        self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
+        Ok(())
+    }
+
+    /// Why a frame's caller is missing. It is not where the frame is one that the runtime hides, in a run
+    /// that it has told of: what it reports next is the next that has a name.
+    fn unexcused(&mut self, place: &Place, kind: FrameKind) -> Option<Reason> {
+        let unknown = matches!(place.gap, Some(Reason::Unwind(UnwindError::UnknownCode { .. })));
+        let hidden = matches!(kind, FrameKind::Hidden(_));
+        if unknown && hidden && (1..self.shots.len()).contains(&self.told) {
+            self.stack.relies_on_order = true;
+            return None;
+        }
+        place.gap
+    }
+}

@@ -1,0 +1,274 @@
+//! The ballet: from a thread that runs to what its stack is.
+
+use super::cursor::{Cursor, Stepped, Steps, inside};
+use super::fill::fill;
+use super::stack::{MixedStack, Reason, Source};
+use super::{Policy, RuntimeSuspension, Seed, Stopped, WalkBuffer};
+use crate::profiling::{
+    CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
+    TargetThread,
+};
+use crate::registers::Gpr;
+use crate::unwind::{Position, Trust, Unwinder};
+
+/// Walks threads by one policy.
+#[derive(Debug)]
+pub struct Walker<'s, I, M> {
+    info: &'s I,
+    modules: &'s M,
+    policy: Policy,
+}
+
+impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
+    /// A walker.
+    #[must_use]
+    pub const fn new(info: &'s I, modules: &'s M, policy: Policy) -> Self {
+        Self { info, modules, policy }
+    }
+
+    pub(super) const fn info(&self) -> &'s I {
+        self.info
+    }
+
+    pub(super) const fn modules(&self) -> &'s M {
+        self.modules
+    }
+
+    /// Takes a thread's stack: [`take`](Self::take), then [`stitch`](Self::stitch).
+    ///
+    /// # Errors
+    /// What ends the process, in a simulated one.
+    pub fn walk<T: TargetThread>(
+        &self,
+        target: &T,
+        buffer: &mut WalkBuffer,
+    ) -> Result<MixedStack, I::Fatal> {
+        self.take(target, buffer)?;
+        self.stitch(buffer)
+    }
+
+    /// The part of a walk for which the thread stands still, if the policy stops it. Whatever goes wrong
+    /// is in the buffer, as a reason why something is missing.
+    ///
+    /// # Errors
+    /// What ends the process, in a simulated one.
+    pub fn take<T: TargetThread>(
+        &self,
+        target: &T,
+        buffer: &mut WalkBuffer,
+    ) -> Result<(), I::Fatal> {
+        buffer.clear();
+        match self.take_by_policy(target, buffer) {
+            Ok(()) => Ok(()),
+            Err(Ended::Short(reason)) => {
+                buffer.gap(reason);
+                Ok(())
+            }
+            Err(Ended::Fatal(fatal)) => Err(fatal),
+        }
+    }
+
+    fn take_by_policy<T: TargetThread>(
+        &self,
+        target: &T,
+        buffer: &mut WalkBuffer,
+    ) -> Result<(), Ended<I::Fatal>> {
+        let suspend = || Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped));
+        match self.policy {
+            Policy::Unseeded => {
+                buffer.gap(Reason::NotUnwound);
+                Ok(self.snapshot(target, None, buffer)?)
+            }
+            Policy::Seeded => self.stopped(&suspend()?, buffer, true),
+            Policy::Signal => self.stopped(&Stopped::itself(target), buffer, true),
+            Policy::Synchronous => self.stopped(&Stopped::itself(target), buffer, false),
+            Policy::RuntimeSuspended => {
+                let suspension =
+                    RuntimeSuspension::new(self.info).map_err(|error| match error {
+                        CallError::Failed(result) => Ended::Short(Reason::Suspend(result)),
+                        CallError::Fatal(fatal) => Ended::Fatal(fatal),
+                    })?;
+                Ok(self.take_suspended(&suspension, target, buffer)?)
+            }
+            Policy::FramePointers => by_frame_pointers(&suspend()?, buffer),
+        }
+    }
+
+    /// As [`take`](Self::take), by [`Policy::RuntimeSuspended`], where many threads are walked while the
+    /// runtime is suspended once: `buffer` has been cleared, or made, for each.
+    ///
+    /// # Errors
+    /// What ends the process, in a simulated one.
+    pub fn take_suspended<T: TargetThread>(
+        &self,
+        _suspension: &RuntimeSuspension<'_, I>,
+        target: &T,
+        buffer: &mut WalkBuffer,
+    ) -> Result<(), I::Fatal> {
+        buffer.clear();
+        buffer.gap(Reason::Running);
+        self.snapshot(target, None, buffer)?;
+        let mut frame = Cursor::NOWHERE;
+        fill(&self.steps(target), buffer, &mut frame, false);
+        Ok(())
+    }
+
+    /// From the registers of a thread that stands still, with a seed or not.
+    fn stopped<T: TargetThread>(
+        &self,
+        stopped: &Stopped<'_, T>,
+        buffer: &mut WalkBuffer,
+        seeded: bool,
+    ) -> Result<(), Ended<I::Fatal>> {
+        let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
+        if context.may_be_stale() {
+            return Err(Ended::Short(Reason::StaleContext));
+        }
+        let steps = self.steps(stopped.target());
+        let mut frame = Cursor { registers: context.registers, ..Cursor::NOWHERE };
+        let managed = match self.leaf(&steps, buffer, &mut frame)? {
+            Leaf::Managed => true,
+            Leaf::Unknown => false,
+            // Nothing on it is managed.
+            Leaf::Root => return Ok(()),
+        };
+        let seed = if seeded && managed {
+            // The runtime would not see that the registers are wrong.
+            let seed = Seed::new(stopped, &frame);
+            Some(seed.map_err(|refused| Ended::Short(Reason::Seed(refused)))?)
+        } else {
+            None
+        };
+        self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
+        fill(&steps, buffer, &mut frame, managed);
+        Ok(())
+    }
+
+    /// Goes over the native frames before the first managed one.
+    fn leaf<T: TargetThread>(
+        &self,
+        steps: &Steps<'_, '_, T>,
+        buffer: &mut WalkBuffer,
+        frame: &mut Cursor,
+    ) -> Result<Leaf, I::Fatal> {
+        while self.function(frame.registers.rip, frame.position)?.is_none() {
+            if !buffer.push(frame) {
+                return Ok(Leaf::Unknown);
+            }
+            match steps.step(frame) {
+                Ok(Stepped::Caller) => {}
+                Ok(Stepped::Root) => return Ok(Leaf::Root),
+                Err(reason) => {
+                    buffer.gap(reason);
+                    return Ok(Leaf::Unknown);
+                }
+            }
+        }
+        Ok(Leaf::Managed)
+    }
+
+    /// Calls `DoStackSnapshot`, and copies what it reports.
+    fn snapshot<T: TargetThread>(
+        &self,
+        target: &T,
+        seed: Option<&Seed<'_>>,
+        buffer: &mut WalkBuffer,
+    ) -> Result<(), I::Fatal> {
+        let context = seed.map(Seed::context);
+        let context = context.as_ref().map(<[u8; _]>::as_slice);
+        let size = context.map_or(0, |context| context.len() as u32);
+        let mut callback = |frame: &mut SnapshotFrame<'_>| buffer.keep(frame);
+        let flags = SnapshotFlags::REGISTER_CONTEXT;
+        let result =
+            self.info.do_stack_snapshot(target.id(), Some(&mut callback), flags, 0, context, size);
+        buffer.snapshot = Some(match result {
+            Ok(()) => HResult::OK,
+            Err(CallError::Failed(result)) => result,
+            Err(CallError::Fatal(fatal)) => return Err(fatal),
+        });
+        Ok(())
+    }
+
+    fn steps<'t, T: TargetThread>(&self, target: &'t T) -> Steps<'t, 's, T>
+    where
+        's: 't,
+    {
+        Steps { unwinder: Unwinder::new(self.modules.code_map()), target, stack: target.stack() }
+    }
+
+    /// The managed function that a frame with this `ip` is in.
+    pub(super) fn function(
+        &self,
+        ip: u64,
+        position: Position,
+    ) -> Result<Option<FunctionId>, I::Fatal> {
+        let inside = inside(ip, position);
+        match self.info.get_function_from_ip(inside) {
+            Ok(function) => Ok(Some(function).filter(|_| !self.is_padding(inside))),
+            Err(CallError::Failed(_)) => Ok(None),
+            Err(CallError::Fatal(fatal)) => Err(fatal),
+        }
+    }
+
+    /// Whether an image or a heap says that `address` (VA) is in none of its functions: the runtime takes
+    /// what lies behind a function's end for a part of it (contract §2.6).
+    pub(super) fn is_padding(&self, address: u64) -> bool {
+        let found = self.modules.code_map().find(address);
+        found.is_some_and(|(region, rva)| region.functions().find(rva).is_none())
+    }
+}
+
+/// Where the native frames at a stack's leaf end.
+enum Leaf {
+    /// At a managed frame.
+    Managed,
+    /// At code that cannot be unwound.
+    Unknown,
+    /// At the thread's root.
+    Root,
+}
+
+/// Why a walk ended early.
+enum Ended<F> {
+    /// Something is missing.
+    Short(Reason),
+    /// The process has ended.
+    Fatal(F),
+}
+
+impl<F> From<F> for Ended<F> {
+    fn from(fatal: F) -> Self {
+        Self::Fatal(fatal)
+    }
+}
+
+/// Return addresses above frame pointers, for as long as these lead rootward.
+fn by_frame_pointers<T: TargetThread, F>(
+    stopped: &Stopped<'_, T>,
+    buffer: &mut WalkBuffer,
+) -> Result<(), Ended<F>> {
+    let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
+    buffer.gap(Reason::FramePointers);
+    let target = stopped.target();
+    let stack = target.stack();
+    let mut frame = Cursor { registers: context.registers, ..Cursor::NOWHERE };
+    while buffer.push(&frame) {
+        let pointer = frame.registers.get(Gpr::Rbp);
+        let rises = pointer >= frame.registers.rsp() && stack.contain(pointer);
+        if !rises || !pointer.is_multiple_of(8) {
+            break;
+        }
+        let saved = target.read_u64(pointer);
+        let address = target.read_u64(pointer.wrapping_add(8));
+        let (Ok(saved), Ok(address)) = (saved, address) else { break };
+        if address == stack.root {
+            break;
+        }
+        frame.registers.rip = address;
+        frame.registers.set(Gpr::Rbp, saved);
+        frame.registers.set(Gpr::Rsp, pointer.wrapping_add(16));
+        frame.position = Position::ReturnAddress;
+        frame.source = Source::Unwound(Trust::FramePointer);
+    }
+    Ok(())
+}

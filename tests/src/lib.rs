@@ -4,6 +4,7 @@ pub mod dwarf;
 pub mod every_instruction;
 pub mod funclets;
 pub mod fuzz;
+pub mod mixed;
 pub mod planted;
 pub mod snapshot;
 pub mod world;

@@ -21,6 +21,22 @@ impl Shot {
     pub(super) const fn sp(&self) -> u64 {
         self.registers.rsp()
     }
+
+    /// Whether it tells of the frame there. Where the runtime knows the call by another address (C-156),
+    /// the stack pointer is right.
+    const fn is_at(&self, ip: u64, sp: u64) -> bool {
+        self.sp() == sp && (self.ip == ip || self.function.is_some())
+    }
+}
+
+/// Goes over callbacks that tell of frames leafward of `sp` (VA), which nobody else has found.
+fn skip(shots: &[Shot], met: &mut usize, sp: u64) -> Option<Reason> {
+    let mut first = None;
+    while let Some(shot) = shots.get(*met).filter(|shot| shot.sp() < sp) {
+        first = first.or(Some(Reason::Disagreement { sp: shot.sp() }));
+        *met += 1;
+    }
+    first
 }
 
 /// A frame, not yet with a name.
@@ -127,14 +143,31 @@ impl WalkBuffer {
         gap.get_or_insert(reason);
     }
 
+    /// Joins the frames that were found before the runtime was asked with those that it reports, up to one
+    /// at `next_sp` (VA), if that is known.
+    pub(super) fn join(&mut self, next_sp: Option<u64>) {
+        let shots = self.shots.get(..self.shot_count).unwrap_or_default();
+        let places = self.places.get_mut(..self.place_count).unwrap_or_default();
+        let mut gap = &mut self.before;
+        for place in places {
+            if let Some(missed) = skip(shots, &mut self.met, place.sp) {
+                gap.get_or_insert(missed);
+            }
+            if shots.get(self.met).is_some_and(|shot| shot.is_at(place.ip, place.sp)) {
+                place.shot = Some(self.met);
+                self.met += 1;
+            }
+            gap = &mut place.gap;
+        }
+        if let Some(missed) = next_sp.and_then(|sp| skip(shots, &mut self.met, sp)) {
+            gap.get_or_insert(missed);
+        }
+    }
+
     /// Adds a frame, which may be the one that the next callback tells of: whether there was room.
     pub(super) fn push(&mut self, frame: &Cursor) -> bool {
         let (ip, sp) = (frame.registers.rip, frame.registers.rsp());
-        let shot = self.next_shot().filter(|shot| {
-            // Where the runtime knows the call by another address (C-156), the stack pointer is right.
-            shot.sp() == sp && (shot.ip == ip || shot.function.is_some())
-        });
-        let shot = shot.map(|_| self.met);
+        let shot = self.next_shot().filter(|shot| shot.is_at(ip, sp)).map(|_| self.met);
         let Some(room) = self.places.get_mut(self.place_count) else {
             self.gap(Reason::BufferFull);
             return false;

@@ -14,11 +14,15 @@ pub(super) fn fill<T: TargetThread>(
     frame: &mut Cursor,
     mut known: bool,
 ) {
+    if known && is_redirected(buffer, frame) {
+        known = false;
+        buffer.relies_on_order = true;
+    }
+    buffer.join(known.then(|| frame.registers.rsp()));
     loop {
         if !known && !take_reported(steps, buffer, frame) {
             return ended(buffer);
         }
-        passes_by(buffer, frame.registers.rsp());
         if !buffer.push(frame) {
             return;
         }
@@ -43,6 +47,14 @@ pub(super) fn fill<T: TargetThread>(
             }
         };
     }
+}
+
+/// Whether the runtime reports a frame first that is at the same instruction, but in another place. The
+/// thread has been redirected then: it executes code of the runtime that pretends to have been called from
+/// the interrupted instruction, whose registers only the runtime knows (contract §2.4).
+fn is_redirected(buffer: &WalkBuffer, frame: &Cursor) -> bool {
+    let shot = buffer.next_shot().filter(|shot| shot.function.is_some());
+    shot.is_some_and(|shot| shot.ip == frame.registers.rip && shot.sp() != frame.registers.rsp())
 }
 
 /// Whether the runtime reports frames leafward of `sp` (VA) that have not been met: then the unwinder has

@@ -11,10 +11,12 @@ use thiserror::Error;
 pub enum FrameKind {
     /// A managed method, or a funclet of it.
     Managed(FunctionId),
-    /// Managed code without metadata, which `DoStackSnapshot` hides: an IL stub or a dynamic method. Its
-    /// id, if the runtime's interface has `GetFunctionFromIP3` and it may be called.
+    /// Generated code that `DoStackSnapshot` hides: with an id, an IL stub or a dynamic method. Without
+    /// one it may be a stub of the runtime as well: only `GetFunctionFromIP3` would tell, where the
+    /// runtime's interface has it and it may be called.
     Hidden(Option<FunctionId>),
-    /// Native code of an image, or of a stub that has unwind data.
+    /// Code of an image that is no method: native code, or what was compiled ahead of time without
+    /// metadata where `GetFunctionFromIP3` does not tell of it.
     Native {
         /// The image's base (VA).
         image: u64,
@@ -88,8 +90,8 @@ pub enum Reason {
     /// The policy lets native code run on: its frames change while one looks.
     #[error("native code runs on while the runtime is suspended")]
     Running,
-    /// The policy has no unwinder.
-    #[error("the policy does not unwind native code")]
+    /// Native code that was not unwound, because the policy has no unwinder.
+    #[error("the native code here was not unwound")]
     NotUnwound,
     /// The policy guesses.
     #[error("frame pointers are not always kept")]

@@ -3,6 +3,7 @@
 use super::buffer::{Place, Shot};
 use super::cursor::inside;
 use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
+use super::walker::Ended;
 use super::{WalkBuffer, Walker};
 use crate::code_map::RegionKind;
 use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};
@@ -42,7 +43,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
     }
 
     /// What the code of a frame is that the runtime has not named.
-    fn kind(&self, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
+    fn kind(&self, ip: u64, position: Position) -> Result<FrameKind, Ended<I::Fatal>> {
         if let Some(function) = self.function(ip, position)? {
             return Ok(FrameKind::Managed(function));
         }
@@ -50,18 +51,13 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         let hidden = match self.info().get_function_from_ip3(inside) {
             Ok((function, _)) => Some(function).filter(|_| !self.is_padding(inside)),
             Err(CallError::Failed(_)) => None,
-            Err(CallError::Fatal(fatal)) => return Err(fatal),
+            Err(CallError::Fatal(fatal)) => return Err(Ended::Fatal(fatal)),
         };
         if hidden.is_some() {
             return Ok(FrameKind::Hidden(hidden));
         }
         Ok(match self.modules().code_map().find(inside) {
-            Some((region, rva))
-                if region.kind() == RegionKind::CodeHeap
-                    && region.functions().find(rva).is_some() =>
-            {
-                FrameKind::Hidden(None)
-            }
+            Some((region, _)) if region.kind() == RegionKind::CodeHeap => FrameKind::Hidden(None),
             Some((region, _)) => FrameKind::Native {
                 image: region.base(),
                 rva: ip.wrapping_sub(region.base()) as u32,
@@ -102,12 +98,12 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         let kind = match shot.and_then(|shot| Some((shot.ip, shot.function?))) {
             Some((reported, function)) => {
                 // The call is where the unwinder says, if that is in the function at all (C-156).
-                if reported != ip && self.walker.function(ip, position)? != Some(function) {
+                if reported != ip && self.kind(ip, position)? != FrameKind::Managed(function) {
                     ip = reported;
                 }
                 FrameKind::Managed(function)
             }
-            None => self.walker.kind(ip, position)?,
+            None => self.kind(ip, position)?,
         };
         let reported = shot.is_some();
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
@@ -122,11 +118,26 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         let (ip, sp, position) = (shot.ip, shot.sp(), Position::ReturnAddress);
         let kind = match shot.function {
             Some(function) => FrameKind::Managed(function),
-            None => self.walker.kind(ip, position)?,
+            None => self.kind(ip, position)?,
         };
         let (source, reported) = (Source::Snapshot, true);
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
+        if shot.function.is_none() {
+            self.gap(Some(Reason::NotUnwound));
+        }
         Ok(())
+    }
+
+    /// What the code of a frame is, if anybody says.
+    fn kind(&mut self, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
+        match self.walker.kind(ip, position) {
+            Ok(kind) => Ok(kind),
+            Err(Ended::Short(reason)) => {
+                self.gap(Some(reason));
+                Ok(FrameKind::Unknown)
+            }
+            Err(Ended::Fatal(fatal)) => Err(fatal),
+        }
     }
 
     /// Why a frame's caller is missing. It is not where the frame is one that the runtime hides, in a run

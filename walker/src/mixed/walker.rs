@@ -151,9 +151,21 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         buffer: &mut WalkBuffer,
         frame: &mut Cursor,
     ) -> Result<Leaf, I::Fatal> {
-        while self.function(frame.registers.rip, frame.position)?.is_none() {
+        loop {
+            let function = self.function(frame.registers.rip, frame.position);
+            if let Ok(Some(_)) = function {
+                return Ok(Leaf::Managed);
+            }
             if !buffer.push(frame) {
                 return Ok(Leaf::Unknown);
+            }
+            match function {
+                Ok(_) => {}
+                Err(Ended::Short(reason)) => {
+                    buffer.gap(reason);
+                    return Ok(Leaf::Unknown);
+                }
+                Err(Ended::Fatal(fatal)) => return Err(fatal),
             }
             match steps.step(frame) {
                 Ok(Stepped::Caller) => {}
@@ -164,7 +176,6 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 }
             }
         }
-        Ok(Leaf::Managed)
     }
 
     /// Calls `DoStackSnapshot`, and copies what it reports.
@@ -196,17 +207,18 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Steps { unwinder: Unwinder::new(self.modules.code_map()), target, stack: target.stack() }
     }
 
-    /// The managed function that a frame with this `ip` is in.
+    /// The managed function that a frame with this `ip` is in; none is an answer too.
     pub(super) fn function(
         &self,
         ip: u64,
         position: Position,
-    ) -> Result<Option<FunctionId>, I::Fatal> {
+    ) -> Result<Option<FunctionId>, Ended<I::Fatal>> {
         let inside = inside(ip, position);
         match self.info.get_function_from_ip(inside) {
             Ok(function) => Ok(Some(function).filter(|_| !self.is_padding(inside))),
-            Err(CallError::Failed(_)) => Ok(None),
-            Err(CallError::Fatal(fatal)) => Err(fatal),
+            Err(CallError::Failed(HResult::FAIL)) => Ok(None),
+            Err(CallError::Failed(result)) => Err(Ended::Short(Reason::Lookup(result))),
+            Err(CallError::Fatal(fatal)) => Err(Ended::Fatal(fatal)),
         }
     }
 
@@ -229,7 +241,7 @@ enum Leaf {
 }
 
 /// Why a walk ended early.
-enum Ended<F> {
+pub(super) enum Ended<F> {
     /// Something is missing.
     Short(Reason),
     /// The process has ended.

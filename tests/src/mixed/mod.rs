@@ -62,7 +62,6 @@ pub enum Wrong {
 /// Whether a frame of the walk is what a row of the truth is.
 fn is_kind(kind: FrameKind, code: Code) -> bool {
     match (kind, code) {
-        (FrameKind::Native { .. }, Code::Unmanaged) => true,
         (FrameKind::Managed(found), Code::Managed(id, kind)) => {
             found == id && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
         }
@@ -70,11 +69,12 @@ fn is_kind(kind: FrameKind, code: Code) -> bool {
             matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
                 && found.is_none_or(|found| found == id)
         }
-        // Without an id it may be a stub.
-        (FrameKind::Hidden(None), Code::Unmanaged) => true,
-        // Nobody knows jitted stubs of Unix.
-        (FrameKind::Unknown, Code::Unmanaged) => true,
-        // Nor code without metadata where no call tells of it: in an image it looks like native code.
+        // Without an id it may be a stub; and nobody knows jitted stubs of Unix.
+        (
+            FrameKind::Native { .. } | FrameKind::Hidden(None) | FrameKind::Unknown,
+            Code::Unmanaged,
+        ) => true,
+        // Nor does anybody know code without metadata where no call tells of it: in an image it looks like native code.
         (FrameKind::Native { .. } | FrameKind::Unknown, Code::Managed(_, kind)) => {
             matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
         }
@@ -157,7 +157,7 @@ fn missing(
 /// A thread that stands still, with a walk of it.
 pub struct Case<'s> {
     /// The thread as it is.
-    pub seen: &'s Seen,
+    pub truth: &'s Seen,
     /// How it was walked.
     pub policy: Policy,
     /// What was found.
@@ -224,7 +224,7 @@ pub enum Failure {
         outcome: Outcome,
     },
     /// A walk is wrong.
-    #[error("{policy:?} on {}: {wrong}\n{}", seen.generation, table(seen, stack))]
+    #[error("{policy:?} on {}: {wrong}\n{}", truth.generation, table(truth, stack))]
     Wrong {
         /// By which policy.
         policy: Policy,
@@ -233,7 +233,7 @@ pub enum Failure {
         /// The walk.
         stack: Box<MixedStack>,
         /// The truth.
-        seen: Box<Seen>,
+        truth: Box<Seen>,
     },
 }
 
@@ -292,16 +292,16 @@ pub fn examine(
                 break;
             }
         }
-        let Some(seen) = Seen::new(&facts, &mut world, thread) else { continue };
+        let Some(truth) = Seen::new(&facts, &mut world, thread) else { continue };
         // A thread is not walked behind its ThreadDestroyed (H-04).
-        if seen.gone || seen.rows.is_empty() || is_redirected(&world, thread) {
+        if truth.gone || truth.rows.is_empty() || is_redirected(&world, thread) {
             continue;
         }
         for policy in Policy::ALL {
             let fits = match policy {
-                Policy::Synchronous => in_callback && !seen.code_busy,
+                Policy::Synchronous => in_callback && !truth.code_busy,
                 // Threads of the runtime wait until another one has written the code's tables.
-                Policy::Signal => !seen.code_busy,
+                Policy::Signal => !truth.code_busy,
                 Policy::FramePointers => false,
                 _ => true,
             };
@@ -316,12 +316,12 @@ pub fn examine(
                 Ok(None) => continue,
                 Err(outcome) => return Err(Failure::Fatal { policy, outcome }),
             };
-            if let Err(wrong) = judge(&seen, &stack) {
-                let (stack, seen) = (Box::new(stack), Box::new(seen));
-                return Err(Failure::Wrong { policy, wrong, stack, seen });
+            if let Err(wrong) = judge(&truth, &stack) {
+                let (stack, truth) = (Box::new(stack), Box::new(truth));
+                return Err(Failure::Wrong { policy, wrong, stack, truth });
             }
             examined.count(policy, &stack);
-            see(&Case { seen: &seen, policy, stack: &stack });
+            see(&Case { truth: &truth, policy, stack: &stack });
         }
     }
     Ok(examined)

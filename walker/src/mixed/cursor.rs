@@ -3,7 +3,7 @@
 use super::call_site::follows_call;
 use super::stack::{Reason, Source};
 use crate::profiling::{StackBounds, TargetThread};
-use crate::registers::Registers;
+use crate::registers::{Gpr, Registers};
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// A frame on the way.
@@ -88,6 +88,22 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         frame.position = position;
         frame.source = Source::Unwound(step.trust);
         Ok(Stepped::Caller)
+    }
+
+    /// Takes a frame that has nothing on the stack but its return address to its caller, if that is where a
+    /// call returns to.
+    pub(super) fn leave_stub(&self, frame: &mut Cursor) -> bool {
+        let rsp = frame.registers.rsp();
+        let Ok(address) = self.target.read_u64(rsp) else { return false };
+        let caller_rsp = rsp.wrapping_add(8);
+        if !self.stack.contain(caller_rsp) || follows_call(address, self.target) != Some(true) {
+            return false;
+        }
+        frame.registers.rip = address;
+        frame.registers.set(Gpr::Rsp, caller_rsp);
+        frame.position = Position::ReturnAddress;
+        frame.source = Source::Unwound(Trust::Stub);
+        true
     }
 
     /// Whether `address` (VA) can be one that a call returns to. Where its code cannot be read, it must

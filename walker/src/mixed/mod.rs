@@ -37,6 +37,7 @@ mod seed;
 mod stack;
 mod stitch;
 mod stopped;
+mod stub;
 mod walker;
 
 pub use advice::{Advice, advice};

@@ -3,13 +3,13 @@
 use super::cursor::{Cursor, Stepped, Steps, inside};
 use super::fill::fill;
 use super::stack::{MixedStack, Reason, Source};
-use super::{Policy, RuntimeSuspension, Seed, Stopped, WalkBuffer};
+use super::{Policy, RuntimeSuspension, Seed, Stopped, WalkBuffer, stub};
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
     TargetThread,
 };
 use crate::registers::Gpr;
-use crate::unwind::{Position, Trust, Unwinder};
+use crate::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// Walks threads by one policy.
 #[derive(Debug)]
@@ -171,11 +171,33 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 Ok(Stepped::Caller) => {}
                 Ok(Stepped::Root) => return Ok(Leaf::Root),
                 Err(reason) => {
-                    buffer.gap(reason);
-                    return Ok(Leaf::Unknown);
+                    let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
+                    if !(unknown && self.leave_stub(steps, frame)?) {
+                        buffer.gap(reason);
+                        return Ok(Leaf::Unknown);
+                    }
                 }
             }
         }
+    }
+
+    /// Leaves a stub that only jumps on, to code that is known: whether the frame is in one.
+    fn leave_stub<T: TargetThread>(
+        &self,
+        steps: &Steps<'_, '_, T>,
+        frame: &mut Cursor,
+    ) -> Result<bool, I::Fatal> {
+        if frame.position != Position::Interrupted {
+            return Ok(false);
+        }
+        let Some(target) = stub::target(&frame.registers, steps.target) else { return Ok(false) };
+        let known = steps.knows(target)
+            || match self.function(target, Position::Interrupted) {
+                Ok(function) => function.is_some(),
+                Err(Ended::Short(_)) => false,
+                Err(Ended::Fatal(fatal)) => return Err(fatal),
+            };
+        Ok(known && steps.leave_stub(frame))
     }
 
     /// Calls `DoStackSnapshot`, and copies what it reports.

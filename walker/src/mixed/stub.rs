@@ -1,0 +1,145 @@
+//! Stubs that nobody has unwind data of: they only jump on (coreclr#25676).
+//!
+//! A runtime on Unix tells nobody of the precodes, jump stubs and dispatch stubs in its heaps. What is
+//! read here leaves the stack as it is from the interrupted instruction up to a jump, so that the return
+//! address is on top of it.
+
+use crate::memory::Memory;
+use crate::registers::{Gpr, Registers};
+
+/// A stub has no more instructions than so many.
+const MOST_INSTRUCTIONS: usize = 6;
+
+/// Where the stub at rip jumps to (VA), if it is one: it moves addresses between registers, and then
+/// jumps out. A jump relative to rip by a byte only is none: that stays within a function.
+pub(super) fn target<M: Memory + ?Sized>(registers: &Registers, memory: &M) -> Option<u64> {
+    let mut known = *registers;
+    for _ in 0..MOST_INSTRUCTIONS {
+        let code = Code::read(known.rip, memory)?;
+        let (rex, at) = match code.byte(0)? {
+            rex @ 0x40..=0x4F => (rex, 1),
+            _ => (0, 0),
+        };
+        let wide = rex & 8 != 0;
+        let (opcode, modrm) = (code.byte(at)?, code.byte(at + 1));
+        let register = |field: u8, extension: u8| {
+            let high = if rex & extension != 0 { 8 } else { 0 };
+            Gpr::from_number(field & 7 | high)
+        };
+        let len = match (opcode, modrm) {
+            (0x90, _) => at + 1,
+            // endbr64
+            (0xF3, Some(0x0F)) if code.bytes.starts_with(&[0xF3, 0x0F, 0x1E, 0xFA]) => 4,
+            // mov r64, imm64
+            (0xB8..=0xBF, _) if wide => {
+                let value = u64::from_le_bytes(code.chunk(at + 1)?);
+                known.set(register(opcode, 1), value);
+                at + 9
+            }
+            // lea r64, [rip+rel32]
+            (0x8D, Some(modrm)) if wide && modrm & 0xC7 == 5 => {
+                let to = code.relative(at + 2, at + 6)?;
+                known.set(register(modrm >> 3, 4), to);
+                at + 6
+            }
+            // mov r64, [rip+rel32]
+            (0x8B, Some(modrm)) if wide && modrm & 0xC7 == 5 => {
+                let value = memory.read_u64(code.relative(at + 2, at + 6)?).ok()?;
+                known.set(register(modrm >> 3, 4), value);
+                at + 6
+            }
+            // jmp rel32
+            (0xE9, _) => return code.relative(at + 1, at + 5),
+            // jmp [rip+rel32]
+            (0xFF, Some(0x25)) => return memory.read_u64(code.relative(at + 2, at + 6)?).ok(),
+            // jmp r64
+            (0xFF, Some(modrm)) if modrm & 0xF8 == 0xE0 => {
+                return Some(known.get(register(modrm, 1)));
+            }
+            _ => return None,
+        };
+        known.rip = known.rip.wrapping_add(len as u64);
+    }
+    None
+}
+
+/// The bytes at an address, as many as can be read.
+struct Code {
+    address: u64,
+    bytes: [u8; 12],
+    len: usize,
+}
+
+impl Code {
+    fn read<M: Memory + ?Sized>(address: u64, memory: &M) -> Option<Self> {
+        let mut bytes = [0; 12];
+        // The jump may be at a mapping's end.
+        let len = [12, 10, 7, 6, 5, 3, 2].into_iter().find(|len| {
+            let room = bytes.get_mut(..*len);
+            room.is_some_and(|room| memory.read(address, room).is_ok())
+        })?;
+        Some(Self { address, bytes, len })
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.bytes.get(..self.len)?.get(at).copied()
+    }
+
+    fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.bytes.get(..self.len)?.get(at..)?.first_chunk().copied()
+    }
+
+    /// The address that the 32-bit displacement at `at` leads to, counted from the instruction's `end`.
+    fn relative(&self, at: usize, end: usize) -> Option<u64> {
+        let displacement = i32::from_le_bytes(self.chunk(at)?);
+        Some(self.address.wrapping_add(end as u64).wrapping_add_signed(displacement.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Segment;
+
+    const AT: u64 = 0x7000_0000;
+
+    fn target_of(code: &[u8]) -> Option<u64> {
+        let registers = Registers { rip: AT, ..Registers::default() };
+        target(&registers, &Segment::new(AT, code))
+    }
+
+    #[test]
+    fn jumps_of_stubs_are_followed() {
+        let far = [0x49, 0xBA, 1, 2, 3, 4, 5, 6, 7, 0, 0x41, 0xFF, 0xE2];
+        assert_eq!(target_of(&far), Some(0x07_0605_0403_0201), "mov r10, imm64; jmp r10");
+        let near = [0xE9, 0x10, 0, 0, 0];
+        assert_eq!(target_of(&near), Some(AT + 0x15), "jmp rel32");
+        let back = [0xE9, 0xF0, 0xFF, 0xFF, 0xFF];
+        assert_eq!(target_of(&back), Some(AT - 0xB), "jmp rel32 backwards");
+        let mut cell =
+            [0x4C, 0x8D, 0x15, 9, 0, 0, 0, 0xFF, 0x25, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        cell[15..].copy_from_slice(&0x1234_5678_u64.to_le_bytes());
+        assert_eq!(target_of(&cell), Some(0x1234_5678), "lea r10, [rip+9]; jmp [rip+2]");
+        let mut loaded = [0x48, 0x8B, 0x05, 3, 0, 0, 0, 0xFF, 0xE0, 0x90, 0, 0, 0, 0, 0, 0, 0, 0];
+        loaded[10..].copy_from_slice(&0x9876_u64.to_le_bytes());
+        assert_eq!(target_of(&loaded), Some(0x9876), "mov rax, [rip+3]; jmp rax");
+        let marked = [0xF3, 0x0F, 0x1E, 0xFA, 0x90, 0xE9, 0, 0, 0, 0];
+        assert_eq!(target_of(&marked), Some(AT + 10), "endbr64; nop; jmp rel32");
+    }
+
+    #[test]
+    fn other_code_is_no_stub() {
+        for code in [
+            &[0x50, 0xFF, 0xE0][..],                  // push rax; jmp rax
+            &[0x48, 0x83, 0xEC, 8, 0xE9, 0, 0, 0, 0], // sub rsp, 8; jmp
+            &[0xEB, 0x10],                            // jmp rel8
+            &[0xFF, 0xD0],                            // call rax
+            &[0xC3],
+            &[0x90; 12],
+            &[0xE9, 0, 0], // cut off
+            &[],
+        ] {
+            assert_eq!(target_of(code), None, "{code:02x?}");
+        }
+    }
+}

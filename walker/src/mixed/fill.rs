@@ -19,6 +19,8 @@ pub(super) fn fill<T: TargetThread>(
         buffer.relies_on_order = true;
     }
     buffer.join(known.then(|| frame.registers.rsp()));
+    // Whether the frame called one that the runtime reports as managed.
+    let mut is_managed_caller = false;
     loop {
         if !known && !take_reported(steps, buffer, frame) {
             return ended(buffer);
@@ -27,6 +29,7 @@ pub(super) fn fill<T: TargetThread>(
             return;
         }
         let has_data = steps.knows(frame.inside());
+        let is_managed = buffer.reported_function().is_some();
         known = match steps.step(frame) {
             Ok(Stepped::Caller) => !passes_by(buffer, frame.registers.rsp()),
             Ok(Stepped::Root) => {
@@ -35,17 +38,18 @@ pub(super) fn fill<T: TargetThread>(
                 }
                 false
             }
+            // Behind a managed frame come only such as the runtime hides, before the next that it reports:
+            // it would tell of native code (contract §3.3).
+            Err(_) if !has_data && (is_managed || known && is_managed_caller) => {
+                buffer.relies_on_order |= buffer.next_shot().is_some();
+                false
+            }
             Err(reason) => {
-                let is_reported = buffer.reported_function().is_some();
-                if has_data || !is_reported {
-                    buffer.gap(reason);
-                } else if buffer.next_shot().is_some() {
-                    // What is reported next is its caller (contract §3.3).
-                    buffer.relies_on_order = true;
-                }
+                buffer.gap(reason);
                 false
             }
         };
+        is_managed_caller = is_managed;
     }
 }
 

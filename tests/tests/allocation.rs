@@ -2,14 +2,15 @@
 
 use allocation_counter::measure;
 use clr_sim::generation::Generation;
-use clr_sim::profiling::{Call, HResult, Outcome};
+use clr_sim::profiling::{Call, HResult, Outcome, SimulatedThread};
 use clr_sim::runtime::FrameKind;
-use clr_sim::stage::{SELF, Stage};
+use clr_sim::stage::{NATIVE_WALKER, SELF, Stage};
 use clr_sim::vectors::win64::{Vector, VectorFile};
 use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
+use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, WalkBuffer, Walker};
 use clr_walker::unwind::{Cache, Position, Rules, Unwinder};
 use std::hint::black_box;
 
@@ -89,23 +90,27 @@ fn stepping_allocates_nothing() {
 }
 
 /// With Frames, with contexts, from the chain and from a seed.
+/// A thread in a helper that has put up its Frame.
+fn in_a_helper(generation: Generation) -> Stage {
+    let helper = if generation.has_helper_method_frames() {
+        FrameKind::HelperMethod
+    } else {
+        FrameKind::DynamicHelper
+    };
+    Stage::new(generation)
+        .cooperative()
+        .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
+        .jit("App.Foo+0x40", 0x1F_E300)
+        .ready_to_run("App.Bar+0x20", 0x1F_E340)
+        .saves_all()
+        .native("coreclr.dll!CallDescrWorkerInternal+0x7c", 0x1F_E400)
+        .frame(helper, 0x1F_E100, "App.Foo")
+}
+
 #[test]
 fn a_snapshot_allocates_nothing() {
     for generation in Generation::ALL {
-        let helper = if generation.has_helper_method_frames() {
-            FrameKind::HelperMethod
-        } else {
-            FrameKind::DynamicHelper
-        };
-        let stage = Stage::new(generation)
-            .cooperative()
-            .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
-            .jit("App.Foo+0x40", 0x1F_E300)
-            .ready_to_run("App.Bar+0x20", 0x1F_E340)
-            .saves_all()
-            .native("coreclr.dll!CallDescrWorkerInternal+0x7c", 0x1F_E400)
-            .frame(helper, 0x1F_E100, "App.Foo");
-        let set = stage.set_up().unwrap();
+        let set = in_a_helper(generation).set_up().unwrap();
         let mut seed = set.seed("App.Foo").unwrap().to_bytes().to_vec();
         seed.resize(generation.context_size() as usize, 0);
         for seed in [None, Some(seed.as_slice())] {
@@ -123,6 +128,36 @@ fn a_snapshot_allocates_nothing() {
             });
             assert_eq!((outcome, callbacks), (Outcome::Returned(HResult::OK), 3), "{generation}");
             assert_eq!(info.count_total, 0, "{generation}, seeded: {}", seed.is_some());
+        }
+    }
+}
+
+/// From the suspension to the resumption nothing is allocated: `take` ends with the thread running, and
+/// only then frames get names.
+#[test]
+fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
+    let mut buffer = WalkBuffer::new(64);
+    for generation in Generation::ALL {
+        let set = in_a_helper(generation).set_up().unwrap();
+        for policy in Policy::ALL {
+            let runtime = set.runtime();
+            let map = runtime.profilers_code_map().unwrap();
+            let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
+            let info = runtime.on(if policy.is_for_itself() { SELF } else { NATIVE_WALKER });
+            let walker = Walker::new(&info, &map, policy);
+            let mut taken = Ok(());
+            let counted = measure(|| taken = walker.take(&target, &mut buffer));
+            assert_eq!(taken, Ok(()), "{generation}, {policy:?}");
+            assert_eq!(counted.count_total, 0, "{generation}, {policy:?}");
+            let stack = walker.stitch(&buffer).unwrap();
+            let managed = |frame: &MixedFrame| matches!(frame.kind, Kind::Managed(_));
+            let expected = match policy {
+                Policy::Signal | Policy::Synchronous => 2,
+                Policy::Seeded if !generation.is_unix() => 2,
+                _ => continue,
+            };
+            let found = stack.frames.iter().filter(|frame| managed(frame)).count();
+            assert_eq!(found, expected, "{generation}, {policy:?}: {stack:#x?}");
         }
     }
 }

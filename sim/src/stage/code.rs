@@ -1,4 +1,5 @@
-//! The code of a stage's functions: nops with unwind data that fits the rows.
+//! The code of a stage's functions: nops, and calls where rows have been called from, with unwind data
+//! that fits the rows.
 
 use super::{Place, Row, Stage, StageError};
 use crate::code::{LIBRARY_TEXT, PlainFunction, library};
@@ -16,6 +17,8 @@ const PITCH: u32 = 0x400;
 pub(crate) const SIZE: u32 = 0x3C0;
 /// Size of a prologue in bytes: control in a row is behind it.
 pub(crate) const PROLOGUE: u8 = 0x10;
+/// call rax
+const CALL: [u8; 2] = [0xFF, 0xD0];
 /// Where unwind data begins, behind any code (RVA).
 const UNWIND_DATA: u32 = 0x40_0000;
 
@@ -53,6 +56,15 @@ pub(super) struct Unit {
 impl Unit {
     /// RVA of the unwind data.
     pub(super) const UNWIND_DATA: u32 = UNWIND_DATA;
+
+    /// Has the function at `start` (VA) make a call before `offset`.
+    fn call_before(&mut self, start: u64, offset: u32) {
+        let at = (start - self.base) as usize + offset as usize;
+        let before = at.checked_sub(CALL.len()).and_then(|begin| self.bytes.get_mut(begin..at));
+        if let Some(before) = before {
+            before.copy_from_slice(&CALL);
+        }
+    }
 }
 
 /// All code of a stage.
@@ -145,6 +157,13 @@ impl Layout {
                 size: SIZE,
             });
             unit.bytes.resize(unit.bytes.len() + PITCH as usize, 0x90);
+        }
+        for row in stage.rows.iter().skip(1) {
+            let key = (row.function.as_str(), row.place, row.funclet);
+            let function = known.get(&key).and_then(|(index, _)| functions.get(*index));
+            if let Some(function) = function {
+                units[row.place as usize].call_before(function.start, row.offset);
+            }
         }
         let native = &units[Place::Native as usize];
         let library =

@@ -179,6 +179,12 @@ impl WalkBuffer {
         true
     }
 
+    /// Whether a frame has not found room.
+    pub(super) fn is_full(&self) -> bool {
+        let last = self.places().last().map_or(self.before, |place| place.gap);
+        last == Some(Reason::BufferFull)
+    }
+
     /// Whether the last frame is one that a callback tells of: its managed function.
     pub(super) fn reported_function(&self) -> Option<FunctionId> {
         self.shots().get(self.places().last()?.shot?)?.function

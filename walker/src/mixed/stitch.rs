@@ -32,7 +32,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         for place in buffer.places() {
             stitched.place(place)?;
         }
-        while let Some(shot) = stitched.shots.get(stitched.told) {
+        while let Some(shot) = stitched.shots.get(stitched.told).filter(|_| !buffer.is_full()) {
             stitched.only_reported(shot)?;
         }
         let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);

@@ -129,8 +129,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         let managed = match self.leaf(&steps, buffer, &mut frame)? {
             Leaf::Managed => true,
             Leaf::Unknown => false,
-            // Nothing on it is managed.
-            Leaf::Root => return Ok(()),
+            // Nothing on it is managed, or nothing fits in any more.
+            Leaf::Root | Leaf::Full => return Ok(()),
         };
         let seed = if seeded && managed {
             // The runtime would not see that the registers are wrong.
@@ -157,7 +157,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 return Ok(Leaf::Managed);
             }
             if !buffer.push(frame) {
-                return Ok(Leaf::Unknown);
+                return Ok(Leaf::Full);
             }
             match function {
                 Ok(_) => {}
@@ -260,6 +260,8 @@ enum Leaf {
     Unknown,
     /// At the thread's root.
     Root,
+    /// At the buffer's end.
+    Full,
 }
 
 /// Why a walk ended early.

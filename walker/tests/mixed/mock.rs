@@ -1,0 +1,380 @@
+//! A process of two kinds of code, where every frame is 32 bytes, and a runtime that says what it is told.
+
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::image::FunctionTable;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::mixed::{MixedStack, Policy, WalkBuffer, Walker};
+use clr_walker::profiling::{
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, HResult, ProfilerInfo,
+    ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, StackBounds, TargetThread,
+    ThreadContext, ThreadId,
+};
+use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+
+/// Native code, with unwind data.
+pub(crate) const NATIVE: u64 = 0x1_4000_0000;
+/// Managed code.
+pub(crate) const MANAGED: u64 = 0x2_0000_0000;
+/// Code that nobody knows.
+pub(crate) const UNKNOWN: u64 = 0x3_0000_0000;
+/// rsp of the leaf (VA).
+pub(crate) const STACK: u64 = 0x7FFE_0000_0000;
+/// Every function has so many bytes, and so has every frame.
+const FUNCTION: u64 = 0x100;
+pub(crate) const FRAME: u64 = 32;
+const CODE_SIZE: u64 = 0x1000;
+/// Each function makes a call before this offset.
+pub(crate) const CALLED: u64 = 0x42;
+pub(crate) const THREAD: ThreadId = ThreadId(0x7007);
+
+/// What is done to the thread and the runtime, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Done {
+    Suspended,
+    Resumed,
+    ContextRead,
+    LookedUp(u64),
+    Snapshot { seed: Option<(u64, u64)> },
+    RuntimeSuspended,
+    RuntimeResumed,
+}
+
+/// What the runtime reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Report {
+    pub(crate) managed: bool,
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
+}
+
+/// The process.
+pub(crate) struct Mock {
+    code: Vec<u8>,
+    table: Vec<u8>,
+    /// The system knows unwind data of managed code.
+    pub(crate) knows_managed: bool,
+    stack: Vec<u8>,
+    pub(crate) context: ThreadContext,
+    pub(crate) cannot_suspend: bool,
+    pub(crate) reports: Vec<Report>,
+    pub(crate) result: HResult,
+    /// What `GetFunctionFromIP` says instead.
+    pub(crate) lookup: Option<HResult>,
+    pub(crate) suspend_runtime: HResult,
+    pub(crate) suspensions: Cell<i32>,
+    pub(crate) done: RefCell<Vec<Done>>,
+    pub(crate) bounds: StackBounds,
+}
+
+/// The return address in function `n` of some code.
+pub(crate) const fn returns_to(code: u64, n: u64) -> u64 {
+    code + n * FUNCTION + CALLED
+}
+
+/// The stack pointer of frame `n`, the leaf's being 0.
+pub(crate) const fn sp(n: u64) -> u64 {
+    STACK + n * FRAME
+}
+
+impl Mock {
+    /// A stopped thread with these frames, leaf first.
+    pub(crate) fn new(ips: &[u64]) -> Self {
+        let mut code = vec![0x90; CODE_SIZE as usize];
+        for function in code.chunks_mut(FUNCTION as usize) {
+            function[0x40..0x42].copy_from_slice(&[0xFF, 0xD0]);
+        }
+        // sub rsp, 24: the UNWIND_INFO of all functions, behind their code.
+        code.extend([1, 4, 1, 0, 4, 0x22, 0, 0]);
+        let functions = (0..CODE_SIZE / FUNCTION).map(|n| n * FUNCTION);
+        let table = functions
+            .flat_map(|begin| [begin as u32, (begin + FUNCTION) as u32, CODE_SIZE as u32])
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        let mut stack = Vec::new();
+        for caller in ips.iter().skip(1).chain(&[0]) {
+            stack.extend([0xAA; 24]);
+            stack.extend(caller.to_le_bytes());
+        }
+        stack.extend([0; 64]);
+        let mut registers = Registers { rip: ips[0], ..Registers::default() };
+        registers.set(Gpr::Rsp, STACK);
+        registers.set(Gpr::Rbx, 0xB0B);
+        let base = STACK + stack.len() as u64;
+        let mut mock = Self {
+            code,
+            table,
+            knows_managed: false,
+            stack,
+            context: ThreadContext { registers, flags: ThreadContext::FULL },
+            cannot_suspend: false,
+            reports: Vec::new(),
+            result: HResult::OK,
+            lookup: None,
+            suspend_runtime: HResult::OK,
+            suspensions: Cell::new(0),
+            done: RefCell::default(),
+            bounds: StackBounds { limit: STACK - 0x1000, base, root: 0 },
+        };
+        mock.reports = mock.truth(ips);
+        mock
+    }
+
+    /// What a runtime reports of these frames: the managed ones, and a marker for each run of native code
+    /// but the leaf's. Unknown code is one that it hides.
+    fn truth(&self, ips: &[u64]) -> Vec<Report> {
+        let mut reports = Vec::new();
+        let mut in_run = true;
+        for (n, &ip) in (0..).zip(ips) {
+            let (managed, native) = (is_managed(ip), ip < MANAGED);
+            if managed || native && !in_run {
+                reports.push(Report { managed, ip, sp: sp(n) });
+            }
+            in_run = native;
+        }
+        reports
+    }
+
+    /// Writes a word into the stack.
+    pub(crate) fn poke(&mut self, address: u64, value: u64) {
+        let at = (address - STACK) as usize;
+        self.stack[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Walks it.
+    pub(crate) fn walk(&self, policy: Policy) -> MixedStack {
+        self.walk_in(policy, &mut WalkBuffer::new(32))
+    }
+
+    /// The same with a buffer.
+    pub(crate) fn walk_in(&self, policy: Policy, buffer: &mut WalkBuffer) -> MixedStack {
+        let mut map = CodeMap::new();
+        let table = || FunctionTable::new(&self.table);
+        map.insert(CodeRegion::heap(NATIVE, &self.code, table()).unwrap()).unwrap();
+        if self.knows_managed {
+            map.insert(CodeRegion::heap(MANAGED, &self.code, table()).unwrap()).unwrap();
+        }
+        let Ok(stack) = Walker::new(self, &map, policy).walk(self, buffer);
+        assert_eq!(self.suspensions.get(), 0, "suspended once too often, or resumed");
+        stack
+    }
+
+    /// What was done, without look-ups.
+    pub(crate) fn calls(&self) -> Vec<Done> {
+        let done = self.done.borrow();
+        done.iter().filter(|one| !matches!(one, Done::LookedUp(_))).cloned().collect()
+    }
+
+    fn did(&self, what: Done) {
+        self.done.borrow_mut().push(what);
+    }
+}
+
+/// Whether the runtime knows a method there.
+pub(crate) fn is_managed(ip: u64) -> bool {
+    (MANAGED..MANAGED + CODE_SIZE).contains(&ip)
+}
+
+/// Its FunctionID.
+pub(crate) fn function_at(ip: u64) -> FunctionId {
+    FunctionId(ip & !(FUNCTION - 1))
+}
+
+impl Memory for Mock {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        for (start, bytes) in [
+            (STACK, &self.stack),
+            (NATIVE, &self.code),
+            (MANAGED, &self.code),
+            (UNKNOWN, &self.code),
+        ] {
+            let found = address.checked_sub(start).and_then(|at| {
+                let at = usize::try_from(at).ok()?;
+                bytes.get(at..at.checked_add(buffer.len())?)
+            });
+            if let Some(found) = found {
+                buffer.copy_from_slice(found);
+                return Ok(());
+            }
+        }
+        Err(unreadable)
+    }
+}
+
+impl TargetThread for Mock {
+    type Error = u32;
+
+    fn id(&self) -> ThreadId {
+        THREAD
+    }
+
+    fn stack(&self) -> StackBounds {
+        self.bounds
+    }
+
+    fn suspend(&self) -> Result<(), u32> {
+        if self.cannot_suspend {
+            return Err(5);
+        }
+        self.did(Done::Suspended);
+        self.suspensions.set(self.suspensions.get() + 1);
+        Ok(())
+    }
+
+    fn resume(&self) -> Result<(), u32> {
+        self.did(Done::Resumed);
+        self.suspensions.set(self.suspensions.get() - 1);
+        Ok(())
+    }
+
+    fn context(&self) -> Result<ThreadContext, u32> {
+        self.did(Done::ContextRead);
+        Ok(self.context)
+    }
+}
+
+fn fail<T>(result: HResult) -> Result<T, CallError<Infallible>> {
+    Err(CallError::Failed(result))
+}
+
+fn none<T>() -> Result<T, CallError<Infallible>> {
+    fail(HResult::NOT_IMPLEMENTED)
+}
+
+fn returns(result: HResult) -> Result<(), CallError<Infallible>> {
+    if result == HResult::OK { Ok(()) } else { fail(result) }
+}
+
+impl ProfilerInfo for Mock {
+    type Fatal = Infallible;
+
+    fn do_stack_snapshot(
+        &self,
+        thread: ThreadId,
+        callback: Option<&mut SnapshotCallback<'_>>,
+        flags: SnapshotFlags,
+        client_data: u64,
+        context: Option<&[u8]>,
+        context_size: u32,
+    ) -> Result<(), CallError<Infallible>> {
+        assert_eq!((thread, flags), (THREAD, SnapshotFlags::REGISTER_CONTEXT));
+        assert_eq!(context.map_or(0, <[u8]>::len), context_size as usize);
+        let seed = context.map(|context| Registers::from_context(context).unwrap());
+        self.did(Done::Snapshot { seed: seed.map(|seed| (seed.rip, seed.rsp())) });
+        let callback = callback.unwrap();
+        for report in &self.reports {
+            let mut registers = Registers { rip: report.ip, ..Registers::default() };
+            registers.set(Gpr::Rsp, report.sp);
+            let mut context = [0; CONTEXT_SIZE];
+            registers.write_context(&mut context).unwrap();
+            let result = callback(&mut SnapshotFrame {
+                function: report.managed.then(|| function_at(report.ip)),
+                ip: report.ip,
+                frame_info: FrameInfo::new(1),
+                context: &mut context,
+                client_data,
+            });
+            if result != HResult::OK {
+                return fail(HResult::ABORTED);
+            }
+        }
+        returns(self.result)
+    }
+
+    fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId, CallError<Infallible>> {
+        self.did(Done::LookedUp(ip));
+        match self.lookup {
+            Some(result) => fail(result),
+            None if is_managed(ip) => Ok(function_at(ip)),
+            None => fail(HResult::FAIL),
+        }
+    }
+
+    fn get_function_from_ip2(
+        &self,
+        _: u64,
+    ) -> Result<(FunctionId, ReJitId), CallError<Infallible>> {
+        none()
+    }
+
+    fn get_function_from_ip3(
+        &self,
+        _: u64,
+    ) -> Result<(FunctionId, ReJitId), CallError<Infallible>> {
+        none()
+    }
+
+    fn get_code_info(&self, _: FunctionId) -> Result<CodeRange, CallError<Infallible>> {
+        none()
+    }
+
+    fn get_code_info2(
+        &self,
+        _: FunctionId,
+        _: &mut [CodeRange],
+    ) -> Result<u32, CallError<Infallible>> {
+        none()
+    }
+
+    fn get_code_info3(
+        &self,
+        _: FunctionId,
+        _: ReJitId,
+        _: &mut [CodeRange],
+    ) -> Result<u32, CallError<Infallible>> {
+        none()
+    }
+
+    fn get_code_info4(&self, _: u64, _: &mut [CodeRange]) -> Result<u32, CallError<Infallible>> {
+        none()
+    }
+
+    fn get_function_info2(
+        &self,
+        _: FunctionId,
+        _: Option<FrameInfo<'_>>,
+        _: u32,
+    ) -> Result<FunctionInfo, CallError<Infallible>> {
+        none()
+    }
+
+    fn get_current_thread_id(&self) -> Result<ThreadId, CallError<Infallible>> {
+        none()
+    }
+
+    fn get_thread_info(&self, _: ThreadId) -> Result<u32, CallError<Infallible>> {
+        none()
+    }
+
+    fn get_handle_from_thread(&self, _: ThreadId) -> Result<u64, CallError<Infallible>> {
+        none()
+    }
+
+    fn enum_threads(&self) -> Result<Vec<ThreadId>, CallError<Infallible>> {
+        none()
+    }
+
+    fn initialize_current_thread(&self) -> Result<(), CallError<Infallible>> {
+        none()
+    }
+
+    fn suspend_runtime(&self) -> Result<(), CallError<Infallible>> {
+        self.did(Done::RuntimeSuspended);
+        returns(self.suspend_runtime)
+    }
+
+    fn resume_runtime(&self) -> Result<(), CallError<Infallible>> {
+        self.did(Done::RuntimeResumed);
+        Ok(())
+    }
+
+    fn get_event_mask(&self) -> Result<EventMask, CallError<Infallible>> {
+        none()
+    }
+
+    fn set_event_mask(&self, _: EventMask) -> Result<(), CallError<Infallible>> {
+        none()
+    }
+}

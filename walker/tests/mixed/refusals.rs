@@ -1,0 +1,124 @@
+//! What walks make of refusals: what they have they keep, and say why there is no more.
+
+use crate::mock::{Done, MANAGED, Mock, NATIVE, returns_to, sp};
+use clr_walker::mixed::{Completeness, Policy, Reason, SeedRefused, SeenBy};
+use clr_walker::profiling::{HResult, ThreadContext};
+use clr_walker::registers::Gpr;
+
+const IPS: [u64; 4] =
+    [NATIVE + 0x20, returns_to(MANAGED, 1), returns_to(MANAGED, 2), returns_to(NATIVE, 3)];
+
+#[test]
+fn a_refused_snapshot_leaves_what_the_unwinder_has() {
+    for result in [
+        HResult::UNMANAGED_CONTEXT,
+        HResult::UNSAFE,
+        HResult::ASYNCHRONOUS_UNSAFE,
+        HResult::FAIL,
+        HResult::UNEXPECTED,
+        HResult::NOT_IMPLEMENTED,
+        HResult::PROFILER_DETACHING,
+        HResult::INCONSISTENT_WITH_FLAGS,
+        HResult(0x8013_1377),
+    ] {
+        let mut mock = Mock::new(&IPS);
+        mock.reports.clear();
+        mock.result = result;
+        let stack = mock.walk(Policy::Seeded);
+        assert_eq!(stack.snapshot, Some(result));
+        let ips: Vec<_> = stack.frames.iter().map(|frame| frame.ip).collect();
+        assert_eq!(ips, IPS[..2], "{result}");
+        assert!(stack.frames.iter().all(|frame| frame.seen_by() == SeenBy::Unwinder));
+        assert!(matches!(stack.completeness(), Completeness::Partial(_)), "{result}");
+        assert_eq!(mock.calls().last(), Some(&Done::Resumed));
+        // With unwind data all is there, whatever the runtime says.
+        mock.knows_managed = true;
+        assert_eq!(mock.walk(Policy::Seeded).completeness(), Completeness::Whole, "{result}");
+        // Without an unwinder there is nothing.
+        assert!(mock.walk(Policy::Unseeded).frames.is_empty());
+        assert!(mock.walk(Policy::RuntimeSuspended).frames.is_empty());
+    }
+}
+
+#[test]
+fn a_walk_that_ends_early_keeps_what_came() {
+    let mut mock = Mock::new(&IPS);
+    mock.reports.truncate(2);
+    mock.result = HResult::FAIL;
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(stack.frames.len(), 3);
+    assert_eq!(stack.completeness(), Completeness::Partial(Reason::Snapshot(HResult::FAIL)));
+}
+
+#[test]
+fn success_without_callbacks_is_no_whole_stack() {
+    let mut mock = Mock::new(&IPS);
+    mock.reports.clear();
+    for policy in [Policy::Seeded, Policy::RuntimeSuspended, Policy::Unseeded] {
+        let stack = mock.walk(policy);
+        assert!(matches!(stack.completeness(), Completeness::Partial(_)), "{policy:?}");
+    }
+}
+
+#[test]
+fn code_that_cannot_be_looked_up_ends_the_leaf() {
+    let mut mock = Mock::new(&IPS);
+    mock.lookup = Some(HResult::ASYNCHRONOUS_UNSAFE);
+    mock.reports.clear();
+    mock.result = HResult::UNSAFE;
+    let stack = mock.walk(Policy::Signal);
+    let reason = Reason::Lookup(HResult::ASYNCHRONOUS_UNSAFE);
+    assert_eq!(stack.completeness(), Completeness::Partial(reason));
+    assert_eq!(stack.frames.len(), 1, "the thread is there, whatever its code is");
+    assert_eq!(mock.calls().last(), Some(&Done::Snapshot { seed: None }));
+}
+
+#[test]
+fn a_thread_that_cannot_be_suspended_is_left_alone() {
+    let mut mock = Mock::new(&IPS);
+    mock.cannot_suspend = true;
+    for policy in [Policy::Seeded, Policy::FramePointers] {
+        let stack = mock.walk(policy);
+        assert_eq!(stack.completeness(), Completeness::Partial(Reason::NotStopped));
+        assert!(stack.frames.is_empty() && mock.calls().is_empty());
+    }
+}
+
+#[test]
+fn registers_that_may_be_old_are_not_used() {
+    let mut mock = Mock::new(&IPS);
+    mock.context.flags |= ThreadContext::EXCEPTION_REPORTING | ThreadContext::EXCEPTION_ACTIVE;
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(stack.completeness(), Completeness::Partial(Reason::StaleContext));
+    assert_eq!(mock.calls(), [Done::Suspended, Done::ContextRead, Done::Resumed]);
+    // A system call is no reason.
+    mock.context.flags =
+        ThreadContext::FULL | ThreadContext::EXCEPTION_REPORTING | ThreadContext::SERVICE_ACTIVE;
+    assert_eq!(mock.walk(Policy::Seeded).completeness(), Completeness::Reportable);
+}
+
+#[test]
+fn a_runtime_that_cannot_be_suspended_is_not_asked() {
+    let mut mock = Mock::new(&IPS);
+    mock.suspend_runtime = HResult::SUSPENSION_IN_PROGRESS;
+    let stack = mock.walk(Policy::RuntimeSuspended);
+    let reason = Reason::Suspend(HResult::SUSPENSION_IN_PROGRESS);
+    assert_eq!(stack.completeness(), Completeness::Partial(reason));
+    assert_eq!(mock.calls(), [Done::RuntimeSuspended]);
+}
+
+#[test]
+fn a_seed_that_could_end_the_process_is_not_passed() {
+    for (rsp, refused) in [
+        (sp(0) - 0x2000, SeedRefused::OutsideStack { sp: sp(0) - 0x2000 }),
+        (sp(1000), SeedRefused::OutsideStack { sp: sp(1000) }),
+        (sp(0) + 4, SeedRefused::Unaligned { sp: sp(0) + 4 }),
+        (0, SeedRefused::OutsideStack { sp: 0 }),
+    ] {
+        let mut mock = Mock::new(&[MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)]);
+        mock.context.registers.set(Gpr::Rsp, rsp);
+        let stack = mock.walk(Policy::Seeded);
+        assert_eq!(stack.completeness(), Completeness::Partial(Reason::Seed(refused)));
+        assert_eq!(mock.calls(), [Done::Suspended, Done::ContextRead, Done::Resumed]);
+    }
+}

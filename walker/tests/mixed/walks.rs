@@ -1,0 +1,194 @@
+//! What walks find of threads that are whole.
+
+use crate::mock::{Done, MANAGED, Mock, NATIVE, Report, UNKNOWN, function_at, returns_to, sp};
+use clr_walker::mixed::{Completeness, FrameKind, Gap, Policy, Reason, SeenBy, Source};
+use clr_walker::mixed::{MixedStack, WalkBuffer};
+use clr_walker::profiling::HResult;
+use clr_walker::unwind::{Trust, UnwindError};
+
+/// Native code called by managed code called by native code, twice.
+fn sandwich() -> [u64; 7] {
+    [
+        NATIVE + 0x20,
+        returns_to(NATIVE, 1),
+        returns_to(MANAGED, 2),
+        returns_to(NATIVE, 3),
+        returns_to(MANAGED, 4),
+        returns_to(MANAGED, 5),
+        returns_to(NATIVE, 6),
+    ]
+}
+
+fn ips(stack: &MixedStack) -> Vec<u64> {
+    stack.frames.iter().map(|frame| frame.ip).collect()
+}
+
+fn seen(stack: &MixedStack) -> Vec<SeenBy> {
+    stack.frames.iter().map(clr_walker::mixed::MixedFrame::seen_by).collect()
+}
+
+#[test]
+fn a_stack_with_unwind_data_everywhere_is_whole() {
+    use SeenBy::{Both, Unwinder};
+    let mut mock = Mock::new(&sandwich());
+    mock.knows_managed = true;
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(stack.completeness(), Completeness::Whole);
+    assert_eq!(ips(&stack), sandwich());
+    assert_eq!(seen(&stack), [Unwinder, Unwinder, Both, Both, Both, Both, Both]);
+    assert_eq!(stack.frames[2].kind, FrameKind::Managed(function_at(sandwich()[2])));
+    let native = FrameKind::Native { image: NATIVE, rva: 0x342 };
+    assert_eq!(stack.frames[3].kind, native.or_heap());
+    assert_eq!(stack.frames[0].source, Source::Context);
+    assert_eq!(stack.frames[1].source, Source::Unwound(Trust::Body));
+    let seed = Some((sandwich()[2], sp(2)));
+    let calls = [Done::Suspended, Done::ContextRead, Done::Snapshot { seed }, Done::Resumed];
+    assert_eq!(mock.calls(), calls);
+}
+
+/// The code of this mock is in heaps, which says nothing of what it is.
+trait OrHeap {
+    fn or_heap(self) -> FrameKind;
+}
+
+impl OrHeap for FrameKind {
+    fn or_heap(self) -> FrameKind {
+        Self::Hidden(None)
+    }
+}
+
+#[test]
+fn without_data_of_managed_code_the_runtime_says_what_comes_next() {
+    use SeenBy::{Both, Snapshot, Unwinder};
+    let mock = Mock::new(&sandwich());
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(stack.completeness(), Completeness::Reportable);
+    assert_eq!(ips(&stack), sandwich());
+    assert_eq!(
+        seen(&stack),
+        [Unwinder, Unwinder, Both, Snapshot, Both, Snapshot, Snapshot],
+        "each marker's run begins at the marker"
+    );
+}
+
+#[test]
+fn the_own_thread_is_not_suspended() {
+    let mock = Mock::new(&sandwich());
+    assert_eq!(mock.walk(Policy::Signal).completeness(), Completeness::Reportable);
+    let seed = Some((sandwich()[2], sp(2)));
+    assert_eq!(mock.calls(), [Done::ContextRead, Done::Snapshot { seed }]);
+
+    let mock = Mock::new(&sandwich());
+    assert_eq!(mock.walk(Policy::Synchronous).completeness(), Completeness::Reportable);
+    assert_eq!(mock.calls(), [Done::ContextRead, Done::Snapshot { seed: None }]);
+}
+
+#[test]
+fn a_suspended_runtime_says_nothing_of_the_leaf() {
+    let mock = Mock::new(&sandwich());
+    let stack = mock.walk(Policy::RuntimeSuspended);
+    assert_eq!(stack.completeness(), Completeness::Partial(Reason::Running));
+    assert_eq!(stack.gaps, [Gap { at: 0, reason: Reason::Running }]);
+    assert_eq!(ips(&stack), sandwich()[2..]);
+    let calls = [Done::RuntimeSuspended, Done::Snapshot { seed: None }, Done::RuntimeResumed];
+    assert_eq!(mock.calls(), calls);
+}
+
+#[test]
+fn the_naive_way_leaves_holes() {
+    let mock = Mock::new(&sandwich());
+    let stack = mock.walk(Policy::Unseeded);
+    assert_eq!(ips(&stack), sandwich()[2..]);
+    let at: Vec<_> = stack.gaps.iter().map(|gap| gap.at).collect();
+    assert_eq!(at, [0, 2, 5], "the leaf, and behind each marker");
+    assert_eq!(mock.calls(), [Done::Snapshot { seed: None }]);
+}
+
+#[test]
+fn frame_pointers_lead_nowhere_without_frame_pointers() {
+    let stack = Mock::new(&sandwich()).walk(Policy::FramePointers);
+    assert_eq!(ips(&stack), [sandwich()[0]]);
+    assert_eq!(stack.completeness(), Completeness::Partial(Reason::FramePointers));
+}
+
+#[test]
+fn a_stack_without_managed_code_needs_no_runtime() {
+    let mock = Mock::new(&[NATIVE + 0x20, returns_to(NATIVE, 1)]);
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(stack.completeness(), Completeness::Whole);
+    assert_eq!((stack.frames.len(), stack.snapshot), (2, None));
+}
+
+/// Two markers in a row: hidden code, which nobody knows, stands between the native runs.
+#[test]
+fn hidden_code_behind_a_managed_frame_is_passed_over() {
+    let ips_of = [
+        MANAGED + 0x20,
+        returns_to(MANAGED, 1),
+        returns_to(NATIVE, 2),
+        returns_to(UNKNOWN, 3),
+        returns_to(NATIVE, 4),
+    ];
+    let mock = Mock::new(&ips_of);
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(ips(&stack), ips_of);
+    let address = returns_to(UNKNOWN, 3);
+    let unknown = Reason::Unwind(UnwindError::UnknownCode { address });
+    assert_eq!(stack.gaps, [Gap { at: 4, reason: unknown }], "it may be called by anything");
+    assert_eq!(stack.frames[3].kind, FrameKind::Unknown);
+}
+
+#[test]
+fn the_call_is_where_the_unwinder_says() {
+    let mut mock = Mock::new(&sandwich());
+    // The runtime takes the return address of another call in the same function (C-156).
+    mock.reports[0].ip -= 0x10;
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(ips(&stack), sandwich());
+    assert_eq!(stack.frames[2].seen_by(), SeenBy::Both);
+    // But not one of another function.
+    let other = returns_to(MANAGED, 9);
+    mock.reports[0].ip = other;
+    assert_eq!(mock.walk(Policy::Seeded).frames[2].ip, other);
+}
+
+#[test]
+fn a_hijacked_return_address_is_no_frame() {
+    let mut mock = Mock::new(&sandwich());
+    mock.knows_managed = true;
+    // Where a function begins, no call returns to.
+    mock.poke(sp(4) + 24, NATIVE + 0x700);
+    mock.reports.truncate(3);
+    mock.result = HResult::FAIL;
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(ips(&stack), sandwich()[..5]);
+    let reason = Reason::NotACall { address: NATIVE + 0x700 };
+    assert_eq!(stack.gaps, [Gap { at: 5, reason }]);
+}
+
+#[test]
+fn what_the_unwinder_passes_by_is_told() {
+    let mut mock = Mock::new(&sandwich());
+    // The frame of the marker is said to return to the second managed frame's caller.
+    mock.knows_managed = true;
+    let between = Report { managed: true, ip: returns_to(MANAGED, 8), sp: sp(4) - 8 };
+    mock.reports.insert(2, between);
+    let stack = mock.walk(Policy::Seeded);
+    let reason = Reason::Disagreement { sp: sp(4) - 8 };
+    assert_eq!(stack.completeness(), Completeness::Partial(reason));
+    assert_eq!(stack.frames.iter().filter(|frame| frame.sp == sp(4)).count(), 1);
+}
+
+#[test]
+fn what_is_too_deep_is_cut() {
+    for size in 0..7 {
+        let mock = Mock::new(&sandwich());
+        let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(size));
+        assert!(matches!(stack.completeness(), Completeness::Partial(_)), "{size}: {stack:?}");
+        assert!(sandwich().starts_with(&ips(&stack)), "{size}: {stack:?}");
+        assert!(stack.frames.len() <= size, "{size}: {stack:?}");
+    }
+    let mock = Mock::new(&sandwich());
+    let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(7));
+    assert_eq!(stack.completeness(), Completeness::Reportable);
+}

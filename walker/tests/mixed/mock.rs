@@ -117,13 +117,13 @@ impl Mock {
             done: RefCell::default(),
             bounds: StackBounds { limit: STACK - 0x1000, base, root: 0 },
         };
-        mock.reports = mock.truth(ips);
+        mock.reports = Self::truth(ips);
         mock
     }
 
     /// What a runtime reports of these frames: the managed ones, and a marker for each run of native code
     /// but the leaf's. Unknown code is one that it hides.
-    fn truth(&self, ips: &[u64]) -> Vec<Report> {
+    fn truth(ips: &[u64]) -> Vec<Report> {
         let mut reports = Vec::new();
         let mut in_run = true;
         for (n, &ip) in (0..).zip(ips) {

@@ -9,8 +9,8 @@ use clr_sim::machine::Machine;
 use clr_sim::run::{LoadError, Outcome, Run};
 use clr_sim::truth::Caller;
 use clr_walker::code_map::CodeMap;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Rules, UnwindError, Unwinder};
+use clr_walker::registers::{self, Gpr, RegisterSet, Registers};
+use clr_walker::unwind::{self, Position, Rules, UnwindError, Unwinder};
 use std::fmt;
 use thiserror::Error;
 
@@ -26,6 +26,19 @@ pub trait Step {
         position: Position,
         memory: &Machine,
     ) -> Result<Position, String>;
+
+    /// The same with what the step says of itself, if it does.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn telling_step(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &Machine,
+    ) -> Result<(Position, Option<unwind::Step>), String> {
+        Ok((self.step(registers, position, memory)?, None))
+    }
 }
 
 impl Step for Unwinder<'_, '_> {
@@ -35,8 +48,17 @@ impl Step for Unwinder<'_, '_> {
         position: Position,
         memory: &Machine,
     ) -> Result<Position, String> {
+        Ok(self.telling_step(registers, position, memory)?.0)
+    }
+
+    fn telling_step(
+        &self,
+        registers: &mut Registers,
+        position: Position,
+        memory: &Machine,
+    ) -> Result<(Position, Option<unwind::Step>), String> {
         match Unwinder::step(self, registers, position, memory) {
-            Ok(step) => Ok(step.caller),
+            Ok(step) => Ok((step.caller, Some(step))),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -202,6 +224,44 @@ fn is_right(answer: &Registers, truth: &Caller, convention: Convention) -> bool 
         && (!convention.has_nonvolatile_xmm() || answer.xmm == truth.registers.xmm)
 }
 
+/// What is wrong with calling these registers of a true caller known: each must have its true value,
+/// and all that the convention preserves must be among them.
+fn claim(
+    known: RegisterSet,
+    step: &unwind::Step,
+    answer: &Registers,
+    truth: &Caller,
+    convention: Convention,
+) -> Result<(), String> {
+    let promised = walkers(convention).nonvolatile();
+    if !known.contains_all(promised) {
+        let lost = promised.difference(known);
+        return Err(format!("{lost:?} are called unknown: {step:?}"));
+    }
+    for register in known.gprs() {
+        let (got, truly) = (answer.get(register), truth.registers.get(register));
+        if got != truly {
+            let name = register.name();
+            return Err(format!("{name} is called known, with {got:#x}, truly {truly:#x}"));
+        }
+    }
+    for (n, (got, truly)) in (6..).zip(answer.xmm.iter().zip(truth.registers.xmm)) {
+        if known.contains_xmm(n) && *got != truly {
+            return Err(format!("xmm{n} is called known, with {got:#x}, truly {truly:#x}"));
+        }
+    }
+    Ok(())
+}
+
+/// The convention in the walker's words.
+#[must_use]
+pub const fn walkers(convention: Convention) -> registers::Convention {
+    match convention {
+        Convention::WindowsX64 => registers::Convention::WindowsX64,
+        Convention::SystemV => registers::Convention::SystemV,
+    }
+}
+
 /// Checks the first `limit` boundaries of a run of `program` under precise rules.
 ///
 /// # Errors
@@ -209,7 +269,9 @@ fn is_right(answer: &Registers, truth: &Caller, convention: Convention) -> bool 
 pub fn precise(program: &Program, limit: u64) -> Result<Checked, Failure> {
     let linked = program.link()?;
     let map = linked.code_map().map_err(LoadError::ReadBack)?;
-    walk(program, &linked, &Unwinder::new(&map), limit)
+    // Managed code may be all there is, which does not tell Windows from Unix.
+    let unwinder = Unwinder::new(&map).with_convention(walkers(program.convention));
+    walk(program, &linked, &unwinder, limit)
 }
 
 /// Checks the first `limit` boundaries of a run: at each, the unwinder walks the whole stack.
@@ -237,13 +299,28 @@ pub fn check_stack(
 ) -> Result<usize, Box<Wrong>> {
     let mut frame = run.machine().cpu().registers();
     let mut position = Position::Interrupted;
+    let mut known = RegisterSet::ALL;
     let callers = run.truth().callers();
     for (depth, caller) in callers.iter().rev().enumerate() {
         let mut registers = frame;
-        let answer = unwinder.step(&mut registers, position, run.machine());
-        if answer != Ok(caller.position) || !is_right(&registers, caller, convention) {
-            let answer = answer.map(|position| (registers, position));
+        let answer = unwinder.telling_step(&mut registers, position, run.machine());
+        let found = answer.as_ref().ok().map(|(position, _)| *position);
+        if found != Some(caller.position) || !is_right(&registers, caller, convention) {
+            let answer = answer.map(|(position, _)| (registers, position));
             return Err(wrong(run, depth, &frame, caller, answer, None));
+        }
+        if let Ok((_, Some(step))) = answer {
+            // A machine frame does not say that its handler, which may be the OS's dispatcher of
+            // exceptions, has left volatile registers alone. Here it has.
+            let lost = step.needed.difference(known);
+            let volatile = lost.difference(walkers(convention).nonvolatile());
+            if position == Position::Interrupted && lost == volatile {
+                known = known.union(lost);
+            }
+            known = step.known(known);
+            if let Err(what) = claim(known, &step, &registers, caller, convention) {
+                return Err(wrong(run, depth, &frame, caller, Err(what), None));
+            }
         }
         (frame, position) = (registers, caller.position);
     }

@@ -1,7 +1,7 @@
 //! Funclets that a normal run does not call: handlers and filters are called as a runtime calls
 //! them, while their function stands in the code that they guard.
 
-use crate::every_instruction::{Failure, check_stack};
+use crate::every_instruction::{Failure, check_stack, walkers};
 use clr_sim::code::{
     Convention, FrameLayout, FunctionId, LinkedProgram, PlacedClause, Program, Role,
 };
@@ -59,7 +59,7 @@ pub enum FuncletFailure {
 pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure> {
     let linked = program.link().map_err(Failure::from)?;
     let map = linked.code_map().map_err(LoadError::ReadBack).map_err(Failure::from)?;
-    let unwinder = Unwinder::new(&map);
+    let unwinder = Unwinder::new(&map).with_convention(walkers(program.convention));
     let mut called = Called::default();
     if linked.clauses.is_empty() {
         return Ok(called);

@@ -212,12 +212,14 @@ pub struct CodeMap<'a> {
     /// Base of each region, ascending; `regions[i]` is at `bases[i]`.
     bases: Vec<u64>,
     regions: Vec<CodeRegion<'a>>,
+    /// How many regions have call frame information.
+    with_cfi: usize,
     version: u64,
 }
 
 impl Default for CodeMap<'_> {
     fn default() -> Self {
-        Self { bases: Vec::new(), regions: Vec::new(), version: next_version() }
+        Self { bases: Vec::new(), regions: Vec::new(), with_cfi: 0, version: next_version() }
     }
 }
 
@@ -248,6 +250,7 @@ impl<'a> CodeMap<'a> {
         {
             return Err(CodeMapError::Overlap { base, other: before.base });
         }
+        self.with_cfi += usize::from(region.cfi.is_some());
         self.bases.insert(after, base);
         self.regions.insert(after, region);
         self.version = next_version();
@@ -283,13 +286,20 @@ impl<'a> CodeMap<'a> {
         let at = self.bases.binary_search(&base).ok()?;
         self.bases.remove(at);
         self.version = next_version();
-        Some(self.regions.remove(at))
+        let region = self.regions.remove(at);
+        self.with_cfi -= usize::from(region.cfi.is_some());
+        Some(region)
     }
 
     /// The regions, ascending by address.
     #[must_use]
     pub fn regions(&self) -> &[CodeRegion<'a>] {
         &self.regions
+    }
+
+    /// Whether a region has call frame information: native code on Unix.
+    pub(crate) const fn has_cfi(&self) -> bool {
+        self.with_cfi > 0
     }
 
     /// Changes with every change of the map, and differs between maps.

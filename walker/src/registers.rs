@@ -1,5 +1,9 @@
 //! The registers that a stack walk reads and restores, and the Win32 x64 `CONTEXT` they travel in.
 
+mod set;
+
+pub use set::{Convention, RegisterSet};
+
 use thiserror::Error;
 
 /// Size in bytes of the Win32 x64 `CONTEXT` (contract §1.7).

@@ -55,6 +55,7 @@ pub enum UnwindErrorKind {
     InvalidOperation,
     NoFrameRegister,
     ChainTooLong,
+    LostRegister,
     NoProgress,
     TooManyFrames,
 }
@@ -74,6 +75,7 @@ impl From<UnwindError> for UnwindErrorKind {
             UnwindError::InvalidOperation { .. } => Self::InvalidOperation,
             UnwindError::NoFrameRegister { .. } => Self::NoFrameRegister,
             UnwindError::ChainTooLong { .. } => Self::ChainTooLong,
+            UnwindError::LostRegister { .. } => Self::LostRegister,
             UnwindError::NoProgress { .. } => Self::NoProgress,
             UnwindError::TooManyFrames { .. } => Self::TooManyFrames,
         }

@@ -177,6 +177,7 @@ terms! {
         "invalid-operation" => (WalkEnd::Error(UnwindErrorKind::InvalidOperation)),
         "no-frame-register" => (WalkEnd::Error(UnwindErrorKind::NoFrameRegister)),
         "chain-too-long" => (WalkEnd::Error(UnwindErrorKind::ChainTooLong)),
+        "lost-register" => (WalkEnd::Error(UnwindErrorKind::LostRegister)),
         "no-progress" => (WalkEnd::Error(UnwindErrorKind::NoProgress)),
         "too-many-frames" => (WalkEnd::Error(UnwindErrorKind::TooManyFrames)),
     }

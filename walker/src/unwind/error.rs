@@ -2,6 +2,7 @@
 
 use super::dwarf::CfiError;
 use crate::memory::Unreadable;
+use crate::registers::Gpr;
 use thiserror::Error;
 
 /// Why a frame's caller could not be found.
@@ -76,6 +77,15 @@ pub enum UnwindError {
     ChainTooLong {
         /// RVA where it was given up.
         rva: u32,
+    },
+    /// The caller is found from a register whose value is not known in the frame: call frame
+    /// information of a later frame calls it undefined, or that frame's caller was guessed.
+    #[error("the caller of the frame at {address:#x} is found from {}, which is lost", register.name())]
+    LostRegister {
+        /// The register.
+        register: Gpr,
+        /// rip (VA).
+        address: u64,
     },
     /// The caller's stack pointer would not be above the frame's own.
     #[error("the caller's stack pointer {caller_rsp:#x} is not above {rsp:#x}")]

@@ -14,7 +14,7 @@ pub use walk::{Frame, Walk};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
 use crate::memory::Memory;
-use crate::registers::Registers;
+use crate::registers::{Convention, RegisterSet, Registers};
 
 /// Which rules decide where unwinders disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -126,6 +126,30 @@ pub struct Step {
     pub handler: Option<Handler>,
     /// What the caller's rip is: [`Position::Interrupted`] below a machine frame or a signal frame.
     pub caller: Position,
+    /// The registers whose values in the caller it read or computed.
+    pub found: RegisterSet,
+    /// Those that hold what they held in the frame, which is what they hold in the caller: callees
+    /// preserve them, or are told to have.
+    pub kept: RegisterSet,
+    /// The frame's registers that it was all computed from.
+    pub needed: RegisterSet,
+}
+
+impl Step {
+    /// The caller's known registers, if these are the frame's: all others hold what the callee left in
+    /// them. None is known if one was not that the step needed.
+    ///
+    /// Of a thread that was stopped all are known. Below a call no volatile register is, unless call
+    /// frame information says where it is saved, as that of a signal's trampoline does.
+    #[inline]
+    #[must_use]
+    pub const fn known(&self, of_frame: RegisterSet) -> RegisterSet {
+        if of_frame.contains_all(self.needed) {
+            self.found.union(self.kept.intersection(of_frame))
+        } else {
+            RegisterSet::EMPTY
+        }
+    }
 }
 
 /// Unwinds the code of a map.
@@ -134,13 +158,25 @@ pub struct Unwinder<'c, 'a> {
     map: &'c CodeMap<'a>,
     rules: Rules,
     guesses: Guesses,
+    /// Of what steps through code with UNWIND_INFO say on Windows, what they say here.
+    preserved: RegisterSet,
 }
 
 impl<'c, 'a> Unwinder<'c, 'a> {
-    /// An unwinder with [`Rules::Precise`].
+    /// An unwinder with [`Rules::Precise`], and with the convention of System V if the map has native
+    /// code of Unix, that of Windows if not.
     #[must_use]
     pub const fn new(map: &'c CodeMap<'a>) -> Self {
-        Self { map, rules: Rules::Precise, guesses: Guesses::None }
+        let convention = if map.has_cfi() { Convention::SystemV } else { Convention::WindowsX64 };
+        let preserved = preserved(convention);
+        Self { map, rules: Rules::Precise, guesses: Guesses::None, preserved }
+    }
+
+    /// The same with another convention of code that has UNWIND_INFO: which registers are known behind
+    /// a step ([`Step::known`]). It changes nothing else.
+    #[must_use]
+    pub const fn with_convention(self, convention: Convention) -> Self {
+        Self { preserved: preserved(convention), ..self }
     }
 
     /// The same with other rules.
@@ -168,8 +204,8 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 
     /// Takes `registers` from a frame to its caller. Of the volatile registers, only those that an
-    /// epilogue pops, or call frame information names, change. A register that this information calls
-    /// undefined keeps what it held, which is not the caller's value.
+    /// epilogue pops, or call frame information names, change. [`Step::known`] tells which registers
+    /// are the caller's: one that this information calls undefined keeps what it held, for instance.
     ///
     /// # Errors
     /// [`UnwindError`]; `registers` are then as they were.
@@ -192,7 +228,8 @@ impl<'c, 'a> Unwinder<'c, 'a> {
                 && function.indirect().is_none()
             {
                 let place = win64::Place { map: self.map, region, rva, function };
-                return win64::step_from_call(place, registers, memory);
+                let step = win64::step_from_call(place, registers, memory)?;
+                return Ok(self.keep(step));
             }
         }
         self.any_step(registers, position, memory)
@@ -206,10 +243,18 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        match self.native(registers.rip, position) {
-            Some(place) => dwarf::step(place, self.guesses, registers, position, memory),
-            None => win64::step(self.map, self.rules, registers, position, memory),
+        if let Some(place) = self.native(registers.rip, position) {
+            return dwarf::step(place, self.guesses, registers, position, memory);
         }
+        Ok(self.keep(win64::step(self.map, self.rules, registers, position, memory)?))
+    }
+
+    /// The step through code with UNWIND_INFO as the convention has it. A volatile register that was
+    /// pushed to allocate 8 bytes is no caller's.
+    #[inline]
+    const fn keep(&self, step: Step) -> Step {
+        let found = step.found.intersection(self.preserved);
+        Step { found, kept: step.kept.intersection(self.preserved), ..step }
     }
 
     /// Where a step begins, if it does so in code with call frame information.
@@ -241,7 +286,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let address = registers.rip;
         let rva = region.rva(address).ok_or(UnwindError::UnknownCode { address })?;
         let place = win64::Place { map: self.map, region, rva, function };
-        win64::step_in_function(place, self.rules, registers, true, memory)
+        Ok(self.keep(win64::step_in_function(place, self.rules, registers, true, memory)?))
     }
 
     /// The same as [`step`](Self::step), faster where `cache` knows the return address: with precise
@@ -263,7 +308,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
             match rule {
                 CachedRule::Cfi(rule) => return rule.apply(registers, memory),
                 CachedRule::Win64(rule) if !self.rules.is_windows() => {
-                    return rule.apply(registers, memory);
+                    return Ok(self.keep(rule.apply(registers, memory)?));
                 }
                 CachedRule::Win64(_) => {}
             }
@@ -290,7 +335,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
                 && let Some(rule) = win64::compile(self.map, self.rules, rip)
             {
                 cache.insert(version, rip, CachedRule::Win64(rule));
-                return rule.apply(registers, memory);
+                return Ok(self.keep(rule.apply(registers, memory)?));
             }
         }
         self.step(registers, position, memory)
@@ -304,5 +349,14 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         memory: &'m M,
     ) -> Walk<'c, 'a, 'm, M> {
         Walk::new(self, registers, memory)
+    }
+}
+
+/// What is known behind a step of what is known behind one on Windows. There more than the convention
+/// has is known below a machine frame, or behind code known by its bytes.
+const fn preserved(convention: Convention) -> RegisterSet {
+    match convention {
+        Convention::WindowsX64 => RegisterSet::ALL,
+        Convention::SystemV => convention.nonvolatile(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Position, Step, Trust, UnwindError, Unwinder};
 use crate::memory::Memory;
-use crate::registers::Registers;
+use crate::registers::{RegisterSet, Registers};
 
 /// How many frames a walk takes unless told otherwise.
 const FRAME_LIMIT: u32 = 1 << 16;
@@ -10,8 +10,11 @@ const FRAME_LIMIT: u32 = 1 << 16;
 /// A frame of a walked stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its registers. Of volatile registers only the first frame's are known.
+    /// Its registers.
     pub registers: Registers,
+    /// Which of them are really its own: all of the first frame's. Others hold what a callee left in
+    /// them.
+    pub known: RegisterSet,
     /// What its rip is.
     pub position: Position,
     /// The step that led here; `None` for the frame the walk began with.
@@ -39,8 +42,12 @@ impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
         registers: &Registers,
         memory: &'m M,
     ) -> Self {
-        let first =
-            Frame { registers: *registers, position: Position::Interrupted, found_by: None };
+        let first = Frame {
+            registers: *registers,
+            known: RegisterSet::ALL,
+            position: Position::Interrupted,
+            found_by: None,
+        };
         Self {
             unwinder,
             memory,
@@ -60,6 +67,9 @@ impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
     fn caller(&self, frame: &Frame) -> Result<Frame, UnwindError> {
         let mut registers = frame.registers;
         let step = self.unwinder.step(&mut registers, frame.position, self.memory)?;
+        if let Some(register) = step.needed.difference(frame.known).gprs().next() {
+            return Err(UnwindError::LostRegister { register, address: frame.registers.rip });
+        }
         let (rsp, caller_rsp) = (frame.registers.rsp(), registers.rsp());
         // Below a machine frame the stack may be another one. Steps by call frame information have
         // been checked: the first may leave the stack pointer where it is.
@@ -67,7 +77,8 @@ impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
         if caller_rsp <= rsp && step.caller != Position::Interrupted && !checked {
             return Err(UnwindError::NoProgress { rsp, caller_rsp });
         }
-        Ok(Frame { registers, position: step.caller, found_by: Some(step) })
+        let known = step.known(frame.known);
+        Ok(Frame { registers, known, position: step.caller, found_by: Some(step) })
     }
 }
 

@@ -8,6 +8,7 @@ mod case;
 mod entries;
 mod expressions;
 mod images;
+mod known;
 mod mixed;
 mod rules;
 mod steps;

@@ -4,7 +4,7 @@ use crate::case::{Cfi, Cie, EH_FRAME, Frames};
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::memory::Segment;
-use clr_walker::registers::{Gpr, Registers};
+use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
 use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Cache, Position, Rules, Trust, UnwindError, Unwinder};
 
@@ -62,6 +62,13 @@ fn managed_code_is_unwound_among_native_frames() {
         assert_eq!([trust(1), trust(2)], [Trust::Cfi, Trust::Body]);
         let last = walked[2].unwrap().registers;
         assert_eq!((last.get(Gpr::Rbx), last.rsp()), (0xB0B, STACK + 48));
+        let known = [0, 1, 2].map(|n: usize| walked[n].unwrap().known);
+        let preserved = Convention::SystemV.nonvolatile();
+        assert_eq!(known, [RegisterSet::ALL, preserved, preserved]);
+        // Where native code is, managed code has its convention.
+        let mut managed = walked[1].unwrap().registers;
+        let step = unwinder.step(&mut managed, Position::Interrupted, &memory).unwrap();
+        assert_eq!(step.known(RegisterSet::ALL), preserved);
         let end = UnwindError::EndOfStack { address: outermost };
         assert_eq!(walked[3], Err(end), "{rules:?}");
 
@@ -77,4 +84,9 @@ fn managed_code_is_unwound_among_native_frames() {
             assert_eq!(step, Err(end));
         }
     }
+
+    map.remove(NATIVE).unwrap();
+    start.rip = HEAP + 0x40;
+    let step = Unwinder::new(&map).step(&mut start, Position::Interrupted, &memory).unwrap();
+    assert_eq!(step.known(RegisterSet::ALL), Convention::WindowsX64.nonvolatile());
 }

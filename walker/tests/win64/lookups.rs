@@ -7,7 +7,7 @@ use clr_walker::image::RuntimeFunction;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segment;
 use clr_walker::registers::Gpr::{Rbx, Rsi};
-use clr_walker::registers::Registers;
+use clr_walker::registers::{RegisterSet, Registers};
 use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
 
 /// Two functions, the second right behind the first.
@@ -201,6 +201,9 @@ fn chkstk_is_known_by_its_code() {
         let mut rva = start;
         for (instruction, expected) in CHKSTK {
             assert_eq!(case.at(rva), expected, "{rva:#x}");
+            // It restores, or leaves alone, even volatile ones.
+            let known = case.step(rva).unwrap().1.known(RegisterSet::ALL);
+            assert_eq!(known, RegisterSet::ALL, "{rva:#x}");
             assert_eq!(case.windows().at(rva), "Leaf rip=[0] rsp=1", "{rva:#x}");
             for inside in 1..instruction.len() as u32 {
                 assert_eq!(case.at(rva + inside), "Leaf rip=[0] rsp=1", "{rva:#x}");

@@ -11,6 +11,7 @@ mod chains;
 mod epilogues;
 mod errors;
 mod infos;
+mod known;
 mod lookups;
 mod prologues;
 mod versions;

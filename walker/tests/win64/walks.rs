@@ -42,7 +42,7 @@ fn outline(frames: &[Frame]) -> Vec<(u64, u64, Position, Option<Trust>)> {
     frames
         .iter()
         .map(|frame| {
-            let Frame { registers, position, found_by } = frame;
+            let Frame { registers, position, found_by, .. } = frame;
             let trust = found_by.map(|step| step.trust);
             (registers.rip.wrapping_sub(BASE), slot_of(registers.rsp()), *position, trust)
         })

@@ -3,8 +3,9 @@
 use super::error::CfiProblem;
 use super::row::Column;
 use crate::memory::Memory;
-use crate::registers::Registers;
+use crate::registers::{RegisterSet, Registers};
 use crate::unwind::UnwindError;
+use core::cell::Cell;
 use gimli::{EndianSlice, Format, LittleEndian, Operation};
 
 const STACK_SIZE: usize = 64;
@@ -54,18 +55,31 @@ impl Stack {
 
 /// Where an expression is evaluated.
 pub(super) struct Machine<'m, M: ?Sized> {
-    pub(super) registers: &'m Registers,
+    registers: &'m Registers,
     pub(super) memory: &'m M,
     /// How far the image lies from its preferred base.
-    pub(super) slide: u64,
+    slide: u64,
+    needed: Cell<RegisterSet>,
 }
 
-impl<M: Memory + ?Sized> Machine<'_, M> {
+impl<'m, M: Memory + ?Sized> Machine<'m, M> {
+    pub(super) const fn new(registers: &'m Registers, memory: &'m M, slide: u64) -> Self {
+        Self { registers, memory, slide, needed: Cell::new(RegisterSet::EMPTY) }
+    }
+
+    /// The integer registers that were asked for.
+    pub(super) const fn needed(&self) -> RegisterSet {
+        self.needed.get()
+    }
+
     /// What a register holds in the frame.
     #[inline]
     pub(super) fn register(&self, column: Column) -> Result<u64, CfiProblem> {
         match column.gpr() {
-            Some(register) => Ok(self.registers.get(register)),
+            Some(register) => {
+                self.needed.set(self.needed.get().with(register));
+                Ok(self.registers.get(register))
+            }
             None if column == Column::RIP => Ok(self.registers.rip),
             None => Err(CfiProblem::Register(column.0)),
         }

@@ -2,8 +2,9 @@
 
 use super::super::{Guesses, Position, Step, Trust, UnwindError};
 use super::Place;
+use super::rule::NONVOLATILE;
 use crate::memory::Memory;
-use crate::registers::{Gpr, Registers};
+use crate::registers::{Gpr, RegisterSet, Registers};
 
 /// A step from code that nothing is said about.
 #[cold]
@@ -73,6 +74,9 @@ fn leave_stub<M: Memory + ?Sized>(
         establisher_frame: caller_rsp,
         handler: None,
         caller: Position::ReturnAddress,
+        found: RegisterSet::of(&[Gpr::Rsp]),
+        kept: NONVOLATILE.without(Gpr::Rsp),
+        needed: RegisterSet::of(&[Gpr::Rsp]),
     })
 }
 
@@ -104,5 +108,9 @@ fn frame_pointer<M: Memory + ?Sized>(
         establisher_frame: caller_rsp,
         handler: None,
         caller: Position::ReturnAddress,
+        found: RegisterSet::of(&[Gpr::Rsp, Gpr::Rbp]),
+        // The code saves others where nobody knows.
+        kept: RegisterSet::EMPTY,
+        needed: RegisterSet::of(&[Gpr::Rbp]),
     })
 }

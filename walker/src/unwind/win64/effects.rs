@@ -3,7 +3,7 @@
 
 use super::super::UnwindError;
 use crate::memory::Memory;
-use crate::registers::{Gpr, Registers};
+use crate::registers::{Gpr, RegisterSet, Registers};
 
 /// The state that unwind codes are undone on: real registers ([`Draft`]), or expressions in them
 /// ([`Rule`](super::rule::Rule)). There is one interpreter of unwind codes for both.
@@ -76,6 +76,29 @@ pub(super) struct Draft<'d, M: ?Sized> {
     gpr_before: [u64; 16],
     /// xmm6 to xmm15 before the step once one of them was restored: few functions save any.
     xmm_before: Option<[u128; 10]>,
+    sources: Sources,
+}
+
+/// Which registers a step loads, and which it counts addresses from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sources {
+    pub(super) found: RegisterSet,
+    pub(super) needed: RegisterSet,
+}
+
+impl Sources {
+    /// Those of any step: the stack pointer's.
+    pub(super) const RSP: Self = {
+        let rsp = RegisterSet::of(&[Gpr::Rsp]);
+        Self { found: rsp, needed: rsp }
+    };
+
+    /// Notes that the value of `register` is used: the frame's, unless it was loaded before.
+    #[inline(always)]
+    pub(super) fn need(&mut self, register: Gpr) {
+        let unless_loaded = RegisterSet::EMPTY.with(register).difference(self.found);
+        self.needed = self.needed.union(unless_loaded);
+    }
 }
 
 impl<'d, M: Memory + ?Sized> Draft<'d, M> {
@@ -85,22 +108,30 @@ impl<'d, M: Memory + ?Sized> Draft<'d, M> {
     #[inline(always)]
     pub(super) fn new(registers: &'d mut Registers, memory: &'d M) -> Self {
         let (rip, rsp, gpr_before) = (registers.rip, registers.rsp(), registers.gpr);
-        Self { memory, registers, rip, rsp, gpr_before, xmm_before: None }
+        let sources = Sources::RSP;
+        Self { memory, registers, rip, rsp, gpr_before, xmm_before: None, sources }
     }
 
     /// Ends the step: after an error the registers are as they were before it.
     #[inline(always)]
-    pub(super) fn finish<T>(self, result: Result<T, UnwindError>) -> Result<T, UnwindError> {
-        if result.is_ok() {
-            self.registers.rip = self.rip;
-            self.registers.set(Gpr::Rsp, self.rsp);
-        } else {
-            self.registers.gpr = self.gpr_before;
-            if let Some(xmm) = self.xmm_before {
-                self.registers.xmm = xmm;
+    pub(super) fn finish<T>(
+        self,
+        result: Result<T, UnwindError>,
+    ) -> Result<(T, Sources), UnwindError> {
+        match result {
+            Ok(found) => {
+                self.registers.rip = self.rip;
+                self.registers.set(Gpr::Rsp, self.rsp);
+                Ok((found, self.sources))
+            }
+            Err(error) => {
+                self.registers.gpr = self.gpr_before;
+                if let Some(xmm) = self.xmm_before {
+                    self.registers.xmm = xmm;
+                }
+                Err(error)
             }
         }
-        result
     }
 }
 
@@ -114,7 +145,11 @@ impl<M: Memory + ?Sized> Effects for Draft<'_, M> {
 
     #[inline(always)]
     fn value(&mut self, register: Gpr) -> u64 {
-        if register == Gpr::Rsp { self.rsp } else { self.registers.get(register) }
+        if register == Gpr::Rsp {
+            return self.rsp;
+        }
+        self.sources.need(register);
+        self.registers.get(register)
     }
 
     #[inline(always)]
@@ -135,6 +170,7 @@ impl<M: Memory + ?Sized> Effects for Draft<'_, M> {
         } else {
             self.registers.set(register, value);
         }
+        self.sources.found = self.sources.found.with(register);
         Ok(())
     }
 
@@ -146,6 +182,7 @@ impl<M: Memory + ?Sized> Effects for Draft<'_, M> {
             n.checked_sub(6).and_then(|i| self.registers.xmm.get_mut(usize::from(i)))
         {
             *slot = value;
+            self.sources.found = self.sources.found.with_xmm(n);
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ use super::{Handler, Position, Rules, Step, Trust, UnwindError};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::{RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
 use crate::memory::Memory;
-use crate::registers::Registers;
-use effects::{Draft, Effects};
+use crate::registers::{Convention, RegisterSet, Registers};
+use effects::{Draft, Effects, Sources};
 use epilogue::Leaving;
 use rule::Rule;
 
@@ -81,7 +81,8 @@ pub(super) fn step_from_call<M: Memory + ?Sized>(
     let site = Site::direct(Rules::Precise, map, region, rva.wrapping_add(1), function)?;
     let mut draft = Draft::new(registers, memory);
     let unwound = unwind_codes(&site, &mut draft);
-    Ok(draft.finish(unwound)?.into())
+    let (unwound, sources) = draft.finish(unwound)?;
+    Ok(unwound.step(sources))
 }
 
 /// Takes `registers` from a frame to its caller; on an error they stay as they were.
@@ -139,7 +140,8 @@ pub(super) fn step_in_function<M: Memory + ?Sized>(
         Ok(None) => unwind_codes(&site, &mut draft),
         Err(error) => Err(error),
     };
-    Ok(draft.finish(unwound)?.into())
+    let (unwound, sources) = draft.finish(unwound)?;
+    Ok(unwound.step(sources))
 }
 
 /// The rule of the step from the return address `rip`, if it has one.
@@ -168,12 +170,43 @@ impl<A> Unwound<A> {
     }
 }
 
-impl From<Unwound<u64>> for Step {
-    #[inline]
-    fn from(unwound: Unwound<u64>) -> Self {
-        let Unwound { trust, establisher_frame, caller, .. } = unwound;
-        Self { trust, establisher_frame, handler: unwound.handler(), caller }
+impl Unwound<u64> {
+    #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
+    #[inline(always)]
+    fn step(self, sources: Sources) -> Step {
+        let Self { trust, establisher_frame, caller, .. } = self;
+        // An interrupt's epilogue that was executed to its end is the only code between.
+        let kept = if trust == Trust::EpilogueInstructions && caller == Position::Interrupted {
+            RegisterSet::ALL
+        } else {
+            NONVOLATILE
+        };
+        new_step(trust, establisher_frame, self.handler(), caller, kept, sources)
     }
+}
+
+const NONVOLATILE: RegisterSet = Convention::WindowsX64.nonvolatile();
+
+/// A step that loads what `sources` tells, and preserves `kept` of the rest.
+#[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
+#[inline(always)]
+fn new_step(
+    trust: Trust,
+    establisher_frame: u64,
+    handler: Option<Handler>,
+    caller: Position,
+    kept: RegisterSet,
+    sources: Sources,
+) -> Step {
+    // A volatile register is pushed to be restored by the handler of an interrupt alone. In other
+    // functions it is a way to allocate 8 bytes, which may have been overwritten since.
+    let found = match caller {
+        Position::Interrupted => sources.found,
+        Position::ReturnAddress => sources.found.intersection(kept),
+    };
+    let kept = kept.difference(sources.found);
+    let needed = sources.needed;
+    Step { trust, establisher_frame, handler, caller, found, kept, needed }
 }
 
 /// Undoes what the prologue had done before rip.
@@ -241,13 +274,10 @@ fn without_entry<M: Memory + ?Sized>(
     let establisher_frame = registers.rsp();
     let mut draft = Draft::new(registers, memory);
     let unwound = chkstk::unwind(region, rva, &mut draft);
-    if draft.finish(unwound)? {
-        return Ok(Step {
-            trust: Trust::KnownCode,
-            establisher_frame,
-            handler: None,
-            caller: Position::ReturnAddress,
-        });
+    if let (true, sources) = draft.finish(unwound)? {
+        // It preserves even those that it works with.
+        let (trust, caller, kept) = (Trust::KnownCode, Position::ReturnAddress, RegisterSet::ALL);
+        return Ok(new_step(trust, establisher_frame, None, caller, kept, sources));
     }
     leaf(registers, memory)
 }
@@ -256,13 +286,9 @@ fn leaf<M: Memory + ?Sized>(registers: &mut Registers, memory: &M) -> Result<Ste
     let establisher_frame = registers.rsp();
     let mut draft = Draft::new(registers, memory);
     let popped = draft.pop_rip();
-    draft.finish(popped)?;
-    Ok(Step {
-        trust: Trust::Leaf,
-        establisher_frame,
-        handler: None,
-        caller: Position::ReturnAddress,
-    })
+    let ((), sources) = draft.finish(popped)?;
+    let (trust, caller) = (Trust::Leaf, Position::ReturnAddress);
+    Ok(new_step(trust, establisher_frame, None, caller, NONVOLATILE, sources))
 }
 
 /// The info of a direct entry, of a version that the rules know. Version 3 has another layout, and

@@ -1,8 +1,8 @@
 //! What a step from a given return address does, as a list of loads: unwind codes read once.
 
 use super::super::{Position, Step, Trust, UnwindError};
-use super::effects::{Draft, Effects};
-use super::{Site, unwind_codes};
+use super::effects::{Draft, Effects, Sources};
+use super::{NONVOLATILE, Site, new_step, unwind_codes};
 use crate::memory::Memory;
 use crate::registers::{Gpr, Registers};
 
@@ -94,6 +94,7 @@ pub(in super::super) struct Rule {
     establisher_frame: Load,
     window: Option<Window>,
     handler: Option<super::Handler>,
+    sources: Sources,
 }
 
 impl Rule {
@@ -109,6 +110,7 @@ impl Rule {
             count: 0,
             return_address: None,
             possible: true,
+            sources: Sources::RSP,
         };
         let unwound = unwind_codes(site, &mut builder).ok()?;
         let establisher_frame = Load::new(0, unwound.establisher_frame?)?;
@@ -125,6 +127,7 @@ impl Rule {
             establisher_frame,
             window: Window::around(builder.loads.get(..builder.count)?, return_address),
             handler: unwound.handler(),
+            sources: builder.sources,
         })
     }
 
@@ -136,12 +139,14 @@ impl Rule {
         memory: &M,
     ) -> Result<Step, UnwindError> {
         let bases = [registers.rsp(), registers.get(Gpr::from_number(self.frame_register))];
-        let step = Step {
-            trust: self.trust,
-            establisher_frame: self.establisher_frame.address(bases),
-            handler: self.handler,
-            caller: Position::ReturnAddress,
-        };
+        let step = new_step(
+            self.trust,
+            self.establisher_frame.address(bases),
+            self.handler,
+            Position::ReturnAddress,
+            NONVOLATILE,
+            self.sources,
+        );
         if let Some(window) = self.window {
             let base = bases[self.return_address.base()];
             let start = base.wrapping_add_signed(i64::from(window.start));
@@ -205,6 +210,7 @@ struct Builder {
     count: usize,
     return_address: Option<Load>,
     possible: bool,
+    sources: Sources,
 }
 
 impl Builder {
@@ -238,6 +244,7 @@ impl Effects for Builder {
             self.possible = false;
             return None;
         }
+        self.sources.need(register);
         Some(Place { from_frame_register: true, offset: 0 })
     }
 
@@ -250,11 +257,13 @@ impl Effects for Builder {
             self.possible = false;
         }
         self.frame_register_loaded |= register.number() == self.frame_register;
+        self.sources.found = self.sources.found.with(register);
         self.push(register.number(), address);
         Ok(())
     }
 
     fn load_xmm(&mut self, n: u8, address: Option<Place>) -> Result<(), UnwindError> {
+        self.sources.found = self.sources.found.with_xmm(n);
         self.push(Load::XMM + n, address);
         Ok(())
     }

@@ -39,6 +39,10 @@ struct Compared {
     functions: BTreeSet<String>,
     /// Those of them that were unwound from an instruction, not from a call.
     interrupted: u64,
+    /// Those from functions of shapes that Unix alone has.
+    of_unix: u64,
+    /// Those from the procedure linkage table, and from what looks functions up for it.
+    linkage: u64,
 }
 
 /// Unwinds every native frame of a thread.
@@ -48,16 +52,20 @@ fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<
     let unwinder = Unwinder::new(runtime.native.map());
     let memory = &*runtime.memory.borrow();
     for (frame, caller) in frames.iter().zip(frames.iter().skip(1)) {
-        let Some(id) = frame.function else { continue };
-        let function = &world.expanded().program.functions[id.index()];
+        let function = frame.function.map(|id| &world.expanded().program.functions[id.index()]);
+        let name = function.map_or("(linkage)", |function| function.name.as_str());
+        let is_native = match function {
+            Some(function) => function.kind == CodeKind::Native,
+            // Other code that is no function's: where threads begin.
+            None => runtime.native.map().find(frame.registers.rip).is_some(),
+        };
         let has_nothing = frame.registers.rsp() == caller.registers.rsp();
-        let is_undescribed =
-            function.name == REDIRECTED || function.name == HIJACKED && has_nothing;
-        if function.kind != CodeKind::Native || is_undescribed {
+        let is_undescribed = name == REDIRECTED || name == HIJACKED && has_nothing;
+        if !is_native || is_undescribed {
             continue;
         }
         let mut registers = frame.registers;
-        let at = format!("{} {:#x}, {:?}", function.name, registers.rip, frame.position);
+        let at = format!("{name} {:#x}, {:?}", registers.rip, frame.position);
         let step = unwinder.step(&mut registers, frame.position, memory);
         let step = step.map_err(|error| format!("{at}: {error}"))?;
         if !matches!(step.trust, Trust::Cfi | Trust::SignalFrame) {
@@ -68,8 +76,10 @@ fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<
         }
         compared.steps += 1;
         compared.interrupted += u64::from(frame.position == Position::Interrupted);
-        if !compared.functions.contains(&function.name) {
-            compared.functions.insert(function.name.clone());
+        compared.linkage += u64::from(function.is_none());
+        compared.of_unix += u64::from(function.is_some_and(|one| one.shape.is_of_unix()));
+        if !compared.functions.contains(name) {
+            compared.functions.insert(name.to_owned());
         }
     }
     Ok(())
@@ -117,10 +127,13 @@ fn native_code_of_unix_unwinds_at_every_instruction() {
             panic!("seed {seed}, {}: {wrong}", program.generation);
         }
     }
-    let Compared { steps, functions, interrupted } = compared;
+    let Compared { steps, functions, interrupted, of_unix, linkage } = compared;
     let of_runtime = functions.iter().filter(|name| !name.starts_with("Lib.")).count();
     println!("{steps} steps, {interrupted} of them not from a call; {of_runtime} of {functions:?}");
+    println!("{of_unix} from shapes of Unix, {linkage} from the procedure linkage table");
     assert!(interrupted * 20 > steps, "{interrupted} of {steps}");
+    assert!(wanted < u64::from(CASES) || of_unix * 20 > steps, "{of_unix} of {steps}");
+    assert!(wanted < u64::from(CASES) || linkage > 1000, "{linkage} of {steps}");
     // Without those of programs.
     assert!(wanted < u64::from(CASES) || of_runtime > 50, "{of_runtime}: {functions:?}");
 }

@@ -253,7 +253,7 @@ impl<C: Choices> Draw<'_, C> {
             (false, false) => 0x400,
             (false, true) => 0x3000,
         };
-        let mut shape = shape::shape(self.choices, kind, self.convention, Entry::Call, most);
+        let mut shape = shape::any_shape(self.choices, kind, self.convention, Entry::Call, most);
         if kind != CodeKind::Native {
             if self.exceptions > 0 && self.choices.chance(3, 4) {
                 self.framed(&mut shape);
@@ -269,6 +269,14 @@ impl<C: Choices> Draw<'_, C> {
     fn return_form(&mut self) -> ReturnForm {
         let forms = [ReturnForm::Ret, ReturnForm::RepRet, ReturnForm::BndRet, ReturnForm::RetImm];
         forms.get(self.choices.weighted(&[12, 1, 1, 1])).copied().unwrap_or_default()
+    }
+
+    fn call_form(&mut self, managed: bool) -> CallForm {
+        // Native code of Unix calls through its procedure linkage table too.
+        if !managed && self.convention == Convention::SystemV && self.choices.chance(1, 4) {
+            return CallForm::Plt;
+        }
+        self.choices.one([CallForm::Near, CallForm::Near, CallForm::Register, CallForm::Memory])
     }
 
     fn tail_call_form(&mut self) -> TailCallForm {
@@ -441,8 +449,7 @@ impl<C: Choices> Draw<'_, C> {
                 statements.push(Statement::Runtime(RuntimeCall { kind, target }));
             }
             _ => {
-                let forms = [CallForm::Near, CallForm::Near, CallForm::Register, CallForm::Memory];
-                statements.push(Statement::Call(self.choices.one(forms), target));
+                statements.push(Statement::Call(self.call_form(managed), target));
             }
         }
     }

@@ -132,6 +132,12 @@ impl WalkBuffer {
         self.shots().get(self.met)
     }
 
+    /// Whether the callback before the one that comes next tells of managed code.
+    pub(super) fn last_shot_is_managed(&self) -> bool {
+        let last = self.met.checked_sub(1).and_then(|last| self.shots().get(last));
+        last.is_some_and(|shot| shot.function.is_some())
+    }
+
     /// Notes why the caller of the last frame was not found, or that something is missing before the
     /// first. The first reason counts.
     pub(super) fn gap(&mut self, reason: Reason) {

@@ -3,13 +3,15 @@
 use super::call_site::follows_call;
 use super::stack::{Reason, Source};
 use crate::profiling::{StackBounds, TargetThread};
-use crate::registers::{Gpr, Registers};
+use crate::registers::{Gpr, RegisterSet, Registers};
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// A frame on the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     pub registers: Registers,
+    /// Which of them are really its own.
+    pub known: RegisterSet,
     pub position: Position,
     pub source: Source,
 }
@@ -18,6 +20,7 @@ impl Cursor {
     /// Where a thread is stopped, but for the registers.
     pub(super) const NOWHERE: Self = Self {
         registers: Registers { rip: 0, gpr: [0; 16], xmm: [0; 10] },
+        known: RegisterSet::ALL,
         position: Position::Interrupted,
         source: Source::Context,
     };
@@ -61,13 +64,17 @@ pub(super) struct Steps<'s, 'a, T> {
 impl<T: TargetThread> Steps<'_, '_, T> {
     /// Takes a frame to its caller; without one it is not to be used any more.
     pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
-        let rsp = frame.registers.rsp();
+        let (rsp, address) = (frame.registers.rsp(), frame.registers.rip);
         let registers = &mut frame.registers;
         let step = match self.unwinder.step(registers, frame.position, self.target) {
             Ok(step) => step,
             Err(UnwindError::EndOfStack { .. }) => return Ok(Stepped::Root),
             Err(error) => return Err(error.into()),
         };
+        if let Some(register) = step.needed.difference(frame.known).gprs().next() {
+            return Err(UnwindError::LostRegister { register, address }.into());
+        }
+        frame.known = step.known(frame.known);
         let position = step.caller;
         if registers.rip == self.stack.root && position == Position::ReturnAddress {
             return Ok(Stepped::Root);
@@ -101,6 +108,7 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         }
         frame.registers.rip = address;
         frame.registers.set(Gpr::Rsp, caller_rsp);
+        frame.known = frame.known.intersection(self.unwinder.convention().nonvolatile());
         frame.position = Position::ReturnAddress;
         frame.source = Source::Unwound(Trust::Stub);
         true

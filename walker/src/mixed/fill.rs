@@ -5,6 +5,7 @@ use super::buffer::Shot;
 use super::cursor::{Cursor, Stepped, Steps};
 use super::stack::{Reason, Source};
 use crate::profiling::{HResult, TargetThread};
+use crate::registers::{Gpr, RegisterSet};
 
 /// Goes on from `frame`, or if it is not `known` from the first one that the runtime reports, up to the
 /// root.
@@ -79,6 +80,13 @@ fn take_reported<T: TargetThread>(
 ) -> bool {
     let Some(shot) = buffer.next_shot() else { return false };
     frame.registers = shot.registers;
+    // What a Frame does not restore is old in the context of the first method that it leads to, and of no
+    // other (contract §3.7).
+    frame.known = if shot.function.is_none() || buffer.last_shot_is_managed() {
+        steps.unwinder.convention().nonvolatile()
+    } else {
+        RegisterSet::of(&[Gpr::Rsp, Gpr::Rbp])
+    };
     frame.registers.rip = shot.ip;
     frame.position = steps.position(shot.ip);
     frame.source = Source::Snapshot;

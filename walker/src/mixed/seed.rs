@@ -3,7 +3,7 @@
 use super::Stopped;
 use super::cursor::Cursor;
 use crate::profiling::{StackBounds, TargetThread, ThreadContext};
-use crate::registers::Registers;
+use crate::registers::{Convention, Gpr, Registers};
 use core::marker::PhantomData;
 use thiserror::Error;
 
@@ -34,6 +34,13 @@ pub enum SeedRefused {
     /// It was found by a guess.
     #[error("the frame was found by a guess")]
     Guessed,
+    /// Nobody knows what it has in a register that its callers count on: a function on the way has not
+    /// preserved it.
+    #[error("the frame's {} is lost", register.name())]
+    LostRegister {
+        /// The register.
+        register: Gpr,
+    },
 }
 
 /// A seed: registers of a frame of a thread that stands still, valid for as long as it does.
@@ -57,7 +64,11 @@ impl<'s> Seed<'s> {
     pub(super) fn new<T: TargetThread>(
         stopped: &'s Stopped<'_, T>,
         cursor: &Cursor,
+        convention: Convention,
     ) -> Result<Self, SeedRefused> {
+        if let Some(register) = convention.nonvolatile().difference(cursor.known).gprs().next() {
+            return Err(SeedRefused::LostRegister { register });
+        }
         if cursor.is_guessed() {
             return Err(SeedRefused::Guessed);
         }

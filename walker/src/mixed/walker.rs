@@ -134,7 +134,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         };
         let seed = if seeded && managed {
             // The runtime would not see that the registers are wrong.
-            let seed = Seed::new(stopped, &frame);
+            let seed = Seed::new(stopped, &frame, steps.unwinder.convention());
             Some(seed.map_err(|refused| Ended::Short(Reason::Seed(refused)))?)
         } else {
             None

@@ -158,6 +158,7 @@ pub struct Unwinder<'c, 'a> {
     map: &'c CodeMap<'a>,
     rules: Rules,
     guesses: Guesses,
+    convention: Convention,
     /// Of what steps through code with UNWIND_INFO say on Windows, what they say here.
     preserved: RegisterSet,
 }
@@ -169,14 +170,20 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     pub const fn new(map: &'c CodeMap<'a>) -> Self {
         let convention = if map.has_cfi() { Convention::SystemV } else { Convention::WindowsX64 };
         let preserved = preserved(convention);
-        Self { map, rules: Rules::Precise, guesses: Guesses::None, preserved }
+        Self { map, rules: Rules::Precise, guesses: Guesses::None, convention, preserved }
     }
 
     /// The same with another convention of code that has UNWIND_INFO: which registers are known behind
     /// a step ([`Step::known`]). It changes nothing else.
     #[must_use]
     pub const fn with_convention(self, convention: Convention) -> Self {
-        Self { preserved: preserved(convention), ..self }
+        Self { convention, preserved: preserved(convention), ..self }
+    }
+
+    /// The convention of code that has UNWIND_INFO.
+    #[must_use]
+    pub const fn convention(&self) -> Convention {
+        self.convention
     }
 
     /// The same with other rules.

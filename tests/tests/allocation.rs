@@ -148,6 +148,7 @@ fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
             let mut taken = Ok(());
             let counted = measure(|| taken = walker.take(&target, &mut buffer));
             assert_eq!(taken, Ok(()), "{generation}, {policy:?}");
+            assert_eq!(runtime.breach(), None, "{generation}, {policy:?}");
             assert_eq!(counted.count_total, 0, "{generation}, {policy:?}");
             let stack = walker.stitch(&buffer).unwrap();
             let managed = |frame: &MixedFrame| matches!(frame.kind, Kind::Managed(_));

@@ -1,7 +1,7 @@
 //! `ICorProfilerInfo` over the simulated runtime: the methods beside `DoStackSnapshot`
 //! (contract §5).
 
-use super::{Call, Caller, HResult, Outcome};
+use super::{Call, Caller, Deed, HResult, Outcome};
 use crate::generation::ProfilerSuspension;
 use crate::runtime::code::{Code, Method, MethodIndex};
 use crate::runtime::thread::ThreadObject;
@@ -41,6 +41,9 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         let detaching = self.runtime.process.get().profiler == ProfilerStatus::Detaching;
         if detaching && self.runtime.generation.has_detach() {
             return fail(HResult::PROFILER_DETACHING);
+        }
+        if self.runtime.thread(self.os, |thread| thread.initialized) == Some(false) {
+            self.runtime.did(Deed::FirstCall);
         }
         self.runtime.change_thread(self.os, |thread| thread.initialized = true);
         Ok(())
@@ -190,6 +193,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.runtime.did(Deed::Call("GetFunctionFromIP2"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.triggering()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
@@ -200,6 +204,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.runtime.did(Deed::Call("GetFunctionFromIP3"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.triggering()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
@@ -214,6 +219,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetCodeInfo2"));
         self.asynchronous()?;
         let code = self.version(function, |code| code.rejit == ReJitId(0))?;
         Ok(pieces(code, ranges))
@@ -225,6 +231,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         rejit: ReJitId,
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetCodeInfo3"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.triggering()?;
         let code = self.version(function, |code| code.rejit == rejit)?;
@@ -232,6 +239,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetCodeInfo4"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.triggering()?;
         let code = self.look_up(start)?.code;
@@ -247,6 +255,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
     ) -> Result<FunctionInfo> {
+        self.runtime.did(Deed::Call("GetFunctionInfo2"));
         self.asynchronous()?;
         if let Some(frame_info) = frame_info {
             let of = self.runtime.frame_info.get();
@@ -282,11 +291,13 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetThreadInfo"));
         self.synchronous(CallbackState::IN_CALLBACK)?;
         Ok(self.known_thread(thread)?.0)
     }
 
     fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
+        self.runtime.did(Deed::Call("GetHandleFromThread"));
         self.synchronous(CallbackState::IN_CALLBACK)?;
         match self.known_thread(thread)? {
             (_, 0) => fail(HResult::INVALID_ARGUMENT),
@@ -295,6 +306,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
+        self.runtime.did(Deed::Call("EnumThreads"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.synchronous(CallbackState::IN_CALLBACK)?;
         let threads = self.runtime.threads.borrow();
@@ -303,11 +315,13 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn initialize_current_thread(&self) -> Result<()> {
+        self.runtime.did(Deed::Call("InitializeCurrentThread"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.synchronous(CallbackState::IN_CALLBACK)
     }
 
     fn suspend_runtime(&self) -> Result<()> {
+        self.runtime.did(Deed::Call("SuspendRuntime"));
         self.suspending()?;
         let (runtime, os) = (self.runtime, self.os);
         match runtime.process.get().suspension {

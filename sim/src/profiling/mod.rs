@@ -2,6 +2,7 @@
 //! beside it.
 
 mod callbacks;
+mod conduct;
 mod context;
 mod entry;
 mod filter;
@@ -15,6 +16,7 @@ mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode};
 pub use clr_walker::profiling::HResult;
+pub use conduct::{Breach, Deed};
 pub use context::Context;
 pub use target::{SimulatedThread, ThreadError};
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod code;
+mod conduct;
 mod lookup;
 mod masks;
 mod runtime;

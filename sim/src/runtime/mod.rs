@@ -24,7 +24,7 @@ pub use thread::{
 use crate::explain::{Event, Log};
 use crate::generation::Generation;
 use crate::machine::Machine;
-use crate::profiling::CallbackKind;
+use crate::profiling::{Breach, CallbackKind};
 use clr_walker::profiling::{ProfilerCallback, ThreadId};
 use core::cell::{Cell, RefCell};
 
@@ -60,6 +60,8 @@ pub struct Runtime<'a, M = Machine> {
     /// The frameInfo of the callback that is being made: its handle, and what it is of.
     pub(crate) frame_info: Cell<Option<(u64, clr_walker::profiling::FunctionId)>>,
     pub(crate) next_frame_info: Cell<u64>,
+    /// What a profiler did while a thread was suspended, and should not have.
+    pub(crate) breach: Cell<Option<Breach>>,
 }
 
 impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
@@ -88,6 +90,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
             log: Log::default(),
             frame_info: Cell::default(),
             next_frame_info: Cell::new(1),
+            breach: Cell::default(),
         }
     }
 

@@ -34,6 +34,18 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         self.modules
     }
 
+    /// Has the runtime make what it needs for the calling thread, by a snapshot of `target`, which nobody
+    /// has suspended. To be done once on each thread that will suspend others, before it does, until it
+    /// gives true: a frame was reported (C-151).
+    ///
+    /// # Errors
+    /// What ends the process, in a simulated one.
+    pub fn prepare<T: TargetThread>(&self, target: &T) -> Result<bool, I::Fatal> {
+        let mut buffer = WalkBuffer::new(1);
+        self.snapshot(target, None, &mut buffer)?;
+        Ok(!buffer.shots().is_empty())
+    }
+
     /// Takes a thread's stack: [`take`](Self::take), then [`stitch`](Self::stitch).
     ///
     /// # Errors
@@ -73,7 +85,13 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         target: &T,
         buffer: &mut WalkBuffer,
     ) -> Result<(), Ended<I::Fatal>> {
-        let suspend = || Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped));
+        let suspend = || {
+            // A thread's first call makes what it needs: not while another one stands still (H-03).
+            if let Err(CallError::Fatal(fatal)) = self.info.get_function_from_ip(0) {
+                return Err(Ended::Fatal(fatal));
+            }
+            Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped))
+        };
         match self.policy {
             Policy::Unseeded => {
                 buffer.gap(Reason::NotUnwound);

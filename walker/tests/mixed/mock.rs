@@ -160,6 +160,12 @@ impl Mock {
         stack
     }
 
+    /// Prepares the calling thread.
+    pub(crate) fn prepare(&self) -> bool {
+        let Ok(prepared) = Walker::new(self, &CodeMap::new(), Policy::Seeded).prepare(self);
+        prepared
+    }
+
     /// What was done, without look-ups.
     pub(crate) fn calls(&self) -> Vec<Done> {
         let done = self.done.borrow();

@@ -119,6 +119,18 @@ fn a_stack_without_managed_code_needs_no_runtime() {
     assert_eq!((stack.frames.len(), stack.snapshot), (2, None));
 }
 
+#[test]
+fn the_first_call_of_a_thread_is_made_before_it_suspends_another() {
+    let mock = Mock::new(&sandwich());
+    let _ = mock.walk(Policy::Seeded);
+    assert_eq!(mock.done.borrow()[..2], [Done::LookedUp(0), Done::Suspended]);
+    let mock = Mock::new(&sandwich());
+    assert!(mock.prepare());
+    assert_eq!(mock.calls(), [Done::Snapshot { seed: None }]);
+    let native = Mock::new(&[NATIVE + 0x20]);
+    assert!(!native.prepare(), "no frame was reported");
+}
+
 /// Two markers in a row: hidden code, which nobody knows, stands between the native runs.
 #[test]
 fn hidden_code_behind_a_managed_frame_is_passed_over() {

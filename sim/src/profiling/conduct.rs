@@ -1,0 +1,54 @@
+//! What a profiler must not do while a thread is suspended, and whether it has.
+//!
+//! The suspended thread may own any lock: the heap's, the loader's, the logger's, the runtime's
+//! (H-03, H-08, H-11 to H-13). The simulated runtime notices its own methods; a profiler's allocator,
+//! logger and locks say [`Runtime::did`].
+
+use crate::runtime::{OsThreadId, Runtime, TargetMemory};
+use thiserror::Error;
+
+/// Something that may wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Deed {
+    /// Memory is allocated or freed.
+    Allocation,
+    /// A lock of the profiler is taken.
+    Lock,
+    /// Something is logged.
+    Log,
+    /// A module is loaded, or symbols are looked up.
+    Loading,
+    /// The first profiling call of a thread, for which the runtime makes what it needs (C-151).
+    FirstCall,
+    /// This method is called, which takes locks of the runtime, or may trigger a GC.
+    Call(&'static str),
+}
+
+/// A deed while a thread was suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{deed:?} while thread {} is suspended, which may own the lock that it needs", thread.0)]
+pub struct Breach {
+    /// What was done.
+    pub deed: Deed,
+    /// The suspended thread.
+    pub thread: OsThreadId,
+}
+
+impl<M: TargetMemory> Runtime<'_, M> {
+    /// A profiler does something: it is remembered if a thread is suspended. Nothing is allocated.
+    pub fn did(&self, deed: Deed) {
+        if self.breach.get().is_some() {
+            return;
+        }
+        // While threads are being changed nobody is asked.
+        let Ok(threads) = self.threads.try_borrow() else { return };
+        if let Some(thread) = threads.iter().find(|thread| thread.suspended > 0) {
+            self.breach.set(Some(Breach { deed, thread: thread.os }));
+        }
+    }
+
+    /// The first thing that was done while a thread was suspended and must not be.
+    pub const fn breach(&self) -> Option<Breach> {
+        self.breach.get()
+    }
+}

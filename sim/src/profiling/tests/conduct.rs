@@ -5,11 +5,14 @@ use crate::generation::Generation;
 use crate::stage::{NATIVE_WALKER, SELF, Stage};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
 
+/// Something that a profiler does: by itself, or by a method of the runtime.
+type Act = dyn Fn(&dyn Fn(Deed), &dyn ProfilerInfo<Fatal = super::Outcome>);
+
 #[test]
 fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
     let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
     let set = stage.set_up().unwrap();
-    let noticed = |act: &dyn Fn(&dyn Fn(Deed), &dyn ProfilerInfo<Fatal = super::Outcome>)| {
+    let noticed = |act: &Act| {
         let runtime = set.runtime();
         let walker = runtime.on(NATIVE_WALKER);
         let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();

@@ -2,8 +2,10 @@
 //! information, and what it costs to add the library.
 //!
 //! `cargo bench -p clr-walker --bench dwarf` prints a table; a path behind `--` takes another library
-//! than the host's libc.so.6. Without `--bench`, as `cargo test --benches` runs it, it takes one round
-//! only; where there is no such library it says so.
+//! than the host's libc.so.6. The last two lines are no unwinders but bounds: what reading takes that
+//! waits for nothing, and what it takes when each return address leads to the next by one look-up.
+//! Without `--bench`, as `cargo test --benches` runs it, it takes one round only; where there is no such
+//! library it says so.
 
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::Section;
@@ -15,6 +17,7 @@ use clr_walker::unwind::{Cache, Position, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindContext, UnwindSection as _};
+use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
@@ -37,6 +40,8 @@ const LARGEST_FRAME: i32 = 1024;
 struct Site {
     rva: u32,
     frame: usize,
+    /// Where the saved registers and the return address are in the frame.
+    saved: Vec<usize>,
 }
 
 /// A stack and the frames on it.
@@ -44,6 +49,38 @@ struct Stack {
     start: Registers,
     bytes: Vec<u8>,
     depth: usize,
+    /// Where the words are that a walk reads.
+    saved: Vec<u32>,
+    sizes: Sizes,
+}
+
+/// The sizes of a stack's frames by return address, in a hash table without collisions.
+struct Sizes {
+    factor: u64,
+    by_hash: Box<[u16]>,
+}
+
+impl Sizes {
+    const BITS: u32 = 16;
+
+    fn new(sites: &[&Site]) -> Self {
+        let mut factor = 0x9E37_79B9_7F4A_7C15;
+        loop {
+            let mut table = Self { factor, by_hash: vec![0; 1 << Self::BITS].into() };
+            let is_new = |site: &&Site| {
+                let place = table.place(BASE + u64::from(site.rva));
+                std::mem::replace(&mut table.by_hash[place], site.frame as u16) == 0
+            };
+            if sites.iter().all(is_new) {
+                return table;
+            }
+            factor += 2;
+        }
+    }
+
+    fn place(&self, rip: u64) -> usize {
+        (rip.wrapping_mul(self.factor) >> (u64::BITS - Self::BITS)) as usize
+    }
 }
 
 /// Counts the callers of a stack.
@@ -71,12 +108,14 @@ fn main() {
     let stacks = DEPTHS.map(|depth| stack(&sites, depth));
 
     let framehop = framehop_unwinder(&image);
-    let mut contenders: [(&str, Walk<'_>); 5] = [
+    let mut contenders: [(&str, Walk<'_>); 7] = [
         ("clr-walker, no cache", ours(&map)),
         ("clr-walker, warm cache", ours_cached(&map)),
         ("framehop 0.16, new cache for every walk", framehop_walk(&framehop, true)),
         ("framehop 0.16, warm cache", framehop_walk(&framehop, false)),
         ("gimli alone: the row of each frame", gimli_rows(&image)),
+        ("nothing but reading what is saved, at known places", Box::new(reads)),
+        ("nothing but return addresses, by the size of each frame", Box::new(sizes)),
     ];
     let mut samples = vec![[const { Vec::new() }; DEPTHS.len()]; contenders.len()];
     let mut adding = [const { Vec::new() }; 2];
@@ -108,6 +147,12 @@ fn main() {
         let [shallow, deep] = samples.each_mut().map(|samples| median(samples));
         println!("| {name} | {shallow:.1} | {deep:.1} |");
     }
+    for stack in &stacks {
+        let lines: BTreeSet<_> = stack.saved.iter().map(|at| at / 64).collect();
+        let (words, depth, len) = (stack.saved.len(), stack.depth, stack.bytes.len());
+        let lines = lines.len();
+        println!("Depth {depth}: {len} bytes, of which {words} words in {lines} lines are read.");
+    }
     let [parsing, compiling] = adding.each_mut().map(|samples| median(samples) / 1000.0);
     let [rows, rules] = table.counts();
     println!(
@@ -138,7 +183,7 @@ fn sites(table: &CfiTable<'_>) -> Vec<Site> {
             if let Some(frame) = frame_size(&row)
                 && end - at > 8
             {
-                sites.push(Site { rva: at + 5, frame });
+                sites.push(Site { rva: at + 5, frame, saved: saved(&row, frame) });
             }
             at = end;
         }
@@ -158,18 +203,56 @@ fn frame_size(row: &Row) -> Option<usize> {
     usual.then_some(usize::try_from(offset).ok()?)
 }
 
+/// Where in the frame a step reads.
+fn saved(row: &Row, frame: usize) -> Vec<usize> {
+    let rules = row.registers.iter().chain([&row.return_address]).flatten();
+    let place = |rule: &RegisterRule| match rule {
+        RegisterRule::Offset(at) => frame.checked_add_signed(*at as isize),
+        _ => None,
+    };
+    rules.filter_map(place).collect()
+}
+
 /// A stack of `depth` different frames, as far as there are so many.
 fn stack(sites: &[Site], depth: usize) -> Stack {
     let chosen: Vec<_> = sites.iter().cycle().take(depth).collect();
-    let mut bytes = Vec::new();
+    let (mut bytes, mut saved) = (Vec::new(), Vec::new());
     for (n, site) in chosen.iter().enumerate() {
+        saved.extend(site.saved.iter().map(|at| (bytes.len() + at) as u32));
         let caller = chosen.get(n + 1).map_or(0x10, |next| BASE + u64::from(next.rva));
         bytes.resize(bytes.len() + site.frame - 8, 0x11);
         bytes.extend(caller.to_le_bytes());
     }
     let mut start = Registers { rip: BASE + u64::from(chosen[0].rva), ..Registers::default() };
     start.set(Gpr::Rsp, STACK);
-    Stack { start, bytes, depth }
+    Stack { start, bytes, depth, saved, sizes: Sizes::new(&chosen) }
+}
+
+/// The least that any walk must do: it reads the memory, but need not wait for one word to know
+/// where the next one is.
+fn reads(stack: &Stack) -> usize {
+    let word = |at: &u32| u64_at(&stack.bytes, *at as usize).unwrap_or(0);
+    black_box(stack.saved.iter().map(word).fold(0, u64::wrapping_add));
+    stack.depth
+}
+
+/// The least that a walk by return addresses must do: each leads to the next one by one look-up.
+fn sizes(stack: &Stack) -> usize {
+    let (mut rip, mut at, mut found) = (stack.start.rip, 0, 0);
+    loop {
+        let size = usize::from(stack.sizes.by_hash[stack.sizes.place(rip)]);
+        if size == 0 {
+            return found;
+        }
+        at += size;
+        let Some(caller) = u64_at(&stack.bytes, at - 8) else { return found };
+        rip = caller;
+        found += 1;
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
 }
 
 /// Knuth's linear congruential generator: every run makes the same stacks.

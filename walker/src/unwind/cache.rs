@@ -4,7 +4,6 @@ use super::{dwarf, win64};
 use alloc::boxed::Box;
 use alloc::vec;
 
-const SET_BITS: u32 = 9;
 const WAYS: usize = 4;
 
 /// Remembers how callers are found from return addresses that come again and again, as they do in
@@ -16,22 +15,115 @@ const WAYS: usize = 4;
 pub struct Cache {
     /// The version of the code map that the entries were made from.
     version: u64,
-    sets: Box<[Set]>,
+    cfi: Table<dwarf::rule::Rule, 10>,
+    win64: Table<Option<win64::rule::Rule>, 9>,
 }
 
 /// What is remembered of a return address.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CachedRule {
-    Win64(win64::rule::Rule),
-    Cfi(dwarf::rule::Rule),
+pub(super) enum CachedRule<'c> {
+    Win64(&'c win64::rule::Rule),
+    Cfi(&'c dwarf::rule::Rule),
 }
 
-/// The rules of the return addresses that share a hash; the oldest one makes room.
+/// The rules of one kind, in 2^`BITS` sets.
+///
+/// A look-up by return address waits for that to be read from the stack, and what comes next waits for
+/// the look-up: memory is all that a deep stack costs. So each entry remembers which entry was looked
+/// up behind it, and a processor goes on with that one, by predicting that it is the right one, before
+/// it has the return address.
+#[derive(Clone, Debug)]
+struct Table<R, const BITS: u32> {
+    sets: Box<[Set<R>]>,
+    /// By an entry's place the place of the one behind it.
+    next: Box<[u16]>,
+    /// The place of the entry that was found last.
+    last: u16,
+}
+
+/// The rules of the return addresses that share a hash, the newest one first; the oldest one makes
+/// room. An empty entry has the address 0, which is never asked for.
+///
+/// Two entries of native code share a line of a processor's cache, so that a step needs one line
+/// unless the set has older entries.
 #[derive(Clone, Copy, Debug, Default)]
-struct Set {
-    rips: [u64; WAYS],
-    rules: [Option<CachedRule>; WAYS],
-    oldest: usize,
+#[repr(align(64))]
+struct Set<R> {
+    entries: [Entry<R>; WAYS],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry<R> {
+    rip: u64,
+    rule: R,
+}
+
+const _: () = assert!(size_of::<Entry<dwarf::rule::Rule>>() == 32, "two entries in a line");
+
+impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
+    const SETS: usize = 1 << BITS;
+
+    fn new() -> Self {
+        const { assert!(Self::SETS * WAYS <= 1 << u16::BITS, "a place has 16 bits") };
+        Self {
+            sets: vec![Set::default(); Self::SETS].into(),
+            next: vec![0; Self::SETS * WAYS].into(),
+            last: 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.sets.fill(Set::default());
+    }
+
+    #[inline]
+    const fn set(rip: u64) -> usize {
+        (rip.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - BITS)) as usize
+    }
+
+    #[inline]
+    fn entry(&self, place: u16) -> Option<&Entry<R>> {
+        let place = usize::from(place);
+        self.sets.get(place / WAYS)?.entries.get(place % WAYS)
+    }
+
+    /// The place of the entry for `rip`, which is not 0, if it is the expected one.
+    #[inline]
+    fn expected(&self, rip: u64) -> Option<u16> {
+        let place = *self.next.get(usize::from(self.last))?;
+        (self.entry(place)?.rip == rip).then_some(place)
+    }
+
+    /// The place of the entry for `rip`, which is not 0.
+    #[inline]
+    fn find(&self, rip: u64) -> Option<u16> {
+        let at = Self::set(rip);
+        let way = self.sets.get(at)?.entries.iter().position(|entry| entry.rip == rip)?;
+        Some((at * WAYS + way) as u16)
+    }
+
+    /// The rule of the expected entry.
+    #[inline]
+    fn go_on(&mut self, place: u16) -> Option<&R> {
+        self.last = place;
+        Some(&self.entry(place)?.rule)
+    }
+
+    /// The rule of another one, which is expected the next time.
+    #[inline]
+    fn go_to(&mut self, place: u16) -> Option<&R> {
+        if let Some(next) = self.next.get_mut(usize::from(self.last)) {
+            *next = place;
+        }
+        self.go_on(place)
+    }
+
+    fn insert(&mut self, rip: u64, rule: R) {
+        if let Some(set) = self.sets.get_mut(Self::set(rip)) {
+            set.entries.rotate_right(1);
+            set.entries[0] = Entry { rip, rule };
+        }
+    }
 }
 
 impl Default for Cache {
@@ -45,35 +137,54 @@ impl Cache {
     #[must_use]
     pub fn new() -> Self {
         // No code map has version 0.
-        Self { version: 0, sets: vec![Set::default(); 1 << SET_BITS].into_boxed_slice() }
+        Self { version: 0, cfi: Table::new(), win64: Table::new() }
     }
 
+    /// The rule for the return address `rip` in version `version` of a code map, if it is of native
+    /// code, and that is asked for, or of code with UNWIND_INFO, and that is.
     #[inline]
-    fn index(rip: u64) -> usize {
-        (rip.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SET_BITS)) as usize
-    }
-
-    /// The rule for the return address `rip` in version `version` of a code map.
-    #[inline]
-    pub(super) fn get(&self, version: u64, rip: u64) -> Option<&CachedRule> {
-        if self.version != version {
+    pub(super) fn get(
+        &mut self,
+        version: u64,
+        rip: u64,
+        [cfi, win64]: [bool; 2],
+    ) -> Option<CachedRule<'_>> {
+        if self.version != version || rip == 0 {
             return None;
         }
-        let set = self.sets.get(Self::index(rip))?;
-        let way = set.rips.iter().position(|&known| known == rip)?;
-        set.rules.get(way)?.as_ref()
+        if cfi && let Some(place) = self.cfi.expected(rip) {
+            return self.cfi.go_on(place).map(CachedRule::Cfi);
+        }
+        if win64 && let Some(place) = self.win64.expected(rip) {
+            return self.win64.go_on(place)?.as_ref().map(CachedRule::Win64);
+        }
+        if cfi && let Some(place) = self.cfi.find(rip) {
+            return self.cfi.go_to(place).map(CachedRule::Cfi);
+        }
+        if win64 && let Some(place) = self.win64.find(rip) {
+            return self.win64.go_to(place)?.as_ref().map(CachedRule::Win64);
+        }
+        None
     }
 
-    /// Remembers a rule, which is not there yet.
-    pub(super) fn insert(&mut self, version: u64, rip: u64, rule: CachedRule) {
+    /// Remembers a rule of native code, which is not there yet.
+    pub(super) fn insert_cfi(&mut self, version: u64, rip: u64, rule: dwarf::rule::Rule) {
+        self.renew(version);
+        self.cfi.insert(rip, rule);
+    }
+
+    /// The same of code with UNWIND_INFO.
+    pub(super) fn insert_win64(&mut self, version: u64, rip: u64, rule: win64::rule::Rule) {
+        self.renew(version);
+        self.win64.insert(rip, Some(rule));
+    }
+
+    /// Forgets the rules of another version.
+    fn renew(&mut self, version: u64) {
         if self.version != version {
-            self.sets.fill(Set::default());
+            self.cfi.clear();
+            self.win64.clear();
             self.version = version;
-        }
-        if let Some(set) = self.sets.get_mut(Self::index(rip)) {
-            let way = set.oldest % WAYS;
-            (set.rips[way], set.rules[way]) = (rip, Some(rule));
-            set.oldest = way + 1;
         }
     }
 }

@@ -150,6 +150,14 @@ impl Step {
             RegisterSet::EMPTY
         }
     }
+
+    /// The step through code with UNWIND_INFO as the convention has it. A volatile register that was
+    /// pushed to allocate 8 bytes is no caller's.
+    #[inline]
+    const fn within(self, preserved: RegisterSet) -> Self {
+        let (found, kept) = (self.found.intersection(preserved), self.kept.intersection(preserved));
+        Self { found, kept, ..self }
+    }
 }
 
 /// Unwinds the code of a map.
@@ -235,8 +243,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
                 && function.indirect().is_none()
             {
                 let place = win64::Place { map: self.map, region, rva, function };
-                let step = win64::step_from_call(place, registers, memory)?;
-                return Ok(self.keep(step));
+                return win64::step_from_call(place, self.preserved, registers, memory);
             }
         }
         self.any_step(registers, position, memory)
@@ -253,15 +260,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         if let Some(place) = self.native(registers.rip, position) {
             return dwarf::step(place, self.guesses, registers, position, memory);
         }
-        Ok(self.keep(win64::step(self.map, self.rules, registers, position, memory)?))
-    }
-
-    /// The step through code with UNWIND_INFO as the convention has it. A volatile register that was
-    /// pushed to allocate 8 bytes is no caller's.
-    #[inline]
-    const fn keep(&self, step: Step) -> Step {
-        let found = step.found.intersection(self.preserved);
-        Step { found, kept: step.kept.intersection(self.preserved), ..step }
+        Ok(win64::step(self.map, self.rules, registers, position, memory)?.within(self.preserved))
     }
 
     /// Where a step begins, if it does so in code with call frame information.
@@ -293,7 +292,8 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let address = registers.rip;
         let rva = region.rva(address).ok_or(UnwindError::UnknownCode { address })?;
         let place = win64::Place { map: self.map, region, rva, function };
-        Ok(self.keep(win64::step_in_function(place, self.rules, registers, true, memory)?))
+        let step = win64::step_in_function(place, self.rules, registers, true, memory)?;
+        Ok(step.within(self.preserved))
     }
 
     /// The same as [`step`](Self::step), faster where `cache` knows the return address: with precise
@@ -309,15 +309,14 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        if position == Position::ReturnAddress
-            && let Some(rule) = cache.get(self.map.version(), registers.rip)
-        {
-            match rule {
-                CachedRule::Cfi(rule) => return rule.apply(registers, memory),
-                CachedRule::Win64(rule) if !self.rules.is_windows() => {
-                    return Ok(self.keep(rule.apply(registers, memory)?));
+        if position == Position::ReturnAddress {
+            let (version, rip) = (self.map.version(), registers.rip);
+            match cache.get(version, rip, [self.map.has_cfi(), !self.rules.is_windows()]) {
+                Some(CachedRule::Cfi(rule)) => return rule.apply(registers, memory),
+                Some(CachedRule::Win64(rule)) => {
+                    return Ok(rule.apply(registers, memory)?.within(self.preserved));
                 }
-                CachedRule::Win64(_) => {}
+                None => {}
             }
         }
         self.step_and_learn(cache, registers, position, memory)
@@ -336,13 +335,13 @@ impl<'c, 'a> Unwinder<'c, 'a> {
             let (version, rip) = (self.map.version(), registers.rip);
             if let Some(place) = self.native(rip, position) {
                 if let Some(rule) = dwarf::simple_rule(place) {
-                    cache.insert(version, rip, CachedRule::Cfi(rule));
+                    cache.insert_cfi(version, rip, rule);
                 }
             } else if !self.rules.is_windows()
                 && let Some(rule) = win64::compile(self.map, self.rules, rip)
             {
-                cache.insert(version, rip, CachedRule::Win64(rule));
-                return Ok(self.keep(rule.apply(registers, memory)?));
+                cache.insert_win64(version, rip, rule);
+                return Ok(rule.apply(registers, memory)?.within(self.preserved));
             }
         }
         self.step(registers, position, memory)

@@ -74,6 +74,7 @@ impl<'s, 'a> Site<'s, 'a> {
 #[inline]
 pub(super) fn step_from_call<M: Memory + ?Sized>(
     place: Place<'_, '_>,
+    preserved: RegisterSet,
     registers: &mut Registers,
     memory: &M,
 ) -> Result<Step, UnwindError> {
@@ -82,7 +83,7 @@ pub(super) fn step_from_call<M: Memory + ?Sized>(
     let mut draft = Draft::new(registers, memory);
     let unwound = unwind_codes(&site, &mut draft);
     let (unwound, sources) = draft.finish(unwound)?;
-    Ok(unwound.step(sources))
+    Ok(unwound.step(sources).within(preserved))
 }
 
 /// Takes `registers` from a frame to its caller; on an error they stay as they were.

@@ -1,6 +1,6 @@
 //! What lies on the stack of a thread, from rsp up to the caller outside the program.
 
-use crate::code::{FrameSlots, FunctionId, LinkedProgram, Program, SlotRole};
+use crate::code::{FrameSlots, FunctionId, LinkedProgram, Program, SIGNAL_CONTEXT, SlotRole};
 use crate::run::Run;
 use crate::truth::Caller;
 use clr_walker::code_map::CodeMap;
@@ -138,7 +138,9 @@ impl Areas<'_> {
         });
         let Some(slots) = slots else {
             if frame.caller.position == Position::Interrupted {
-                self.put(rsp, cfa.saturating_sub(rsp), SlotRole::Helper);
+                // Of a signal on a stack of its own, only what the kernel has saved is there.
+                let len = cfa.checked_sub(rsp).unwrap_or(SIGNAL_CONTEXT.size);
+                self.put(rsp, len, SlotRole::Helper);
                 return Vec::new();
             }
             self.put(rsp, cfa.saturating_sub(rsp.saturating_add(8)), SlotRole::Helper);

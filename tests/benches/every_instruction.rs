@@ -73,7 +73,7 @@ fn unwind_the_fourth(program: &Program, linked: &LinkedProgram) -> (f64, u32) {
 }
 
 fn check(programs: &[Program]) -> Checked {
-    let mut sum = Checked { boundaries: 0, frames: 0, outcome: None };
+    let mut sum = Checked::default();
     for program in programs {
         let checked = every_instruction::precise(program, 20_000).expect("the property holds");
         sum.boundaries += checked.boundaries;

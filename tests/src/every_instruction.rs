@@ -1,17 +1,21 @@
 //! The every-instruction property: at each instruction boundary of a program's run, unwinding the
 //! whole stack gives what execution knows to be true.
 
+mod wrong;
+
+pub use wrong::{Mistake, Wrong};
+
 use crate::{dwarf, planted};
 use clr_sim::code::{
-    Convention, FrameLayout, FunctionId, LinkError, LinkedProgram, Program, WindowsMistake,
+    CfiMistake, Convention, FrameLayout, FunctionId, LinkError, LinkedProgram, Program,
+    WindowsMistake,
 };
 use clr_sim::machine::Machine;
-use clr_sim::run::{LoadError, Outcome, Run};
+use clr_sim::run::{LoadError, Outcome, Run, SIGNAL_STACK_TOP};
 use clr_sim::truth::Caller;
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::{self, Gpr, RegisterSet, Registers};
 use clr_walker::unwind::{self, Position, Rules, UnwindError, Unwinder};
-use std::fmt;
 use thiserror::Error;
 
 /// An unwinder under test.
@@ -121,12 +125,16 @@ impl Step for Second<'_, '_> {
 }
 
 /// What a run was checked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Instruction boundaries.
     pub boundaries: u64,
     /// Frames unwound.
     pub frames: u64,
+    /// Of the frames, those that call frame information is wrong about on purpose.
+    pub misdescribed: u64,
+    /// Of the boundaries, those on the alternate stack for signals.
+    pub on_signal_stack: u64,
     /// How the run ended; `None` if it was left at its limit.
     pub outcome: Option<Outcome>,
 }
@@ -151,65 +159,6 @@ pub enum Failure {
     /// Unwinding gave something else than the truth.
     #[error(transparent)]
     Wrong(#[from] Box<Wrong>),
-}
-
-/// An unwound frame that differs from the truth.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub struct Wrong {
-    /// How many instructions had been executed.
-    pub executed: u64,
-    /// rip at the boundary (VA).
-    pub rip: u64,
-    /// How many frames had been unwound rightly before.
-    pub depth: usize,
-    /// The frame's own registers.
-    pub frame: Registers,
-    /// Its function, with the offset of rip.
-    pub function: Option<(FunctionId, u64)>,
-    /// Its true caller.
-    pub truth: Caller,
-    /// What unwinding gave instead.
-    pub answer: Result<(Registers, Position), String>,
-    /// Why Windows' rules are expected to be wrong here, if they are.
-    pub expected: Option<WindowsMistake>,
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "after {} instructions, at {:#x}, ", self.executed, self.rip)?;
-        write!(f, "frame {} at {:#x}", self.depth, self.frame.rip)?;
-        if let Some((function, offset)) = self.function {
-            write!(f, " (function {} + {offset:#x})", function.0)?;
-        }
-        match &self.answer {
-            Err(error) => write!(f, ": {error}")?,
-            Ok((answer, position)) => {
-                let truth = &self.truth.registers;
-                write!(f, ":")?;
-                if answer.rip != truth.rip {
-                    write!(f, " rip {:#x}, truly {:#x};", answer.rip, truth.rip)?;
-                }
-                for register in Gpr::ALL {
-                    let (got, truly) = (answer.get(register), truth.get(register));
-                    if got != truly {
-                        write!(f, " {} {got:#x}, truly {truly:#x};", register.name())?;
-                    }
-                }
-                for (n, (got, truly)) in (6..).zip(answer.xmm.iter().zip(truth.xmm)) {
-                    if *got != truly {
-                        write!(f, " xmm{n} {got:#x}, truly {truly:#x};")?;
-                    }
-                }
-                if *position != self.truth.position {
-                    write!(f, " {position:?}, truly {:?}", self.truth.position)?;
-                }
-            }
-        }
-        match self.expected {
-            Some(mistake) => write!(f, " (Windows is expected to be wrong: {mistake:?})"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Whether `answer` is `truth`, in all that a callee preserves.
@@ -288,7 +237,17 @@ pub fn walk(
     at_every_instruction(program, linked, limit, |run| check_stack(run, unwinder, convention))
 }
 
-/// Walks the whole stack of a run where it stands; how many frames there are.
+/// Frames of a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frames {
+    /// All of them.
+    pub all: u64,
+    /// Those that call frame information is wrong about on purpose.
+    pub misdescribed: u64,
+}
+
+/// Walks the whole stack of a run where it stands. Where call frame information is wrong on purpose,
+/// the answer must be wrong, and the walk goes on from the truth.
 ///
 /// # Errors
 /// [`Wrong`]: the first frame that differs from the truth.
@@ -296,18 +255,35 @@ pub fn check_stack(
     run: &Run<'_>,
     unwinder: &impl Step,
     convention: Convention,
-) -> Result<usize, Box<Wrong>> {
+) -> Result<Frames, Box<Wrong>> {
     let mut frame = run.machine().cpu().registers();
     let mut position = Position::Interrupted;
     let mut known = RegisterSet::ALL;
     let callers = run.truth().callers();
+    let mut frames = Frames::default();
     for (depth, caller) in callers.iter().rev().enumerate() {
         let mut registers = frame;
         let answer = unwinder.telling_step(&mut registers, position, run.machine());
         let found = answer.as_ref().ok().map(|(position, _)| *position);
-        if found != Some(caller.position) || !is_right(&registers, caller, convention) {
+        let right = found == Some(caller.position) && is_right(&registers, caller, convention);
+        let mistake = run.linked().cfi_mistake(frame.rip, position);
+        let as_expected = match mistake {
+            None => right,
+            Some(CfiMistake::Cfa) => !right,
+            // What is overwritten later is found by accident.
+            Some(CfiMistake::Registers) => true,
+        };
+        if !as_expected {
             let answer = answer.map(|(position, _)| (registers, position));
-            return Err(wrong(run, depth, &frame, caller, answer, None));
+            let expected = mistake.map(Mistake::Cfi);
+            return Err(wrong(run, depth, &frame, caller, answer, expected));
+        }
+        frames.all += 1;
+        if mistake.is_some() {
+            frames.misdescribed += 1;
+            (frame, position) = (caller.registers, caller.position);
+            known = RegisterSet::ALL;
+            continue;
         }
         if let Ok((_, Some(step))) = answer {
             // A machine frame does not say that its handler, which may be the OS's dispatcher of
@@ -324,7 +300,7 @@ pub fn check_stack(
         }
         (frame, position) = (registers, caller.position);
     }
-    Ok(callers.len())
+    Ok(frames)
 }
 
 /// Checks the first `limit` boundaries of a run under Windows' rules: each step from a frame's true
@@ -345,11 +321,23 @@ pub fn windows(
         let mut frame = run.machine().cpu().registers();
         let mut position = Position::Interrupted;
         let callers = run.truth().callers();
+        let mut misdescribed = 0;
         for (depth, caller) in callers.iter().rev().enumerate() {
             let mut registers = frame;
             let answer: Result<_, UnwindError> =
                 unwinder.step(&mut registers, position, run.machine());
             let right = answer.is_ok() && is_right(&registers, caller, program.convention);
+            // Native code of Unix is none of Windows': its mistakes are of another kind.
+            if let Some(cfi) = linked.cfi_mistake(frame.rip, position) {
+                if right && cfi == CfiMistake::Cfa {
+                    let answer = Ok((registers, caller.position));
+                    let expected = Some(Mistake::Cfi(cfi));
+                    return Err(wrong(run, depth, &frame, caller, answer, expected));
+                }
+                misdescribed += 1;
+                (frame, position) = (caller.registers, caller.position);
+                continue;
+            }
             let mistake = linked.windows_mistake(frame.rip, position);
             if !right && let Some(mistake) = mistake {
                 met(mistake);
@@ -358,11 +346,12 @@ pub fn windows(
             if right == mistake.is_some() && !(right && mistake.is_some_and(by_accident)) {
                 let answer =
                     answer.map(|step| (registers, step.caller)).map_err(|error| error.to_string());
+                let mistake = mistake.map(Mistake::Windows);
                 return Err(wrong(run, depth, &frame, caller, answer, mistake));
             }
             (frame, position) = (caller.registers, caller.position);
         }
-        Ok(callers.len())
+        Ok(Frames { all: callers.len() as u64, misdescribed })
     })
 }
 
@@ -404,7 +393,7 @@ fn wrong(
     frame: &Registers,
     truth: &Caller,
     answer: Result<(Registers, Position), String>,
-    expected: Option<WindowsMistake>,
+    expected: Option<Mistake>,
 ) -> Box<Wrong> {
     let linked = run.linked();
     let function = linked.instruction(frame.rip).and_then(|placed| {
@@ -423,18 +412,24 @@ fn wrong(
     })
 }
 
-/// Runs a program and checks it at each boundary; `check` gives how many frames it has checked.
+/// Runs a program and checks it at each boundary; `check` gives the frames that it has checked.
 fn at_every_instruction(
     program: &Program,
     linked: &LinkedProgram,
     limit: u64,
-    mut check: impl FnMut(&Run<'_>) -> Result<usize, Box<Wrong>>,
+    mut check: impl FnMut(&Run<'_>) -> Result<Frames, Box<Wrong>>,
 ) -> Result<Checked, Failure> {
     let mut run = Run::new(program, linked, FunctionId(0), 0)?;
-    let mut checked = Checked { boundaries: 0, frames: 0, outcome: None };
+    let mut checked = Checked::default();
+    let size = u64::from(program.signal_stack);
+    let signal_stack = SIGNAL_STACK_TOP - size..SIGNAL_STACK_TOP;
     while checked.boundaries < limit {
-        checked.frames += check(&run)? as u64;
+        let Frames { all, misdescribed } = check(&run)?;
+        checked.frames += all;
+        checked.misdescribed += misdescribed;
         checked.boundaries += 1;
+        let rsp = run.machine().cpu().rsp();
+        checked.on_signal_stack += u64::from(signal_stack.contains(&rsp));
         if let Err(outcome) = run.step() {
             checked.outcome = Some(outcome);
             return match outcome {

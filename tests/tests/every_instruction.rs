@@ -46,18 +46,34 @@ fn for_programs(
     size: Size,
     check: impl Fn(&Program) -> Result<Checked, Failure>,
 ) -> (u64, u64) {
+    let Checked { boundaries, frames, .. } = sum_of_programs(count, size, check);
+    (boundaries, frames)
+}
+
+/// The same with all that was checked.
+fn sum_of_programs(
+    count: u32,
+    size: Size,
+    check: impl Fn(&Program) -> Result<Checked, Failure>,
+) -> Checked {
     let config = ProptestConfig {
         cases: cases(count),
         failure_persistence: None,
         max_shrink_iters: 20_000,
         ..ProptestConfig::default()
     };
-    let (boundaries, frames) = (Cell::new(0), Cell::new(0));
+    let sum = Cell::new(Checked::default());
     let test = |Readable(program): Readable| -> TestCaseResult {
         match check(&program) {
             Ok(checked) => {
-                boundaries.set(boundaries.get() + checked.boundaries);
-                frames.set(frames.get() + checked.frames);
+                let before = sum.get();
+                sum.set(Checked {
+                    boundaries: before.boundaries + checked.boundaries,
+                    frames: before.frames + checked.frames,
+                    misdescribed: before.misdescribed + checked.misdescribed,
+                    on_signal_stack: before.on_signal_stack + checked.on_signal_stack,
+                    outcome: None,
+                });
                 Ok(())
             }
             // Only the size of its code may keep a program from being linked.
@@ -69,8 +85,8 @@ fn for_programs(
     if let Err(error) = TestRunner::new_with_rng(config, random()).run(&strategy, test) {
         panic!("{error}");
     }
-    let sum = (boundaries.get(), frames.get());
-    println!("{} boundaries, {} frames", sum.0, sum.1);
+    let sum = sum.get();
+    println!("{} boundaries, {} frames", sum.boundaries, sum.frames);
     sum
 }
 
@@ -108,9 +124,15 @@ fn the_second_unwinder_finds_the_same_truth() {
 /// Native code in ELF files with CFI, managed code with UNWIND_INFO: both on one stack.
 #[test]
 fn whole_stacks_of_unix_are_unwound_to_the_truth() {
-    let (boundaries, frames) = for_programs(6000, UNIX, precise);
+    let sum = sum_of_programs(6000, UNIX, precise);
+    let Checked { boundaries, frames, misdescribed, on_signal_stack, .. } = sum;
+    println!("{misdescribed} of the frames misdescribed; {on_signal_stack} on the signal stack");
     assert!(boundaries > 100 * u64::from(cases(6000)), "{boundaries} boundaries say little");
     assert!(frames > 2 * boundaries, "{frames} frames are no stacks");
+    if cases(6000) >= 6000 {
+        assert!(misdescribed * 1000 > frames, "{misdescribed} of {frames} frames misdescribed");
+        assert!(on_signal_stack * 50 > boundaries, "{on_signal_stack} on the signal stack");
+    }
 }
 
 #[test]

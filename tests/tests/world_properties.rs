@@ -5,7 +5,7 @@ use clr_sim::generation::Generation;
 use clr_sim::model::{Asker, Callback, Code, Expected, Facts, Lead, Row, Seen};
 use clr_sim::profiling::{CallbackKind, HResult};
 use clr_sim::runtime::{FrameKind, MethodKind};
-use clr_sim::strategy::{Seeded, WorldProgram, minimize, world_cases, world_program};
+use clr_sim::strategy::{Measure, Seeded, WorldProgram, minimize, world_cases, world_program};
 use clr_sim::stubs::Hooks;
 use clr_sim::world::{Start, StopBy};
 use clr_tests::cases;
@@ -145,10 +145,12 @@ fn a_filter_that_is_told_of_needs_little() {
         });
         shows
     };
-    let mut programs = (0..).map(|seed| world_program(&mut Seeded::new(seed)));
+    let programs = (0..).map(|seed| world_program(&mut Seeded::new(seed)));
     let large = |program: &WorldProgram| program.program.functions.len() > 9;
-    let program = programs.find(|program| large(program) && shows(program)).unwrap();
-    let smallest = minimize(program, shows);
+    let programs = programs.filter(|program| large(program) && shows(program)).take(4);
+    // Single steps may end where only two at once would lead further.
+    let minima = programs.map(|program| minimize(program, shows));
+    let smallest = minima.min_by_key(|least| Measure::of(&least.program)).unwrap();
     let (guards, callees) = smallest.program.functions.split_first().unwrap();
     let [Statement::Guarded(body, clauses)] = &guards.body[..] else { panic!("{guards:#?}") };
     let inside: usize = clauses.iter().flat_map(Clause::bodies).map(<[_]>::len).sum();

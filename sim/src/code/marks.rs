@@ -48,6 +48,15 @@ impl WindowsMistake {
     ];
 }
 
+/// What call frame information gets wrong, in code that is as people have written it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CfiMistake {
+    /// Where the CFA is, and so all else.
+    Cfa,
+    /// Where the caller's registers are. One that holds the caller's value by accident is found.
+    Registers,
+}
+
 /// An instruction of a linked program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedInstruction {
@@ -61,6 +70,8 @@ pub struct PlacedInstruction {
     pub role: Role,
     /// Why Windows' rules are wrong where this instruction comes next.
     pub mistake: Option<WindowsMistake>,
+    /// What its image's call frame information gets wrong where this instruction comes next.
+    pub cfi_mistake: Option<CfiMistake>,
     /// Where what is thrown in this call is caught (VA).
     pub landing: Option<u64>,
     /// The handler of the interrupt that it makes.

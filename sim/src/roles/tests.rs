@@ -51,6 +51,15 @@ fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
                 assert_eq!(value, caller.rip);
                 count("machine frame");
             }
+            // A signal's trampoline, whose handler has a stack of its own.
+            SlotRole::Helper
+                if frame.caller.position == Position::Interrupted
+                    && caller.rsp() < area.address =>
+            {
+                let saved_rip = run.machine().read_u64(area.address + 168).unwrap();
+                assert_eq!((saved_rip, area.len), (caller.rip, 432));
+                count("signal stack");
+            }
             SlotRole::NotYet(_) | SlotRole::NotYetXmm(_) => {
                 let back = u64::from(frame.position == Position::ReturnAddress);
                 let placed = run.linked().instruction(frame.registers.rip - back);
@@ -75,7 +84,8 @@ fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
         }
     }
     if let Some(last) = frames.last() {
-        let end = areas.iter().map(|area| area.address + area.len).max().unwrap();
+        // The alternate stack for signals lies above, but what is on it comes first.
+        let end = areas.last().map(|area| area.address + area.len).unwrap();
         assert_eq!(end, last.cfa + u64::from(program.convention.home_space()));
     }
 }
@@ -105,6 +115,7 @@ fn the_roles_of_slots_are_what_they_hold() {
         "machine frame",
         "not yet",
         "another stack",
+        "signal stack",
     ] {
         assert!(seen.get(what).is_some_and(|count| *count > 100), "{what}: {seen:?}");
     }

@@ -3,7 +3,7 @@
 use super::stops::Stops;
 use super::walk::{Difference, FoundWalk, Start, Untrue};
 use super::{Scenario, Stop, StopAt};
-use crate::code::{EpilogueCfi, LinkError, LinkedProgram, THROW};
+use crate::code::{LinkError, LinkedProgram, THROW};
 use crate::run::{LoadError, Outcome, Run};
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::Registers;
@@ -212,7 +212,7 @@ impl Scenario {
         let start = Start { linked, map, memory: run.machine(), registers, position };
         let expect = self.stops.get(stop).map_or(&[][..], |stop: &Stop| &stop.expect);
         let untrue = |rules, found: &FoundWalk| {
-            let precise = rules == Rules::Precise && !self.is_described_wrongly(found);
+            let precise = rules == Rules::Precise && !is_described_wrongly(linked, found);
             precise.then(|| found.untrue(callers, self.program.convention)).flatten()
         };
         let mut walks: Vec<_> = expect
@@ -234,14 +234,10 @@ impl Scenario {
     }
 }
 
-impl Scenario {
-    /// Whether a walk goes through a function whose unwind data is wrong on purpose.
-    fn is_described_wrongly(&self, found: &FoundWalk) -> bool {
-        found.frames.iter().filter_map(|frame| frame.function).any(|id| {
-            let function = self.program.functions.get(id.index());
-            function.is_some_and(|f| f.shape.epilogue_cfi == EpilogueCfi::Continued)
-        })
-    }
+/// Whether a walk goes through a place whose unwind data is wrong on purpose.
+fn is_described_wrongly(linked: &LinkedProgram, found: &FoundWalk) -> bool {
+    let mut frames = found.frames.iter();
+    frames.any(|frame| linked.cfi_mistake(frame.registers.rip, frame.position).is_some())
 }
 
 /// Where walks start, and how many callers there are then. The service that cuts the stack is no

@@ -4,9 +4,9 @@ use super::measure::{self, Measure};
 use super::steps::{Part, Step};
 use super::{clauses, repair};
 use crate::code::{
-    Allocation, CallForm, ColdForm, Convention, Entry, Exit, FrameSet, Function, FunctionId,
-    FunctionShape, Program, Realign, Release, ReturnForm, SaveArea, Statement, TailCallForm,
-    UnwindData, Wrap,
+    Allocation, CallForm, ColdForm, Convention, Entry, EpilogueCfi, Exit, FrameSet, Function,
+    FunctionId, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea, Statement,
+    TailCallForm, UnwindData, Wrap,
 };
 use clr_walker::registers::Gpr;
 
@@ -44,6 +44,10 @@ pub(super) fn take(program: &Program, step: Step) -> Option<Program> {
         }
         Step::Kind { function, to } => smaller.function(function)?.kind = to,
         Step::Convention => smaller.convention = Convention::WindowsX64,
+        Step::SignalStack { least } => {
+            let least = if least { repair::least_signal_stack(&smaller) } else { None };
+            smaller.signal_stack = least.unwrap_or(0);
+        }
         Step::Earlier { interrupt, half } => {
             let after = &mut smaller.interrupts.get_mut(interrupt as usize)?.after;
             *after = if half { *after / 2 } else { 0 };
@@ -291,6 +295,7 @@ fn plainer_shape(function: &mut Function, part: Part) {
         Part::Realign32 => shape.realign = Realign::To32,
         Part::Arguments => shape.arguments = 0,
         Part::FewArguments => shape.arguments = 2,
+        Part::EpilogueCfi => shape.epilogue_cfi = EpilogueCfi::Restored,
         Part::Version1 => shape.unwind = UnwindData::Version1,
         Part::Version2WithoutEpilogs => shape.unwind = UnwindData::Version2WithoutEpilogs,
     }

@@ -2,6 +2,7 @@
 
 use super::body;
 use super::choices::Choices;
+use super::repair;
 use super::size::Size;
 use crate::code::estimate::{self, Estimate};
 use crate::code::{CodeKind, Convention, Entry, Function, FunctionId, Interrupt, Program};
@@ -109,7 +110,13 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     functions.reverse();
     name(&mut functions, &entries);
     let interrupts = interrupts(choices, size, &entries, &estimates);
-    Program { convention, functions, interrupts, signal_stack: 0 }
+    let mut program = Program { convention, functions, interrupts, signal_stack: 0 };
+    if let Some(least) = repair::least_signal_stack(&program)
+        && choices.chance(1, 2)
+    {
+        program.signal_stack = least;
+    }
+    program
 }
 
 /// How each function is entered: the first one is called.

@@ -27,7 +27,8 @@ impl Measure {
             functions: program.functions.len(),
             statements: 0,
             interrupts: program.interrupts.len(),
-            details: u64::from(program.convention == Convention::SystemV),
+            details: u64::from(program.convention == Convention::SystemV)
+                + u64::from(program.signal_stack),
         };
         for function in &program.functions {
             measure.add_function(function);

@@ -8,10 +8,13 @@ use crate::code::estimate::{self, Estimate};
 use crate::code::{
     Allocation, CallForm, Clause, CodeKind, Convention, Entry, EpilogueCfi, Exit, FrameSet,
     Function, FunctionId, FunctionShape, MAX_ARGUMENTS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
-    Program, Realign, Release, ReturnForm, RuntimeCall, Statement, TailCallForm, Target,
-    UnwindData, Wrap, may_realign,
+    MAX_SIGNAL_STACK, Program, Realign, Release, ReturnForm, RuntimeCall, Statement, TailCallForm,
+    Target, UnwindData, Wrap, may_realign,
 };
 use clr_walker::registers::Gpr;
+
+/// Signal stacks are of whole pages.
+const PAGE: u64 = 0x1000;
 
 /// Repairs a program's functions and interrupts. Names and the number of functions stay.
 pub(super) fn program(program: &mut Program) {
@@ -32,6 +35,38 @@ pub(super) fn program(program: &mut Program) {
         entries.get(interrupt.handler.index()).is_some_and(|entry| *entry != Entry::Call)
     });
     program.interrupts.sort_by_key(|interrupt| interrupt.after);
+    if program.signal_stack > 0
+        && least_signal_stack(program).is_none_or(|least| program.signal_stack < least)
+    {
+        program.signal_stack = 0;
+    }
+}
+
+/// How small the alternate stack for signals may be, if there may be one: all that handlers do fits,
+/// and none of them goes to another stack, from where the next signal would begin at its top again.
+pub(super) fn least_signal_stack(program: &Program) -> Option<u32> {
+    let Program { functions, .. } = program;
+    let mut leaves = vec![false; functions.len()];
+    // Callees stand behind.
+    for (index, function) in functions.iter().enumerate().rev() {
+        let callee_leaves = |callee: &FunctionId| leaves.get(callee.index()) == Some(&true);
+        let is_way = |statement: &Statement| match statement {
+            Statement::SwitchStack(_) => true,
+            Statement::Call(_, callee)
+            | Statement::Trap(callee)
+            | Statement::Exit(Exit::TailCall(_, callee)) => callee_leaves(callee),
+            _ => false,
+        };
+        let by_jump =
+            matches!(&function.end, Some(Exit::TailCall(_, callee)) if callee_leaves(callee));
+        leaves[index] = by_jump || function.body.iter().any(|one| one.contains(&is_way));
+    }
+    let mut handlers = functions.iter().zip(&leaves).filter(|(f, _)| f.shape.entry != Entry::Call);
+    let signals = functions.iter().any(|function| function.shape.entry == Entry::Signal);
+    let stays = handlers.all(|(_, leaves)| !*leaves);
+    let least = estimate::program(program).stack.next_multiple_of(PAGE);
+    let least = u32::try_from(least).ok().filter(|least| *least <= MAX_SIGNAL_STACK);
+    least.filter(|_| signals && stays)
 }
 
 /// Whether saves by mov have no place that unwind codes could name.

@@ -3,8 +3,8 @@
 use super::choices::Choices;
 use super::repair;
 use crate::code::{
-    Allocation, CodeKind, ColdForm, Convention, Entry, FrameRegister, FrameSet, FunctionShape,
-    MAX_ARGUMENTS, MAX_PUSHES, Realign, Release, SaveArea, UnwindData, Wrap,
+    Allocation, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameRegister, FrameSet,
+    FunctionShape, MAX_ARGUMENTS, MAX_PUSHES, Realign, Release, SaveArea, UnwindData, Wrap,
 };
 use clr_walker::registers::Gpr;
 
@@ -91,6 +91,10 @@ impl<C: Choices> Draw<'_, C> {
         }
         if self.choices.chance(1, 4) {
             shape.arguments = 2 * self.choices.between(1, u32::from(MAX_ARGUMENTS) / 2) as u8;
+        }
+        // It shows behind an exit in the middle, which few functions have.
+        if self.choices.chance(1, 4) {
+            shape.epilogue_cfi = EpilogueCfi::Continued;
         }
     }
 

@@ -51,6 +51,10 @@ pub(super) enum Step {
         to: CodeKind,
     },
     Convention,
+    /// Gives the alternate stack for signals up, or makes it as small as can be.
+    SignalStack {
+        least: bool,
+    },
     Earlier {
         interrupt: u32,
         half: bool,
@@ -94,11 +98,12 @@ pub(super) enum Part {
     Realign32,
     Arguments,
     FewArguments,
+    EpilogueCfi,
     Version1,
     Version2WithoutEpilogs,
 }
 
-const PARTS: [Part; 30] = [
+const PARTS: [Part; 31] = [
     Part::Leaf,
     Part::Default,
     Part::Saves,
@@ -129,6 +134,7 @@ const PARTS: [Part; 30] = [
     Part::Realign32,
     Part::Arguments,
     Part::FewArguments,
+    Part::EpilogueCfi,
 ];
 
 /// All steps that a program may take. Some lead nowhere.
@@ -159,6 +165,7 @@ pub(super) fn steps(program: &Program) -> Vec<Step> {
     for interrupt in 0..program.interrupts.len() as u32 {
         steps.extend([false, true].map(|half| Step::Earlier { interrupt, half }));
     }
+    steps.extend([false, true].map(|least| Step::SignalStack { least }));
     steps.push(Step::Convention);
     steps
 }

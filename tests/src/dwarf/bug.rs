@@ -25,11 +25,13 @@ pub enum Bug {
     ArgumentsMoveCfa,
     /// An offset is not multiplied by the data alignment's sign.
     OffsetsAreAboveCfa,
+    /// A signal's handler cannot have had a stack of its own.
+    SignalStackRefused,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AdvanceLocOffByOne,
         Self::CfaAfterPush,
         Self::RestoreWithoutRemember,
@@ -40,6 +42,7 @@ impl Bug {
         Self::RegisterOrderMixed,
         Self::ArgumentsMoveCfa,
         Self::OffsetsAreAboveCfa,
+        Self::SignalStackRefused,
     ];
 }
 
@@ -58,6 +61,9 @@ impl fmt::Display for Bug {
             Self::RegisterOrderMixed => "The DWARF numbers 4 and 7 are taken for each other.",
             Self::ArgumentsMoveCfa => "DW_CFA_GNU_args_size is added to the CFA.",
             Self::OffsetsAreAboveCfa => "Offsets are multiplied by 8 instead of -8.",
+            Self::SignalStackRefused => {
+                "Who was interrupted by a signal is refused where rsp goes down."
+            }
         })
     }
 }

@@ -34,6 +34,8 @@ pub enum Error {
     BadTable,
     /// The caller is not known, says the CFI.
     End,
+    /// rsp goes down, which a bug takes for a mistake.
+    GoesDown,
 }
 
 impl From<Unreadable> for Error {
@@ -97,7 +99,12 @@ impl<'a> Unwinder<'a> {
         let fde = image.ok_or(Error::UnknownCode)?.find(address).ok_or(Error::NoDescription)?;
         let row = program::row(fde, address, self.bug)?;
         let frame = Frame { registers: *registers, memory, bug: self.bug };
-        *registers = frame.caller(&row, fde.cie.return_address)?;
+        let caller = frame.caller(&row, fde.cie.return_address)?;
+        let goes_down = caller.rsp() < registers.rsp();
+        if self.bug == Some(Bug::SignalStackRefused) && fde.cie.signal && goes_down {
+            return Err(Error::GoesDown);
+        }
+        *registers = caller;
         let interrupted = fde.cie.signal && self.bug != Some(Bug::SignalFrameIsCall);
         Ok(if interrupted { Position::Interrupted } else { Position::ReturnAddress })
     }

@@ -8,6 +8,7 @@ mod write;
 
 pub(super) use write::{EMPTY_LSDA, EhFrame, FrameRange, write};
 
+use super::marks::CfiMistake;
 use super::shape::Entry;
 use clr_walker::registers::Gpr;
 
@@ -194,54 +195,113 @@ pub(super) enum Event {
     Restore(Row),
 }
 
+/// What is said of a place, and what is true there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rowed {
+    said: Row,
+    truth: Row,
+}
+
+impl Rowed {
+    const fn truly(row: Row) -> Self {
+        Self { said: row, truth: row }
+    }
+
+    /// What is wrong in what is said.
+    fn mistake(&self) -> Option<CfiMistake> {
+        let Self { said, truth } = self;
+        if said.cfa != truth.cfa {
+            Some(CfiMistake::Cfa)
+        } else if said.registers != truth.registers {
+            Some(CfiMistake::Registers)
+        } else {
+            None
+        }
+    }
+}
+
 /// The rows of a stream of instructions.
 #[derive(Debug)]
 pub(super) struct Rows {
-    now: Row,
+    now: Rowed,
     /// With the index of the instruction before which it happens, ascending.
     events: Vec<(u32, Event)>,
+    /// From which instruction on what is said is so wrong, or right again, ascending.
+    mistakes: Vec<(u32, Option<CfiMistake>)>,
 }
 
 impl Default for Rows {
     fn default() -> Self {
-        Self { now: Row::at_entry(Entry::Call), events: Vec::new() }
+        let now = Rowed::truly(Row::at_entry(Entry::Call));
+        Self { now, events: Vec::new(), mistakes: Vec::new() }
     }
 }
 
 impl Rows {
     /// The row here.
-    pub(super) const fn now(&self) -> Row {
+    pub(super) const fn now(&self) -> Rowed {
         self.now
     }
 
+    /// Bytes of arguments that have been pushed for a call.
+    pub(super) const fn arguments(&self) -> i32 {
+        self.now.truth.arguments
+    }
+
     /// Changes the row from the instruction `before` on.
-    pub(super) fn change(&mut self, before: u32, change: impl FnOnce(&mut Row)) {
+    pub(super) fn change(&mut self, before: u32, change: impl Fn(&mut Row)) {
         let mut row = self.now;
-        change(&mut row);
+        change(&mut row.said);
+        change(&mut row.truth);
         if row != self.now {
-            self.begin(before, row);
+            self.go_on(before, &row);
         }
     }
 
     /// Lets the row be this from the instruction `before` on.
     pub(super) fn begin(&mut self, before: u32, row: Row) {
-        self.now = row;
+        self.go_on(before, &Rowed::truly(row));
+    }
+
+    /// The same with a row of another place.
+    pub(super) fn go_on(&mut self, before: u32, row: &Rowed) {
+        let Rowed { said, .. } = *row;
         match self.events.last_mut() {
-            Some((at, Event::Row(last))) if *at == before => *last = row,
-            _ => self.events.push((before, Event::Row(row))),
+            Some((at, Event::Row(last))) if *at == before => *last = said,
+            _ => self.events.push((before, Event::Row(said))),
         }
+        self.set(before, row);
     }
 
     /// An epilogue begins: gives the row that comes back behind it.
-    pub(super) fn remember(&mut self, before: u32) -> Row {
+    pub(super) fn remember(&mut self, before: u32) -> Rowed {
         self.events.push((before, Event::Remember));
         self.now
     }
 
     /// The epilogue has ended.
-    pub(super) fn restore(&mut self, before: u32, row: Row) {
-        self.events.push((before, Event::Restore(row)));
-        self.now = row;
+    pub(super) fn restore(&mut self, before: u32, row: &Rowed) {
+        self.events.push((before, Event::Restore(row.said)));
+        self.set(before, row);
+    }
+
+    /// An epilogue has ended that nothing was remembered before: what it has left is said on.
+    pub(super) fn leave_wrong(&mut self, before: u32, row: &Rowed) {
+        self.set(before, &Rowed { said: self.now.said, truth: row.truth });
+    }
+
+    fn set(&mut self, before: u32, row: &Rowed) {
+        self.now = *row;
+        let mistake = row.mistake();
+        if self.mistakes.last().and_then(|(_, last)| *last) != mistake {
+            self.mistakes.push((before, mistake));
+        }
+    }
+
+    /// What is wrong in the row at this instruction.
+    pub(super) fn mistake(&self, instruction: u32) -> Option<CfiMistake> {
+        let behind = self.mistakes.partition_point(|(before, _)| *before <= instruction);
+        self.mistakes.get(behind.checked_sub(1)?)?.1
     }
 
     /// The row at the instruction `begin`, and what happens behind it, up to `end`.

@@ -6,7 +6,7 @@ mod tables;
 mod unix;
 
 use super::guarded::FuncletKind;
-use super::marks::{PlacedInstruction, WindowsMistake};
+use super::marks::{CfiMistake, PlacedInstruction, WindowsMistake};
 use super::nibble_map::NibbleMap;
 use super::program::{CodeKind, FunctionId, Program};
 use super::rules::ProgramError;
@@ -315,6 +315,16 @@ impl LinkedProgram {
             }
         }
         self.instruction(rip)?.mistake
+    }
+
+    /// What the call frame information of a frame gets wrong whose rip is `rip` (VA).
+    #[must_use]
+    pub fn cfi_mistake(&self, rip: u64, position: Position) -> Option<CfiMistake> {
+        let address = match position {
+            Position::ReturnAddress => rip.wrapping_sub(1),
+            Position::Interrupted => rip,
+        };
+        self.instruction(address)?.cfi_mistake
     }
 
     /// The part that has `address` (VA).

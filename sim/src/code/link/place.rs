@@ -236,6 +236,7 @@ impl Encoded {
                 function: note.function,
                 role: note.role,
                 mistake: note.mistake.filter(|_| self.format != Format::Elf),
+                cfi_mistake: self.lowered.rows.mistake(index as u32),
                 landing: note.landing.and_then(|label| Some(self.address(stream.index_of(label)?))),
                 handler: note.handler,
                 switches_stack: note.switches_stack,

@@ -109,7 +109,7 @@ impl<'p> Lowering<'p> {
     pub(super) fn landing(&mut self, frame: &Frame<'_>) {
         if let Some(now) = &mut self.stream.now {
             now.landing = frame.landing;
-            now.arguments = self.rows.now().arguments.cast_unsigned();
+            now.arguments = self.rows.arguments().cast_unsigned();
         }
     }
 

@@ -27,7 +27,8 @@ impl Lowering<'_> {
         let layout = &frame.layout;
         self.note(frame, Role::Body);
         let restored = shape.epilogue_cfi == EpilogueCfi::Restored;
-        let row = restored.then(|| self.rows.remember(self.stream.here()));
+        let here = self.stream.here();
+        let row = if restored { self.rows.remember(here) } else { self.rows.now() };
         self.load_target(exit)?;
         let by_r11 = shape.release == Release::R11;
         if by_r11 {
@@ -84,8 +85,10 @@ impl Lowering<'_> {
         self.leave(frame, exit)?;
         self.mistake(None);
         let end = self.stream.here();
-        if let Some(row) = row {
-            self.rows.restore(end, row);
+        if restored {
+            self.rows.restore(end, &row);
+        } else {
+            self.rows.leave_wrong(end, &row);
         }
         self.parts[frame.part].epilogues.push((first_pop, end));
         Ok(())

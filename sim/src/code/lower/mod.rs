@@ -16,7 +16,7 @@ pub(super) use prologue::Described;
 pub(super) use stream::{Note, Stream};
 pub(super) use unix::{Helper, HelperKind};
 
-use super::cfi::{Row, Rows, Rule};
+use super::cfi::{Row, Rowed, Rows, Rule};
 use super::guarded::FuncletKind;
 use super::layout::FrameLayout;
 use super::marks::{Role, WindowsMistake};
@@ -200,7 +200,7 @@ struct ColdPart<'p> {
     start: Label,
     back: Label,
     /// As it is where the part is entered.
-    row: Row,
+    row: Rowed,
 }
 
 /// The function or funclet that is being lowered, and where in it.
@@ -265,7 +265,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// The instructions so far have changed where callers' registers are.
-    fn row(&mut self, change: impl FnOnce(&mut Row)) {
+    fn row(&mut self, change: impl Fn(&mut Row)) {
         self.rows.change(self.stream.here(), change);
     }
 
@@ -375,7 +375,7 @@ impl<'p> Lowering<'p> {
         frame.part = part;
         frame.describing = part;
         self.stream.bind(start);
-        self.rows.begin(self.stream.here(), row);
+        self.rows.go_on(self.stream.here(), &row);
         self.note(&frame, Role::Body);
         let mut funclets = VecDeque::new();
         self.body(&mut frame, &mut funclets, body)?;

@@ -1,6 +1,6 @@
 //! What compilers, linkers and the kernel make of native code on Unix alone.
 
-use super::super::cfi::{Cfa, Row, Rule};
+use super::super::cfi::{Cfa, Row, Rowed, Rule};
 use super::super::marks::Role;
 use super::super::program::{CallForm, CodeKind, Exit, FunctionId, Statement};
 use super::super::shape::{Convention, Entry, FrameSet, Realign, Release, Wrap};
@@ -65,13 +65,12 @@ pub(super) fn plt_slots(plt: &[PltEntry], helpers: &[Helper]) -> Vec<u32> {
 }
 
 /// Labels of a function part of which has no frame.
-#[derive(Clone, Copy)]
 pub(super) enum Wrapped {
     Not,
     /// What is behind the epilogue.
     Tail(Label),
     /// What lies apart, and where it leads back to; the row there.
-    Apart(Label, Label, Row),
+    Apart(Label, Label, Box<Rowed>),
 }
 
 impl Lowering<'_> {
@@ -102,7 +101,7 @@ impl Lowering<'_> {
                 self.stream.branch(Code::Jne_rel32_64, apart)?;
                 self.stream.bind(back);
                 let row = self.rows.remember(self.stream.here());
-                Ok(Wrapped::Apart(apart, back, row))
+                Ok(Wrapped::Apart(apart, back, Box::new(row)))
             }
         }
     }
@@ -135,7 +134,7 @@ impl Lowering<'_> {
             Wrapped::Not | Wrapped::Tail(_) => {}
             Wrapped::Apart(apart, back, row) => {
                 self.note(frame, Role::Prologue);
-                self.rows.restore(self.stream.here(), row);
+                self.rows.restore(self.stream.here(), &row);
                 self.stream.bind(apart);
                 self.stream.filler()?;
                 self.stream.branch(Code::Jmp_rel32_64, back)?;

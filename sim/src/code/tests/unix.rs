@@ -1,7 +1,7 @@
 //! ELF images and their CFI, as the walker reads them.
 
 use super::link;
-use crate::code::{CodeKind, Convention, Format, LinkedProgram, Unit};
+use crate::code::{CfiMistake, CodeKind, Convention, Format, LinkedProgram, Role, Unit};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::dwarf::{CfaRule, CfiTable, Column, RegisterRule, Row};
@@ -127,6 +127,13 @@ fn what_an_epilogue_leaves_may_be_counted_on_from() {
     // No register is told of any more.
     let last = rows(text).pop().unwrap().1;
     assert!(last.registers.iter().all(|rule| matches!(rule, None | Some(RegisterRule::SameValue))));
+    // All of the second epilogue is told wrongly, and nothing before it.
+    let linked = link(text);
+    let own = linked.instructions.iter().filter(|placed| placed.function.is_some());
+    let marks: Vec<_> = own.map(|placed| (placed.role, placed.cfi_mistake)).collect();
+    let (before, second) = marks.split_at(marks.len() - 4);
+    assert!(before.iter().all(|(_, mistake)| mistake.is_none()), "{before:?}");
+    assert_eq!(second, [(Role::Epilogue, Some(CfiMistake::Cfa)); 4]);
 }
 
 #[test]

@@ -4,9 +4,9 @@
 use super::programs;
 use crate::code::estimate;
 use crate::code::{
-    Allocation, CallForm, ClauseKind, CodeKind, ColdForm, Convention, Entry, Exit, FrameSet,
-    Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Realign, Release, ReturnForm, SaveArea,
-    Statement, TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, ClauseKind, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, Exit,
+    FrameSet, Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Realign, Release, ReturnForm,
+    SaveArea, Statement, TailCallForm, UnwindData, Wrap,
 };
 use crate::strategy::Size;
 use std::collections::BTreeMap;
@@ -55,6 +55,7 @@ variants! {
     ENTRIES, entry: Entry { Call, Interrupt, InterruptWithErrorCode, Signal }
     WRAPS, wrap: Wrap { Whole, Inside, Apart }
     REALIGNS, realign: Realign { No, To32, To64 }
+    EPILOGUE_CFIS, epilogue_cfi: EpilogueCfi { Restored, Continued }
     SAVE_AREAS, save_area: SaveArea { AboveLocals, BelowLocals }
     ALLOCATIONS, allocation: Allocation { Sub, SubImm32, Push, Probes, ProbeLoop, Chkstk }
     FRAME_SETS, frame_set: FrameSet { BehindPush, BeforeAllocation, AfterAllocation, AfterSaves }
@@ -73,9 +74,10 @@ variants! {
     CLAUSES, clause: HandlerKind { Catch, Finally, Fault, Filtered }
 }
 
-const LISTS: [&[&str]; 17] = [
+const LISTS: [&[&str]; 18] = [
     WRAPS,
     REALIGNS,
+    EPILOGUE_CFIS,
     CONVENTIONS,
     KINDS,
     ENTRIES,
@@ -140,6 +142,8 @@ const SITUATIONS: &[&str] = &[
     "a version 2 exit inside",
     "kinds that call each other",
     "pushed arguments",
+    "an alternate stack for signals",
+    "an exit in the middle that nothing is remembered before",
 ];
 
 #[test]
@@ -181,6 +185,7 @@ fn see_program(program: &Program, seen: &mut Seen) {
     seen.add(convention(&program.convention));
     seen.add_if(!program.interrupts.is_empty(), "an interrupt from outside");
     seen.add_if(program.interrupts.len() > 1, "two interrupts from outside");
+    seen.add_if(program.signal_stack > 0, "an alternate stack for signals");
     let estimates = estimate::functions(program);
     seen.add_if(estimates[0].throws, "an uncaught throw");
     for function in &program.functions {
@@ -224,6 +229,7 @@ fn see_shape(program: &Program, function: &Function, seen: &mut Seen) {
     seen.add(cold(&shape.cold));
     seen.add(wrap(&shape.wrap));
     seen.add(realign(&shape.realign));
+    seen.add(epilogue_cfi(&shape.epilogue_cfi));
     seen.add_if(shape.arguments > 0, "pushed arguments");
     if let Some(frame) = shape.frame {
         seen.add(frame_set(&frame.set));
@@ -274,6 +280,8 @@ fn see_body(
                 see_exit(*exit, seen);
                 let version2 = function.shape.unwind == UnwindData::Version2;
                 seen.add_if(version2, "a version 2 exit inside");
+                let goes_on = function.shape.epilogue_cfi == EpilogueCfi::Continued;
+                seen.add_if(goes_on, "an exit in the middle that nothing is remembered before");
             }
             Statement::If(false, _) => seen.add("a body not taken"),
             Statement::Guarded(_, clauses) => {

@@ -1,0 +1,81 @@
+//! What an answer differs in from the truth.
+
+use clr_sim::code::{CfiMistake, FunctionId, WindowsMistake};
+use clr_sim::truth::Caller;
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::Position;
+use std::fmt;
+use thiserror::Error;
+
+/// An unwound frame that differs from the truth.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Wrong {
+    /// How many instructions had been executed.
+    pub executed: u64,
+    /// rip at the boundary (VA).
+    pub rip: u64,
+    /// How many frames had been unwound rightly before.
+    pub depth: usize,
+    /// The frame's own registers.
+    pub frame: Registers,
+    /// Its function, with the offset of rip.
+    pub function: Option<(FunctionId, u64)>,
+    /// Its true caller.
+    pub truth: Caller,
+    /// What unwinding gave instead.
+    pub answer: Result<(Registers, Position), String>,
+    /// Why the answer is expected to be wrong here, if it is.
+    pub expected: Option<Mistake>,
+}
+
+/// Why an answer is expected to be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// Windows' rules are.
+    Windows(WindowsMistake),
+    /// Call frame information is.
+    Cfi(CfiMistake),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {} instructions, at {:#x}, ", self.executed, self.rip)?;
+        write!(f, "frame {} at {:#x}", self.depth, self.frame.rip)?;
+        if let Some((function, offset)) = self.function {
+            write!(f, " (function {} + {offset:#x})", function.0)?;
+        }
+        match &self.answer {
+            Err(error) => write!(f, ": {error}")?,
+            Ok((answer, position)) => {
+                let truth = &self.truth.registers;
+                write!(f, ":")?;
+                if answer.rip != truth.rip {
+                    write!(f, " rip {:#x}, truly {:#x};", answer.rip, truth.rip)?;
+                }
+                for register in Gpr::ALL {
+                    let (got, truly) = (answer.get(register), truth.get(register));
+                    if got != truly {
+                        write!(f, " {} {got:#x}, truly {truly:#x};", register.name())?;
+                    }
+                }
+                for (n, (got, truly)) in (6..).zip(answer.xmm.iter().zip(truth.xmm)) {
+                    if *got != truly {
+                        write!(f, " xmm{n} {got:#x}, truly {truly:#x};")?;
+                    }
+                }
+                if *position != self.truth.position {
+                    write!(f, " {position:?}, truly {:?}", self.truth.position)?;
+                }
+            }
+        }
+        match self.expected {
+            Some(Mistake::Windows(mistake)) => {
+                write!(f, " (Windows is expected to be wrong: {mistake:?})")
+            }
+            Some(Mistake::Cfi(mistake)) => {
+                write!(f, " (call frame information is expected to be wrong: {mistake:?})")
+            }
+            None => Ok(()),
+        }
+    }
+}

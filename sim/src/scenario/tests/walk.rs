@@ -1,11 +1,15 @@
 //! How a walk can leave the truth: true walks, changed by hand.
 
 use super::parse;
-use crate::run::Run;
+use crate::run::{BASE, Run};
+use crate::scenario::walk::Start;
 use crate::scenario::{FoundEnd, FoundWalk, Untrue};
 use crate::truth::Caller;
+use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Position, UnwindError};
+use clr_walker::unwind::dwarf::CfiTable;
+use clr_walker::unwind::{Position, Rules, UnwindError};
 
 const TEXT: &str = "
 function \"main\" { body { call \"middle\" } }
@@ -84,4 +88,57 @@ fn a_walk_that_is_too_short_or_too_long_is_untrue() {
         found.frames.push(crate::scenario::FoundFrame { registers, position, ..outermost });
     });
     assert_eq!(long, Some(Untrue::WentOn { truth: 3, found: 4 }));
+}
+
+/// The call frame information of two bytes of code at RVA 0x1000, as vfork has them: the return address
+/// is popped into rdx, then pushed back.
+const LIKE_VFORK: &[u8] = &[
+    16, 0, 0, 0, // A CIE of 16 bytes:
+    0, 0, 0, 0, 1, 0, // version 1, no augmentation;
+    1, 0x78, 16, // code counts in bytes, data in -8, the return address is 16;
+    0x0C, 7, 8, 0x90, 1, // the CFA is rsp + 8, the return address at CFA - 8;
+    0, 0, // nops.
+    28, 0, 0, 0, // An FDE of 28 bytes:
+    24, 0, 0, 0, // its CIE;
+    0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, // its range;
+    9, 16, 1, 0x0E, 0, // the return address is in rdx, and the CFA is rsp;
+    0, 0, 0, // nops.
+];
+
+#[test]
+fn the_first_step_may_leave_the_stack_pointer_where_it_is() {
+    const IMAGE: u64 = 0x5000_0000;
+    let code = Section { rva: 0x1000, bytes: &[0x0F, 0x05], executable: true };
+    let frames = Section { rva: 0x2000, bytes: LIKE_VFORK, executable: false };
+    let sections = Sections::new(vec![code, frames]).unwrap();
+    let table =
+        CfiTable::new(&CfiSections { eh_frame: Some(frames), ..CfiSections::default() }, &sections);
+    assert_eq!((table.problems(), table.function(0x1001)), (0, Some(0x1000..0x1002)));
+    let region = CodeRegion::from_sections(
+        IMAGE,
+        0x3000,
+        RegionKind::Image,
+        sections,
+        FunctionTable::default(),
+    );
+    let mut map = CodeMap::new();
+    map.insert(region.unwrap().with_cfi(table)).unwrap();
+    let scenario = parse(TEXT);
+    let linked = scenario.program.link().unwrap();
+    let run = scenario.start(0, &linked).unwrap();
+    let walk = |position, rdx| {
+        let mut registers = run.machine().cpu().registers();
+        registers.rip = IMAGE + 0x1001;
+        registers.set(Gpr::Rdx, rdx);
+        let memory = run.machine();
+        let start = Start { linked: &linked, map: &map, memory, registers, position };
+        let walk = start.walk(Rules::Precise);
+        (walk.frames.len(), walk.end, walk.base.map(|(base, _)| base.rsp() == registers.rsp()))
+    };
+    assert_eq!(walk(Position::Interrupted, BASE), (1, FoundEnd::Base, Some(true)));
+    // But no other does, or a walk might not end.
+    let rsp = run.machine().cpu().rsp();
+    let stuck = FoundEnd::Error(UnwindError::NoProgress { rsp, caller_rsp: rsp });
+    assert_eq!(walk(Position::Interrupted, IMAGE + 0x1001), (2, stuck, None));
+    assert_eq!(walk(Position::ReturnAddress, BASE), (1, stuck, None));
 }

@@ -9,7 +9,7 @@ use crate::generation::Generation;
 use crate::runtime::{OsThreadId, Runtime};
 use crate::stage::StageError;
 use crate::stubs::Identity;
-use crate::world::{Build, BuildError, Event, Start, World, WorldError};
+use crate::world::{Build, BuildError, Event, Start, Waiting, World, WorldError};
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
 use clr_walker::registers::Registers;
 use thiserror::Error;
@@ -213,7 +213,7 @@ fn run_thread(
         StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => None,
     };
     let mut visits = 0;
-    let mut has_waited = false;
+    let mut waiting = Waiting::default();
     let mut executed = 0;
     let start = world.executed();
     for steps in 0..STEP_LIMIT {
@@ -231,7 +231,7 @@ fn run_thread(
         }
         let event = world.step(index).map_err(|error| RunOnError::World { stop, error })?;
         executed = world.executed() - start;
-        let waits_again = std::mem::replace(&mut has_waited, event == Event::Waits) && has_waited;
+        let waits_for_others = waiting.is_for_others(event);
         match (event, at) {
             (Event::Callback(kind), StopAt::Callback { kind: wanted, visit }) if kind == wanted => {
                 visits += 1;
@@ -249,8 +249,7 @@ fn run_thread(
             (Event::Ended, _) => return Err(RunOnError::NotReached { stop, thread, steps }),
             (Event::Waits, _) => {
                 let error = |error| RunOnError::World { stop, error };
-                // Sleep ends by itself.
-                if !let_others_go_on(world, index).map_err(error)? && waits_again {
+                if !let_others_go_on(world, index).map_err(error)? && waits_for_others {
                     return Err(RunOnError::NotReached { stop, thread, steps });
                 }
             }

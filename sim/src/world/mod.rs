@@ -41,11 +41,13 @@ mod services;
 mod suspension;
 mod thread;
 mod unloading;
+mod waiting;
 
 pub use build::{Build, BuildError};
 pub use services::ALL_EVENTS;
 pub use suspension::StopBy;
 pub use thread::{Activation, Start};
+pub use waiting::Waiting;
 
 use crate::code::LinkedProgram;
 use crate::generation::Generation;

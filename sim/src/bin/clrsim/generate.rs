@@ -14,7 +14,7 @@ use clr_sim::strategy::world::Slice;
 use clr_sim::strategy::{
     Choices as _, Seeded, Size, WorldProgram, program, staged_call, world_call, world_program,
 };
-use clr_sim::world::Event;
+use clr_sim::world::{Event, Waiting};
 use clr_walker::profiling::SnapshotFlags;
 
 /// How many stops a program gets.
@@ -130,12 +130,10 @@ fn in_world(choices: &mut Seeded) -> Option<Scenario> {
 fn length(world: &WorldProgram, thread: usize) -> u32 {
     let Ok(build) = world.build() else { return 1 };
     let Ok(mut world) = build.world(&world.threads) else { return 1 };
-    let mut has_waited = false;
+    let mut waiting = Waiting::default();
     let mut ends = |event| {
-        let waits = matches!(event, Ok(Event::Waits));
-        // Sleep ends by itself.
-        let waits_again = std::mem::replace(&mut has_waited, waits) && waits;
-        waits_again || matches!(event, Ok(Event::Ended) | Err(_))
+        matches!(event, Err(_) | Ok(Event::Ended))
+            || event.is_ok_and(|it| waiting.is_for_others(it))
     };
     (1..STEPS).find(|_| ends(world.step(thread))).unwrap_or(STEPS)
 }

@@ -1,9 +1,10 @@
 //! ELF files as a reader sees them that nobody here wrote: binutils' readelf.
 
-use clr_sim::code::{Convention, Format, Unit};
+use clr_sim::code::{Convention, Format, PlacedHelper, Unit};
 use clr_sim::strategy::{Seeded, Size, program};
 use clr_tests::cases;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::process::Command;
 
 /// What readelf says of an image, or `None` if there is no readelf.
@@ -24,13 +25,23 @@ fn readelf(unit: &Unit, options: &[&str]) -> Option<String> {
 
 /// The ELF files of generated programs, each with how many functions it has.
 fn images(count: u32) -> impl Iterator<Item = (Unit, usize)> {
+    linked_images(count).map(|(unit, functions, _)| (unit, functions))
+}
+
+/// The same with the addresses of their procedure linkage tables, if they have any.
+fn linked_images(count: u32) -> impl Iterator<Item = (Unit, usize, Option<Range<u64>>)> {
     let size = Size::SMALL.of(Convention::SystemV);
     (0..cases(count)).filter_map(move |seed| {
         let program = program(&mut Seeded::new(seed.into()), &size);
         let linked = program.link().ok()?;
+        let own = |helper: &&PlacedHelper| helper.name == "plt" || helper.name.ends_with("@plt");
+        let mut entries = linked.helpers.iter().filter(own).map(|helper| helper.range.clone());
+        let table = entries
+            .next()
+            .map(|first| first.start..entries.next_back().map_or(first.end, |last| last.end));
         let unit = linked.units.into_iter().find(|unit| unit.format == Format::Elf)?;
         let own = program.functions.iter().filter(|function| function.kind == unit.kind).count();
-        Some((unit, own))
+        Some((unit, own, table))
     })
 }
 
@@ -62,4 +73,39 @@ fn headers_and_symbols_are_read() {
         let exported = text.lines().filter(|line| line.contains(" GLOBAL DEFAULT ")).count();
         assert_eq!(exported, 2 * functions, "{text}");
     }
+}
+
+/// Linkers give the procedure linkage table a section in front of the code, and one FDE.
+#[test]
+fn linkage_has_a_section_of_its_own() {
+    let mut seen = 0;
+    for (unit, _, table) in linked_images(100) {
+        let Some(text) = readelf(&unit, &["--sections", "--wide"]) else {
+            println!("there is no readelf");
+            return;
+        };
+        let line = text.lines().find(|line| line.contains(" .plt "));
+        let Some(table) = table else {
+            assert_eq!(line, None, "{text}");
+            continue;
+        };
+        let (_, fields) = line.expect("there is a table").split_once(" .plt ").unwrap();
+        let fields: Vec<_> = fields.split_whitespace().collect();
+        let address = table.start - unit.base;
+        let (address, size) =
+            (format!("{address:016x}"), format!("{:06x}", table.end - table.start));
+        let [of, at, offset, len, entry, flags, _, _, alignment] = fields[..] else {
+            panic!("{fields:?}");
+        };
+        assert_eq!((of, at, len, entry, flags), ("PROGBITS", &*address, &*size, "10", "AX"));
+        assert_eq!(
+            (u64::from_str_radix(offset, 16).unwrap(), alignment),
+            (table.start - unit.base, "16")
+        );
+        let frames = readelf(&unit, &["--debug-dump=frames-interp"]).unwrap();
+        let begin_end = format!("pc={address}..{:016x}", table.end - unit.base);
+        assert_eq!(frames.matches(&begin_end).count(), 1, "{begin_end} in {frames}");
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen} tables say little");
 }

@@ -27,6 +27,8 @@ pub(super) struct ElfSection<'a> {
 pub(super) enum SectionKind {
     /// They may be executed and read.
     Code,
+    /// The same; they are entries of the procedure linkage table.
+    Linkage,
     /// They may be read.
     ReadOnly,
     /// The same; they say how to unwind.
@@ -38,7 +40,7 @@ pub(super) enum SectionKind {
 impl SectionKind {
     fn segment(self) -> elf::ProgramFlags {
         match self {
-            Self::Code => elf::PF_R | elf::PF_X,
+            Self::Code | Self::Linkage => elf::PF_R | elf::PF_X,
             Self::ReadOnly | Self::Frames => elf::PF_R,
             Self::ReadWrite => elf::PF_R | elf::PF_W,
         }
@@ -46,7 +48,7 @@ impl SectionKind {
 
     fn flags(self) -> elf::SectionFlags {
         match self {
-            Self::Code => elf::SHF_ALLOC | elf::SHF_EXECINSTR,
+            Self::Code | Self::Linkage => elf::SHF_ALLOC | elf::SHF_EXECINSTR,
             Self::ReadOnly | Self::Frames => elf::SHF_ALLOC,
             Self::ReadWrite => elf::SHF_ALLOC | elf::SHF_WRITE,
         }
@@ -55,7 +57,22 @@ impl SectionKind {
     fn section_type(self) -> elf::SectionType {
         match self {
             Self::Frames => elf::SHT_X86_64_UNWIND,
-            Self::Code | Self::ReadOnly | Self::ReadWrite => elf::SHT_PROGBITS,
+            Self::Code | Self::Linkage | Self::ReadOnly | Self::ReadWrite => elf::SHT_PROGBITS,
+        }
+    }
+
+    /// The size of an entry in bytes, where all are of one size.
+    const fn entry_size(self) -> u64 {
+        match self {
+            Self::Linkage => 16,
+            Self::Code | Self::ReadOnly | Self::Frames | Self::ReadWrite => 0,
+        }
+    }
+
+    const fn alignment(self) -> u64 {
+        match self {
+            Self::Linkage => 16,
+            Self::Code | Self::ReadOnly | Self::Frames | Self::ReadWrite => 4,
         }
     }
 }
@@ -306,8 +323,8 @@ impl ElfFile<'_> {
                 sh_size: section.bytes.len() as u64,
                 sh_link: 0,
                 sh_info: 0,
-                sh_addralign: 4,
-                sh_entsize: 0,
+                sh_addralign: section.kind.alignment(),
+                sh_entsize: section.kind.entry_size(),
             });
         }
         let locals = reserved.symbols.len() - reserved.exports.len();

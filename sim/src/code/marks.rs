@@ -1,6 +1,7 @@
 //! What is known of each instruction of a linked program.
 
 use super::program::FunctionId;
+use core::ops::Range;
 
 /// What an instruction does for its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +56,15 @@ pub enum CfiMistake {
     Cfa,
     /// Where the caller's registers are. One that holds the caller's value by accident is found.
     Registers,
+}
+
+/// Code of an ELF image that belongs to no function of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedHelper {
+    /// Its addresses (VA).
+    pub range: Range<u64>,
+    /// What it is called; an entry of the procedure linkage table as disassemblers name it.
+    pub name: String,
 }
 
 /// An instruction of a linked program.

@@ -82,7 +82,7 @@ pub use link::{
     ReadBackError, SERVICES, THROW, Unit, service_address,
 };
 pub use lower::THREAD_SLOT;
-pub use marks::{CfiMistake, PlacedInstruction, Role, WindowsMistake};
+pub use marks::{CfiMistake, PlacedHelper, PlacedInstruction, Role, WindowsMistake};
 pub use nibble_map::{NibbleMap, NibbleMapError};
 pub use primitive::{Primitive, Value, Word};
 pub use program::{

@@ -6,7 +6,7 @@ mod tables;
 mod unix;
 
 use super::guarded::FuncletKind;
-use super::marks::{CfiMistake, PlacedInstruction, WindowsMistake};
+use super::marks::{CfiMistake, PlacedHelper, PlacedInstruction, WindowsMistake};
 use super::nibble_map::NibbleMap;
 use super::program::{CodeKind, FunctionId, Program};
 use super::rules::ProgramError;
@@ -117,6 +117,8 @@ pub struct LinkedProgram {
     /// What handles exceptions, in the order in which the CLR searches: function by function, the
     /// innermost protected ranges first.
     pub clauses: Vec<PlacedClause>,
+    /// The code of ELF images that belongs to no function, ascending by address.
+    pub helpers: Vec<PlacedHelper>,
     /// Where handlers of signals return to (VA): `mov eax, 15; syscall`. `None` if nothing handles any.
     pub signal_return: Option<u64>,
     /// How much stack any call finds room in, in bytes: so far apart are stacks that are switched to.
@@ -249,6 +251,7 @@ impl Program {
             instructions: Vec::new(),
             parts: Vec::new(),
             clauses: Vec::new(),
+            helpers: Vec::new(),
             signal_return: None,
             stack_stride,
         };
@@ -256,7 +259,7 @@ impl Program {
             for &(id, index) in &unit.lowered.entries {
                 linked.entries[id.index()] = unit.addresses[index as usize];
             }
-            unit.place(&mut linked);
+            unit.place(self, &mut linked);
         }
         linked.parts.sort_by_key(|part| part.begin);
         linked.clauses.sort_by_key(PlacedClause::rank);
@@ -315,6 +318,12 @@ impl LinkedProgram {
             }
         }
         self.instruction(rip)?.mistake
+    }
+
+    /// The code of no function of an ELF image that has `address` (VA).
+    #[must_use]
+    pub fn helper(&self, address: u64) -> Option<&PlacedHelper> {
+        self.helpers.iter().find(|helper| helper.range.contains(&address))
     }
 
     /// What the call frame information of a frame gets wrong whose rip is `rip` (VA).

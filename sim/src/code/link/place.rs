@@ -227,7 +227,7 @@ impl Encoded {
     }
 
     /// Adds its instructions and parts.
-    pub(super) fn place(&self, linked: &mut LinkedProgram) {
+    pub(super) fn place(&self, program: &Program, linked: &mut LinkedProgram) {
         let stream = &self.lowered.stream;
         for (index, note) in stream.notes.iter().enumerate() {
             linked.instructions.push(PlacedInstruction {
@@ -256,6 +256,9 @@ impl Encoded {
             });
         }
         self.place_clauses(&mut linked.clauses);
+        if self.format == Format::Elf {
+            self.place_helpers(program, &mut linked.helpers);
+        }
     }
 
     fn root<'a>(&'a self, mut part: &'a Part) -> &'a Part {

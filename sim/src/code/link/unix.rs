@@ -3,6 +3,7 @@
 use super::super::cfi::{self, EhFrame, FrameRange};
 use super::super::elf::{ElfFile, ElfSection, ElfSymbol, SectionKind};
 use super::super::lower::{Helper, HelperKind, Part, PartKind};
+use super::super::marks::PlacedHelper;
 use super::super::nibble_map::NibbleMap;
 use super::super::program::Program;
 use super::place::{CELLS_RVA, Encoded, PAGE};
@@ -35,10 +36,13 @@ impl Encoded {
         let frames_rva = header_rva + EhFrame::frames_from_header(ranges.len() as u32);
 
         let section = |name, rva, bytes, kind| ElfSection { name, rva, bytes, kind };
-        let mut sections = vec![
-            section(".data", CELLS_RVA as u32, cells, SectionKind::ReadWrite),
-            section(".text", code_rva, &self.code, SectionKind::Code),
-        ];
+        let linkage = self.linkage_end().map_or(0, |end| end.saturating_sub(code_rva));
+        let (plt, text) = self.code.split_at_checked(linkage as usize).ok_or(unwritable)?;
+        let mut sections = vec![section(".data", CELLS_RVA as u32, cells, SectionKind::ReadWrite)];
+        if !plt.is_empty() {
+            sections.push(section(".plt", code_rva, plt, SectionKind::Linkage));
+        }
+        sections.push(section(".text", code_rva + linkage, text, SectionKind::Code));
         if !lsda.is_empty() {
             sections.push(section(".gcc_except_table", lsda_rva, &lsda, SectionKind::ReadOnly));
         }
@@ -61,6 +65,13 @@ impl Encoded {
             nibble_map: NibbleMap::new(),
             stack_cell: self.cells.stack(),
         })
+    }
+
+    /// Where the procedure linkage table ends, which is at the begin of the code (RVA).
+    fn linkage_end(&self) -> Option<u32> {
+        let mut helpers = self.lowered.helpers.iter();
+        let table = helpers.find(|helper| helper.kind == HelperKind::Plt)?;
+        Some(self.end_rva(table.end))
     }
 
     /// What is described by an FDE, and the symbols of the same ranges.
@@ -114,6 +125,24 @@ impl Encoded {
             }
         }
         runs
+    }
+
+    /// What belongs to no function.
+    pub(super) fn place_helpers(&self, program: &Program, into: &mut Vec<PlacedHelper>) {
+        let end = |index: u32| self.kind.base() + u64::from(self.end_rva(index));
+        for helper in &self.lowered.helpers {
+            let mut begin = helper.begin;
+            let mut name = helper.kind.name().to_owned();
+            if helper.kind == HelperKind::Plt {
+                for (id, entry) in &self.lowered.plt {
+                    into.push(PlacedHelper { range: self.address(begin)..end(*entry), name });
+                    let function = program.functions.get(id.index());
+                    name = format!("{}@plt", function.map_or("", |function| &function.name));
+                    begin = *entry;
+                }
+            }
+            into.push(PlacedHelper { range: self.address(begin)..end(helper.end), name });
+        }
     }
 
     /// What the procedure linkage table's slots hold (VAs).

@@ -78,6 +78,8 @@ pub(super) struct Lowered {
     pub personality: u32,
     /// The code that belongs to no function, and what it is.
     pub helpers: Vec<Helper>,
+    /// The entries of the procedure linkage table: their functions, and their first instructions.
+    pub plt: Vec<(FunctionId, u32)>,
     /// What each slot of the procedure linkage table holds at first, by index, if there is one.
     pub plt_slots: Vec<u32>,
 }
@@ -164,7 +166,19 @@ pub(super) fn lower(
     let Lowering { mut stream, rows, parts, pieces, guards, helpers, plt, .. } = lowering;
     stream.resolve();
     let plt_slots = unix::plt_slots(&plt, &helpers);
-    Ok(Lowered { stream, rows, parts, pieces, guards, entries, personality, helpers, plt_slots })
+    let plt = plt.iter().map(|entry| (entry.function, entry.begin)).collect();
+    Ok(Lowered {
+        stream,
+        rows,
+        parts,
+        pieces,
+        guards,
+        entries,
+        personality,
+        helpers,
+        plt,
+        plt_slots,
+    })
 }
 
 /// The funclets of a function that are still to be written.

@@ -32,14 +32,19 @@ pub(in super::super) enum HelperKind {
 }
 
 impl HelperKind {
-    /// Its symbol, if linkers leave one.
-    pub(in super::super) const fn symbol(self) -> Option<&'static str> {
+    /// What it is called.
+    pub(in super::super) const fn name(self) -> &'static str {
         match self {
-            Self::Personality => Some("__gxx_personality_v0"),
-            Self::Plt => None,
-            Self::Resolver => Some("_dl_runtime_resolve"),
-            Self::SignalTrampoline => Some("__restore_rt"),
+            Self::Personality => "__gxx_personality_v0",
+            Self::Plt => "plt",
+            Self::Resolver => "_dl_runtime_resolve",
+            Self::SignalTrampoline => "__restore_rt",
         }
+    }
+
+    /// Its symbol, if linkers leave one.
+    pub(in super::super) fn symbol(self) -> Option<&'static str> {
+        (self != Self::Plt).then(|| self.name())
     }
 }
 
@@ -48,6 +53,8 @@ impl HelperKind {
 pub(super) struct PltEntry {
     pub function: FunctionId,
     pub label: Label,
+    /// Its first instruction.
+    pub begin: u32,
     /// The instruction that its slot leads to.
     lazy: u32,
 }
@@ -277,10 +284,11 @@ impl Lowering<'_> {
         for (number, function) in (0..).zip(functions) {
             let label = self.stream.label();
             self.stream.bind(label);
+            let begin = self.stream.here();
             let slot = Place::Absolute(self.cells.plt(RESERVED + number));
             self.stream.through(Code::Jmp_rm64, slot)?;
             let lazy = self.stream.here();
-            self.plt.push(PltEntry { function, label, lazy });
+            self.plt.push(PltEntry { function, label, begin, lazy });
             let [a, b, c, d] = (8 * function.0).to_le_bytes();
             self.stream.bytes(&[0x68, a, b, c, d])?;
             let to_begin = -ENTRY * (number.cast_signed() + 2);

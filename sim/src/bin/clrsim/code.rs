@@ -10,6 +10,7 @@ use clr_walker::unwind::win64::UnwindInfo;
 use iced_x86::{Decoder, DecoderOptions, Formatter as _, Instruction, IntelFormatter, OpKind};
 use std::collections::VecDeque;
 use std::fmt::{self, Display};
+use std::ops::Range;
 
 /// How many links chains may have, in the walker as in Windows.
 const CHAIN_LIMIT: usize = 32;
@@ -105,6 +106,9 @@ impl<'a> Code<'_, 'a> {
 
     /// The function at an RVA.
     pub(crate) fn locate(&self, region: &CodeRegion<'a>, rva: u32) -> Location<'a> {
+        if let Some(table) = region.cfi() {
+            return self.locate_described(table.function(rva), rva);
+        }
         let entry = region.functions().find(rva);
         let root = entry.and_then(|entry| chain(region, entry).last().map(|link| link.function));
         let start = entry.map_or(rva, |entry| root.unwrap_or(entry).begin);
@@ -120,6 +124,18 @@ impl<'a> Code<'_, 'a> {
                 Some(symbol) if entry.is_some() && symbol.1 == start => named(symbol),
                 _ => unnamed,
             },
+        }
+    }
+
+    /// The same where call frame information tells how far functions go.
+    fn locate_described(&self, function: Option<Range<u32>>, rva: u32) -> Location<'a> {
+        let symbol = self.symbols.find(rva).map(|(name, offset)| (name, rva - offset));
+        let start = function.as_ref().map_or(rva, |range| range.start);
+        let unnamed = Location { name: None, start, rva, in_function: function.is_some() };
+        match symbol {
+            // A symbol further back is another function's.
+            Some((name, at)) if at >= start => Location { name: Some(name), start: at, ..unnamed },
+            _ => unnamed,
         }
     }
 

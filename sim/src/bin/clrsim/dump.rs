@@ -1,18 +1,24 @@
-//! `clrsim dump`: the function table of an image.
+//! `clrsim dump`: the function table of an image, or its call frame information.
 
 use crate::args::DumpArgs;
+use crate::cfi;
 use crate::code::{self, Code};
-use crate::console::{Console, HEAD, Trouble};
+use crate::console::{BAD, Console, HEAD, Trouble};
 use crate::input::Source;
 use crate::unwind_data::Function;
 use crate::{PASSED, report};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::RuntimeFunction;
+use clr_walker::image::elf::ElfImage;
+use std::ops::Range;
 
 /// Prints the entries that `args` name; the exit code.
 pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let image = Source::find(&args.image)?;
     let bytes = image.read()?;
+    if bytes.starts_with(ELF) {
+        return dump_elf(&image, &bytes, args, console);
+    }
     let pe = image.parse_image(&bytes)?;
     let base = pe.preferred_base();
     let mut map = CodeMap::new();
@@ -54,6 +60,65 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Tro
     }
     Ok(PASSED)
 }
+
+/// The same of an ELF image, which has call frame information.
+fn dump_elf(
+    image: &Source,
+    bytes: &[u8],
+    args: &DumpArgs,
+    console: &mut Console<'_>,
+) -> Result<u8, Trouble> {
+    let elf = ElfImage::parse(bytes).map_err(|error| image.trouble(error))?;
+    let base = elf.preferred_base();
+    let mut map = CodeMap::new();
+    map.insert_elf(base, &elf).map_err(|error| image.trouble(error))?;
+    let code = Code { map: &map, symbols: elf.symbols(), image: image.name.clone() };
+    let Some((region, table)) = map.regions().first().and_then(|one| Some((one, one.cfi()?)))
+    else {
+        return Ok(PASSED);
+    };
+    let wanted = Wanted::new(args.function.as_deref());
+    let is_wanted = |range: &&Range<u32>| match wanted {
+        Wanted::All => true,
+        Wanted::Named(name) => code.locate(region, range.start).is_in(name),
+        Wanted::At(rva) => range.contains(&rva),
+    };
+    let mut functions = table.functions().iter().filter(is_wanted).peekable();
+    if let Some(function) = &args.function
+        && functions.peek().is_none()
+    {
+        return Err(image.trouble(format_args!(
+            "no call frame information for --function {function}; without it all is printed"
+        )));
+    }
+    if !args.json {
+        let (size, count) = (elf.size(), table.functions().len());
+        writeln!(
+            console.out,
+            "{HEAD}{}{HEAD:#}: preferred base {base:#x}, size {size:#x}, {count} functions with call \
+             frame information",
+            image.name,
+        )?;
+        if let Some(problem) = table.first_problem() {
+            let count = table.problems();
+            let more = if count == 1 { "" } else { ", the first of them" };
+            writeln!(console.out, "{BAD}{count} cannot be used{BAD:#}{more}: {problem}")?;
+        }
+    }
+    for range in functions {
+        let function = cfi::Function::new(&code, region, table, range);
+        if args.json {
+            report::write_json(&function, console)?;
+        } else {
+            writeln!(console.out)?;
+            function.write(console.out)?;
+        }
+    }
+    Ok(PASSED)
+}
+
+/// How an ELF image begins.
+const ELF: &[u8] = b"\x7FELF";
 
 /// Which functions are asked for.
 enum Wanted<'t> {

@@ -8,6 +8,7 @@
 mod aligned;
 mod args;
 mod bless;
+mod cfi;
 mod clauses;
 mod code;
 mod console;

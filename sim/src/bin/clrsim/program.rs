@@ -2,7 +2,7 @@
 
 use crate::console::Trouble;
 use crate::input::Source;
-use clr_sim::code::{FunctionId, LinkedProgram, Role, WindowsMistake};
+use clr_sim::code::{CfiMistake, FunctionId, LinkedProgram, Role, WindowsMistake};
 use clr_sim::run::BASE;
 use clr_sim::scenario::{
     Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, snapshot_places, stop_places,
@@ -13,7 +13,7 @@ use iced_x86::{Instruction, OpKind};
 /// What the caller outside the program is called.
 pub(crate) const OUTSIDE: &str = "the caller outside";
 
-/// The only helper that programs call.
+/// The only helper that programs of Windows call.
 pub(crate) const HELPER: &str = "___chkstk_ms";
 
 /// A program fixture.
@@ -107,8 +107,14 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// A place in the helper.
+    /// A place in code of no function: in ELF images it has names, elsewhere it is the only helper.
     fn helper(&self, rip: u64) -> Option<String> {
+        if let Some(helper) = self.linked.helper(rip) {
+            return Some(match rip - helper.range.start {
+                0 => helper.name.clone(),
+                offset => format!("{}+{offset:#x}", helper.name),
+            });
+        }
         let instructions = &self.linked.instructions;
         let is_helper = |placed: &&clr_sim::code::PlacedInstruction| placed.role == Role::Helper;
         self.linked.instruction(rip).filter(is_helper)?;
@@ -140,6 +146,14 @@ pub(crate) const fn role(role: Role) -> &'static str {
         Role::Body => "body",
         Role::Epilogue => "epilogue",
         Role::Helper => "helper",
+    }
+}
+
+/// The words for a mistake of call frame information.
+pub(crate) const fn cfi_mistake(mistake: CfiMistake) -> &'static str {
+    match mistake {
+        CfiMistake::Cfa => "the CFA is told as an epilogue above has left it",
+        CfiMistake::Registers => "registers are told as an epilogue above has left them",
     }
 }
 

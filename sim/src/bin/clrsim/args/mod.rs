@@ -34,7 +34,7 @@ Examples:
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
                                            say why a recorded walk came out as it did
-  clrsim dump my.dll                       print the function table of an image
+  clrsim dump my.dll                       print the function table of an image, or its CFI
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
   clrsim clauses C-044                     print a rule of the CLR";
@@ -93,14 +93,16 @@ Examples:
 A line is an instruction, or an interrupt in front of one: how many were executed before it, the
 function, indented by how many called it, and what the instruction does to the frame. [cfa-0x10] is
 the stack below the CFA, which is where the caller's rsp was in front of the call. A ! marks where
-Windows' rules are known to go wrong, in this frame or in one that called it.
+Windows' rules, or call frame information that is wrong on purpose, are known to go wrong, in this
+frame or in one that called it.
 
 At the fixture's stops the stack is drawn from rsp up: a value that a register had in the caller is
 saved, one that the prologue has still to save is not.
 
 JSON: one object a line. Its kind is instruction or interrupt: number, address, function, offset,
 depth (calls around it), role (prologue, body, epilogue, helper), text, effect, rsp, cfa, windows
-(the mistakes: frame, function, mistake), stops (which of the fixture are here), and stack, where it
+(the mistakes: frame, function, mistake), cfi_mistakes (the same), cfi, where it is asked for (cfa,
+registers by name, such as rbx, return_address, signal_frame), stops (which of the fixture are here), and stack, where it
 is drawn: address, len, value, frame, role, pointing (registers). The last line is of the kind end
 (number, outcome, stops, stack) or cut (why).
 
@@ -165,6 +167,14 @@ Examples:
   clrsim dump my.dll
   clrsim dump win64/img/gcc_O2.dll --function t_ack
   clrsim dump win64/img/gcc_O2.dll --function 0x24f0 --json
+  clrsim dump my.so --function main
+
+Of an ELF image the call frame information is printed: for each range of code where the CFA is,
+which is the caller's rsp in front of its call, and where its registers are. [cfa-0x10] is what lies
+in memory there; a register that is not named holds what it held in the caller.
+
+JSON of an ELF image: one object a line for each function: begin, end, name, rows (begin, end, cfa,
+registers by name, such as rbx, return_address, signal_frame), and error, if rows are missing.
 
 Exit codes:
   0  the functions were printed; broken entries are printed as what is wrong with them
@@ -247,11 +257,11 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
-/// Print the function table of an image: ranges of code and how to unwind them.
+/// Print the function table of an image, or its CFI: ranges of code and how to unwind them.
 #[derive(Debug, Args)]
 #[command(after_help = DUMP_EXAMPLES)]
 pub(crate) struct DumpArgs {
-    /// An x86-64 PE image, or the name of an embedded one
+    /// An x86-64 PE or ELF image, or the name of an embedded one
     #[arg(value_name = "IMAGE")]
     pub(crate) image: PathBuf,
 
@@ -295,6 +305,10 @@ pub(crate) struct TraceArgs {
     /// Draw the stack at every line
     #[arg(long)]
     pub(crate) stack: bool,
+
+    /// Print what the call frame information of ELF images says, where that changes
+    #[arg(long)]
+    pub(crate) cfi: bool,
 
     /// One JSON object a line
     #[arg(long)]

@@ -106,3 +106,68 @@ fn damage_is_dumped_or_refused() {
         assert!([0, 2].contains(&folder.clrsim(&["dump", &path, "--json"]).code));
     }
 }
+
+/// What call frame information has besides the plainest rows: a table of linkage, frames of rbp,
+/// pushed arguments, a realigned stack, signals.
+pub(super) const UNIX: &str = r#"
+convention "system-v"
+function "main" {
+    push "rbp" "rbx"
+    frame "rbp" set="behind-push"
+    arguments 2
+    body { call "aligned" by="plt"; trap "handler"; if #false { return }; cold { work 1 } }
+}
+function "aligned" {
+    push "rbp" "rbx"
+    frame "rbp" set="behind-push"
+    realign "to-32"
+    body { clobber "rbx" }
+}
+function "handler" { entry "signal"; locals 8 }
+"#;
+
+/// The ELF image of [`UNIX`].
+fn unix(folder: &Folder) -> String {
+    let path = folder.write("unix.kdl", UNIX.as_bytes());
+    assert_eq!(folder.clrsim(&["emit", &path, "-o", &folder.path("out")]).code, 0);
+    folder.path("out/libnative.so")
+}
+
+#[test]
+fn call_frame_information_of_an_elf_image() {
+    let folder = Folder::new();
+    let image = unix(&folder);
+    insta::assert_snapshot!("elf", folder.clrsim(&["dump", &image]).text());
+    insta::assert_snapshot!("elf_json", folder.clrsim(&["dump", &image, "--json"]).text());
+    let named = folder.clrsim(&["dump", &image, "--function", "aligned"]);
+    let by_rva = folder.clrsim(&["dump", &image, "--function", "0x2090"]);
+    assert_eq!(named, by_rva);
+    assert_eq!(named.out.matches("\n\n").count(), 1, "{}", named.out);
+    let nothing = folder.clrsim(&["dump", &image, "--function", "missing"]);
+    assert_eq!(nothing.code, 2);
+    insta::assert_snapshot!(nothing.err, @"error: DIR/out/libnative.so: no call frame information for --function missing; without it all is printed");
+}
+
+#[test]
+fn damaged_call_frame_information_is_dumped_or_refused() {
+    let folder = Folder::new();
+    let good = std::fs::read(unix(&folder)).unwrap();
+    let mut numbers = Numbers(3);
+    let mut faulty = 0;
+    for _ in 0..400 {
+        let mut bytes = good.clone();
+        // What describes the code lies behind it.
+        for _ in 0..10 {
+            let at = 0x3000 + numbers.below(bytes.len() - 0x3000);
+            bytes[at] = numbers.below(256) as u8;
+        }
+        let at = numbers.below(0x200);
+        bytes[at] = numbers.below(256) as u8;
+        let path = folder.write("damaged.so", &bytes);
+        let answer = folder.clrsim(&["dump", &path]);
+        assert!([0, 2].contains(&answer.code));
+        faulty += u32::from(answer.out.contains("error:") || answer.out.contains("cannot be used"));
+        assert!([0, 2].contains(&folder.clrsim(&["dump", &path, "--json"]).code));
+    }
+    assert!(faulty > 20, "{faulty} say little");
+}

@@ -2,6 +2,7 @@
 
 use super::texts::{ALLOCATION, BARRIER};
 use super::{Folder, fixture};
+use clr_walker::registers::Gpr;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -90,6 +91,16 @@ fn every_field_is_described() {
     let fields_of_run: Vec<_> = described("run").into_iter().collect();
     let dump = printed(&folder, &["dump", "win64/img/gcc_O2.dll", "--json"]);
     said("dump", dump, &fields_of_run.join(" "));
+    let unix = folder.write("unix.kdl", format!("{}thread \"t\"", super::dump::UNIX).as_bytes());
+    let unix_traced = printed(&folder, &["trace", &unix, "--cfi", "--json"]);
+    let is_register = |name: &String| Gpr::ALL.iter().any(|register| register.name() == name);
+    let but_registers = |names: BTreeSet<String>| {
+        names.into_iter().filter(|name| !is_register(name)).collect::<BTreeSet<_>>()
+    };
+    said("trace", but_registers(unix_traced), &help("trace"));
+    assert_eq!(folder.clrsim(&["emit", &unix, "-o", &folder.path("out")]).code, 0);
+    let elf = printed(&folder, &["dump", &folder.path("out/libnative.so"), "--json"]);
+    said("dump", but_registers(elf), &help("dump"));
     let run = described("run");
     for args in [&["run", "--json", &all][..], &["run", "--json"]] {
         let missing: Vec<_> = printed(&folder, args).difference(&run).cloned().collect();

@@ -66,6 +66,35 @@ fn everything_else_is_traced() {
 }
 
 #[test]
+fn call_frame_information_is_traced() {
+    let folder = Folder::new();
+    let path = folder.write("unix.kdl", format!("{}thread \"t\"", super::dump::UNIX).as_bytes());
+    insta::assert_snapshot!("cfi", folder.clrsim(&["trace", &path, "--cfi"]).text());
+    let json = ["trace", &path, "--cfi", "--json", "--from", "1", "--limit", "2"];
+    insta::assert_snapshot!("cfi_json", folder.clrsim(&json).text());
+}
+
+/// Behind an epilogue that nothing was remembered before, and up to where another one heals it.
+#[test]
+fn wrong_call_frame_information_is_told() {
+    let folder = Folder::new();
+    let text = "
+        convention \"system-v\"
+        function \"main\" {
+            push \"rbp\" \"rbx\"
+            epilogue-cfi \"continued\"
+            body { if #false { return }; call \"leaf\" }
+        }
+        function \"leaf\" { unwind \"none\" }
+        thread \"t\"
+    ";
+    let path = folder.write("wrong.kdl", text.as_bytes());
+    insta::assert_snapshot!("cfi_mistakes", folder.clrsim(&["trace", &path]).text());
+    let json = ["trace", &path, "--json", "--from", "5", "--limit", "1"];
+    insta::assert_snapshot!("cfi_mistakes_json", folder.clrsim(&json).text());
+}
+
+#[test]
 fn json_has_a_line_for_each_instruction_and_the_end() {
     let file = "programs/interrupted_epilogue.kdl";
     let text = traced(&[file, "--json", "--from", "7", "--limit", "3"]);

@@ -13,9 +13,11 @@ const ANOTHER_STACK: u64 = 1 << 30;
 
 /// Whether an interrupt came in front of the instruction that was about to be executed.
 pub(super) fn is_interrupt(before: &State, after: &State) -> bool {
+    let entered = after.frames.len().saturating_sub(before.frames.len());
+    // Of two, the second is that of a signal's trampoline.
+    let interrupted = entered.checked_sub(1).and_then(|last| after.frames.get(last));
     after.executed == before.executed
-        && after.frames.len() == before.frames.len() + 1
-        && after.frames.first().is_some_and(|frame| frame.caller.from.is_none())
+        && interrupted.is_some_and(|frame| frame.caller.from.is_none())
 }
 
 /// What happened between two states.
@@ -44,6 +46,9 @@ pub(super) fn words(
         std::cmp::Ordering::Less if instruction.mnemonic() == Mnemonic::Iretq => {
             format!("interrupt returns to {}", here())
         }
+        std::cmp::Ordering::Less if instruction.mnemonic() == Mnemonic::Syscall => {
+            format!("signal returns to {}", here())
+        }
         std::cmp::Ordering::Less => {
             let to = names.location(after.registers.rip, Position::ReturnAddress);
             format!("returns to {to}")
@@ -56,6 +61,9 @@ pub(super) fn words(
 fn entered(before: &State, after: &State, names: Names<'_>) -> String {
     let Some(frame) = after.frames.first() else { return String::new() };
     let name = names.location(after.registers.rip, Position::Interrupted);
+    if after.frames.len() > before.frames.len() + 1 {
+        return format!("signal → {name}");
+    }
     if frame.caller.position == Position::Interrupted {
         return format!("interrupt → {name}");
     }
@@ -76,7 +84,12 @@ fn inside(before: &State, after: &State, names: Names<'_>, run: &Run<'_>) -> Str
     let at = |address: u64| in_frame(address, before.cfa());
     match instruction.mnemonic() {
         Mnemonic::Push => {
-            return format!("pushes {} → {}", name(instruction.op0_register()), at(to));
+            let what = match instruction.op0_kind() {
+                OpKind::Register => name(instruction.op0_register()),
+                OpKind::Memory => "a word".to_owned(),
+                _ => "a number".to_owned(),
+            };
+            return format!("pushes {what} → {}", at(to));
         }
         Mnemonic::Pop => {
             return format!("pops {} ← {}", name(instruction.op0_register()), at(from));

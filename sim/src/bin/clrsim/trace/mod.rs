@@ -6,6 +6,7 @@ mod stack;
 
 use crate::PASSED;
 use crate::args::TraceArgs;
+use crate::cfi::Rules;
 use crate::console::{BAD, Console, DIM, HEAD, Trouble};
 use crate::input::Source;
 use crate::program::{Names, ProgramFixture};
@@ -14,7 +15,7 @@ use clr_sim::code::FunctionId;
 use clr_sim::run::{Outcome, Run};
 use clr_sim::scenario::{INSTRUCTION_LIMIT, Stops};
 use clr_walker::code_map::CodeMap;
-use row::{End, Row, State};
+use row::{End, Mistake, Row, State};
 use serde::Serialize;
 
 /// Prints the run that `args` name; the exit code.
@@ -38,8 +39,16 @@ pub(crate) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, T
             "function", "role", "instruction"
         )?;
     }
-    let mut trace =
-        Trace { args, fixture: &fixture, names, map: &map, only, printed: 0, told: Vec::new() };
+    let mut trace = Trace {
+        args,
+        fixture: &fixture,
+        names,
+        map: &map,
+        only,
+        printed: 0,
+        told: Vec::new(),
+        described: None,
+    };
     trace.run(run, stops, console)?;
     Ok(PASSED)
 }
@@ -71,8 +80,10 @@ struct Trace<'t> {
     only: Option<FunctionId>,
     /// How many lines have been printed.
     printed: u64,
-    /// The mistakes of Windows at the last line, by the frame counted from the outermost one.
-    told: Vec<(usize, &'static str)>,
+    /// The mistakes at the last line.
+    told: Vec<Mistake>,
+    /// What call frame information said at the last line.
+    described: Option<Rules>,
 }
 
 /// A line of JSON that says why there are no more.
@@ -123,7 +134,15 @@ impl Trace<'_> {
         let drawn = self.args.stack || !stops.is_empty() || self.args.at.contains(&state.executed);
         let mut row = Row::new(state, run, stops, self.names);
         row.stack = drawn.then(|| stack::lines(run, self.map, self.names));
+        row.cfi = if self.args.cfi { self.described(state.registers.rip) } else { None };
         row
+    }
+
+    /// What call frame information says of an instruction (VA).
+    fn described(&self, rip: u64) -> Option<Rules> {
+        let (region, rva) = self.map.find(rip)?;
+        let table = region.cfi()?;
+        Some(Rules::new(table, &table.row(rva).ok()??))
     }
 
     fn write(&mut self, row: &Row, console: &mut Console<'_>) -> Result<(), Trouble> {
@@ -136,13 +155,17 @@ impl Trace<'_> {
         if let Some(lines) = &row.stack {
             stack::write(lines, console.out)?;
         }
+        if row.cfi != self.described {
+            if let Some(rules) = &row.cfi {
+                writeln!(console.out, "{:10}{DIM}{rules}{DIM:#}", "")?;
+            }
+            self.described.clone_from(&row.cfi);
+        }
         row.write(console.out)?;
         let mistakes = row.mistakes();
-        for (frame, words) in &mistakes {
-            if !self.told.contains(&(*frame, words)) {
-                let function = row.mistaken_function(*frame);
-                writeln!(console.out, "      {BAD}! Windows{BAD:#} in {function}: {words}")?;
-            }
+        for mistake in mistakes.iter().filter(|mistake| !self.told.contains(mistake)) {
+            let Mistake { who, function, words, .. } = mistake;
+            writeln!(console.out, "      {BAD}! {who}{BAD:#} in {function}: {words}")?;
         }
         self.told = mistakes;
         Ok(())

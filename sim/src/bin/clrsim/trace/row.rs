@@ -2,6 +2,7 @@
 
 use super::effect;
 use super::stack::StackLine;
+use crate::cfi::Rules;
 use crate::console::{BAD, DIM, HEAD};
 use crate::program::{self, HELPER, Names};
 use crate::unwind_data::Hex;
@@ -79,14 +80,19 @@ pub(super) struct Row {
     rsp: Hex,
     cfa: Hex,
     windows: Vec<Mistaken>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cfi_mistakes: Vec<Mistaken>,
     pub(super) stops: Vec<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stack: Option<Vec<StackLine>>,
+    /// What call frame information says of the place, if there is any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cfi: Option<Rules>,
     #[serde(skip)]
     location: String,
 }
 
-/// A frame that Windows' rules are known to unwind wrongly.
+/// A frame that is known to be unwound wrongly.
 #[derive(Serialize)]
 struct Mistaken {
     /// 0 is the innermost one.
@@ -100,11 +106,18 @@ impl Row {
     pub(super) fn new(state: &State, run: &Run<'_>, stops: Vec<usize>, names: Names<'_>) -> Self {
         let rip = state.registers.rip;
         let found = names.find(rip, Position::Interrupted);
-        let windows = state.frames.iter().enumerate().filter_map(|(index, frame)| {
-            let rip = frame.registers.rip;
-            let mistake = run.linked().windows_mistake(rip, frame.position)?;
+        let mistaken = |(index, frame): (usize, &TrueFrame), mistake: &'static str| {
             let function = frame.function.map_or(HELPER, |id| names.function(id)).to_owned();
-            Some(Mistaken { frame: index, function, mistake: program::mistake(mistake) })
+            Mistaken { frame: index, function, mistake }
+        };
+        let frames = || state.frames.iter().enumerate();
+        let windows = frames().filter_map(|at| {
+            let mistake = run.linked().windows_mistake(at.1.registers.rip, at.1.position)?;
+            Some(mistaken(at, program::mistake(mistake)))
+        });
+        let of_cfi = frames().filter_map(|at| {
+            let mistake = run.linked().cfi_mistake(at.1.registers.rip, at.1.position)?;
+            Some(mistaken(at, program::cfi_mistake(mistake)))
         });
         Self {
             kind: "instruction",
@@ -119,8 +132,10 @@ impl Row {
             rsp: state.registers.rsp().into(),
             cfa: state.cfa().into(),
             windows: windows.collect(),
+            cfi_mistakes: of_cfi.collect(),
             stops,
             stack: None,
+            cfi: None,
             location: names.location(rip, Position::Interrupted),
         }
     }
@@ -142,21 +157,24 @@ impl Row {
         }
     }
 
-    /// The mistakes of Windows, by the frame counted from the outermost one.
-    pub(super) fn mistakes(&self) -> Vec<(usize, &'static str)> {
-        let outer = |mistaken: &Mistaken| self.depth.wrapping_sub(mistaken.frame);
-        self.windows.iter().map(|mistaken| (outer(mistaken), mistaken.mistake)).collect()
-    }
-
-    /// The name of the function of a frame counted from the outermost one.
-    pub(super) fn mistaken_function(&self, outer: usize) -> &str {
-        let own = self.windows.iter().find(|m| self.depth.wrapping_sub(m.frame) == outer);
-        own.map_or("", |mistaken| &mistaken.function)
+    /// The mistakes of Windows and of call frame information.
+    pub(super) fn mistakes(&self) -> Vec<Mistake> {
+        let told = |who: &'static str| {
+            move |mistaken: &Mistaken| Mistake {
+                frame: self.depth.wrapping_sub(mistaken.frame),
+                who,
+                function: mistaken.function.clone(),
+                words: mistaken.mistake,
+            }
+        };
+        let windows = self.windows.iter().map(told("Windows"));
+        windows.chain(self.cfi_mistakes.iter().map(told("CFI"))).collect()
     }
 
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { number, effect, text, .. } = self;
-        let mark = if self.windows.is_empty() { ' ' } else { '!' };
+        let right = self.windows.is_empty() && self.cfi_mistakes.is_empty();
+        let mark = if right { ' ' } else { '!' };
         let place = format!("{:1$}{2}", "", INDENT * self.depth.min(DEEPEST), self.location);
         let role = self.role.unwrap_or_default();
         if self.kind == "interrupt" {
@@ -170,6 +188,18 @@ impl Row {
             writeln!(out, "{text:28}  {effect}")
         }
     }
+}
+
+/// A mistake that is told of.
+#[derive(PartialEq, Eq)]
+pub(super) struct Mistake {
+    /// The frame, counted from the outermost one.
+    frame: usize,
+    /// Who makes it.
+    pub(super) who: &'static str,
+    /// The frame's function.
+    pub(super) function: String,
+    pub(super) words: &'static str,
 }
 
 /// The end of a trace.

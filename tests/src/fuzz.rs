@@ -345,6 +345,7 @@ pub fn fixture_text(data: &[u8]) {
             assert_eq!(format_text(&canonical).as_ref(), Ok(&canonical));
             let generation = Generation::ALL[data.len() % Generation::ALL.len()];
             if scenario.stops.len() <= STOP_LIMIT {
+                assert_eq!(scenario.each_mixed_on(generation), scenario.each_mixed_on(generation));
                 let found = scenario.run_on(generation);
                 assert_eq!(found, scenario.run_on(generation));
             }

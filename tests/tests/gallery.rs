@@ -72,6 +72,29 @@ fn every_call_gives_what_is_expected() {
     }
 }
 
+#[test]
+fn every_walk_of_a_whole_stack_finds_what_is_expected() {
+    let mut problems = Problems::default();
+    for (name, _, scenario) in gallery() {
+        for generation in Generation::ALL {
+            for (at, made) in scenario.each_mixed_on(generation) {
+                let title = at.says.title.as_deref().unwrap_or_default();
+                let place =
+                    || format!("{name}, {generation}, mixed walk {} ({title})", at.walk + 1);
+                match made {
+                    Ok(report) => problems.check(report.is_right(), || {
+                        let differences = report.differences.iter().map(ToString::to_string);
+                        let differences: Vec<_> = differences.collect();
+                        let (place, found) = (place(), &report.found);
+                        format!("{place}: {}; it finds\n{found}", differences.join("; "))
+                    }),
+                    Err(error) => problems.0.push(format!("{}: {error}", place())),
+                }
+            }
+        }
+    }
+}
+
 /// What walks find where programs stop, without a runtime.
 #[test]
 fn every_walk_finds_what_is_expected() {
@@ -134,9 +157,22 @@ fn every_file_says_what_it_shows() {
             format!("{name}: it should be called chapter/name.kdl")
         });
         let walks = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
-        problems.check(walks || all_calls(&scenario).next().is_some(), || {
+        let mixed = scenario.mixed_walks().next().is_some();
+        problems.check(walks || mixed || all_calls(&scenario).next().is_some(), || {
             format!("{name}: neither a snapshot nor a walk")
         });
+        for at in scenario.mixed_walks() {
+            let title = at.says.title.as_deref().unwrap_or_default();
+            let expect = &at.says.expect;
+            problems.check(!expect.is_empty(), || format!("{name}, {title}: expects nothing"));
+            let counts = |one| {
+                let mut on = Generation::ALL.into_iter();
+                on.any(|it| at.says.expected_on(it).is_some_and(|(first, _)| first == one))
+            };
+            problems.check((0..expect.len()).all(counts), || {
+                format!("{name}, {title}: another expectation stands in front of one")
+            });
+        }
         for call in all_calls(&scenario) {
             let title = call.title.as_deref().unwrap_or_default();
             problems.check(!call.expect.is_empty(), || format!("{name}, {title}: expects nothing"));

@@ -7,7 +7,7 @@ use super::parse::tokens::{Token, Tokens};
 use super::places::{SnapshotAt, inside, named};
 use super::site::SnapshotReport;
 use super::snapshot::{
-    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SnapshotCall, Stale,
+    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, Stale,
 };
 use super::{Scenario, Span};
 use crate::generation::{Generation, Generations};
@@ -28,18 +28,70 @@ pub fn bless(
     reports: &[(Generation, Vec<SnapshotReport>)],
 ) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
-    let nodes = places(text);
-    let mut edits = Vec::new();
-    for (SnapshotAt { stop, snapshot, call }, place) in scenario.snapshots().zip(&nodes) {
+    let calls = scenario.snapshots().map(|SnapshotAt { stop, snapshot, call }| {
         let mut found = Vec::new();
         for (generation, reports) in reports {
-            let mut reports = reports.iter();
-            let report = reports.find(|it| it.stop == stop && it.snapshot == snapshot);
-            found.extend(report.map(|report| (*generation, report)));
+            let report = reports.iter().find(|it| it.stop == stop && it.snapshot == snapshot);
+            found.extend(report.map(|it| (*generation, it.is_right(), &it.found)));
         }
-        place.edit(text, call, &blessed(call, &found), &mut edits);
+        (call.expect.as_slice(), found)
+    });
+    Ok(apply(text, edit_all(text, "snapshot", calls)))
+}
+
+/// An expectation that can be written from what was found.
+pub(super) trait Blessable: Clone + PartialEq {
+    /// What is found.
+    type Found;
+
+    /// What was found, as an expectation.
+    fn of_found(on: Generations, found: &Self::Found) -> Self;
+
+    /// The generations that it is for.
+    fn on(&mut self) -> &mut Generations;
+
+    /// Whether it says the same as one that was made of what was found, generations and clauses apart.
+    fn is_as_found(&self, new: &Self) -> bool;
+
+    /// Its node, as it stands at a depth of blocks.
+    fn text(&self, depth: usize) -> String;
+}
+
+impl Blessable for ExpectedSnapshot {
+    type Found = FoundSnapshot;
+
+    fn of_found(on: Generations, found: &FoundSnapshot) -> Self {
+        Self::of(on, found)
     }
-    Ok(apply(text, edits))
+
+    fn on(&mut self) -> &mut Generations {
+        &mut self.on
+    }
+
+    fn is_as_found(&self, new: &Self) -> bool {
+        let clauses = self.clauses.clone();
+        self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
+    }
+
+    fn text(&self, depth: usize) -> String {
+        expected_text(self, depth)
+    }
+}
+
+/// What is expected at a node, and what was found on generations: whether that is as expected.
+type Made<'m, E> = (&'m [E], Vec<(Generation, bool, &'m <E as Blessable>::Found)>);
+
+/// What is to be replaced by what in the nodes of that name.
+pub(super) fn edit_all<'m, E: Blessable + 'm>(
+    text: &str,
+    name: &'static str,
+    made: impl Iterator<Item = Made<'m, E>>,
+) -> Vec<(Range<usize>, String)> {
+    let mut edits = Vec::new();
+    for ((expect, found), place) in made.zip(&places(text, name)) {
+        place.edit(text, expect, &blessed(expect, &found), &mut edits);
+    }
+    edits
 }
 
 /// The text with parts replaced.
@@ -53,31 +105,27 @@ pub(super) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> Strin
     text
 }
 
-/// What is expected of a snapshot now: the nodes that there are, `None` where one is gone, then new
-/// ones.
-pub(super) fn blessed(
-    call: &SnapshotCall,
-    reports: &[(Generation, &SnapshotReport)],
-) -> Vec<Option<ExpectedSnapshot>> {
-    let is_wrong = |report: &SnapshotReport| call.expect.is_empty() || !report.is_right();
-    let wrong: Vec<_> = reports.iter().filter(|(_, report)| is_wrong(report)).collect();
-    let all = wrong
-        .iter()
-        .fold(Generations::NONE, |all, (generation, _)| all.with(Generations::of(&[*generation])));
-    let mut expect: Vec<Option<ExpectedSnapshot>> = Vec::new();
-    for old in &call.expect {
-        let on = old.on.without(all);
-        expect.push((!on.is_empty()).then(|| ExpectedSnapshot { on, ..old.clone() }));
+/// What is expected now: the nodes that there are, `None` where one is gone, then new ones.
+pub(super) fn blessed<E: Blessable>(
+    old: &[E],
+    found: &[(Generation, bool, &E::Found)],
+) -> Vec<Option<E>> {
+    let wrong: Vec<_> =
+        found.iter().filter(|(_, is_right, _)| old.is_empty() || !is_right).collect();
+    let all: Vec<_> = wrong.iter().map(|(generation, ..)| *generation).collect();
+    let all = Generations::of(&all);
+    let mut expect: Vec<Option<E>> = Vec::new();
+    for old in old {
+        let mut old = old.clone();
+        let on = old.on().without(all);
+        *old.on() = on;
+        expect.push((!on.is_empty()).then_some(old));
     }
-    for (generation, report) in wrong {
-        let new = ExpectedSnapshot::of(Generations::of(&[*generation]), &report.found);
-        let same = expect.iter_mut().flatten().find(|other| {
-            let ExpectedSnapshot { on, clauses, .. } = &**other;
-            other.from == Provenance::Source
-                && **other == ExpectedSnapshot { on: *on, clauses: clauses.clone(), ..new.clone() }
-        });
-        match same {
-            Some(same) => same.on = same.on.with(new.on),
+    for (generation, _, found) in wrong {
+        let on = Generations::of(&[*generation]);
+        let new = E::of_found(on, found);
+        match expect.iter_mut().flatten().find(|other| other.is_as_found(&new)) {
+            Some(same) => *same.on() = same.on().with(on),
             None => expect.push(Some(new)),
         }
     }
@@ -168,16 +216,16 @@ struct Place {
     expect: Vec<Range<usize>>,
 }
 
-/// The snapshots of a text that is a scenario.
-fn places(text: &str) -> Vec<Place> {
+/// The nodes of that name in stops of a text that is a scenario, and then outside.
+fn places(text: &str, name: &'static str) -> Vec<Place> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
     let tokens: Vec<_> = Tokens::new(text).collect();
     let range = |node: &KdlNode| {
         let start = node.name().span().offset();
         start..end_of(&tokens, start)
     };
-    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), "snapshot"));
-    let all = stops.chain(named(document.nodes(), "snapshot"));
+    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), name));
+    let all = stops.chain(named(document.nodes(), name));
     let place = |node: &KdlNode| Place {
         node: range(node),
         has_block: node.children().is_some(),
@@ -205,26 +253,24 @@ pub(super) fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> us
 
 impl Place {
     /// Notes what is to be replaced by what.
-    fn edit(
+    fn edit<E: Blessable>(
         &self,
         text: &str,
-        call: &SnapshotCall,
-        expect: &[Option<ExpectedSnapshot>],
+        before: &[E],
+        expect: &[Option<E>],
         edits: &mut Vec<(Range<usize>, String)>,
     ) {
         let depth = |at: usize| indentation(text, at).len() / 4;
         let (old, new) = expect.split_at(self.expect.len().min(expect.len()));
         let added = |depth: usize| {
-            let text = |new: &ExpectedSnapshot| {
-                format!("\n{}{}", "    ".repeat(depth), expected_text(new, depth))
-            };
+            let text = |new: &E| format!("\n{}{}", "    ".repeat(depth), new.text(depth));
             new.iter().flatten().map(text).collect::<String>()
         };
-        for ((range, before), after) in self.expect.iter().zip(&call.expect).zip(old) {
+        for ((range, before), after) in self.expect.iter().zip(before).zip(old) {
             match after {
                 Some(after) if after == before => {}
                 Some(after) => {
-                    edits.push((range.clone(), expected_text(after, depth(range.start))));
+                    edits.push((range.clone(), after.text(depth(range.start))));
                 }
                 None => edits.push((whole_line(text, range), String::new())),
             }

@@ -34,6 +34,9 @@ pub enum RunOnError {
         /// Why.
         error: WorldError,
     },
+    /// A thread is to be walked as a profiler does it, and the runtime does not know it.
+    #[error("the runtime does not know the thread: it has no id to be walked by")]
+    UnknownThread,
     /// A thread ends, or waits for ever, before it comes to its stop.
     #[error("stop {stop} is not reached: thread {thread} did {steps} steps")]
     NotReached {
@@ -150,24 +153,38 @@ impl Scenario {
         told: bool,
         reports: &mut Vec<ToldSnapshot>,
     ) -> Result<(), RunOnError> {
+        let generation = build.generation();
+        let calls = stop.snapshots.iter().enumerate();
+        let made = calls.filter(|(_, call)| call.is_made_on(generation));
+        let made = self.look_at(build, (index, stop), made, |stopped, (snapshot, call)| {
+            call.suspend(stopped, stopped.runtime());
+            let (found, events, story) = told::made(call, stopped, stopped.runtime(), told);
+            let report = call.compare(Some(index), snapshot, generation, found);
+            ToldSnapshot { report, events, story }
+        })?;
+        reports.extend(made);
+        Ok(())
+    }
+
+    /// Looks at the thread of a stop, for each item anew.
+    pub(super) fn look_at<I, T>(
+        &self,
+        build: &Build,
+        (index, stop): (usize, &Stop),
+        items: impl IntoIterator<Item = I>,
+        mut look: impl FnMut(&Stopped<'_, '_>, I) -> T,
+    ) -> Result<Vec<T>, RunOnError> {
         let Arrived { mut world, walkers, stale } = self.arrive(build, index, stop)?;
         let thread = stop.thread as usize;
         let cooperative = world.is_cooperative(thread);
-        for (snapshot, call) in stop.snapshots.iter().enumerate() {
-            let generation = world.as_synced().generation;
-            if !call.is_made_on(generation) {
-                continue;
-            }
+        let mut seen = Vec::new();
+        for item in items {
             let saved = world.save();
             world.sync();
-            let stopped = Stopped { world: &world, thread, cooperative, stale, walkers };
-            call.suspend(&stopped, stopped.runtime());
-            let (found, events, story) = told::made(call, &stopped, stopped.runtime(), told);
+            seen.push(look(&Stopped { world: &world, thread, cooperative, stale, walkers }, item));
             world.restore(&saved);
-            let report = call.compare(Some(index), snapshot, generation, found);
-            reports.push(ToldSnapshot { report, events, story });
         }
-        Ok(())
+        Ok(seen)
     }
 }
 
@@ -293,7 +310,7 @@ pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
 }
 
 /// A thread of a program that has stopped.
-struct Stopped<'w, 'b> {
+pub(super) struct Stopped<'w, 'b> {
     world: &'w World<'b>,
     thread: usize,
     cooperative: bool,
@@ -304,7 +321,7 @@ struct Stopped<'w, 'b> {
 }
 
 impl<'b> Stopped<'_, 'b> {
-    const fn runtime(&self) -> &Runtime<'b> {
+    pub(super) const fn runtime(&self) -> &Runtime<'b> {
         self.world.as_synced()
     }
 }

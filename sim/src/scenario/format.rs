@@ -1,9 +1,11 @@
 //! The canonical text of a scenario: nodes in the grammar's order, without what is default.
 
+mod mixed;
 mod placed;
 mod snapshot;
 
 use super::expect::{Expectation, ExpectedFrame, WalkEnd};
+use super::mixed::ExpectedMixed;
 use super::parse::FREE_SLOT;
 use super::snapshot::ExpectedSnapshot;
 use super::terms::{Term, XMM};
@@ -31,6 +33,14 @@ pub(super) fn expected_text(expected: &ExpectedSnapshot, depth: usize) -> String
     let scenario = Scenario::default();
     let mut printer = Printer { scenario: &scenario, out: String::new(), depth };
     printer.expected(expected);
+    printer.out.trim().to_owned()
+}
+
+/// The same of an expectation of a walk of a whole stack.
+pub(super) fn expected_mixed_text(expected: &ExpectedMixed, depth: usize) -> String {
+    let scenario = Scenario::default();
+    let mut printer = Printer { scenario: &scenario, out: String::new(), depth };
+    printer.expected_mixed(expected);
     printer.out.trim().to_owned()
 }
 
@@ -416,6 +426,9 @@ impl Printer<'_> {
             }
             for snapshot in &stop.snapshots {
                 printer.snapshot(snapshot);
+            }
+            for walk in &stop.mixed_walks {
+                printer.mixed_walk(walk);
             }
         });
     }

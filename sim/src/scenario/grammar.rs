@@ -3,7 +3,10 @@
 
 mod nodes;
 
-use nodes::{BODY, EXPECT, FUNCTION, REPORT, ROW, SEED, SNAPSHOT, STACK, STOP, TEXT};
+use nodes::{
+    BODY, EXPECT, FUNCTION, MIXED_REPORT, MIXED_WALK, REPORT, ROW, SEED, SNAPSHOT, STACK, STOP,
+    TEXT,
+};
 
 /// The longest text that is read, in bytes.
 pub(super) const MAX_TEXT: usize = 1 << 20;
@@ -16,6 +19,9 @@ pub(super) const MAX_STACK_NODES: usize = 4096;
 
 /// The most words that are written over a stack placed by hand.
 pub(super) const MAX_WORDS: u32 = 4096;
+
+/// The most frames that a walk of a whole stack has room for.
+pub(super) const MAX_ROOM: u32 = 4096;
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,12 +136,16 @@ pub(super) enum Level {
     Seed,
     /// In the block of an expectation of a snapshot.
     Report,
+    /// In the block of a walk of a whole stack.
+    MixedWalk,
+    /// In the block of an expectation of one.
+    MixedReport,
 }
 
 impl Level {
     /// All levels, outermost first.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Text,
         Self::Function,
         Self::Body,
@@ -146,6 +156,8 @@ impl Level {
         Self::Snapshot,
         Self::Seed,
         Self::Report,
+        Self::MixedWalk,
+        Self::MixedReport,
     ];
 
     /// The nodes that may stand there.
@@ -162,6 +174,8 @@ impl Level {
             Self::Snapshot => SNAPSHOT,
             Self::Seed => SEED,
             Self::Report => REPORT,
+            Self::MixedWalk => MIXED_WALK,
+            Self::MixedReport => MIXED_REPORT,
         }
     }
 
@@ -178,6 +192,8 @@ impl Level {
             Self::Snapshot => "in a snapshot",
             Self::Seed => "in a seed",
             Self::Report => "in the expectation of a snapshot",
+            Self::MixedWalk => "in a mixed walk",
+            Self::MixedReport => "in the expectation of a mixed walk",
         }
     }
 }

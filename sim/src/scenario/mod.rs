@@ -7,6 +7,7 @@
 #![doc = include_str!("grammar.md")]
 
 mod bless;
+mod bless_mixed;
 mod bless_walks;
 mod by_model;
 mod error;
@@ -16,6 +17,7 @@ mod format;
 mod found;
 mod grammar;
 mod layout;
+mod mixed;
 mod of_world;
 mod parse;
 mod place;
@@ -33,6 +35,7 @@ mod told;
 mod walk;
 
 pub use bless::bless;
+pub use bless_mixed::bless_mixed;
 pub use bless_walks::bless_walks;
 pub use by_model::Modelled;
 pub use error::{Position, Problem, ScenarioError, Span};
@@ -40,9 +43,16 @@ pub use execute::{RunOnError, Standing};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 pub use layout::format_text;
+pub use mixed::{
+    EachMixed, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, FoundMixed, FoundMixedFrame,
+    FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference, MixedFrameKind, MixedReport,
+    MixedWalk, ReasonKind,
+};
 pub use of_world::stop as world_stop;
 pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
-pub use places::{SnapshotAt, SnapshotPlaces, StopPlaces, snapshot_places, stop_places};
+pub use places::{
+    SnapshotAt, SnapshotPlaces, StopPlaces, mixed_walk_places, snapshot_places, stop_places,
+};
 pub use problem::{ProblemKind, SyntaxError};
 pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
 pub use simpler::ScenarioStep;
@@ -126,6 +136,8 @@ pub struct Stop {
     pub others: Vec<(u32, StopAt)>,
     /// Calls that are made while the thread is stopped here.
     pub snapshots: Vec<SnapshotCall>,
+    /// Walks of its whole stack by the profiler's side.
+    pub mixed_walks: Vec<MixedWalk>,
 }
 
 /// Where a thread stops: in front of an instruction.

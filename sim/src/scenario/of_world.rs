@@ -81,7 +81,8 @@ pub fn stop(program: &WorldProgram, slices: &[Slice], calls: &[WorldCall]) -> Op
     let others = others.collect::<Option<Vec<_>>>()?;
     let snapshots = calls.iter().filter(|call| call.target == target);
     let snapshots = snapshots.map(|call| snapshot(program, &world, call)).collect();
-    Some(Stop { thread: target as u32, at: at(target)?, expect: Vec::new(), others, snapshots })
+    let (expect, mixed_walks) = (Vec::new(), Vec::new());
+    Some(Stop { thread: target as u32, at: at(target)?, expect, others, snapshots, mixed_walks })
 }
 
 /// What a thread has come by.

@@ -1,6 +1,7 @@
 //! Stacks placed by hand: what a text says of a thread and its process, node by node, each for some
 //! generations. [`PlacedStack::stage`] puts together what a generation has.
 
+use super::mixed::MixedWalk;
 use super::snapshot::SnapshotCall;
 use crate::generation::{Generation, Generations};
 use crate::runtime::code::StubKind;
@@ -18,6 +19,8 @@ pub struct PlacedStack {
     pub items: Vec<PlacedItem>,
     /// The calls, each made on a process of its own.
     pub snapshots: Vec<SnapshotCall>,
+    /// Walks of the whole stack by the profiler's side, each in a process of its own.
+    pub mixed_walks: Vec<MixedWalk>,
 }
 
 /// A node of a stack.
@@ -236,8 +239,10 @@ impl PlacedStack {
     /// The generations that it is for: those that something is expected on, or all if nothing is.
     #[must_use]
     pub fn generations(&self) -> Generations {
-        let expect = self.snapshots.iter().flat_map(|snapshot| &snapshot.expect);
-        let all = expect.fold(Generations::NONE, |all, expect| all.with(expect.on));
+        let snapshots = self.snapshots.iter().flat_map(|snapshot| &snapshot.expect);
+        let walks = self.mixed_walks.iter().flat_map(|walk| &walk.expect);
+        let on = snapshots.map(|expect| expect.on).chain(walks.map(|expect| expect.on));
+        let all = on.fold(Generations::NONE, Generations::with);
         if all.is_empty() { Generations::ALL } else { all }
     }
 }

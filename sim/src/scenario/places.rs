@@ -53,10 +53,10 @@ impl Scenario {
     }
 }
 
-/// Where a snapshot and its expectations stand in a text.
+/// Where a snapshot, or a walk of a whole stack, and its expectations stand in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotPlaces {
-    /// The snapshot.
+    /// The snapshot, or the walk.
     pub snapshot: Position,
     /// Its expectations, in order.
     pub expect: Vec<Position>,
@@ -66,10 +66,20 @@ pub struct SnapshotPlaces {
 /// [`Scenario::snapshots`]; of a text that is no scenario, those that can be found.
 #[must_use]
 pub fn snapshot_places(text: &str) -> Vec<SnapshotPlaces> {
+    places_of(text, "snapshot")
+}
+
+/// The same of its walks of whole stacks, in the order of [`Scenario::mixed_walks`].
+#[must_use]
+pub fn mixed_walk_places(text: &str) -> Vec<SnapshotPlaces> {
+    places_of(text, "mixed-walk")
+}
+
+fn places_of(text: &str, name: &'static str) -> Vec<SnapshotPlaces> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
     let of = |node: &KdlNode| Position::of(text, node.name().span().offset());
-    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), "snapshot"));
-    let all = stops.chain(named(document.nodes(), "snapshot"));
+    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), name));
+    let all = stops.chain(named(document.nodes(), name));
     let places = all.map(|node| SnapshotPlaces {
         snapshot: of(node),
         expect: named(inside(node), "expect").map(of).collect(),

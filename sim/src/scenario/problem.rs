@@ -142,8 +142,8 @@ pub enum ProblemKind {
         /// What is missing in its block.
         missing: &'static str,
     },
-    /// A snapshot of no thread.
-    #[error("a snapshot is made of a `stack`, or in a `stop`")]
+    /// A snapshot or a walk of no thread.
+    #[error("a snapshot or a walk is made of a `stack`, or in a `stop`")]
     SnapshotOfNothing,
     /// A node of a stack is there twice on a generation.
     #[error("`{node}` is there already on {generation}")]
@@ -164,6 +164,9 @@ pub enum ProblemKind {
     /// A part makes no sense without another one.
     #[error("`{0}` makes no sense without `{1}`")]
     Without(&'static str, &'static str),
+    /// A walk claims to have everything, and has not.
+    #[error("what has a `gap` is complete as far as its first reason says")]
+    CompleteWithGap,
     /// A stack placed by hand has no such thing.
     #[error("a stack placed by hand has no {0}")]
     NotOnStack(&'static str),

@@ -49,7 +49,8 @@ impl PlacedStack {
         nodes.extend(words.map(|(at, value)| StackNode::Word { at: *at, value: *value, count: 1 }));
         process(&stage.process, &mut nodes)?;
         let item = |node| PlacedItem { on: Generations::ALL, node };
-        let stack = Self { items: nodes.into_iter().map(item).collect(), snapshots: Vec::new() };
+        let items = nodes.into_iter().map(item).collect();
+        let stack = Self { items, ..Self::default() };
         (stack.stage(stage.generation) == *stage).then_some(stack)
     }
 }
@@ -205,9 +206,9 @@ impl Scenario {
             let mut found = Vec::new();
             for (generation, each) in &each {
                 let made = each.get(index).and_then(|(_, made)| made.as_ref().ok());
-                found.extend(made.map(|made| (*generation, &made.report)));
+                found.extend(made.map(|made| (*generation, false, &made.report.found)));
             }
-            call.expect = blessed(call, &found).into_iter().flatten().collect();
+            call.expect = blessed(&[], &found).into_iter().flatten().collect();
         }
     }
 

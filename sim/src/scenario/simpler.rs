@@ -135,6 +135,13 @@ impl Scenario {
             call.expect.truncate(1);
             call.expect.iter_mut().for_each(|expect| expect.on = one);
         }
+        let stops = self.stops.iter_mut().flat_map(|stop| &mut stop.mixed_walks);
+        let placed = self.stack.iter_mut().flat_map(|stack| &mut stack.mixed_walks);
+        for walk in stops.chain(placed) {
+            walk.expect.retain(|expect| expect.on.contains(generation));
+            walk.expect.truncate(1);
+            walk.expect.iter_mut().for_each(|expect| expect.on = one);
+        }
         if let Some(stack) = &mut self.stack {
             stack.items.retain(|item| item.on.contains(generation));
             stack.items.iter_mut().for_each(|item| item.on = Generations::ALL);

@@ -1,6 +1,7 @@
 //! The words of the text for the model's enums.
 
 use super::expect::{UnwindErrorKind, WalkEnd};
+use super::mixed::{MixedClaim, MixedFrameKind, ReasonKind};
 use super::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::code::{
     Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameSet, Realign,
@@ -11,6 +12,7 @@ use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
 use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use crate::stubs::Hooks;
+use clr_walker::mixed::{Policy, SeenBy};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Rules, Trust};
 
@@ -247,6 +249,92 @@ terms! {
         "r13" => (Gpr::R13),
         "r14" => (Gpr::R14),
         "r15" => (Gpr::R15),
+    }
+    Policy {
+        "unseeded" => (Policy::Unseeded),
+        "seeded" => (Policy::Seeded),
+        "runtime-suspended" => (Policy::RuntimeSuspended),
+        "signal" => (Policy::Signal),
+        "synchronous" => (Policy::Synchronous),
+        "frame-pointers" => (Policy::FramePointers),
+    }
+    SeenBy {
+        "runtime" => (SeenBy::Snapshot),
+        "unwinder" => (SeenBy::Unwinder),
+        "both" => (SeenBy::Both),
+    }
+    MixedFrameKind {
+        "managed" => (MixedFrameKind::Managed),
+        "hidden" => (MixedFrameKind::Hidden),
+        "native" => (MixedFrameKind::Native),
+        "unknown" => (MixedFrameKind::Unknown),
+    }
+    ReasonKind {
+        "not-stopped" => (ReasonKind::NotStopped),
+        "stale-context" => (ReasonKind::StaleContext),
+        "running" => (ReasonKind::Running),
+        "not-unwound" => (ReasonKind::NotUnwound),
+        "frame-pointers" => (ReasonKind::FramePointers),
+        "unknown-code" => (ReasonKind::Unwind(UnwindErrorKind::UnknownCode)),
+        "caller-without-entry" => (ReasonKind::Unwind(UnwindErrorKind::CallerWithoutEntry)),
+        "end-of-stack" => (ReasonKind::Unwind(UnwindErrorKind::EndOfStack)),
+        "no-frame-information" => (ReasonKind::Unwind(UnwindErrorKind::NoFrameInformation)),
+        "cfi" => (ReasonKind::Unwind(UnwindErrorKind::Cfi)),
+        "stack" => (ReasonKind::Unwind(UnwindErrorKind::Stack)),
+        "code-unmapped" => (ReasonKind::Unwind(UnwindErrorKind::CodeUnmapped)),
+        "unwind-data-unmapped" => (ReasonKind::Unwind(UnwindErrorKind::UnwindDataUnmapped)),
+        "unsupported-version" => (ReasonKind::Unwind(UnwindErrorKind::UnsupportedVersion)),
+        "invalid-operation" => (ReasonKind::Unwind(UnwindErrorKind::InvalidOperation)),
+        "no-frame-register" => (ReasonKind::Unwind(UnwindErrorKind::NoFrameRegister)),
+        "chain-too-long" => (ReasonKind::Unwind(UnwindErrorKind::ChainTooLong)),
+        "lost-register" => (ReasonKind::Unwind(UnwindErrorKind::LostRegister)),
+        "no-progress" => (ReasonKind::Unwind(UnwindErrorKind::NoProgress)),
+        "too-many-frames" => (ReasonKind::Unwind(UnwindErrorKind::TooManyFrames)),
+        "not-a-call" => (ReasonKind::NotACall),
+        "outside-stack" => (ReasonKind::OutsideStack),
+        "disagreement" => (ReasonKind::Disagreement),
+        "lookup" => (ReasonKind::Lookup),
+        "seed-no-context" => (ReasonKind::SeedNoContext),
+        "seed-outside-stack" => (ReasonKind::SeedOutsideStack),
+        "seed-unaligned" => (ReasonKind::SeedUnaligned),
+        "seed-guessed" => (ReasonKind::SeedGuessed),
+        "seed-lost-register" => (ReasonKind::SeedLostRegister),
+        "snapshot" => (ReasonKind::Snapshot),
+        "suspend" => (ReasonKind::Suspend),
+        "unreported" => (ReasonKind::Unreported),
+        "buffer-full" => (ReasonKind::BufferFull),
+    }
+}
+
+/// Behind the words of [`MixedClaim`] that are no reasons come those of reasons.
+const CLAIMS: [&str; 2 + ReasonKind::WORDS.len()] = {
+    let mut words = ["whole"; 2 + ReasonKind::WORDS.len()];
+    words[1] = "reportable";
+    let mut index = 2;
+    while index < words.len() {
+        words[index] = ReasonKind::WORDS[index - 2];
+        index += 1;
+    }
+    words
+};
+
+impl Term for MixedClaim {
+    const WORDS: &'static [&'static str] = &CLAIMS;
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Reportable => "reportable",
+            Self::Partial(reason) => reason.word(),
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "whole" => Some(Self::Whole),
+            "reportable" => Some(Self::Reportable),
+            reason => ReasonKind::from_word(reason).map(Self::Partial),
+        }
     }
 }
 

@@ -60,6 +60,10 @@ impl Unit {
     /// Has the function at `start` (VA) make a call before `offset`.
     fn call_before(&mut self, start: u64, offset: u32) {
         let at = (start - self.base) as usize + offset as usize;
+        // A row at its function's first instruction has not called.
+        if (offset as usize) < CALL.len() {
+            return;
+        }
         let before = at.checked_sub(CALL.len()).and_then(|begin| self.bytes.get_mut(begin..at));
         if let Some(before) = before {
             before.copy_from_slice(&CALL);

@@ -95,6 +95,12 @@ pub struct Build {
 }
 
 impl Build {
+    /// The generation that it is for.
+    #[must_use]
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
     /// Builds a program for a generation. `methods` says what kind its methods are that are not
     /// ordinary.
     ///

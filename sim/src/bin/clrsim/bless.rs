@@ -1,5 +1,5 @@
-//! `clrsim run --bless`: writes into texts what their snapshots gave and what walks found at their
-//! stops, and shows the change.
+//! `clrsim run --bless`: writes into texts what their snapshots gave and what their walks found, and
+//! shows the change.
 
 use crate::args::RunArgs;
 use crate::console::{BAD, Console, GOOD, HEAD, Trouble};
@@ -87,6 +87,16 @@ fn change(
     });
     let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
     let mut new = scenario::bless(&fixture.text, &reports)?;
+    if fixture.scenario.mixed_walks().next().is_some() {
+        let reports = on.iter().map(|generation| {
+            let reports = fixture.scenario.mixed_on(generation);
+            reports.map(|reports| (generation, reports)).map_err(|error| {
+                source.trouble(format_args!("cannot be run on {generation}: {error}"))
+            })
+        });
+        let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
+        new = scenario::bless_mixed(&new, &reports)?;
+    }
     if fixture.scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {
         let walks = fixture.scenario.run().map_err(|error| source.trouble(error))?;
         new = scenario::bless_walks(&new, &walks)?;

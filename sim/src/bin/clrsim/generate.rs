@@ -205,8 +205,14 @@ fn stack(seed: u64) -> Option<Scenario> {
 /// A program, stopped at some places on its way.
 fn a_program(seed: u64) -> Option<Scenario> {
     let mut scenario = Scenario::new(program(&mut Seeded::new(seed), &Size::SMALL));
-    let stop =
-        |at| Stop { thread: 0, at, expect: Vec::new(), others: Vec::new(), snapshots: Vec::new() };
+    let stop = |at| Stop {
+        thread: 0,
+        at,
+        expect: Vec::new(),
+        others: Vec::new(),
+        snapshots: Vec::new(),
+        mixed_walks: Vec::new(),
+    };
     scenario.stops = vec![stop(StopAt::End)];
     let executed = match scenario.run().ok()?.first()? {
         StopReport { reached: Ok(reached), .. } => reached.executed,

@@ -26,6 +26,7 @@ struct Listed {
     /// The clauses that its expectations name.
     clauses: Vec<String>,
     snapshots: usize,
+    mixed_walks: usize,
     stops: usize,
 }
 
@@ -41,6 +42,7 @@ impl Listed {
             tags: scenario.about.tags.clone(),
             clauses,
             snapshots: scenario.snapshots().count(),
+            mixed_walks: scenario.mixed_walks().count(),
             stops: scenario.stops.len(),
         }
     }
@@ -48,9 +50,11 @@ impl Listed {
 
 /// The clauses that expectations name, in order.
 fn clauses(fixture: &ProgramFixture) -> Vec<Clause> {
-    let calls = fixture.scenario.snapshots();
-    let expect = calls.flat_map(|at| &at.call.expect);
-    let mut clauses: Vec<_> = expect.flat_map(|expect| &expect.clauses).copied().collect();
+    let calls = fixture.scenario.snapshots().flat_map(|at| &at.call.expect);
+    let walks = fixture.scenario.mixed_walks().flat_map(|at| &at.says.expect);
+    let of_calls = calls.flat_map(|expect| &expect.clauses);
+    let of_walks = walks.flat_map(|expect| &expect.clauses);
+    let mut clauses: Vec<_> = of_calls.chain(of_walks).copied().collect();
     clauses.sort_unstable();
     clauses.dedup();
     clauses

@@ -25,6 +25,7 @@ mod layout;
 mod list;
 mod matrix;
 mod minimize;
+mod mixed;
 mod new;
 mod program;
 mod recorded;

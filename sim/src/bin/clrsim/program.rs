@@ -5,7 +5,8 @@ use crate::input::Source;
 use clr_sim::code::{CfiMistake, FunctionId, LinkedProgram, Role, WindowsMistake};
 use clr_sim::run::BASE;
 use clr_sim::scenario::{
-    Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, snapshot_places, stop_places,
+    MixedAt, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, mixed_walk_places, snapshot_places,
+    stop_places,
 };
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, OpKind};
@@ -26,6 +27,8 @@ pub(crate) struct ProgramFixture {
     places: Vec<StopPlaces>,
     /// Where its snapshots stand.
     snapshots: Vec<SnapshotPlaces>,
+    /// Where its walks of whole stacks stand.
+    mixed_walks: Vec<SnapshotPlaces>,
 }
 
 impl ProgramFixture {
@@ -38,7 +41,8 @@ impl ProgramFixture {
         let scenario =
             Scenario::parse(&text).map_err(|error| error.with_name(source.name.clone()))?;
         let (places, snapshots) = (stop_places(&text), snapshot_places(&text));
-        Ok(Self { scenario, text, places, snapshots })
+        let mixed_walks = mixed_walk_places(&text);
+        Ok(Self { scenario, text, places, snapshots, mixed_walks })
     }
 
     /// Line and column of a snapshot, or of one of its expectations.
@@ -50,6 +54,18 @@ impl ProgramFixture {
         let same = |it: &SnapshotAt<'_>| (it.stop, it.snapshot) == (at.stop, at.snapshot);
         let index = self.scenario.snapshots().position(|it| same(&it))?;
         let places = self.snapshots.get(index)?;
+        let own = expectation.and_then(|index| places.expect.get(index));
+        Some(*own.unwrap_or(&places.snapshot))
+    }
+
+    /// The same of a walk of a whole stack.
+    pub(crate) fn mixed_place(
+        &self,
+        at: MixedAt<'_>,
+        expectation: Option<usize>,
+    ) -> Option<clr_sim::scenario::Position> {
+        let same = |it: MixedAt<'_>| (it.stop, it.walk) == (at.stop, at.walk);
+        let places = self.mixed_walks.get(self.scenario.mixed_walks().position(same)?)?;
         let own = expectation.and_then(|index| places.expect.get(index));
         Some(*own.unwrap_or(&places.snapshot))
     }

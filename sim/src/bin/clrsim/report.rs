@@ -2,6 +2,7 @@
 
 use crate::code::{self, Code};
 use crate::console::{BAD, Console, DIM, HEAD, Trouble};
+use crate::mixed::FailedMixed;
 use crate::recorded::{DifferentWalk, Walks};
 use crate::snapshots::{FailedSnapshot, Summary};
 use crate::unwind_data::{self, Function, Hex};
@@ -71,6 +72,8 @@ pub(crate) enum Explained {
     Recorded(DifferentWalk),
     /// Of a snapshot of a text.
     Snapshot(FailedSnapshot),
+    /// Of a walk of a whole stack in a text.
+    Mixed(FailedMixed),
 }
 
 impl Explained {
@@ -79,6 +82,7 @@ impl Explained {
         match self {
             Self::Replay(_) | Self::Walk(_) | Self::Recorded(_) => 1,
             Self::Snapshot(failed) => failed.cases(),
+            Self::Mixed(failed) => failed.cases(),
         }
     }
 
@@ -89,6 +93,7 @@ impl Explained {
             Self::Walk(walk) => walk.write(file, out),
             Self::Recorded(walk) => walk.write(file, out),
             Self::Snapshot(failed) => failed.write(file, out),
+            Self::Mixed(failed) => failed.write(file, out),
         }
     }
 }

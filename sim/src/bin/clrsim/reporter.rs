@@ -34,6 +34,8 @@ pub(crate) struct Total {
     pub(crate) counts: Counts,
     /// How many snapshots the texts have.
     snapshots: usize,
+    /// How many walks of whole stacks they have.
+    mixed_walks: usize,
     /// The runtimes that they were made on.
     runtimes: Runtimes,
 }
@@ -67,6 +69,7 @@ struct Group {
     counts: Counts,
     files: usize,
     snapshots: usize,
+    mixed_walks: usize,
     first: String,
 }
 
@@ -107,6 +110,7 @@ impl Reporter {
         self.total.counts += file.counts;
         if let Some(summary) = &file.scenario {
             self.total.snapshots += summary.snapshots;
+            self.total.mixed_walks += summary.mixed_walks;
             let Runtimes(all) = &mut self.total.runtimes;
             *all = all.with(summary.runtimes.0);
         }
@@ -122,7 +126,10 @@ impl Reporter {
                 let group = self.groups.entry(key).or_default();
                 group.counts += file.counts;
                 group.files += 1;
-                group.snapshots += file.scenario.as_ref().map_or(0, |summary| summary.snapshots);
+                if let Some(summary) = &file.scenario {
+                    group.snapshots += summary.snapshots;
+                    group.mixed_walks += summary.mixed_walks;
+                }
                 group.first.clone_from(&file.file);
             } else {
                 write_row(file.kind, file.counts, &file.file, console)?;
@@ -150,14 +157,15 @@ impl Reporter {
     /// Those since the last file that is none of theirs.
     fn write_groups(&mut self, console: &mut Console<'_>) -> Result<(), Trouble> {
         for (key, group) in std::mem::take(&mut self.groups) {
-            let Group { counts, files, snapshots, first } = group;
+            let Group { counts, files, snapshots, mixed_walks, first } = group;
             let Key { generation, pattern, kind } = key;
             let of = generation.map(|it| format!(" of {it}")).unwrap_or_default();
-            let with = match snapshots {
+            let with = |count: usize, what: &str| match count {
                 0 => String::new(),
-                1 => ", 1 snapshot".to_owned(),
-                count => format!(", {count} snapshots"),
+                1 => format!(", 1 {what}"),
+                count => format!(", {count} {what}s"),
             };
+            let with = with(snapshots, "snapshot") + &with(mixed_walks, "mixed walk");
             let name = match files {
                 1 => first,
                 files => format!("{pattern}{of} ({files} files{with})"),
@@ -250,12 +258,18 @@ impl Reporter {
             write!(console.out, "; {unreadable} file{s} could not be read")?;
         }
         writeln!(console.out)?;
-        if self.total.snapshots > 0 {
+        let made: Vec<_> =
+            [("snapshots", self.total.snapshots), ("mixed walks", self.total.mixed_walks)]
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(what, count)| format!("{what}: {count}"))
+                .collect();
+        if !made.is_empty() {
             let texts = self.files.iter().filter(|file| file.scenario.is_some()).count();
             writeln!(
                 console.out,
-                "snapshots: {} in {texts} {}, made on {}: {}",
-                self.total.snapshots,
+                "{} in {texts} {}, made on {}: {}",
+                made.join(", "),
                 if texts == 1 { "text" } else { "texts" },
                 match self.total.runtimes.count() {
                     1 => "1 runtime".to_owned(),

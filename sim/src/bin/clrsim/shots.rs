@@ -2,8 +2,8 @@
 
 use crate::unwind_data::Hex;
 use clr_sim::scenario::{
-    ExpectedShot, ExpectedSnapshot, FoundShot, FoundSnapshot, Provenance, Scenario, SeedSource,
-    SnapshotAt, SnapshotCaller, SnapshotThread,
+    ExpectedShot, FoundShot, FoundSnapshot, Provenance, Scenario, SeedSource, SnapshotAt,
+    SnapshotCaller, SnapshotThread,
 };
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Gpr;
@@ -103,8 +103,8 @@ pub(crate) fn found(found: &FoundSnapshot) -> Vec<Shot> {
 }
 
 /// Where an expectation comes from.
-pub(crate) fn provenance(expected: &ExpectedSnapshot) -> String {
-    match expected.from {
+pub(crate) fn provenance(from: Provenance) -> String {
+    match from {
         Provenance::Source => "source".to_owned(),
         Provenance::Documentation => "documentation".to_owned(),
         Provenance::Observed(None) => "observed".to_owned(),

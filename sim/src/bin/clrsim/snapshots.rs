@@ -3,6 +3,7 @@
 use crate::aligned::aligned;
 use crate::clauses::{WIDTH, in_words};
 use crate::console::{BAD, DIM, HEAD};
+use crate::mixed;
 use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
 use crate::shots::{self, Shot};
@@ -23,6 +24,8 @@ pub(crate) struct Summary {
     pub(crate) shows: Option<String>,
     /// How many snapshots it has.
     pub(crate) snapshots: usize,
+    /// How many walks of whole stacks it has.
+    pub(crate) mixed_walks: usize,
     /// The runtimes that they were made on.
     pub(crate) runtimes: Runtimes,
 }
@@ -118,7 +121,8 @@ impl Why {
     }
 }
 
-/// Makes the snapshots of a text, and reports on them: the first failures in full.
+/// Makes the snapshots of a text and its walks of whole stacks, and reports on them: the first failures
+/// in full.
 pub(crate) fn run(
     fixture: &ProgramFixture,
     on: Generations,
@@ -127,7 +131,8 @@ pub(crate) fn run(
 ) {
     let scenario = &fixture.scenario;
     let total = scenario.snapshots().count();
-    if total == 0 {
+    let mixed_walks = scenario.mixed_walks().count();
+    if total + mixed_walks == 0 {
         return;
     }
     let mut failures: Vec<FailedSnapshot> = Vec::new();
@@ -159,10 +164,14 @@ pub(crate) fn run(
     failures.sort_by_key(|failed| (failed.stop, failed.snapshot));
     let wanted = max_failures.saturating_sub(report.failures.len());
     report.failures.extend(failures.into_iter().take(wanted).map(Explained::Snapshot));
+    if mixed_walks > 0 {
+        runtimes = runtimes.with(mixed::run(fixture, on, max_failures, report));
+    }
     report.scenario = Some(Summary {
         chapter: chapter(&report.file).to_owned(),
         shows: scenario.about.shows.clone(),
         snapshots: total,
+        mixed_walks,
         runtimes: Runtimes(runtimes),
     });
 }
@@ -201,7 +210,7 @@ impl Words<'_> {
             column: place.map(|place| place.column),
             call: shots::call(&self.fixture.scenario, self.at),
             runtimes: Runtimes::one(self.generation),
-            from: expect.map(shots::provenance),
+            from: expect.map(|expect| shots::provenance(expect.from)),
             clauses: clauses.iter().map(ToString::to_string).collect(),
             callbacks: Vec::new(),
             result: None,
@@ -333,7 +342,7 @@ impl FailedSnapshot {
     }
 }
 
-fn write_pair(
+pub(crate) fn write_pair(
     is_wrong: bool,
     n: &str,
     expected: &str,

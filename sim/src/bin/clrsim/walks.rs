@@ -105,7 +105,9 @@ pub(crate) fn run(
 /// Whether a stop is for walks of its stack. In a text with snapshots one that expects nothing of
 /// walks is not: it may say where a seed comes from.
 fn is_walked(scenario: &Scenario, stop: &Stop) -> bool {
-    !stop.expect.is_empty() || scenario.snapshots().next().is_none()
+    let has_runtime =
+        scenario.snapshots().next().is_some() || scenario.mixed_walks().next().is_some();
+    !stop.expect.is_empty() || !has_runtime
 }
 
 fn walk(

@@ -28,7 +28,7 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
         breach.map(|breach| breach.deed)
     };
     for deed in [Deed::Allocation, Deed::Lock, Deed::Log, Deed::Loading] {
-        assert_eq!(noticed(&|did, _| did(deed)), Some(deed));
+        assert_eq!(noticed(&move |did, _| did(deed)), Some(deed));
     }
     let called = |name| Some(Deed::Call(name));
     assert_eq!(

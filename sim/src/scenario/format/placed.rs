@@ -40,6 +40,10 @@ impl Printer<'_> {
             self.blank();
             self.snapshot(snapshot);
         }
+        for walk in &stack.mixed_walks {
+            self.blank();
+            self.mixed_walk(walk);
+        }
     }
 
     fn item(&mut self, item: &PlacedItem) {

@@ -1,6 +1,7 @@
 //! Snapshots and what they must give.
 
 use super::{Line, Printer, quoted, size};
+use crate::clause::Clause;
 use crate::profiling::HResult;
 use crate::scenario::parse::OWN_FLAGS;
 use crate::scenario::snapshot::{
@@ -21,7 +22,7 @@ fn source(seed: &SnapshotSeed) -> &str {
     }
 }
 
-fn hresult(result: HResult) -> String {
+pub(super) fn hresult(result: HResult) -> String {
     result.name().map_or_else(|| format!("{:#x}", result.0), quoted)
 }
 
@@ -34,7 +35,7 @@ impl Line {
         }
     }
 
-    fn outcome(self, outcome: ExpectedOutcome) -> Self {
+    pub(super) fn outcome(self, outcome: ExpectedOutcome) -> Self {
         match outcome {
             ExpectedOutcome::Returned(result) => self.arg(hresult(result)),
             ExpectedOutcome::Killed { code } => {
@@ -50,6 +51,17 @@ impl Line {
         }
     }
 
+    pub(super) fn from(self, from: Provenance) -> Self {
+        match from {
+            Provenance::Source => self,
+            Provenance::Documentation => self.property("from", quoted("documentation")),
+            Provenance::Observed(count) => {
+                let line = self.property("from", quoted("observed"));
+                count.iter().fold(line, |line, count| line.property("count", count))
+            }
+        }
+    }
+
     fn values(self, registers: &[(Gpr, u64)]) -> Self {
         let values = registers.iter();
         values.fold(self, |line, (register, value)| line.address(register.name(), *value))
@@ -60,9 +72,17 @@ impl Printer<'_> {
     fn by(&self, line: Line, by: SnapshotCaller) -> Line {
         match by {
             SnapshotCaller::Own => line,
-            SnapshotCaller::NativeWalker => line.property("by", quoted("native-walker")),
-            SnapshotCaller::ManagedWalker => line.property("by", quoted("managed-walker")),
-            SnapshotCaller::Thread(thread) => line.property("by", self.thread_name(thread)),
+            by => line.property("by", self.caller_name(by)),
+        }
+    }
+
+    /// What is written for a thread that calls.
+    pub(super) fn caller_name(&self, by: SnapshotCaller) -> String {
+        match by {
+            SnapshotCaller::Own => quoted("self"),
+            SnapshotCaller::NativeWalker => quoted("native-walker"),
+            SnapshotCaller::ManagedWalker => quoted("managed-walker"),
+            SnapshotCaller::Thread(thread) => self.thread_name(thread),
         }
     }
 
@@ -152,15 +172,7 @@ impl Printer<'_> {
     }
 
     pub(super) fn expected(&mut self, expected: &ExpectedSnapshot) {
-        let mut line = Line::new("expect").on(expected.on);
-        match expected.from {
-            Provenance::Source => {}
-            Provenance::Documentation => line = line.property("from", quoted("documentation")),
-            Provenance::Observed(count) => {
-                line = line.property("from", quoted("observed"));
-                line = count.iter().fold(line, |line, count| line.property("count", count));
-            }
-        }
+        let mut line = Line::new("expect").on(expected.on).from(expected.from);
         if expected.others {
             line = line.property("others", "#true");
         }
@@ -173,13 +185,15 @@ impl Printer<'_> {
                 printer.line(&Line::new("nested").outcome(*nested));
             }
             printer.line(&Line::new("result").outcome(expected.result));
-            if !expected.clauses.is_empty() {
-                let clauses = expected.clauses.iter();
-                let line = clauses
-                    .fold(Line::new("clause"), |line, clause| line.text(&clause.to_string()));
-                printer.line(&line);
-            }
+            printer.clauses(&expected.clauses);
         });
+    }
+
+    pub(super) fn clauses(&mut self, clauses: &[Clause]) {
+        if !clauses.is_empty() {
+            let line = Line::new("clause");
+            self.line(&clauses.iter().fold(line, |line, clause| line.text(&clause.to_string())));
+        }
     }
 
     fn shot(&mut self, shot: &ExpectedShot) {

@@ -1,6 +1,6 @@
 //! The nodes of each level: arguments, properties and blocks.
 
-use super::{Args, Kind, Level, MAX_WORDS, NodeRule, PropertyRule};
+use super::{Args, Kind, Level, MAX_ROOM, MAX_WORDS, NodeRule, PropertyRule};
 use crate::code::{
     Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameSet,
     MAX_ARGUMENTS, MAX_PUSHES, MAX_SIGNAL_STACK, Realign, Release, ReturnForm, SaveArea,
@@ -11,10 +11,12 @@ use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
 use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use crate::scenario::expect::WalkEnd;
+use crate::scenario::mixed::{MixedClaim, ReasonKind};
 use crate::scenario::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::scenario::snapshot::SEED_SIZE;
 use crate::scenario::terms::Term;
 use crate::stubs::Hooks;
+use clr_walker::mixed::{Policy, SeenBy};
 use clr_walker::unwind::{Rules, Trust};
 
 /// Properties, and behind them one for each integer register.
@@ -94,6 +96,16 @@ const SNAPSHOT_NODE: NodeRule = node("snapshot", Args::Optional(Kind::Name))
     ])
     .block(Level::Snapshot);
 
+/// The same.
+const MIXED_WALK_NODE: NodeRule = node("mixed-walk", Args::Optional(Kind::Name))
+    .with(&[
+        required("policy", Kind::Word(Policy::WORDS)),
+        property("by", Kind::Caller),
+        property("in-callback", Kind::Word(CallbackKind::WORDS)),
+        property("room", Kind::Number(1, MAX_ROOM as u64)),
+    ])
+    .block(Level::MixedWalk);
+
 /// Where another thread stands.
 const PLACE: &[PropertyRule] = &[
     property("after", ANY_U64),
@@ -133,6 +145,7 @@ pub(super) static TEXT: &[NodeRule] = &[
         .block(Level::Stop),
     node("stack", Args::None).block(Level::Stack).once(),
     SNAPSHOT_NODE,
+    MIXED_WALK_NODE,
 ];
 
 pub(super) static FUNCTION: &[NodeRule] = &[
@@ -240,6 +253,7 @@ pub(super) static STOP: &[NodeRule] = &[
         .block(Level::Expect),
     node("other", Args::One(Kind::Thread)).with(PLACE),
     SNAPSHOT_NODE,
+    MIXED_WALK_NODE,
 ];
 
 pub(super) static EXPECT: &[NodeRule] = &[node("frame", Args::Optional(Kind::Function))
@@ -373,6 +387,31 @@ pub(super) static REPORT: &[NodeRule] = &[
     node("marker", Args::Optional(Kind::Name)).with(SHOT),
     node("nested", Args::One(Kind::Outcome))
         .with(&[property("code", Kind::HResult), property("at", ANY_U64)]),
+    node("result", Args::One(Kind::Outcome))
+        .with(&[property("code", Kind::HResult), property("at", ANY_U64)])
+        .once(),
+    node("clause", Args::Many(Kind::Clause, MANY)),
+];
+
+pub(super) static MIXED_WALK: &[NodeRule] = &[node("expect", Args::None)
+    .with(&[ON, property("from", FROM), property("count", ANY_U64), property("others", Kind::Flag)])
+    .block(Level::MixedReport)];
+
+/// What a frame of a whole stack may have.
+const WHOLE_FRAME: &[PropertyRule] = &[
+    property("rsp", ANY_U64),
+    property("seen-by", Kind::Word(SeenBy::WORDS)),
+    property("trust", Kind::Word(Trust::WORDS)),
+];
+
+pub(super) static MIXED_REPORT: &[NodeRule] = &[
+    node("managed", Args::One(Kind::Name)).with(WHOLE_FRAME),
+    node("hidden", Args::Optional(Kind::Name)).with(WHOLE_FRAME),
+    node("native", Args::One(Kind::Name)).with(WHOLE_FRAME),
+    node("unknown", Args::Optional(Kind::Name)).with(WHOLE_FRAME),
+    node("gap", Args::One(Kind::Word(ReasonKind::WORDS)))
+        .with(&[property("result", Kind::HResult)]),
+    node("complete", Args::One(Kind::Word(MixedClaim::WORDS))).once(),
     node("result", Args::One(Kind::Outcome))
         .with(&[property("code", Kind::HResult), property("at", ANY_U64)])
         .once(),

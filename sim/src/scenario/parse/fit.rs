@@ -16,6 +16,7 @@ pub(super) struct StackPlaces {
     /// Its nodes and their names.
     pub(super) items: Vec<(&'static str, Span)>,
     pub(super) snapshots: Vec<Span>,
+    pub(super) mixed_walks: Vec<Span>,
 }
 
 type Problems = Vec<(Span, ProblemKind)>;

@@ -3,6 +3,7 @@
 mod body;
 mod fit;
 mod function;
+mod mixed;
 mod node;
 mod reader;
 mod rules;
@@ -74,7 +75,7 @@ impl Reader {
     fn scenario(&mut self, document: &KdlDocument) -> (Scenario, rules::Places) {
         let mut scenario = Scenario::default();
         let mut places = rules::Places::default();
-        let (mut stack, mut snapshots) = (None, Vec::new());
+        let (mut stack, mut snapshots, mut mixed_walks) = (None, Vec::new(), Vec::new());
         for fields in self.nodes(document.nodes(), super::grammar::Level::Text) {
             let name = fields.rule.name;
             match name {
@@ -87,6 +88,11 @@ impl Reader {
                 "snapshot" => {
                     snapshots.push(self.snapshot(&fields));
                     places.stack.snapshots.push(fields.span());
+                    continue;
+                }
+                "mixed-walk" => {
+                    mixed_walks.push(self.mixed_walk(&fields));
+                    places.stack.mixed_walks.push(fields.span());
                     continue;
                 }
                 "hooks" => scenario.hooks = fields.arg_term(),
@@ -124,10 +130,10 @@ impl Reader {
             if let Some((name, span)) = places.program {
                 self.problem(span, ProblemKind::Excluded("stack", name));
             }
-            scenario.stack = Some(PlacedStack { items, snapshots });
+            scenario.stack = Some(PlacedStack { items, snapshots, mixed_walks });
             return (scenario, places);
         }
-        for span in &places.stack.snapshots {
+        for span in places.stack.snapshots.iter().chain(&places.stack.mixed_walks) {
             self.problem(*span, ProblemKind::SnapshotOfNothing);
         }
         if scenario.threads.is_empty() {

@@ -145,6 +145,14 @@ impl<'t> Fields<'t> {
         }
     }
 
+    /// The clauses among the arguments.
+    pub(super) fn arg_clauses(&self) -> impl Iterator<Item = Clause> {
+        self.args.iter().filter_map(|arg| match arg {
+            Value::Clause(clause) => Some(*clause),
+            _ => None,
+        })
+    }
+
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         match self.property(name)? {
             Value::Name(text) => Some(text),

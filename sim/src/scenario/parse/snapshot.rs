@@ -104,7 +104,8 @@ impl Reader {
         Some(seed)
     }
 
-    fn expected(&mut self, fields: &Fields<'_>) -> ExpectedSnapshot {
+    /// Where an expectation comes from.
+    pub(super) fn provenance(&mut self, fields: &Fields<'_>) -> Provenance {
         let count = fields.number("count");
         let from = match fields.property("from") {
             Some(Value::Word("observed")) => Provenance::Observed(count),
@@ -114,9 +115,13 @@ impl Reader {
         if fields.is_written("count") && !matches!(from, Provenance::Observed(_)) {
             self.problem(fields.span(), ProblemKind::Without("count=", "from=\"observed\""));
         }
+        from
+    }
+
+    fn expected(&mut self, fields: &Fields<'_>) -> ExpectedSnapshot {
         let mut expected = ExpectedSnapshot {
             on: fields.on(),
-            from,
+            from: self.provenance(fields),
             others: fields.flag("others").unwrap_or_default(),
             context_flags: fields.context_flags(),
             frames: Vec::new(),
@@ -135,10 +140,7 @@ impl Reader {
                     let outcome = self.outcome(&node);
                     expected.nested.push(outcome);
                 }
-                "clause" => expected.clauses.extend(node.args.iter().filter_map(|arg| match arg {
-                    Value::Clause(clause) => Some(*clause),
-                    _ => None,
-                })),
+                "clause" => expected.clauses.extend(node.arg_clauses()),
                 name => expected.frames.push(ExpectedShot {
                     marker: name == "marker",
                     label: node.args.first().map(|_| node.arg_text().to_owned()),
@@ -155,7 +157,7 @@ impl Reader {
         expected
     }
 
-    fn outcome(&mut self, node: &Fields<'_>) -> ExpectedOutcome {
+    pub(super) fn outcome(&mut self, node: &Fields<'_>) -> ExpectedOutcome {
         let Some(Value::Outcome(outcome)) = node.args.first() else {
             return ExpectedOutcome::default();
         };

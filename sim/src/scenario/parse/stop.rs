@@ -10,9 +10,14 @@ use crate::scenario::{Stop, StopAt};
 impl Reader {
     pub(super) fn stop(&mut self, fields: &Fields<'_>) -> Stop {
         let (mut expect, mut snapshots, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let mut mixed_walks = Vec::new();
         for node in self.nodes(fields.children(), Level::Stop) {
             if node.rule.name == "snapshot" {
                 snapshots.push(self.snapshot(&node));
+                continue;
+            }
+            if node.rule.name == "mixed-walk" {
+                mixed_walks.push(self.mixed_walk(&node));
                 continue;
             }
             if node.rule.name == "other" {
@@ -33,6 +38,7 @@ impl Reader {
             expect,
             others,
             snapshots,
+            mixed_walks,
         }
     }
 

@@ -63,6 +63,8 @@ check! {
     a_snapshot_of_nothing: "function main\nsnapshot { expect { result S_OK } }",
     values_of_stacks: "stack {\n  jit App.Foo rsp=1 on=windws { saves rax al }\n  jit \"App.Foo+0x+1\" rsp=1 on=\"\"\n  frame GCFrme at=1\n  word 1 value=2 count=9999\n  frame GCFrame at=1 attributes=1\n  exception second parent=1 unwound-to=2\n  leaf \"A+0x1\" rsp=2 { saves all rbx }\n}",
     values_of_snapshots: "stack { }\nsnapshot by=other thread=x flags=0x100000000 seed=\"\" returns=S_FLASE {\n  seed App.Foo { fill 1; rip App.Foo; rsp a; cut 0xC21 }\n  expect count=1 context-flags=owm {\n    clause nothing\n    result E_FAIL at=1 code=2\n    nested kiled\n    frame\n  }\n  expect\n}\nsnapshot seed=leaf returns=1 { seed leaf }",
+    values_of_mixed_walks: "stack { }\nmixed-walk by=other room=0 {\n  expect count=1 {\n    managd \"A\"\n    managed\n    native \"B\" seen-by=snapshot trust=sure\n    gap \"not-a-cal\"\n    gap \"unreported\" result=E_FAIL\n    complete \"hole\"\n  }\n  expect { managed \"A\" }\n  expect { gap running; complete whole }\n  expect { complete running; complete whole }\n}\nmixed-walk policy=seedd",
+    a_mixed_walk_of_nothing: "function main\nmixed-walk policy=seeded",
     what_a_stack_has_once: "stack {\n  mode cooperative on=\"windows net9\"\n  mode preemptive on=\"coreclr-3.1-unix\"\n  mode preemptive on=\"new\"\n  frame GCFrame at=0x1fe000\n}",
     a_row_that_does_not_fit: "stack {\n  jit \"App.Foo+0x20\" rsp=0x1fe000\n  jit \"App.Foo+0x30\" rsp=0x1fe040 on=new\n  native \"Root+0x20\" rsp=0x1fe100\n}\nsnapshot { expect on=net10 { result S_OK } }",
     a_frame_of_no_row: "stack {\n  native \"Root+0x20\" rsp=0x1fe100\n  frame InlinedCallFrame at=0x1fe000\n  frame InlinedCallFrame at=0x1fe040 to=Rot\n}",

@@ -20,6 +20,8 @@ fn heading(level: Level) -> &'static str {
         Level::Snapshot => "## In a `snapshot`",
         Level::Seed => "## In a `seed`",
         Level::Report => "## In the `expect` of a `snapshot`",
+        Level::MixedWalk => "## In a `mixed-walk`",
+        Level::MixedReport => "## In the `expect` of a `mixed-walk`",
     }
 }
 

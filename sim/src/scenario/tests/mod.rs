@@ -6,6 +6,7 @@ mod execute;
 mod format;
 mod grammar;
 mod hostile;
+mod mixed;
 mod of_world;
 mod restage;
 mod round_trip;

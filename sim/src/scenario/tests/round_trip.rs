@@ -31,7 +31,8 @@ fn what_is_not_written_is_default() {
 
     let at = StopAt::Instruction { function: FunctionId(0), index: 0, visit: 1 };
     let expect = vec![Expectation::default()];
-    expected.stops.push(Stop { thread: 0, at, expect, others: Vec::new(), snapshots: Vec::new() });
+    let (others, snapshots, mixed_walks) = (Vec::new(), Vec::new(), Vec::new());
+    expected.stops.push(Stop { thread: 0, at, expect, others, snapshots, mixed_walks });
     assert_eq!(parse("function main\nstop at=main { expect }"), expected);
 }
 
@@ -75,8 +76,8 @@ fn stop(choices: &mut Seeded, functions: u32, threads: u32) -> Stop {
         ends: one_of::<WalkEnd>(choices),
     };
     let expect = (0..choices.below(3)).map(|_| expectation(choices)).collect();
-    let others = Vec::new();
-    Stop { thread: choices.below(threads), at, expect, others, snapshots: Vec::new() }
+    let (others, snapshots, mixed_walks) = (Vec::new(), Vec::new(), Vec::new());
+    Stop { thread: choices.below(threads), at, expect, others, snapshots, mixed_walks }
 }
 
 /// A generated program with threads and stops.

@@ -6,6 +6,7 @@ pub mod funclets;
 pub mod fuzz;
 pub mod mixed;
 pub mod planted;
+pub mod recorded;
 pub mod snapshot;
 pub mod world;
 

@@ -45,6 +45,11 @@ impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
         let (limit, base) = ThreadObject(id).stack(&*runtime.memory.try_borrow().ok()?).ok()?;
         Some(Self { runtime, os, id, stack: StackBounds { limit, base, root } })
     }
+
+    /// The system's id of it.
+    pub(crate) const fn os(&self) -> OsThreadId {
+        self.os
+    }
 }
 
 impl<M: TargetMemory> Memory for SimulatedThread<'_, '_, M> {

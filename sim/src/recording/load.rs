@@ -203,7 +203,7 @@ impl RangeBytes {
         let unwind_data = Section { rva: UNWIND_DATA, bytes: &self.unwind_data, executable: false };
         let sections = Sections::new(code.chain([unwind_data]).collect())?;
         let functions = FunctionTable::new(&self.functions);
-        let kind = RegionKind::CodeHeap;
+        let kind = if self.precompiled { RegionKind::Image } else { RegionKind::CodeHeap };
         Ok(CodeRegion::from_sections(self.base, self.size, kind, sections, functions)?)
     }
 }

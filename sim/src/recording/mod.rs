@@ -6,8 +6,11 @@ mod json;
 mod load;
 mod memory;
 mod names;
+mod pretended;
 mod replay;
 mod state;
+mod stops;
+mod thread;
 
 pub use json::{
     CallLine, CallbackLine, CodeLine, EntryLine, FrameLine, FunctionLine, Hex, ImageLine,
@@ -16,7 +19,11 @@ pub use json::{
 pub use load::{LoadError, RecordedCode};
 pub use memory::RecordedMemory;
 pub use names::RecordedNames;
+pub use pretended::{Leaf, PretendedNative, StackEnds};
 pub use replay::{Callback, Difference, Replay, Verdict};
+pub use state::{CALLER, TARGET};
+pub use stops::{SeedOrigin, Stop};
+pub use thread::RecordedThread;
 
 use crate::generation::Generation;
 use clr_walker::profiling::FunctionId;

@@ -1,10 +1,18 @@
 //! Walks made again, and compared with what was recorded.
 
 use super::state::{CALLER, registers};
-use super::{CallbackLine, LoadError, RecordedCode, RecordedMemory, Recording, WalkLine};
-use crate::profiling::{Call, Context, HResult, Outcome};
-use crate::runtime::{FrameIdentities, Runtime};
-use clr_walker::profiling::{FunctionId, SnapshotCallback, SnapshotFrame};
+use super::stops::stops;
+use super::{
+    CallbackLine, Leaf, LoadError, PretendedNative, RecordedCode, RecordedMemory, RecordedThread,
+    Recording, SeedOrigin, StackEnds, Stop, TARGET, WalkLine,
+};
+use crate::explain::Event;
+use crate::profiling::{Call, Context, HResult, Outcome, SimulatedThread};
+use crate::runtime::{FrameIdentities, Runtime, Suspension};
+use clr_walker::profiling::{
+    FunctionId, SnapshotCallback, SnapshotFlags, SnapshotFrame, TargetThread, ThreadId,
+};
+use clr_walker::registers::Registers;
 
 /// What a replayed walk says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,23 +109,109 @@ impl<'r> Replay<'r> {
         self.notes_reads = true;
     }
 
-    /// Makes a walk again, with every callback told to `observe`.
-    pub fn walk(&mut self, walk: &WalkLine, mut observe: impl FnMut(&Callback)) -> Verdict {
-        let generation = self.recording.generation;
+    /// Loads the state that a walk was made in: the thread argument.
+    fn load(&mut self, walk: &WalkLine) -> Result<ThreadId, LoadError> {
         self.runtime.identities.clone_from(&self.identities);
-        let state = match walk.load(generation, &mut self.runtime.identities) {
-            Ok(state) => state,
-            Err(error) => return Verdict::Different(Difference::Load(error)),
-        };
+        let state = walk.load(self.recording.generation, &mut self.runtime.identities)?;
         if self.notes_reads {
             state.memory.note_reads();
         }
         self.runtime.memory.replace(state.memory);
         self.runtime.threads.replace(state.threads);
         self.runtime.process.set(state.process);
+        Ok(state.thread)
+    }
+
+    /// Loads the state of a walk for whoever wants to walk the thread himself. The runtime is as it was
+    /// before the profiler suspended it, if it did.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the state does not fit together.
+    pub fn set_up(&mut self, walk: &WalkLine) -> Result<(), LoadError> {
+        self.load(walk)?;
+        if self.runtime.process.get().suspended_by_profiler {
+            self.runtime.change_process(|process| {
+                process.suspension = Suspension::None;
+                process.suspended_by_profiler = false;
+            });
+        }
+        Ok(())
+    }
+
+    /// The managed frames that the runtime comes by in a walk, leaf first, however early its callback
+    /// wanted no more: those included that no callback tells of.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the walk's state does not fit together.
+    pub fn stops(&mut self, walk: &WalkLine) -> Result<Vec<Stop>, LoadError> {
+        let generation = self.recording.generation;
+        let thread = self.load(walk)?;
+        let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
+        let flags = SnapshotFlags::REGISTER_CONTEXT;
+        let call = Call { thread, flags, seed: seed.as_deref(), context_size: 0, client_data: 0 };
+        self.runtime.log.listen();
+        self.runtime.on(CALLER).do_stack_snapshot(&call, Some(&mut |_| HResult::OK));
+        let events = self.runtime.log.take();
+        let seeded = events.iter().any(|event| matches!(event, Event::SeedManaged { .. }));
+        let start = match &walk.call.seed {
+            _ if !seeded => None,
+            Some(seed) => Some((seed.registers(), seed.origin() == SeedOrigin::Context)),
+            None => walk.target_registers().map(|registers| (registers, true)),
+        };
+        Ok(stops(&self.runtime, start, &events))
+    }
+
+    /// The target of the walk that was loaded last, standing at `registers` if they are known, on a
+    /// stack whose first function returns to `root` (VA).
+    pub fn target<'s, 'p>(
+        &'s self,
+        walk: &WalkLine,
+        registers: Option<Registers>,
+        root: u64,
+        native: &'p PretendedNative,
+    ) -> Option<RecordedThread<'s, 'r, 'p>> {
+        let os = if walk.relation == "self" { CALLER } else { TARGET };
+        let inner = SimulatedThread::new(&self.runtime, os, root)?;
+        Some(RecordedThread { runtime: &self.runtime, inner, registers, native })
+    }
+
+    /// The first address that the runtime wanted to read and nobody recorded, since the state was set up:
+    /// what it did rests on nothing then.
+    #[must_use]
+    pub fn missing(&self) -> Option<u64> {
+        self.runtime.memory.borrow().missing()
+    }
+
+    /// Native code for the target of the walk that was loaded last, which has come by `stops`.
+    pub fn pretend(&self, walk: &WalkLine, stops: &[Stop], root: u64) -> PretendedNative {
+        let nothing = PretendedNative::default();
+        let Some(target) = self.target(walk, None, root, &nothing) else { return nothing };
+        let stack = StackEnds {
+            root,
+            base: target.stack().base,
+            home: if self.recording.generation.is_unix() { 0 } else { 32 },
+        };
+        let memory = &*self.runtime.memory.borrow();
+        let leaf = match walk.target_registers() {
+            Some(leaf) if self.runtime.code.find(leaf.rip).is_some() => Leaf::Managed,
+            Some(leaf) => Leaf::Native(leaf),
+            None if walk.is_called_by_runtime() || walk.unwound_to().is_some() => Leaf::Recorder,
+            None => Leaf::Unknown,
+        };
+        let code = &self.runtime.code;
+        PretendedNative::new(stops, leaf, walk.unwound_to(), stack, code, memory)
+    }
+
+    /// Makes a walk again, with every callback told to `observe`.
+    pub fn walk(&mut self, walk: &WalkLine, mut observe: impl FnMut(&Callback)) -> Verdict {
+        let generation = self.recording.generation;
+        let thread = match self.load(walk) {
+            Ok(thread) => thread,
+            Err(error) => return Verdict::Different(Difference::Load(error)),
+        };
         let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
         let call = Call {
-            thread: state.thread,
+            thread,
             flags: walk.flags(),
             seed: seed.as_deref(),
             context_size: walk.call.context_size,

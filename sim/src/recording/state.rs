@@ -13,10 +13,10 @@ use clr_walker::memory::Memory;
 use clr_walker::profiling::{EventMask, SnapshotFlags, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
 
-/// The calling thread.
-pub(super) const CALLER: OsThreadId = OsThreadId(1);
-/// The target, if it is another one.
-const TARGET: OsThreadId = OsThreadId(2);
+/// The calling thread of a replayed walk.
+pub const CALLER: OsThreadId = OsThreadId(1);
+/// Its target, if it is another one.
+pub const TARGET: OsThreadId = OsThreadId(2);
 /// One that has nothing to do with the walk.
 const STRANGER: OsThreadId = OsThreadId(3);
 

@@ -1,0 +1,411 @@
+//! Whole stacks of recorded threads, held against what was recorded of them.
+
+use clr_sim::profiling::Outcome;
+use clr_sim::recording::{
+    CALLER, LoadError, PretendedNative, Recording, Replay, SeedOrigin, Stop, WalkLine,
+};
+use clr_walker::code_map::CodeMapError;
+use clr_walker::mixed::{
+    Completeness, FrameKind, MixedFrame, MixedStack, Policy, SeenBy, WalkBuffer, Walker,
+};
+use clr_walker::profiling::HResult;
+use clr_walker::registers::Registers;
+use core::fmt::{self, Write as _};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Where the first function of a recorded thread is pretended to return to on Unix (VA).
+const ROOT: u64 = 0x5A5E_0000_0000;
+
+/// The policies that fit a recorded call: of the target's situation, and with what was recorded.
+#[must_use]
+pub fn policies(walk: &WalkLine) -> &'static [Policy] {
+    let seed = walk.call.seed.as_ref().map(|seed| seed.origin());
+    let seeded = matches!(seed, Some(SeedOrigin::Context | SeedOrigin::Hook | SeedOrigin::Unwound));
+    match walk.relation.as_str() {
+        "self" if walk.situation.starts_with("signal") && seeded => &[Policy::Signal],
+        "self" if walk.is_called_by_runtime() && seeded => &[Policy::Synchronous, Policy::Signal],
+        "self" if seeded => &[Policy::Signal],
+        "self" if walk.is_called_by_runtime() => &[Policy::Synchronous],
+        "self" => &[Policy::Unseeded],
+        _ if walk.state.runtime_suspended_by_profiler => &[Policy::RuntimeSuspended],
+        _ if walk.leaf.is_some() => &[Policy::Unseeded, Policy::Seeded],
+        _ => &[Policy::Unseeded],
+    }
+}
+
+/// Whether a recorded thread can be walked again: it was alive, its walk came out again, and not from a
+/// seed that was no good.
+#[must_use]
+pub fn is_fit(walk: &WalkLine) -> bool {
+    walk.replayable && walk.state.target.is_none() && !is_misled(walk)
+}
+
+/// Whether a recorded walk started from a seed that was no good: made wrong on purpose, or old.
+#[must_use]
+fn is_misled(walk: &WalkLine) -> bool {
+    let seed = walk.call.seed.as_ref().map(|seed| seed.origin());
+    let is_other = matches!(seed, Some(SeedOrigin::Other));
+    is_other && walk.state.mode.as_deref() != Some("preemptive")
+}
+
+/// A recorded thread, set up again with a walk of it.
+pub struct Recorded<'w> {
+    /// The call that was recorded.
+    pub walk: &'w WalkLine,
+    /// What the runtime came by in it.
+    pub stops: Vec<Stop>,
+    /// Native code, if it is pretended.
+    pub native: PretendedNative,
+    /// How it is walked now.
+    pub policy: Policy,
+    /// What was found.
+    pub stack: MixedStack,
+    /// Whether the walk asked the runtime for the same as the recorded call.
+    pub same_call: bool,
+}
+
+/// Why a recorded thread cannot be walked.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+pub enum Unwalked {
+    /// Its state cannot be set up.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its code does not fit together.
+    #[error(transparent)]
+    Map(#[from] CodeMapError),
+    /// The runtime does not know it.
+    #[error("no thread of the runtime")]
+    NoThread,
+    /// The runtime wants memory that nobody recorded.
+    #[error("nobody recorded {0:#x}")]
+    NotRecorded(u64),
+    /// Without its seed, a walk reads words that it did not read when it was recorded: some of these were
+    /// zeroed because they looked like text.
+    #[error("without its seed: {0}")]
+    Zeroed(Outcome),
+    /// The call has ended the process.
+    #[error("{0}")]
+    Fatal(Outcome),
+}
+
+/// Walks the thread of a recorded call by a policy, with native code pretended or all unknown.
+///
+/// # Errors
+/// [`Unwalked`].
+pub fn walk<'w>(
+    recording: &Recording,
+    replay: &mut Replay<'_>,
+    walk: &'w WalkLine,
+    policy: Policy,
+    pretend: bool,
+) -> Result<Recorded<'w>, Unwalked> {
+    let stops = replay.stops(walk)?;
+    replay.set_up(walk)?;
+    let root = if recording.generation.is_unix() { ROOT } else { 0 };
+    let native = replay.pretend(walk, &stops, root);
+    let native = if pretend { native } else { native.without_unwind_data() };
+    let mut map = replay.runtime().profilers_code_map()?;
+    native.add_to(&mut map)?;
+    let registers = walk.target_registers();
+    let target = replay.target(walk, registers, root, &native).ok_or(Unwalked::NoThread)?;
+    let info = replay.runtime().on(CALLER);
+    let mut buffer = WalkBuffer::new(4096);
+    let stack = Walker::new(&info, &map, policy).walk(&target, &mut buffer);
+    if let Some(address) = replay.missing() {
+        return Err(Unwalked::NotRecorded(address));
+    }
+    let needs_seed = walk.call.seed.is_some() && walk.state.mode.as_deref() == Some("coop");
+    let stack = stack.map_err(if needs_seed { Unwalked::Zeroed } else { Unwalked::Fatal })?;
+    let mut recorded = Recorded { walk, stops, native, policy, stack, same_call: false };
+    recorded.same_call = recorded.is_same_call();
+    Ok(recorded)
+}
+
+/// What a walk of a recorded thread gets wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Wrong {
+    /// The result is not what was recorded.
+    #[error("DoStackSnapshot returns {0:?}")]
+    Result(Option<HResult>),
+    /// A recorded callback has no frame, or not in its place.
+    #[error("callback {0} is missing")]
+    Missing(usize),
+    /// A frame says that it was reported, but was not.
+    #[error("frame {0} was not reported")]
+    Unreported(usize),
+    /// A frame is there twice.
+    #[error("frame {0} is there twice")]
+    Twice(usize),
+    /// A frame is nothing that was recorded.
+    #[error("frame {0} was not on the stack")]
+    Invented(usize),
+    /// The walk claims to be whole, but the unwinder has not come by what a callback told of.
+    #[error("the unwinder has not come by frame {0}")]
+    NotUnwound(usize),
+    /// The walk claims to have what it has not.
+    #[error("{0:?} claimed, but stop {1} is missing")]
+    Claim(Completeness, usize),
+}
+
+/// A callback: its FunctionID, none for a marker, its ip and its stack pointer.
+type Told = (Option<u64>, u64, u64);
+
+impl Recorded<'_> {
+    /// Whether the runtime was asked for the same walk as when it was recorded.
+    fn is_same_call(&self) -> bool {
+        if self.walk.state.mode.as_deref() == Some("preemptive") {
+            return true;
+        }
+        let seeds = matches!(self.policy, Policy::Seeded | Policy::Signal);
+        let mut first = self.stack.frames.iter();
+        let first = first.position(|frame| matches!(frame.kind, FrameKind::Managed(_)));
+        let first = first.filter(|at| seeds && !self.stack.gaps.iter().any(|gap| gap.at <= *at));
+        let seed = first.and_then(|at| self.stack.frames.get(at)).map(|frame| (frame.ip, frame.sp));
+        let recorded = self.walk.call.seed.as_ref().map(|seed| seed.registers());
+        let own = self.walk.target_registers().filter(|_| self.walk.relation != "self");
+        let recorded = recorded.or(own).map(|seed| (seed.rip, seed.rsp()));
+        if self.walk.call.seed.is_some() {
+            seed == recorded
+        } else {
+            seed.is_none() || seed == recorded
+        }
+    }
+
+    /// The recorded callbacks: where no context was recorded, the stack pointer is that of the stop.
+    fn told(&self, recording: &Recording) -> Vec<Told> {
+        let mut places = self.places();
+        let told = self.walk.result.callbacks.iter().map(|callback| {
+            let function = callback.function.and_then(|id| recording.function(id));
+            let function = function.map(|function| function.function_id.0);
+            let ip = callback.ip.0;
+            let stop = places.find(|place| place.0 == ip);
+            let sp = callback.registers.as_ref().map(|registers| registers[4].0);
+            (function, ip, sp.or(stop.map(|(_, sp)| sp)).unwrap_or(0))
+        });
+        told.collect()
+    }
+
+    /// Holds the walk against the recording.
+    ///
+    /// # Errors
+    /// What it gets wrong.
+    pub fn judge(&self, recording: &Recording) -> Result<(), Wrong> {
+        self.result()?;
+        self.reported(recording)?;
+        self.others()?;
+        self.claims(&self.told(recording))
+    }
+
+    /// Whether its callback ended the recorded call.
+    fn was_aborted(&self) -> bool {
+        let policy = self.walk.call.policy.as_ref();
+        policy.is_some_and(|policy| policy.stop_at.is_some()) || self.walk.call.callback.is_some()
+    }
+
+    fn result(&self) -> Result<(), Wrong> {
+        let recorded = self.walk.result.hr.map(|hr| HResult(hr.0 as u32));
+        let refused = self.walk.call.flags.0 & !1 != 0 || self.was_aborted();
+        let called = self.stack.snapshot.is_some();
+        if self.same_call && called && !refused && self.stack.snapshot != recorded {
+            return Err(Wrong::Result(self.stack.snapshot));
+        }
+        Ok(())
+    }
+
+    /// Every callback has its frame, once and in order; and no frame says that it has one if not.
+    fn reported(&self, recording: &Recording) -> Result<(), Wrong> {
+        let frames = &self.stack.frames;
+        let mut at = 0;
+        let called = self.stack.snapshot.is_some() && self.same_call;
+        let told = self.told(recording);
+        for (index, callback) in told.iter().enumerate() {
+            let is = |frame: &MixedFrame| is_callback(frame, *callback);
+            let found = frames.iter().skip(at).position(is);
+            match found {
+                Some(found) => at += found + 1,
+                None if called => return Err(Wrong::Missing(index)),
+                None => {}
+            }
+        }
+        for (index, frame) in frames.iter().enumerate() {
+            let same = |other: &MixedFrame| other.ip == frame.ip && other.sp == frame.sp;
+            if frames.iter().skip(index + 1).any(same) {
+                return Err(Wrong::Twice(index));
+            }
+        }
+        let complete = self.walk.result.callback_count.is_none() && !self.was_aborted();
+        if called && complete {
+            let reported = frames.iter().enumerate().filter(|(_, frame)| frame.reported);
+            if let Some((index, _)) = reported.skip(told.len()).next() {
+                return Err(Wrong::Unreported(index));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many of the recorded callbacks have a frame that says so.
+    #[must_use]
+    pub fn callbacks_found(&self, recording: &Recording) -> usize {
+        let told = self.told(recording);
+        let is_found = |told: &&Told| {
+            let frames = self.stack.frames.iter();
+            frames.filter(|frame| frame.reported).any(|frame| is_callback(frame, **told))
+        };
+        told.iter().filter(is_found).count()
+    }
+
+    /// Frames that no callback tells of are managed ones that are hidden, or native ones.
+    fn others(&self) -> Result<(), Wrong> {
+        let first = self.stops.first().map_or(u64::MAX, |stop| stop.registers.rsp());
+        let last = self.stops.last().map_or(u64::MAX, |stop| match stop.native_caller {
+            None => stop.registers.rsp(),
+            Some(_) => u64::MAX,
+        });
+        let leaf = self.walk.target_registers();
+        let leaf = leaf.map(|leaf| (leaf.rip, leaf.rsp()));
+        for (index, frame) in self.stack.frames.iter().enumerate() {
+            let place = (frame.ip, frame.sp);
+            let known = frame.reported
+                || leaf == Some(place)
+                || PretendedNative::is_made_up(frame.ip)
+                || self.places().any(|known| known == place)
+                // The runtime may know another return address (C-156).
+                || matches!(frame.kind, FrameKind::Managed(_) | FrameKind::Hidden(_))
+                    && self.stops.iter().any(|stop| stop.registers.rsp() == frame.sp)
+                // What the operating system came to first, and the unwinder from there.
+                // Or what it comes to where the recorded walk was ended.
+                || (frame.sp < first || frame.sp > last)
+                    && !matches!(frame.kind, FrameKind::Native { .. });
+            if !known {
+                return Err(Wrong::Invented(index));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every managed frame and every native one that called managed code.
+    fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        let place = |registers: Registers| (registers.rip, registers.rsp());
+        let places = self.stops.iter();
+        places.flat_map(move |stop| {
+            [Some(place(stop.registers)), stop.native_caller.map(place)].into_iter().flatten()
+        })
+    }
+
+    /// Nothing is missing that the walk claims to have.
+    fn claims(&self, told: &[Told]) -> Result<(), Wrong> {
+        let claim = self.stack.completeness();
+        if matches!(claim, Completeness::Partial(_)) {
+            return Ok(());
+        }
+        if claim == Completeness::Whole {
+            let by_both = |frame: &MixedFrame| !frame.reported || frame.seen_by() == SeenBy::Both;
+            if let Some(frame) = self.stack.frames.iter().position(|frame| !by_both(frame)) {
+                return Err(Wrong::NotUnwound(frame));
+            }
+        }
+        let native_missing = self.native.left_out > 0 || self.native.runs == 0;
+        if native_missing {
+            return Err(Wrong::Claim(claim, usize::MAX));
+        }
+        for (index, stop) in self.stops.iter().enumerate() {
+            let place = (stop.registers.rip, stop.registers.rsp());
+            let has = |(ip, sp): (u64, u64)| {
+                // The runtime may know another return address (C-156).
+                let same =
+                    |frame: &MixedFrame| frame.sp == sp && (frame.ip == ip || frame.reported);
+                self.stack.frames.iter().any(same)
+            };
+            // What the runtime hides may be missing if only what is reportable is claimed.
+            let is_told = |place| told.iter().any(|(_, ip, sp)| (*ip, *sp) == place);
+            let wanted = |place| claim == Completeness::Whole || is_told(place);
+            let caller = stop.native_caller.map(|caller| (caller.rip, caller.rsp()));
+            let mut places = [Some(place), caller].into_iter().flatten();
+            if places.any(|place| wanted(place) && !has(place)) {
+                return Err(Wrong::Claim(claim, index));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a frame is what a callback told of.
+fn is_callback(frame: &MixedFrame, (function, ip, sp): Told) -> bool {
+    let kind = match (function, frame.kind) {
+        (Some(function), FrameKind::Managed(id)) => function == id.0,
+        (None, FrameKind::Managed(_) | FrameKind::Hidden(_)) => false,
+        (None, _) => true,
+        _ => false,
+    };
+    // The runtime may know another return address (C-156).
+    kind && sp == frame.sp && (frame.ip == ip || function.is_some())
+}
+
+/// What walks have come to.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// How often, by what.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// One more of these.
+    pub fn add(&mut self, what: String) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// So many more of these.
+    pub fn add_many(&mut self, what: String, count: u64) {
+        *self.counts.entry(what).or_default() += count;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.counts.iter().try_for_each(|(what, count)| writeln!(f, "{what}: {count}"))
+    }
+}
+
+/// How complete a stack claims to be, without addresses.
+#[must_use]
+pub fn claim(stack: &MixedStack) -> String {
+    match stack.completeness() {
+        Completeness::Partial(reason) => {
+            let words = format!("{reason:?}");
+            let words = words.split(" { ").next().unwrap_or_default();
+            // What was cut off may have been in parentheses.
+            let open = words.matches('(').count() - words.matches(')').count();
+            format!("partial, {words}{}", ")".repeat(open))
+        }
+        complete => format!("{complete:?}").to_lowercase(),
+    }
+}
+
+/// The recording and the walk side by side.
+#[must_use]
+pub fn table(recorded: &Recorded<'_>) -> String {
+    let Recorded { walk, stops, stack, .. } = recorded;
+    let mut table = format!("{} {}: {:x?}\n", walk.situation, walk.variant, walk.result.hr);
+    for callback in &walk.result.callbacks {
+        let sp = callback.registers.as_ref().map(|registers| registers[4].0);
+        let _ = writeln!(table, "  {:#x} {sp:x?} {:?}", callback.ip.0, callback.function);
+    }
+    table.push_str("came by:\n");
+    for Stop { registers, kind, interrupted, native_caller, .. } in stops {
+        let (rip, rsp) = (registers.rip, registers.rsp());
+        let caller = native_caller.map(|caller| (caller.rip, caller.rsp()));
+        let interrupted = if *interrupted { ", interrupted" } else { "" };
+        let _ = writeln!(table, "  {rip:#x} {rsp:#x} {kind:?}{interrupted} {caller:x?}");
+    }
+    let _ = writeln!(table, "walk: {:?}, {:?}", stack.snapshot, stack.completeness());
+    for at in 0..=stack.frames.len() {
+        for gap in stack.gaps.iter().filter(|gap| gap.at == at) {
+            let _ = writeln!(table, "  gap: {}", gap.reason);
+        }
+        let Some(frame) = stack.frames.get(at) else { break };
+        let MixedFrame { ip, sp, kind, source, .. } = frame;
+        let _ = writeln!(table, "  {ip:#x} {sp:#x} {kind:x?} {source:?} {:?}", frame.seen_by());
+    }
+    table
+}

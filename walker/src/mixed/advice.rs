@@ -8,8 +8,9 @@ pub enum Advice {
     /// The walk came to its end. Without callbacks there was nothing managed: no thread of the runtime, or
     /// the first method is still being prepared.
     Use,
-    /// The thread has no managed frames, or the walk left its stack: callbacks made before are right
-    /// (contract §3.8). Keep what the unwinder has.
+    /// The thread has no managed frames, or none that the runtime can find now: without a seed in a fast
+    /// hook, or where the GC has redirected the thread. Or the walk left the stack: callbacks made before
+    /// are right (contract §3.8), if its seed was. Keep what the unwinder has.
     UseWhatCame,
     /// The thread, or the runtime, is where it cannot be walked now: resume the thread and try it at the
     /// next sample, not in a loop (H-21, H-27).

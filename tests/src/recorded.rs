@@ -143,6 +143,9 @@ pub enum Wrong {
     /// The walk claims to be whole, but the unwinder has not come by what a callback told of.
     #[error("the unwinder has not come by frame {0}")]
     NotUnwound(usize),
+    /// The walk claims to have native code that nobody can unwind.
+    #[error("{0:?} claimed, but not all native code is known")]
+    Unknowable(Completeness),
     /// The walk claims to have what it has not.
     #[error("{0:?} claimed, but stop {1} is missing")]
     Claim(Completeness, usize),
@@ -307,7 +310,7 @@ impl Recorded<'_> {
         }
         let native_missing = self.native.left_out > 0 || self.native.runs == 0;
         if native_missing {
-            return Err(Wrong::Claim(claim, usize::MAX));
+            return Err(Wrong::Unknowable(claim));
         }
         for (index, stop) in self.stops.iter().enumerate() {
             let place = (stop.registers.rip, stop.registers.rsp());

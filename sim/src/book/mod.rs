@@ -6,8 +6,9 @@
 //! 4. [The matrix](the_matrix)
 //! 5. [From a field bug to a fixture](from_a_field_bug)
 //! 6. [Your walker against all fixtures](your_walker)
-//! 7. [The grammar](crate::scenario)
-//! 8. [The clauses](the_clauses)
+//! 7. [Write a sampler that does not hang](a_sampler)
+//! 8. [The grammar](crate::scenario)
+//! 9. [The clauses](the_clauses)
 //!
 //! Every text in it is run by the tests, on every generation, and what it says comes out.
 
@@ -31,6 +32,7 @@ chapters! {
     the_matrix "matrix.md",
     from_a_field_bug "field_bug.md",
     your_walker "your_walker.md",
+    a_sampler "sampler.md",
     the_clauses "clauses.md",
 }
 
@@ -50,11 +52,17 @@ mod tests {
 
     #[test]
     fn every_text_gives_what_it_says() {
-        let mut snapshots = 0;
+        let (mut snapshots, mut walks) = (0, 0);
         for (file, chapter) in CHAPTERS {
             for text in texts(chapter) {
                 let scenario: Scenario = text.parse().unwrap_or_else(|e| panic!("{file}: {e}"));
                 for generation in Generation::ALL {
+                    for report in scenario.mixed_on(generation).unwrap() {
+                        walks += 1;
+                        let (found, wrong) = (&report.found, &report.differences);
+                        assert!(report.is_right(), "{file}, {generation}: {wrong:?}\n{found}");
+                        assert!(report.expected.is_some(), "{file}: nothing is expected");
+                    }
                     for report in scenario.run_on(generation).unwrap() {
                         snapshots += 1;
                         let (found, wrong) = (&report.found, &report.differences);
@@ -65,6 +73,7 @@ mod tests {
             }
         }
         assert!(snapshots > 40, "{snapshots}");
+        assert!(walks > 15, "{walks}");
     }
 
     fn clauses() -> String {

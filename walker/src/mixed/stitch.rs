@@ -39,6 +39,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         if buffer.places().is_empty() {
             stitched.gap(ended_early.map(Reason::Snapshot));
         }
+        stitched.cut(buffer.capacity());
         Ok(stitched.stack)
     }
 
@@ -80,6 +81,19 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
     fn gap(&mut self, reason: Option<Reason>) {
         let at = self.stack.frames.len();
         self.stack.gaps.extend(reason.map(|reason| Gap { at, reason }));
+    }
+
+    /// Leaves no more than so many frames: each source may have filled its part of the buffer.
+    fn cut(&mut self, capacity: usize) {
+        let MixedStack { frames, gaps, .. } = &mut self.stack;
+        if frames.len() <= capacity {
+            return;
+        }
+        frames.truncate(capacity);
+        gaps.retain(|gap| gap.at <= capacity);
+        if gaps.last().is_none_or(|gap| gap.at < capacity) {
+            gaps.push(Gap { at: capacity, reason: Reason::BufferFull });
+        }
     }
 
     /// The next frame of the way, and before it those that the way has missed.

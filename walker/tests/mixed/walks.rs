@@ -204,3 +204,18 @@ fn what_is_too_deep_is_cut() {
     let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(7));
     assert_eq!(stack.completeness(), Completeness::Reportable);
 }
+
+#[test]
+fn what_only_one_of_them_finds_needs_room_too() {
+    let ips_of = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
+    let mut mock = Mock::new(&ips_of);
+    mock.reports.remove(0);
+    for size in 0..3 {
+        let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(size));
+        assert_eq!(ips(&stack), ips_of[..size], "{stack:?}");
+        let last = stack.gaps.last().map(|gap| gap.at);
+        assert_eq!(last, Some(size), "more is missing: {stack:?}");
+    }
+    let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(3));
+    assert_eq!(ips(&stack), ips_of);
+}

@@ -14,7 +14,7 @@ pub(super) fn follows_call<M: Memory + ?Sized>(address: u64, memory: &M) -> Opti
 }
 
 /// Whether the bytes end in `call rel32` or `call r/m64`. Prefixes, which may come before, tell nothing.
-fn ends_in_call(bytes: [u8; 7]) -> bool {
+pub(super) fn ends_in_call(bytes: [u8; 7]) -> bool {
     if bytes[2] == 0xE8 {
         return true;
     }

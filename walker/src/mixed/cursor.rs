@@ -1,9 +1,10 @@
 //! From a frame to its caller, with doubts.
 
-use super::call_site::follows_call;
+use super::call_site::{ends_in_call, follows_call};
 use super::stack::{Reason, Source};
 use crate::profiling::{StackBounds, TargetThread};
 use crate::registers::{Gpr, RegisterSet, Registers};
+use crate::unwind::dwarf::CfiTable;
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// A frame on the way.
@@ -114,10 +115,23 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         true
     }
 
-    /// Whether `address` (VA) can be one that a call returns to. Where its code cannot be read, it must
-    /// at least be known code.
+    /// Whether `address` (VA) can be one that a call returns to.
     fn is_return_address(&self, address: u64) -> bool {
-        follows_call(address, self.target).unwrap_or_else(|| self.knows(address.wrapping_sub(1)))
+        follows_call(address, self.target).unwrap_or_else(|| self.has_call(address))
+    }
+
+    /// The same by what is known of code that cannot be read: a call, or at least a function.
+    fn has_call(&self, address: u64) -> bool {
+        let found = self.unwinder.code_map().find(address.wrapping_sub(1));
+        let Some((region, rva)) = found else { return false };
+        let first = rva.checked_sub(6);
+        match first.and_then(|first| region.bytes_from(first)?.first_chunk()) {
+            Some(before) => ends_in_call(*before),
+            None => {
+                let function = |table: &CfiTable<'_>| table.function(rva).is_some();
+                region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
+            }
+        }
     }
 
     /// Whether there is unwind data for the code at `address` (VA).

@@ -58,6 +58,8 @@ pub(crate) struct Mock {
     stack: Vec<u8>,
     pub(crate) context: ThreadContext,
     pub(crate) cannot_suspend: bool,
+    /// Code is known from files alone.
+    pub(crate) hides_code: bool,
     pub(crate) reports: Vec<Report>,
     pub(crate) result: HResult,
     /// What `GetFunctionFromIP` says instead.
@@ -109,6 +111,7 @@ impl Mock {
             stack,
             context: ThreadContext { registers, flags: ThreadContext::FULL },
             cannot_suspend: false,
+            hides_code: false,
             reports: Vec::new(),
             result: HResult::OK,
             lookup: None,
@@ -200,6 +203,7 @@ impl Memory for Mock {
                 let at = usize::try_from(at).ok()?;
                 bytes.get(at..at.checked_add(buffer.len())?)
             });
+            let found = found.filter(|_| start == STACK || !self.hides_code);
             if let Some(found) = found {
                 buffer.copy_from_slice(found);
                 return Ok(());

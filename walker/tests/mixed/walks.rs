@@ -172,10 +172,24 @@ fn a_hijacked_return_address_is_no_frame() {
     mock.poke(sp(4) + 24, NATIVE + 0x700);
     mock.reports.truncate(3);
     mock.result = HResult::FAIL;
+    for hides_code in [false, true] {
+        mock.hides_code = hides_code;
+        let stack = mock.walk(Policy::Seeded);
+        assert_eq!(ips(&stack), sandwich()[..5]);
+        let reason = Reason::NotACall { address: NATIVE + 0x700 };
+        assert_eq!(stack.gaps, [Gap { at: 5, reason }]);
+    }
+}
+
+#[test]
+fn code_need_not_be_readable() {
+    let mut mock = Mock::new(&sandwich());
+    (mock.knows_managed, mock.hides_code) = (true, true);
     let stack = mock.walk(Policy::Seeded);
-    assert_eq!(ips(&stack), sandwich()[..5]);
-    let reason = Reason::NotACall { address: NATIVE + 0x700 };
-    assert_eq!(stack.gaps, [Gap { at: 5, reason }]);
+    assert_eq!(
+        (ips(&stack).as_slice(), stack.completeness()),
+        (&sandwich()[..], Completeness::Whole)
+    );
 }
 
 #[test]

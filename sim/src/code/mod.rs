@@ -79,7 +79,7 @@ pub use layout::FrameLayout;
 pub(crate) use library::{LIBRARY_TEXT, PlainFunction, library};
 pub use link::{
     Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart,
-    ReadBackError, SERVICES, THROW, Unit, service_address,
+    ReadBackError, SERVICE_SIZE, SERVICES, THROW, Unit, service_address,
 };
 pub use lower::THREAD_SLOT;
 pub use marks::{CfiMistake, PlacedHelper, PlacedInstruction, Role, WindowsMistake};

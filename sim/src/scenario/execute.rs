@@ -1,15 +1,16 @@
 //! Making the calls of a program: it is executed with a runtime up to each stop.
 
+use super::mixed::{MixedFrameKind, SiteRow};
 use super::site::{Site, SnapshotReport};
 use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
 use super::told::{self, ToldSnapshot};
 use super::{Scenario, Stop, StopAt};
-use crate::code::{CodeKind, FunctionId};
+use crate::code::{CodeKind, FunctionId, SERVICE_SIZE, SERVICES};
 use crate::generation::Generation;
 use crate::runtime::{OsThreadId, Runtime};
 use crate::stage::StageError;
-use crate::stubs::Identity;
-use crate::world::{Build, BuildError, Event, Start, Waiting, World, WorldError};
+use crate::stubs::{Identity, Service};
+use crate::world::{Activation, Build, BuildError, Event, Start, Waiting, World, WorldError};
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
 use clr_walker::registers::Registers;
 use thiserror::Error;
@@ -303,8 +304,14 @@ pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
         let offset = ip.wrapping_sub(managed.code.start);
         return format!("{}+{offset:#x}", managed.method.name);
     }
-    match runtime.native.function(ip) {
-        Some(function) => format!("{}+{:#x}", function.name, ip - function.start),
+    if let Some(function) = runtime.native.function(ip) {
+        return format!("{}+{:#x}", function.name, ip - function.start);
+    }
+    // What the world serves in place of code of the runtime, or of the profiler.
+    let served = ip.wrapping_sub(SERVICES);
+    let service = u32::try_from(served / SERVICE_SIZE).ok().and_then(Service::from_number);
+    match service {
+        Some(service) => format!("{service:?}+{:#x}", served % SERVICE_SIZE),
         None => format!("{ip:#x}"),
     }
 }
@@ -388,6 +395,22 @@ impl Site for Stopped<'_, '_> {
     fn name_of(&self, id: MethodId) -> Option<String> {
         let (_, method) = self.runtime().code.method(id)?;
         Some(method.name.clone())
+    }
+
+    fn rows(&self) -> Vec<SiteRow> {
+        let identities = &self.world.expanded().identities;
+        let activations = self.world.activations(self.thread).into_iter();
+        let row = |activation: Activation| {
+            let identity = activation.function.and_then(|id| identities.get(id.index()));
+            let kind = match identity {
+                Some(Identity::Method(kind)) => SiteRow::kind_of(*kind),
+                Some(Identity::Stub(_)) => MixedFrameKind::Hidden,
+                Some(Identity::Native) | None => MixedFrameKind::Native,
+            };
+            let Activation { registers, position, .. } = activation;
+            SiteRow { kind, ip: registers.rip, sp: registers.rsp(), position }
+        };
+        activations.map(row).collect()
     }
 
     fn truth(&self, ip: u64, rsp: u64) -> Option<Registers> {

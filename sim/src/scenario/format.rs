@@ -14,7 +14,7 @@ use crate::code::{
     Clause, ClauseKind, Convention, Exit, Function, FunctionId, FunctionShape, ReturnForm,
     Statement, UnwindData,
 };
-use crate::stubs::{Hooks, RuntimeFunction};
+use crate::stubs::Hooks;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Rules;
 use core::fmt::{self, Write as _};
@@ -444,13 +444,7 @@ impl Printer<'_> {
                 (line.property("instruction", index), visit)
             }
             StopAt::Runtime { function, index, visit } => {
-                let name = match function {
-                    RuntimeFunction::Shared(shared) => shared.name().to_owned(),
-                    RuntimeFunction::Stub(stub, target) => {
-                        let target = self.scenario.function_name(target).unwrap_or_default();
-                        format!("{}{target}", stub.prefix())
-                    }
-                };
+                let name = self.scenario.runtime_function_name(function);
                 (line.property("at", quoted(&name)).property("instruction", index), visit)
             }
             StopAt::Callback { kind, visit } => {

@@ -44,9 +44,9 @@ pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 pub use layout::format_text;
 pub use mixed::{
-    EachMixed, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, FoundMixed, FoundMixedFrame,
-    FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference, MixedFrameKind, MixedReport,
-    MixedWalk, ReasonKind,
+    Compared, EachMixed, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, FoundMixed,
+    FoundMixedFrame, FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference,
+    MixedFrameKind, MixedReport, MixedWalk, ReasonKind, TrueFrame,
 };
 pub use of_world::stop as world_stop;
 pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
@@ -214,6 +214,18 @@ impl Scenario {
             _ => None,
         };
         call.in_callback.or_else(stopped_in)
+    }
+
+    /// What a text calls a function of the runtime.
+    #[must_use]
+    pub fn runtime_function_name(&self, function: RuntimeFunction) -> String {
+        match function {
+            RuntimeFunction::Shared(shared) => shared.name().to_owned(),
+            RuntimeFunction::Stub(stub, target) => {
+                let target = self.function_name(target).unwrap_or_default();
+                format!("{}{target}", stub.prefix())
+            }
+        }
     }
 
     /// The name of a function, if the program has it.

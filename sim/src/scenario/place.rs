@@ -1,14 +1,16 @@
 //! Making the calls of a stack placed by hand.
 
 use super::PlacedStack;
+use super::mixed::{MixedFrameKind, SiteRow};
 use super::site::Site;
 use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
 use super::told::{self, ToldSnapshot};
 use crate::generation::Generation;
 use crate::runtime::{OsThreadId, Runtime};
-use crate::stage::{MANAGED_WALKER, NATIVE_WALKER, Place, SELF, Set, StageError};
+use crate::stage::{MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, Set, StageError};
 use clr_walker::profiling::{FunctionId, ThreadId};
 use clr_walker::registers::Registers;
+use clr_walker::unwind::Position;
 
 impl PlacedStack {
     /// Makes the calls on one generation.
@@ -76,6 +78,20 @@ impl Site for Set {
 
     fn name_of(&self, id: FunctionId) -> Option<String> {
         self.name(id).map(str::to_owned)
+    }
+
+    fn rows(&self) -> Vec<SiteRow> {
+        let rows = self.stage().rows.iter().enumerate();
+        let row = |(index, row): (usize, &Row)| {
+            let registers = self.registers(index)?;
+            let kind = match row.place {
+                Place::Native => MixedFrameKind::Native,
+                Place::Heap | Place::ReadyToRun => SiteRow::kind_of(row.kind),
+            };
+            let position = if index == 0 { Position::Interrupted } else { Position::ReturnAddress };
+            Some(SiteRow { kind, ip: registers.rip, sp: registers.rsp(), position })
+        };
+        rows.filter_map(row).collect()
     }
 
     fn truth(&self, ip: u64, rsp: u64) -> Option<Registers> {

@@ -2,6 +2,7 @@
 //! has stopped.
 
 use super::found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
+use super::mixed::SiteRow;
 use super::snapshot::{
     SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
@@ -67,6 +68,9 @@ pub(super) trait Site {
 
     /// The name of a method.
     fn name_of(&self, id: FunctionId) -> Option<String>;
+
+    /// The thread's activations, leaf first.
+    fn rows(&self) -> Vec<SiteRow>;
 
     /// The registers of the activation with this ip and rsp.
     fn truth(&self, ip: u64, rsp: u64) -> Option<Registers>;

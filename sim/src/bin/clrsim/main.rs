@@ -11,12 +11,14 @@ mod bless;
 mod cfi;
 mod clauses;
 mod code;
+mod compare;
 mod console;
 mod coverage;
 mod drawn;
 mod dump;
 mod emit;
 mod explain;
+mod export;
 mod fmt;
 mod frames;
 mod generate;
@@ -87,6 +89,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
     match cli.command.unwrap_or(Command::Run(RunArgs::default())) {
         Command::Run(args) => run::run(&args, console),
         Command::Matrix(args) => matrix::matrix(&args, console),
+        Command::Compare(args) => compare::compare(&args, console),
         Command::List(args) => list::list(&args, console),
         Command::New(args) => new::new(&args, console),
         Command::Fmt(args) => fmt::fmt(&args, console),

@@ -291,7 +291,7 @@ fn short(outcome: Outcome) -> String {
 }
 
 /// The letter of a column.
-fn letter(index: usize) -> char {
+pub(crate) fn letter(index: usize) -> char {
     ('A'..='Z').nth(index).unwrap_or('?')
 }
 
@@ -345,7 +345,7 @@ fn marked(same: bool) -> (char, Style) {
 }
 
 /// The text in so many characters: the middle of a longer one is left out.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     let characters: Vec<char> = text.chars().collect();
     if characters.len() <= width {
         return text.to_owned();

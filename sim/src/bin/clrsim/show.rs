@@ -5,6 +5,7 @@ use crate::args::ShowArgs;
 use crate::code::{self, Code, Line};
 use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
 use crate::drawn;
+use crate::export::{self, Exported};
 use crate::frames::{self, Walked};
 use crate::input::{self, Kind, Source};
 use crate::layout::{Frame, Layout};
@@ -32,7 +33,10 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Tro
     if source.is_recording() {
         let n = args.case.map(u32::try_from).transpose();
         let n = n.map_err(|_| source.trouble("numbers of walks have at most 32 bits"))?;
-        walked::with_walk(&source, n, |walked| Ok(drawn::draw(walked, console.out)?))?;
+        walked::with_walk(&source, n, |walked| match args.format {
+            Some(format) => format.write(&source.name, &[walked.exported()], console.out),
+            None => Ok(drawn::draw(walked, console.out)?),
+        })?;
         return Ok(PASSED);
     }
     let case = args.case.unwrap_or(0);
@@ -55,7 +59,7 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Tro
             code::with_fuzz_code(&record, |code, image| {
                 let drawing =
                     Drawing { args, source: &source, case, code, verdict, cases: file.len() };
-                Ok(drawing.fuzz(&record, &FuzzMemory::new(image), console.out)?)
+                drawing.fuzz(&record, &FuzzMemory::new(image), console.out)
             })
             .map_err(|error| source.trouble(error))?
         }
@@ -97,6 +101,9 @@ impl Drawing<'_> {
             Segments::new(vector.segments()).map_err(|error| self.source.trouble(error))?;
         let truths = frames::truths(vector);
         let walked = self.walk(&vector.registers, &memory, truths.len());
+        if let Some(format) = self.args.format {
+            return format.write(&self.source.name, &[self.exported(&walked)], out);
+        }
         self.header(vector.registers.rip, out)?;
         field(out, "kind", kind(vector.kind))?;
         field(out, "flags", flags(vector))?;
@@ -117,9 +124,12 @@ impl Drawing<'_> {
         record: &FuzzRecord<'_>,
         memory: &dyn Memory,
         out: &mut dyn Write,
-    ) -> io::Result<()> {
+    ) -> Result<(), Trouble> {
         let before = &record.registers;
         let walked = self.walk(before, memory, 1);
+        if let Some(format) = self.args.format {
+            return format.write(&self.source.name, &[self.exported(&walked)], out);
+        }
         let coreclr = frames::answer(&record.coreclr, before);
         self.header(before.rip, out)?;
         field(out, "kind", fuzz_kind(record.kind))?;
@@ -136,7 +146,17 @@ impl Drawing<'_> {
         frames::write(&walked, &[], self.code, out)?;
         heading(out, "Answers of others")?;
         other("wine", &record.wine, &walked, out)?;
-        other("CoreCLR", &record.coreclr, &walked, out)
+        Ok(other("CoreCLR", &record.coreclr, &walked, out)?)
+    }
+
+    /// Its frames, for other tools.
+    fn exported(&self, walked: &[Walked]) -> Exported {
+        let frame = |frame: &Walked| {
+            let label = format!("{}!{}", self.code.image, self.code.name(frame.registers.rip));
+            export::Frame::new(&label)
+        };
+        let name = format!("case {}", self.case);
+        Exported { name, frames: walked.iter().map(frame).collect() }
     }
 
     fn walk(&self, registers: &Registers, memory: &dyn Memory, callers: usize) -> Vec<Walked> {

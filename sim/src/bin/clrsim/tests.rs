@@ -1,6 +1,7 @@
 //! The tool as its user sees it, run in this process: under an emulator there is no other.
 
 mod clauses;
+mod compare;
 mod coverage;
 mod dump;
 mod emit;
@@ -130,6 +131,7 @@ fn help_is_the_same_everywhere() {
         ("help_short", &["-h"]),
         ("help_run", &["run", "--help"]),
         ("help_matrix", &["matrix", "--help"]),
+        ("help_compare", &["compare", "--help"]),
         ("help_list", &["list", "--help"]),
         ("help_new", &["new", "--help"]),
         ("help_fmt", &["fmt", "--help"]),
@@ -153,8 +155,8 @@ fn help_is_the_same_everywhere() {
 fn examples_of_the_help_work() {
     let mut count = 0;
     for command in [
-        "run", "matrix", "list", "new", "fmt", "show", "explain", "dump", "trace", "clauses",
-        "coverage",
+        "run", "matrix", "compare", "list", "new", "fmt", "show", "explain", "dump", "trace",
+        "clauses", "coverage",
     ] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
@@ -166,7 +168,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 22);
+    assert_eq!(count, 24);
 }
 
 #[test]
@@ -266,5 +268,9 @@ fn colours_are_for_people_only() {
     assert_eq!(coloured(&["explain", WALKS]), (true, false));
     assert_eq!(coloured(&["explain", WALKS, "--json"]), (false, false));
     assert_eq!(coloured(&["show", WALKS]), (true, false));
+    let seeds = "gallery/seeds/hole-at-the-leaf.kdl";
+    assert_eq!(coloured(&["compare", seeds]), (true, false));
+    assert_eq!(coloured(&["compare", seeds, "--json"]), (false, false));
+    assert_eq!(coloured(&["compare", seeds, "--format", "folded"]), (false, false));
     assert_eq!(coloured(&["clauses", "--json"]), (false, false));
 }

@@ -2,10 +2,11 @@
 
 use crate::clauses::{WIDTH, wrapped};
 use crate::console::{DIM, HEAD, Trouble};
+use crate::export::{Exported, Frame};
 use crate::input::Source;
 use crate::recorded;
 use anstyle::Style;
-use clr_sim::explain::{ChainFrame, Event, Line, Names, Teller, frame_chain};
+use clr_sim::explain::{ChainFrame, Event, Line, Names, Place, Teller, frame_chain};
 use clr_sim::recording::{
     RecordedCode, RecordedMemory, RecordedNames, Recording, Replay, Verdict, WalkLine,
 };
@@ -84,6 +85,25 @@ fn pick<'r>(
 }
 
 impl Walked<'_> {
+    /// What the walk has reported, for other tools.
+    pub(crate) fn exported(&self) -> Exported {
+        let frame = |event: &Event| match event {
+            Event::ReportedManaged { function, .. } => {
+                Some(Frame::new(&self.names.function(*function)?))
+            }
+            Event::ReportedMarker { ip, .. } => Some(match self.names.place(*ip) {
+                Place::Native(place) => match place.split_once(" of ") {
+                    Some((label, module)) => Frame::new(&format!("{module}!{label}")),
+                    None => Frame::new(&place),
+                },
+                place => Frame::new(&place.to_string()),
+            }),
+            _ => None,
+        };
+        let name = format!("walk {}", self.walk.n);
+        Exported { name, frames: self.events.iter().filter_map(frame).collect() }
+    }
+
     /// Its story.
     pub(crate) fn story(&self) -> Vec<Line> {
         let teller =

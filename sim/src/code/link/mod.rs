@@ -214,11 +214,13 @@ pub const THROW: u64 = 0x1_7000_0000;
 
 /// Where the services of the world outside lie (VA), by their number: 16 bytes apart.
 pub const SERVICES: u64 = 0x1_7100_0000;
+/// How far apart they are, in bytes.
+pub const SERVICE_SIZE: u64 = 16;
 
 /// Where a service lies (VA).
 #[must_use]
 pub const fn service_address(number: u8) -> u64 {
-    SERVICES + 16 * number as u64
+    SERVICES + SERVICE_SIZE * number as u64
 }
 
 impl Program {

@@ -126,7 +126,7 @@ impl FoundMixed {
 }
 
 /// The label of the address `ip` (VA) behind one that has this label.
-fn behind(label: &str, ip: u64) -> String {
+pub(super) fn behind(label: &str, ip: u64) -> String {
     let next = label.rsplit_once("+0x").and_then(|(function, offset)| {
         let offset = u64::from_str_radix(offset, 16).ok()?;
         Some(format!("{function}+{:#x}", offset.wrapping_add(1)))

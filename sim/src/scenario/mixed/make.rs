@@ -7,7 +7,7 @@ use crate::profiling::SimulatedThread;
 use crate::run::BASE;
 use crate::runtime::Runtime;
 use crate::scenario::Scenario;
-use crate::scenario::execute::{RunOnError, Stopped};
+use crate::scenario::execute::RunOnError;
 use crate::scenario::site::Site;
 use crate::scenario::snapshot::SnapshotCaller;
 use crate::stage::Set;
@@ -68,17 +68,17 @@ fn each_of(stop: Option<usize>, walks: &[MixedWalk]) -> impl Iterator<Item = Mix
 }
 
 /// What a thread is walked with.
-struct Ground<'g, 'b, S> {
-    site: &'g S,
+pub(super) struct Ground<'g, 'b> {
+    pub(super) site: &'g dyn Site,
     runtime: &'g Runtime<'b>,
     map: &'g CodeMap<'b>,
     /// What the thread's first function returns to (VA).
     root: u64,
 }
 
-impl<S: Site> Ground<'_, '_, S> {
+impl Ground<'_, '_> {
     /// Makes a walk.
-    fn walk(&self, walk: &MixedWalk) -> Result<FoundMixed, RunOnError> {
+    pub(super) fn walk(&self, walk: &MixedWalk) -> Result<FoundMixed, RunOnError> {
         let own = self.site.os(SnapshotCaller::Own);
         let Some(target) = SimulatedThread::new(self.runtime, own, self.root) else {
             return Err(RunOnError::UnknownThread);
@@ -96,26 +96,6 @@ impl<S: Site> Ground<'_, '_, S> {
             Err(outcome) => FoundMixed::fatal(outcome),
         })
     }
-}
-
-/// Lets `look` see a process with a stack placed by hand.
-fn on_set<T>(
-    set: &Set,
-    look: impl FnOnce(&Ground<'_, '_, Set>) -> Result<T, RunOnError>,
-) -> Result<T, RunOnError> {
-    let runtime = set.runtime();
-    let map = runtime.profilers_code_map().map_err(BuildError::from)?;
-    look(&Ground { site: set, runtime: &runtime, map: &map, root: 0 })
-}
-
-/// Lets `look` see a process with a program that has stopped.
-fn on_stopped<T>(
-    stopped: &Stopped<'_, '_>,
-    look: impl FnOnce(&Ground<'_, '_, Stopped<'_, '_>>) -> Result<T, RunOnError>,
-) -> Result<T, RunOnError> {
-    let runtime = stopped.runtime();
-    let map = runtime.profilers_code_map().map_err(BuildError::from)?;
-    look(&Ground { site: stopped, runtime, map: &map, root: BASE })
 }
 
 impl Scenario {
@@ -148,7 +128,7 @@ impl Scenario {
             rest = others;
             let ready = ready.get_or_insert_with(|| Ready::new(self, generation));
             let found = match ready {
-                Ok(ready) => ready.walk(self, stop, here.iter().map(|at| at.says)),
+                Ok(ready) => ready.look(self, stop, here, |ground, at| ground.walk(at.says)),
                 Err(error) => Err(*error),
             };
             match found {
@@ -166,13 +146,13 @@ impl Scenario {
 pub type EachMixed<'s> = Vec<(MixedAt<'s>, Result<MixedReport, RunOnError>)>;
 
 /// What a text is run with on one generation.
-enum Ready {
+pub(super) enum Ready {
     Set(Box<Set>),
     Build(Box<Build>),
 }
 
 impl Ready {
-    fn new(scenario: &Scenario, generation: Generation) -> Result<Self, RunOnError> {
+    pub(super) fn new(scenario: &Scenario, generation: Generation) -> Result<Self, RunOnError> {
         Ok(match &scenario.stack {
             Some(stack) => Self::Set(stack.stage(generation).set_up()?.into()),
             None => {
@@ -182,22 +162,29 @@ impl Ready {
         })
     }
 
-    /// What walks at a stop find, or of a stack placed by hand.
-    fn walk<'w>(
+    /// Looks at the thread of a stop, or of a stack placed by hand, for each item anew.
+    pub(super) fn look<I, T>(
         &self,
         scenario: &Scenario,
         stop: Option<usize>,
-        walks: impl Iterator<Item = &'w MixedWalk>,
-    ) -> Result<Vec<FoundMixed>, RunOnError> {
+        items: impl IntoIterator<Item = I>,
+        look: impl Fn(&Ground<'_, '_>, I) -> Result<T, RunOnError>,
+    ) -> Result<Vec<T>, RunOnError> {
+        let look = |site: &dyn Site, runtime: &Runtime<'_>, root: u64, item: I| {
+            let map = runtime.profilers_code_map().map_err(BuildError::from)?;
+            look(&Ground { site, runtime, map: &map, root }, item)
+        };
         match self {
-            Self::Set(set) => walks.map(|walk| on_set(set, |ground| ground.walk(walk))).collect(),
+            Self::Set(set) => {
+                items.into_iter().map(|item| look(&**set, &set.runtime(), 0, item)).collect()
+            }
             Self::Build(build) => {
                 let stop = stop.and_then(|index| Some((index, scenario.stops.get(index)?)));
                 let Some(stop) = stop else { return Ok(Vec::new()) };
-                let found = scenario.look_at(build, stop, walks, |stopped, walk| {
-                    on_stopped(stopped, |ground| ground.walk(walk))
+                let seen = scenario.look_at(build, stop, items, |stopped, item| {
+                    look(stopped, stopped.runtime(), BASE, item)
                 })?;
-                found.into_iter().collect()
+                seen.into_iter().collect()
             }
         }
     }

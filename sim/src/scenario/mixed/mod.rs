@@ -1,9 +1,12 @@
 //! Walks of whole stacks by the profiler's side, as a text says them, and what each must find.
 
+mod compare;
 mod found;
 mod make;
 mod words;
 
+pub(super) use compare::SiteRow;
+pub use compare::{Compared, TrueFrame};
 pub use found::{FoundMixed, FoundMixedFrame, FoundMixedItem, MixedDifference};
 pub use make::{EachMixed, MixedAt, MixedReport};
 pub use words::{MixedClaim, MixedFrameKind, ReasonKind};

@@ -6,8 +6,9 @@ mod scenarios;
 
 pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use run::RunArgs;
-pub(crate) use scenarios::{FmtArgs, ListArgs, MatrixArgs, NewArgs};
+pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
 
+use crate::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clr_sim::clause::{Chapter, Clause};
@@ -29,6 +30,7 @@ Examples:
   clrsim                                   run the embedded fixtures
   clrsim run my/fixtures                   run all that lies in a folder
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
+  clrsim compare my.kdl                    what profilers of each kind see of a text's threads
   clrsim list --clause C-044               the embedded texts that are about a rule
   clrsim new my.kdl                        write a text to begin with
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
@@ -44,6 +46,7 @@ Examples:
   clrsim show win64/vec/asm_raw.vec.gz --case 1200
   clrsim show win64/diff/fuzz.bin.gz --case 7 --rules windows
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
+  clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5 --format folded
 
 The runtime that a walk was recorded in decides how it is walked, whatever --rules says. clrsim
 explain tells the same walk in sentences.
@@ -196,6 +199,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Matrix(MatrixArgs),
+    Compare(CompareArgs),
     List(ListArgs),
     New(NewArgs),
     Fmt(FmtArgs),
@@ -228,6 +232,10 @@ pub(crate) struct ShowArgs {
 
     #[command(flatten)]
     pub(crate) rules: RulesArg,
+
+    /// Write the stack for other tools: of a walk, what was reported
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
 }
 
 /// Tell why a recorded walk or the snapshots of a text came out as they did: each decision of the

@@ -1,9 +1,13 @@
-//! The command line of what is about texts: `matrix`, `list`, `new`, `fmt`.
+//! The command line of what is about texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
 use super::sets;
+use crate::compare::TRUTH;
+use crate::export::Format;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use clr_sim::clause::Clause;
 use clr_sim::generation::Generations;
+use clr_walker::mixed::Policy;
 use std::path::PathBuf;
 
 const MATRIX_EXAMPLES: &str = "\
@@ -23,6 +27,32 @@ if they have the same functions in the same order.
 Exit codes:
   0  the snapshots were made, whether they give what the text expects or not
   2  the arguments are wrong, the text is missing or no scenario, or has no such snapshot";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  clrsim compare gallery/seeds/hole-at-the-leaf.kdl --on windows
+  clrsim compare my.kdl --stop 0 --policy seeded,signal --on net9 --json
+  clrsim compare my.kdl --policy truth,seeded --on net10-unix --format folded
+  clrsim compare my.kdl --format speedscope > my.speedscope.json
+
+A row is a frame that is there, leaf first; without a word in front it is managed. A column is a walk
+of the whole stack by a policy:
+
+  RU     the runtime reports the frame, and the unwinder comes to it
+  R      the runtime alone does
+  U      the unwinder alone does
+  -      nobody does
+  whole  every frame is claimed to be there
+  most   so are all that may be reported, and the native ones between them
+  no     something is missing, or may be
+  dies   the call ends the process, or never returns
+
+A ! marks what a walk takes for a frame and is none. Below, where each walk has gaps, and why.
+Runtimes where the same is seen share a table; in programs, addresses do not count.
+
+Exit codes:
+  0  the stacks were compared
+  2  the arguments are wrong, or the text is missing, is no scenario or stops nowhere";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -78,6 +108,41 @@ pub(crate) struct MatrixArgs {
     /// One JSON object a line for each snapshot
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Show what profilers of each kind see of the threads of a text, frame by frame, beside what is there.
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub(crate) struct CompareArgs {
+    /// A text (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Only this stop of a program, from 0 [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) stop: Option<usize>,
+
+    /// Only these policies; truth, with --format, is the stack as it is [default: all]
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = policies())]
+    pub(crate) policy: Vec<String>,
+
+    /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
+    /// net10 [default: those that the text is for]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+
+    /// Write the stacks for other tools
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    pub(crate) format: Option<Format>,
+
+    /// One JSON object a line for each table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Takes the names of policies.
+fn policies() -> PossibleValuesParser {
+    PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain([TRUTH]))
 }
 
 /// List texts by chapter, with what each shows.

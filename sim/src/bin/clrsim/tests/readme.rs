@@ -30,6 +30,16 @@ fn the_explanation_is_what_the_readme_shows() {
     assert_eq!(clrsim(&args).out, output);
 }
 
+#[test]
+fn the_comparison_is_what_the_readme_shows() {
+    let readme = readme();
+    let (_, block) = readme.split_once("```console\n$ clrsim compare ").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let (args, output) = block.split_once('\n').unwrap();
+    let args: Vec<_> = ["compare"].into_iter().chain(args.split_whitespace()).collect();
+    assert_eq!(clrsim(&args).out, output);
+}
+
 /// Of the text that `clrsim new` writes.
 #[test]
 fn the_matrix_is_what_the_readme_shows() {
@@ -66,7 +76,7 @@ fn the_other_commands_of_the_readme_work() {
     // Another test shows the text of the other one.
     let commands: Vec<_> =
         commands.into_iter().filter(|command| *command != "matrix my.kdl").collect();
-    assert_eq!(commands.len(), 10);
+    assert_eq!(commands.len(), 11);
     for command in commands {
         let (command, _comment) = command.split_once('#').unwrap_or((command, ""));
         let args: Vec<&str> = command

@@ -58,6 +58,7 @@ fn every_field_is_described() {
     let all = folder.path("wrong");
     for (section, args) in [
         ("matrix", &["matrix", "--json", &right][..]),
+        ("compare", &["compare", "--json", &right]),
         ("list", &["list", "--json"]),
         ("coverage", &["coverage", "--json"]),
         ("clauses", &["clauses", "--json"]),

@@ -77,6 +77,19 @@ fn what_is_not_as_expected_is_shown_side_by_side() {
     folder.write("wrong/not_reached.kdl", wrong.as_bytes());
     let wrong = ALLOCATION.replace(" stale=#true", " rbx=1");
     folder.write("wrong/registers.kdl", wrong.as_bytes());
+    let walk = "mixed-walk \"a sampler\" policy=\"signal\" {
+    expect on=\"windows\" from=\"observed\" count=2 {
+        native \"JIT_WriteBarrier\" trust=\"leaf\"
+        managed \"App.Bar\" seen-by=\"both\"
+        gap \"snapshot\" result=\"E_FAIL\"
+        complete \"snapshot\"
+        result \"E_FAIL\"
+        clause \"C-044\"
+    }
+}
+";
+    let wrong = format!("{}{walk}", BARRIER.split_once("snapshot").unwrap().0);
+    folder.write("wrong/whole.kdl", wrong.as_bytes());
     let all = folder.path("wrong");
     let shown = folder.clrsim(&["run", &all]).text();
     insta::assert_snapshot!("failures", without_layout(&shown));

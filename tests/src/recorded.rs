@@ -2,7 +2,7 @@
 
 use clr_sim::profiling::Outcome;
 use clr_sim::recording::{
-    CALLER, LoadError, PretendedNative, Recording, Replay, SeedOrigin, Stop, WalkLine,
+    CALLER, LoadError, PretendedNative, Recording, Replay, SeedLine, SeedOrigin, Stop, WalkLine,
 };
 use clr_walker::code_map::CodeMapError;
 use clr_walker::mixed::{
@@ -20,7 +20,7 @@ const ROOT: u64 = 0x5A5E_0000_0000;
 /// The policies that fit a recorded call: of the target's situation, and with what was recorded.
 #[must_use]
 pub fn policies(walk: &WalkLine) -> &'static [Policy] {
-    let seed = walk.call.seed.as_ref().map(|seed| seed.origin());
+    let seed = walk.call.seed.as_ref().map(SeedLine::origin);
     let seeded = matches!(seed, Some(SeedOrigin::Context | SeedOrigin::Hook | SeedOrigin::Unwound));
     match walk.relation.as_str() {
         "self" if walk.situation.starts_with("signal") && seeded => &[Policy::Signal],
@@ -44,7 +44,7 @@ pub fn is_fit(walk: &WalkLine) -> bool {
 /// Whether a recorded walk started from a seed that was no good: made wrong on purpose, or old.
 #[must_use]
 fn is_misled(walk: &WalkLine) -> bool {
-    let seed = walk.call.seed.as_ref().map(|seed| seed.origin());
+    let seed = walk.call.seed.as_ref().map(SeedLine::origin);
     let is_other = matches!(seed, Some(SeedOrigin::Other));
     is_other && walk.state.mode.as_deref() != Some("preemptive")
 }
@@ -165,7 +165,7 @@ impl Recorded<'_> {
         let first = first.position(|frame| matches!(frame.kind, FrameKind::Managed(_)));
         let first = first.filter(|at| seeds && !self.stack.gaps.iter().any(|gap| gap.at <= *at));
         let seed = first.and_then(|at| self.stack.frames.get(at)).map(|frame| (frame.ip, frame.sp));
-        let recorded = self.walk.call.seed.as_ref().map(|seed| seed.registers());
+        let recorded = self.walk.call.seed.as_ref().map(SeedLine::registers);
         let own = self.walk.target_registers().filter(|_| self.walk.relation != "self");
         let recorded = recorded.or(own).map(|seed| (seed.rip, seed.rsp()));
         if self.walk.call.seed.is_some() {
@@ -239,8 +239,8 @@ impl Recorded<'_> {
         }
         let complete = self.walk.result.callback_count.is_none() && !self.was_aborted();
         if called && complete {
-            let reported = frames.iter().enumerate().filter(|(_, frame)| frame.reported);
-            if let Some((index, _)) = reported.skip(told.len()).next() {
+            let mut reported = frames.iter().enumerate().filter(|(_, frame)| frame.reported);
+            if let Some((index, _)) = reported.nth(told.len()) {
                 return Err(Wrong::Unreported(index));
             }
         }

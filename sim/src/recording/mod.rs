@@ -19,7 +19,7 @@ pub use json::{
 pub use load::{LoadError, RecordedCode};
 pub use memory::RecordedMemory;
 pub use names::RecordedNames;
-pub use pretended::{Leaf, PretendedNative, StackEnds};
+pub use pretended::PretendedNative;
 pub use replay::{Callback, Difference, Replay, Verdict};
 pub use state::{CALLER, TARGET};
 pub use stops::{SeedOrigin, Stop};

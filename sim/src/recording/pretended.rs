@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 const GLUE: u64 = 0x5A5C_0000_0000;
 /// Bytes from one to the next.
 const GLUE_SIZE: u64 = 16;
+/// Size in bytes of call rel32.
+const CALL: usize = 5;
 /// Where a recorder's own code is, of which nothing is known (VA).
 const RECORDER: u64 = 0x5A5D_0000_0008;
 /// Size in bytes of a machine frame without error code.
@@ -33,7 +35,7 @@ const NONVOLATILE: [Gpr; 8] =
 
 /// The ends of a thread's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StackEnds {
+pub(super) struct StackEnds {
     /// Where the thread's first function returns to (VA).
     pub root: u64,
     /// The address behind the highest one (VA).
@@ -44,11 +46,11 @@ pub struct StackEnds {
 
 /// Where a thread stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaf {
+pub(super) enum Leaf<'r> {
     /// In managed code.
     Managed,
     /// In native code, with these registers.
-    Native(Registers),
+    Native(&'r Registers),
     /// In the recorder, which the runtime or managed code has called, or which interrupted native code.
     Recorder,
     /// Nobody knows.
@@ -166,11 +168,10 @@ impl PretendedNative {
     ///
     /// The run at the leaf ends at `unwound_to`, or else at the first frame; without `leaf` it is the
     /// recorder's own code. The last run ends at the root: a return below the stack's base.
-    #[must_use]
-    pub fn new(
+    pub(super) fn new(
         stops: &[Stop],
-        leaf: Leaf,
-        unwound_to: Option<Registers>,
+        leaf: Leaf<'_>,
+        unwound_to: Option<&Registers>,
         stack: StackEnds,
         code: &CodeManager<'_>,
         memory: &RecordedMemory,
@@ -180,14 +181,14 @@ impl PretendedNative {
         native.follows_call.extend(unwound_to.map(|to| (to.rip, true)));
         let mut runs = Vec::new();
         let first = stops.first();
-        let end = |stop: &Stop| match stop.interrupted {
-            true => End::Interrupted(stop.registers),
-            false => End::Caller(stop.registers),
+        let end = |stop: &Stop| {
+            let end = if stop.interrupted { End::Interrupted } else { End::Caller };
+            end(stop.registers)
         };
         // The unwinder was asked for methods: stubs before them it passed by.
         let unwound_to =
             unwound_to.filter(|to| first.is_none_or(|first| to.rsp() <= first.registers.rsp()));
-        let to = unwound_to.map(End::Caller).or_else(|| first.map(end));
+        let to = unwound_to.copied().map(End::Caller).or_else(|| first.map(end));
         match (leaf, to) {
             (Leaf::Recorder, to) => {
                 let mut from = Registers::default();
@@ -202,7 +203,7 @@ impl PretendedNative {
                 runs.extend(to.map(|to| Run { from, to }));
             }
             (Leaf::Native(leaf), Some(to)) if leaf.rsp() < to.limit() => {
-                runs.push(Run { from: leaf, to });
+                runs.push(Run { from: *leaf, to });
             }
             _ => {}
         }
@@ -245,20 +246,17 @@ impl PretendedNative {
             };
             let before = self.runs;
             for run in &runs {
-                let slot = run.from.rsp() + size;
+                let slot = run.from.rsp().saturating_add(size);
                 let glue = GLUE + self.runs as u64 * GLUE_SIZE;
                 let ip = glue + GLUE_SIZE / 2;
                 self.words.insert(slot, ip);
                 self.follows_call.insert(ip, true);
-                match self.glue(run, slot + 8, code, memory) {
-                    Some(codes) => {
-                        self.pieces.push(Piece::new(glue, GLUE_SIZE as u32, &codes));
-                        self.runs += 1;
-                    }
-                    None => {
-                        self.words.remove(&slot);
-                        self.left_out += 1;
-                    }
+                if let Some(codes) = self.glue(run, slot.saturating_add(8), code, memory) {
+                    self.pieces.push(Piece::new(glue, GLUE_SIZE as u32, &codes));
+                    self.runs += 1;
+                } else {
+                    self.words.remove(&slot);
+                    self.left_out += 1;
                 }
             }
             if self.runs > before {
@@ -361,8 +359,8 @@ impl PretendedNative {
     /// The same of which nobody has unwind data, as in the recording itself.
     #[must_use]
     pub fn without_unwind_data(self) -> Self {
-        let Self { leaf, follows_call, .. } = self;
-        Self { leaf, follows_call, ..Self::default() }
+        let Self { follows_call, leaf, .. } = self;
+        Self { follows_call, leaf, ..Self::default() }
     }
 
     /// Whether `address` (VA) is in a function that nobody recorded: glue, or code of the recorder.
@@ -391,7 +389,6 @@ impl PretendedNative {
             return true;
         }
         // call rel32 before a return address, else nop.
-        const CALL: usize = 5;
         let end = address.wrapping_add(buffer.len() as u64);
         let Some(&call) = self.follows_call.get(&end) else { return false };
         buffer.fill(0x90);

@@ -1,10 +1,11 @@
 //! Walks made again, and compared with what was recorded.
 
+use super::pretended::{Leaf, StackEnds};
 use super::state::{CALLER, registers};
 use super::stops::stops;
 use super::{
-    CallbackLine, Leaf, LoadError, PretendedNative, RecordedCode, RecordedMemory, RecordedThread,
-    Recording, SeedOrigin, StackEnds, Stop, TARGET, WalkLine,
+    CallbackLine, LoadError, PretendedNative, RecordedCode, RecordedMemory, RecordedThread,
+    Recording, SeedOrigin, Stop, TARGET, WalkLine,
 };
 use crate::explain::Event;
 use crate::profiling::{Call, Context, HResult, Outcome, SimulatedThread};
@@ -158,7 +159,7 @@ impl<'r> Replay<'r> {
             Some(seed) => Some((seed.registers(), seed.origin() == SeedOrigin::Context)),
             None => walk.target_registers().map(|registers| (registers, true)),
         };
-        Ok(stops(&self.runtime, start, &events))
+        Ok(stops(&self.runtime, start.as_ref(), &events))
     }
 
     /// The target of the walk that was loaded last, standing at `registers` if they are known, on a
@@ -192,14 +193,15 @@ impl<'r> Replay<'r> {
             home: if self.recording.generation.is_unix() { 0 } else { 32 },
         };
         let memory = &*self.runtime.memory.borrow();
-        let leaf = match walk.target_registers() {
+        let registers = walk.target_registers();
+        let leaf = match &registers {
             Some(leaf) if self.runtime.code.find(leaf.rip).is_some() => Leaf::Managed,
             Some(leaf) => Leaf::Native(leaf),
             None if walk.is_called_by_runtime() || walk.unwound_to().is_some() => Leaf::Recorder,
             None => Leaf::Unknown,
         };
         let code = &self.runtime.code;
-        PretendedNative::new(stops, leaf, walk.unwound_to(), stack, code, memory)
+        PretendedNative::new(stops, leaf, walk.unwound_to().as_ref(), stack, code, memory)
     }
 
     /// Makes a walk again, with every callback told to `observe`.

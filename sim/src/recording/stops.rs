@@ -31,12 +31,12 @@ pub struct Stop {
 /// whether the thread was interrupted there.
 pub(super) fn stops(
     runtime: &Runtime<'_, RecordedMemory>,
-    start: Option<(Registers, bool)>,
+    start: Option<&(Registers, bool)>,
     events: &[Event],
 ) -> Vec<Stop> {
     let memory = &*runtime.memory.borrow();
     let mut stops: Vec<Stop> = Vec::new();
-    let mut next = start;
+    let mut next = start.copied();
     for event in events {
         match *event {
             Event::FrameFollowed { at, .. } => {

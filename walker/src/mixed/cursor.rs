@@ -125,13 +125,11 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         let found = self.unwinder.code_map().find(address.wrapping_sub(1));
         let Some((region, rva)) = found else { return false };
         let first = rva.checked_sub(6);
-        match first.and_then(|first| region.bytes_from(first)?.first_chunk()) {
-            Some(before) => ends_in_call(*before),
-            None => {
-                let function = |table: &CfiTable<'_>| table.function(rva).is_some();
-                region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
-            }
+        if let Some(before) = first.and_then(|first| region.bytes_from(first)?.first_chunk()) {
+            return ends_in_call(*before);
         }
+        let function = |table: &CfiTable<'_>| table.function(rva).is_some();
+        region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
     }
 
     /// Whether there is unwind data for the code at `address` (VA).

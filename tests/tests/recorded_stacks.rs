@@ -9,7 +9,9 @@ use clr_sim::recording::{PretendedNative, RecordedCode, Recording, Replay, SeedO
 use clr_sim::runtime::MethodKind;
 use clr_sim::vectors::decompress;
 use clr_tests::recorded::{Counts, Recorded, Unwalked, claim, is_fit, policies, table, walk};
-use clr_walker::mixed::{Advice, Completeness, Policy, Seed, SeedRefused, SeenBy, Stopped, advice};
+use clr_walker::mixed::{
+    Advice, Completeness, FrameKind, Policy, Seed, SeedRefused, SeenBy, Stopped, advice,
+};
 use std::path::Path;
 
 /// No recording is larger.
@@ -60,8 +62,12 @@ fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Co
             for &policy in policies(line) {
                 let found = match walk(&recording, &mut replay, line, policy, pretend) {
                     Ok(found) => found,
-                    Err(Unwalked::NotRecorded(_) | Unwalked::Zeroed(_)) => {
+                    Err(Unwalked::NotRecorded(_)) => {
                         counts.add(format!("{generation}, not walked: memory not recorded"));
+                        continue;
+                    }
+                    Err(Unwalked::Zeroed(_)) => {
+                        counts.add(format!("{generation}, not walked: deadly without its seed"));
                         continue;
                     }
                     Err(error) => panic!("{name}, walk {}, {policy:?}: {error}", line.n),
@@ -115,6 +121,12 @@ fn what_nobody_can_unwind_is_never_complete() {
     let counts = walk_all(false, |_, found| {
         let claim = found.stack.completeness();
         assert!(matches!(claim, Completeness::Partial(_)), "{}", table(found));
+        // Behind each marker is such code.
+        for (index, frame) in found.stack.frames.iter().enumerate() {
+            let marker = frame.reported && !matches!(frame.kind, FrameKind::Managed(_));
+            let gap = found.stack.gaps.iter().any(|gap| gap.at == index + 1);
+            assert!(!marker || gap, "no gap behind frame {index}: {}", table(found));
+        }
     });
     check!(counts);
 }

@@ -191,6 +191,11 @@ impl WalkBuffer {
         last == Some(Reason::BufferFull)
     }
 
+    /// Whether the last frame is one that a callback tells of.
+    pub(super) fn is_reported(&self) -> bool {
+        self.places().last().is_some_and(|place| place.shot.is_some())
+    }
+
     /// Whether the last frame is one that a callback tells of: its managed function.
     pub(super) fn reported_function(&self) -> Option<FunctionId> {
         self.shots().get(self.places().last()?.shot?)?.function

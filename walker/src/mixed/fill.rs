@@ -31,6 +31,7 @@ pub(super) fn fill<T: TargetThread>(
         }
         let has_data = steps.knows(frame.inside());
         let is_managed = buffer.reported_function().is_some();
+        let is_marker = !is_managed && buffer.is_reported();
         known = match steps.step(frame) {
             Ok(Stepped::Caller) => !passes_by(buffer, frame.registers.rsp()),
             Ok(Stepped::Root) => {
@@ -40,8 +41,8 @@ pub(super) fn fill<T: TargetThread>(
                 false
             }
             // Behind a managed frame come only such as the runtime hides, before the next that it reports:
-            // it would tell of native code (contract §3.3).
-            Err(_) if !has_data && (is_managed || known && is_managed_caller) => {
+            // it would tell of native code (contract §3.3), and a marker is where it does.
+            Err(_) if !has_data && (is_managed || known && is_managed_caller && !is_marker) => {
                 buffer.relies_on_order |= buffer.next_shot().is_some();
                 false
             }

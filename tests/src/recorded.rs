@@ -273,9 +273,7 @@ impl Recorded<'_> {
                 || leaf == Some(place)
                 || PretendedNative::is_made_up(frame.ip)
                 || self.places().any(|known| known == place)
-                // The runtime may know another return address (C-156).
-                || matches!(frame.kind, FrameKind::Managed(_) | FrameKind::Hidden(_))
-                    && self.stops.iter().any(|stop| stop.registers.rsp() == frame.sp)
+                || self.stops.iter().any(|stop| is_stop(frame, stop))
                 // What the operating system came to first, and the unwinder from there.
                 // Or what it comes to where the recorded walk was ended.
                 || (frame.sp < first || frame.sp > last)
@@ -331,6 +329,16 @@ impl Recorded<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a frame is one that the runtime came by, which may know another return address (C-156).
+fn is_stop(frame: &MixedFrame, stop: &Stop) -> bool {
+    let kind = match frame.kind {
+        FrameKind::Managed(function) => function == stop.function,
+        FrameKind::Hidden(function) => function.is_none_or(|function| function == stop.function),
+        _ => false,
+    };
+    kind && frame.sp == stop.registers.rsp()
 }
 
 /// Whether a frame is what a callback told of.

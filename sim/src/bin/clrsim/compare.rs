@@ -14,8 +14,8 @@ use crate::unwind_data::Hex;
 use anstyle::Style;
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{
-    Compared, FoundMixed, FoundMixedItem, MixedClaim, MixedFrameKind, ReasonKind, RunOnError,
-    Scenario, StopAt, Term,
+    Compared, FoundMixed, FoundMixedFrame, FoundMixedItem, MixedClaim, MixedFrameKind, PlacedStack,
+    ReasonKind, RunOnError, Scenario, StopAt, Term,
 };
 use clr_walker::mixed::{Policy, SeenBy};
 use serde::Serialize;
@@ -155,7 +155,7 @@ pub(crate) const TRUTH: &str = "truth";
 
 /// The runtimes that a text is for.
 fn usual(scenario: &Scenario) -> Generations {
-    scenario.stack.as_ref().map_or(Generations::ALL, |stack| stack.generations())
+    scenario.stack.as_ref().map_or(Generations::ALL, PlacedStack::generations)
 }
 
 /// The stacks of all walks, for other tools.
@@ -266,32 +266,13 @@ impl Comparison {
         let mut behind = 0;
         for (frame, place) in found.frames.iter().zip(places) {
             let seen_by = Some(frame.frame.seen_by().word());
-            let at = match place.and_then(|place| there.get(place)) {
-                Some(at) => at + moved,
-                None => {
-                    let mut row = Row {
-                        code: MixedFrameKind::from(frame.frame.kind).word(),
-                        frame: frame.label.clone(),
-                        rsp: frame.frame.sp.into(),
-                        is_there: false,
-                        seen_by: vec![None; count + 1],
-                    };
-                    let is = |other: &Row| {
-                        !other.is_there && other.frame == row.frame && other.rsp == row.rsp
-                    };
-                    let known = self.rows.iter().skip(behind).position(is);
-                    match known {
-                        Some(known) => behind + known,
-                        None => {
-                            row.seen_by[count] = seen_by;
-                            self.rows.insert(behind, row);
-                            moved += 1;
-                            let gaps = self.columns.iter_mut().flat_map(|column| &mut column.gaps);
-                            gaps.filter(|gap| gap.before > behind).for_each(|gap| gap.before += 1);
-                            behind
-                        }
-                    }
-                }
+            let at = if let Some(at) = place.and_then(|place| there.get(place)) {
+                at + moved
+            } else {
+                let before = self.rows.len();
+                let at = self.stray(frame, behind);
+                moved += self.rows.len() - before;
+                at
             };
             if let Some(cell) = self.rows[at].seen_by.get_mut(count) {
                 *cell = seen_by;
@@ -312,6 +293,26 @@ impl Comparison {
             gaps: found.gaps.iter().map(gap).collect(),
             claim: found.claim(),
         });
+    }
+
+    /// The row, from this one on, of a frame that is none; a new one if no other walk takes it for a
+    /// frame.
+    fn stray(&mut self, found: &FoundMixedFrame, first: usize) -> usize {
+        let row = Row {
+            code: MixedFrameKind::from(found.frame.kind).word(),
+            frame: found.label.clone(),
+            rsp: found.frame.sp.into(),
+            is_there: false,
+            seen_by: vec![None; self.columns.len() + 1],
+        };
+        let is = |other: &Row| !other.is_there && other.frame == row.frame && other.rsp == row.rsp;
+        if let Some(known) = self.rows.iter().skip(first).position(is) {
+            return first + known;
+        }
+        self.rows.insert(first, row);
+        let gaps = self.columns.iter_mut().flat_map(|column| &mut column.gaps);
+        gaps.filter(|gap| gap.before > first).for_each(|gap| gap.before += 1);
+        first
     }
 
     /// Whether the same is seen: in a program, addresses do not count.
@@ -433,71 +434,4 @@ impl Column {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Comparison;
-    use clr_sim::generation::Generation;
-    use clr_sim::scenario::{
-        Compared, FoundMixed, FoundMixedFrame, MixedFrameKind, Scenario, TrueFrame,
-    };
-    use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Policy, Reason, Source};
-    use clr_walker::unwind::{Position, Trust};
-
-    fn there(label: &str, sp: u64) -> TrueFrame {
-        TrueFrame { kind: MixedFrameKind::Native, label: label.to_owned(), ip: 0x1000 + sp, sp }
-    }
-
-    fn found(label: &str, sp: u64) -> FoundMixedFrame {
-        let frame = MixedFrame {
-            kind: FrameKind::Native { image: 0, rva: 0 },
-            ip: 0x1000 + sp,
-            sp,
-            position: Position::ReturnAddress,
-            source: Source::Unwound(Trust::FramePointer),
-            reported: false,
-        };
-        FoundMixedFrame { frame, label: label.to_owned() }
-    }
-
-    /// What is none has rows of its own, in their places; and gaps stay where they are.
-    #[test]
-    fn what_is_not_there_is_marked() {
-        let walk = |frames: &[FoundMixedFrame]| FoundMixed {
-            frames: frames.to_vec(),
-            gaps: vec![Gap { at: frames.len() - 1, reason: Reason::FramePointers }],
-            completeness: Some(Completeness::Partial(Reason::FramePointers)),
-            outcome: None,
-        };
-        let compared = Compared {
-            stop: None,
-            truth: vec![
-                there("Leaf+0x1", 0x10),
-                there("Middle+0x2", 0x20),
-                there("Root+0x3", 0x30),
-            ],
-            walks: vec![
-                (
-                    Policy::FramePointers,
-                    walk(&[
-                        found("Leaf+0x1", 0x10),
-                        found("Old+0x8", 0x18),
-                        found("Root+0x3", 0x30),
-                    ]),
-                ),
-                (
-                    Policy::Seeded,
-                    walk(&[
-                        found("Leaf+0x1", 0x10),
-                        found("Old+0x8", 0x18),
-                        found("Middle+0x2", 0x20),
-                        found("Gone+0x9", 0x28),
-                    ]),
-                ),
-            ],
-        };
-        let on = Generation::Net10Windows;
-        let comparison = Comparison::new(&Scenario::default(), "", None, on, Ok(compared));
-        let mut out = anstream::StripStream::new(Vec::new());
-        comparison.write(&mut out).unwrap();
-        insta::assert_snapshot!(String::from_utf8(out.into_inner()).unwrap());
-    }
-}
+mod tests;

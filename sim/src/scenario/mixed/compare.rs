@@ -100,18 +100,15 @@ impl Scenario {
     /// of the first call or walk of its own that says one.
     #[must_use]
     pub fn callback_at(&self, stop: Option<usize>) -> Option<CallbackKind> {
-        let (snapshots, walks) = match stop {
-            Some(index) => {
-                let stop = self.stops.get(index)?;
-                if let StopAt::Callback { kind, .. } = stop.at {
-                    return Some(kind);
-                }
-                (&stop.snapshots, &stop.mixed_walks)
+        let (snapshots, walks) = if let Some(index) = stop {
+            let stop = self.stops.get(index)?;
+            if let StopAt::Callback { kind, .. } = stop.at {
+                return Some(kind);
             }
-            None => {
-                let stack = self.stack.as_ref()?;
-                (&stack.snapshots, &stack.mixed_walks)
-            }
+            (&stop.snapshots, &stop.mixed_walks)
+        } else {
+            let stack = self.stack.as_ref()?;
+            (&stack.snapshots, &stack.mixed_walks)
         };
         let mut snapshots = snapshots.iter();
         let mut walks = walks.iter();
@@ -144,11 +141,10 @@ impl Scenario {
         let walks: Vec<_> = policies.iter().copied().filter(fits).map(walk).collect();
         let ready = Ready::new(self, generation)?;
         let truth = ready.look(self, stop, [()], |ground, ()| Ok(ground.truth()))?;
-        let found = ready.look(self, stop, &walks, |ground, walk| ground.walk(walk))?;
-        Ok(Compared {
-            stop,
-            truth: truth.into_iter().next().unwrap_or_default(),
-            walks: walks.iter().map(|walk| walk.policy).zip(found).collect(),
-        })
+        let walk =
+            |ground: &Ground<'_, '_>, walk: &MixedWalk| Ok((walk.policy, ground.walk(walk)?));
+        let walks = ready.look(self, stop, &walks, walk)?;
+        let truth = truth.into_iter().next().unwrap_or_default();
+        Ok(Compared { stop, truth, walks })
     }
 }

@@ -153,13 +153,11 @@ pub(super) enum Ready {
 
 impl Ready {
     pub(super) fn new(scenario: &Scenario, generation: Generation) -> Result<Self, RunOnError> {
-        Ok(match &scenario.stack {
-            Some(stack) => Self::Set(stack.stage(generation).set_up()?.into()),
-            None => {
-                let Scenario { program, methods, hooks, .. } = scenario;
-                Self::Build(Build::with_hooks(program, methods, generation, *hooks)?.into())
-            }
-        })
+        if let Some(stack) = &scenario.stack {
+            return Ok(Self::Set(stack.stage(generation).set_up()?.into()));
+        }
+        let Scenario { program, methods, hooks, .. } = scenario;
+        Ok(Self::Build(Build::with_hooks(program, methods, generation, *hooks)?.into()))
     }
 
     /// Looks at the thread of a stop, or of a stack placed by hand, for each item anew.

@@ -94,11 +94,10 @@ fn a_walk_may_not_come_back() {
         "{}mixed-walk policy=signal {{ expect {{ result blocked }} }}",
         STACK.replace("mode cooperative", "mode cooperative; code-manager-writer other")
     );
-    for generation in Generation::ALL {
-        let (others, found) = differences(&text, generation);
-        assert_eq!(others, [], "{generation}: {found}");
-        assert_eq!(found, "the call waits for ever for the code manager's lock\n");
-    }
+    // Later ones refuse to look code up then.
+    let (others, found) = differences(&text, Generation::Framework2);
+    assert_eq!(others, [], "{found}");
+    assert_eq!(found, "the call waits for ever for the code manager's lock\n");
 }
 
 /// Room for fewer frames than there are.

@@ -107,7 +107,7 @@ impl<'a> Code<'_, 'a> {
     /// The function at an RVA.
     pub(crate) fn locate(&self, region: &CodeRegion<'a>, rva: u32) -> Location<'a> {
         if let Some(table) = region.cfi() {
-            return self.locate_described(table.function(rva), rva);
+            return self.locate_described(table.function(rva).as_ref(), rva);
         }
         let entry = region.functions().find(rva);
         let root = entry.and_then(|entry| chain(region, entry).last().map(|link| link.function));
@@ -128,9 +128,9 @@ impl<'a> Code<'_, 'a> {
     }
 
     /// The same where call frame information tells how far functions go.
-    fn locate_described(&self, function: Option<Range<u32>>, rva: u32) -> Location<'a> {
+    fn locate_described(&self, function: Option<&Range<u32>>, rva: u32) -> Location<'a> {
         let symbol = self.symbols.find(rva).map(|(name, offset)| (name, rva - offset));
-        let start = function.as_ref().map_or(rva, |range| range.start);
+        let start = function.map_or(rva, |range| range.start);
         let unnamed = Location { name: None, start, rva, in_function: function.is_some() };
         match symbol {
             // A symbol further back is another function's.

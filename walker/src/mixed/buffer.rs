@@ -75,6 +75,8 @@ pub struct WalkBuffer {
     pub(super) before: Option<Reason>,
     /// What `DoStackSnapshot` returned.
     pub(super) snapshot: Option<HResult>,
+    /// What the runtime tells of as native code, and cannot be (VA): it believed registers that are wrong.
+    pub(super) disbelieved: Option<u64>,
     /// Some frame was taken for the next because the runtime reports it next.
     pub(super) relies_on_order: bool,
 }
@@ -91,6 +93,7 @@ impl WalkBuffer {
             place_count: 0,
             before: None,
             snapshot: None,
+            disbelieved: None,
             relies_on_order: false,
         }
     }
@@ -107,6 +110,7 @@ impl WalkBuffer {
         self.place_count = 0;
         self.before = None;
         self.snapshot = None;
+        self.disbelieved = None;
         self.relies_on_order = false;
     }
 
@@ -125,6 +129,18 @@ impl WalkBuffer {
         *room = Shot { function: frame.function, ip: frame.ip, registers };
         self.shot_count += 1;
         HResult::OK
+    }
+
+    /// Forgets callbacks from the first one on that tells of native code where no call returns to: whatever
+    /// comes behind is as wrong.
+    pub(super) fn believe(&mut self, is_believable: impl Fn(u64) -> bool) {
+        let wrong = |shot: &Shot| shot.function.is_none() && !is_believable(shot.ip);
+        let first = self.shots().iter().position(wrong);
+        if let Some((first, shot)) = first.and_then(|first| Some((first, self.shots().get(first)?)))
+        {
+            self.disbelieved = Some(shot.ip);
+            self.shot_count = first;
+        }
     }
 
     /// The callback that comes next on the way.

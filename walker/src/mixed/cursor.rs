@@ -132,6 +132,12 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
     }
 
+    /// Whether native code that the runtime tells of can be at `address` (VA): what does not follow a call,
+    /// or is no code at all, is none.
+    pub(super) fn is_believable(&self, address: u64) -> bool {
+        follows_call(address, self.target).unwrap_or_else(|| self.knows(address.wrapping_sub(1)))
+    }
+
     /// Whether there is unwind data for the code at `address` (VA).
     pub(super) fn knows(&self, address: u64) -> bool {
         self.unwinder.code_map().find(address).is_some()

@@ -6,6 +6,7 @@ use super::cursor::{Cursor, Stepped, Steps};
 use super::stack::{Reason, Source};
 use crate::profiling::{HResult, TargetThread};
 use crate::registers::{Gpr, RegisterSet};
+use crate::unwind::Position;
 
 /// Goes on from `frame`, or if it is not `known` from the first one that the runtime reports, up to the
 /// root.
@@ -32,7 +33,7 @@ pub(super) fn fill<T: TargetThread>(
         let has_data = steps.knows(frame.inside());
         let is_managed = buffer.reported_function().is_some();
         let is_marker = !is_managed && buffer.is_reported();
-        known = match steps.step(frame) {
+        known = match step(steps, buffer, frame) {
             Ok(Stepped::Caller) => !passes_by(buffer, frame.registers.rsp()),
             Ok(Stepped::Root) => {
                 if !passes_by(buffer, u64::MAX) {
@@ -52,6 +53,38 @@ pub(super) fn fill<T: TargetThread>(
             }
         };
         is_managed_caller = is_managed;
+    }
+}
+
+/// Takes a frame to its caller. Of one that only the runtime tells of, an instruction that seems to follow
+/// a call may have been interrupted all the same: what cannot be, or passes by what the runtime reports
+/// next, is not its caller.
+fn step<T: TargetThread>(
+    steps: &Steps<'_, '_, T>,
+    buffer: &WalkBuffer,
+    frame: &mut Cursor,
+) -> Result<Stepped, Reason> {
+    let before = *frame;
+    let stepped = steps.step(frame);
+    let next = buffer.next_shot().map(Shot::sp);
+    let passes_by = |frame: &Cursor| next.is_some_and(|sp| sp < frame.registers.rsp());
+    let is_wrong = match stepped {
+        Ok(Stepped::Caller) => passes_by(frame),
+        Ok(Stepped::Root) => false,
+        Err(Reason::NotACall { .. } | Reason::OutsideStack { .. }) => true,
+        // Without unwind data it would be taken for a leaf.
+        Err(_) => false,
+    };
+    if before.source != Source::Snapshot || !is_wrong {
+        return stepped;
+    }
+    let mut interrupted = Cursor { position: Position::Interrupted, ..before };
+    match steps.step(&mut interrupted) {
+        Ok(again) if !passes_by(&interrupted) => {
+            *frame = interrupted;
+            Ok(again)
+        }
+        _ => stepped,
     }
 }
 
@@ -96,9 +129,10 @@ fn take_reported<T: TargetThread>(
 
 /// Nothing is known rootward of the last frame, which is not the thread's first.
 fn ended(buffer: &mut WalkBuffer) {
-    let reason = match buffer.snapshot {
-        None | Some(HResult::OK) => Reason::Unreported,
-        Some(result) => Reason::Snapshot(result),
+    let reason = match (buffer.disbelieved, buffer.snapshot) {
+        (Some(address), _) => Reason::NotACall { address },
+        (None, None | Some(HResult::OK)) => Reason::Unreported,
+        (None, Some(result)) => Reason::Snapshot(result),
     };
     buffer.gap(reason);
 }

@@ -37,7 +37,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         }
         let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);
         if buffer.places().is_empty() {
-            stitched.gap(ended_early.map(Reason::Snapshot));
+            let disbelieved = buffer.disbelieved.map(|address| Reason::NotACall { address });
+            stitched.gap(disbelieved.or(ended_early.map(Reason::Snapshot)));
         }
         stitched.cut(buffer.capacity());
         Ok(stitched.stack)

@@ -237,6 +237,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             Err(CallError::Failed(result)) => result,
             Err(CallError::Fatal(fatal)) => return Err(fatal),
         });
+        let steps = self.steps(target);
+        buffer.believe(|address| steps.is_believable(address));
         Ok(())
     }
 

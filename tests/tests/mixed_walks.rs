@@ -1,14 +1,21 @@
 //! Whole stacks of programs that run through the runtime, by each policy: nothing is in them that is not
-//! there, and what they claim is so.
+//! there, what they claim is so, and where something is missing the reason is the true one.
 
+use clr_sim::scenario::Scenario;
 use clr_sim::strategy::{Seeded, world_program};
 use clr_tests::cases;
-use clr_tests::mixed::{Examined, Failure, examine};
+use clr_tests::mixed::{Examined, Failure, First, Plan, Second, Way, examine, shrink};
 
 /// How many walks a plain run makes.
 const WALKS: u32 = 100_000;
+/// The most steps from one stop to the next.
+const STRIDE: u32 = 20;
 /// The most of one program.
 const WALKS_OF_PROGRAM: u64 = 400;
+/// How many walks a plain run makes at every step.
+const THOROUGH_WALKS: u32 = 50_000;
+/// And by the second walker.
+const SECOND_WALKS: u32 = 50_000;
 
 /// Another number gives other programs.
 fn first_seed() -> u64 {
@@ -16,21 +23,46 @@ fn first_seed() -> u64 {
     seed.unwrap_or(0_u64).wrapping_mul(1 << 40)
 }
 
-#[test]
-fn walks_are_as_complete_as_they_claim() {
-    let wanted = u64::from(cases(WALKS));
+/// Examines generated programs until so many walks have been made.
+fn campaign<W: Way>(wanted: u64, stride: u32, way: &mut W) -> Examined {
+    let walks = if stride == 1 { 10 * WALKS_OF_PROGRAM } else { WALKS_OF_PROGRAM };
     let mut sum = Examined::default();
     for seed in first_seed().. {
         if sum.walks >= wanted {
             break;
         }
         let program = world_program(&mut Seeded::new(seed));
-        match examine(&program, seed, WALKS_OF_PROGRAM, |_| ()) {
+        let plan = Plan { seed, walks, stride, only: None };
+        match examine(&program, plan, way, |_| ()) {
             Ok(examined) => sum.add(&examined),
             // A few are too large for the formats.
             Err(Failure::Build(_)) => {}
+            Err(Failure::Walk(wrong)) => {
+                let after = sum.walks;
+                println!("{}", wrong.what);
+                let small = shrink(*wrong, way);
+                let text = Scenario::of_case(&small.case).map(|text| text.to_string());
+                panic!("seed {seed}, after {after} walks: {}\n{text:?}", small.what);
+            }
             Err(failure) => panic!("seed {seed}, after {} walks: {failure}", sum.walks),
         }
     }
-    println!("{sum:#?}");
+    println!("{sum}");
+    sum
+}
+
+#[test]
+fn walks_are_as_complete_as_they_claim() {
+    let sum = campaign(u64::from(cases(WALKS)), STRIDE, &mut First::default());
+    assert!(sum.claims.len() > 30, "{sum}");
+}
+
+#[test]
+fn walks_are_so_at_every_step() {
+    campaign(u64::from(cases(THOROUGH_WALKS)), 1, &mut First::default());
+}
+
+#[test]
+fn a_second_walker_is_held_to_the_same() {
+    campaign(u64::from(cases(SECOND_WALKS)), STRIDE, &mut Second::default());
 }

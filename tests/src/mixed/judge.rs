@@ -1,0 +1,430 @@
+//! What a walk may say of a thread.
+
+use super::truth::Truth;
+use clr_sim::code::{Convention, FuncletKind};
+use clr_sim::model::{Callback, Code, Row, Seen};
+use clr_sim::profiling::{HResult, Outcome};
+use clr_sim::runtime::MethodKind;
+use clr_walker::mixed::{
+    Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source,
+};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::{Position, Trust, UnwindError};
+use thiserror::Error;
+
+/// What a walk has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The frames, leaf first.
+    pub frames: Vec<MixedFrame>,
+    /// Where something is missing.
+    pub gaps: Vec<Gap>,
+    /// What `DoStackSnapshot` returned, if it was called.
+    pub snapshot: Option<HResult>,
+    /// What it claims.
+    pub completeness: Completeness,
+}
+
+impl From<MixedStack> for Found {
+    fn from(stack: MixedStack) -> Self {
+        let completeness = stack.completeness();
+        let MixedStack { frames, gaps, snapshot, .. } = stack;
+        Self { frames, gaps, snapshot, completeness }
+    }
+}
+
+/// What a walk gets wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Wrong {
+    /// A frame is not there, or not there any more, or in another place.
+    #[error("frame {0} is not on the stack")]
+    Invented(usize),
+    /// A frame is taken for something else.
+    #[error("frame {frame} is no {found:?}, but {truth:?}")]
+    Kind {
+        /// Its place in the walk.
+        frame: usize,
+        /// What the walk says.
+        found: FrameKind,
+        /// What it is.
+        truth: Code,
+    },
+    /// What its ip is, is not so.
+    #[error("the ip of frame {0} is not a {1:?}")]
+    Position(usize, Position),
+    /// Its registers are not from where the walk says.
+    #[error("the registers of frame {0} are not from {1:?}")]
+    Source(usize, Source),
+    /// A frame is missing where the walk claims that none is.
+    #[error("row {row} is missing before frame {frame}")]
+    Missing {
+        /// Its place in truth.
+        row: usize,
+        /// The walk's frame rootward of it.
+        frame: usize,
+    },
+    /// A gap is said for a reason that is not so.
+    #[error("the reason {reason:?} before frame {frame} is not true")]
+    Untrue {
+        /// The walk's frame rootward of it.
+        frame: usize,
+        /// The reason.
+        reason: Reason,
+    },
+    /// What `DoStackSnapshot` must return is not what the walk says.
+    #[error("DoStackSnapshot does not return {found:?}, but {expected}")]
+    Snapshot {
+        /// What the walk says.
+        found: Option<HResult>,
+        /// What it must return.
+        expected: Outcome,
+    },
+    /// What `DoStackSnapshot` must report is not what the walk has of it.
+    #[error("callback {0} has another frame, or none, or is none")]
+    Reported(usize),
+    /// The walk does not claim what it could.
+    #[error("it is no more than {0:?}")]
+    Incomplete(Completeness),
+}
+
+/// Whether `DoStackSnapshot` hides a row without exceptions: code without metadata, and funclets that
+/// their method has called (C-084).
+fn is_hidden(row: &Row) -> bool {
+    row.funclet == Some(FuncletKind::Handler)
+        || matches!(row.code, Code::Managed(_, MethodKind::IlStub | MethodKind::Dynamic))
+}
+
+/// Whether exceptions are on their way: what they have skipped is not reported.
+pub(super) fn is_excepted(seen: &Seen) -> bool {
+    let handles = |row: &Row| matches!(row.code, Code::Managed(_, MethodKind::ExceptionHandling));
+    seen.exceptions.count > 0 || seen.rows.iter().any(handles)
+}
+
+/// A walk held against the thread that it was of.
+struct Judged<'j> {
+    truth: &'j Truth,
+    policy: Policy,
+    found: &'j Found,
+    /// The rows of the frames.
+    rows: Vec<usize>,
+    capacity: usize,
+}
+
+/// Holds a walk against the thread that it was of.
+///
+/// # Errors
+/// What it gets wrong first.
+pub fn judge(truth: &Truth, policy: Policy, found: &Found, capacity: usize) -> Result<(), Wrong> {
+    let mut judged = Judged { truth, policy, found, rows: Vec::new(), capacity };
+    judged.frames()?;
+    judged.reasons()?;
+    judged.snapshot()?;
+    judged.completeness()
+}
+
+impl Judged<'_> {
+    fn row(&self, row: usize) -> Option<&Row> {
+        self.truth.seen.rows.get(row)
+    }
+
+    fn has_gap(&self, at: usize) -> bool {
+        self.found.gaps.iter().any(|gap| gap.at == at)
+    }
+
+    /// Each frame is there, in order, and nothing is missing that should not be.
+    fn frames(&mut self) -> Result<(), Wrong> {
+        let mut row = 0;
+        for (frame, found) in self.found.frames.iter().enumerate() {
+            let at = self.place_of(found, row).or_else(|| self.pretended(frame));
+            let at = at.ok_or(Wrong::Invented(frame))?;
+            self.missing(row..at, frame)?;
+            self.is_fact(frame, at)?;
+            self.rows.push(at);
+            row = at + 1;
+        }
+        self.missing(row..self.truth.seen.rows.len(), self.found.frames.len())
+    }
+
+    /// Where a frame stands in the truth, from `first` on.
+    fn place_of(&self, frame: &MixedFrame, first: usize) -> Option<usize> {
+        // Of calls out of ready-to-run code, the runtime knows another return address (C-156).
+        let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
+        let is = |index: usize, row: &Row| {
+            let same =
+                row.registers.rip == frame.ip || told && self.is_kind(frame, index, row.code);
+            same && row.registers.rsp() == frame.sp
+        };
+        let mut rows = self.truth.seen.rows.iter().enumerate().skip(first);
+        rows.find(|(index, row)| is(*index, row)).map(|(at, _)| at)
+    }
+
+    /// The row that a redirected thread pretends to have been called by. In another place, for nobody but
+    /// the runtime knows its registers; which does not tell if it refuses to walk, or hides the method.
+    fn pretended(&self, frame: usize) -> Option<usize> {
+        let row = self.truth.redirected.filter(|row| self.rows.last() == Some(row))? + 1;
+        let registers = &self.row(row)?.registers;
+        let tells = |frame: &MixedFrame| frame.reported && frame.sp == registers.rsp();
+        let told = self.found.frames.iter().any(tells);
+        (registers.rip == self.found.frames.get(frame)?.ip && !told).then_some(row)
+    }
+
+    /// Whether a frame is where its row is not: that of the pretended caller.
+    fn is_misplaced(&self, frame: usize) -> bool {
+        let row = self.rows.get(frame).and_then(|row| self.row(*row));
+        row.is_some_and(|row| row.registers.rsp() != self.found.frames[frame].sp)
+    }
+
+    /// Whether a frame of the walk is what a row of the truth is.
+    fn is_kind(&self, frame: &MixedFrame, row: usize, code: Code) -> bool {
+        let known = self.truth.known[row];
+        let is_stub = |kind| matches!(kind, MethodKind::IlStub | MethodKind::Dynamic);
+        // Code without metadata looks like what it lies in, where no call tells of it.
+        let is_nameless = match code {
+            Code::Unmanaged => true,
+            Code::Managed(_, kind) => is_stub(kind),
+        };
+        match (frame.kind, code) {
+            (FrameKind::Managed(found), Code::Managed(id, kind)) => found == id && !is_stub(kind),
+            (FrameKind::Hidden(Some(found)), Code::Managed(id, kind)) => {
+                found == id && is_stub(kind)
+            }
+            (FrameKind::Hidden(None), _) => is_nameless && known.unwinds && !known.in_image,
+            (FrameKind::Native { image, rva }, _) => {
+                is_nameless && known.in_image && image + u64::from(rva) == frame.ip
+            }
+            (FrameKind::Unknown, _) => {
+                is_nameless && !known.unwinds || self.truth.refuses_lookups(self.policy)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether rows that the walk has left out before a frame may be missing.
+    fn missing(&self, rows: std::ops::Range<usize>, frame: usize) -> Result<(), Wrong> {
+        if rows.is_empty() || self.has_gap(frame) {
+            return Ok(());
+        }
+        let hides = self.found.completeness != Completeness::Whole;
+        for row in rows {
+            let is_hidden = self.row(row).is_some_and(is_hidden);
+            if !(hides && (is_hidden || is_excepted(&self.truth.seen))) {
+                return Err(Wrong::Missing { row, frame });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all that a frame says is so: it is `row`.
+    fn is_fact(&self, frame: usize, row: usize) -> Result<(), Wrong> {
+        let found = &self.found.frames[frame];
+        let truth = &self.truth.seen.rows[row];
+        if !self.is_kind(found, row, truth.code) {
+            return Err(Wrong::Kind { frame, found: found.kind, truth: truth.code });
+        }
+        // Callbacks do not say (C-091).
+        if self.truth.redirected.is_some_and(|redirected| redirected + 1 == row) {
+            return Ok(());
+        }
+        if found.source != Source::Snapshot && found.position != truth.position {
+            return Err(Wrong::Position(frame, found.position));
+        }
+        let is_so = match found.source {
+            Source::Context => frame == 0 && row == 0,
+            // It is the caller of the frame before, and nothing is between.
+            Source::Unwound(trust) => {
+                let callee = self.rows.last().copied().filter(|callee| callee + 1 == row);
+                callee.is_some_and(|callee| !self.has_gap(frame) && self.gives(callee, trust))
+            }
+            Source::Snapshot => found.reported,
+        };
+        if is_so { Ok(()) } else { Err(Wrong::Source(frame, found.source)) }
+    }
+
+    /// Whether a row's caller can be found in this way.
+    fn gives(&self, row: usize, trust: Trust) -> bool {
+        let Some(callee) = self.row(row) else { return false };
+        let interrupted = callee.position == Position::Interrupted;
+        let is_elf = self.truth.seen.generation.is_unix() && !callee.is_managed();
+        let caller_interrupted =
+            self.row(row + 1).is_some_and(|caller| caller.position == Position::Interrupted);
+        let probing = row.checked_sub(1).is_some_and(|callee| self.truth.known[callee].probes);
+        let rule = match trust {
+            Trust::Body => true,
+            Trust::Prologue => interrupted || probing,
+            Trust::EpilogueCodes | Trust::EpilogueInstructions => interrupted,
+            Trust::Cfi => is_elf,
+            Trust::SignalFrame => is_elf && caller_interrupted,
+            Trust::Leaf | Trust::KnownCode => interrupted,
+            Trust::Stub => row == 0 && self.truth.is_in_stub(),
+            Trust::FramePointer => false,
+        };
+        // The walk has undone the hijack (C-077).
+        let hijacked = self.truth.hijacked.is_some_and(|(at, _)| at == row);
+        rule && (trust == Trust::Stub
+            || self.truth.can_be_left(row)
+            || hijacked && self.found.snapshot.is_some())
+    }
+
+    /// Each reason is the true one.
+    fn reasons(&self) -> Result<(), Wrong> {
+        for gap in &self.found.gaps {
+            if !self.is_true(gap) {
+                return Err(Wrong::Untrue { frame: gap.at, reason: gap.reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_true(&self, gap: &Gap) -> bool {
+        let truth = self.truth;
+        // Where unwinding ended, and what it ends before.
+        let before = gap.at.checked_sub(1);
+        let leaf = before.and_then(|frame| self.rows.get(frame).copied());
+        let next = self.rows.get(gap.at).copied().unwrap_or(truth.seen.rows.len());
+        let is_missing = next > leaf.map_or(0, |row| row + 1);
+        match gap.reason {
+            Reason::Running => self.policy == Policy::RuntimeSuspended && gap.at == 0,
+            Reason::NotUnwound => {
+                let marker = before.and_then(|frame| self.found.frames.get(frame));
+                let marker = marker.is_none_or(|frame| {
+                    frame.reported && !matches!(frame.kind, FrameKind::Managed(_))
+                });
+                self.policy == Policy::Unseeded && marker
+            }
+            Reason::FramePointers => self.policy == Policy::FramePointers && gap.at == 0,
+            Reason::Unwind(UnwindError::UnknownCode { address }) => leaf.is_some_and(|leaf| {
+                !truth.known[leaf].unwinds && truth.seen.rows[leaf].registers.rip == address
+            }),
+            Reason::Unwind(UnwindError::LostRegister { register, address }) => {
+                let at = before.filter(|frame| self.found.frames[*frame].ip == address);
+                at.is_some_and(|frame| self.is_lost(frame, register))
+            }
+            // What does not follow a call is a hijacked return address; whatever stands on the stack
+            // where such a return goes, which has none there; and the interrupted instruction that a
+            // redirected thread pretends to have come from.
+            Reason::NotACall { address } => leaf.is_some_and(|leaf| {
+                let pretends = truth.redirected == Some(leaf)
+                    && self.row(leaf + 1).is_some_and(|row| row.registers.rip == address);
+                // Nor need the pretended caller's be one, whose registers are wrong.
+                let pretended = before.is_some_and(|frame| self.is_misplaced(frame));
+                let trips = truth.tripped == Some(leaf);
+                truth.hijacked == Some((leaf, address)) || trips || pretends || pretended
+            }),
+            Reason::Snapshot(result) => {
+                is_missing && result != HResult::OK && self.found.snapshot == Some(result)
+            }
+            Reason::Suspend(result) => {
+                self.policy == Policy::RuntimeSuspended && truth.suspend == Some(result)
+            }
+            Reason::Unreported => is_missing && gap.at == self.found.frames.len(),
+            Reason::Lookup(result) => {
+                result == HResult::ASYNCHRONOUS_UNSAFE && truth.refuses_lookups(self.policy)
+            }
+            Reason::BufferFull => self.found.frames.len() >= self.capacity,
+            // Nothing of this happens in a world.
+            Reason::NotStopped
+            | Reason::StaleContext
+            | Reason::Unwind(_)
+            | Reason::OutsideStack { .. }
+            | Reason::Disagreement { .. }
+            | Reason::Seed(_) => false,
+        }
+    }
+
+    /// Whether nobody has told of a register of a frame: the runtime does not of the first method that a
+    /// Frame leads to, but for rsp and rbp, and no frame since then has saved it (contract §3.7); nor does
+    /// anybody of a volatile one.
+    fn is_lost(&self, frame: usize, register: Gpr) -> bool {
+        let generation = self.truth.seen.generation;
+        let convention =
+            if generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
+        let row = self.rows[frame];
+        if !convention.is_nonvolatile(register) {
+            return self.truth.seen.rows[row].position == Position::ReturnAddress;
+        }
+        let frames = &self.found.frames;
+        let told = frames[..=frame].iter().rposition(|frame| frame.source == Source::Snapshot);
+        let Some(told) = told else { return false };
+        let last = frames[..told].iter().rfind(|frame| frame.reported);
+        let follows_managed = last.is_some_and(|last| matches!(last.kind, FrameKind::Managed(_)));
+        let is_marker = !matches!(frames[told].kind, FrameKind::Managed(_));
+        let bit = 1 << register as u16;
+        let mut between = self.truth.seen.rows[self.rows[told]..row].iter();
+        // Where a method was interrupted, it may not have saved anything yet.
+        let saved =
+            between.any(|row| row.position == Position::ReturnAddress && row.saves.0 & bit != 0);
+        !(follows_managed || is_marker || saved || [Gpr::Rsp, Gpr::Rbp].contains(&register))
+    }
+
+    /// The walk has all callbacks that the runtime must make, and no others.
+    fn snapshot(&self) -> Result<(), Wrong> {
+        let Some(found) = self.found.snapshot else { return Ok(()) };
+        let stub = Source::Unwound(Trust::Stub);
+        let leaves_stub = self.found.frames.get(1).is_some_and(|frame| frame.source == stub);
+        let Some(expected) = self.truth.expected(self.policy, leaves_stub) else { return Ok(()) };
+        if expected.outcome != Outcome::Returned(found) {
+            let found = Some(found);
+            return Err(Wrong::Snapshot { found, expected: expected.outcome });
+        }
+        if self.found.gaps.iter().any(|gap| gap.reason == Reason::BufferFull) {
+            return Ok(());
+        }
+        let reported = self.found.frames.iter().zip(&self.rows);
+        let mut reported = reported.filter(|(frame, _)| frame.reported);
+        for (number, callback) in expected.callbacks.iter().enumerate() {
+            let Callback { function, row, context } = callback;
+            let is = |frame: &MixedFrame| {
+                let is_kind = match (frame.kind, function) {
+                    (FrameKind::Managed(found), Some(function)) => found == *function,
+                    (kind, None) => !matches!(kind, FrameKind::Managed(_)),
+                    _ => false,
+                };
+                is_kind && frame.sp == context.registers.rsp()
+            };
+            if !reported.next().is_some_and(|(frame, at)| at == row && is(frame)) {
+                return Err(Wrong::Reported(number));
+            }
+        }
+        match reported.next() {
+            Some(_) => Err(Wrong::Reported(expected.callbacks.len())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether unwinding ended at jitted code that the runtime never names, or for a register that it has
+    /// not told of behind such.
+    fn is_beyond(&self, reason: Reason) -> bool {
+        let address = match reason {
+            Reason::Unwind(UnwindError::UnknownCode { address }) => address,
+            Reason::Unwind(UnwindError::LostRegister { .. }) => return true,
+            _ => return false,
+        };
+        let mut rows = self.truth.seen.rows.iter();
+        rows.find(|row| row.registers.rip == address)
+            .is_some_and(|row| row.code == Code::Unmanaged || is_hidden(row))
+    }
+
+    /// The walk claims what it can: all of a Windows stack, and on Unix at least what is reportable, if
+    /// there is no jitted code on it that is never named. Who calls a redirected thread's code, and who
+    /// is returned to where a hijacked return goes, only the runtime may say.
+    fn completeness(&self) -> Result<(), Wrong> {
+        let seen = &self.truth.seen;
+        let unix = seen.generation.is_unix();
+        let calm = self.found.snapshot == Some(HResult::OK) && !is_excepted(seen);
+        let claim = self.found.completeness;
+        let Truth { redirected, hijacked, tripped, .. } = self.truth;
+        let misleads = redirected.is_some() || hijacked.is_some() || tripped.is_some();
+        // In cooperative mode it believes in the seed that the pretended caller is.
+        let calm = calm && !(redirected.is_some() && seen.cooperative);
+        let enough = match (self.policy, claim) {
+            _ if !calm => true,
+            (_, Completeness::Partial(Reason::NotACall { .. })) if misleads => true,
+            (_, Completeness::Whole) => true,
+            (Policy::Seeded, _) => unix,
+            (Policy::Signal, Completeness::Reportable) => unix,
+            (Policy::Signal, Completeness::Partial(reason)) => unix && self.is_beyond(reason),
+            _ => true,
+        };
+        if enough { Ok(()) } else { Err(Wrong::Incomplete(claim)) }
+    }
+}

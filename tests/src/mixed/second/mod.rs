@@ -1,0 +1,489 @@
+//! A second walker, and mistakes that can be planted in it.
+//!
+//! It shares nothing with the first but the unwinder of single frames, and goes about it the other way
+//! round: what the runtime reports is the skeleton, and each hole in it is filled for itself. It
+//! allocates, and is written to be read. What claims to find wrong walks must find each planted
+//! [`Bug`].
+
+mod name;
+
+use super::{Bug, CAPACITY, Found, PROFILER, Stop, Way};
+use clr_sim::profiling::{Call, Caller, Context, Outcome, SimulatedThread};
+use clr_sim::run::BASE;
+use clr_walker::code_map::CodeMap;
+use clr_walker::memory::Memory;
+use clr_walker::mixed::{Policy, Reason, SeedRefused, Source};
+use clr_walker::profiling::{
+    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame,
+    TargetThread as _,
+};
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::{Position, Trust, UnwindError, Unwinder};
+
+/// The second walker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Second {
+    bug: Option<Bug>,
+}
+
+impl Second {
+    /// With this bug, and no other.
+    #[must_use]
+    pub const fn with_bug(bug: Bug) -> Self {
+        Self { bug: Some(bug) }
+    }
+}
+
+impl Way for Second {
+    fn walk(&mut self, stop: Stop<'_, '_>) -> Result<Option<Found>, Outcome> {
+        let Stop { world, map, thread, policy, before } = stop;
+        let Some(os) = world.os(thread) else { return Ok(None) };
+        let runtime = world.runtime();
+        let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
+        let info = runtime.on(if policy.is_for_itself() { os } else { PROFILER });
+        let walk = Walk {
+            bug: self.bug,
+            policy,
+            info,
+            map,
+            target,
+            before: before.copied(),
+            shots: Vec::new(),
+            snapshot: None,
+            out: Vec::new(),
+            relies_on_order: false,
+        };
+        walk.go().map(Some)
+    }
+}
+
+/// What one callback told.
+#[derive(Clone, Copy, Debug)]
+struct Shot {
+    function: Option<FunctionId>,
+    registers: Registers,
+}
+
+/// A frame.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    registers: Registers,
+    position: Position,
+    source: Source,
+    /// What the callback that tells of it told.
+    shot: Option<Shot>,
+}
+
+impl Frame {
+    fn sp(&self) -> u64 {
+        self.registers.rsp()
+    }
+
+    fn inside(&self) -> u64 {
+        self.registers.rip - u64::from(self.position == Position::ReturnAddress)
+    }
+}
+
+/// What the walk is made of.
+enum Item {
+    Frame(Frame),
+    Gap(Reason),
+}
+
+/// Why there is no caller.
+enum NoCaller {
+    Root,
+    Unknown(Reason),
+}
+
+struct Walk<'w, 'a, M> {
+    bug: Option<Bug>,
+    policy: Policy,
+    info: Caller<'w, 'a, M>,
+    map: &'w CodeMap<'a>,
+    target: SimulatedThread<'w, 'a, M>,
+    /// The thread's registers a moment ago.
+    before: Option<Registers>,
+    shots: Vec<Shot>,
+    snapshot: Option<HResult>,
+    out: Vec<Item>,
+    relies_on_order: bool,
+}
+
+impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
+    fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    fn go(mut self) -> Result<Found, Outcome> {
+        match self.policy {
+            Policy::Unseeded => {
+                self.gap(Reason::NotUnwound);
+                self.call(None)?;
+                for shot in self.shots.clone() {
+                    self.out.push(Item::Frame(self.reported(shot)));
+                    if shot.function.is_none() {
+                        self.gap(Reason::NotUnwound);
+                    }
+                }
+                self.gap_of_refusal();
+            }
+            Policy::RuntimeSuspended => match self.info.suspend_runtime() {
+                Ok(()) => {
+                    self.gap(Reason::Running);
+                    self.call(None)?;
+                    self.skeleton(0);
+                    if self.shots.is_empty() {
+                        self.gap_of_refusal();
+                    }
+                    let _ = self.info.resume_runtime();
+                }
+                Err(CallError::Failed(result)) => self.gap(Reason::Suspend(result)),
+                Err(CallError::Fatal(fatal)) => return Err(fatal),
+            },
+            Policy::Seeded => {
+                let suspended = self.target.suspend().is_ok();
+                let ended = self.from_context(true);
+                if suspended {
+                    let _ = self.target.resume();
+                }
+                ended?;
+            }
+            Policy::Signal => self.from_context(true)?,
+            Policy::Synchronous => self.from_context(false)?,
+            Policy::FramePointers => {}
+        }
+        self.name()
+    }
+
+    /// Over the native leaf frames to the first managed one, and from there.
+    fn from_context(&mut self, seeded: bool) -> Result<(), Outcome> {
+        let Ok(context) = self.target.context() else {
+            self.gap(Reason::NotStopped);
+            return Ok(());
+        };
+        let early = self.before.filter(|_| self.has(Bug::ContextBeforeSuspension));
+        let mut frame = Frame {
+            registers: early.unwrap_or(context.registers),
+            position: Position::Interrupted,
+            source: Source::Context,
+            shot: None,
+        };
+        loop {
+            match self.function(&frame) {
+                Err(CallError::Fatal(fatal)) => return Err(fatal),
+                Ok(Some(_)) => break,
+                Ok(None) => self.out.push(Item::Frame(frame)),
+                Err(CallError::Failed(result)) => {
+                    self.out.push(Item::Frame(frame));
+                    return self.without(Reason::Lookup(result));
+                }
+            }
+            if self.out.len() >= CAPACITY {
+                self.gap(Reason::BufferFull);
+                return Ok(());
+            }
+            let caller = self.in_register(&frame).map_or_else(|| self.caller(&frame), Ok);
+            match caller {
+                Ok(caller) => frame = caller,
+                Err(NoCaller::Root) => return Ok(()),
+                Err(NoCaller::Unknown(reason)) => return self.without(reason),
+            }
+        }
+        if seeded && !self.target.stack().contain(frame.sp()) {
+            let sp = frame.sp();
+            self.gap(Reason::Seed(SeedRefused::OutsideStack { sp }));
+            return Ok(());
+        }
+        self.call(seeded.then(|| self.seed(&frame)))?;
+        // What the runtime tells of another frame at the same instruction is right: the thread has been
+        // redirected.
+        let leaf = self.meet_leaf();
+        let first = self.shots.get(leaf).filter(|shot| shot.function.is_some());
+        let redirected = first.is_some_and(|shot| {
+            shot.registers.rip == frame.registers.rip && shot.registers.rsp() != frame.sp()
+        });
+        self.relies_on_order |= redirected;
+        if redirected {
+            self.skeleton(leaf);
+            return Ok(());
+        }
+        let met = self.meet(&mut frame, leaf);
+        self.out.push(Item::Frame(frame));
+        self.hole(frame, met);
+        Ok(())
+    }
+
+    /// The caller of a leaf that a volatile register seems to tell of.
+    fn in_register(&self, leaf: &Frame) -> Option<Frame> {
+        use Gpr::{R8, R9, R10, R11, Rax, Rcx, Rdx};
+        let values = [Rax, Rcx, Rdx, R8, R9, R10, R11].map(|gpr| leaf.registers.get(gpr));
+        let is_managed = |value: &u64| self.info.get_function_from_ip(*value).is_ok();
+        let has_them =
+            leaf.position == Position::Interrupted && self.has(Bug::VolatileRegistersTrusted);
+        let rip = values.into_iter().find(is_managed).filter(|_| has_them)?;
+        let mut registers = leaf.registers;
+        registers.rip = rip;
+        registers.set(Gpr::Rsp, leaf.sp() + 8);
+        let source = Source::Unwound(Trust::Stub);
+        Some(Frame { registers, position: Position::ReturnAddress, source, shot: None })
+    }
+
+    /// The leaf frames lead nowhere.
+    fn without(&mut self, reason: Reason) -> Result<(), Outcome> {
+        self.gap(reason);
+        self.call(None)?;
+        let met = self.meet_leaf();
+        self.skeleton(met);
+        Ok(())
+    }
+
+    /// Some of the leaf frames may be told of, as the native code that a Frame stands in: how many are.
+    fn meet_leaf(&mut self) -> usize {
+        let mut met = 0;
+        for item in &mut self.out {
+            let (Item::Frame(frame), Some(shot)) = (item, self.shots.get(met)) else { continue };
+            if shot.registers.rsp() == frame.sp() {
+                frame.shot = Some(*shot);
+                met += 1;
+            }
+        }
+        met
+    }
+
+    fn seed(&self, frame: &Frame) -> Registers {
+        let mut seed = frame.registers;
+        let first = self.out.iter().find_map(|item| match item {
+            Item::Frame(frame) => Some(frame),
+            Item::Gap(_) => None,
+        });
+        if let Some(leaf) = first.filter(|_| self.has(Bug::SeedByScanning)) {
+            let slots = (leaf.sp()..self.target.stack().base).step_by(8);
+            let found = slots.into_iter().find_map(|slot| {
+                let word = self.target.read_u64(slot).ok()?;
+                self.info.get_function_from_ip(word).ok()?;
+                Some((slot, word))
+            });
+            if let Some((slot, word)) = found {
+                seed.rip = word;
+                seed.set(Gpr::Rsp, slot + 8);
+            }
+        }
+        seed
+    }
+
+    /// Calls `DoStackSnapshot`.
+    fn call(&mut self, seed: Option<Registers>) -> Result<(), Outcome> {
+        let mut bytes = [0; 0xC20];
+        if let Some(registers) = seed {
+            let context = Context { registers, flags: 0x10_000B }.to_bytes();
+            bytes[..context.len()].copy_from_slice(&context);
+        }
+        let call = Call {
+            thread: self.target.id(),
+            flags: SnapshotFlags::REGISTER_CONTEXT,
+            seed: seed.is_some().then_some(&bytes[..]),
+            ..Call::default()
+        };
+        let shots = &mut self.shots;
+        let mut callback = |frame: &mut SnapshotFrame<'_>| {
+            let mut registers = Registers::from_context(frame.context).unwrap_or_default();
+            registers.rip = frame.ip;
+            shots.push(Shot { function: frame.function, registers });
+            HResult::OK
+        };
+        match self.info.do_stack_snapshot(&call, Some(&mut callback)) {
+            Outcome::Returned(result) => self.snapshot = Some(result),
+            fatal => return Err(fatal),
+        }
+        // Native code that nobody returns to is none.
+        let is_none = |shot: &Shot| shot.function.is_none() && !self.is_call(shot.registers.rip);
+        if let Some(first) = self.shots.iter().position(is_none) {
+            self.shots.truncate(first);
+        }
+        Ok(())
+    }
+
+    /// What the runtime reports, from a callback on.
+    fn skeleton(&mut self, first: usize) {
+        match self.shots.get(first) {
+            Some(shot) => {
+                let frame = self.reported(*shot);
+                self.out.push(Item::Frame(frame));
+                self.hole(frame, first + 1);
+            }
+            None => self.gap_of_end(),
+        }
+    }
+
+    /// Fills the hole between a frame and the one that callback `next` tells of, or the root; and so on.
+    fn hole(&mut self, frame: Frame, next: usize) {
+        let is_marker = frame.shot.is_some_and(|shot| shot.function.is_none());
+        let mut from = frame;
+        if is_marker && self.has(Bug::RunFromWrongFrame) && next >= 2 {
+            from.registers = self.shots[next - 2].registers;
+        }
+        let mut run = Vec::new();
+        let end = loop {
+            let mut caller = match self.caller(&from) {
+                Ok(caller) => caller,
+                Err(end) => break Err(end),
+            };
+            let shot = self.shots.get(next).map(|shot| shot.registers.rsp());
+            if shot.is_some_and(|sp| sp < caller.sp()) {
+                let sp = shot.unwrap_or_default();
+                break Err(NoCaller::Unknown(Reason::Disagreement { sp }));
+            }
+            if self.meet(&mut caller, next) > next {
+                break Ok(caller);
+            }
+            if self.out.len() + run.len() >= CAPACITY {
+                break Err(NoCaller::Unknown(Reason::BufferFull));
+            }
+            run.push(caller);
+            from = caller;
+        };
+        if self.has(Bug::RunEndsEarly) {
+            run.pop();
+        }
+        let times = if self.has(Bug::HoleFilledTwice) { 2 } else { 1 };
+        for _ in 0..times {
+            self.out.extend(run.iter().copied().map(Item::Frame));
+        }
+        if is_marker && self.has(Bug::StopsAtFirstMarker) {
+            return;
+        }
+        match end {
+            Ok(met) => {
+                self.out.push(Item::Frame(met));
+                self.hole(met, next + 1);
+            }
+            Err(NoCaller::Root) if self.shots.get(next).is_none() => {}
+            Err(NoCaller::Root) => {
+                let sp = self.shots[next].registers.rsp();
+                self.gap(Reason::Disagreement { sp });
+                self.skeleton(next);
+            }
+            Err(NoCaller::Unknown(reason)) => {
+                // The runtime would have told of native code behind a managed frame (contract §3.3).
+                let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
+                let is_managed = frame.shot.is_some_and(|shot| shot.function.is_some());
+                if unknown && is_managed && run.len() < 2 && self.shots.get(next).is_some() {
+                    self.relies_on_order = true;
+                } else {
+                    self.gap(reason);
+                }
+                self.skeleton(next);
+            }
+        }
+    }
+
+    /// A frame that only the runtime tells of.
+    fn reported(&self, shot: Shot) -> Frame {
+        let position = if self.is_call(shot.registers.rip) {
+            Position::ReturnAddress
+        } else {
+            Position::Interrupted
+        };
+        Frame { registers: shot.registers, position, source: Source::Snapshot, shot: Some(shot) }
+    }
+
+    /// Lets a frame know that callback `next` tells of it, if so: which callback comes next then.
+    fn meet(&self, frame: &mut Frame, next: usize) -> usize {
+        let shot = self.shots.get(next);
+        frame.shot = shot.copied().filter(|shot| {
+            let same = shot.registers.rip == frame.registers.rip || shot.function.is_some();
+            same && shot.registers.rsp() == frame.sp()
+        });
+        next + usize::from(frame.shot.is_some())
+    }
+
+    /// The caller of a frame.
+    fn caller(&self, frame: &Frame) -> Result<Frame, NoCaller> {
+        let mut registers = frame.registers;
+        let step = Unwinder::new(self.map).step(&mut registers, frame.position, &self.target);
+        let (position, trust) = match step {
+            Ok(step) => (step.caller, step.trust),
+            Err(UnwindError::EndOfStack { .. }) => return Err(NoCaller::Root),
+            Err(UnwindError::UnknownCode { .. })
+                if frame.position == Position::ReturnAddress
+                    && self.has(Bug::LeafRuleForCallers) =>
+            {
+                registers = frame.registers;
+                registers.rip = self.target.read_u64(frame.sp()).unwrap_or_default();
+                registers.set(Gpr::Rsp, frame.sp() + 8);
+                (Position::ReturnAddress, Trust::Leaf)
+            }
+            Err(error) => return Err(NoCaller::Unknown(error.into())),
+        };
+        let is_return = position == Position::ReturnAddress;
+        if is_return && registers.rip == self.target.stack().root {
+            return Err(NoCaller::Root);
+        }
+        let sp = registers.rsp();
+        let stack = self.target.stack();
+        if stack.contain(frame.sp()) && !stack.contain(sp) {
+            return Err(NoCaller::Unknown(Reason::OutsideStack { sp }));
+        }
+        if is_return && !self.is_call(registers.rip) {
+            return Err(NoCaller::Unknown(Reason::NotACall { address: registers.rip }));
+        }
+        let source = Source::Unwound(trust);
+        Ok(Frame { registers, position, source, shot: None })
+    }
+
+    /// Whether a call instruction may end before an address: one that is relative, or through a register
+    /// or memory in any form.
+    fn is_call(&self, address: u64) -> bool {
+        let byte = |back: u64| {
+            let mut byte = [0];
+            let read = self.target.read(address.wrapping_sub(back), &mut byte);
+            read.ok().map(|()| byte[0])
+        };
+        let indirect = |len: u64| {
+            byte(len) == Some(0xFF) && byte(len - 1).is_some_and(|modrm| modrm >> 3 & 7 == 2)
+        };
+        let region = self.map.find(address.wrapping_sub(1));
+        byte(5) == Some(0xE8) || (2..8).any(indirect) || byte(1).is_none() && region.is_some()
+    }
+
+    /// The managed function that a frame is in.
+    fn function(&self, frame: &Frame) -> Result<Option<FunctionId>, CallError<Outcome>> {
+        let past = frame.registers.rip - 1;
+        let believes =
+            self.has(Bug::OnePastEndBelieved) && self.info.get_function_from_ip(past).is_ok();
+        let at = if believes { past } else { frame.inside() };
+        match self.info.get_function_from_ip(at) {
+            Ok(function) => Ok(Some(function).filter(|_| believes || !self.is_padding(at))),
+            Err(CallError::Failed(HResult::FAIL)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an address lies between functions.
+    fn is_padding(&self, address: u64) -> bool {
+        let place = self.map.find(address);
+        place.is_some_and(|(region, rva)| region.functions().find(rva).is_none())
+    }
+
+    fn gap(&mut self, reason: Reason) {
+        self.out.push(Item::Gap(reason));
+    }
+
+    fn gap_of_refusal(&mut self) {
+        if let Some(result) = self.snapshot.filter(|result| *result != HResult::OK) {
+            self.gap(Reason::Snapshot(result));
+        }
+    }
+
+    /// Nothing further is reported.
+    fn gap_of_end(&mut self) {
+        // The reason that came first counts.
+        if !matches!(self.out.last(), Some(Item::Gap(_))) {
+            match self.snapshot {
+                Some(result) if result != HResult::OK => self.gap(Reason::Snapshot(result)),
+                _ => self.gap(Reason::Unreported),
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Names for what the second walker has found.
+
+use super::{Frame, Item, Walk};
+use crate::mixed::Found;
+use clr_sim::profiling::Outcome;
+use clr_sim::runtime::TargetMemory;
+use clr_walker::code_map::RegionKind;
+use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Reason};
+use clr_walker::profiling::{CallError, HResult, ProfilerInfo as _};
+
+impl<M: TargetMemory> Walk<'_, '_, M> {
+    /// Gives what was found its names.
+    pub(super) fn name(self) -> Result<Found, Outcome> {
+        let (mut frames, mut gaps) = (Vec::new(), Vec::new());
+        for item in &self.out {
+            let at = frames.len();
+            match item {
+                Item::Gap(reason) => gaps.push(Gap { at, reason: *reason }),
+                Item::Frame(frame) => {
+                    let (kind, ip, lookup) = self.kind(frame)?;
+                    gaps.extend(lookup.map(|result| Gap { at, reason: Reason::Lookup(result) }));
+                    frames.push(MixedFrame {
+                        kind,
+                        ip,
+                        sp: frame.sp(),
+                        position: frame.position,
+                        source: frame.source,
+                        reported: frame.shot.is_some(),
+                    });
+                }
+            }
+        }
+        let completeness = match gaps.first() {
+            Some(gap) => Completeness::Partial(gap.reason),
+            None if self.relies_on_order => Completeness::Reportable,
+            None => Completeness::Whole,
+        };
+        Ok(Found { frames, gaps, snapshot: self.snapshot, completeness })
+    }
+
+    /// What a frame's code is, its ip, and why nobody says.
+    fn kind(&self, frame: &Frame) -> Result<(FrameKind, u64, Option<HResult>), Outcome> {
+        let ip = frame.registers.rip;
+        let own = match self.function(frame) {
+            Ok(own) => own,
+            Err(CallError::Fatal(fatal)) => return Err(fatal),
+            Err(CallError::Failed(result)) if frame.shot.is_none_or(|s| s.function.is_none()) => {
+                return Ok((FrameKind::Unknown, ip, Some(result)));
+            }
+            Err(CallError::Failed(_)) => None,
+        };
+        if let Some((shot, function)) = frame.shot.and_then(|shot| Some((shot, shot.function?))) {
+            // Of calls out of ready-to-run code, the runtime may know another address (C-156).
+            let ip = if own == Some(function) { ip } else { shot.registers.rip };
+            return Ok((FrameKind::Managed(function), ip, None));
+        }
+        if let Some(function) = own {
+            return Ok((FrameKind::Managed(function), ip, None));
+        }
+        let inside = frame.inside();
+        let hidden = match self.info.get_function_from_ip3(inside) {
+            Ok((function, _)) if !self.is_padding(inside) => Some(function),
+            Err(CallError::Fatal(fatal)) => return Err(fatal),
+            _ => None,
+        };
+        let kind = match (hidden, self.map.find(inside)) {
+            (Some(_), _) => FrameKind::Hidden(hidden),
+            (None, Some((region, _))) if region.kind() == RegionKind::CodeHeap => {
+                FrameKind::Hidden(None)
+            }
+            (None, Some((region, _))) => {
+                let image = region.base();
+                FrameKind::Native { image, rva: (ip - image) as u32 }
+            }
+            (None, None) => FrameKind::Unknown,
+        };
+        Ok((kind, ip, None))
+    }
+}

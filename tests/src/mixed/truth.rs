@@ -1,0 +1,173 @@
+//! A thread that stands still, with all that decides what a walk of it may say.
+
+use clr_sim::code::CodeKind;
+use clr_sim::generation::ProfilerSuspension;
+use clr_sim::model::{Asker, Code, Expected, Facts, Question, Seen, expected};
+use clr_sim::runtime::{MethodKind, Suspension};
+use clr_sim::stubs::Shared;
+use clr_sim::world::World;
+use clr_walker::memory::Memory as _;
+use clr_walker::mixed::Policy;
+use clr_walker::profiling::{HResult, SnapshotFlags};
+use clr_walker::unwind::Position;
+
+/// What a row's code is to a profiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// It has unwind data for it.
+    pub unwinds: bool,
+    /// It lies in an image, and not in a heap.
+    pub in_image: bool,
+    /// It is what native functions call in their prologues to probe the stack.
+    pub probes: bool,
+}
+
+/// A thread that stands still.
+#[derive(Clone, Debug)]
+pub struct Truth {
+    /// The thread itself.
+    pub seen: Seen,
+    /// What its rows' code is to a profiler.
+    pub known: Vec<Known>,
+    /// The row whose code pretends to have been called by what it interrupted (contract §2.4).
+    pub redirected: Option<usize>,
+    /// The row in whose return address's place another address stands (VA): that of the runtime's code
+    /// for hijacked returns.
+    pub hijacked: Option<(usize, u64)>,
+    /// The row that is where hijacked returns go, and no return address lies on the stack (contract
+    /// §2.4).
+    pub tripped: Option<usize>,
+    /// What `SuspendRuntime` returns where it fails.
+    pub suspend: Option<HResult>,
+}
+
+impl Truth {
+    /// Looks at a thread. `None` if it is none of the runtime's.
+    #[must_use]
+    pub fn new(facts: &Facts, world: &mut World<'_>, thread: usize) -> Option<Self> {
+        let seen = Seen::new(facts, world, thread)?;
+        let unix = seen.generation.is_unix();
+        let (expanded, linked) = (world.expanded(), world.linked());
+        let functions = &expanded.program.functions;
+        let functions_of: Vec<_> =
+            world.activations(thread).into_iter().map(|row| row.function).collect();
+        let known = seen.rows.iter().zip(&functions_of).map(|(row, function)| {
+            let function = function.and_then(|id| functions.get(id.index()));
+            // What is no function is one of the runtime's services, in a heap that everybody knows, or
+            // the probe.
+            let probes = function.is_none() && linked.instruction(row.registers.rip).is_some();
+            let in_image = function.map_or(probes, |function| function.kind != CodeKind::Jit);
+            Known { unwinds: in_image || !unix || function.is_none(), in_image, probes }
+        });
+        let known = known.collect();
+        let case = expanded.shared.get(&Shared::RedirectedHandledJitCase).copied();
+        let redirected = case.and_then(|case| {
+            let is_interrupted = |row: usize| {
+                let caller = seen.rows.get(row + 1);
+                caller.is_some_and(|caller| caller.position == Position::Interrupted)
+            };
+            let mut rows = functions_of.iter().enumerate();
+            rows.find(|(row, function)| **function == Some(case) && is_interrupted(*row))
+                .map(|(row, _)| row)
+        });
+        let trip = expanded.shared.get(&Shared::OnHijackTripThread).copied();
+        let tripped =
+            trip.and_then(|id| functions_of.iter().position(|function| *function == Some(id)));
+        let tripped = tripped.filter(|row| {
+            let rsp = |row: usize| seen.rows.get(row).map(|row| row.registers.rsp());
+            rsp(*row) == rsp(row + 1)
+        });
+        let trip = trip.and_then(|id| {
+            let mut placed = linked.instructions.iter();
+            placed.find(|one| one.function == Some(id)).map(|one| one.address)
+        });
+        let runtime = world.runtime();
+        let memory = runtime.memory.borrow();
+        let hijacked = trip.and_then(|trip| {
+            let row = seen
+                .rows
+                .iter()
+                .position(|row| memory.read_u64(row.caller_sp.wrapping_sub(8)) == Ok(trip))?;
+            Some((row, trip))
+        });
+        let process = runtime.process.get();
+        let suspend = if seen.generation.profiler_suspension() == ProfilerSuspension::None {
+            Some(HResult::NOT_IMPLEMENTED)
+        } else if process.suspension == Suspension::None {
+            None
+        } else {
+            Some(HResult::SUSPENSION_IN_PROGRESS)
+        };
+        drop(memory);
+        Some(Self { seen, known, redirected, hijacked, tripped, suspend })
+    }
+
+    /// The first row that `GetFunctionFromIP` names, where unwind data leads from the leaf to it, or a jump
+    /// out of a stub without such.
+    #[must_use]
+    pub fn first_managed(&self, leaves_stub: bool) -> Option<usize> {
+        for (index, row) in self.seen.rows.iter().enumerate() {
+            match row.code {
+                Code::Managed(_, MethodKind::Ordinary | MethodKind::ExceptionHandling) => {
+                    return Some(index);
+                }
+                _ if index == 0 && leaves_stub && self.is_in_stub() => {}
+                _ if !self.can_be_left(index) => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether unwinding a row leads to its caller.
+    #[must_use]
+    pub fn can_be_left(&self, row: usize) -> bool {
+        let known = self.known.get(row).is_some_and(|known| known.unwinds);
+        let misleads = [self.redirected, self.tripped].contains(&Some(row));
+        known && !misleads && self.hijacked.is_none_or(|(at, _)| at != row)
+    }
+
+    /// Whether the leaf is in a stub that nobody has unwind data of, or in a method without metadata that
+    /// only jumps on, with the return address on top of the stack (coreclr#25676).
+    #[must_use]
+    pub fn is_in_stub(&self) -> bool {
+        let leaf = self.seen.rows.first().filter(|leaf| match leaf.code {
+            Code::Unmanaged => true,
+            Code::Managed(_, kind) => matches!(kind, MethodKind::IlStub | MethodKind::Dynamic),
+        });
+        let known = self.known.first().is_none_or(|known| known.unwinds);
+        !known && leaf.is_some_and(|leaf| leaf.caller_sp == leaf.registers.rsp() + 8)
+    }
+
+    /// Whether the runtime refuses to say what code is managed: to a thread that may hold the lock itself
+    /// (C-116).
+    #[must_use]
+    pub const fn refuses_lookups(&self, policy: Policy) -> bool {
+        policy.is_for_itself() && self.seen.forbidden
+    }
+
+    /// The call that a policy makes.
+    #[must_use]
+    pub fn question(&self, policy: Policy, leaves_stub: bool) -> Question {
+        let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
+        Question {
+            caller: if policy.is_for_itself() { Asker::Target } else { Asker::Native },
+            unnamed: false,
+            flags: SnapshotFlags::REGISTER_CONTEXT,
+            seed: self.first_managed(leaves_stub).filter(|_| seeded).map(|row| (row, 0x10_000B)),
+            suspended_by_profiler: policy == Policy::RuntimeSuspended,
+            stop_at: None,
+        }
+    }
+
+    /// What the model says of it. It knows nothing of seeds that are no row, as that of a redirected
+    /// thread's pretended caller.
+    #[must_use]
+    pub fn expected(&self, policy: Policy, leaves_stub: bool) -> Option<Expected> {
+        let found = self.first_managed(leaves_stub);
+        if self.seen.cooperative && self.redirected.is_some() && found.is_none() {
+            return None;
+        }
+        expected(&self.seen, &self.question(policy, leaves_stub))
+    }
+}

@@ -1,0 +1,61 @@
+//! Bugs that profilers have had, planted into a walker that has none: the property of whole stacks finds
+//! each within 1,000 walks, and shrinks what it found to a text of a few lines.
+
+use clr_sim::scenario::Scenario;
+use clr_sim::strategy::{Seeded, world_program};
+use clr_tests::mixed::{Bug, Failure, Plan, Second, WrongWalk, examine, shrink};
+use std::fmt::Write as _;
+
+const MAX_WALKS: u64 = 1_000;
+const WALKS_OF_PROGRAM: u64 = 30;
+/// The most steps from one stop to the next.
+const STRIDE: u32 = 60;
+const MAX_LINES: usize = 12;
+
+/// What a wrong walk shrinks to, and its text.
+fn small(bug: Bug, wrong: WrongWalk) -> Option<(WrongWalk, String)> {
+    let small = shrink(wrong, &mut Second::with_bug(bug));
+    let text = Scenario::of_case(&small.case)?.to_string();
+    let text: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    Some((small, text.join("\n")))
+}
+
+/// The first walk that goes wrong and shrinks to a few lines, and how many were made.
+fn find(bug: Bug) -> (u64, WrongWalk, String) {
+    let mut walks = 0;
+    let mut largest = String::new();
+    for seed in 0.. {
+        assert!(walks < MAX_WALKS, "{bug:?} was not found in {MAX_WALKS} walks\n{largest}");
+        let program = world_program(&mut Seeded::new(seed));
+        let plan = Plan { seed, walks: WALKS_OF_PROGRAM, stride: STRIDE, only: None };
+        let wrong = match examine(&program, plan, &mut Second::with_bug(bug), |_| walks += 1) {
+            Err(Failure::Walk(wrong)) => *wrong,
+            Err(Failure::Build(_)) | Ok(_) => continue,
+            Err(failure) => panic!("{bug:?}, seed {seed}: {failure}"),
+        };
+        walks += 1;
+        match small(bug, wrong) {
+            Some((small, text)) if text.lines().count() <= MAX_LINES => {
+                return (walks, small, text);
+            }
+            Some((_, text)) => largest = text,
+            None => {}
+        }
+    }
+    unreachable!("there are always more programs")
+}
+
+#[test]
+fn each_planted_bug_is_found_and_shrinks_to_a_few_lines() {
+    let mut table = String::new();
+    for bug in Bug::ALL {
+        let (walks, small, text) = find(bug);
+        let (on, by) = (small.case.program.generation, small.policy.name());
+        let what = small.what.to_string();
+        let what = what.lines().next().unwrap_or_default();
+        writeln!(table, "// {bug:?}: {bug}").unwrap();
+        writeln!(table, "// Found in walk {walks}; shrunk, on {on} by policy {by}:").unwrap();
+        writeln!(table, "// {what}\n{text}\n").unwrap();
+    }
+    insta::assert_snapshot!(table);
+}

@@ -1,0 +1,30 @@
+//! Whole stacks of threads set up by hand: whatever is damaged, a walk ends, and has no more frames than
+//! there is room for; where nothing is, no frame is invented.
+
+use clr_sim::strategy::{Seeded, staged_call};
+use clr_tests::cases;
+use clr_tests::mixed::{Staged, walk_staged};
+
+/// How many stages a plain run sets up.
+const STAGES: u32 = 5_000;
+
+#[test]
+fn walks_of_any_thread_end_and_invent_nothing() {
+    let mut sum = Staged::default();
+    for seed in 0..u64::from(cases(STAGES)) {
+        let stage = staged_call(&mut Seeded::new(seed)).stage;
+        let room = if seed % 3 == 0 { 4 } else { 64 };
+        match walk_staged(&stage, room) {
+            Ok(None) => {}
+            Ok(Some(staged)) => {
+                sum.walks += staged.walks;
+                sum.whole += staged.whole;
+                sum.fatal += staged.fatal;
+                sum.frames += staged.frames;
+            }
+            Err(broken) => panic!("seed {seed}: {broken}\n{stage:#x?}"),
+        }
+    }
+    println!("{sum:?}");
+    assert!(sum.whole * 4 > sum.walks && sum.frames > sum.walks, "{sum:?}");
+}

@@ -3,8 +3,10 @@
 //! Each function takes any bytes at all. It panics only if the code under test does, or breaks a
 //! promise that holds for all input.
 
+mod mixed;
 mod native;
 
+pub use mixed::mixed_walk;
 pub use native::{eh_frame, elf_image};
 
 use crate::every_instruction::{self, Failure};

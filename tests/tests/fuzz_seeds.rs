@@ -2,8 +2,9 @@
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::generation::Generation;
-use clr_sim::strategy::{Seeded, StagedCall, WorldProgram};
-use clr_tests::snapshot::{Checked, check};
+use clr_sim::strategy::{Seeded, StagedCall, WorldCase, WorldProgram};
+use clr_tests::mixed;
+use clr_tests::snapshot::{Checked, check, is_whole};
 use clr_tests::world::{Plan, examine};
 use std::path::{Path, PathBuf};
 
@@ -113,6 +114,44 @@ fn scenario() {
         }
     }
     assert!(replay("scenario", clr_tests::fuzz::scenario) >= Generation::ALL.len());
+}
+
+/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a whole thread with
+/// some rows and a Frame, a damaged one, and a program whose walks come to some frames.
+#[test]
+fn mixed_walk() {
+    if std::env::var_os("CLR_BLESS").is_some() {
+        for generation in Generation::ALL {
+            for (name, whole) in [("whole", true), ("damaged", false)] {
+                write_mixed(&format!("{generation}_{name}"), 0x80, random_bytes, |bytes| {
+                    let stage = StagedCall::arbitrary(bytes).unwrap().stage;
+                    stage.generation == generation
+                        && is_whole(&stage) == whole
+                        && stage.rows.len() > 5
+                        && !stage.frames.is_empty()
+                });
+            }
+            write_mixed(&format!("{generation}_program"), 0x81, long_random_bytes, |bytes| {
+                let program = WorldCase::arbitrary(bytes).unwrap().program;
+                program.generation == generation
+                    && (3..8).contains(&program.program.functions.len())
+                    && mixed::examine(&program, 1, 50, |_| ()).is_ok_and(|done| done.frames > 200)
+            });
+        }
+    }
+    assert!(replay("mixed_walk", clr_tests::fuzz::mixed_walk) >= 3 * Generation::ALL.len());
+}
+
+/// Writes the first random bytes that are `wanted`, behind a first one.
+fn write_mixed(
+    name: &str,
+    first: u8,
+    random: fn(u64) -> Vec<u8>,
+    wanted: impl Fn(&mut Unstructured<'_>) -> bool,
+) {
+    let mut bytes = (0..).map(random);
+    let found = bytes.find(|bytes| wanted(&mut Unstructured::new(bytes))).unwrap();
+    std::fs::write(seeds("mixed_walk").join(name), [&[first], found.as_slice()].concat()).unwrap();
 }
 
 /// Enough for programs of some functions.

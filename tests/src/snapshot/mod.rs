@@ -10,6 +10,7 @@ mod whole;
 mod world;
 
 use clr_sim::profiling::Outcome;
+use clr_sim::stage::Stage;
 use clr_sim::strategy::StagedCall;
 use std::fmt;
 use thiserror::Error;
@@ -29,6 +30,12 @@ pub struct Checked {
     pub whole: bool,
     /// How it ended.
     pub outcome: Option<Outcome>,
+}
+
+/// Whether nothing is damaged: nothing but the rows decides what lies on the stack.
+#[must_use]
+pub fn is_whole(stage: &Stage) -> bool {
+    whole::targets(stage).is_some()
 }
 
 /// A promise that was broken.

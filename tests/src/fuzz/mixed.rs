@@ -1,0 +1,189 @@
+//! Whole stacks of threads of any shape, by each policy.
+
+use crate::mixed::{self, Failure};
+use arbitrary::{Arbitrary as _, Unstructured};
+use clr_sim::model::{Facts, Seen};
+use clr_sim::profiling::{Outcome, SimulatedThread};
+use clr_sim::run::BASE;
+use clr_sim::runtime::{OsThreadId, Runtime, ThreadLife};
+use clr_sim::stage::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
+use clr_sim::strategy::{StagedCall, WorldCase};
+use clr_walker::mixed::{
+    Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source, WalkBuffer,
+    Walker,
+};
+
+/// A native thread of the profiler, beside those of a program.
+const PROFILER: OsThreadId = OsThreadId(0xFFFF);
+/// What the prologues of stages, and their calls, take in bytes.
+const PROLOGUE: u32 = 0x10;
+const SIZE_OF_CALL: u32 = 2;
+/// How many walks of a program are judged.
+const WALK_LIMIT: u64 = 60;
+
+/// How often threads are suspended, each and all together by the profiler.
+fn suspensions(runtime: &Runtime<'_>) -> (Vec<u32>, u32) {
+    let threads = runtime.threads.borrow().iter().map(|thread| thread.suspended).collect();
+    (threads, runtime.process.get().profiler_suspensions)
+}
+
+/// Walks a thread, with what holds of all walks. `None` if the runtime does not know the thread.
+///
+/// # Errors
+/// What ends the process.
+///
+/// # Panics
+/// If it does not hold.
+fn walk(
+    runtime: &Runtime<'_>,
+    [target, walker]: [OsThreadId; 2],
+    root: u64,
+    policy: Policy,
+    buffer: &mut WalkBuffer,
+) -> Result<Option<MixedStack>, Outcome> {
+    let Some(thread) = SimulatedThread::new(runtime, target, root) else { return Ok(None) };
+    let map = runtime.profilers_code_map().expect("the runtime's own code does not overlap");
+    let before = suspensions(runtime);
+    let info = runtime.on(if policy.is_for_itself() { target } else { walker });
+    let walker = Walker::new(&info, &map, policy);
+    let taken = walker.take(&thread, buffer);
+    assert_eq!(runtime.breach(), None, "{policy:?}");
+    taken?;
+    assert_eq!(suspensions(runtime), before, "{policy:?}: left suspended");
+    let stack = walker.stitch(buffer)?;
+    assert!(stack.frames.len() <= buffer.capacity(), "{policy:?}: {stack:#x?}");
+    let in_order = stack.gaps.is_sorted_by(|one, other| one.at <= other.at);
+    let inside = stack.gaps.iter().all(|gap| gap.at <= stack.frames.len());
+    assert!(in_order && inside, "{policy:?}: {stack:#x?}");
+    Ok(Some(stack))
+}
+
+/// Makes a thread of `data`, a staged one, whole or damaged, or one of a program that is stopped
+/// somewhere, and walks it by each policy into a buffer of any size:
+///
+/// | Bytes | Content |
+/// | --- | --- |
+/// | 0 | bit 0: a program; the others: how many frames the buffer has room for |
+/// | then | the thread, as those of [`snapshot`](super::snapshot) and [`scenario`](super::scenario) |
+///
+/// # Panics
+/// If the thread is left suspended, if something is done meanwhile that may wait for it, if there are
+/// more frames than room, or if a walk of a whole thread is not true.
+pub fn mixed_walk(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else { return };
+    let mut buffer = WalkBuffer::new(usize::from(first >> 1));
+    let mut bytes = Unstructured::new(rest);
+    if first & 1 == 0 {
+        let Ok(case) = StagedCall::arbitrary(&mut bytes) else { return };
+        staged(&case.stage, &mut buffer);
+    } else {
+        let Ok(case) = WorldCase::arbitrary(&mut bytes) else { return };
+        stopped(&case, &mut buffer);
+        let seed = case.slices.iter().fold(0, |seed, slice| seed << 8 ^ u64::from(slice.steps));
+        match mixed::examine(&case.program, seed, WALK_LIMIT, |_| ()) {
+            Ok(_) | Err(Failure::Build(_)) => {}
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+}
+
+/// Walks a program's thread where it is stopped.
+fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
+    let Ok(build) = case.program.build() else { return };
+    let Ok(mut world) = case.program.world(&build) else { return };
+    // A case may say that a thread goes further than it can.
+    for slice in &case.slices {
+        for _ in 0..slice.steps {
+            if world.step(slice.thread).is_err() {
+                return;
+            }
+        }
+    }
+    let thread = case.call.target;
+    let facts = Facts::new(build.expanded(), build.linked());
+    // A thread is not walked behind its ThreadDestroyed (H-04).
+    let truth = Seen::new(&facts, &mut world, thread).filter(|truth| !truth.gone);
+    let (Some(target), Some(_)) = (world.os(thread), truth) else { return };
+    for policy in Policy::ALL {
+        let before = world.save();
+        // How the process may end is not looked at here.
+        let _ = walk(world.runtime(), [target, PROFILER], BASE, policy, buffer);
+        world.restore(&before);
+    }
+}
+
+/// Walks a staged thread.
+fn staged(stage: &Stage, buffer: &mut WalkBuffer) {
+    let Ok(set) = stage.set_up() else { return };
+    // Call frame information tells a prologue from the call behind it.
+    let calls = |row: &Row| row.place != Place::Native || row.offset >= PROLOGUE + SIZE_OF_CALL;
+    let calls = !stage.generation.is_unix() || stage.rows.iter().skip(1).all(calls);
+    // Without rows it is nowhere.
+    let whole = crate::snapshot::is_whole(stage) && !stage.rows.is_empty() && calls;
+    for policy in Policy::ALL {
+        let stack = match walk(&set.runtime(), [SELF, NATIVE_WALKER], 0, policy, buffer) {
+            Ok(stack) => stack,
+            Err(outcome) => {
+                // Another thread may write the tables of code for ever.
+                let waits = stage.process.code_manager_writer.is_some();
+                let may_end = !whole || waits || stage.life != ThreadLife::Running;
+                assert!(may_end, "{policy:?}: {outcome}\n{stage:#x?}");
+                continue;
+            }
+        };
+        // Frame pointers say what they want.
+        if let Some(stack) = stack.filter(|_| whole && policy != Policy::FramePointers) {
+            let wrong = judge(&set, &stack);
+            assert_eq!(wrong, None, "{policy:?}: {stack:#x?}\n{stage:#x?}");
+        }
+    }
+}
+
+/// What a walk of a whole stage gets wrong: each frame is a row, in order, and all rows are there if
+/// it claims so.
+fn judge(set: &Set, stack: &MixedStack) -> Option<String> {
+    let rows = &set.stage().rows;
+    let mut next = 0;
+    for (at, frame) in stack.frames.iter().enumerate() {
+        let mut rest = rows.iter().enumerate().skip(next);
+        let found = rest.find(|(row, _)| is_at(set, *row, frame));
+        let Some((row, truth)) = found else { return Some(format!("frame {at} is not there")) };
+        // The runtime may refuse to say.
+        let refused = |gap: &Gap| matches!(gap.reason, Reason::Lookup(_));
+        let unsaid = frame.kind == FrameKind::Unknown && stack.gaps.iter().any(refused);
+        if !unsaid && !is_kind(set, truth, frame.kind) {
+            return Some(format!("frame {at} is of another kind"));
+        }
+        let joined = stack.gaps.iter().all(|gap| gap.at != at);
+        if row != next && joined && stack.completeness() == Completeness::Whole {
+            return Some(format!("row {next} is missing before frame {at}"));
+        }
+        next = row + 1;
+    }
+    let ends = next == rows.len() || stack.completeness() != Completeness::Whole;
+    (!ends).then(|| format!("row {next} is missing at the end"))
+}
+
+/// Whether a frame is at a row.
+fn is_at(set: &Set, row: usize, frame: &MixedFrame) -> bool {
+    let Some(registers) = set.registers(row) else { return false };
+    // Of calls out of ready-to-run code the runtime knows another return address (C-156).
+    let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
+    registers.rsp() == frame.sp && (registers.rip == frame.ip || told)
+}
+
+/// Whether a row's code may be called so.
+fn is_kind(set: &Set, row: &Row, kind: FrameKind) -> bool {
+    use clr_sim::runtime::MethodKind::{Dynamic, IlStub};
+    let name = row.function.split('@').next().unwrap_or_default();
+    let hidden = matches!(row.kind, IlStub | Dynamic);
+    match kind {
+        FrameKind::Managed(id) => {
+            row.place != Place::Native && !hidden && set.function(name) == Some(id)
+        }
+        FrameKind::Hidden(Some(id)) => hidden && set.function(name) == Some(id),
+        // Nobody tells of them in all runtimes.
+        FrameKind::Hidden(None) | FrameKind::Unknown => hidden || row.place == Place::Native,
+        FrameKind::Native { .. } => hidden || row.place == Place::Native,
+    }
+}

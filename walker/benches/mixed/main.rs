@@ -67,7 +67,9 @@ fn main() {
         let cells: Vec<_> = table.iter().map(|(_, all)| format!("{:.1}", all[n])).collect();
         println!("| {name} | {} |", cells.join(" | "));
     }
-    println!("\nMedians of {rounds} interleaved rounds; nothing is allocated while the thread stands still.");
+    println!(
+        "\nMedians of {rounds} interleaved rounds; nothing is allocated while the thread stands still."
+    );
 }
 
 fn median(mut samples: Vec<f64>) -> f64 {

@@ -7,9 +7,7 @@ use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{
-    ExplicitModuleSectionInfo, FrameAddress, Module, ModuleSectionInfo, Unwinder as _,
-};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, ModuleSectionInfo, Unwinder as _};
 use std::hint::black_box;
 use std::ops::Range;
 

@@ -183,7 +183,8 @@ fn is_kind(set: &Set, row: &Row, kind: FrameKind) -> bool {
         }
         FrameKind::Hidden(Some(id)) => hidden && set.function(name) == Some(id),
         // Nobody tells of them in all runtimes.
-        FrameKind::Hidden(None) | FrameKind::Unknown => hidden || row.place == Place::Native,
-        FrameKind::Native { .. } => hidden || row.place == Place::Native,
+        FrameKind::Hidden(None) | FrameKind::Unknown | FrameKind::Native { .. } => {
+            hidden || row.place == Place::Native
+        }
     }
 }

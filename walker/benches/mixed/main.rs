@@ -18,6 +18,8 @@ use clr_sim::stage::{NATIVE_WALKER, SELF};
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::{Completeness, MixedStack, Policy, WalkBuffer, Walker};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
+use clr_walker::unwind::Cache;
+use framehop::x86_64::CacheX86_64;
 use process::stage;
 use scripted::Scripted;
 use std::hint::black_box;
@@ -103,7 +105,7 @@ fn run(
     check(&simulated, &thread, &mut buffer, depth, expected);
     assert_eq!(runtime.breach(), None);
 
-    let (mut warm, mut framehop_warm) = (Default::default(), Default::default());
+    let (mut warm, mut framehop_warm) = (Cache::new(), CacheX86_64::new());
     let mut walks: [Box<dyn FnMut() -> usize + '_>; NAMES.len()] = [
         walking(&scripted, &script, depth),
         taking(&scripted, &script, depth),
@@ -111,7 +113,7 @@ fn run(
         taking(&simulated, &thread, depth),
         Box::new(|| bare(&all, &start, &script)),
         Box::new(|| cached(&all, &start, &script, &mut warm)),
-        Box::new(|| framehop(&unwinder, &start, &script, &mut Default::default())),
+        Box::new(|| framehop(&unwinder, &start, &script, &mut CacheX86_64::new())),
         Box::new(|| framehop(&unwinder, &start, &script, &mut framehop_warm)),
     ];
     let passes = FRAMES_PER_SAMPLE / depth;

@@ -16,7 +16,7 @@ pub(crate) fn stage(generation: Generation, depth: usize) -> Stage {
     let mut stage = Stage::new(generation).cooperative();
     let mut sp = LEAF;
     for n in 0..depth - 1 {
-        let native = n / RUN % 2 == 0;
+        let native = (n / RUN).is_multiple_of(2);
         // A native function that managed code has called has room for the Frame.
         let called = native && n % RUN == RUN - 1;
         stage = if native {

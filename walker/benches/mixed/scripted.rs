@@ -42,7 +42,8 @@ impl Scripted {
         let rows = &set.stage().rows;
         let at = |n: usize| set.registers(n).expect("it is a row");
         let mut methods = Vec::new();
-        let mut copied = vec![at(0).rsp()..STACK.1];
+        let mut copied = Vec::new();
+        copied.push(at(0).rsp()..STACK.1);
         for place in [Place::Heap, Place::Native] {
             let of_place = rows.iter().enumerate().filter(|(_, row)| row.place == place);
             let starts = of_place.map(|(n, row)| at(n).rip - u64::from(row.offset));

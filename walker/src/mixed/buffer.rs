@@ -67,6 +67,8 @@ const EMPTY: Place = Place {
 pub struct WalkBuffer {
     shots: Box<[Shot]>,
     shot_count: usize,
+    /// A callback has found no room.
+    pub(super) is_refused: bool,
     /// How many callbacks have been met on the way, or passed by.
     met: usize,
     places: Box<[Place]>,
@@ -88,6 +90,7 @@ impl WalkBuffer {
         Self {
             shots: vec![Shot::default(); frames].into(),
             shot_count: 0,
+            is_refused: false,
             met: 0,
             places: vec![EMPTY; frames].into(),
             place_count: 0,
@@ -106,6 +109,7 @@ impl WalkBuffer {
 
     pub(super) const fn clear(&mut self) {
         self.shot_count = 0;
+        self.is_refused = false;
         self.met = 0;
         self.place_count = 0;
         self.before = None;
@@ -124,7 +128,10 @@ impl WalkBuffer {
 
     /// Copies what a callback is called with, if there is room for it.
     pub(super) fn keep(&mut self, frame: &SnapshotFrame<'_>) -> HResult {
-        let Some(room) = self.shots.get_mut(self.shot_count) else { return HResult::FALSE };
+        let Some(room) = self.shots.get_mut(self.shot_count) else {
+            self.is_refused = true;
+            return HResult::FALSE;
+        };
         let registers = Registers::from_context(frame.context).unwrap_or_default();
         *room = Shot { function: frame.function, ip: frame.ip, registers };
         self.shot_count += 1;

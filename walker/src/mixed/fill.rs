@@ -131,6 +131,8 @@ fn take_reported<T: TargetThread>(
 fn ended(buffer: &mut WalkBuffer) {
     let reason = match (buffer.disbelieved, buffer.snapshot) {
         (Some(address), _) => Reason::NotACall { address },
+        // The own callback has ended it.
+        _ if buffer.is_refused => Reason::BufferFull,
         (None, None | Some(HResult::OK)) => Reason::Unreported,
         (None, Some(result)) => Reason::Snapshot(result),
     };

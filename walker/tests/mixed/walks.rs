@@ -219,6 +219,22 @@ fn what_is_too_deep_is_cut() {
     assert_eq!(stack.completeness(), Completeness::Reportable);
 }
 
+/// The runtime ended the walk because the callback wanted no more.
+#[test]
+fn a_callback_without_room_is_the_buffers_fault() {
+    let frames = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
+    let mock = Mock::new(&frames);
+    let stack = mock.walk_in(Policy::Signal, &mut WalkBuffer::new(1));
+    assert_eq!((ips(&stack), stack.snapshot), (vec![frames[0]], Some(HResult::ABORTED)));
+    assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::BufferFull }]);
+    // One that ends it by itself is another thing.
+    let mut mock = Mock::new(&frames);
+    mock.reports.truncate(1);
+    mock.result = HResult::ABORTED;
+    let stack = mock.walk_in(Policy::Signal, &mut WalkBuffer::new(1));
+    assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::Snapshot(HResult::ABORTED) }]);
+}
+
 #[test]
 fn what_only_one_of_them_finds_needs_room_too() {
     let ips_of = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];

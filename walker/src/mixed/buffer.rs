@@ -15,6 +15,8 @@ pub(super) struct Shot {
     pub function: Option<FunctionId>,
     pub ip: u64,
     pub registers: Registers,
+    /// It is a marker at what no call returns to: no frame.
+    pub is_none: bool,
 }
 
 impl Shot {
@@ -25,7 +27,7 @@ impl Shot {
     /// Whether it tells of the frame there. Where the runtime knows the call by another address (C-156),
     /// the stack pointer is right.
     const fn is_at(&self, ip: u64, sp: u64) -> bool {
-        self.sp() == sp && (self.ip == ip || self.function.is_some())
+        self.sp() == sp && !self.is_none && (self.ip == ip || self.function.is_some())
     }
 }
 
@@ -33,7 +35,9 @@ impl Shot {
 fn skip(shots: &[Shot], met: &mut usize, sp: u64) -> Option<Reason> {
     let mut first = None;
     while let Some(shot) = shots.get(*met).filter(|shot| shot.sp() < sp) {
-        first = first.or(Some(Reason::Disagreement { sp: shot.sp() }));
+        if !shot.is_none {
+            first = first.or(Some(Reason::Disagreement { sp: shot.sp() }));
+        }
         *met += 1;
     }
     first
@@ -77,8 +81,6 @@ pub struct WalkBuffer {
     pub(super) before: Option<Reason>,
     /// What `DoStackSnapshot` returned.
     pub(super) snapshot: Option<HResult>,
-    /// What the runtime tells of as native code, and cannot be (VA): it believed registers that are wrong.
-    pub(super) disbelieved: Option<u64>,
     /// Some frame was taken for the next because the runtime reports it next.
     pub(super) relies_on_order: bool,
 }
@@ -96,7 +98,6 @@ impl WalkBuffer {
             place_count: 0,
             before: None,
             snapshot: None,
-            disbelieved: None,
             relies_on_order: false,
         }
     }
@@ -114,7 +115,6 @@ impl WalkBuffer {
         self.place_count = 0;
         self.before = None;
         self.snapshot = None;
-        self.disbelieved = None;
         self.relies_on_order = false;
     }
 
@@ -133,20 +133,32 @@ impl WalkBuffer {
             return HResult::FALSE;
         };
         let registers = Registers::from_context(frame.context).unwrap_or_default();
-        *room = Shot { function: frame.function, ip: frame.ip, registers };
+        *room = Shot { function: frame.function, ip: frame.ip, registers, is_none: false };
         self.shot_count += 1;
         HResult::OK
     }
 
-    /// Forgets callbacks from the first one on that tells of native code where no call returns to: whatever
-    /// comes behind is as wrong.
+    /// Marks callbacks that tell of native code where no call returns to: the stack was overwritten there,
+    /// or the registers were wrong. What comes behind may be right, for the runtime goes on from its next
+    /// Frame.
     pub(super) fn believe(&mut self, is_believable: impl Fn(u64) -> bool) {
-        let wrong = |shot: &Shot| shot.function.is_none() && !is_believable(shot.ip);
-        let first = self.shots().iter().position(wrong);
-        if let Some((first, shot)) = first.and_then(|first| Some((first, self.shots().get(first)?)))
-        {
-            self.disbelieved = Some(shot.ip);
-            self.shot_count = first;
+        for shot in self.shots.get_mut(..self.shot_count).unwrap_or_default() {
+            shot.is_none = shot.function.is_none() && !is_believable(shot.ip);
+        }
+    }
+
+    /// Passes over callbacks that tell of no frame, and says why something is missing there.
+    pub(super) fn pass_over(&mut self) {
+        while let Some(shot) = self.next_shot().filter(|shot| shot.is_none) {
+            self.gap(Reason::NotACall { address: shot.ip });
+            self.met += 1;
+        }
+    }
+
+    /// The same of those leafward of `sp` (VA), where nothing is missing: the frames were computed.
+    pub(super) fn pass_over_before(&mut self, sp: u64) {
+        while self.next_shot().is_some_and(|shot| shot.is_none && shot.sp() < sp) {
+            self.met += 1;
         }
     }
 

@@ -66,14 +66,13 @@ fn step<T: TargetThread>(
 ) -> Result<Stepped, Reason> {
     let before = *frame;
     let stepped = steps.step(frame);
-    let next = buffer.next_shot().map(Shot::sp);
+    let next = buffer.next_shot().filter(|shot| !shot.is_none).map(Shot::sp);
     let passes_by = |frame: &Cursor| next.is_some_and(|sp| sp < frame.registers.rsp());
     let is_wrong = match stepped {
         Ok(Stepped::Caller) => passes_by(frame),
-        Ok(Stepped::Root) => false,
         Err(Reason::NotACall { .. } | Reason::OutsideStack { .. }) => true,
         // Without unwind data it would be taken for a leaf.
-        Err(_) => false,
+        Ok(Stepped::Root) | Err(_) => false,
     };
     if before.source != Source::Snapshot || !is_wrong {
         return stepped;
@@ -99,6 +98,7 @@ fn is_redirected(buffer: &WalkBuffer, frame: &Cursor) -> bool {
 /// Whether the runtime reports frames leafward of `sp` (VA) that have not been met: then the unwinder has
 /// left the stack.
 fn passes_by(buffer: &mut WalkBuffer, sp: u64) -> bool {
+    buffer.pass_over_before(sp);
     let missed = buffer.next_shot().map(Shot::sp).filter(|shot| *shot < sp);
     if let Some(sp) = missed {
         buffer.gap(Reason::Disagreement { sp });
@@ -109,9 +109,10 @@ fn passes_by(buffer: &mut WalkBuffer, sp: u64) -> bool {
 /// Goes to the frame that the runtime reports next, if there is one.
 fn take_reported<T: TargetThread>(
     steps: &Steps<'_, '_, T>,
-    buffer: &WalkBuffer,
+    buffer: &mut WalkBuffer,
     frame: &mut Cursor,
 ) -> bool {
+    buffer.pass_over();
     let Some(shot) = buffer.next_shot() else { return false };
     frame.registers = shot.registers;
     // What a Frame does not restore is old in the context of the first method that it leads to, and of no
@@ -129,12 +130,11 @@ fn take_reported<T: TargetThread>(
 
 /// Nothing is known rootward of the last frame, which is not the thread's first.
 fn ended(buffer: &mut WalkBuffer) {
-    let reason = match (buffer.disbelieved, buffer.snapshot) {
-        (Some(address), _) => Reason::NotACall { address },
+    let reason = match buffer.snapshot {
         // The own callback has ended it.
         _ if buffer.is_refused => Reason::BufferFull,
-        (None, None | Some(HResult::OK)) => Reason::Unreported,
-        (None, Some(result)) => Reason::Snapshot(result),
+        None | Some(HResult::OK) => Reason::Unreported,
+        Some(result) => Reason::Snapshot(result),
     };
     buffer.gap(reason);
 }

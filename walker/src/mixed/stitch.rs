@@ -27,6 +27,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
             },
             shots: buffer.shots(),
             told: 0,
+            has_only_shots: buffer.places().is_empty(),
         };
         stitched.gap(buffer.before);
         for place in buffer.places() {
@@ -37,8 +38,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         }
         let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);
         if buffer.places().is_empty() {
-            let disbelieved = buffer.disbelieved.map(|address| Reason::NotACall { address });
-            stitched.gap(disbelieved.or(ended_early.map(Reason::Snapshot)));
+            stitched.gap(ended_early.map(Reason::Snapshot));
         }
         stitched.cut(buffer.capacity());
         Ok(stitched.stack)
@@ -76,6 +76,8 @@ struct Stitched<'b, I, M> {
     shots: &'b [Shot],
     /// How many callbacks have their frame.
     told: usize,
+    /// Nothing was unwound.
+    has_only_shots: bool,
 }
 
 impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
@@ -130,6 +132,12 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
     /// A frame that only the runtime tells of.
     fn only_reported(&mut self, shot: &Shot) -> Result<(), I::Fatal> {
         self.told += 1;
+        if shot.is_none {
+            let reason = Reason::NotACall { address: shot.ip };
+            // On the way of a walk that unwinds it has been said.
+            self.gap(Some(reason).filter(|_| self.has_only_shots));
+            return Ok(());
+        }
         let (ip, sp, position) = (shot.ip, shot.sp(), Position::ReturnAddress);
         let kind = match shot.function {
             Some(function) => FrameKind::Managed(function),

@@ -150,6 +150,24 @@ fn hidden_code_behind_a_managed_frame_is_passed_over() {
     assert_eq!(stack.frames[3].kind, FrameKind::Unknown);
 }
 
+/// A return address that was overwritten: the runtime makes a marker of it, and goes on elsewhere.
+#[test]
+fn a_marker_that_follows_no_call_is_no_frame() {
+    let frames = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
+    let mut mock = Mock::new(&frames);
+    let garbage = Report { managed: false, ip: 0xDEAD_BEEF, sp: sp(1) };
+    mock.reports[1] = garbage;
+    let stack = mock.walk(Policy::Signal);
+    assert_eq!(ips(&stack), [frames[0], frames[2]]);
+    let address = 0xDEAD_BEEF;
+    assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::NotACall { address } }]);
+    mock.reports.truncate(2);
+    mock.result = HResult::FAIL;
+    let stack = mock.walk(Policy::Signal);
+    assert_eq!(ips(&stack), frames[..1]);
+    assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::NotACall { address } }]);
+}
+
 #[test]
 fn the_call_is_where_the_unwinder_says() {
     let mut mock = Mock::new(&sandwich());

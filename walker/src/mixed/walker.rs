@@ -146,7 +146,10 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         let mut frame = Cursor { registers: context.registers, ..Cursor::NOWHERE };
         let managed = match self.leaf(&steps, buffer, &mut frame)? {
             Leaf::Managed => true,
-            Leaf::Unknown => false,
+            Leaf::Generated if seeded => {
+                return Ok(self.generated(stopped, &steps, buffer, &mut frame)?);
+            }
+            Leaf::Generated | Leaf::Unknown => false,
             // Nothing on it is managed, or nothing fits in any more.
             Leaf::Root | Leaf::Full => return Ok(()),
         };
@@ -159,6 +162,25 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         };
         self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
         fill(&steps, buffer, &mut frame, managed);
+        Ok(())
+    }
+
+    /// From code that was interrupted and that nobody has told of. It may be a dynamic method or an IL
+    /// stub: `GetFunctionFromIP` does not say so (C-115), but as a seed it is as good as any (C-040), and
+    /// `DoStackSnapshot` refuses what is none (C-038).
+    fn generated<T: TargetThread>(
+        &self,
+        stopped: &Stopped<'_, T>,
+        steps: &Steps<'_, '_, T>,
+        buffer: &mut WalkBuffer,
+        frame: &mut Cursor,
+    ) -> Result<(), I::Fatal> {
+        let seed = Seed::new(stopped, frame, steps.unwinder.convention()).ok();
+        self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
+        if seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT) {
+            self.snapshot(stopped.target(), None, buffer)?;
+        }
+        fill(steps, buffer, frame, false);
         Ok(())
     }
 
@@ -192,7 +214,9 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                     let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
                     if !(unknown && self.leave_stub(steps, frame)?) {
                         buffer.gap(reason);
-                        return Ok(Leaf::Unknown);
+                        let interrupted = frame.position == Position::Interrupted;
+                        let generated = unknown && interrupted;
+                        return Ok(if generated { Leaf::Generated } else { Leaf::Unknown });
                     }
                 }
             }
@@ -276,6 +300,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
 enum Leaf {
     /// At a managed frame.
     Managed,
+    /// At code that was interrupted, and may be generated.
+    Generated,
     /// At code that cannot be unwound.
     Unknown,
     /// At the thread's root.

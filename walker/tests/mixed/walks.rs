@@ -150,6 +150,35 @@ fn hidden_code_behind_a_managed_frame_is_passed_over() {
     assert_eq!(stack.frames[3].kind, FrameKind::Unknown);
 }
 
+/// What nobody has told of may be managed code: as a seed the runtime knows it.
+#[test]
+fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
+    let ips_of = [UNKNOWN + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
+    let mut mock = Mock::new(&ips_of);
+    let stack = mock.walk(Policy::Signal);
+    assert_eq!(ips(&stack), ips_of);
+    let unknown = Reason::Unwind(UnwindError::UnknownCode { address: ips_of[0] });
+    assert_eq!(stack.gaps, [Gap { at: 1, reason: unknown }]);
+    let seeded = Done::Snapshot { seed: Some((ips_of[0], sp(0))) };
+    assert_eq!(mock.calls(), [Done::ContextRead, seeded.clone()]);
+    // It is not: what the runtime says without is all there is.
+    mock.done.borrow_mut().clear();
+    mock.reports.clear();
+    mock.result = HResult::UNMANAGED_CONTEXT;
+    assert_eq!(ips(&mock.walk(Policy::Signal)), ips_of[..1]);
+    let unseeded = Done::Snapshot { seed: None };
+    assert_eq!(mock.calls(), [Done::ContextRead, seeded, unseeded.clone()]);
+    // A caller's registers are not all known, and the runtime has not called it.
+    let ips_of = [NATIVE + 0x20, returns_to(UNKNOWN, 1), returns_to(MANAGED, 2)];
+    let mock = Mock::new(&ips_of);
+    assert_eq!(ips(&mock.walk(Policy::Signal)), ips_of);
+    assert_eq!(mock.calls(), [Done::ContextRead, unseeded.clone()]);
+    // Nor does a walk without seeds begin to pass some.
+    let mock = Mock::new(&[UNKNOWN + 0x20, returns_to(MANAGED, 1)]);
+    mock.walk(Policy::Synchronous);
+    assert_eq!(mock.calls(), [Done::ContextRead, unseeded]);
+}
+
 /// A return address that was overwritten: the runtime makes a marker of it, and goes on elsewhere.
 #[test]
 fn a_marker_that_follows_no_call_is_no_frame() {

@@ -15,6 +15,24 @@
 //! on Unix, it goes on from the next frame that the runtime reports. Whatever was not joined to what
 //! stands beside it is a [`Gap`] with a reason, and no frame is ever guessed.
 //!
+//! What goes wrong is a gap or the end, and each has a fixture in the project's `gallery/walks`:
+//!
+//! | What | What becomes of the walk |
+//! | --- | --- |
+//! | a leaf in a stub that only jumps | its instructions are read: the word on top of the stack is its caller |
+//! | a leaf in code that nobody has told of | its registers are tried as a seed: the runtime may know it |
+//! | a helper that pushes without unwind data | known by its code, or [`Reason::NotACall`] |
+//! | an epilogue | the rest of it is executed |
+//! | a hijacked return address | put back by `DoStackSnapshot`, else [`Reason::NotACall`] |
+//! | an overwritten return address | [`Reason::NotACall`]; the runtime may find the stack again by a Frame |
+//! | a stack pointer outside of the stack | [`SeedRefused::OutsideStack`], [`Reason::OutsideStack`] |
+//! | a system call | the registers are right; `DoStackSnapshot` may refuse (C-032) |
+//! | old registers (H-14) | [`Reason::StaleContext`], and nothing is read |
+//! | more frames than the buffer | [`Reason::BufferFull`] behind those that had room |
+//! | a refusal of the runtime | [`Reason::Lookup`], [`Reason::Suspend`] or [`Reason::Snapshot`]; the unwinder's frames stay |
+//! | a failure behind some callbacks | they stay, and so do the unwinder's frames behind them |
+//! | success without callbacks | [`Reason::Unreported`], unless the unwinder has come to the root |
+//!
 //! A seed is made by [`Seed::new`] from a frame of a thread that stands still, and lives no longer than
 //! that: a stale one cannot be written down.
 //!
@@ -64,7 +82,8 @@ pub enum Policy {
     RuntimeSuspended,
     /// The calling thread in a signal handler, seeded with what the signal interrupted (H-28). Not
     /// supported officially; works where the handler has stack enough and interrupted neither the
-    /// native unwinder nor exception dispatch.
+    /// native unwinder nor exception dispatch. Native code and stubs at the leaf are unwound first: they
+    /// are no seeds (C-039).
     Signal,
     /// The calling thread in a callback of the runtime, without a seed: its Frames say where managed
     /// code was left (C-129). The surest one, but only as often as there are callbacks.

@@ -100,7 +100,8 @@ pub enum Reason {
     #[error("{0}")]
     Unwind(#[from] UnwindError),
     /// What stands in the return address's place does not follow a call: the runtime has hijacked it
-    /// (H-15), or unwinding went wrong.
+    /// (H-15), the stack has been overwritten, code without unwind data is no leaf, or unwinding went
+    /// wrong. The runtime makes a marker of such an address, which is no frame.
     #[error("{address:#x} does not follow a call")]
     NotACall {
         /// The address (VA).
@@ -118,13 +119,15 @@ pub enum Reason {
         /// The reported frame's stack pointer (VA).
         sp: u64,
     },
-    /// The runtime cannot say whether code is managed.
+    /// The runtime cannot say whether code is managed: its tables are being written (C-036, C-116), or it
+    /// lets go of the profiler. There is no seed then.
     #[error("GetFunctionFromIP returns {0}")]
     Lookup(HResult),
     /// The first managed frame must not be a seed.
     #[error("no seed: {0}")]
     Seed(#[from] SeedRefused),
-    /// `DoStackSnapshot` was refused, or ended early.
+    /// `DoStackSnapshot` was refused, or ended early: [`advice`](super::advice()) tells what to do. The
+    /// callbacks made before are kept (C-113).
     #[error("DoStackSnapshot returns {0}")]
     Snapshot(HResult),
     /// `SuspendRuntime` was refused.
@@ -133,7 +136,8 @@ pub enum Reason {
     /// The runtime tells of no further frame, and the stack does not end here.
     #[error("nothing further is reported, but the stack goes on")]
     Unreported,
-    /// The buffer is full: the stack is deeper.
+    /// The buffer is full: the stack is deeper. The runtime's walk was ended by the own callback then,
+    /// and its ABORTED says nothing else.
     #[error("the stack has more frames than the buffer")]
     BufferFull,
 }

@@ -174,6 +174,13 @@ questions! {
         Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
     }
 
+    /// Whether a method's GS cookie is looked at although rsp is above it: in an epilogue the frame that
+    /// it was in is gone (dotnet/runtime#40637 of .NET 5).
+    checks_cookies_below_rsp: bool {
+        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
+        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
+    }
+
     /// sizeof(CONTEXT) in bytes (C-102, C-103, C-161).
     context_size: u32 {
         Net9Unix | Net9UnixLegacyExceptions | Net10Unix => 0xC20,

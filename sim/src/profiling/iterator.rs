@@ -247,8 +247,11 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         }
         self.frame_steps = 0;
         if let Some(below) = managed.code.gs_cookie {
-            self.cookie = Some(caller_sp.wrapping_sub(u64::from(below)));
-            self.check_cookie()?;
+            let at = caller_sp.wrapping_sub(u64::from(below));
+            if at >= rsp || self.runtime.generation.checks_cookies_below_rsp() {
+                self.cookie = Some(at);
+                self.check_cookie()?;
+            }
         }
         self.state = State::Frameless;
         Ok(())

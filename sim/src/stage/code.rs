@@ -17,6 +17,8 @@ const PITCH: u32 = 0x400;
 pub(crate) const SIZE: u32 = 0x3C0;
 /// Size of a prologue in bytes: control in a row is behind it.
 pub(crate) const PROLOGUE: u8 = 0x10;
+/// add rsp, imm32
+const RELEASE: [u8; 3] = [0x48, 0x81, 0xC4];
 /// call rax
 const CALL: [u8; 2] = [0xFF, 0xD0];
 /// Where unwind data begins, behind any code (RVA).
@@ -67,6 +69,27 @@ impl Unit {
         let before = at.checked_sub(CALL.len()).and_then(|begin| self.bytes.get_mut(begin..at));
         if let Some(before) = before {
             before.copy_from_slice(&CALL);
+        }
+    }
+
+    /// Ends the function at `begin` (offset into the bytes) with the epilogue of a frame of `size` bytes
+    /// below the pushed registers. Without room behind `last`, the last offset that control is at, there
+    /// is none.
+    fn epilogue(&mut self, begin: u32, saves: &[Gpr], size: u32, last: u32) {
+        let mut code = Vec::from(RELEASE);
+        code.extend(size.to_le_bytes());
+        for register in saves.iter().rev() {
+            let number = register.number();
+            code.extend((number >= 8).then_some(0x41));
+            code.push(0x58 | number & 7);
+        }
+        code.push(0xC3);
+        let start = SIZE - code.len() as u32;
+        let end = (begin + SIZE) as usize;
+        if let Some(room) = self.bytes.get_mut((begin + start) as usize..end)
+            && last <= start
+        {
+            room.copy_from_slice(&code);
         }
     }
 }
@@ -131,6 +154,12 @@ impl Layout {
             unit.bytes.resize((begin + PITCH) as usize, 0x90);
             if row.leaf {
                 continue;
+            }
+            // Elsewhere nobody asks for it.
+            if row.gs_cookie.is_some() && row.place != Place::Native {
+                let rows = stage.rows.iter().filter(|other| other.function == row.function);
+                let last = rows.map(|other| other.offset).max();
+                unit.epilogue(begin, &row.saves, size as u32, last.unwrap_or_default());
             }
             if has_library && row.place == Place::Native {
                 described.push(PlainFunction {

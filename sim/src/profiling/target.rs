@@ -47,7 +47,8 @@ impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
     }
 
     /// The system's id of it.
-    pub(crate) const fn os(&self) -> OsThreadId {
+    #[must_use]
+    pub const fn os(&self) -> OsThreadId {
         self.os
     }
 }

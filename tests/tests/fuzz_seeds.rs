@@ -135,7 +135,12 @@ fn mixed_walk() {
                 let program = WorldCase::arbitrary(bytes).unwrap().program;
                 program.generation == generation
                     && (3..8).contains(&program.program.functions.len())
-                    && mixed::examine(&program, 1, 50, |_| ()).is_ok_and(|done| done.frames > 200)
+                    && {
+                        let plan = mixed::Plan { seed: 1, walks: 50, stride: 20, only: None };
+                        let way = &mut mixed::First::default();
+                        mixed::examine(&program, plan, way, |_| ())
+                            .is_ok_and(|done| done.frames > 200)
+                    }
             });
         }
     }

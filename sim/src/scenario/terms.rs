@@ -297,7 +297,6 @@ terms! {
         "seed-no-context" => (ReasonKind::SeedNoContext),
         "seed-outside-stack" => (ReasonKind::SeedOutsideStack),
         "seed-unaligned" => (ReasonKind::SeedUnaligned),
-        "seed-guessed" => (ReasonKind::SeedGuessed),
         "seed-lost-register" => (ReasonKind::SeedLostRegister),
         "snapshot" => (ReasonKind::Snapshot),
         "suspend" => (ReasonKind::Suspend),

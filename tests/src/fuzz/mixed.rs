@@ -1,6 +1,6 @@
 //! Whole stacks of threads of any shape, by each policy.
 
-use crate::mixed::{self, Failure};
+use crate::mixed::{Failure, First, Plan, examine};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::model::{Facts, Seen};
 use clr_sim::profiling::{Outcome, SimulatedThread};
@@ -18,8 +18,9 @@ const PROFILER: OsThreadId = OsThreadId(0xFFFF);
 /// What the prologues of stages, and their calls, take in bytes.
 const PROLOGUE: u32 = 0x10;
 const SIZE_OF_CALL: u32 = 2;
-/// How many walks of a program are judged.
+/// How many walks of a program are judged, and the most steps between them.
 const WALK_LIMIT: u64 = 60;
+const STRIDE: u32 = 20;
 
 /// How often threads are suspended, each and all together by the profiler.
 fn suspensions(runtime: &Runtime<'_>) -> (Vec<u32>, u32) {
@@ -80,7 +81,8 @@ pub fn mixed_walk(data: &[u8]) {
         let Ok(case) = WorldCase::arbitrary(&mut bytes) else { return };
         stopped(&case, &mut buffer);
         let seed = case.slices.iter().fold(0, |seed, slice| seed << 8 ^ u64::from(slice.steps));
-        match mixed::examine(&case.program, seed, WALK_LIMIT, |_| ()) {
+        let plan = Plan { seed, walks: WALK_LIMIT, stride: STRIDE, only: None };
+        match examine(&case.program, plan, &mut First::default(), |_| ()) {
             Ok(_) | Err(Failure::Build(_)) => {}
             Err(failure) => panic!("{failure}"),
         }

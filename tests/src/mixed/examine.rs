@@ -1,5 +1,6 @@
 //! Programs that are executed, stopped, and walked.
 
+use super::truth::Leaf;
 use super::{CAPACITY, Found, Stop, Truth, Way, Wrong, judge};
 use clr_sim::model::{Facts, Row};
 use clr_sim::profiling::Outcome;
@@ -256,7 +257,7 @@ fn can_walk(truth: &Truth, policy: Policy, in_callback: bool) -> bool {
 
 /// The call that a policy makes, as a text can say it.
 fn call_of(truth: &Truth, policy: Policy, target: usize) -> WorldCall {
-    let question = truth.question(policy, false);
+    let question = truth.question(policy, Leaf::Seeds);
     WorldCall {
         by: if policy.is_for_itself() { By::Target } else { By::Profiler },
         target,

@@ -1,6 +1,6 @@
 //! What a walk may say of a thread.
 
-use super::truth::Truth;
+use super::truth::{Leaf, Truth};
 use clr_sim::code::{Convention, FuncletKind};
 use clr_sim::model::{Callback, Code, Row, Seen};
 use clr_sim::profiling::{HResult, Outcome};
@@ -251,10 +251,11 @@ impl Judged<'_> {
         let rule = match trust {
             Trust::Body => true,
             Trust::Prologue => interrupted || probing,
-            Trust::EpilogueCodes | Trust::EpilogueInstructions => interrupted,
+            Trust::EpilogueCodes | Trust::EpilogueInstructions | Trust::Leaf | Trust::KnownCode => {
+                interrupted
+            }
             Trust::Cfi => is_elf,
             Trust::SignalFrame => is_elf && caller_interrupted,
-            Trust::Leaf | Trust::KnownCode => interrupted,
             Trust::Stub => row == 0 && self.truth.is_in_stub(),
             Trust::FramePointer => false,
         };
@@ -360,8 +361,16 @@ impl Judged<'_> {
     fn snapshot(&self) -> Result<(), Wrong> {
         let Some(found) = self.found.snapshot else { return Ok(()) };
         let stub = Source::Unwound(Trust::Stub);
-        let leaves_stub = self.found.frames.get(1).is_some_and(|frame| frame.source == stub);
-        let Some(expected) = self.truth.expected(self.policy, leaves_stub) else { return Ok(()) };
+        if self.found.frames.get(1).is_some_and(|frame| frame.source == stub) {
+            return self.snapshot_from(Leaf::Stub, found);
+        }
+        // Whether it makes a seed of code that nobody has told of is a walk's own choice.
+        let seeded = self.snapshot_from(Leaf::Seeds, found);
+        seeded.or_else(|wrong| self.snapshot_from(Leaf::Unknown, found).map_err(|_| wrong))
+    }
+
+    fn snapshot_from(&self, leaf: Leaf, found: HResult) -> Result<(), Wrong> {
+        let Some(expected) = self.truth.expected(self.policy, leaf) else { return Ok(()) };
         if expected.outcome != Outcome::Returned(found) {
             let found = Some(found);
             return Err(Wrong::Snapshot { found, expected: expected.outcome });
@@ -420,8 +429,7 @@ impl Judged<'_> {
             _ if !calm => true,
             (_, Completeness::Partial(Reason::NotACall { .. })) if misleads => true,
             (_, Completeness::Whole) => true,
-            (Policy::Seeded, _) => unix,
-            (Policy::Signal, Completeness::Reportable) => unix,
+            (Policy::Seeded, _) | (Policy::Signal, Completeness::Reportable) => unix,
             (Policy::Signal, Completeness::Partial(reason)) => unix && self.is_beyond(reason),
             _ => true,
         };

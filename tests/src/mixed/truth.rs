@@ -41,6 +41,17 @@ pub struct Truth {
     pub suspend: Option<HResult>,
 }
 
+/// What a walk makes of a leaf that has no unwind data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// Nothing.
+    Unknown,
+    /// A stub that only jumps on, which it leaves.
+    Stub,
+    /// Code that may be an IL stub or a dynamic method: a seed.
+    Seeds,
+}
+
 impl Truth {
     /// Looks at a thread. `None` if it is none of the runtime's.
     #[must_use]
@@ -119,6 +130,20 @@ impl Truth {
         None
     }
 
+    /// The row that makes the seed: the first that has a name, or where unwinding ends at code without
+    /// metadata that was interrupted, that.
+    fn seed(&self, leaf: Leaf) -> Option<usize> {
+        let named = self.first_managed(leaf == Leaf::Stub);
+        if named.is_some() || leaf != Leaf::Seeds {
+            return named;
+        }
+        let last = (0..self.seen.rows.len()).find(|row| !self.can_be_left(*row))?;
+        let row = self.seen.rows.get(last)?;
+        let hidden = matches!(row.code, Code::Managed(_, MethodKind::IlStub | MethodKind::Dynamic));
+        let known = self.known.get(last).is_none_or(|known| known.unwinds);
+        (hidden && !known && row.position == Position::Interrupted).then_some(last)
+    }
+
     /// Whether unwinding a row leads to its caller.
     #[must_use]
     pub fn can_be_left(&self, row: usize) -> bool {
@@ -148,13 +173,13 @@ impl Truth {
 
     /// The call that a policy makes.
     #[must_use]
-    pub fn question(&self, policy: Policy, leaves_stub: bool) -> Question {
+    pub fn question(&self, policy: Policy, leaf: Leaf) -> Question {
         let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
         Question {
             caller: if policy.is_for_itself() { Asker::Target } else { Asker::Native },
             unnamed: false,
             flags: SnapshotFlags::REGISTER_CONTEXT,
-            seed: self.first_managed(leaves_stub).filter(|_| seeded).map(|row| (row, 0x10_000B)),
+            seed: self.seed(leaf).filter(|_| seeded).map(|row| (row, 0x10_000B)),
             suspended_by_profiler: policy == Policy::RuntimeSuspended,
             stop_at: None,
         }
@@ -163,11 +188,11 @@ impl Truth {
     /// What the model says of it. It knows nothing of seeds that are no row, as that of a redirected
     /// thread's pretended caller.
     #[must_use]
-    pub fn expected(&self, policy: Policy, leaves_stub: bool) -> Option<Expected> {
-        let found = self.first_managed(leaves_stub);
+    pub fn expected(&self, policy: Policy, leaf: Leaf) -> Option<Expected> {
+        let found = self.first_managed(leaf == Leaf::Stub);
         if self.seen.cooperative && self.redirected.is_some() && found.is_none() {
             return None;
         }
-        expected(&self.seen, &self.question(policy, leaves_stub))
+        expected(&self.seen, &self.question(policy, leaf))
     }
 }

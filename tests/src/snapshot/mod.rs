@@ -62,12 +62,6 @@ fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> R
     promise(name, left == right, || format!("{left:#x?}\nand\n{right:#x?}"))
 }
 
-/// Whether nothing of a stage is damaged: nothing but its rows decides its memory.
-#[must_use]
-pub fn is_whole(stage: &clr_sim::stage::Stage) -> bool {
-    whole::targets(stage).is_some()
-}
-
 /// Checks all that holds of a call.
 ///
 /// # Errors

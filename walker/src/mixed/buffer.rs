@@ -81,6 +81,8 @@ pub struct WalkBuffer {
     pub(super) before: Option<Reason>,
     /// What `DoStackSnapshot` returned.
     pub(super) snapshot: Option<HResult>,
+    /// The thread, or the runtime, could not be resumed.
+    pub(super) is_stuck: bool,
     /// Some frame was taken for the next because the runtime reports it next.
     pub(super) relies_on_order: bool,
 }
@@ -98,6 +100,7 @@ impl WalkBuffer {
             place_count: 0,
             before: None,
             snapshot: None,
+            is_stuck: false,
             relies_on_order: false,
         }
     }
@@ -115,6 +118,7 @@ impl WalkBuffer {
         self.place_count = 0;
         self.before = None;
         self.snapshot = None;
+        self.is_stuck = false;
         self.relies_on_order = false;
     }
 
@@ -215,6 +219,15 @@ impl WalkBuffer {
         };
         let (position, source) = (frame.position, frame.source);
         *room = Place { ip, sp, position, source, shot, gap: None };
+        // A marker there with another ip is the same frame, and one of the two is wrong.
+        let other = self.shots.get_mut(..self.shot_count).unwrap_or_default().get_mut(self.met);
+        if let Some(other) =
+            other.filter(|other| shot.is_none() && !other.is_none && other.sp() == sp)
+        {
+            other.is_none = true;
+            room.gap = Some(Reason::Disagreement { sp });
+            self.met += 1;
+        }
         self.place_count += 1;
         self.met += usize::from(shot.is_some());
         true

@@ -26,11 +26,6 @@ impl Cursor {
         source: Source::Context,
     };
 
-    /// Whether it may be something else than a frame.
-    pub(super) const fn is_guessed(&self) -> bool {
-        matches!(self.source, Source::Unwound(Trust::FramePointer))
-    }
-
     /// An address within the instruction that the frame is in (VA): the call's, for a return address.
     pub(super) const fn inside(&self) -> u64 {
         inside(self.registers.rip, self.position)
@@ -77,21 +72,28 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         }
         frame.known = step.known(frame.known);
         let position = step.caller;
-        if registers.rip == self.stack.root && position == Position::ReturnAddress {
-            return Ok(Stepped::Root);
-        }
-        let caller_rsp = registers.rsp();
+        let (rip, caller_rsp) = (registers.rip, registers.rsp());
         let goes_on = caller_rsp > rsp || position == Position::Interrupted;
         // By call frame information the first frame may leave the stack pointer where it is.
         if !goes_on && step.trust != Trust::Cfi {
             return Err(UnwindError::NoProgress { rsp, caller_rsp }.into());
         }
+        // The first function's caller has nothing on the stack: it may lie at the stack's base.
+        let is_at_root = rip == self.stack.root && position == Position::ReturnAddress;
         // A signal handler may have a stack of its own.
-        if self.stack.contain(rsp) && !self.stack.contain(caller_rsp) {
+        let contained =
+            self.stack.contain(caller_rsp) || is_at_root && caller_rsp == self.stack.base;
+        if self.stack.contain(rsp) && !contained {
             return Err(Reason::OutsideStack { sp: caller_rsp });
         }
-        if position == Position::ReturnAddress && !self.is_return_address(registers.rip) {
-            return Err(Reason::NotACall { address: registers.rip });
+        // A word that happens to be 0 is not the root: code without unwind data may have pushed it.
+        let is_by_data = !matches!(step.trust, Trust::Leaf | Trust::Stub) || rip != 0;
+        if is_at_root && is_by_data {
+            return Ok(Stepped::Root);
+        }
+        let returns = || self.is_return_address(rip) || self.is_signal_return(&frame.registers);
+        if position == Position::ReturnAddress && !returns() {
+            return Err(Reason::NotACall { address: rip });
         }
         frame.position = position;
         frame.source = Source::Unwound(step.trust);
@@ -113,6 +115,12 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         frame.position = Position::ReturnAddress;
         frame.source = Source::Unwound(Trust::Stub);
         true
+    }
+
+    /// Whether the kernel has put rip there for a signal handler to return to: no call comes before it.
+    fn is_signal_return(&self, registers: &Registers) -> bool {
+        let step = self.unwinder.step(&mut registers.clone(), Position::ReturnAddress, self.target);
+        step.is_ok_and(|step| step.trust == Trust::SignalFrame)
     }
 
     /// Whether `address` (VA) can be one that a call returns to.

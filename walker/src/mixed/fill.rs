@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Stepped, Steps};
 use super::stack::{Reason, Source};
 use crate::profiling::{HResult, TargetThread};
 use crate::registers::{Gpr, RegisterSet};
-use crate::unwind::Position;
+use crate::unwind::{Position, UnwindError};
 
 /// Goes on from `frame`, or if it is not `known` from the first one that the runtime reports, up to the
 /// root.
@@ -70,7 +70,11 @@ fn step<T: TargetThread>(
     let passes_by = |frame: &Cursor| next.is_some_and(|sp| sp < frame.registers.rsp());
     let is_wrong = match stepped {
         Ok(Stepped::Caller) => passes_by(frame),
-        Err(Reason::NotACall { .. } | Reason::OutsideStack { .. }) => true,
+        Err(
+            Reason::NotACall { .. }
+            | Reason::OutsideStack { .. }
+            | Reason::Unwind(UnwindError::Stack(_) | UnwindError::NoProgress { .. }),
+        ) => true,
         // Without unwind data it would be taken for a leaf.
         Ok(Stepped::Root) | Err(_) => false,
     };
@@ -123,7 +127,10 @@ fn take_reported<T: TargetThread>(
         RegisterSet::of(&[Gpr::Rsp, Gpr::Rbp])
     };
     frame.registers.rip = shot.ip;
-    frame.position = steps.position(shot.ip);
+    frame.position = match shot.function {
+        Some(_) => steps.position(shot.ip),
+        None => Position::ReturnAddress,
+    };
     frame.source = Source::Snapshot;
     true
 }

@@ -13,7 +13,8 @@
 //! The unwinder goes rootward from the thread's registers for as long as it has unwind data, and meets
 //! the frames that the runtime reports: both then vouch for them. Where it has none, as for jitted code
 //! on Unix, it goes on from the next frame that the runtime reports. Whatever was not joined to what
-//! stands beside it is a [`Gap`] with a reason, and no frame is ever guessed.
+//! stands beside it is a [`Gap`] with a reason, and no frame is ever guessed, but by the one policy that
+//! says so ([`Policy::FramePointers`]).
 //!
 //! What goes wrong is a gap or the end, and each has a fixture in the project's `gallery/walks`:
 //!
@@ -69,7 +70,7 @@ pub use walker::Walker;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// `DoStackSnapshot` without a seed, and nothing else. Whatever native code is on the stack stays
-    /// a hole; a thread in cooperative mode that is not in managed code is refused (C-043), and a
+    /// a hole; another thread in cooperative mode that is not in managed code is refused (C-044), and a
     /// leaf in native code is never told of.
     Unseeded,
     /// The documentation's asynchronous walk, for another thread on Windows: suspended, unwound to its
@@ -82,7 +83,8 @@ pub enum Policy {
     RuntimeSuspended,
     /// The calling thread in a signal handler, seeded with what the signal interrupted (H-28). Not
     /// supported officially; works where the handler has stack enough and interrupted neither the
-    /// native unwinder nor exception dispatch. Native code and stubs at the leaf are unwound first: they
+    /// native unwinder, nor exception dispatch, nor a look-up of code, for whose lock it would wait. Only
+    /// [`Walker::take`] may be called in the handler: names come later. Native code and stubs at the leaf are unwound first: they
     /// are no seeds (C-039).
     Signal,
     /// The calling thread in a callback of the runtime, without a seed: its Frames say where managed

@@ -31,9 +31,6 @@ pub enum SeedRefused {
         /// The stack pointer (VA).
         sp: u64,
     },
-    /// It was found by a guess.
-    #[error("the frame was found by a guess")]
-    Guessed,
     /// Nobody knows what it has in a register that its callers count on: a function on the way has not
     /// preserved it.
     #[error("the frame's {} is lost", register.name())]
@@ -69,9 +66,6 @@ impl<'s> Seed<'s> {
         if let Some(register) = convention.nonvolatile().difference(cursor.known).gprs().next() {
             return Err(SeedRefused::LostRegister { register });
         }
-        if cursor.is_guessed() {
-            return Err(SeedRefused::Guessed);
-        }
         Self::checked(&cursor.registers, stopped.target().stack())
     }
 
@@ -93,13 +87,17 @@ impl<'s> Seed<'s> {
     }
 
     /// The CONTEXT: as long as the longest one, for contextSize is not looked at (C-022).
-    pub(super) fn context(&self) -> [u8; SIZE] {
+    pub(super) fn context(&self) -> SeedContext {
         let mut bytes = [0; SIZE];
         // Long enough: it cannot fail.
         let _ = self.registers.write_context(&mut bytes);
         if let Some(flags) = bytes.get_mut(FLAGS..FLAGS + 4) {
             flags.copy_from_slice(&ThreadContext::FULL.to_le_bytes());
         }
-        bytes
+        SeedContext(bytes)
     }
 }
+
+/// A seed's CONTEXT, aligned as the runtime's own (contract §1.7).
+#[repr(C, align(16))]
+pub(super) struct SeedContext(pub [u8; SIZE]);

@@ -174,6 +174,9 @@ pub struct MixedStack {
     pub gaps: Vec<Gap>,
     /// What `DoStackSnapshot` returned, if it was called.
     pub snapshot: Option<HResult>,
+    /// The thread, or the runtime, could not be resumed: it still stands still, and the process with it,
+    /// sooner or later.
+    pub is_stuck: bool,
     /// Some frame's caller is not computed but what the runtime reports next.
     pub(super) relies_on_order: bool,
 }

@@ -23,6 +23,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
                 frames: Vec::with_capacity(buffer.places().len() + buffer.shots().len()),
                 gaps: Vec::new(),
                 snapshot: buffer.snapshot,
+                is_stuck: buffer.is_stuck,
                 relies_on_order: buffer.relies_on_order,
             },
             shots: buffer.shots(),
@@ -38,7 +39,9 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         }
         let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);
         if buffer.places().is_empty() {
-            stitched.gap(ended_early.map(Reason::Snapshot));
+            let reason = ended_early.map(Reason::Snapshot);
+            stitched
+                .gap(reason.map(|one| if buffer.is_refused { Reason::BufferFull } else { one }));
         }
         stitched.cut(buffer.capacity());
         Ok(stitched.stack)
@@ -117,6 +120,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
                 // The call is where the unwinder says, if that is in the function at all (C-156).
                 if reported != ip && self.kind(ip, position)? != FrameKind::Managed(function) {
                     ip = reported;
+                    self.gap(Some(Reason::Disagreement { sp }));
                 }
                 FrameKind::Managed(function)
             }

@@ -59,8 +59,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         self.stitch(buffer)
     }
 
-    /// The part of a walk for which the thread stands still, if the policy stops it. Whatever goes wrong
-    /// is in the buffer, as a reason why something is missing.
+    /// The part of a walk for which the thread stands still, if the policy stops it: all that may be done
+    /// in a signal handler. Whatever goes wrong is in the buffer, as a reason why something is missing.
     ///
     /// # Errors
     /// What ends the process, in a simulated one.
@@ -97,7 +97,12 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 buffer.gap(Reason::NotUnwound);
                 Ok(self.snapshot(target, None, buffer)?)
             }
-            Policy::Seeded => self.stopped(&suspend()?, buffer, true),
+            Policy::Seeded => {
+                let stopped = suspend()?;
+                let taken = self.stopped(&stopped, buffer, true);
+                buffer.is_stuck = stopped.resume().is_err();
+                taken
+            }
             Policy::Signal => self.stopped(&Stopped::itself(target), buffer, true),
             Policy::Synchronous => self.stopped(&Stopped::itself(target), buffer, false),
             Policy::RuntimeSuspended => {
@@ -106,14 +111,24 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                         CallError::Failed(result) => Ended::Short(Reason::Suspend(result)),
                         CallError::Fatal(fatal) => Ended::Fatal(fatal),
                     })?;
-                Ok(self.take_suspended(&suspension, target, buffer)?)
+                self.take_suspended(&suspension, target, buffer)?;
+                match suspension.resume() {
+                    Err(CallError::Fatal(fatal)) => return Err(Ended::Fatal(fatal)),
+                    resumed => buffer.is_stuck = resumed.is_err(),
+                }
+                Ok(())
             }
-            Policy::FramePointers => by_frame_pointers(&suspend()?, buffer),
+            Policy::FramePointers => {
+                let stopped = suspend()?;
+                let taken = by_frame_pointers(&stopped, buffer);
+                buffer.is_stuck = stopped.resume().is_err();
+                taken
+            }
         }
     }
 
     /// As [`take`](Self::take), by [`Policy::RuntimeSuspended`], where many threads are walked while the
-    /// runtime is suspended once: `buffer` has been cleared, or made, for each.
+    /// runtime is suspended once, each into a buffer of its own.
     ///
     /// # Errors
     /// What ends the process, in a simulated one.
@@ -154,13 +169,24 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             Leaf::Root | Leaf::Full => return Ok(()),
         };
         let seed = if seeded && managed {
-            // The runtime would not see that the registers are wrong.
-            let seed = Seed::new(stopped, &frame, steps.unwinder.convention());
-            Some(seed.map_err(|refused| Ended::Short(Reason::Seed(refused)))?)
+            match Seed::new(stopped, &frame, steps.unwinder.convention()) {
+                Ok(seed) => Some(seed),
+                // The runtime would not see that the registers are wrong.
+                Err(refused) => {
+                    buffer.push(&frame);
+                    return Err(Ended::Short(Reason::Seed(refused)));
+                }
+            }
         } else {
             None
         };
         self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
+        let gives_up = buffer.snapshot == Some(HResult::FAIL) && buffer.shots().is_empty();
+        if managed && gives_up && self.policy == Policy::Seeded {
+            // So ends the walk of a thread that has been redirected, while it is suspended: it pretends to
+            // have been called from where the frame is, whose registers nobody knows (contract §3.8).
+            return Err(Ended::Short(Reason::Snapshot(HResult::FAIL)));
+        }
         fill(&steps, buffer, &mut frame, managed);
         Ok(())
     }
@@ -250,7 +276,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         buffer: &mut WalkBuffer,
     ) -> Result<(), I::Fatal> {
         let context = seed.map(Seed::context);
-        let context = context.as_ref().map(<[u8; _]>::as_slice);
+        let context = context.as_ref().map(|context| context.0.as_slice());
         let size = context.map_or(0, |context| context.len() as u32);
         let mut callback = |frame: &mut SnapshotFrame<'_>| buffer.keep(frame);
         let flags = SnapshotFlags::REGISTER_CONTEXT;

@@ -56,7 +56,8 @@ impl StackBounds {
     }
 }
 
-/// A thread whose stack can be walked. Reads of its [`Memory`] are made only while it stands still.
+/// A thread whose stack can be walked. Reads of its [`Memory`] are made only while it stands still, or
+/// while the runtime is suspended, of frames that wait for others.
 ///
 /// | | Windows | Unix |
 /// |---|---|---|

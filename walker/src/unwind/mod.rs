@@ -88,7 +88,8 @@ pub enum Trust {
     KnownCode,
     /// The code has no unwind data, so it must be a leaf.
     Leaf,
-    /// The native code has no call frame information, but its bytes are those of a PLT entry.
+    /// The code has no unwind data, but its bytes are those of a stub that only jumps on: a PLT entry, or in
+    /// whole stacks one of the runtime's.
     Stub,
     /// The native code has no call frame information, but rbp looks like a frame pointer.
     FramePointer,

@@ -15,6 +15,8 @@ use std::convert::Infallible;
 
 /// Native code, with unwind data.
 pub(crate) const NATIVE: u64 = 0x1_4000_0000;
+/// Native code without unwind data, in the same region.
+pub(crate) const NATIVE_LEAF: u64 = NATIVE + CODE_SIZE + 0x10;
 /// Managed code.
 pub(crate) const MANAGED: u64 = 0x2_0000_0000;
 /// Code that nobody knows.
@@ -50,6 +52,7 @@ pub(crate) struct Report {
 }
 
 /// The process.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub(crate) struct Mock {
     code: Vec<u8>,
     table: Vec<u8>,
@@ -58,6 +61,7 @@ pub(crate) struct Mock {
     stack: Vec<u8>,
     pub(crate) context: ThreadContext,
     pub(crate) cannot_suspend: bool,
+    pub(crate) cannot_resume: bool,
     /// Code is known from files alone.
     pub(crate) hides_code: bool,
     pub(crate) reports: Vec<Report>,
@@ -87,8 +91,9 @@ impl Mock {
         for function in code.chunks_mut(FUNCTION as usize) {
             function[0x40..0x42].copy_from_slice(&[0xFF, 0xD0]);
         }
-        // sub rsp, 24: the UNWIND_INFO of all functions, behind their code.
+        // sub rsp, 24: the UNWIND_INFO of all functions, behind their code; then code that has none.
         code.extend([1, 4, 1, 0, 4, 0x22, 0, 0]);
+        code.extend([0x90; 0x38]);
         let functions = (0..CODE_SIZE / FUNCTION).map(|n| n * FUNCTION);
         let table = functions
             .flat_map(|begin| [begin as u32, (begin + FUNCTION) as u32, CODE_SIZE as u32])
@@ -111,6 +116,7 @@ impl Mock {
             stack,
             context: ThreadContext { registers, flags: ThreadContext::FULL },
             cannot_suspend: false,
+            cannot_resume: false,
             hides_code: false,
             reports: Vec::new(),
             result: HResult::OK,
@@ -159,7 +165,8 @@ impl Mock {
             map.insert(CodeRegion::heap(MANAGED, &self.code, table()).unwrap()).unwrap();
         }
         let Ok(stack) = Walker::new(self, &map, policy).walk(self, buffer);
-        assert_eq!(self.suspensions.get(), 0, "suspended once too often, or resumed");
+        let left = i32::from(self.cannot_resume);
+        assert_eq!(self.suspensions.replace(0), left, "suspended once too often, or resumed");
         stack
     }
 
@@ -234,6 +241,9 @@ impl TargetThread for Mock {
     }
 
     fn resume(&self) -> Result<(), u32> {
+        if self.cannot_resume {
+            return Err(5);
+        }
         self.did(Done::Resumed);
         self.suspensions.set(self.suspensions.get() - 1);
         Ok(())

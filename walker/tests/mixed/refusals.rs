@@ -1,6 +1,6 @@
 //! What walks make of refusals: what they have they keep, and say why there is no more.
 
-use crate::mock::{Done, MANAGED, Mock, NATIVE, returns_to, sp};
+use crate::mock::{Done, MANAGED, Mock, NATIVE, NATIVE_LEAF, returns_to, sp};
 use clr_walker::mixed::{Completeness, Policy, Reason, SeedRefused, SeenBy};
 use clr_walker::profiling::{HResult, ThreadContext};
 use clr_walker::registers::Gpr;
@@ -14,7 +14,6 @@ fn a_refused_snapshot_leaves_what_the_unwinder_has() {
         HResult::UNMANAGED_CONTEXT,
         HResult::UNSAFE,
         HResult::ASYNCHRONOUS_UNSAFE,
-        HResult::FAIL,
         HResult::UNEXPECTED,
         HResult::NOT_IMPLEMENTED,
         HResult::PROFILER_DETACHING,
@@ -38,6 +37,39 @@ fn a_refused_snapshot_leaves_what_the_unwinder_has() {
         assert!(mock.walk(Policy::Unseeded).frames.is_empty());
         assert!(mock.walk(Policy::RuntimeSuspended).frames.is_empty());
     }
+}
+
+/// A redirected thread pretends to have been called where it was interrupted: the runtime gives up, and
+/// what the unwinder finds there is not to be believed.
+#[test]
+fn a_frame_that_the_runtime_gives_up_at_is_not_believed() {
+    let mut mock = Mock::new(&IPS);
+    mock.knows_managed = true;
+    mock.reports.clear();
+    mock.result = HResult::FAIL;
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(stack.frames.len(), 1);
+    assert_eq!(stack.completeness(), Completeness::Partial(Reason::Snapshot(HResult::FAIL)));
+}
+
+#[test]
+fn a_thread_that_cannot_be_resumed_is_told_of() {
+    let mut mock = Mock::new(&IPS);
+    assert!(!mock.walk(Policy::Seeded).is_stuck);
+    mock.cannot_resume = true;
+    assert!(mock.walk(Policy::Seeded).is_stuck);
+    assert!(mock.walk(Policy::FramePointers).is_stuck);
+}
+
+/// Code without unwind data that has pushed a 0 is no thread's first function.
+#[test]
+fn a_zero_on_the_stack_is_no_root() {
+    let mut mock = Mock::new(&[NATIVE_LEAF + 0x10, returns_to(MANAGED, 1)]);
+    mock.poke(sp(0), 0);
+    mock.reports.clear();
+    mock.result = HResult::UNMANAGED_CONTEXT;
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(stack.completeness(), Completeness::Partial(Reason::NotACall { address: 0 }));
 }
 
 #[test]

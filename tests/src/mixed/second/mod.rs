@@ -86,7 +86,7 @@ impl Frame {
 
 /// What the walk is made of.
 enum Item {
-    Frame(Frame),
+    Frame(Box<Frame>),
     Gap(Reason),
 }
 
@@ -121,7 +121,7 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
                 self.gap(Reason::NotUnwound);
                 self.call(None)?;
                 for shot in self.shots.clone() {
-                    self.out.push(Item::Frame(self.reported(shot)));
+                    self.out.push(Item::Frame(Box::new(self.reported(&shot))));
                     if shot.function.is_none() {
                         self.gap(Reason::NotUnwound);
                     }
@@ -143,21 +143,21 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
             },
             Policy::Seeded => {
                 let suspended = self.target.suspend().is_ok();
-                let ended = self.from_context(true);
+                let ended = self.by_context(true);
                 if suspended {
                     let _ = self.target.resume();
                 }
                 ended?;
             }
-            Policy::Signal => self.from_context(true)?,
-            Policy::Synchronous => self.from_context(false)?,
+            Policy::Signal => self.by_context(true)?,
+            Policy::Synchronous => self.by_context(false)?,
             Policy::FramePointers => {}
         }
         self.name()
     }
 
     /// Over the native leaf frames to the first managed one, and from there.
-    fn from_context(&mut self, seeded: bool) -> Result<(), Outcome> {
+    fn by_context(&mut self, seeded: bool) -> Result<(), Outcome> {
         let Ok(context) = self.target.context() else {
             self.gap(Reason::NotStopped);
             return Ok(());
@@ -173,9 +173,9 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
             match self.function(&frame) {
                 Err(CallError::Fatal(fatal)) => return Err(fatal),
                 Ok(Some(_)) => break,
-                Ok(None) => self.out.push(Item::Frame(frame)),
+                Ok(None) => self.out.push(Item::Frame(Box::new(frame))),
                 Err(CallError::Failed(result)) => {
-                    self.out.push(Item::Frame(frame));
+                    self.out.push(Item::Frame(Box::new(frame)));
                     return self.without(Reason::Lookup(result));
                 }
             }
@@ -195,7 +195,7 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
             self.gap(Reason::Seed(SeedRefused::OutsideStack { sp }));
             return Ok(());
         }
-        self.call(seeded.then(|| self.seed(&frame)))?;
+        self.call(seeded.then(|| self.seed(&frame)).as_ref())?;
         // What the runtime tells of another frame at the same instruction is right: the thread has been
         // redirected.
         let leaf = self.meet_leaf();
@@ -209,8 +209,8 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
             return Ok(());
         }
         let met = self.meet(&mut frame, leaf);
-        self.out.push(Item::Frame(frame));
-        self.hole(frame, met);
+        self.out.push(Item::Frame(Box::new(frame)));
+        self.hole(&frame, met);
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
     fn seed(&self, frame: &Frame) -> Registers {
         let mut seed = frame.registers;
         let first = self.out.iter().find_map(|item| match item {
-            Item::Frame(frame) => Some(frame),
+            Item::Frame(frame) => Some(&**frame),
             Item::Gap(_) => None,
         });
         if let Some(leaf) = first.filter(|_| self.has(Bug::SeedByScanning)) {
@@ -273,10 +273,10 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
     }
 
     /// Calls `DoStackSnapshot`.
-    fn call(&mut self, seed: Option<Registers>) -> Result<(), Outcome> {
+    fn call(&mut self, seed: Option<&Registers>) -> Result<(), Outcome> {
         let mut bytes = [0; 0xC20];
         if let Some(registers) = seed {
-            let context = Context { registers, flags: 0x10_000B }.to_bytes();
+            let context = Context { registers: *registers, flags: 0x10_000B }.to_bytes();
             bytes[..context.len()].copy_from_slice(&context);
         }
         let call = Call {
@@ -308,18 +308,18 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
     fn skeleton(&mut self, first: usize) {
         match self.shots.get(first) {
             Some(shot) => {
-                let frame = self.reported(*shot);
-                self.out.push(Item::Frame(frame));
-                self.hole(frame, first + 1);
+                let frame = self.reported(shot);
+                self.out.push(Item::Frame(Box::new(frame)));
+                self.hole(&frame, first + 1);
             }
             None => self.gap_of_end(),
         }
     }
 
     /// Fills the hole between a frame and the one that callback `next` tells of, or the root; and so on.
-    fn hole(&mut self, frame: Frame, next: usize) {
+    fn hole(&mut self, frame: &Frame, next: usize) {
         let is_marker = frame.shot.is_some_and(|shot| shot.function.is_none());
-        let mut from = frame;
+        let mut from = *frame;
         if is_marker && self.has(Bug::RunFromWrongFrame) && next >= 2 {
             from.registers = self.shots[next - 2].registers;
         }
@@ -348,15 +348,15 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
         }
         let times = if self.has(Bug::HoleFilledTwice) { 2 } else { 1 };
         for _ in 0..times {
-            self.out.extend(run.iter().copied().map(Item::Frame));
+            self.out.extend(run.iter().map(|frame| Item::Frame(Box::new(*frame))));
         }
         if is_marker && self.has(Bug::StopsAtFirstMarker) {
             return;
         }
         match end {
             Ok(met) => {
-                self.out.push(Item::Frame(met));
-                self.hole(met, next + 1);
+                self.out.push(Item::Frame(Box::new(met)));
+                self.hole(&met, next + 1);
             }
             Err(NoCaller::Root) if self.shots.get(next).is_none() => {}
             Err(NoCaller::Root) => {
@@ -379,13 +379,13 @@ impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
     }
 
     /// A frame that only the runtime tells of.
-    fn reported(&self, shot: Shot) -> Frame {
+    fn reported(&self, shot: &Shot) -> Frame {
         let position = if self.is_call(shot.registers.rip) {
             Position::ReturnAddress
         } else {
             Position::Interrupted
         };
-        Frame { registers: shot.registers, position, source: Source::Snapshot, shot: Some(shot) }
+        Frame { registers: shot.registers, position, source: Source::Snapshot, shot: Some(*shot) }
     }
 
     /// Lets a frame know that callback `next` tells of it, if so: which callback comes next then.

@@ -90,8 +90,9 @@ struct True {
 
 /// Lets a walker walk the threads of a text, on all generations.
 ///
-/// A text is passed over where it has no truth to tell: stacks in which words are overwritten by hand,
-/// and threads that are handling an exception.
+/// A program is passed over on generations that none of its calls is for, and a text where it has no
+/// truth to tell: stacks in which words are overwritten by hand, and threads that are handling an
+/// exception.
 ///
 /// # Errors
 /// [`JudgeError`].
@@ -115,6 +116,9 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
             }
             continue;
         }
+        if !is_for(&scenario, generation) {
+            continue;
+        }
         scenario.stand_at_stops(generation, |standing| {
             let Standing { stop, world, thread, walkers } = standing;
             world.sync();
@@ -132,6 +136,14 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
         })?;
     }
     Ok(verdicts)
+}
+
+/// Whether a program is run on a generation: it need not be one for all of them, and says so by its calls.
+fn is_for(scenario: &Scenario, generation: Generation) -> bool {
+    let snapshots = scenario.snapshots().map(|at| at.call.is_made_on(generation));
+    let walks = scenario.mixed_walks().map(|at| at.says.is_made_on(generation));
+    let mut calls = snapshots.chain(walks).peekable();
+    calls.peek().is_none() || calls.any(|is_made| is_made)
 }
 
 /// Whether a stack is one that a correct process could have.

@@ -34,8 +34,8 @@
 //! | a failure behind some callbacks | they stay, and so do the unwinder's frames behind them |
 //! | success without callbacks | [`Reason::Unreported`], unless the unwinder has come to the root |
 //!
-//! A seed is made by [`Seed::new`] from a frame of a thread that stands still, and lives no longer than
-//! that: a stale one cannot be written down.
+//! A [`Seed`] is made from a frame of a thread that stands still, and lives no longer than that: a
+//! stale one cannot be written down.
 //!
 //! ```compile_fail,E0505
 //! use clr_walker::mixed::{Seed, Stopped};

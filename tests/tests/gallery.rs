@@ -3,6 +3,7 @@
 use clr_sim::clause::Clause;
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{Scenario, SnapshotCall, format_text};
+use clr_walker::mixed::{Completeness, Policy};
 
 /// What is wrong, by file.
 #[derive(Default)]
@@ -225,4 +226,42 @@ fn clauses_in_names_are_there() {
             assert!(clause.entry().is_some(), "{name}");
         }
     }
+}
+
+/// Whatever a walk of a text's thread claims: if all, all that is there and nothing else; if what can be
+/// reported, nothing that is not there.
+#[test]
+fn walks_of_every_text_are_as_complete_as_they_claim() {
+    let mut problems = Problems::default();
+    let (mut walks, mut whole) = (0, 0);
+    for (name, _, scenario) in gallery() {
+        let stops = (0..scenario.stops.len()).map(Some);
+        let stops: Vec<_> = if scenario.stack.is_some() { vec![None] } else { stops.collect() };
+        for (generation, stop) in
+            Generation::ALL.into_iter().flat_map(|on| stops.iter().map(move |stop| (on, *stop)))
+        {
+            // Some stops are for some generations, and some threads are none of the runtime's.
+            let Ok(compared) = scenario.compare_on(generation, stop, &Policy::ALL) else {
+                continue;
+            };
+            for (policy, found) in &compared.walks {
+                walks += 1;
+                let places = compared.places(found);
+                let invents = places.contains(&None);
+                let right = match found.completeness {
+                    Some(Completeness::Whole) => {
+                        whole += 1;
+                        !invents && places.len() == compared.truth.len()
+                    }
+                    Some(Completeness::Reportable) => !invents,
+                    _ => true,
+                };
+                problems.check(right, || {
+                    format!("{name}, {generation}, stop {stop:?}, {policy:?}: it finds\n{found}")
+                });
+            }
+        }
+    }
+    println!("{walks} walks, {whole} whole");
+    assert!(whole > 1_000, "{whole} of {walks}");
 }

@@ -6,8 +6,8 @@ use super::{Call, Caller, Context, HResult, Outcome};
 use crate::explain::{Event, Passed, Start};
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{
-    CallbackState, ContextSafety, ExceptionState, FRAME_TOP, ProfilerStatus, Suspension,
-    TargetMemory,
+    CallbackState, ContextSafety, ExceptionState, FRAME_TOP, Lock, ProfilerStatus, Suspension,
+    TargetMemory, Wait,
 };
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{SnapshotCallback, ThreadId};
@@ -315,8 +315,10 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 
     /// What a lookup of code waits for: if another thread writes, for ever, since it does not go on.
     pub(super) fn wait_for_code_manager(&self) -> Result<(), Outcome> {
-        let waits = self.is_code_manager_busy() && self.takes_reader_lock()?;
-        if waits { Err(Outcome::Blocked) } else { Ok(()) }
+        self.wait_while(|| {
+            let waits = self.is_code_manager_busy() && self.takes_reader_lock()?;
+            Ok(waits.then_some(Wait::Lock(Lock::CodeManager)))
+        })
     }
 
     /// Whether a lookup by the caller takes the code manager's reader lock (contract §2.6).

@@ -22,9 +22,9 @@ pub use target::{SimulatedThread, ThreadError};
 
 use crate::explain::Event;
 use crate::generation::WalkFault;
-use crate::runtime::{OsThreadId, Runtime, TargetMemory};
+use crate::runtime::{OsThreadId, Profiler, Runtime, TargetMemory, Wait};
 use clr_walker::memory::Unreadable;
-use clr_walker::profiling::{SnapshotCallback, SnapshotFlags, ThreadId};
+use clr_walker::profiling::{ProfilerCallback, SnapshotCallback, SnapshotFlags, ThreadId};
 use core::fmt;
 
 /// A call of `DoStackSnapshot`, but for the callback.
@@ -90,10 +90,17 @@ impl From<HResult> for Outcome {
 }
 
 /// A thread that calls profiling methods: the `ICorProfilerInfo` that it has.
-#[derive(Debug)]
 pub struct Caller<'r, 'a, M> {
     pub(super) runtime: &'r Runtime<'a, M>,
     pub(super) os: OsThreadId,
+    /// Who is called back.
+    profiler: Option<&'r dyn Profiler<'a, M>>,
+}
+
+impl<M> fmt::Debug for Caller<'_, '_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("os", &self.os).finish_non_exhaustive()
+    }
 }
 
 impl<M> Clone for Caller<'_, '_, M> {
@@ -107,7 +114,7 @@ impl<M> Copy for Caller<'_, '_, M> {}
 impl<'a, M: TargetMemory> Runtime<'a, M> {
     /// The profiling methods, as called on a thread.
     pub const fn on(&self, os: OsThreadId) -> Caller<'_, 'a, M> {
-        Caller { runtime: self, os }
+        Caller { runtime: self, os, profiler: self.profiler }
     }
 
     /// What a fault within the walk leads to (C-111).
@@ -128,7 +135,35 @@ impl<'a, M: TargetMemory> Runtime<'a, M> {
     }
 }
 
-impl<M: TargetMemory> Caller<'_, '_, M> {
+impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
+    /// The same thread, calling on behalf of this profiler: it is called back, and lets it wait.
+    #[must_use]
+    pub const fn telling(self, profiler: &'r dyn Profiler<'a, M>) -> Self {
+        Self { profiler: Some(profiler), ..self }
+    }
+
+    /// Makes a callback on the thread, with the bits that callbacks set.
+    fn call_back(&self, callback: ProfilerCallback) {
+        self.runtime.tell(|| Event::CalledBack(callback));
+        let Some(profiler) = self.profiler else { return };
+        self.in_callback(callback.into(), |caller| {
+            profiler.call_back(caller.runtime, caller.os, callback);
+        });
+    }
+
+    /// Waits as long as `wait` tells for what.
+    fn wait_while(
+        &self,
+        mut wait: impl FnMut() -> Result<Option<Wait>, Outcome>,
+    ) -> Result<(), Outcome> {
+        while let Some(wait) = wait()? {
+            if !self.profiler.is_some_and(|profiler| profiler.wait(self.runtime, self.os, wait)) {
+                return Err(Outcome::Blocked);
+            }
+        }
+        Ok(())
+    }
+
     /// `DoStackSnapshot`: walks the stack of a thread.
     #[expect(clippy::must_use_candidate, reason = "the callbacks may be all that is wanted")]
     pub fn do_stack_snapshot(

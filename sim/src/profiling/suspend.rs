@@ -59,7 +59,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Makes one of the callbacks about suspensions, if the profiler wants them.
     pub(super) fn tell_of_suspension(&self, callback: ProfilerCallback) {
         if self.runtime.process.get().event_mask.contains(EventMask::MONITOR_SUSPENDS) {
-            self.runtime.call_back(self.os, callback);
+            self.call_back(callback);
         }
     }
 

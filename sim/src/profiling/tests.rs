@@ -8,6 +8,7 @@ mod masks;
 mod runtime;
 mod suspension;
 mod threads;
+mod waiting;
 
 use super::*;
 use crate::generation::Generation::{

@@ -4,27 +4,31 @@
 pub mod code;
 pub mod exception;
 pub mod frame;
+pub mod lock;
 pub mod memory;
 pub mod native;
 pub mod process;
 pub mod thread;
+pub mod wait;
 #[cfg(test)]
 pub(crate) mod words;
 
 pub use code::{Code, CodeManager, Funclet, Managed, Method, MethodKind};
 pub use exception::{ExceptionState, ExceptionTracker, Pass, RunningFunclet};
 pub use frame::{FRAME_TOP, FrameIdentities, FrameKind};
+pub use lock::{Lock, Locks};
 pub use memory::TargetMemory;
 pub use native::{NativeCode, NativeFunction};
 pub use process::{Process, ProfilerStatus, Suspension};
 pub use thread::{
     CallbackState, ContextSafety, OsThreadId, THREAD_OBJECT_SIZE, Thread, ThreadFields, ThreadLife,
 };
+pub use wait::Wait;
 
 use crate::explain::{Event, Log};
 use crate::generation::Generation;
 use crate::machine::Machine;
-use crate::profiling::{Breach, CallbackKind};
+use crate::profiling::Breach;
 use clr_walker::profiling::{ProfilerCallback, ThreadId};
 use core::cell::{Cell, RefCell};
 
@@ -32,6 +36,13 @@ use core::cell::{Cell, RefCell};
 pub trait Profiler<'a, M> {
     /// `callback` is made on `thread`.
     fn call_back(&self, runtime: &Runtime<'a, M>, thread: OsThreadId, callback: ProfilerCallback);
+
+    /// A method that `thread` has called has to wait. Whether it goes on: it looks then whether it has
+    /// to wait again. Nobody else is there to end the wait otherwise.
+    fn wait(&self, runtime: &Runtime<'a, M>, thread: OsThreadId, wait: Wait) -> bool {
+        let _ = (runtime, thread, wait);
+        false
+    }
 }
 
 /// A process with a runtime in it.
@@ -53,7 +64,8 @@ pub struct Runtime<'a, M = Machine> {
     pub process: Cell<Process>,
     /// Its threads.
     pub threads: RefCell<Vec<Thread>>,
-    /// Who is called back.
+    /// Who is called back, unless [`Caller::telling`](crate::profiling::Caller::telling) names
+    /// somebody else.
     pub profiler: Option<&'a dyn Profiler<'a, M>>,
     /// What is told of what is done, and why.
     pub log: Log,
@@ -128,17 +140,5 @@ impl<M: TargetMemory> Runtime<'_, M> {
     #[inline]
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         self.log.tell(event);
-    }
-
-    /// Makes a callback on `thread`, with the bits that callbacks set.
-    pub(crate) fn call_back(&self, thread: OsThreadId, callback: ProfilerCallback) {
-        self.tell(|| Event::CalledBack(callback));
-        let Some(profiler) = self.profiler else { return };
-        let before = self.thread(thread, |thread| thread.callback_state).unwrap_or_default();
-        self.change_thread(thread, |thread| {
-            thread.callback_state.0 |= CallbackKind::from(callback).state().0;
-        });
-        profiler.call_back(self, thread, callback);
-        self.change_thread(thread, |thread| thread.callback_state = before);
     }
 }

@@ -1,6 +1,7 @@
 //! The state of the process that profiling methods look at (contract §2.1).
 
 use super::OsThreadId;
+use super::lock::{Lock, Locks};
 use clr_walker::profiling::EventMask;
 
 /// Where a profiler is in its life.
@@ -53,7 +54,9 @@ pub struct Process {
     pub suspended_by_profiler: bool,
     /// How many suspensions of the profiler have not been resumed.
     pub profiler_suspensions: u32,
-    /// Who writes to the code manager's tables.
+    /// Its locks, but for the code manager's.
+    pub locks: Locks,
+    /// Who writes to the code manager's tables: the owner of [`Lock::CodeManager`].
     pub code_manager_writer: Option<OsThreadId>,
     /// The process's GS cookie; `None` if cookies are not looked at.
     pub gs_cookie: Option<u64>,
@@ -70,6 +73,7 @@ impl Default for Process {
             suspension: Suspension::None,
             suspended_by_profiler: false,
             profiler_suspensions: 0,
+            locks: Locks::default(),
             code_manager_writer: None,
             gs_cookie: None,
         }
@@ -83,5 +87,50 @@ impl Process {
     pub fn enables_stack_snapshot(&self) -> bool {
         self.profiler != ProfilerStatus::None
             && self.event_mask.contains(EventMask::ENABLE_STACK_SNAPSHOT)
+    }
+
+    /// Who has a lock.
+    #[must_use]
+    pub fn owner(&self, lock: Lock) -> Option<OsThreadId> {
+        match lock {
+            Lock::CodeManager => self.code_manager_writer,
+            _ => self.locks.owner(lock),
+        }
+    }
+
+    /// Who keeps a thread from taking a lock: another one, or itself if the lock cannot be taken twice.
+    #[must_use]
+    pub fn in_the_way(&self, lock: Lock, thread: OsThreadId) -> Option<OsThreadId> {
+        self.owner(lock).filter(|owner| *owner != thread || !lock.is_reentrant())
+    }
+
+    /// Takes a lock, if nobody is in the way: whether that is so.
+    pub fn try_acquire(&mut self, lock: Lock, thread: OsThreadId) -> bool {
+        let free = self.in_the_way(lock, thread).is_none();
+        if free {
+            match lock {
+                Lock::CodeManager => self.code_manager_writer = Some(thread),
+                _ => self.locks.take(lock, thread),
+            }
+        }
+        free
+    }
+
+    /// Gives a lock back once: whether the thread had it.
+    pub fn release(&mut self, lock: Lock, thread: OsThreadId) -> bool {
+        let had = self.owner(lock) == Some(thread);
+        if had {
+            match lock {
+                Lock::CodeManager => self.code_manager_writer = None,
+                _ => self.locks.give_back(lock),
+            }
+        }
+        had
+    }
+
+    /// The locks that a thread has.
+    pub fn locks_of(&self, thread: OsThreadId) -> impl Iterator<Item = Lock> {
+        let process = *self;
+        Lock::ALL.into_iter().filter(move |lock| process.owner(*lock) == Some(thread))
     }
 }

@@ -95,6 +95,8 @@ pub struct Thread {
     pub is_gc_special: bool,
     /// What the first profiling call of a thread makes for it has been made (H-03).
     pub initialized: bool,
+    /// How often it has the code manager's reader lock (H-10).
+    pub code_manager_reads: u32,
     /// Suspending it does not work: another fiber runs on it, its stress log cannot be made (C-027).
     pub resists_suspension: bool,
     /// It leaves cooperative mode while it is being looked at: possible only while nobody has stopped

@@ -328,7 +328,7 @@ pub(super) struct Stopped<'w, 'b> {
 }
 
 impl<'b> Stopped<'_, 'b> {
-    pub(super) const fn runtime(&self) -> &Runtime<'b> {
+    pub(super) fn runtime(&self) -> &Runtime<'b> {
         self.world.as_synced()
     }
 }

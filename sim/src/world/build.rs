@@ -26,6 +26,7 @@ use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
 use clr_walker::registers::Gpr;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 use thiserror::Error;
 
 /// How far apart stacks are, in bytes.
@@ -167,7 +168,7 @@ impl Build {
         Ok(World {
             expanded: &self.expanded,
             linked: &self.linked,
-            runtime,
+            runtime: Rc::new(runtime),
             threads: executed,
             current: 0,
             stop_by: StopBy::default(),
@@ -361,7 +362,7 @@ impl World<'_> {
     /// # Errors
     /// [`BuildError`] if they are there already.
     pub fn add_walkers(&mut self) -> Result<[OsThreadId; 2], BuildError> {
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         machine.map(WALKER_OBJECT, 1, Protection::READ_WRITE)?;
         let object = ThreadId(WALKER_OBJECT);
         let unwritable = |_| LoadError::Start(FunctionId(0));

@@ -325,7 +325,7 @@ impl World<'_> {
                 clause.handler
             }
         };
-        self.runtime.memory.get_mut().cpu_mut().set(argument, establisher);
+        self.runtime.memory.borrow_mut().cpu_mut().set(argument, establisher);
         self.publish(thread);
         address
     }
@@ -427,7 +427,7 @@ impl World<'_> {
         let sp = registers.rsp();
         let return_address = registers.rip.to_le_bytes();
         // Something was called from there.
-        let _ = self.runtime.memory.get_mut().write(sp.wrapping_sub(8), &return_address);
+        let _ = self.runtime.memory.borrow_mut().write(sp.wrapping_sub(8), &return_address);
         registers.set(Gpr::Rsp, sp.wrapping_sub(8));
         registers.rip = function;
         self.go_on_with(thread, &registers, sp);
@@ -440,7 +440,7 @@ impl World<'_> {
             executed.pending.clear();
             executed.dispatches.retain(|dispatch| dispatch.sp >= sp);
         }
-        self.runtime.memory.get_mut().cpu_mut().set_registers(registers);
+        self.runtime.memory.borrow_mut().cpu_mut().set_registers(registers);
         self.pop_frames(thread, limit);
         self.set_cooperative(thread, true);
         self.publish(thread);
@@ -449,7 +449,7 @@ impl World<'_> {
     /// Takes the Frames off the chain that lie on stack which is gone.
     fn pop_frames(&mut self, thread: usize, limit: u64) {
         let Some(object) = self.object(thread) else { return };
-        let memory = self.runtime.memory.get_mut();
+        let memory = &mut *self.runtime.memory.borrow_mut();
         let top = object.0.wrapping_add(offset::TOP_FRAME);
         let Ok(first) = ThreadObject(object).top_frame(memory) else { return };
         let mut frame = first;

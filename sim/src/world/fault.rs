@@ -24,7 +24,7 @@ impl World<'_> {
             return Err(stop.into());
         };
         let below = if self.runtime.generation.is_unix() { RED_ZONE } else { 0 };
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         let words = [registers.rip, CS, machine.cpu().rflags(), registers.rsp(), SS];
         let rsp = (registers.rsp().wrapping_sub(below) & !15).wrapping_sub(40);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -44,7 +44,7 @@ impl World<'_> {
     pub(super) fn capture_fault(&mut self, thread: usize) {
         let flags = self.runtime.generation.faulting_context_flags();
         let Some(registers) = self.threads.get(thread).map(|thread| thread.fault) else { return };
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         let context = machine.cpu().get(Gpr::R10);
         for (offset, bytes) in context_bytes(&registers, flags) {
             // The Frame lies in the locals of the code that has asked.

@@ -51,7 +51,7 @@ pub use waiting::Waiting;
 
 use crate::code::LinkedProgram;
 use crate::generation::Generation;
-use crate::machine::{Machine, Snapshot, Stop};
+use crate::machine::{Snapshot, Stop};
 use crate::profiling::{CallbackKind, CallbackMode, Context};
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{OsThreadId, Process, Runtime, Thread, ThreadLife};
@@ -60,6 +60,7 @@ use crate::truth::{Broken, Truth};
 use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Gpr;
 use services::Step;
+use std::rc::Rc;
 use thiserror::Error;
 use thread::Executed;
 
@@ -119,7 +120,8 @@ pub struct WorldState {
 pub struct World<'b> {
     expanded: &'b Expanded,
     linked: &'b LinkedProgram,
-    runtime: Runtime<'b>,
+    /// Profilers have it too: what they call may be in the middle of it while threads go on.
+    runtime: Rc<Runtime<'b>>,
     threads: Vec<Executed>,
     /// Whose registers the machine has.
     current: usize,
@@ -143,8 +145,15 @@ impl<'b> World<'b> {
 
     /// The runtime, with its threads as they stood when it was last synchronized.
     #[must_use]
-    pub const fn as_synced(&self) -> &Runtime<'b> {
+    pub fn as_synced(&self) -> &Runtime<'b> {
         &self.runtime
+    }
+
+    /// The same, to be kept: who has it sees the threads as they stand whenever the world is
+    /// [synchronized](Self::sync).
+    #[must_use]
+    pub fn shared(&self) -> Rc<Runtime<'b>> {
+        Rc::clone(&self.runtime)
     }
 
     /// Lets the runtime know how the threads stand.
@@ -163,7 +172,7 @@ impl<'b> World<'b> {
 
     /// Which runtime it has.
     #[must_use]
-    pub const fn generation(&self) -> Generation {
+    pub fn generation(&self) -> Generation {
         self.runtime.generation
     }
 
@@ -218,7 +227,7 @@ impl<'b> World<'b> {
     /// Remembers how all stands.
     pub fn save(&mut self) -> WorldState {
         WorldState {
-            machine: self.runtime.memory.get_mut().save(),
+            machine: self.runtime.memory.borrow_mut().save(),
             process: self.runtime.process.get(),
             known: self.runtime.threads.borrow().clone(),
             threads: self.threads.clone(),
@@ -226,7 +235,7 @@ impl<'b> World<'b> {
             collections: self.collections,
             gcs_wanted: self.gcs_wanted,
             gcs_made: self.gcs_made,
-            freed: self.runtime.code.freed().len(),
+            freed: self.runtime.code.freed_count(),
             trap: self.trap,
         }
     }
@@ -234,7 +243,7 @@ impl<'b> World<'b> {
     /// Goes back to what was remembered of this world. Whether that was possible: states that were
     /// saved after one that has been gone back to are gone.
     pub fn restore(&mut self, state: &WorldState) -> bool {
-        if self.runtime.memory.get_mut().restore(&state.machine).is_err() {
+        if self.runtime.memory.borrow_mut().restore(&state.machine).is_err() {
             return false;
         }
         self.runtime.process.set(state.process);
@@ -295,15 +304,18 @@ impl<'b> World<'b> {
         if self.threads.get(thread).is_some_and(|executed| executed.hijack.is_some()) {
             self.check_hijack(thread);
         }
-        let machine = self.runtime.memory.get_mut();
-        let rip = machine.cpu().rip();
-        if self.runtime.code.was_freed(rip) {
-            return Err(WorldError::Unloaded(rip));
-        }
         let Some(executed) = self.threads.get_mut(thread) else {
             return Err(WorldError::NoThread(thread));
         };
-        match machine.step_with(&mut executed.truth) {
+        let stepped = {
+            let machine = &mut *self.runtime.memory.borrow_mut();
+            let rip = machine.cpu().rip();
+            if self.runtime.code.was_freed(rip) {
+                return Err(WorldError::Unloaded(rip));
+            }
+            machine.step_with(&mut executed.truth)
+        };
+        match stepped {
             Ok(()) => match executed.truth.broken() {
                 Some(broken) => Err(WorldError::Broken(broken)),
                 None => Ok(Event::Stepped),
@@ -332,7 +344,7 @@ impl<'b> World<'b> {
         let Some(next) = self.threads.get(thread).map(|next| next.cpu) else {
             return Err(WorldError::NoThread(thread));
         };
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         if let Some(before) = self.threads.get_mut(self.current) {
             before.cpu = *machine.cpu();
         }
@@ -356,8 +368,7 @@ impl<'b> World<'b> {
             Step::Exception(action) => return self.exception_step(thread, action),
             Step::Propagate => return self.propagate(thread),
             Step::Return(value) => {
-                let machine = self.runtime.memory.get_mut();
-                machine.cpu_mut().set(Gpr::Rax, value);
+                self.runtime.memory.borrow_mut().cpu_mut().set(Gpr::Rax, value);
                 self.come_back(thread);
                 Event::Stepped
             }
@@ -380,7 +391,7 @@ impl<'b> World<'b> {
                 if let Some(object) = self.object(thread) {
                     // A Thread object of the world is always there.
                     let _ = ThreadObject(object)
-                        .set_forbid_suspend(self.runtime.memory.get_mut(), forbid.into());
+                        .set_forbid_suspend(&mut *self.runtime.memory.borrow_mut(), forbid.into());
                 }
                 Event::Stepped
             }
@@ -409,7 +420,7 @@ impl<'b> World<'b> {
 
     /// Returns from a service, as its ret would.
     fn come_back(&mut self, thread: usize) {
-        let machine: &mut Machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         let from = machine.cpu().rip();
         let rsp = machine.cpu().rsp();
         let to = clr_walker::memory::Memory::read_u64(machine, rsp).unwrap_or_default();

@@ -179,7 +179,7 @@ impl World<'_> {
             let _ = self
                 .runtime
                 .memory
-                .get_mut()
+                .borrow_mut()
                 .write(TRAP_RETURNING_THREADS, &u64::from(set).to_le_bytes());
         }
     }
@@ -222,7 +222,7 @@ impl World<'_> {
         let flags = self.runtime.generation.redirected_context_flags();
         let bytes = Context { registers, flags }.to_bytes();
         let rsp = below.checked_sub(8)?;
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         machine.write(context_at, &bytes).ok()?;
         machine.write(rsp, &registers.rip.to_le_bytes()).ok()?;
         let mut cpu = saved;
@@ -243,7 +243,7 @@ impl World<'_> {
     pub(super) fn restore_context(&mut self, thread: usize) -> Event {
         let Some(executed) = self.threads.get_mut(thread) else { return Event::Stepped };
         if let Some(cpu) = executed.interrupted.take() {
-            let machine = self.runtime.memory.get_mut();
+            let machine = &mut *self.runtime.memory.borrow_mut();
             let from = machine.cpu().rip();
             // The call of the service never comes back.
             executed.truth.cut(executed.truth.callers().len().saturating_sub(1));
@@ -266,7 +266,7 @@ impl World<'_> {
         let slot = caller.registers.rsp().checked_sub(8)?;
         let address = caller.registers.rip;
         let index = callers.len();
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         if machine.read_u64(slot) != Ok(address) {
             return None;
         }
@@ -280,7 +280,7 @@ impl World<'_> {
     pub(super) fn unhijack(&mut self, thread: usize) {
         if let Some(object) = self.object(thread).map(ThreadObject) {
             // The slot has been written to before.
-            let _ = object.unhijack(self.runtime.memory.get_mut());
+            let _ = object.unhijack(&mut *self.runtime.memory.borrow_mut());
             self.check_hijack(thread);
         }
     }
@@ -290,7 +290,7 @@ impl World<'_> {
         let Some(object) = self.object(thread).map(ThreadObject) else { return };
         let Some(executed) = self.threads.get_mut(thread) else { return };
         let Some(index) = executed.hijack else { return };
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         if executed.truth.callers().len() <= index {
             executed.hijack = None;
         } else if !object.is_hijacked(machine).unwrap_or_default() {

@@ -111,7 +111,7 @@ impl World<'_> {
         let Some(executed) = self.threads.get(thread) else { return };
         let (os, own, stack) = (executed.os, executed.own, executed.stack);
         let object = ThreadId(own);
-        let machine = self.runtime.memory.get_mut();
+        let machine = &mut *self.runtime.memory.borrow_mut();
         // The memory is mapped with the world.
         let _ = super::build::write_thread(machine, object, stack);
         self.runtime.change_thread(os, |thread| thread.object = Some(object));
@@ -128,8 +128,8 @@ impl World<'_> {
     pub(super) fn set_cooperative(&mut self, thread: usize, cooperative: bool) {
         if let Some(object) = self.object(thread) {
             // A Thread object of the world is always there.
-            let _ =
-                ThreadObject(object).set_cooperative(self.runtime.memory.get_mut(), cooperative);
+            let memory = &mut *self.runtime.memory.borrow_mut();
+            let _ = ThreadObject(object).set_cooperative(memory, cooperative);
         }
     }
 }

@@ -13,6 +13,7 @@ use clr_walker::memory::Memory;
 use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Position, Rules, Step, UnwindError, Unwinder};
+use core::cell::RefCell;
 
 /// Marks the entry of cold code, whose unwind data is the RVA of the hot part's entry (contract
 /// §8.1). In other images bit 0 says the same.
@@ -27,7 +28,7 @@ pub struct CodeManager<'a> {
     sections: Vec<RangeSection>,
     map: CodeMap<'a>,
     /// Methods whose code has gone, in the order in which it went.
-    freed: Vec<MethodIndex>,
+    freed: RefCell<Vec<MethodIndex>>,
 }
 
 /// Managed code at an address.
@@ -99,40 +100,42 @@ impl<'a> CodeManager<'a> {
 
     /// Frees the code of a method in a heap of its own, as when what it belongs to is unloaded: none of its
     /// addresses is managed code from then on, and its FunctionID is dangling (H-18). Whether it had any.
-    pub fn free(&mut self, id: FunctionId) -> bool {
+    pub fn free(&self, id: FunctionId) -> bool {
         let Some((method, _)) = self.method(id) else { return false };
-        let is_new = !self.freed.contains(&method);
+        let mut freed = self.freed.borrow_mut();
+        let is_new = !freed.contains(&method);
         if is_new {
-            self.freed.push(method);
+            freed.push(method);
         }
         is_new
     }
 
-    /// The methods whose code was freed.
+    /// How many methods' code was freed.
     #[must_use]
-    pub fn freed(&self) -> &[MethodIndex] {
-        &self.freed
+    pub fn freed_count(&self) -> usize {
+        self.freed.borrow().len()
     }
 
     /// Goes back to when the code of the first `count` of these methods had been freed.
-    pub fn unfree(&mut self, count: usize) {
-        self.freed.truncate(count);
+    pub fn unfree(&self, count: usize) {
+        self.freed.borrow_mut().truncate(count);
     }
 
     /// Whether this was the FunctionID of a method whose code was freed.
     #[must_use]
     pub fn is_dangling(&self, id: FunctionId) -> bool {
-        !self.freed.is_empty()
-            && self.method(id).is_some_and(|(method, _)| self.freed.contains(&method))
+        let freed = self.freed.borrow();
+        !freed.is_empty() && self.method(id).is_some_and(|(method, _)| freed.contains(&method))
     }
 
     /// Whether code that was freed lay at an address (VA).
     #[must_use]
     pub fn was_freed(&self, address: u64) -> bool {
-        !self.freed.is_empty()
+        let freed = self.freed.borrow();
+        !freed.is_empty()
             && self.codes.iter().any(|code| {
                 let offset = address.checked_sub(code.start);
-                self.freed.contains(&code.method) && offset.is_some_and(|offset| offset < code.size)
+                freed.contains(&code.method) && offset.is_some_and(|offset| offset < code.size)
             })
     }
 
@@ -149,7 +152,7 @@ impl<'a> CodeManager<'a> {
         let section = self.sections.get(self.section_index(ip)?)?;
         let Block::Code(CodeIndex(index)) = section.find(ip)? else { return None };
         let code = self.codes.get(index as usize)?;
-        if self.freed.contains(&code.method) {
+        if self.freed.borrow().contains(&code.method) {
             return None;
         }
         let method = self.methods.get(code.method.0 as usize)?;

@@ -298,6 +298,7 @@ terms! {
         "seed-outside-stack" => (ReasonKind::SeedOutsideStack),
         "seed-unaligned" => (ReasonKind::SeedUnaligned),
         "seed-lost-register" => (ReasonKind::SeedLostRegister),
+        "seed-no-caller" => (ReasonKind::SeedNoCaller),
         "snapshot" => (ReasonKind::Snapshot),
         "suspend" => (ReasonKind::Suspend),
         "unreported" => (ReasonKind::Unreported),

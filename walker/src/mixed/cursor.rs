@@ -100,6 +100,22 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         Ok(Stepped::Caller)
     }
 
+    /// Whether unwind data show that the stack is not that of a frame in managed code: it has no caller
+    /// there, or is the thread's first, which no method is. Data that is not there, or is no good, shows
+    /// nothing; and a return address that the GC has hijacked leads to code too (H-15).
+    pub(super) fn has_no_caller(&self, mut frame: Cursor) -> bool {
+        match self.step(&mut frame) {
+            Ok(Stepped::Caller) => false,
+            Ok(Stepped::Root) => true,
+            Err(Reason::NotACall { address }) => !self.knows(address),
+            Err(reason) => matches!(
+                reason,
+                Reason::OutsideStack { .. }
+                    | Reason::Unwind(UnwindError::Stack(_) | UnwindError::NoProgress { .. })
+            ),
+        }
+    }
+
     /// Takes a frame that has nothing on the stack but its return address to its caller, if that is where a
     /// call returns to.
     pub(super) fn leave_stub(&self, frame: &mut Cursor) -> bool {

@@ -27,6 +27,7 @@
 //! | a hijacked return address | put back by `DoStackSnapshot`, else [`Reason::NotACall`] |
 //! | an overwritten return address | [`Reason::NotACall`]; the runtime may find the stack again by a Frame |
 //! | a stack pointer outside of the stack | [`SeedRefused::OutsideStack`], [`Reason::OutsideStack`] |
+//! | a wrong one on it, at a method with unwind data | [`SeedRefused::NoCaller`]; of other code nothing shows it |
 //! | a system call | the registers are right; `DoStackSnapshot` may refuse (C-032) |
 //! | old registers (H-14) | [`Reason::StaleContext`], and nothing is read |
 //! | more frames than the buffer | [`Reason::BufferFull`] behind those that had room |

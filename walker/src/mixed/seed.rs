@@ -1,9 +1,9 @@
 //! Seeds: the CONTEXT that `DoStackSnapshot` starts from.
 
 use super::Stopped;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Steps};
 use crate::profiling::{StackBounds, TargetThread, ThreadContext};
-use crate::registers::{Convention, Gpr, Registers};
+use crate::registers::{Gpr, Registers};
 use core::marker::PhantomData;
 use thiserror::Error;
 
@@ -38,6 +38,13 @@ pub enum SeedRefused {
         /// The register.
         register: Gpr,
     },
+    /// By its unwind data it has no caller on the stack: the stack pointer is another's, or the stack was
+    /// overwritten there, where its stack cookie may lie too (H-25).
+    #[error("from the stack pointer {sp:#x} the frame has no caller")]
+    NoCaller {
+        /// The stack pointer (VA).
+        sp: u64,
+    },
 }
 
 /// A seed: registers of a frame of a thread that stands still, valid for as long as it does.
@@ -61,12 +68,17 @@ impl<'s> Seed<'s> {
     pub(super) fn new<T: TargetThread>(
         stopped: &'s Stopped<'_, T>,
         cursor: &Cursor,
-        convention: Convention,
+        steps: &Steps<'_, '_, T>,
     ) -> Result<Self, SeedRefused> {
+        let convention = steps.unwinder.convention();
         if let Some(register) = convention.nonvolatile().difference(cursor.known).gprs().next() {
             return Err(SeedRefused::LostRegister { register });
         }
-        Self::checked(&cursor.registers, stopped.target().stack())
+        let seed = Self::checked(&cursor.registers, stopped.target().stack())?;
+        if steps.has_no_caller(*cursor) {
+            return Err(SeedRefused::NoCaller { sp: cursor.registers.rsp() });
+        }
+        Ok(seed)
     }
 
     fn checked(registers: &Registers, stack: StackBounds) -> Result<Self, SeedRefused> {

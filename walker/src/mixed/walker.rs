@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, Stepped, Steps, inside};
 use super::fill::fill;
 use super::stack::{MixedStack, Reason, Source};
-use super::{Policy, RuntimeSuspension, Seed, Stopped, WalkBuffer, stub};
+use super::{Policy, RuntimeSuspension, Seed, SeedRefused, Stopped, WalkBuffer, stub};
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
     TargetThread,
@@ -169,8 +169,11 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             Leaf::Root | Leaf::Full => return Ok(()),
         };
         let seed = if seeded && managed {
-            match Seed::new(stopped, &frame, steps.unwinder.convention()) {
+            match Seed::new(stopped, &frame, &steps) {
                 Ok(seed) => Some(seed),
+                // If the thread has left managed code the runtime begins at a Frame anyhow; else it begins
+                // nowhere without a seed.
+                Err(SeedRefused::NoCaller { .. }) if frame.source != Source::Context => None,
                 // The runtime would not see that the registers are wrong.
                 Err(refused) => {
                     buffer.push(&frame);
@@ -201,7 +204,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         buffer: &mut WalkBuffer,
         frame: &mut Cursor,
     ) -> Result<(), I::Fatal> {
-        let seed = Seed::new(stopped, frame, steps.unwinder.convention()).ok();
+        let seed = Seed::new(stopped, frame, steps).ok();
         self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
         if seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT) {
             self.snapshot(stopped.target(), None, buffer)?;

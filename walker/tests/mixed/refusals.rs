@@ -1,7 +1,7 @@
 //! What walks make of refusals: what they have they keep, and say why there is no more.
 
-use crate::mock::{Done, MANAGED, Mock, NATIVE, NATIVE_LEAF, returns_to, sp};
-use clr_walker::mixed::{Completeness, Policy, Reason, SeedRefused, SeenBy};
+use crate::mock::{Done, MANAGED, Mock, NATIVE, NATIVE_LEAF, UNKNOWN, returns_to, sp};
+use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, SeedRefused, SeenBy};
 use clr_walker::profiling::{HResult, ThreadContext};
 use clr_walker::registers::Gpr;
 
@@ -153,4 +153,64 @@ fn a_seed_that_could_end_the_process_is_not_passed() {
         assert_eq!(stack.completeness(), Completeness::Partial(Reason::Seed(refused)));
         assert_eq!(mock.calls(), [Done::Suspended, Done::ContextRead, Done::Resumed]);
     }
+}
+
+/// A wrong stack pointer on the stack (H-17, H-25): unwind data, where there is any, show that the word in
+/// the return address's place is none.
+#[test]
+fn a_seed_that_has_no_caller_is_not_passed() {
+    let ips =
+        [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(MANAGED, 2), returns_to(NATIVE, 3)];
+    // What a method has below its return address; the 0 above the thread's first function; the base.
+    for rsp in [sp(0) + 8, sp(1) - 8, sp(3) + 8, sp(4) + 8, sp(5), sp(5) + 0x18, sp(6) - 8] {
+        let mut mock = Mock::new(&ips);
+        mock.context.registers.set(Gpr::Rsp, rsp);
+        mock.knows_managed = true;
+        for policy in [Policy::Seeded, Policy::Signal] {
+            mock.done.borrow_mut().clear();
+            let stack = mock.walk(policy);
+            let refused = Reason::Seed(SeedRefused::NoCaller { sp: rsp });
+            assert_eq!(stack.completeness(), Completeness::Partial(refused), "{rsp:#x}");
+            assert_eq!((stack.frames.len(), stack.snapshot), (1, None), "{rsp:#x}");
+        }
+        // Nothing shows it without unwind data.
+        mock.knows_managed = false;
+        assert_ne!(mock.walk(Policy::Seeded).snapshot, None, "{rsp:#x}");
+    }
+    // A caller that is not on the stack.
+    let mut mock = Mock::new(&ips);
+    mock.knows_managed = true;
+    mock.bounds.base = sp(1);
+    let refused = Reason::Seed(SeedRefused::NoCaller { sp: sp(0) });
+    assert_eq!(mock.walk(Policy::Seeded).completeness(), Completeness::Partial(refused));
+}
+
+/// Nor is one whose return address has been overwritten, but by the GC: that leads to code (H-15).
+#[test]
+fn a_hijacked_return_address_makes_no_worse_seed() {
+    let ips = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
+    for (address, seeds) in [(NATIVE + 0x500, true), (UNKNOWN + 0x500, false), (0xDEAD_BEEF, false)]
+    {
+        let mut mock = Mock::new(&ips);
+        mock.knows_managed = true;
+        mock.poke(sp(1) - 8, address);
+        let stack = mock.walk(Policy::Seeded);
+        assert_eq!(stack.snapshot.is_some(), seeds, "{address:#x}");
+    }
+}
+
+/// Behind native code the runtime is asked all the same, but without a seed: if the thread has left managed
+/// code it begins at a Frame.
+#[test]
+fn without_a_good_seed_the_runtime_may_know_a_frame() {
+    let mut mock = Mock::new(&IPS);
+    mock.knows_managed = true;
+    mock.poke(sp(2) - 8, 0xDEAD_BEEF);
+    let stack = mock.walk(Policy::Seeded);
+    let calls = mock.calls();
+    assert!(calls.contains(&Done::Snapshot { seed: None }), "{calls:?}");
+    let seen: Vec<_> = stack.frames.iter().map(MixedFrame::seen_by).collect();
+    assert_eq!(seen, [SeenBy::Unwinder, SeenBy::Both, SeenBy::Snapshot, SeenBy::Both]);
+    let reason = Reason::NotACall { address: 0xDEAD_BEEF };
+    assert_eq!(stack.completeness(), Completeness::Partial(reason));
 }

@@ -17,6 +17,7 @@
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
 //! - [`strategy`]: generators of programs and of threads, and what makes them smaller.
 //! - `scenario` (feature `scenario`): the text format of programs, stops, and what walks find there.
+//! - [`schedule`]: histories of such programs with a profiler in them, searched for deadlocks.
 //! - `harness` (feature `scenario`): somebody else's walker against such texts.
 //! - `book` (feature `scenario`): where a newcomer begins.
 //!
@@ -42,6 +43,7 @@ pub mod run;
 pub mod runtime;
 #[cfg(feature = "scenario")]
 pub mod scenario;
+pub mod schedule;
 pub mod stage;
 pub mod strategy;
 pub mod stubs;

@@ -375,6 +375,29 @@ impl World<'_> {
     }
 }
 
+/// Threads of a profiler have ids from here on.
+const PROFILERS_THREADS: u32 = 0x2000;
+
+impl World<'_> {
+    /// Adds a thread of the profiler's own, which executes nothing here: the `number`-th one. If it has
+    /// run managed code the runtime knows it, in preemptive mode.
+    pub(crate) fn add_profilers_thread(&mut self, number: u32, managed: bool) -> OsThreadId {
+        let os = OsThreadId(PROFILERS_THREADS + number);
+        let object = ThreadId(WALKER_OBJECT + (1 + u64::from(number)) * PAGE_SIZE);
+        let object = managed.then_some(object);
+        if let Some(object) = object {
+            let mut memory = self.runtime.memory.borrow_mut();
+            // It may be mapped already: histories are made of a world one after the other.
+            let _ = memory.map(object.0, 1, Protection::READ_WRITE);
+            let _ = ThreadFields::default().write(&mut *memory, object);
+        }
+        let handle = 0x2000 + 4 * u64::from(number);
+        let thread = Thread { os, object, handle, ..Thread::default() };
+        self.runtime.threads.borrow_mut().push(thread);
+        os
+    }
+}
+
 /// Writes a Thread object, and lets the thread's own memory point to it.
 pub(super) fn write_thread(
     machine: &mut Machine,

@@ -1,0 +1,276 @@
+//! Searching histories of a process with a profiler in it.
+
+use super::history::{History, ThreadIndex};
+use super::kernel::Kernel;
+use super::replay::{Replay, Trail};
+use super::run::{Ending, Ground, Limits, Recording, run};
+use super::search::{Covered, Search, Strategy};
+use super::setup::Setup;
+use super::verdict::{Rule, Verdict};
+use crate::code::{FunctionId, Program};
+use crate::generation::Generation;
+use crate::runtime::MethodKind;
+use crate::stubs::Hooks;
+use crate::world::{Build, BuildError, Start, StopBy, WorldState};
+use clr_coroutine::Stacks;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Bytes of stack for each thread and each callback of a profiler.
+const STACK: usize = 256 * 1024;
+
+/// A process in which a profiler is to be tested: a program on a runtime.
+#[derive(Clone, Debug)]
+pub struct Process {
+    build: Build,
+    threads: Vec<(Rc<str>, Start)>,
+    stop_by: StopBy,
+}
+
+impl Process {
+    /// A program with its threads, by name, on a runtime.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn new(
+        program: &Program,
+        methods: &BTreeMap<FunctionId, MethodKind>,
+        hooks: Hooks,
+        generation: Generation,
+        threads: &[(&str, Start)],
+    ) -> Result<Self, BuildError> {
+        let build = Build::with_hooks(program, methods, generation, hooks)?;
+        let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
+        Ok(Self { build, threads, stop_by: StopBy::default() })
+    }
+
+    /// The same, with threads in managed code stopped in this way.
+    #[must_use]
+    pub const fn stopping_by(mut self, way: StopBy) -> Self {
+        self.stop_by = way;
+        self
+    }
+
+    /// Which runtime it has.
+    #[must_use]
+    pub const fn generation(&self) -> Generation {
+        self.build.generation()
+    }
+}
+
+/// How long and how to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The way to search.
+    pub strategy: Strategy,
+    /// At most so many histories.
+    pub schedules: u64,
+    /// The same seed makes the same histories.
+    pub seed: u64,
+    /// The first history has this number: campaigns share a seed by ranges of numbers.
+    pub first: u64,
+    /// How far a history goes.
+    pub limits: Limits,
+    /// A documented rule that is broken is a failure, even if nothing came of it.
+    pub rules: bool,
+}
+
+impl Budget {
+    /// So many random histories.
+    #[must_use]
+    pub fn random(seed: u64, schedules: u64) -> Self {
+        Self {
+            strategy: Strategy::Random,
+            schedules,
+            seed,
+            first: 0,
+            limits: Limits::default(),
+            rules: false,
+        }
+    }
+
+    /// All histories, as far as these are not more than so many.
+    #[must_use]
+    pub fn exhaustive(schedules: u64) -> Self {
+        Self { strategy: Strategy::Exhaustive { preemptions: None }, ..Self::random(0, schedules) }
+    }
+
+    /// The same by another way to search.
+    #[must_use]
+    pub const fn by(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// The same, with broken rules as failures.
+    #[must_use]
+    pub const fn with_rules(mut self) -> Self {
+        self.rules = true;
+        self
+    }
+}
+
+/// A history in which something went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What.
+    pub verdict: Verdict,
+    /// Its number.
+    pub number: u64,
+    /// What makes it again.
+    pub trail: Trail,
+    /// What happened in it.
+    pub history: History,
+}
+
+/// What a search came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The first history that failed.
+    pub failure: Option<Failure>,
+    /// How many histories there were.
+    pub schedules: u64,
+    /// How many turns they had.
+    pub slices: u64,
+    /// Rules that were broken without harm, in the first history in which each was.
+    pub broken: Vec<(ThreadIndex, Rule, Trail)>,
+    /// How much has been seen, if that can be said.
+    pub covered: Option<Covered>,
+}
+
+impl Report {
+    /// Whether nothing went wrong.
+    #[must_use]
+    pub const fn survives(&self) -> bool {
+        self.failure.is_none()
+    }
+}
+
+/// A process that is ready: histories are made of it one after the other.
+#[derive(Debug)]
+pub struct Arena<'b> {
+    kernel: Kernel<'b>,
+    start: WorldState,
+    names: Vec<Rc<str>>,
+    stacks: Stacks,
+}
+
+impl<'b> Arena<'b> {
+    /// Of this process.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn new(process: &'b Process) -> Result<Self, BuildError> {
+        let starts: Vec<_> = process.threads.iter().map(|(_, start)| *start).collect();
+        let mut world = process.build.world(&starts)?;
+        world.stop_threads_by(process.stop_by);
+        let start = world.save();
+        let names = process.threads.iter().map(|(name, _)| Rc::clone(name)).collect();
+        Ok(Self { kernel: Kernel::new(world), start, names, stacks: Stacks::new(STACK) })
+    }
+
+    /// Makes one history.
+    pub fn run<'p>(
+        &mut self,
+        load: &(dyn Fn(&mut Setup<'p>) + 'p),
+        search: &mut dyn Search,
+        limits: Limits,
+        recording: Recording,
+    ) -> Ending {
+        let Self { kernel, start, names, stacks } = self;
+        let ground = Ground { kernel, start, names, limits };
+        run(&ground, load, search, stacks, recording)
+    }
+
+    /// Makes a history again; `None` if it is not one of this process and profiler.
+    pub fn replay<'p>(
+        &mut self,
+        load: &(dyn Fn(&mut Setup<'p>) + 'p),
+        trail: &Trail,
+        limits: Limits,
+        recording: Recording,
+    ) -> Option<Ending> {
+        let mut replay = Replay::new(trail.clone());
+        replay.begin(0);
+        let ending = self.run(load, &mut replay, limits, recording);
+        (!replay.has_strayed()).then_some(ending)
+    }
+
+    /// Searches for a history that fails.
+    pub fn search<'p>(
+        &mut self,
+        load: &(dyn Fn(&mut Setup<'p>) + 'p),
+        budget: &Budget,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Report {
+        let mut search = budget.strategy.search(budget.seed);
+        let mut report =
+            Report { failure: None, schedules: 0, slices: 0, broken: Vec::new(), covered: None };
+        for number in budget.first..budget.first.saturating_add(budget.schedules) {
+            if !progress(report.schedules) || !search.begin(number) {
+                break;
+            }
+            let ending = self.run(load, &mut *search, budget.limits, Recording::Nothing);
+            search.end(&ending);
+            report.schedules += 1;
+            report.slices += ending.slices;
+            for (by, rule) in &ending.broken {
+                if !report.broken.iter().any(|(who, known, _)| (who, known) == (by, rule)) {
+                    report.broken.push((*by, *rule, ending.trail.clone()));
+                }
+            }
+            let of_rule = ending.broken.first().filter(|_| budget.rules);
+            let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
+            if let Some(verdict) = ending.verdict.or(of_rule) {
+                let trail = ending.trail;
+                let again = self.replay(load, &trail, budget.limits, Recording::Standing);
+                let history = again.and_then(|again| again.history).unwrap_or_default();
+                report.failure = Some(Failure { verdict, number, trail, history });
+                break;
+            }
+        }
+        report.covered = search.covered();
+        report
+    }
+}
+
+/// Searches histories of a process with a profiler in it, which `load` loads anew for each.
+///
+/// ```
+/// use clr_sim::code::Program;
+/// use clr_sim::generation::Generation;
+/// use clr_sim::schedule::{Budget, Process, Verdict, check};
+///
+/// // Two threads of a profiler that take two locks in different order.
+/// let process = Process::new(
+///     &Program::default(),
+///     &Default::default(),
+///     Default::default(),
+///     Generation::CoreClr31Windows,
+///     &[],
+/// )?;
+/// let report = check(&process, &|profiler| {
+///     let (names, stacks) = (profiler.lock("names"), profiler.lock("stacks"));
+///     profiler.thread("sampler", move |me| {
+///         let _stacks = me.lock(stacks);
+///         let _names = me.lock(names);
+///     });
+///     profiler.thread("exporter", move |me| {
+///         let _names = me.lock(names);
+///         let _stacks = me.lock(stacks);
+///     });
+/// }, &Budget::exhaustive(1000))?;
+/// let failure = report.failure.expect("the two wait for each other");
+/// assert!(matches!(failure.verdict, Verdict::Deadlock(cycle) if cycle.len() == 2));
+/// # Ok::<(), clr_sim::world::BuildError>(())
+/// ```
+///
+/// # Errors
+/// [`BuildError`] if there is no such process.
+pub fn check<'p>(
+    process: &Process,
+    load: &(dyn Fn(&mut Setup<'p>) + 'p),
+    budget: &Budget,
+) -> Result<Report, BuildError> {
+    Ok(Arena::new(process)?.search(load, budget, |_| true))
+}

@@ -1,0 +1,230 @@
+//! The profiling methods, as code under a schedule calls them: others can go first, and while they wait.
+
+use super::footprint::Footprint;
+use super::history::{Happening, ThreadIndex};
+use super::thread::Thread;
+use super::verdict::Rule;
+use crate::machine::Machine;
+use crate::profiling::{Caller, HResult, Outcome};
+use crate::runtime::{OsThreadId, Profiler, Runtime, Wait};
+use clr_walker::profiling::{
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
+    ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+};
+
+type Result<T> = core::result::Result<T, CallError<Outcome>>;
+
+/// `ICorProfilerInfo`, as called on a thread.
+///
+/// What ends the process ends the history: no call comes back with [`CallError::Fatal`].
+#[derive(Clone, Copy, Debug)]
+pub struct Info<'i, 't, 'b> {
+    pub(super) thread: &'i Thread<'t, 'b>,
+}
+
+impl<'b> Profiler<'b, Machine> for Thread<'_, 'b> {
+    fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
+        let kind = callback.into();
+        self.tell(Happening::Callback(kind));
+        self.handlers.call(kind, self);
+        self.tell(Happening::CallbackOver(kind));
+    }
+
+    fn wait(&self, _: &Runtime<'b>, _: OsThreadId, wait: Wait) -> bool {
+        Thread::wait(self, wait);
+        true
+    }
+}
+
+impl<'b> Info<'_, '_, 'b> {
+    fn call<T>(
+        &self,
+        name: &'static str,
+        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
+    ) -> Result<T> {
+        let thread = self.thread;
+        thread.point();
+        thread.tell(Happening::Called(name));
+        thread.kernel.touch(Footprint::CODE | Footprint::thread(thread.me));
+        let runtime = &thread.kernel.runtime;
+        let result = method(runtime.on(thread.os).telling(thread));
+        let outcome = match &result {
+            Ok(_) => Outcome::Returned(HResult::OK),
+            Err(CallError::Failed(failed)) => Outcome::Returned(*failed),
+            Err(CallError::Fatal(fatal)) => *fatal,
+        };
+        thread.tell(Happening::Returned(name, outcome));
+        if let Err(CallError::Fatal(fatal)) = result {
+            thread.killed(fatal);
+        }
+        result
+    }
+
+    /// A call that may trigger a GC: whoever holds a lock over it has it held while all wait (H-06).
+    fn may_trigger(&self) {
+        let thread = self.thread;
+        let holds = {
+            let state = thread.kernel.state.borrow();
+            state.locks.contains(&Some(thread.me))
+        };
+        if holds {
+            thread.kernel.broke(thread.me, Rule::LockOverGcTrigger);
+        }
+    }
+
+    fn index_of(&self, id: ThreadId) -> Option<ThreadIndex> {
+        if id == ThreadId(0) {
+            return Some(self.thread.me);
+        }
+        let os = self.thread.kernel.runtime.thread_of(id, |thread| thread.os)?;
+        self.thread.kernel.index_of(os)
+    }
+}
+
+impl ProfilerInfo for Info<'_, '_, '_> {
+    type Fatal = Outcome;
+
+    fn do_stack_snapshot(
+        &self,
+        id: ThreadId,
+        callback: Option<&mut SnapshotCallback<'_>>,
+        flags: SnapshotFlags,
+        client_data: u64,
+        context: Option<&[u8]>,
+        context_size: u32,
+    ) -> Result<()> {
+        let thread = self.thread;
+        let target = self.index_of(id).filter(|target| *target != thread.me);
+        let walks = |target| {
+            let mut state = thread.kernel.state.borrow_mut();
+            if let Some(me) = state.threads.get_mut(thread.me.index()) {
+                core::mem::replace(&mut me.walks, target)
+            } else {
+                None
+            }
+        };
+        let ended = self.call("DoStackSnapshot", |info| {
+            if let Some(target) = target {
+                thread.kernel.touch(Footprint::thread(target) | Footprint::SUSPENSION);
+            }
+            let before = walks(target);
+            let ended = match callback {
+                Some(callback) => {
+                    let mut told = |frame: &mut SnapshotFrame<'_>| {
+                        thread.tell(Happening::SnapshotCallback);
+                        thread.point();
+                        callback(frame)
+                    };
+                    ProfilerInfo::do_stack_snapshot(
+                        &info,
+                        id,
+                        Some(&mut told),
+                        flags,
+                        client_data,
+                        context,
+                        context_size,
+                    )
+                }
+                None => ProfilerInfo::do_stack_snapshot(
+                    &info,
+                    id,
+                    None,
+                    flags,
+                    client_data,
+                    context,
+                    context_size,
+                ),
+            };
+            walks(before);
+            ended
+        });
+        ended
+    }
+
+    fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
+        self.call("GetFunctionFromIP", |info| info.get_function_from_ip(ip))
+    }
+
+    fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.call("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
+    }
+
+    fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.call("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
+    }
+
+    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
+        self.call("GetCodeInfo", |info| info.get_code_info(function))
+    }
+
+    fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.call("GetCodeInfo2", |info| info.get_code_info2(function, ranges))
+    }
+
+    fn get_code_info3(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        ranges: &mut [CodeRange],
+    ) -> Result<u32> {
+        self.call("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
+    }
+
+    fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.call("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
+    }
+
+    fn get_function_info2(
+        &self,
+        function: FunctionId,
+        frame_info: Option<FrameInfo<'_>>,
+        type_arguments: u32,
+    ) -> Result<FunctionInfo> {
+        self.may_trigger();
+        self.call("GetFunctionInfo2", |info| {
+            info.get_function_info2(function, frame_info, type_arguments)
+        })
+    }
+
+    fn get_current_thread_id(&self) -> Result<ThreadId> {
+        self.call("GetCurrentThreadID", |info| info.get_current_thread_id())
+    }
+
+    fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
+        self.call("GetThreadInfo", |info| info.get_thread_info(thread))
+    }
+
+    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
+        self.call("GetHandleFromThread", |info| info.get_handle_from_thread(thread))
+    }
+
+    fn enum_threads(&self) -> Result<Vec<ThreadId>> {
+        self.call("EnumThreads", |info| info.enum_threads())
+    }
+
+    fn initialize_current_thread(&self) -> Result<()> {
+        self.call("InitializeCurrentThread", |info| info.initialize_current_thread())
+    }
+
+    fn suspend_runtime(&self) -> Result<()> {
+        self.call("SuspendRuntime", |info| {
+            self.thread.kernel.touch(Footprint::ALL);
+            info.suspend_runtime()
+        })
+    }
+
+    fn resume_runtime(&self) -> Result<()> {
+        self.call("ResumeRuntime", |info| {
+            self.thread.kernel.touch(Footprint::ALL);
+            info.resume_runtime()
+        })
+    }
+
+    fn get_event_mask(&self) -> Result<EventMask> {
+        self.call("GetEventMask", |info| info.get_event_mask())
+    }
+
+    fn set_event_mask(&self, mask: EventMask) -> Result<()> {
+        self.call("SetEventMask", |info| info.set_event_mask(mask))
+    }
+}

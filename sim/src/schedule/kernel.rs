@@ -1,0 +1,337 @@
+//! What the threads of a history share: the process, and who stands where.
+//!
+//! One thread runs at a time, until it gives control back at a switch point. All waiting is a value:
+//! whether a thread can go on is a question about the state, asked whenever somebody is to be chosen.
+
+use super::footprint::Footprint;
+use super::history::{Happening, History, Kind, Slice, ThreadIndex};
+use super::lock::LockName;
+use super::verdict::{Edge, Rule, Verdict, Why};
+use crate::runtime::{self, OsThreadId, Runtime, Suspension, Wait};
+use crate::world::World;
+use clr_coroutine::Id;
+use core::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// What code on a coroutine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// A lock of the profiler.
+    Lock(u32),
+    /// What only the runtime or the process can end.
+    Runtime(Wait),
+    /// That an event of the profiler is set.
+    Event(u32),
+    /// The end of another thread.
+    Join(ThreadIndex),
+    /// That time goes by.
+    Time,
+}
+
+/// Code of the profiler that a thread executes: of its own, or of a callback, a hook or a signal's handler.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Activity {
+    pub id: Id,
+    pub ends_with: Happening,
+    pub waiting: Option<Waiting>,
+    /// When its waiting ends at the latest (µs).
+    pub until: Option<u64>,
+    /// It ended so.
+    pub timed_out: bool,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub kind: Kind,
+    pub name: Rc<str>,
+    pub os: OsThreadId,
+    /// Code of the profiler on it, innermost last.
+    pub activities: Vec<Activity>,
+    /// Who has suspended it, by calls of the system.
+    pub suspended_by: Vec<ThreadIndex>,
+    /// Whom it walks by `DoStackSnapshot`.
+    pub walks: Option<ThreadIndex>,
+    /// Signals that it has not handled yet.
+    pub signals: u32,
+    pub ended: bool,
+}
+
+/// How all stands but for what the world knows.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub threads: Vec<Thread>,
+    /// Who owns the profiler's locks.
+    pub locks: Vec<Option<ThreadIndex>>,
+    pub events: Vec<bool>,
+    /// Virtual time (µs).
+    pub now: u64,
+    pub slices: u64,
+    pub verdict: Option<Verdict>,
+    /// Rules that were broken without harm.
+    pub broken: Vec<(ThreadIndex, Rule)>,
+    /// What the slice has touched so far.
+    pub footprint: Footprint,
+    /// What has happened, if anybody wants to know.
+    pub history: Option<History>,
+    /// What stands is being unwound: nothing waits any more.
+    pub over: bool,
+}
+
+/// What the threads of a history share.
+#[derive(Debug)]
+pub(super) struct Kernel<'b> {
+    pub(super) runtime: Rc<Runtime<'b>>,
+    pub(super) world: RefCell<World<'b>>,
+    pub(super) state: RefCell<State>,
+    /// How many threads the program has: they are the first ones.
+    pub(super) apps: u32,
+    /// Every instruction is a switch point.
+    pub(super) every_instruction: Cell<bool>,
+}
+
+impl<'b> Kernel<'b> {
+    pub(super) fn new(world: World<'b>) -> Self {
+        let runtime = world.shared();
+        let apps = world.thread_count() as u32;
+        Self {
+            runtime,
+            world: RefCell::new(world),
+            state: RefCell::default(),
+            apps,
+            every_instruction: Cell::new(false),
+        }
+    }
+
+    /// The thread with this id of the system.
+    pub(super) fn index_of(&self, os: OsThreadId) -> Option<ThreadIndex> {
+        let state = self.state.borrow();
+        let index = state.threads.iter().position(|thread| thread.os == os)?;
+        Some(ThreadIndex(index as u32))
+    }
+
+    pub(super) fn tell(&self, thread: ThreadIndex, happening: Happening) {
+        let mut state = self.state.borrow_mut();
+        let Some(history) = &mut state.history else { return };
+        if let Some(slice) = history.slices.last_mut().filter(|slice| slice.thread == thread) {
+            slice.happenings.push(happening);
+        }
+    }
+
+    /// A slice begins.
+    pub(super) fn begin_slice(&self, thread: ThreadIndex) {
+        let mut state = self.state.borrow_mut();
+        state.footprint = Footprint::default();
+        state.now += 1;
+        state.slices += 1;
+        let at = state.now;
+        if let Some(history) = &mut state.history {
+            let (happenings, standing) = (Vec::new(), Vec::new());
+            history.slices.push(Slice { at, thread, happenings, standing });
+        }
+    }
+
+    pub(super) fn touch(&self, footprint: Footprint) {
+        let mut state = self.state.borrow_mut();
+        state.footprint |= footprint;
+    }
+
+    /// The history ends with this, unless it has ended already.
+    pub(super) fn end(&self, verdict: Verdict) {
+        self.state.borrow_mut().verdict.get_or_insert(verdict);
+    }
+
+    /// A rule was broken.
+    pub(super) fn broke(&self, by: ThreadIndex, rule: Rule) {
+        let mut state = self.state.borrow_mut();
+        if !state.broken.contains(&(by, rule)) {
+            state.broken.push((by, rule));
+        }
+    }
+
+    /// How often a thread is suspended by calls of the system.
+    pub(super) fn suspensions(&self, thread: ThreadIndex) -> u32 {
+        let threads = self.runtime.threads.borrow();
+        threads.get(thread.index()).map_or(0, |thread| thread.suspended)
+    }
+
+    /// Whether code of the profiler can go on, were its thread not suspended.
+    fn is_ready(&self, state: &State, activity: &Activity, os: OsThreadId) -> bool {
+        match activity.waiting {
+            None => true,
+            Some(Waiting::Lock(lock)) => state.locks.get(lock as usize).is_none_or(Option::is_none),
+            Some(Waiting::Event(event)) => state.events.get(event as usize) != Some(&false),
+            Some(Waiting::Join(thread)) => {
+                state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
+            }
+            Some(Waiting::Runtime(wait)) => !self.world.borrow().is_waiting(wait, os),
+            Some(Waiting::Time) => activity.until.is_none_or(|until| until <= state.now),
+        }
+    }
+
+    /// Who can go on now, in order. Who sleeps can go on at any time, the one first whose time comes first:
+    /// others may be as slow as they like.
+    pub(super) fn runnable(&self, into: &mut Vec<ThreadIndex>) {
+        into.clear();
+        let state = self.state.borrow();
+        let known = self.runtime.threads.borrow();
+        let mut sleeper: Option<(u64, ThreadIndex)> = None;
+        for (index, thread) in state.threads.iter().enumerate() {
+            let index = ThreadIndex(index as u32);
+            let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
+            if thread.ended || suspended {
+                continue;
+            }
+            let ready = match thread.activities.last() {
+                Some(activity) if activity.waiting == Some(Waiting::Time) => {
+                    let until = activity.until.unwrap_or(u64::MAX);
+                    if until > state.now && sleeper.is_none_or(|(first, _)| until < first) {
+                        sleeper = Some((until, index));
+                    }
+                    until <= state.now || thread.signals > 0
+                }
+                Some(activity) => thread.signals > 0 || self.is_ready(&state, activity, thread.os),
+                None if thread.kind.is_app() => {
+                    self.world.borrow().waits_for(index.index()).is_none()
+                }
+                None => false,
+            };
+            if ready {
+                into.push(index);
+            }
+        }
+        if let Some((_, index)) = sleeper {
+            let place = into.partition_point(|other| *other < index);
+            into.insert(place, index);
+        }
+    }
+
+    /// Nobody can go on: time jumps to when somebody has waited long enough. Whether there is somebody.
+    pub(super) fn jump(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let known = self.runtime.threads.borrow();
+        let mut first: Option<(u64, usize)> = None;
+        for (index, thread) in state.threads.iter().enumerate() {
+            let suspended = known.get(index).is_some_and(|known| known.suspended > 0);
+            let until = thread.activities.last().and_then(|activity| activity.until);
+            if let Some(until) = until.filter(|_| !thread.ended && !suspended)
+                && first.is_none_or(|(earliest, _)| until < earliest)
+            {
+                first = Some((until, index));
+            }
+        }
+        let Some((until, index)) = first else { return false };
+        state.now = state.now.max(until);
+        let activity = state.threads.get_mut(index).and_then(|thread| thread.activities.last_mut());
+        if let Some(activity) = activity {
+            activity.waiting = None;
+            activity.until = None;
+            activity.timed_out = true;
+        }
+        true
+    }
+
+    /// Why a thread cannot go on, and until whom: nothing if it can, or if nobody can help.
+    pub(super) fn edges_of(&self, index: ThreadIndex, edges: &mut Vec<Edge>) {
+        let state = self.state.borrow();
+        let Some(thread) = state.threads.get(index.index()).filter(|thread| !thread.ended) else {
+            return;
+        };
+        let mut edge = |why, for_whom| {
+            if for_whom != index || why != Why::Join {
+                edges.push(Edge { waits: index, why, for_whom });
+            }
+        };
+        let suspensions = self.suspensions(index) as usize;
+        for by in &thread.suspended_by {
+            edge(Why::Suspended, *by);
+        }
+        if suspensions > thread.suspended_by.len() {
+            for (other, walker) in state.threads.iter().enumerate() {
+                if walker.walks == Some(index) {
+                    edge(Why::Suspended, ThreadIndex(other as u32));
+                }
+            }
+        }
+        if suspensions > 0 {
+            return;
+        }
+        let wait = match thread.activities.last().map(|activity| activity.waiting) {
+            Some(Some(Waiting::Lock(lock))) => {
+                if let Some(Some(owner)) = state.locks.get(lock as usize).copied() {
+                    edge(Why::Lock(LockName::Profiler(lock)), owner);
+                }
+                return;
+            }
+            Some(Some(Waiting::Join(other))) => return edge(Why::Join, other),
+            Some(Some(Waiting::Runtime(wait))) => Some(wait),
+            Some(_) => None,
+            None if thread.kind.is_app() => self.world.borrow().waits_for(index.index()),
+            None => None,
+        };
+        let Some(wait) = wait else { return };
+        let why = match wait {
+            Wait::Lock(lock) => Why::Lock(LockName::Runtime(lock)),
+            Wait::RuntimeRunning(_) => Why::RuntimeSuspended,
+            Wait::ThreadsToStop => Why::ToStop,
+            Wait::CodeManagerReaders => Why::CodeManagerReader,
+            Wait::Gc(_) => Why::Collection,
+            Wait::GcWanted => return,
+        };
+        for other in self.world.borrow().others(wait, thread.os) {
+            let place = state.threads.iter().position(|thread| thread.os == other);
+            if let Some(place) = place {
+                edge(why, ThreadIndex(place as u32));
+            }
+        }
+    }
+}
+
+impl Kernel<'_> {
+    pub(super) fn kind(&self, thread: ThreadIndex) -> Kind {
+        let state = self.state.borrow();
+        state.threads.get(thread.index()).map_or(Kind::Profiler, |thread| thread.kind)
+    }
+}
+
+impl Kernel<'_> {
+    /// A number for what a deadlock is made of.
+    pub(super) fn abstract_state(&self) -> u64 {
+        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+        let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x0100_0000_01B3);
+        let state = self.state.borrow();
+        let world = self.world.borrow();
+        let process = self.runtime.process.get();
+        for lock in runtime::Lock::ALL {
+            add(process.owner(lock).map_or(0, |owner| u64::from(owner.0)));
+        }
+        add(match process.suspension {
+            Suspension::None => 0,
+            Suspension::Suspending(by) => 1 << 32 | u64::from(by.0),
+            Suspension::Suspended(by) => 2 << 32 | u64::from(by.0),
+        });
+        for lock in &state.locks {
+            add(lock.map_or(0, |owner| u64::from(owner.0) + 1));
+        }
+        let known = self.runtime.threads.borrow();
+        for (index, thread) in state.threads.iter().enumerate() {
+            let suspended = known.get(index).map_or(0, |known| known.suspended);
+            add(u64::from(suspended) << 8 | u64::from(thread.ended));
+            add(thread.walks.map_or(0, |walks| u64::from(walks.0) + 1));
+            let activity = thread.activities.last();
+            add(match activity.and_then(|activity| activity.waiting) {
+                None => thread.activities.len() as u64,
+                Some(Waiting::Lock(lock)) => 0x100 | u64::from(lock) << 12,
+                Some(Waiting::Event(event)) => 0x200 | u64::from(event) << 12,
+                Some(Waiting::Join(thread)) => 0x300 | u64::from(thread.0) << 12,
+                Some(Waiting::Time) => 0x400,
+                Some(Waiting::Runtime(_)) => 0x500,
+            });
+            if thread.kind.is_app() {
+                add(u64::from(world.is_cooperative(index)));
+                add(u64::from(world.waits_for(index).is_some()));
+            }
+        }
+        hash
+    }
+}

@@ -1,0 +1,447 @@
+//! One history: from the first choice to its end.
+
+use super::footprint::Footprint;
+use super::history::{Happening, History, Kind, Lane, ThreadIndex};
+use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
+use super::lock::LockName;
+use super::replay::Trail;
+use super::search::{Choice, Search};
+use super::setup::{Body, Handlers, Setup};
+use super::thread::Thread;
+use super::verdict::{Rule, Verdict};
+use super::{stuck, tell};
+use crate::profiling::{CallbackKind, Outcome};
+use crate::runtime::{self, Suspension};
+use crate::world::{Event, WorldError, WorldState};
+use clr_coroutine::{Id, Scope, Stacks, State as Was};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// How far histories go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A history with more turns than this makes no progress.
+    pub slices: u64,
+    /// A turn of a thread ends after so many instructions.
+    pub instructions: u32,
+    /// Every instruction ends a turn.
+    pub every_instruction: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { slices: 20_000, instructions: 2_000, every_instruction: false }
+    }
+}
+
+/// How a history ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// What went wrong, if anything did.
+    pub verdict: Option<Verdict>,
+    /// Rules that were broken without harm, in order.
+    pub broken: Vec<(ThreadIndex, Rule)>,
+    /// How many turns there were.
+    pub slices: u64,
+    /// What was chosen.
+    pub trail: Trail,
+    /// What happened, if it was recorded.
+    pub history: Option<History>,
+}
+
+/// Whether and how a history is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recording {
+    /// It is not.
+    #[default]
+    Nothing,
+    /// What happens.
+    Happenings,
+    /// What happens, and how each thread stands behind each turn.
+    Standing,
+}
+
+/// What all histories of a search share.
+pub(super) struct Ground<'g, 'b> {
+    pub kernel: &'g Kernel<'b>,
+    /// How the world stands at first.
+    pub start: &'g WorldState,
+    /// The names of the program's threads.
+    pub names: &'g [Rc<str>],
+    pub limits: Limits,
+}
+
+/// Runs a history.
+pub(super) fn run<'p>(
+    ground: &Ground<'_, '_>,
+    load: &(dyn Fn(&mut Setup<'p>) + 'p),
+    search: &mut dyn Search,
+    stacks: &mut Stacks,
+    recording: Recording,
+) -> Ending {
+    let kernel = ground.kernel;
+    let mut setup = Setup::default();
+    load(&mut setup);
+    let bodies = begin(ground, &mut setup, recording);
+    let setup = &setup;
+    let mut trail = Trail::default();
+    clr_coroutine::scope(stacks, |scope| {
+        let mut run = Run { ground, setup, scope, stopped: false };
+        run.start(bodies);
+        run.go(search, &mut trail, recording);
+        kernel.state.borrow_mut().over = true;
+        run.scope.end_all();
+    });
+    let mut state = kernel.state.borrow_mut();
+    Ending {
+        verdict: state.verdict.take(),
+        broken: core::mem::take(&mut state.broken),
+        slices: state.slices,
+        trail,
+        history: state.history.take(),
+    }
+}
+
+/// The process as it stands at first, with the profiler's threads; what they execute.
+fn begin<'p>(
+    ground: &Ground<'_, '_>,
+    setup: &mut Setup<'p>,
+    recording: Recording,
+) -> Vec<(ThreadIndex, Body<'p>)> {
+    let kernel = ground.kernel;
+    let mut world = kernel.world.borrow_mut();
+    world.restore(ground.start);
+    kernel.every_instruction.set(ground.limits.every_instruction);
+    let mut threads: Vec<Known> = Vec::with_capacity(ground.names.len() + setup.threads.len());
+    let known = |kind, name: Rc<str>, os| Known {
+        kind,
+        name,
+        os,
+        activities: Vec::new(),
+        suspended_by: Vec::new(),
+        walks: None,
+        signals: 0,
+        ended: false,
+    };
+    for (index, name) in ground.names.iter().enumerate() {
+        let os = world.os(index).unwrap_or_default();
+        threads.push(known(Kind::App, Rc::clone(name), os));
+    }
+    let mut bodies = Vec::with_capacity(setup.threads.len());
+    for (number, beginning) in setup.threads.drain(..).enumerate() {
+        let managed = beginning.kind == Kind::ManagedProfiler;
+        let os = world.add_profilers_thread(number as u32, managed);
+        bodies.push((ThreadIndex(threads.len() as u32), beginning.body));
+        threads.push(known(beginning.kind, beginning.name, os));
+    }
+    world.sync();
+    let history = (recording != Recording::Nothing).then(|| History {
+        lanes: threads.iter().map(lane).collect(),
+        locks: setup.locks.iter().map(ToString::to_string).collect(),
+        slices: Vec::new(),
+    });
+    *kernel.state.borrow_mut() = State {
+        threads,
+        locks: vec![None; setup.locks.len()],
+        events: vec![false; setup.events as usize],
+        history,
+        ..State::default()
+    };
+    bodies
+}
+
+fn lane(thread: &Known) -> Lane {
+    Lane { name: thread.name.to_string(), kind: thread.kind, os: thread.os }
+}
+
+/// Why a thread of the program gives control back.
+enum Came {
+    Point,
+    Callback(CallbackKind),
+    Hook,
+}
+
+struct Run<'r, 'stacks, 'env, 'b, 'p> {
+    ground: &'r Ground<'env, 'b>,
+    setup: &'env Setup<'p>,
+    scope: &'r mut Scope<'stacks, 'env, ()>,
+    /// The program has ended: whoever sleeps or waits for an event has, too.
+    stopped: bool,
+}
+
+impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
+    fn start(&mut self, bodies: Vec<(ThreadIndex, Body<'p>)>) {
+        for (index, body) in bodies {
+            self.activity(index, Happening::Ends, body);
+        }
+    }
+
+    /// Code of the profiler begins on a thread.
+    fn activity(
+        &mut self,
+        me: ThreadIndex,
+        ends_with: Happening,
+        body: impl FnOnce(&Thread<'_, '_>) + 'env,
+    ) {
+        let kernel = self.ground.kernel;
+        let handlers: &'env dyn Handlers = self.setup;
+        let os = kernel.state.borrow().threads.get(me.index()).map(|thread| thread.os);
+        let os = os.unwrap_or_default();
+        let started = self.scope.start(move |yielder| {
+            body(&Thread { kernel, handlers, yielder, me, os });
+        });
+        let Ok(id) = started else {
+            let words = "no memory for a stack".to_owned();
+            return kernel.end(Verdict::Failed { by: me, words });
+        };
+        let activity = Activity { id, ends_with, waiting: None, until: None, timed_out: false };
+        if let Some(thread) = kernel.state.borrow_mut().threads.get_mut(me.index()) {
+            thread.activities.push(activity);
+        }
+    }
+
+    /// From choice to choice.
+    fn go(&mut self, search: &mut dyn Search, trail: &mut Trail, recording: Recording) {
+        let kernel = self.ground.kernel;
+        let mut runnable = Vec::new();
+        let mut last = None;
+        loop {
+            if kernel.state.borrow().verdict.is_some() {
+                return;
+            }
+            kernel.runnable(&mut runnable);
+            if self.stopped {
+                kernel.without_sleepers(&mut runnable);
+            }
+            let slices = kernel.state.borrow().slices;
+            if slices >= self.ground.limits.slices {
+                if !self.stopped {
+                    kernel.end(Verdict::LiveLock);
+                }
+                return;
+            }
+            if runnable.is_empty() {
+                if !self.stopped && kernel.jump() {
+                    continue;
+                }
+                if let Some(verdict) = stuck::verdict(kernel, self.stopped) {
+                    kernel.end(verdict);
+                }
+                return;
+            }
+            let at = Choice { slice: slices, runnable: &runnable, last, kernel };
+            let thread = match search.choose(&at) {
+                Some(chosen) if runnable.contains(&chosen) => chosen,
+                // The search has seen enough of this history.
+                _ => return,
+            };
+            trail.note(slices, &runnable, last, thread);
+            kernel.begin_slice(thread);
+            self.slice(thread);
+            let footprint = kernel.state.borrow().footprint | Footprint::thread(thread);
+            search.ran(thread, footprint);
+            if recording == Recording::Standing {
+                tell::standing(kernel);
+            }
+            last = Some(thread);
+            self.stopped = self.stopped || kernel.has_program_ended();
+        }
+    }
+
+    /// The turn of a thread.
+    fn slice(&mut self, thread: ThreadIndex) {
+        let kernel = self.ground.kernel;
+        let (signalled, activity) = {
+            let state = kernel.state.borrow();
+            let thread = state.threads.get(thread.index());
+            let signalled = thread.is_some_and(|thread| thread.signals > 0);
+            (signalled, thread.and_then(|thread| thread.activities.last().copied()))
+        };
+        if signalled && self.signal(thread, activity.is_some()) {
+            return;
+        }
+        match activity {
+            Some(activity) => self.resume(thread, activity.id, activity.ends_with),
+            None => match self.execute(thread) {
+                Came::Point => {}
+                Came::Callback(kind) => {
+                    if let Some(handler) = self.setup.handler(kind) {
+                        kernel.tell(thread, Happening::Callback(kind));
+                        let ends_with = Happening::CallbackOver(kind);
+                        self.activity(thread, ends_with, move |thread| handler(thread));
+                    }
+                }
+                Came::Hook => {
+                    if let Some(handler) = self.setup.hook.clone() {
+                        kernel.tell(thread, Happening::Hook);
+                        self.activity(thread, Happening::HookOver, move |thread| handler(thread));
+                    }
+                }
+            },
+        }
+    }
+
+    /// A thread gets a signal, if it can be handled where it stands: whether that has begun.
+    fn signal(&mut self, thread: ThreadIndex, in_profiler: bool) -> bool {
+        let kernel = self.ground.kernel;
+        if !in_profiler && !kernel.world.borrow_mut().signal(thread.index()) {
+            return false;
+        }
+        if let Some(known) = kernel.state.borrow_mut().threads.get_mut(thread.index()) {
+            known.signals -= 1;
+        }
+        kernel.world.borrow_mut().sync();
+        kernel.tell(thread, Happening::Signal);
+        if let Some(handler) = self.setup.signal.clone() {
+            self.activity(thread, Happening::SignalOver, move |thread| handler(thread));
+        }
+        true
+    }
+
+    /// Code of the profiler goes on.
+    fn resume(&mut self, thread: ThreadIndex, id: Id, ends_with: Happening) {
+        let kernel = self.ground.kernel;
+        match catch_unwind(AssertUnwindSafe(|| self.scope.resume(id))) {
+            Ok(Some(Was::Yielded(()))) => {}
+            Ok(_) => {
+                kernel.tell(thread, ends_with);
+                let mut state = kernel.state.borrow_mut();
+                if let Some(known) = state.threads.get_mut(thread.index()) {
+                    known.activities.pop();
+                    known.ended = known.activities.is_empty() && !known.kind.is_app();
+                }
+            }
+            Err(panic) => {
+                let words = panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()))
+                    .unwrap_or_else(|| "it has panicked".to_owned());
+                kernel.end(Verdict::Failed { by: thread, words });
+            }
+        }
+    }
+
+    /// A thread of the program executes, up to something that others can see.
+    fn execute(&self, thread: ThreadIndex) -> Came {
+        let kernel = self.ground.kernel;
+        let limits = self.ground.limits;
+        let mut world = kernel.world.borrow_mut();
+        let index = thread.index();
+        let mut instructions = 0;
+        let before = kernel.runtime.process.get();
+        let mode = world.is_cooperative(index);
+        let came = loop {
+            if world.waits_for(index).is_some() {
+                kernel.tell(thread, Happening::Executed(instructions));
+                kernel.tell(thread, Happening::Waits);
+                instructions = 0;
+                break Came::Point;
+            }
+            let event = world.step(index);
+            instructions += 1;
+            match event {
+                Ok(Event::Stepped | Event::Waits) => {}
+                Ok(Event::Callback(kind)) => {
+                    if self.setup.handler(kind).is_some() {
+                        break Came::Callback(kind);
+                    }
+                }
+                Ok(Event::Hook) => {
+                    if self.setup.hook.is_some() {
+                        break Came::Hook;
+                    }
+                }
+                Ok(Event::Ended) => {
+                    kernel.ended(thread);
+                    break Came::Point;
+                }
+                Err(error) => {
+                    kernel.end(fault(thread, error));
+                    break Came::Point;
+                }
+            }
+            let now = kernel.runtime.process.get();
+            if now != before {
+                kernel.tell(thread, Happening::Executed(instructions));
+                instructions = 0;
+                kernel.changed(thread, &before, &now);
+                break Came::Point;
+            }
+            let is = world.is_cooperative(index);
+            if is != mode {
+                kernel.touch(Footprint::SUSPENSION);
+                kernel.tell(thread, Happening::Executed(instructions));
+                instructions = 0;
+                kernel.tell(thread, Happening::Mode { cooperative: is });
+                break Came::Point;
+            }
+            let stoppable = now.suspension != Suspension::None && is;
+            if stoppable || limits.every_instruction || instructions >= limits.instructions {
+                break Came::Point;
+            }
+        };
+        if instructions > 0 {
+            kernel.tell(thread, Happening::Executed(instructions));
+        }
+        world.sync();
+        came
+    }
+}
+
+fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
+    match error {
+        WorldError::Unloaded(_) => Verdict::UnloadedCode { by },
+        WorldError::Fault(crate::machine::Stop::Fault { .. }) => {
+            let at = 0;
+            Verdict::ProcessKilled { by, outcome: Outcome::AccessViolation { at } }
+        }
+        other => Verdict::Failed { by, words: other.to_string() },
+    }
+}
+
+impl Kernel<'_> {
+    /// Only those who wait for others count any more.
+    fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
+        let state = self.state.borrow();
+        runnable.retain(|thread| {
+            let activity =
+                state.threads.get(thread.index()).and_then(|thread| thread.activities.last());
+            activity.is_none_or(|activity| activity.waiting != Some(Waiting::Time))
+        });
+    }
+
+    fn ended(&self, thread: ThreadIndex) {
+        if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
+            known.ended = true;
+        }
+        self.tell(thread, Happening::Ends);
+        self.touch(Footprint::SUSPENSION);
+    }
+
+    fn has_program_ended(&self) -> bool {
+        let state = self.state.borrow();
+        let mut apps = state.threads.iter().filter(|thread| thread.kind.is_app()).peekable();
+        apps.peek().is_some() && apps.all(|thread| thread.ended)
+    }
+
+    /// What a step of the world has changed of the process.
+    fn changed(&self, thread: ThreadIndex, before: &runtime::Process, now: &runtime::Process) {
+        for lock in runtime::Lock::ALL {
+            let (was, is) = (before.owner(lock), now.owner(lock));
+            if was != is {
+                let name = LockName::Runtime(lock);
+                self.touch(Footprint::lock(name));
+                let happening = if is.is_some() {
+                    Happening::Acquired(name)
+                } else {
+                    Happening::Released(name)
+                };
+                self.tell(thread, happening);
+            }
+        }
+        if before.suspension != now.suspension {
+            self.touch(Footprint::ALL);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Numbers that look random, the same everywhere.
+
+/// `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014).
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    /// Those of the `number`-th history of a seed.
+    pub(super) fn new(seed: u64, number: u64) -> Self {
+        let mut mixed = Self(seed);
+        let base = mixed.next();
+        Self(base ^ number.wrapping_mul(0xA076_1D64_78BD_642F))
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// One below `end`; 0 if that is 0.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// One of these.
+    pub(super) fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        of.get(self.below(of.len() as u64) as usize).copied()
+    }
+}

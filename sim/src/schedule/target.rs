@@ -1,0 +1,114 @@
+//! Other threads, as a profiler under a schedule has them.
+
+use super::footprint::Footprint;
+use super::history::{Happening, Kind, ThreadIndex};
+use super::thread::Thread;
+use super::verdict::{Rule, Verdict};
+use crate::machine::Machine;
+use crate::profiling::{SimulatedThread, ThreadError};
+use crate::run::BASE;
+use crate::runtime::OsThreadId;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
+
+/// A thread that can be suspended and looked at.
+#[derive(Debug)]
+pub struct Target<'g, 't, 'b> {
+    by: &'g Thread<'t, 'b>,
+    index: ThreadIndex,
+    os: OsThreadId,
+    /// As the runtime knows it.
+    known: Option<SimulatedThread<'t, 'b, Machine>>,
+}
+
+impl<'g, 't, 'b> Target<'g, 't, 'b> {
+    pub(super) fn new(by: &'g Thread<'t, 'b>, index: ThreadIndex) -> Option<Self> {
+        let os = by.kernel.state.borrow().threads.get(index.index())?.os;
+        let known = SimulatedThread::new(&*by.kernel.runtime, os, BASE);
+        Some(Self { by, index, os, known })
+    }
+
+    fn is_gone(&self) -> bool {
+        let state = self.by.kernel.state.borrow();
+        state.threads.get(self.index.index()).is_none_or(|thread| thread.ended)
+    }
+}
+
+impl Memory for Target<'_, '_, '_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.by.kernel.runtime.memory.borrow().read(address, buffer)
+    }
+}
+
+impl TargetThread for Target<'_, '_, '_> {
+    type Error = ThreadError;
+
+    fn id(&self) -> ThreadId {
+        self.known.as_ref().map_or(ThreadId(0), TargetThread::id)
+    }
+
+    fn stack(&self) -> StackBounds {
+        let anywhere = StackBounds { limit: 0, base: u64::MAX, root: BASE };
+        self.known.as_ref().map_or(anywhere, TargetThread::stack)
+    }
+
+    fn suspend(&self) -> Result<(), ThreadError> {
+        let by = self.by;
+        by.point();
+        if by.kernel.kind(by.me) != Kind::Profiler {
+            by.kernel.broke(by.me, Rule::SuspenderRanManagedCode);
+        }
+        by.kernel.touch(Footprint::thread(self.index));
+        if self.is_gone() {
+            return Err(ThreadError::NoThread(self.os));
+        }
+        match &self.known {
+            Some(known) => known.suspend()?,
+            None => by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1),
+        }
+        let mut state = by.kernel.state.borrow_mut();
+        if let Some(thread) = state.threads.get_mut(self.index.index()) {
+            thread.suspended_by.push(by.me);
+        }
+        drop(state);
+        by.tell(Happening::Suspended(self.index));
+        Ok(())
+    }
+
+    fn resume(&self) -> Result<(), ThreadError> {
+        let by = self.by;
+        by.point();
+        by.kernel.touch(Footprint::thread(self.index));
+        let mut state = by.kernel.state.borrow_mut();
+        let Some(thread) = state.threads.get_mut(self.index.index()) else {
+            return Err(ThreadError::NoThread(self.os));
+        };
+        // Whoever resumes it: the system counts, and asks nobody.
+        let mine = thread.suspended_by.iter().rposition(|who| *who == by.me);
+        let Some(place) = mine.or_else(|| thread.suspended_by.len().checked_sub(1)) else {
+            drop(state);
+            by.kernel.broke(by.me, Rule::ResumeDoubled);
+            return Err(ThreadError::NotResumed(self.os));
+        };
+        thread.suspended_by.remove(place);
+        drop(state);
+        by.kernel.runtime.change_thread(self.os, |thread| {
+            thread.suspended = thread.suspended.saturating_sub(1);
+        });
+        by.tell(Happening::Resumed(self.index));
+        Ok(())
+    }
+
+    fn context(&self) -> Result<ThreadContext, ThreadError> {
+        let by = self.by;
+        by.kernel.touch(Footprint::thread(self.index));
+        by.tell(Happening::Context(self.index));
+        if self.is_gone() {
+            by.end(Verdict::DestroyedThread { by: by.me });
+        }
+        match &self.known {
+            Some(known) => known.context(),
+            None => Err(ThreadError::NoContext(self.os)),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How threads stand, for those who look at a history.
+
+use super::history::{Happening, Standing, ThreadIndex};
+use super::kernel::{Kernel, Thread, Waiting};
+use super::lock::LockName;
+use super::verdict::Edge;
+use crate::runtime;
+
+/// Adds to the last turn how each thread stands behind it.
+pub(super) fn standing(kernel: &Kernel<'_>) {
+    let count = kernel.state.borrow().threads.len() as u32;
+    let standing = (0..count).map(|index| of(kernel, ThreadIndex(index))).collect();
+    let mut state = kernel.state.borrow_mut();
+    let slice = state.history.as_mut().and_then(|history| history.slices.last_mut());
+    if let Some(slice) = slice {
+        slice.standing = standing;
+    }
+}
+
+fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
+    let mut edges = Vec::new();
+    kernel.edges_of(index, &mut edges);
+    let state = kernel.state.borrow();
+    let Some(thread) = state.threads.get(index.index()) else { return Standing::default() };
+    let process = kernel.runtime.process.get();
+    let runtime = runtime::Lock::ALL.into_iter();
+    let runtime = runtime.filter(|lock| process.owner(*lock) == Some(thread.os));
+    let mut holds: Vec<_> = runtime.map(LockName::Runtime).collect();
+    for (place, lock) in state.locks.iter().enumerate() {
+        if *lock == Some(index) {
+            holds.push(LockName::Profiler(place as u32));
+        }
+    }
+    let waits = waits(&state.threads, thread, &edges);
+    let is_app = thread.kind.is_app();
+    let world = kernel.world.borrow();
+    let known = is_app && world.object(index.index()).is_some();
+    Standing {
+        stack: stack(kernel, index, thread),
+        holds,
+        waits,
+        suspended_by: thread.suspended_by.clone(),
+        cooperative: known.then(|| world.is_cooperative(index.index())),
+        ended: thread.ended,
+    }
+}
+
+fn waits(threads: &[Thread], thread: &Thread, edges: &[Edge]) -> Option<String> {
+    if let Some(edge) = edges.first() {
+        let name = threads.get(edge.for_whom.index()).map_or("", |other| &other.name);
+        return Some(format!("{} {name}", edge.why));
+    }
+    match thread.activities.last()?.waiting? {
+        Waiting::Time => Some("sleeps".to_owned()),
+        Waiting::Event(event) => Some(format!("waits for event {event}")),
+        Waiting::Lock(_) | Waiting::Join(_) | Waiting::Runtime(_) => None,
+    }
+}
+
+fn stack(kernel: &Kernel<'_>, index: ThreadIndex, thread: &Thread) -> Vec<String> {
+    let of_profiler = thread.activities.iter().rev().map(|activity| match activity.ends_with {
+        Happening::CallbackOver(kind) => format!("profiler: {}", kind.name()),
+        Happening::HookOver => "profiler: hook".to_owned(),
+        Happening::SignalOver => "profiler: signal handler".to_owned(),
+        _ => format!("profiler: {}", thread.name),
+    });
+    let mut stack: Vec<_> = of_profiler.collect();
+    if thread.kind.is_app() && !thread.ended {
+        let world = kernel.world.borrow();
+        let functions = &world.expanded().program.functions;
+        stack.extend(world.activations(index.index()).iter().map(|activation| {
+            let function = activation.function.and_then(|id| functions.get(id.index()));
+            function.map_or_else(|| "the runtime".to_owned(), |function| function.name.clone())
+        }));
+    }
+    stack
+}

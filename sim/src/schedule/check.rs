@@ -10,6 +10,7 @@ use super::verdict::{Rule, Verdict};
 use crate::code::{FunctionId, Program};
 use crate::generation::Generation;
 use crate::runtime::MethodKind;
+use crate::strategy::WorldProgram;
 use crate::stubs::Hooks;
 use crate::world::{Build, BuildError, Start, StopBy, WorldState};
 use clr_coroutine::Stacks;
@@ -42,6 +43,19 @@ impl Process {
         let build = Build::with_hooks(program, methods, generation, hooks)?;
         let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
         Ok(Self { build, threads, stop_by: StopBy::default() })
+    }
+
+    /// One that was drawn, its threads named by their numbers.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn drawn(program: &WorldProgram) -> Result<Self, BuildError> {
+        let named = |(index, start): (usize, &Start)| (Rc::from(format!("app{index}")), *start);
+        Ok(Self {
+            build: program.build()?,
+            threads: program.threads.iter().enumerate().map(named).collect(),
+            stop_by: program.stop_by,
+        })
     }
 
     /// The same, with threads in managed code stopped in this way.
@@ -166,7 +180,7 @@ impl<'b> Arena<'b> {
         world.stop_threads_by(process.stop_by);
         let start = world.save();
         let names = process.threads.iter().map(|(name, _)| Rc::clone(name)).collect();
-        Ok(Self { kernel: Kernel::new(world), start, names, stacks: Stacks::new(STACK) })
+        Ok(Self { kernel: Kernel::new(world)?, start, names, stacks: Stacks::new(STACK) })
     }
 
     /// Makes one history.

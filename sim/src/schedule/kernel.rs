@@ -10,7 +10,8 @@ use super::verdict::{Edge, Rule, Verdict, Why};
 use crate::runtime::{self, OsThreadId, Runtime, Suspension, Wait};
 use crate::world::World;
 use clr_coroutine::Id;
-use core::cell::{Cell, RefCell};
+use clr_walker::code_map::{CodeMap, CodeMapError};
+use core::cell::RefCell;
 use std::rc::Rc;
 
 /// What code on a coroutine waits for.
@@ -86,21 +87,16 @@ pub(super) struct Kernel<'b> {
     pub(super) state: RefCell<State>,
     /// How many threads the program has: they are the first ones.
     pub(super) apps: u32,
-    /// Every instruction is a switch point.
-    pub(super) every_instruction: Cell<bool>,
+    /// The code that a profiler in the process has unwind data of.
+    pub(super) modules: CodeMap<'b>,
 }
 
 impl<'b> Kernel<'b> {
-    pub(super) fn new(world: World<'b>) -> Self {
+    pub(super) fn new(world: World<'b>) -> Result<Self, CodeMapError> {
         let runtime = world.shared();
         let apps = world.thread_count() as u32;
-        Self {
-            runtime,
-            world: RefCell::new(world),
-            state: RefCell::default(),
-            apps,
-            every_instruction: Cell::new(false),
-        }
+        let modules = runtime.profilers_code_map()?;
+        Ok(Self { runtime, world: RefCell::new(world), state: RefCell::default(), apps, modules })
     }
 
     /// The thread with this id of the system.

@@ -111,7 +111,6 @@ fn begin<'p>(
     let kernel = ground.kernel;
     let mut world = kernel.world.borrow_mut();
     world.restore(ground.start);
-    kernel.every_instruction.set(ground.limits.every_instruction);
     let mut threads: Vec<Known> = Vec::with_capacity(ground.names.len() + setup.threads.len());
     let known = |kind, name: Rc<str>, os| Known {
         kind,

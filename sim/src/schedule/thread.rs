@@ -11,6 +11,7 @@ use super::verdict::{Rule, Verdict};
 use crate::profiling::Outcome;
 use crate::runtime::{self, OsThreadId, Wait};
 use clr_coroutine::Yielder;
+use clr_walker::code_map::CodeMap;
 
 /// The thread that executes this code.
 #[derive(Clone, Copy)]
@@ -72,6 +73,12 @@ impl<'t, 'b> Thread<'t, 'b> {
         (0..self.kernel.apps).map(ThreadIndex)
     }
 
+    /// The code in the process that a profiler has unwind data of.
+    #[must_use]
+    pub const fn modules(&self) -> &'t CodeMap<'b> {
+        &self.kernel.modules
+    }
+
     /// Lets others go first, if they are chosen.
     pub fn point(&self) {
         self.pause(None, None);
@@ -115,6 +122,15 @@ impl<'t, 'b> Thread<'t, 'b> {
     /// Waits for what only the runtime can end.
     pub(super) fn wait(&self, wait: Wait) {
         self.kernel.touch(Footprint::ALL);
+        if wait == Wait::ThreadsToStop {
+            // Whoever suspends the runtime stops the others itself, each where that is possible.
+            while !self.is_over() && !self.kernel.world.borrow_mut().stop_others(None) {
+                self.kernel.world.borrow_mut().sync();
+                self.pause(Some(Waiting::Runtime(wait)), None);
+                self.kernel.touch(Footprint::ALL);
+            }
+            return;
+        }
         self.pause(Some(Waiting::Runtime(wait)), None);
     }
 

@@ -43,6 +43,13 @@ fn skip(shots: &[Shot], met: &mut usize, sp: u64) -> Option<Reason> {
     first
 }
 
+/// The callback that comes next, if it tells of a frame: it has been met then.
+fn meet(shots: &[Shot], met: &mut usize, ip: u64, sp: u64) -> Option<usize> {
+    let shot = shots.get(*met).filter(|shot| shot.is_at(ip, sp)).map(|_| *met);
+    *met += usize::from(shot.is_some());
+    shot
+}
+
 /// A frame, not yet with a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
@@ -71,8 +78,8 @@ const EMPTY: Place = Place {
 pub struct WalkBuffer {
     shots: Box<[Shot]>,
     shot_count: usize,
-    /// A callback has found no room.
-    pub(super) is_refused: bool,
+    /// A frame or a callback has found no room.
+    pub(super) is_full: bool,
     /// How many callbacks have been met on the way, or passed by.
     met: usize,
     places: Box<[Place]>,
@@ -94,7 +101,7 @@ impl WalkBuffer {
         Self {
             shots: vec![Shot::default(); frames].into(),
             shot_count: 0,
-            is_refused: false,
+            is_full: false,
             met: 0,
             places: vec![EMPTY; frames].into(),
             place_count: 0,
@@ -113,7 +120,7 @@ impl WalkBuffer {
 
     pub(super) const fn clear(&mut self) {
         self.shot_count = 0;
-        self.is_refused = false;
+        self.is_full = false;
         self.met = 0;
         self.place_count = 0;
         self.before = None;
@@ -133,7 +140,7 @@ impl WalkBuffer {
     /// Copies what a callback is called with, if there is room for it.
     pub(super) fn keep(&mut self, frame: &SnapshotFrame<'_>) -> HResult {
         let Some(room) = self.shots.get_mut(self.shot_count) else {
-            self.is_refused = true;
+            self.is_full = true;
             return HResult::FALSE;
         };
         let registers = Registers::from_context(frame.context).unwrap_or_default();
@@ -198,10 +205,7 @@ impl WalkBuffer {
             if let Some(missed) = skip(shots, &mut self.met, place.sp) {
                 gap.get_or_insert(missed);
             }
-            if shots.get(self.met).is_some_and(|shot| shot.is_at(place.ip, place.sp)) {
-                place.shot = Some(self.met);
-                self.met += 1;
-            }
+            place.shot = meet(shots, &mut self.met, place.ip, place.sp);
             gap = &mut place.gap;
         }
         if let Some(missed) = next_sp.and_then(|sp| skip(shots, &mut self.met, sp)) {
@@ -212,31 +216,24 @@ impl WalkBuffer {
     /// Adds a frame, which may be the one that the next callback tells of: whether there was room.
     pub(super) fn push(&mut self, frame: &Cursor) -> bool {
         let (ip, sp) = (frame.registers.rip, frame.registers.rsp());
-        let shot = self.next_shot().filter(|shot| shot.is_at(ip, sp)).map(|_| self.met);
         let Some(room) = self.places.get_mut(self.place_count) else {
+            self.is_full = true;
             self.gap(Reason::BufferFull);
             return false;
         };
+        let shots = self.shots.get_mut(..self.shot_count).unwrap_or_default();
+        let shot = meet(shots, &mut self.met, ip, sp);
         let (position, source) = (frame.position, frame.source);
         *room = Place { ip, sp, position, source, shot, gap: None };
         // A marker there with another ip is the same frame, and one of the two is wrong.
-        let other = self.shots.get_mut(..self.shot_count).unwrap_or_default().get_mut(self.met);
-        if let Some(other) =
-            other.filter(|other| shot.is_none() && !other.is_none && other.sp() == sp)
-        {
+        let other = shots.get_mut(self.met).filter(|_| shot.is_none());
+        if let Some(other) = other.filter(|other| !other.is_none && other.sp() == sp) {
             other.is_none = true;
             room.gap = Some(Reason::Disagreement { sp });
             self.met += 1;
         }
         self.place_count += 1;
-        self.met += usize::from(shot.is_some());
         true
-    }
-
-    /// Whether a frame has not found room.
-    pub(super) fn is_full(&self) -> bool {
-        let last = self.places().last().map_or(self.before, |place| place.gap);
-        last == Some(Reason::BufferFull)
     }
 
     /// Whether the last frame is one that a callback tells of.

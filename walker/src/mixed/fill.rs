@@ -30,7 +30,7 @@ pub(super) fn fill<T: TargetThread>(
         if !buffer.push(frame) {
             return;
         }
-        let has_data = steps.knows(frame.inside());
+        let inside = frame.inside();
         let is_managed = buffer.reported_function().is_some();
         let is_marker = !is_managed && buffer.is_reported();
         known = match step(steps, buffer, frame) {
@@ -43,7 +43,10 @@ pub(super) fn fill<T: TargetThread>(
             }
             // Behind a managed frame come only such as the runtime hides, before the next that it reports:
             // it would tell of native code (contract §3.3), and a marker is where it does.
-            Err(_) if !has_data && (is_managed || known && is_managed_caller && !is_marker) => {
+            Err(_)
+                if (is_managed || known && is_managed_caller && !is_marker)
+                    && !steps.knows(inside) =>
+            {
                 buffer.relies_on_order |= buffer.next_shot().is_some();
                 false
             }
@@ -64,8 +67,9 @@ fn step<T: TargetThread>(
     buffer: &WalkBuffer,
     frame: &mut Cursor,
 ) -> Result<Stepped, Reason> {
-    let before = *frame;
+    let reported = (frame.source == Source::Snapshot).then_some(*frame);
     let stepped = steps.step(frame);
+    let Some(reported) = reported else { return stepped };
     let next = buffer.next_shot().filter(|shot| !shot.is_none).map(Shot::sp);
     let passes_by = |frame: &Cursor| next.is_some_and(|sp| sp < frame.registers.rsp());
     let is_wrong = match stepped {
@@ -78,10 +82,10 @@ fn step<T: TargetThread>(
         // Without unwind data it would be taken for a leaf.
         Ok(Stepped::Root) | Err(_) => false,
     };
-    if before.source != Source::Snapshot || !is_wrong {
+    if !is_wrong {
         return stepped;
     }
-    let mut interrupted = Cursor { position: Position::Interrupted, ..before };
+    let mut interrupted = Cursor { position: Position::Interrupted, ..reported };
     match steps.step(&mut interrupted) {
         Ok(again) if !passes_by(&interrupted) => {
             *frame = interrupted;
@@ -139,7 +143,7 @@ fn take_reported<T: TargetThread>(
 fn ended(buffer: &mut WalkBuffer) {
     let reason = match buffer.snapshot {
         // The own callback has ended it.
-        _ if buffer.is_refused => Reason::BufferFull,
+        _ if buffer.is_full => Reason::BufferFull,
         None | Some(HResult::OK) => Reason::Unreported,
         Some(result) => Reason::Snapshot(result),
     };

@@ -34,14 +34,15 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         for place in buffer.places() {
             stitched.place(place)?;
         }
-        while let Some(shot) = stitched.shots.get(stitched.told).filter(|_| !buffer.is_full()) {
+        // Where the frames end for want of room, those behind them have none either.
+        let is_cut = buffer.is_full && !buffer.places().is_empty();
+        while let Some(shot) = stitched.shots.get(stitched.told).filter(|_| !is_cut) {
             stitched.only_reported(shot)?;
         }
         let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);
         if buffer.places().is_empty() {
             let reason = ended_early.map(Reason::Snapshot);
-            stitched
-                .gap(reason.map(|one| if buffer.is_refused { Reason::BufferFull } else { one }));
+            stitched.gap(reason.map(|one| if buffer.is_full { Reason::BufferFull } else { one }));
         }
         stitched.cut(buffer.capacity());
         Ok(stitched.stack)

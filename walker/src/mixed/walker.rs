@@ -85,26 +85,26 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         target: &T,
         buffer: &mut WalkBuffer,
     ) -> Result<(), Ended<I::Fatal>> {
-        let suspend = || {
-            // A thread's first call makes what it needs: not while another one stands still (H-03).
-            if let Err(CallError::Fatal(fatal)) = self.info.get_function_from_ip(0) {
-                return Err(Ended::Fatal(fatal));
-            }
-            Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped))
-        };
         match self.policy {
             Policy::Unseeded => {
                 buffer.gap(Reason::NotUnwound);
                 Ok(self.snapshot(target, None, buffer)?)
             }
-            Policy::Seeded => {
-                let stopped = suspend()?;
-                let taken = self.stopped(&stopped, buffer, true);
+            Policy::Seeded | Policy::FramePointers => {
+                // A thread's first call makes what it needs: not while another one stands still (H-03).
+                if let Err(CallError::Fatal(fatal)) = self.info.get_function_from_ip(0) {
+                    return Err(Ended::Fatal(fatal));
+                }
+                let stopped =
+                    Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped))?;
+                let taken = match self.policy {
+                    Policy::FramePointers => by_frame_pointers(&stopped, buffer),
+                    _ => self.stopped(&stopped, buffer),
+                };
                 buffer.is_stuck = stopped.resume().is_err();
                 taken
             }
-            Policy::Signal => self.stopped(&Stopped::itself(target), buffer, true),
-            Policy::Synchronous => self.stopped(&Stopped::itself(target), buffer, false),
+            Policy::Signal | Policy::Synchronous => self.stopped(&Stopped::itself(target), buffer),
             Policy::RuntimeSuspended => {
                 let suspension =
                     RuntimeSuspension::new(self.info).map_err(|error| match error {
@@ -117,12 +117,6 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                     resumed => buffer.is_stuck = resumed.is_err(),
                 }
                 Ok(())
-            }
-            Policy::FramePointers => {
-                let stopped = suspend()?;
-                let taken = by_frame_pointers(&stopped, buffer);
-                buffer.is_stuck = stopped.resume().is_err();
-                taken
             }
         }
     }
@@ -146,13 +140,13 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Ok(())
     }
 
-    /// From the registers of a thread that stands still, with a seed or not.
+    /// From the registers of a thread that stands still, with a seed if the policy makes one.
     fn stopped<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
         buffer: &mut WalkBuffer,
-        seeded: bool,
     ) -> Result<(), Ended<I::Fatal>> {
+        let seeded = self.policy != Policy::Synchronous;
         let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
         if context.may_be_stale() {
             return Err(Ended::Short(Reason::StaleContext));

@@ -5,9 +5,8 @@ use clr_sim::runtime::Runtime;
 use clr_sim::stage::{Place, SELF, STACK, Set};
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{
-    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, HResult, ProfilerInfo,
-    ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, StackBounds, TargetThread,
-    ThreadContext, ThreadId,
+    CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, ReJitId, SnapshotCallback,
+    SnapshotFlags, SnapshotFrame, StackBounds, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::CONTEXT_SIZE;
 use std::cell::{Cell, RefCell};
@@ -143,10 +142,6 @@ impl TargetThread for Scripted {
 
 type Answer<T> = Result<T, CallError<Infallible>>;
 
-const fn none<T>() -> Answer<T> {
-    Err(CallError::Failed(HResult::NOT_IMPLEMENTED))
-}
-
 impl ProfilerInfo for Scripted {
     type Fatal = Infallible;
 
@@ -182,57 +177,8 @@ impl ProfilerInfo for Scripted {
         found.map(|(_, id)| *id).ok_or(CallError::Failed(HResult::FAIL))
     }
 
-    fn get_function_from_ip2(&self, ip: u64) -> Answer<(FunctionId, ReJitId)> {
-        self.get_function_from_ip3(ip)
-    }
-
     fn get_function_from_ip3(&self, ip: u64) -> Answer<(FunctionId, ReJitId)> {
         Ok((self.get_function_from_ip(ip)?, ReJitId(0)))
-    }
-
-    fn get_code_info(&self, _: FunctionId) -> Answer<CodeRange> {
-        none()
-    }
-
-    fn get_code_info2(&self, _: FunctionId, _: &mut [CodeRange]) -> Answer<u32> {
-        none()
-    }
-
-    fn get_code_info3(&self, _: FunctionId, _: ReJitId, _: &mut [CodeRange]) -> Answer<u32> {
-        none()
-    }
-
-    fn get_code_info4(&self, _: u64, _: &mut [CodeRange]) -> Answer<u32> {
-        none()
-    }
-
-    fn get_function_info2(
-        &self,
-        _: FunctionId,
-        _: Option<FrameInfo<'_>>,
-        _: u32,
-    ) -> Answer<FunctionInfo> {
-        none()
-    }
-
-    fn get_current_thread_id(&self) -> Answer<ThreadId> {
-        none()
-    }
-
-    fn get_thread_info(&self, _: ThreadId) -> Answer<u32> {
-        none()
-    }
-
-    fn get_handle_from_thread(&self, _: ThreadId) -> Answer<u64> {
-        none()
-    }
-
-    fn enum_threads(&self) -> Answer<Vec<ThreadId>> {
-        none()
-    }
-
-    fn initialize_current_thread(&self) -> Answer<()> {
-        none()
     }
 
     fn suspend_runtime(&self) -> Answer<()> {
@@ -241,13 +187,5 @@ impl ProfilerInfo for Scripted {
 
     fn resume_runtime(&self) -> Answer<()> {
         Ok(())
-    }
-
-    fn get_event_mask(&self) -> Answer<EventMask> {
-        none()
-    }
-
-    fn set_event_mask(&self, _: EventMask) -> Answer<()> {
-        none()
     }
 }

@@ -183,6 +183,9 @@ pub enum ProfilerCallback {
 ///
 /// "Asynchronous" methods may be called from anywhere; the others only inside a callback, or on a
 /// thread that the runtime does not know (C-122).
+///
+/// Walks can do without the provided methods: they return `E_NOTIMPL`, as where the runtime's interface
+/// has none.
 pub trait ProfilerInfo {
     /// What ends a call without a return. A runtime of flesh and blood takes the process along, so
     /// there it is [`core::convert::Infallible`].
@@ -219,7 +222,10 @@ pub trait ProfilerInfo {
     fn get_function_from_ip2(
         &self,
         ip: u64,
-    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>>;
+    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>> {
+        let _ = ip;
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetFunctionFromIP3`, which knows dynamic methods too (C-118).
     ///
@@ -228,13 +234,19 @@ pub trait ProfilerInfo {
     fn get_function_from_ip3(
         &self,
         ip: u64,
-    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>>;
+    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>> {
+        let _ = ip;
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetCodeInfo`: the first piece of a function's code. Asynchronous.
     ///
     /// # Errors
     /// `E_INVALIDARG` for id 0, `CORPROF_E_FUNCTION_NOT_COMPILED`.
-    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange, CallError<Self::Fatal>>;
+    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange, CallError<Self::Fatal>> {
+        let _ = function;
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetCodeInfo2`: writes the pieces of a function's code, in the order of the method, and tells
     /// how many there are even if `ranges` has room for fewer (C-125). Asynchronous.
@@ -245,7 +257,10 @@ pub trait ProfilerInfo {
         &self,
         function: FunctionId,
         ranges: &mut [CodeRange],
-    ) -> Result<u32, CallError<Self::Fatal>>;
+    ) -> Result<u32, CallError<Self::Fatal>> {
+        let _ = (function, ranges);
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetCodeInfo3`: the same of one version of the code.
     ///
@@ -256,7 +271,10 @@ pub trait ProfilerInfo {
         function: FunctionId,
         rejit: ReJitId,
         ranges: &mut [CodeRange],
-    ) -> Result<u32, CallError<Self::Fatal>>;
+    ) -> Result<u32, CallError<Self::Fatal>> {
+        let _ = (function, rejit, ranges);
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetCodeInfo4`: the same of the code that starts at `start` (VA).
     ///
@@ -266,7 +284,10 @@ pub trait ProfilerInfo {
         &self,
         start: u64,
         ranges: &mut [CodeRange],
-    ) -> Result<u32, CallError<Self::Fatal>>;
+    ) -> Result<u32, CallError<Self::Fatal>> {
+        let _ = (start, ranges);
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetFunctionInfo2`, with at most `type_arguments` type arguments. Asynchronous.
     ///
@@ -277,37 +298,52 @@ pub trait ProfilerInfo {
         function: FunctionId,
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
-    ) -> Result<FunctionInfo, CallError<Self::Fatal>>;
+    ) -> Result<FunctionInfo, CallError<Self::Fatal>> {
+        let _ = (function, frame_info, type_arguments);
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetCurrentThreadID`. Asynchronous.
     ///
     /// # Errors
     /// `CORPROF_E_NOT_MANAGED_THREAD` (C-120).
-    fn get_current_thread_id(&self) -> Result<ThreadId, CallError<Self::Fatal>>;
+    fn get_current_thread_id(&self) -> Result<ThreadId, CallError<Self::Fatal>> {
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetThreadInfo`: the operating system's id of a thread.
     ///
     /// # Errors
     /// `E_INVALIDARG` for id 0 (C-121), and outside callbacks.
-    fn get_thread_info(&self, thread: ThreadId) -> Result<u32, CallError<Self::Fatal>>;
+    fn get_thread_info(&self, thread: ThreadId) -> Result<u32, CallError<Self::Fatal>> {
+        let _ = thread;
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `GetHandleFromThread`: a handle that stays the runtime's.
     ///
     /// # Errors
     /// As [`get_thread_info`](Self::get_thread_info), and if the handle is invalid.
-    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64, CallError<Self::Fatal>>;
+    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64, CallError<Self::Fatal>> {
+        let _ = thread;
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `EnumThreads`: the threads that live now.
     ///
     /// # Errors
     /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
-    fn enum_threads(&self) -> Result<Vec<ThreadId>, CallError<Self::Fatal>>;
+    fn enum_threads(&self) -> Result<Vec<ThreadId>, CallError<Self::Fatal>> {
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `InitializeCurrentThread`: what the first call of a thread would do otherwise.
     ///
     /// # Errors
     /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
-    fn initialize_current_thread(&self) -> Result<(), CallError<Self::Fatal>>;
+    fn initialize_current_thread(&self) -> Result<(), CallError<Self::Fatal>> {
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `SuspendRuntime` of ICorProfilerInfo10.
     ///
@@ -325,12 +361,17 @@ pub trait ProfilerInfo {
     ///
     /// # Errors
     /// `CORPROF_E_PROFILER_DETACHING`.
-    fn get_event_mask(&self) -> Result<EventMask, CallError<Self::Fatal>>;
+    fn get_event_mask(&self) -> Result<EventMask, CallError<Self::Fatal>> {
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 
     /// `SetEventMask`. Asynchronous.
     ///
     /// # Errors
     /// `E_FAIL` if a bit changes that may not after startup,
     /// `CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER` for one that needs startup.
-    fn set_event_mask(&self, mask: EventMask) -> Result<(), CallError<Self::Fatal>>;
+    fn set_event_mask(&self, mask: EventMask) -> Result<(), CallError<Self::Fatal>> {
+        let _ = mask;
+        Err(HResult::NOT_IMPLEMENTED.into())
+    }
 }

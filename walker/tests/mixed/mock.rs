@@ -5,9 +5,8 @@ use clr_walker::image::FunctionTable;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::{MixedStack, Policy, WalkBuffer, Walker};
 use clr_walker::profiling::{
-    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, HResult, ProfilerInfo,
-    ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, StackBounds, TargetThread,
-    ThreadContext, ThreadId,
+    CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
+    SnapshotFrame, StackBounds, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
 use std::cell::{Cell, RefCell};
@@ -259,10 +258,6 @@ fn fail<T>(result: HResult) -> Result<T, CallError<Infallible>> {
     Err(CallError::Failed(result))
 }
 
-fn none<T>() -> Result<T, CallError<Infallible>> {
-    fail(HResult::NOT_IMPLEMENTED)
-}
-
 fn returns(result: HResult) -> Result<(), CallError<Infallible>> {
     if result == HResult::OK { Ok(()) } else { fail(result) }
 }
@@ -312,74 +307,6 @@ impl ProfilerInfo for Mock {
         }
     }
 
-    fn get_function_from_ip2(
-        &self,
-        _: u64,
-    ) -> Result<(FunctionId, ReJitId), CallError<Infallible>> {
-        none()
-    }
-
-    fn get_function_from_ip3(
-        &self,
-        _: u64,
-    ) -> Result<(FunctionId, ReJitId), CallError<Infallible>> {
-        none()
-    }
-
-    fn get_code_info(&self, _: FunctionId) -> Result<CodeRange, CallError<Infallible>> {
-        none()
-    }
-
-    fn get_code_info2(
-        &self,
-        _: FunctionId,
-        _: &mut [CodeRange],
-    ) -> Result<u32, CallError<Infallible>> {
-        none()
-    }
-
-    fn get_code_info3(
-        &self,
-        _: FunctionId,
-        _: ReJitId,
-        _: &mut [CodeRange],
-    ) -> Result<u32, CallError<Infallible>> {
-        none()
-    }
-
-    fn get_code_info4(&self, _: u64, _: &mut [CodeRange]) -> Result<u32, CallError<Infallible>> {
-        none()
-    }
-
-    fn get_function_info2(
-        &self,
-        _: FunctionId,
-        _: Option<FrameInfo<'_>>,
-        _: u32,
-    ) -> Result<FunctionInfo, CallError<Infallible>> {
-        none()
-    }
-
-    fn get_current_thread_id(&self) -> Result<ThreadId, CallError<Infallible>> {
-        none()
-    }
-
-    fn get_thread_info(&self, _: ThreadId) -> Result<u32, CallError<Infallible>> {
-        none()
-    }
-
-    fn get_handle_from_thread(&self, _: ThreadId) -> Result<u64, CallError<Infallible>> {
-        none()
-    }
-
-    fn enum_threads(&self) -> Result<Vec<ThreadId>, CallError<Infallible>> {
-        none()
-    }
-
-    fn initialize_current_thread(&self) -> Result<(), CallError<Infallible>> {
-        none()
-    }
-
     fn suspend_runtime(&self) -> Result<(), CallError<Infallible>> {
         self.did(Done::RuntimeSuspended);
         returns(self.suspend_runtime)
@@ -388,13 +315,5 @@ impl ProfilerInfo for Mock {
     fn resume_runtime(&self) -> Result<(), CallError<Infallible>> {
         self.did(Done::RuntimeResumed);
         Ok(())
-    }
-
-    fn get_event_mask(&self) -> Result<EventMask, CallError<Infallible>> {
-        none()
-    }
-
-    fn set_event_mask(&self, _: EventMask) -> Result<(), CallError<Infallible>> {
-        none()
     }
 }

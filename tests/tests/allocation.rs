@@ -143,8 +143,9 @@ fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
         for policy in Policy::ALL {
             let runtime = set.runtime();
             let map = runtime.profilers_code_map().unwrap();
-            let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
-            let info = runtime.on(if policy.is_for_itself() { SELF } else { NATIVE_WALKER });
+            let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+            let target = SimulatedThread::new(&runtime, SELF, 0).unwrap().asked_by(asker);
+            let info = runtime.on(asker);
             let walker = Walker::new(&info, &map, policy);
             let mut taken = Ok(());
             let counted = measure(|| taken = walker.take(&target, &mut buffer));

@@ -1,5 +1,6 @@
 //! Threads and modules as a profiler in the simulated process has them.
 
+use super::Breach;
 use crate::code::SERVICES;
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{ContextSafety, OsThreadId, Runtime, TargetMemory};
@@ -34,16 +35,25 @@ pub struct SimulatedThread<'r, 'a, M> {
     os: OsThreadId,
     id: ThreadId,
     stack: StackBounds,
+    /// Who asks, if it has been said.
+    asker: Option<OsThreadId>,
 }
 
 impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
     /// The thread with this id of the system, if the runtime knows it. Its first function returns to
-    /// `root` (VA).
+    /// `root` (VA). It is another thread that asks.
     #[must_use]
     pub fn new(runtime: &'r Runtime<'a, M>, os: OsThreadId, root: u64) -> Option<Self> {
         let id = runtime.object_of(os)?;
         let (limit, base) = ThreadObject(id).stack(&*runtime.memory.try_borrow().ok()?).ok()?;
-        Some(Self { runtime, os, id, stack: StackBounds { limit, base, root } })
+        Some(Self { runtime, os, id, stack: StackBounds { limit, base, root }, asker: None })
+    }
+
+    /// The same, as thread `asker` has it: who asks for its own registers does not suspend itself.
+    #[must_use]
+    pub const fn asked_by(mut self, asker: OsThreadId) -> Self {
+        self.asker = Some(asker);
+        self
     }
 
     /// The system's id of it.
@@ -90,8 +100,13 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
     }
 
     fn context(&self) -> Result<ThreadContext, ThreadError> {
-        let thread = self.runtime.thread(self.os, |thread| (thread.current, thread.safety));
-        let (current, safety) = thread.ok_or(ThreadError::NoThread(self.os))?;
+        let thread = self
+            .runtime
+            .thread(self.os, |thread| (thread.current, thread.safety, thread.suspended));
+        let (current, safety, suspended) = thread.ok_or(ThreadError::NoThread(self.os))?;
+        if suspended == 0 && self.asker != Some(self.os) {
+            self.runtime.broke(Breach::ContextOfRunning { thread: self.os });
+        }
         let told = match safety {
             _ if self.runtime.generation.is_unix() => 0,
             ContextSafety::NotReported => 0,

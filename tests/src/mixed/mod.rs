@@ -76,7 +76,8 @@ impl Way for First {
         let Some(os) = world.os(thread) else { return Ok(None) };
         let runtime = world.runtime();
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
-        let info = runtime.on(if policy.is_for_itself() { os } else { PROFILER });
+        let asker = if policy.is_for_itself() { os } else { PROFILER };
+        let (target, info) = (target.asked_by(asker), runtime.on(asker));
         let stack = Walker::new(&info, map, policy).walk(&target, &mut self.buffer)?;
         Ok(Some(stack.into()))
     }

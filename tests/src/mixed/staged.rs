@@ -67,8 +67,10 @@ fn walk(set: &Set, policy: Policy, buffer: &mut WalkBuffer) -> Option<Result<Fou
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().ok()?;
     let target = SimulatedThread::new(&runtime, SELF, 0)?;
-    let info = runtime.on(if policy.is_for_itself() { SELF } else { NATIVE_WALKER });
-    Some(Walker::new(&info, &map, policy).walk(&target, buffer).map(Found::from))
+    let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+    let (target, info) = (target.asked_by(asker), runtime.on(asker));
+    let found = Walker::new(&info, &map, policy).walk(&target, buffer).map(Found::from);
+    Some(found)
 }
 
 /// The first frame that is no row, or not where it comes.

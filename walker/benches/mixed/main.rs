@@ -91,8 +91,9 @@ fn run(
     let set = stage(generation, depth).set_up().expect("it fits together");
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().expect("code does not overlap");
+    let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
     let thread = SimulatedThread::new(&runtime, SELF, 0).expect("it is the runtime's");
-    let caller = runtime.on(if policy.is_for_itself() { SELF } else { NATIVE_WALKER });
+    let (thread, caller) = (thread.asked_by(asker), runtime.on(asker));
     let simulated = Walker::new(&caller, &map, policy);
     let script = Scripted::record(&set, &runtime);
     let scripted = Walker::new(&script, &map, policy);

@@ -24,8 +24,10 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
         act(&|deed| runtime.did(deed), &walker);
         let breach = runtime.breach();
         target.resume().unwrap();
-        assert!(breach.is_none_or(|breach| breach.thread == SELF));
-        breach.map(|breach| breach.deed)
+        breach.map(|breach| match breach {
+            Breach::WhileSuspended { deed, thread: SELF } => deed,
+            other => panic!("{other}"),
+        })
     };
     for deed in [Deed::Allocation, Deed::Lock, Deed::Log, Deed::Loading] {
         assert_eq!(noticed(&move |did, _| did(deed)), Some(deed));
@@ -71,5 +73,34 @@ fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
     let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
     target.suspend().unwrap();
     let _ = runtime.on(NATIVE_WALKER).get_function_from_ip(1);
-    assert_eq!(runtime.breach(), Some(Breach { deed: Deed::FirstCall, thread: SELF }));
+    assert_eq!(
+        runtime.breach(),
+        Some(Breach::WhileSuspended { deed: Deed::FirstCall, thread: SELF })
+    );
+}
+
+#[test]
+fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
+    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let set = stage.set_up().unwrap();
+    let breach = |asker: Option<_>, suspend: bool| {
+        let runtime = set.runtime();
+        let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
+        let target = match asker {
+            Some(asker) => target.asked_by(asker),
+            None => target,
+        };
+        if suspend {
+            target.suspend().unwrap();
+        }
+        target.context().unwrap();
+        runtime.breach()
+    };
+    let broke = Some(Breach::ContextOfRunning { thread: SELF });
+    assert_eq!(breach(None, false), broke);
+    assert_eq!(breach(Some(NATIVE_WALKER), false), broke);
+    assert_eq!(breach(None, true), None);
+    assert_eq!(breach(Some(NATIVE_WALKER), true), None);
+    // A thread in a signal handler, or in a callback, has its own.
+    assert_eq!(breach(Some(SELF), false), None);
 }

@@ -84,7 +84,8 @@ impl Ground<'_, '_> {
             return Err(RunOnError::UnknownThread);
         };
         let mut buffer = WalkBuffer::new(walk.room as usize);
-        let walker = self.runtime.on(self.site.os(walk.walker()));
+        let asker = self.site.os(walk.walker());
+        let (target, walker) = (target.asked_by(asker), self.runtime.on(asker));
         let stack = match walk.in_callback {
             Some(kind) => walker.in_callback(kind, |info| {
                 Walker::new(info, self.map, walk.policy).walk(&target, &mut buffer)

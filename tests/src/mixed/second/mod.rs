@@ -40,7 +40,8 @@ impl Way for Second {
         let Some(os) = world.os(thread) else { return Ok(None) };
         let runtime = world.runtime();
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
-        let info = runtime.on(if policy.is_for_itself() { os } else { PROFILER });
+        let asker = if policy.is_for_itself() { os } else { PROFILER };
+        let (target, info) = (target.asked_by(asker), runtime.on(asker));
         let walk = Walk {
             bug: self.bug,
             policy,

@@ -1,0 +1,59 @@
+//! What is compared.
+
+use crate::Program;
+use std::fmt;
+use std::time::Instant;
+
+/// Runs schedules, in round `n`; how many.
+type Run = Box<dyn FnMut(u64) -> usize>;
+
+/// What is compared.
+pub(crate) struct Contender {
+    name: &'static str,
+    /// How it chooses schedules.
+    way: &'static str,
+    program: Program,
+    run: Run,
+    schedules: usize,
+    /// Schedules a second.
+    rates: Vec<f64>,
+}
+
+impl Contender {
+    pub(crate) fn new(
+        name: &'static str,
+        way: &'static str,
+        program: Program,
+        run: impl FnMut(u64) -> usize + 'static,
+    ) -> Self {
+        Self { name, way, program, run: Box::new(run), schedules: 0, rates: Vec::new() }
+    }
+
+    /// One more sample.
+    pub(crate) fn sample(&mut self, round: u64) {
+        let start = Instant::now();
+        self.schedules = (self.run)(round);
+        let seconds = start.elapsed().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        self.rates.push(self.schedules as f64 / seconds);
+    }
+
+    /// The median, and half the distance between the quartiles.
+    fn rate(&self) -> (f64, f64) {
+        let mut rates = self.rates.clone();
+        rates.sort_by(f64::total_cmp);
+        let at = |quarter| rates[(rates.len() - 1) * quarter / 4];
+        (at(2), (at(3) - at(1)) / 2.0)
+    }
+}
+
+/// A row of a table.
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, way, program, schedules, .. } = self;
+        let Program { threads, rounds } = program;
+        let (median, spread) = self.rate();
+        write!(f, "| {name} | {threads} × 2 × {rounds} | {way} ")?;
+        write!(f, "| {schedules} | {median:.0} ± {spread:.0} |")
+    }
+}

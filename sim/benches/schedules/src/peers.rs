@@ -1,0 +1,97 @@
+//! The program as shuttle and loom run it.
+
+use crate::Program;
+use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The program with the threads and locks of a crate that stands in for std's.
+macro_rules! program {
+    ($library:ident, $program:expr) => {{
+        use $library::sync::{Arc, Mutex};
+        let program: Program = $program;
+        let locks = Arc::new((Mutex::new(()), Mutex::new(0)));
+        let threads: Vec<_> = (0..program.threads)
+            .map(|_| {
+                let locks = Arc::clone(&locks);
+                $library::thread::spawn(move || {
+                    for _ in 0..program.rounds {
+                        let outer = locks.0.lock().unwrap();
+                        let mut inner = locks.1.lock().unwrap();
+                        *inner += 1;
+                        drop(inner);
+                        drop(outer);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        // A contender that did less would win.
+        assert_eq!(*locks.1.lock().unwrap(), program.total());
+    }};
+}
+
+/// Draws and runs so many schedules, others for another seed; how many were run.
+pub(crate) fn shuttle(program: Program, count: usize, seed: u64) -> usize {
+    let scheduler = RandomScheduler::new_from_seed(seed, count);
+    shuttle::Runner::new(scheduler, shuttle::Config::new()).run(move || program!(shuttle, program))
+}
+
+/// Runs all schedules with at most so many preemptions, if so many at most; how many there were.
+pub(crate) fn loom(program: Program, preemptions: Option<usize>, most: Option<usize>) -> usize {
+    let schedules = Arc::new(AtomicUsize::new(0));
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.max_permutations = most;
+    if let Some(most) = most {
+        // It looks at the limit only here.
+        builder.checkpoint_interval = most;
+    }
+    let one_more = Arc::clone(&schedules);
+    builder.check(move || {
+        one_more.fetch_add(1, Ordering::Relaxed);
+        program!(loom, program);
+    });
+    schedules.load(Ordering::Relaxed)
+}
+
+/// How many times shuttle chooses the next thread in a schedule, on average.
+pub(crate) fn choices_of_shuttle(program: Program, count: usize) -> f64 {
+    let choices = Arc::new(AtomicU64::new(0));
+    let scheduler =
+        Counting { inner: RandomScheduler::new_from_seed(0, count), choices: Arc::clone(&choices) };
+    let run = shuttle::Runner::new(scheduler, shuttle::Config::new())
+        .run(move || program!(shuttle, program));
+    #[expect(clippy::cast_precision_loss, reason = "an average")]
+    let average = choices.load(Ordering::Relaxed) as f64 / run as f64;
+    average
+}
+
+/// Counts the choices that another scheduler makes.
+#[derive(Debug)]
+struct Counting {
+    inner: RandomScheduler,
+    choices: Arc<AtomicU64>,
+}
+
+impl Scheduler for Counting {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        self.inner.new_execution()
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        self.choices.fetch_add(1, Ordering::Relaxed);
+        self.inner.next_task(runnable, current, is_yielding)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.inner.next_u64()
+    }
+}

@@ -1,0 +1,71 @@
+//! How many schedules a second are run of one program: some threads each take two locks, one inside
+//! the other, and count, some times over. shuttle draws schedules, loom goes through all that there
+//! are. Every round runs all contenders, one after the other.
+//!
+//! ```console
+//! $ cargo bench --manifest-path sim/benches/schedules/Cargo.toml --bench schedules
+//! ```
+
+mod contender;
+mod peers;
+
+use contender::Contender;
+
+/// A program, by its size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Program {
+    threads: u32,
+    /// How many times each thread takes the locks.
+    rounds: u32,
+}
+
+impl Program {
+    /// What has been counted at the end of each schedule.
+    const fn total(self) -> u32 {
+        self.threads * self.rounds
+    }
+}
+
+/// What is compared: schedules are drawn.
+const DRAWN: Program = Program { threads: 3, rounds: 4 };
+/// Small enough to go through all schedules with at most so many preemptions.
+const WHOLE: Program = Program { threads: 2, rounds: 2 };
+const PREEMPTIONS: usize = 2;
+
+/// How many schedules one sample has, if there are so many.
+const SCHEDULES: usize = 1000;
+/// How many times one sample goes through all of them.
+const REPEATS: usize = 20;
+const ROUNDS: usize = 31;
+
+/// How a schedule is chosen.
+const RANDOM: &str = "random";
+const EXHAUSTIVE: &str = "exhaustive, 2 preemptions";
+
+fn main() {
+    let rounds = if std::env::args().any(|it| it == "--bench") { ROUNDS } else { 1 };
+    let mut contenders = [
+        Contender::new("shuttle 0.9", RANDOM, DRAWN, |n| peers::shuttle(DRAWN, SCHEDULES, n)),
+        Contender::new("loom 0.7", "the first ones of all", DRAWN, |_| {
+            peers::loom(DRAWN, None, Some(SCHEDULES))
+        }),
+        Contender::new("loom 0.7", EXHAUSTIVE, WHOLE, |_| {
+            (0..REPEATS).map(|_| peers::loom(WHOLE, Some(PREEMPTIONS), None)).sum()
+        }),
+    ];
+    for round in 0..rounds {
+        for contender in &mut contenders {
+            contender.sample(round as u64);
+        }
+    }
+
+    println!("medians of {rounds} interleaved rounds");
+    println!("| contender | threads × locks × rounds | schedules | in a sample | schedules/s |");
+    println!("| --- | --- | --- | --: | --: |");
+    for contender in &mut contenders {
+        println!("{contender}");
+    }
+    let choices = peers::choices_of_shuttle(DRAWN, SCHEDULES);
+    println!("In a schedule of the first program shuttle chooses {choices:.1} times on average.");
+    println!("A sample of loom goes {REPEATS} times through all schedules of the second one.");
+}

@@ -25,6 +25,19 @@ pub fn cases(normal: u32) -> u32 {
     cases.max(1)
 }
 
+/// Which of all cases a property is tested with: the number in the variable `CLR_TEST_SEED`, or 0. So
+/// that machines can share a campaign, each with another number.
+#[must_use]
+pub fn seed() -> u64 {
+    std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
+/// The first of 2⁴⁰ seeds of cases that no other [`seed`] has.
+#[must_use]
+pub fn first_seed() -> u64 {
+    seed().wrapping_mul(1 << 40)
+}
+
 /// The directory of the whole collection of images with vectors, if `CLR_ORACLES` names it, and the
 /// names of its images, ascending.
 ///

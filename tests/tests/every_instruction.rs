@@ -34,9 +34,8 @@ impl fmt::Debug for Readable {
 
 /// The same numbers in each run; others with another number in `CLR_TEST_SEED`.
 fn random() -> TestRng {
-    let seed = std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.unwrap_or(0_u64).to_le_bytes());
+    bytes[..8].copy_from_slice(&clr_tests::seed().to_le_bytes());
     TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
 }
 

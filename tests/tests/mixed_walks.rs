@@ -3,8 +3,8 @@
 
 use clr_sim::scenario::Scenario;
 use clr_sim::strategy::{Seeded, world_program};
-use clr_tests::cases;
 use clr_tests::mixed::{Examined, Failure, First, Plan, Second, Way, examine, shrink};
+use clr_tests::{cases, first_seed};
 
 /// How many walks a plain run makes.
 const WALKS: u32 = 100_000;
@@ -16,12 +16,6 @@ const WALKS_OF_PROGRAM: u64 = 400;
 const THOROUGH_WALKS: u32 = 50_000;
 /// And by the second walker.
 const SECOND_WALKS: u32 = 50_000;
-
-/// Another number gives other programs.
-fn first_seed() -> u64 {
-    let seed = std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    seed.unwrap_or(0_u64).wrapping_mul(1 << 40)
-}
 
 /// Examines generated programs until so many walks have been made.
 fn campaign<W: Way>(wanted: u64, stride: u32, way: &mut W) -> Examined {

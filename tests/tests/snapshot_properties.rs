@@ -1,19 +1,14 @@
 //! Calls about threads of any shape, whole and damaged: what holds of all of them.
 
 use clr_sim::strategy::{Seeded, StagedCall, minimize, staged_call, staged_calls};
-use clr_tests::cases;
 use clr_tests::snapshot::{Checked, check};
+use clr_tests::{cases, first_seed};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 
 /// How many calls a plain run makes.
 const CALLS: u32 = 60_000;
-
-/// Another number gives other calls.
-fn seed() -> u64 {
-    std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
-}
 
 /// What a campaign has come to.
 #[derive(Default)]
@@ -47,7 +42,7 @@ impl Tally {
 #[test]
 fn promises_hold_of_any_thread() {
     let count = cases(CALLS);
-    let first = seed().wrapping_mul(1 << 40);
+    let first = first_seed();
     let mut tally = Tally::default();
     for n in 0..u64::from(count) {
         let case = staged_call(&mut Seeded::new(first.wrapping_add(n)));

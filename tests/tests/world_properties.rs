@@ -8,8 +8,8 @@ use clr_sim::runtime::{FrameKind, MethodKind};
 use clr_sim::strategy::{Measure, Seeded, WorldProgram, minimize, world_cases, world_program};
 use clr_sim::stubs::Hooks;
 use clr_sim::world::{Start, StopBy};
-use clr_tests::cases;
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
+use clr_tests::{cases, first_seed};
 use clr_walker::unwind::Position;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
@@ -21,11 +21,6 @@ const CASES: u32 = 100_000;
 /// The most of one program.
 const CASES_OF_PROGRAM: u64 = 400;
 
-/// Another number gives other cases.
-fn seed() -> u64 {
-    std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
-}
-
 /// Examines generated programs until so many cases have been compared. Every program is told of
 /// before its cases.
 fn campaign(
@@ -33,7 +28,7 @@ fn campaign(
     mut begins: impl FnMut(&WorldProgram),
     mut see: impl FnMut(&Case<'_>),
 ) -> (Examined, u64) {
-    let first = seed().wrapping_mul(1 << 40);
+    let first = first_seed();
     let mut sum = Examined::default();
     let mut programs = 0;
     while sum.cases < wanted {
@@ -79,7 +74,7 @@ fn a_run_repeats() {
 /// Threads go the same way whether they are looked at or not, but for hijacks, which walks undo (C-077).
 #[test]
 fn calls_change_nothing() {
-    for seed in 0..u64::from(cases(60)) {
+    for seed in (first_seed()..).take(cases(60) as usize) {
         let mut program = world_program(&mut Seeded::new(seed));
         program.stop_by = StopBy::Redirection;
         let Ok(build) = program.build() else { continue };

@@ -4,7 +4,7 @@
 use clr_sim::code::{CodeKind, Convention, Format};
 use clr_sim::strategy::{Seeded, WorldProgram, world_program};
 use clr_sim::world::{Activation, Event, World};
-use clr_tests::cases;
+use clr_tests::{cases, first_seed};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Trust, Unwinder};
 use std::collections::BTreeSet;
@@ -104,12 +104,6 @@ fn run(program: &WorldProgram, compared: &mut Compared) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Another number gives other programs.
-fn first_seed() -> u64 {
-    let seed = std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    seed.unwrap_or(0_u64).wrapping_mul(1 << 40)
 }
 
 #[test]

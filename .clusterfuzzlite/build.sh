@@ -1,0 +1,18 @@
+#!/bin/bash -eu
+# Puts every fuzz target into $OUT, with its seeds and, where there is one, its dictionary.
+# ClusterFuzzLite and OSS-Fuzz run this in their image for Rust, which sets SRC, OUT and the flags.
+
+cd "$SRC/clr-sim"
+cargo fuzz build -O --debug-assertions
+
+# Asked for, not written down: a new target needs no change here.
+targets=$(cargo fuzz list)
+[ -n "$targets" ]
+
+built=${CARGO_TARGET_DIR:-fuzz/target}/x86_64-unknown-linux-gnu/release
+for target in $targets; do
+  cp "$built/$target" "$OUT/"
+  zip -q -r -j "$OUT/${target}_seed_corpus.zip" "fuzz/seeds/$target"
+  dictionary=fuzz/dictionaries/$target.dict
+  if [ -f "$dictionary" ]; then cp "$dictionary" "$OUT/"; fi
+done

@@ -9,7 +9,7 @@ use clr_sim::strategy::{Measure, Seeded, WorldProgram, minimize, world_cases, wo
 use clr_sim::stubs::Hooks;
 use clr_sim::world::{Start, StopBy};
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
-use clr_tests::{cases, first_seed};
+use clr_tests::{cases, first_seed, seed};
 use clr_walker::unwind::Position;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
@@ -363,6 +363,10 @@ const SITUATIONS: &[&str] = &[
 
 #[test]
 fn everything_occurs() {
+    if seed() != 0 {
+        // It is about the generator, and what is rare need not be in each range of seeds.
+        return;
+    }
     let mut occurred = Occurred::default();
     let mut programs = Vec::new();
     let wanted = u64::from(cases(100_000));

@@ -133,6 +133,11 @@ kinds! {
     Rethrow "rethrow" Managed -> None,
     /// Reads through a null pointer: a hardware fault, which the runtime makes an exception.
     NullDereference "null-dereference" Managed -> None,
+    /// Native code takes memory from the process's heap, under its lock (H-13).
+    Malloc "malloc" Unmanaged -> None,
+    /// Native code loads a library, under the loader lock; on Windows the inverted function table gets
+    /// to know it, under a lock of its own (H-11, H-12).
+    LoadLibrary "load-library" Unmanaged -> None,
 }
 
 impl RuntimeCallKind {

@@ -329,6 +329,28 @@ questions! {
         },
     }
 
+    /// Whether EnumThreads in a callback about a suspension lets the runtime forget who has locked the
+    /// list of threads, on which the suspending thread then waits for itself (G17,
+    /// dotnet/runtime#110062; later ones do not lock it twice, #110548).
+    forgets_who_locked_threads: bool {
+        Net9Unix | Net9UnixLegacyExceptions => true,
+        _ => false,
+    }
+
+    /// Whether EnumThreads locks the list of threads even if its caller has locked it
+    /// (dotnet/runtime#110548).
+    locks_threads_twice: bool {
+        Net10Windows | Net10Unix => false,
+        _ => true,
+    }
+
+    /// Whether looking up ready-to-run code makes a thread of the runtime cooperative, so that it waits
+    /// behind a suspension (C-157).
+    looks_images_up_cooperatively: bool {
+        CoreClr31Windows => true,
+        _ => false,
+    }
+
     /// Whether SuspendRuntime and ResumeRuntime need a callback in which a GC may be triggered, on
     /// threads that the runtime knows; elsewhere only callbacks without are refused (C-167).
     suspends_only_in_callbacks: bool {

@@ -6,8 +6,8 @@ use super::{Call, Caller, Context, HResult, Outcome};
 use crate::explain::{Event, Passed, Start};
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{
-    CallbackState, ContextSafety, ExceptionState, FRAME_TOP, Lock, ProfilerStatus, Suspension,
-    TargetMemory, Wait,
+    CallbackState, ContextSafety, ExceptionState, FRAME_TOP, Lock, Managed, ProfilerStatus,
+    Suspension, TargetMemory, Wait,
 };
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{SnapshotCallback, ThreadId};
@@ -23,7 +23,7 @@ pub(super) struct Target {
     pub caller_known: bool,
 }
 
-impl<M: TargetMemory> Caller<'_, '_, M> {
+impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     fn refuse<T>(&self, result: HResult, event: Event) -> Result<T, Outcome> {
         self.runtime.tell(|| event);
         Err(result.into())
@@ -88,6 +88,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             return self.refuse(HResult::PROFILER_DETACHING, Event::Detaching);
         }
         self.pass(Passed::NotDetaching);
+        self.initialize()?;
         if !process.started {
             return self.refuse(HResult::UNSAFE, Event::NotStarted);
         }
@@ -294,8 +295,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         {
             return self.refuse(HResult::ASYNCHRONOUS_UNSAFE, Event::CodeManagerBusy { ip });
         }
-        self.wait_for_code_manager()?;
-        Ok(runtime.code.find(ip).is_some())
+        Ok(self.find_code(ip)?.is_some())
     }
 
     /// Row 11: a thread of the runtime outside of callbacks, and a native one of the GC, must not
@@ -313,7 +313,44 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         self.runtime.process.get().code_manager_writer.is_some_and(|os| os != self.os)
     }
 
-    /// What a lookup of code waits for: if another thread writes, for ever, since it does not go on.
+    /// The managed code at `ip` (VA): it is looked up under the reader lock, or without (contract §2.6).
+    pub(super) fn find_code(&self, ip: u64) -> Result<Option<Managed<'r>>, Outcome> {
+        self.wait_for_code_manager()?;
+        let reads = self.takes_reader_lock()?;
+        let count = |by: u32| {
+            if reads {
+                self.runtime.change_thread(self.os, |thread| {
+                    thread.code_manager_reads = thread.code_manager_reads.wrapping_add(by);
+                });
+            }
+            self.between();
+        };
+        count(1);
+        let found = self.look_up_image(ip).map(|()| self.runtime.code.find(ip));
+        count(u32::MAX);
+        found
+    }
+
+    /// Looking up ready-to-run code may make the caller cooperative: it waits while another thread has
+    /// the runtime suspended (C-157). Where nobody lets it wait, no suspension lasts.
+    fn look_up_image(&self, ip: u64) -> Result<(), Outcome> {
+        let runtime = self.runtime;
+        let Some(id) = runtime.object_of(self.os) else { return Ok(()) };
+        if !runtime.generation.looks_images_up_cooperatively()
+            || !runtime.code.is_in_image(ip)
+            || self.read(|memory| ThreadObject(id).is_cooperative(memory))?
+        {
+            return Ok(());
+        }
+        while let Some(by) = runtime.process.get().suspension.by().filter(|by| *by != self.os) {
+            if !self.wait(Wait::RuntimeRunning(by)) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What a lookup of code waits for: that nobody else writes.
     pub(super) fn wait_for_code_manager(&self) -> Result<(), Outcome> {
         self.wait_while(|| {
             let waits = self.is_code_manager_busy() && self.takes_reader_lock()?;

@@ -6,7 +6,8 @@ use crate::generation::ProfilerSuspension;
 use crate::runtime::code::{Code, Method, MethodIndex};
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{
-    CallbackState, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
+    CallbackState, Lock, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
+    Wait,
 };
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{
@@ -42,11 +43,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         if detaching && self.runtime.generation.has_detach() {
             return fail(HResult::PROFILER_DETACHING);
         }
-        if self.runtime.thread(self.os, |thread| thread.initialized) == Some(false) {
-            self.runtime.did(Deed::FirstCall);
-        }
-        self.runtime.change_thread(self.os, |thread| thread.initialized = true);
-        Ok(())
+        Ok(self.initialize()?)
     }
 
     /// What methods check that threads of the runtime may call only in callbacks (C-122).
@@ -92,8 +89,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         {
             return fail(HResult::ASYNCHRONOUS_UNSAFE);
         }
-        self.wait_for_code_manager()?;
-        runtime.code.find(ip).ok_or_else(|| HResult::FAIL.into())
+        self.find_code(ip)?.ok_or_else(|| HResult::FAIL.into())
     }
 
     fn method(&self, function: FunctionId) -> Result<(MethodIndex, &Method)> {
@@ -119,6 +115,20 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         let (index, _) = self.method(function)?;
         let version = self.runtime.code.versions(index).filter(|code| wanted(code)).last();
         version.ok_or_else(|| HResult::FUNCTION_NOT_COMPILED.into())
+    }
+
+    /// What enumerating the threads does about the lock of their list (contract §5.12, G17).
+    fn lock_threads(&self) -> Result<()> {
+        let (runtime, process) = (self.runtime, self.runtime.process.get());
+        let holds = process.owner(Lock::ThreadStore) == Some(self.os);
+        // Who has suspended the runtime has it, on behalf of the profiler.
+        if process.suspended_by_profiler || holds && !runtime.generation.locks_threads_twice() {
+            return Ok(());
+        }
+        self.go_through(&[Lock::ThreadStore])?;
+        let forgets = holds && runtime.generation.forgets_who_locked_threads();
+        runtime.change_process(|process| process.thread_store_forgotten |= forgets);
+        Ok(())
     }
 
     /// The checks that SuspendRuntime and ResumeRuntime have in common (contract §5.9).
@@ -309,6 +319,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(Deed::Call("EnumThreads"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.synchronous(CallbackState::IN_CALLBACK)?;
+        self.lock_threads()?;
         let threads = self.runtime.threads.borrow();
         let live = threads.iter().filter(|thread| thread.life == ThreadLife::Running);
         Ok(live.filter(|thread| !thread.is_gc_special).filter_map(|thread| thread.object).collect())
@@ -339,9 +350,13 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let marks_first =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = marks_first);
+        // Where nobody lets it wait, nobody goes on either who has the lock.
+        let _ = self.acquire(Lock::ThreadStore);
         self.tell_of_suspension(ProfilerCallback::RuntimeSuspendStarted);
         runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
         self.tell_of_own_suspension()?;
+        // Where nobody lets it wait, no thread runs either.
+        self.wait(Wait::ThreadsToStop);
         if marks_first {
             // There the last callback still lies in the suspending phase (C-017, C-168).
             self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
@@ -371,6 +386,10 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         runtime.change_process(|process| {
             process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
             if process.profiler_suspensions == 0 {
+                // Whoever resumes it, who has suspended it has the lock (contract §5.10).
+                if let Some(by) = process.suspension.by() {
+                    process.release(Lock::ThreadStore, by);
+                }
                 process.suspension = Suspension::None;
             }
         });

@@ -7,7 +7,7 @@ use super::{Call, Caller, FAIL_FAST, HResult, Outcome};
 use crate::explain::{Dropped, Event};
 use crate::generation::{EmptyWalk, StackCheck};
 use crate::runtime::frame::{FrameReader, LazyStateError, layout};
-use crate::runtime::{FRAME_TOP, Funclet, Managed, MethodKind, Runtime, TargetMemory};
+use crate::runtime::{FRAME_TOP, Funclet, Lock, Managed, MethodKind, Runtime, TargetMemory};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::SnapshotCallback;
 use clr_walker::unwind::UnwindError;
@@ -81,6 +81,8 @@ pub(super) struct Walk<'w, 'r, 'a, M> {
 
 pub(super) struct FrameIterator<'r, 'a, M> {
     pub runtime: &'r Runtime<'a, M>,
+    /// Who walks.
+    walker: Caller<'r, 'a, M>,
     pub(super) target: Target,
     suspended: bool,
     /// The bounds of the target's stack (VA).
@@ -128,6 +130,7 @@ impl<M: TargetMemory> Walk<'_, '_, '_, M> {
         };
         let mut iterator = FrameIterator {
             runtime,
+            walker: self.caller,
             target: self.target,
             suspended: self.suspended,
             stack,
@@ -336,6 +339,10 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             }
         };
         if let Some(completion) = missing {
+            // Native code is unwound by the system's tables there (H-11).
+            if !generation.is_unix() {
+                self.walker.go_through(&[Lock::FunctionTables]).map_err(Break::End)?;
+            }
             completion.write(&mut *memory.borrow_mut())?;
             self.runtime.tell(|| Event::FrameCompleted { at: self.frame });
         }

@@ -22,7 +22,7 @@ pub use target::{SimulatedThread, ThreadError};
 
 use crate::explain::Event;
 use crate::generation::WalkFault;
-use crate::runtime::{OsThreadId, Profiler, Runtime, TargetMemory, Wait};
+use crate::runtime::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{ProfilerCallback, SnapshotCallback, SnapshotFlags, ThreadId};
 use core::fmt;
@@ -151,13 +151,76 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         });
     }
 
+    /// Has whoever lets it wait do so, if there is anybody: whether it goes on.
+    fn wait(&self, wait: Wait) -> bool {
+        self.profiler.is_some_and(|profiler| profiler.wait(self.runtime, self.os, wait))
+    }
+
+    /// Takes a lock, as soon as it is free.
+    fn acquire(&self, lock: Lock) -> Result<(), Outcome> {
+        self.wait_while(|| {
+            let mut process = self.runtime.process.get();
+            let taken = process.try_acquire(lock, self.os);
+            self.runtime.process.set(process);
+            Ok((!taken).then_some(Wait::Lock(lock)))
+        })?;
+        self.between();
+        Ok(())
+    }
+
+    /// Gives a lock back.
+    fn release(&self, lock: Lock) {
+        self.runtime.change_process(|process| {
+            process.release(lock, self.os);
+        });
+        self.between();
+    }
+
+    /// Takes locks one after the other, and gives them back.
+    fn go_through(&self, locks: &[Lock]) -> Result<(), Outcome> {
+        for (taken, lock) in locks.iter().enumerate() {
+            if let Err(blocked) = self.acquire(*lock) {
+                for lock in locks.iter().take(taken) {
+                    self.release(*lock);
+                }
+                return Err(blocked);
+            }
+        }
+        for lock in locks.iter().rev() {
+            self.release(*lock);
+        }
+        Ok(())
+    }
+
+    /// Others may go on here.
+    fn between(&self) {
+        if let Some(profiler) = self.profiler {
+            profiler.between(self.runtime, self.os);
+        }
+    }
+
+    /// Makes what a thread needs at its first call: from the process's heap, with a stress log of its own
+    /// if there are any (H-03).
+    fn initialize(&self) -> Result<(), Outcome> {
+        if self.runtime.thread(self.os, |thread| thread.initialized) != Some(false) {
+            return Ok(());
+        }
+        self.runtime.did(Deed::FirstCall);
+        self.go_through(&[Lock::ThreadInit, Lock::ProcessHeap])?;
+        if self.runtime.process.get().stress_log {
+            self.go_through(&[Lock::StressLog, Lock::ProcessHeap])?;
+        }
+        self.runtime.change_thread(self.os, |thread| thread.initialized = true);
+        Ok(())
+    }
+
     /// Waits as long as `wait` tells for what.
     fn wait_while(
         &self,
         mut wait: impl FnMut() -> Result<Option<Wait>, Outcome>,
     ) -> Result<(), Outcome> {
         while let Some(wait) = wait()? {
-            if !self.profiler.is_some_and(|profiler| profiler.wait(self.runtime, self.os, wait)) {
+            if !self.wait(wait) {
                 return Err(Outcome::Blocked);
             }
         }

@@ -3,8 +3,8 @@
 use super::entry::Target;
 use super::{Caller, HResult, Outcome};
 use crate::explain::Event;
-use crate::runtime::TargetMemory;
 use crate::runtime::thread::{ThreadLife, ThreadObject};
+use crate::runtime::{Lock, TargetMemory};
 use clr_walker::profiling::{EventMask, ProfilerCallback};
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
@@ -30,10 +30,18 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             runtime.tell(|| Event::SuspensionFailed);
             return Err(HResult::UNSAFE.into());
         }
+        // So that the target cannot be stopped with it.
+        let logs = runtime.process.get().stress_log;
+        if logs {
+            self.acquire(Lock::StressLog)?;
+        }
         // While it suspends, the caller itself must not be suspended (C-030).
         self.forbid_own_suspension(true)?;
         runtime.change_thread(os, |thread| thread.suspended += 1);
         self.forbid_own_suspension(false)?;
+        if logs {
+            self.release(Lock::StressLog);
+        }
         runtime.tell(|| Event::Suspended(object.0));
         self.tell_of_suspension(ProfilerCallback::RuntimeThreadSuspended(object.0));
         Ok(())

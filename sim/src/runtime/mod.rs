@@ -43,6 +43,11 @@ pub trait Profiler<'a, M> {
         let _ = (runtime, thread, wait);
         false
     }
+
+    /// A method that `thread` has called is between two steps, with a lock perhaps: others may go on.
+    fn between(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
+        let _ = (runtime, thread);
+    }
 }
 
 /// A process with a runtime in it.

@@ -34,6 +34,17 @@ pub enum Suspension {
     Suspended(OsThreadId),
 }
 
+impl Suspension {
+    /// On behalf of whom it is.
+    #[must_use]
+    pub const fn by(self) -> Option<OsThreadId> {
+        match self {
+            Self::None => None,
+            Self::Suspending(os) | Self::Suspended(os) => Some(os),
+        }
+    }
+}
+
 /// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
@@ -58,6 +69,12 @@ pub struct Process {
     pub locks: Locks,
     /// Who writes to the code manager's tables: the owner of [`Lock::CodeManager`].
     pub code_manager_writer: Option<OsThreadId>,
+    /// The runtime does not know any more who has locked the list of threads: in the middle of a
+    /// suspension it was enumerated, by which it was locked and unlocked once more (G17).
+    pub thread_store_forgotten: bool,
+    /// The stress log is on: each thread has one of its own, made when it is needed first
+    /// (contract §2.4).
+    pub stress_log: bool,
     /// The process's GS cookie; `None` if cookies are not looked at.
     pub gs_cookie: Option<u64>,
 }
@@ -75,6 +92,8 @@ impl Default for Process {
             profiler_suspensions: 0,
             locks: Locks::default(),
             code_manager_writer: None,
+            thread_store_forgotten: false,
+            stress_log: false,
             gs_cookie: None,
         }
     }
@@ -124,6 +143,7 @@ impl Process {
                 Lock::CodeManager => self.code_manager_writer = None,
                 _ => self.locks.give_back(lock),
             }
+            self.thread_store_forgotten &= self.owner(Lock::ThreadStore).is_some();
         }
         had
     }

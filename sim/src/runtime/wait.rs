@@ -1,9 +1,9 @@
 //! What threads wait for.
 
 use super::lock::Lock;
-use super::{OsThreadId, Runtime, Suspension, Thread};
+use super::{OsThreadId, Runtime, Thread};
 
-/// What a thread waits for. [`World::others`](crate::world::World::others) tells for whom.
+/// What a thread waits for. [`World::waited_for`](crate::world::World::others) tells for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
     /// That a lock is given back.
@@ -30,16 +30,17 @@ impl<M> Runtime<'_, M> {
         threads.iter().filter(reads).map(|thread| thread.os).collect()
     }
 
-    /// Whether what a thread waits for lets it wait no longer, as far as the runtime's own state tells;
-    /// what threads do otherwise, only their world knows.
+    /// Whether a thread that waits for something can go on, as far as the runtime's own state tells. What
+    /// threads do otherwise, only their [world](crate::world::World::has_ended) knows: here that never
+    /// ends.
     #[must_use]
-    pub fn has_ended(&self, wait: Wait, thread: OsThreadId) -> Option<bool> {
+    pub fn has_ended(&self, thread: OsThreadId, wait: Wait) -> bool {
         let process = self.process.get();
         match wait {
-            Wait::Lock(lock) => Some(process.in_the_way(lock, thread).is_none()),
-            Wait::RuntimeRunning(_) => Some(process.suspension == Suspension::None),
-            Wait::CodeManagerReaders => Some(self.code_manager_readers(thread).is_empty()),
-            Wait::ThreadsToStop | Wait::Gc(_) | Wait::GcWanted => None,
+            Wait::Lock(lock) => process.in_the_way(lock, thread).is_none(),
+            Wait::RuntimeRunning(by) => process.suspension.by() != Some(by),
+            Wait::CodeManagerReaders => self.code_manager_readers(thread).is_empty(),
+            Wait::ThreadsToStop | Wait::Gc(_) | Wait::GcWanted => false,
         }
     }
 }

@@ -151,9 +151,22 @@ pub(super) fn plain() -> FunctionShape {
     FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x20, ..FunctionShape::default() }
 }
 
-/// Unmanaged code that has the world do something.
-pub(super) fn serving(shared: Shared, what: Service) -> Function {
-    native(shared, plain(), vec![service(what)], RETURN)
+/// What unmanaged code has the world do that does nothing else.
+pub(super) const fn served(shared: Shared) -> Option<Service> {
+    Some(match shared {
+        Shared::InformThreadNameChange => Service::NameThread,
+        Shared::AssemblyNativeLoad => Service::LoadAssembly,
+        Shared::GcThread => Service::ServeGc,
+        Shared::ProfilerHook => Service::FastHook,
+        Shared::Malloc => Service::Malloc,
+        Shared::LoadLibrary => Service::LoadLibrary,
+        Shared::GetIlStub => Service::CompileStub,
+        Shared::LoadType => Service::LoadClass,
+        Shared::GarbageCollect => Service::Collect,
+        Shared::Propagate => Service::Propagate,
+        Shared::EhEnumNext => Service::NextClause,
+        _ => return None,
+    })
 }
 
 /// A helper that is a leaf.

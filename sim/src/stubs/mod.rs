@@ -367,6 +367,8 @@ impl Plan {
             RuntimeCallKind::Raise => of_helper(Shared::Throw),
             RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
             RuntimeCallKind::NullDereference => exceptions::null_dereference(),
+            RuntimeCallKind::Malloc => of_helper(Shared::Malloc),
+            RuntimeCallKind::LoadLibrary => of_helper(Shared::LoadLibrary),
             // The rest goes through stubs, but for a call without transition.
             _ => vec![call(self.place(target))],
         }
@@ -379,6 +381,9 @@ impl Plan {
             } else {
                 self.fixup_stub(shared, &fixup)
             };
+        }
+        if let Some(service) = helpers::served(shared) {
+            return native(shared, helpers::plain(), vec![frames::service(service)], RETURN);
         }
         match shared {
             Shared::KickOffThread => self.kick_off_thread(),
@@ -397,8 +402,6 @@ impl Plan {
             Shared::ThreadSleep | Shared::MonitorContention => {
                 self.preemptive_helper(shared, Service::Wait)
             }
-            Shared::InformThreadNameChange => helpers::serving(shared, Service::NameThread),
-            Shared::AssemblyNativeLoad => helpers::serving(shared, Service::LoadAssembly),
             Shared::GcInterfaceCollect => self.gc_interface_collect(),
             Shared::LoaderAllocatorDestroy => self.loader_allocator_destroy(),
             Shared::RuntimeMethodDestroy => self.cooperative_helper(shared, Service::DestroyMethod),
@@ -406,7 +409,6 @@ impl Plan {
             Shared::HandleFree => self.cooperative_helper(shared, Service::DestroyHandle),
             Shared::AddCodeHeap => unloading::writing(shared, &[]),
             Shared::DeleteCodeHeap => unloading::writing(shared, &[Service::FreeCode]),
-            Shared::GcThread => helpers::serving(shared, Service::ServeGc),
             Shared::InvokeMethod | Shared::ClassInit => self.calling_helper(shared),
             Shared::FCall => self.fcall(),
             Shared::PInvokeBegin => native(shared, leaf(), self.frames.begin_p_invoke(), RETURN),
@@ -438,23 +440,18 @@ impl Plan {
             Shared::ProfileEnter | Shared::ProfileLeave | Shared::ProfileTailcall => {
                 self.profile_worker(shared)
             }
-            Shared::ProfilerHook => helpers::serving(shared, Service::FastHook),
             Shared::RedirectedHandledJitCase => self.redirected_handled_jit_case(),
             Shared::OnHijackTripThread => self.on_hijack_trip_thread(),
             Shared::OnHijackSave => self.on_hijack_save(),
             Shared::OnHijackWorker => self.on_hijack_worker(),
             Shared::CallDescrWorker => transitions::call_descr_worker(),
             Shared::Jit => self.jit(),
-            Shared::GetIlStub => helpers::serving(shared, Service::CompileStub),
-            Shared::LoadType => helpers::serving(shared, Service::LoadClass),
             Shared::New => self.new_helper(),
             Shared::NewWorker => self.new_worker(),
             Shared::Allocate => self.allocate(),
-            Shared::GarbageCollect => helpers::serving(shared, Service::Collect),
             Shared::Throw | Shared::Rethrow => self.throw_helper(shared),
             Shared::HardwareFault => self.hardware_fault(),
             Shared::RethrowHelper => self.rethrow_helper(),
-            Shared::Propagate => helpers::serving(shared, Service::Propagate),
             Shared::RaiseException => self.raise_exception(),
             Shared::ProcessException => exceptions::process_exception(),
             Shared::RhThrowEx | Shared::RhThrowHwEx | Shared::RhRethrow => self.rh_throw(shared),
@@ -464,7 +461,6 @@ impl Plan {
             Shared::ExInfoInit | Shared::ExInfoThrownException => self.ex_info_method(shared),
             Shared::SfiInit => exceptions::stack_walk(shared, Service::Raise),
             Shared::SfiNext => exceptions::stack_walk(shared, Service::Dispatch),
-            Shared::EhEnumNext => helpers::serving(shared, Service::NextClause),
             Shared::CallFunclet
             | Shared::CallFilter
             | Shared::CallCatchFunclet

@@ -227,6 +227,10 @@ shared! {
     ProfileTailcall "ProfileTailcall",
     /// The profiler's own hook.
     ProfilerHook "ProfilerHook",
+    /// takes memory from the process's heap.
+    Malloc "malloc",
+    /// loads a library.
+    LoadLibrary "LdrLoadDll",
 }
 
 impl Shared {

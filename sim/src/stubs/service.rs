@@ -95,6 +95,10 @@ services! {
     EnterFunclet,
     /// A funclet has returned what is in rbx.
     LeaveFunclet,
+    /// Takes memory from the process's heap.
+    Malloc,
+    /// Loads a library.
+    LoadLibrary,
 }
 
 impl Service {

@@ -40,7 +40,7 @@ const ENDED: u32 = 0x100;
 /// Thread objects and what threads have of their own begin here (VA).
 const THREADS: u64 = 0x10_0000_0000;
 /// How far apart they are, in bytes.
-const THREAD_PITCH: u64 = 0x4000;
+pub(super) const THREAD_PITCH: u64 = 0x4000;
 /// The object of a thread that only walks others (VA).
 const WALKER_OBJECT: u64 = THREADS + 0x100 * THREAD_PITCH;
 /// A thread that only walks others, and that the runtime does not know.
@@ -252,6 +252,7 @@ impl Build {
             own,
             stack,
             interrupted: None,
+            signalled: None,
             hijack: None,
             was_cooperative: false,
             ended: false,

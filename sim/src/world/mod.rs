@@ -38,6 +38,7 @@ mod frames;
 mod managed;
 mod passes;
 mod services;
+mod signal;
 mod suspension;
 mod thread;
 mod unloading;
@@ -45,6 +46,7 @@ mod waiting;
 
 pub use build::{Build, BuildError};
 pub use services::ALL_EVENTS;
+pub use signal::{SIGNAL_FRAME_SIZE, Signal, SignalError, SignalStack};
 pub use suspension::StopBy;
 pub use thread::{Activation, Start};
 pub use waiting::Waiting;
@@ -291,8 +293,13 @@ impl<'b> World<'b> {
         if executed.ended {
             return Ok(Event::Ended);
         }
-        if executed.in_callback.is_some() {
-            if executed.was_cooperative && !self.is_cooperative(thread) && self.must_wait(thread) {
+        if executed.signalled.is_some()
+            && let Some(event) = self.end_handler(thread)
+        {
+            return Ok(event);
+        }
+        if self.callback(thread).is_some() {
+            if self.waits_to_come_back(thread).is_some() {
                 return Ok(Event::Waits);
             }
             self.leave_callback(thread);
@@ -398,7 +405,9 @@ impl<'b> World<'b> {
             Step::Wait(0) => Event::Stepped,
             Step::Wait(times) => self.wait(thread, Step::Wait(times - 1)),
             Step::Restore => self.restore_context(thread),
-            Step::AwaitRunning | Step::AwaitResume | Step::Suspend(_) | Step::StopOthers => {
+            Step::Acquire(lock) => self.acquire(thread, lock),
+            Step::Release(lock) => self.release(thread, lock),
+            Step::AwaitResume | Step::Suspend(_) | Step::StopOthers => {
                 self.suspension_step(thread, step)
             }
             Step::Write(_)

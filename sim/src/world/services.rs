@@ -4,6 +4,7 @@ use super::World;
 use super::exceptions::Action;
 use crate::code::{CodeKind, FunctionId};
 use crate::profiling::{CallbackKind as Kind, CallbackMode};
+use crate::runtime::Lock;
 use crate::stubs::{Service, method_of};
 use clr_walker::profiling::EventMask;
 use clr_walker::registers::Gpr;
@@ -29,9 +30,11 @@ pub(super) enum Step {
     ForbidSuspension(bool),
     /// Waits so many times.
     Wait(u8),
-    /// Waits until nobody has the runtime suspended.
-    AwaitRunning,
-    /// The same, and becomes cooperative.
+    /// Takes a lock, as soon as it is free.
+    Acquire(Lock),
+    /// Gives it back.
+    Release(Lock),
+    /// Waits until nobody has the runtime suspended, and becomes cooperative.
     AwaitResume,
     /// How far the runtime is suspended.
     Suspend(Phase),
@@ -68,29 +71,24 @@ pub(super) enum Phase {
 /// All events that a world has: what profilers of worlds ask for if nobody says otherwise.
 pub const ALL_EVENTS: EventMask = EventMask(0x1187_FFFF);
 
+/// Takes locks, one in the other, and gives them back; that is all that can be seen of what is done
+/// meanwhile.
+fn locked(locks: &[Lock]) -> Vec<Step> {
+    let taken = locks.iter().map(|lock| Step::Acquire(*lock));
+    let given_back = locks.iter().rev().map(|lock| Step::Release(*lock));
+    taken.chain(given_back).chain([Step::Return(0)]).collect()
+}
+
 impl World<'_> {
     /// The parts of a service that a thread has come to.
     pub(super) fn serve(&mut self, thread: usize, service: Service) -> Vec<Step> {
         let managed = self.runtime.generation.hides_exception_handling();
         let callbacks: &[Kind] = match service {
-            Service::ThreadStart => {
-                return vec![
-                    Step::Callback(Kind::ThreadCreated),
-                    Step::Callback(Kind::ThreadAssignedToOSThread),
-                    Step::Return(self.start_address(thread)),
-                ];
-            }
-            Service::ThreadEnd => {
-                return vec![Step::Callback(Kind::ThreadDestroyed), Step::Gone, Step::Return(0)];
-            }
-            Service::AttachThread => {
-                return vec![
-                    Step::Attach,
-                    Step::Callback(Kind::ThreadCreated),
-                    Step::Callback(Kind::ThreadAssignedToOSThread),
-                    Step::Return(0),
-                ];
-            }
+            Service::ThreadStart => return self.thread_start(thread),
+            Service::ThreadEnd => return Self::thread_end(),
+            Service::AttachThread => return self.thread_attach(),
+            Service::Malloc => return locked(&[Lock::ProcessHeap]),
+            Service::LoadLibrary => return self.load_library(),
             Service::RareDisable => return vec![Step::AwaitResume, Step::Return(0)],
             Service::RestoreContext => return vec![Step::Restore],
             Service::Wait => return vec![Step::Wait(1), Step::Return(0)],
@@ -118,7 +116,11 @@ impl World<'_> {
                 Kind::DynamicMethodJITCompilationStarted,
                 Kind::DynamicMethodJITCompilationFinished,
             ],
-            Service::LoadClass => &[Kind::ClassLoadStarted, Kind::ClassLoadFinished],
+            Service::LoadClass => {
+                let mut steps = Self::class_load().to_vec();
+                steps.push(Step::Return(0));
+                return steps;
+            }
             Service::LoadAssembly => &[
                 Kind::AssemblyLoadStarted,
                 Kind::ModuleLoadStarted,
@@ -156,6 +158,45 @@ impl World<'_> {
         callbacks.chain([Step::Return(0)]).collect()
     }
 
+    /// A thread of the runtime begins: it comes to the list of threads before the profiler is told.
+    fn thread_start(&self, thread: usize) -> Vec<Step> {
+        let mut steps = self.log_of_thread();
+        steps.extend([
+            Step::Acquire(Lock::ThreadStore),
+            Step::Release(Lock::ThreadStore),
+            Step::Callback(Kind::ThreadCreated),
+            Step::Callback(Kind::ThreadAssignedToOSThread),
+            Step::Return(self.start_address(thread)),
+        ]);
+        steps
+    }
+
+    /// The same of one from unmanaged code, of which the runtime has not known.
+    fn thread_attach(&self) -> Vec<Step> {
+        let mut steps = self.log_of_thread();
+        steps.extend([
+            Step::Acquire(Lock::ThreadStore),
+            Step::Attach,
+            Step::Release(Lock::ThreadStore),
+            Step::Callback(Kind::ThreadCreated),
+            Step::Callback(Kind::ThreadAssignedToOSThread),
+            Step::Return(0),
+        ]);
+        steps
+    }
+
+    /// It ends, which is told under the lock (contract §6): who blocks in the callback blocks whoever
+    /// needs the list of threads (H-05).
+    fn thread_end() -> Vec<Step> {
+        vec![
+            Step::Acquire(Lock::ThreadStore),
+            Step::Callback(Kind::ThreadDestroyed),
+            Step::Gone,
+            Step::Release(Lock::ThreadStore),
+            Step::Return(0),
+        ]
+    }
+
     /// What compiling the method in r10 tells: code of an image is only searched for. It comes to an end
     /// when the code manager knows of the code.
     fn compilation(&self) -> Vec<Step> {
@@ -169,12 +210,49 @@ impl World<'_> {
                 Step::Return(0),
             ];
         }
-        vec![
-            Step::Callback(Kind::ClassLoadStarted),
-            Step::Callback(Kind::ClassLoadFinished),
+        let mut steps = Self::class_load().to_vec();
+        steps.extend([
             Step::Callback(Kind::JITCompilationStarted),
+            Step::Acquire(Lock::LoaderHeap),
+            Step::Release(Lock::LoaderHeap),
             Step::Return(1),
+        ]);
+        steps
+    }
+
+    /// Loading a class: what it consists of is allocated from a loader heap, whatever the mode (G14).
+    const fn class_load() -> [Step; 4] {
+        [
+            Step::Callback(Kind::ClassLoadStarted),
+            Step::Acquire(Lock::LoaderHeap),
+            Step::Release(Lock::LoaderHeap),
+            Step::Callback(Kind::ClassLoadFinished),
         ]
+    }
+
+    /// What is made for a thread of which the runtime hears first, if the stress log is on: its own
+    /// log, by memory of the process's heap (contract §2.4).
+    fn log_of_thread(&self) -> Vec<Step> {
+        if !self.runtime.process.get().stress_log {
+            return Vec::new();
+        }
+        let mut steps = locked(&[Lock::StressLog, Lock::ProcessHeap]);
+        steps.pop();
+        steps
+    }
+
+    /// Loading a library: the loader lock is held all the time, and the heap and the table of function
+    /// tables, which only Windows has, are changed meanwhile (H-11, H-12).
+    fn load_library(&self) -> Vec<Step> {
+        let mut steps = locked(&[Lock::Loader, Lock::ProcessHeap]);
+        if !self.runtime.generation.is_unix() {
+            let table =
+                [Lock::FunctionTables].map(|lock| [Step::Acquire(lock), Step::Release(lock)]);
+            // The loader lock is given back last.
+            let at = steps.len() - 2;
+            steps.splice(at..at, table.into_iter().flatten());
+        }
+        steps
     }
 
     /// The method that the current thread names in r10.

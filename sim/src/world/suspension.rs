@@ -1,12 +1,13 @@
 //! How a thread that collects stops all others, and how these wait (contract §2.4).
 
 use super::services::{Phase, Step};
+use super::signal::RED_ZONE;
 use super::{Event, World};
 use crate::generation::ProfilerSuspension;
 use crate::machine::Observer as _;
 use crate::profiling::{CallbackKind as Kind, Context};
-use crate::runtime::Suspension;
 use crate::runtime::thread::ThreadObject;
+use crate::runtime::{Lock, OsThreadId, Suspension};
 use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::{CONTEXT_SIZE, Gpr};
@@ -22,8 +23,17 @@ pub enum StopBy {
     Hijack,
 }
 
-/// Bytes below rsp that belong to the interrupted function on Unix.
-const RED_ZONE: u64 = 128;
+/// How far all others are stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    /// All are preemptive.
+    Done,
+    /// Somebody was stopped now.
+    Stopped,
+    /// Those that are left go on for now.
+    Waits,
+}
+
 /// Where in a thread's own memory its CONTEXT goes on Windows.
 const OWN_CONTEXT: u64 = 0x2000;
 
@@ -38,7 +48,10 @@ impl World<'_> {
         let mut steps = if self.threads.iter().any(|thread| thread.serves_gc) {
             vec![Step::Cooperative(false), Step::AskForGc]
         } else {
-            self.collection()
+            let mut steps = vec![Step::Cooperative(false), Step::Acquire(Lock::Gc)];
+            steps.extend(self.collection());
+            steps.push(Step::Release(Lock::Gc));
+            steps
         };
         steps.extend([Step::AwaitResume, Step::Return(0)]);
         steps
@@ -65,12 +78,13 @@ impl World<'_> {
         steps
     }
 
-    /// How a thread stops all others; it is cooperative then. Only one that the runtime knows is told to be
+    /// How a thread stops all others; it is cooperative then. The list of threads stays locked until they
+    /// go on. Only one that the runtime knows is told to be
     /// suspended itself.
     pub(super) fn stopping(&self) -> Vec<Step> {
         let mut steps = vec![
             Step::Cooperative(false),
-            Step::AwaitRunning,
+            Step::Acquire(Lock::ThreadStore),
             Step::Callback(Kind::RuntimeSuspendStarted),
             Step::Suspend(Phase::Suspending),
         ];
@@ -91,7 +105,7 @@ impl World<'_> {
             ProfilerSuspension::MarkedAfter => [done, tell],
             _ => [tell, done],
         });
-        steps.push(Step::Cooperative(true));
+        steps.push(Step::AwaitResume);
         steps
     }
 
@@ -104,6 +118,7 @@ impl World<'_> {
         steps.extend([
             Step::Suspend(Phase::Running),
             Step::Cooperative(false),
+            Step::Release(Lock::ThreadStore),
             Step::Callback(Kind::RuntimeResumeFinished),
         ]);
         steps
@@ -112,23 +127,27 @@ impl World<'_> {
     /// Stops all threads but one, or all: what who suspends the runtime does until it says that all are
     /// preemptive, while they go on. After a profiler's `SuspendRuntime` it is to be called so.
     pub fn stop_others(&mut self, but: Option<usize>) -> bool {
-        let mut stopped = true;
+        self.stop_all(but) == Stopping::Done
+    }
+
+    fn stop_all(&mut self, but: Option<usize>) -> Stopping {
+        let mut come = Stopping::Done;
         for thread in 0..self.threads.len() {
             if but != Some(thread) && self.is_cooperative(thread) {
-                self.stop(thread);
-                stopped = false;
+                if self.stop(thread) {
+                    come = Stopping::Stopped;
+                } else if come == Stopping::Done {
+                    come = Stopping::Waits;
+                }
             }
         }
-        stopped
+        come
     }
 
     /// Does a part of a suspension.
     pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> Event {
         match step {
-            Step::AwaitRunning if self.runtime.process.get().suspension != Suspension::None => {
-                self.wait(thread, step)
-            }
-            Step::AwaitResume if self.must_wait(thread) => {
+            Step::AwaitResume if self.waits_for_runtime(thread).is_some() => {
                 self.set_cooperative(thread, false);
                 self.wait(thread, step)
             }
@@ -136,10 +155,14 @@ impl World<'_> {
                 self.set_cooperative(thread, true);
                 Event::Stepped
             }
-            Step::StopOthers => {
-                let stopped = self.stop_others(Some(thread));
-                if stopped { Event::Stepped } else { self.wait(thread, step) }
-            }
+            Step::StopOthers => match self.stop_all(Some(thread)) {
+                Stopping::Done => Event::Stepped,
+                Stopping::Stopped => {
+                    self.wait(thread, step);
+                    Event::Stepped
+                }
+                Stopping::Waits => self.wait(thread, step),
+            },
             Step::Suspend(phase) => {
                 let Some(os) = self.os(thread) else { return Event::Stepped };
                 let suspension = match phase {
@@ -162,12 +185,23 @@ impl World<'_> {
         Event::Waits
     }
 
-    /// Whether a thread cannot become cooperative: another one has the runtime suspended.
-    pub(super) fn must_wait(&self, thread: usize) -> bool {
-        match self.runtime.process.get().suspension {
-            Suspension::None => false,
-            Suspension::Suspending(os) | Suspension::Suspended(os) => self.os(thread) != Some(os),
-        }
+    /// Who keeps a thread from becoming cooperative: another one that has the runtime suspended, or
+    /// itself, if the runtime does not know any more that it is the one (G17).
+    pub(super) fn waits_for_runtime(&self, thread: usize) -> Option<OsThreadId> {
+        let process = self.runtime.process.get();
+        let by = process.suspension.by()?;
+        let own = self.os(thread) == Some(by);
+        let goes_on = own && !(process.thread_store_forgotten && self.object(thread).is_some());
+        (!goes_on).then_some(by)
+    }
+
+    /// The same of a thread that comes back from a callback.
+    pub(super) fn waits_to_come_back(&self, thread: usize) -> Option<OsThreadId> {
+        let executed = self.threads.get(thread)?;
+        let comes_back = executed.in_callback.is_some()
+            && executed.was_cooperative
+            && !self.is_cooperative(thread);
+        if comes_back { self.waits_for_runtime(thread) } else { None }
     }
 
     /// Lets the runtime's code know whether threads have to wait.
@@ -189,20 +223,31 @@ impl World<'_> {
         self.linked.entries.get(id.index()).copied()
     }
 
-    /// Stops a thread that is in managed code. Any other one goes on until it is, or finds out.
-    fn stop(&mut self, thread: usize) {
-        let Some(rip) = self.rip(thread) else { return };
-        let busy = self
-            .threads
-            .get(thread)
-            .is_none_or(|t| t.in_callback.is_some() || !t.pending.is_empty() || t.ended);
-        if busy || self.runtime.code.find(rip).is_none() {
-            return;
+    /// Stops a thread that is in managed code: whether it did. Any other one goes on until it is, or
+    /// finds out.
+    fn stop(&mut self, thread: usize) -> bool {
+        if !self.can_be_stopped(thread) {
+            return false;
         }
-        match self.stop_by {
+        let done = match self.stop_by {
             StopBy::Redirection => self.redirect(thread),
             StopBy::Hijack => self.hijack(thread),
         };
+        done.is_some()
+    }
+
+    /// Whether a thread is where it can be stopped now.
+    pub(super) fn can_be_stopped(&self, thread: usize) -> bool {
+        let Some(executed) = self.threads.get(thread) else { return false };
+        let busy = executed.is_busy() || executed.ended;
+        let is_managed = |rip| self.runtime.code.find(rip).is_some();
+        if busy || !self.rip(thread).is_some_and(is_managed) {
+            return false;
+        }
+        match self.stop_by {
+            StopBy::Redirection => true,
+            StopBy::Hijack => self.hijackable(thread).is_some(),
+        }
     }
 
     /// Lets a thread go on where its CONTEXT is put on the Frame chain (contract §2.4).
@@ -253,23 +298,24 @@ impl World<'_> {
         Event::Stepped
     }
 
+    /// The slot of the return address of a thread's innermost function (VA), and what is in it.
+    fn hijackable(&self, thread: usize) -> Option<(u64, u64)> {
+        let executed = self.threads.get(thread).filter(|executed| executed.hijack.is_none())?;
+        let caller = executed.truth.callers().last()?;
+        let slot = caller.registers.rsp().checked_sub(8)?;
+        let address = caller.registers.rip;
+        let is_there = self.runtime.memory.borrow().read_u64(slot) == Ok(address);
+        (caller.position == Position::ReturnAddress && is_there).then_some((slot, address))
+    }
+
     /// Puts another return address in the place of the one of a thread's innermost function.
     fn hijack(&mut self, thread: usize) -> Option<()> {
         let to = self.entry(Shared::OnHijackTripThread)?;
         let object = ThreadObject(self.object(thread)?);
+        let (slot, address) = self.hijackable(thread)?;
         let executed = self.threads.get_mut(thread)?;
-        if executed.hijack.is_some() {
-            return None;
-        }
-        let callers = executed.truth.callers();
-        let caller = callers.last().filter(|caller| caller.position == Position::ReturnAddress)?;
-        let slot = caller.registers.rsp().checked_sub(8)?;
-        let address = caller.registers.rip;
-        let index = callers.len();
+        let index = executed.truth.callers().len();
         let machine = &mut *self.runtime.memory.borrow_mut();
-        if machine.read_u64(slot) != Ok(address) {
-            return None;
-        }
         object.hijack(machine, slot, address, to).ok()?;
         executed.truth.divert(to);
         executed.hijack = Some(index);

@@ -3,6 +3,8 @@
 mod every_instruction;
 mod kinds;
 mod leaves;
+mod locks;
+mod signals;
 mod suspension;
 mod unloading;
 

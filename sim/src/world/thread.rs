@@ -3,6 +3,7 @@
 use super::World;
 use super::exceptions::Dispatch;
 use super::services::Step;
+use super::signal::Interrupted;
 use crate::code::FunctionId;
 use crate::machine::Cpu;
 use crate::profiling::CallbackKind;
@@ -45,6 +46,8 @@ pub(super) struct Executed {
     pub stack: (u64, u64),
     /// Its registers before it was redirected.
     pub interrupted: Option<Cpu>,
+    /// The handler of a signal runs, which has interrupted this.
+    pub signalled: Option<Interrupted>,
     /// Which of the truth's callers stands for a hijacked return address.
     pub hijack: Option<usize>,
     /// Its mode before the callback.
@@ -58,6 +61,13 @@ pub(super) struct Executed {
     pub unhandled: bool,
     /// It is the thread of a server GC.
     pub serves_gc: bool,
+}
+
+impl Executed {
+    /// Whether it is in the middle of a service, or in a callback.
+    pub(super) fn is_busy(&self) -> bool {
+        self.in_callback.is_some() || !self.pending.is_empty()
+    }
 }
 
 /// A frame as execution knows it.

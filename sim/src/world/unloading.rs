@@ -106,8 +106,7 @@ impl World<'_> {
     /// Takes the code manager's writer lock, or gives it back.
     fn write(&mut self, thread: usize, begins: bool) -> Event {
         let Some(os) = self.os(thread) else { return Event::Stepped };
-        let writer = self.runtime.process.get().code_manager_writer;
-        if begins && writer.is_some() {
+        if begins && self.waits_to_write(os).is_some() {
             return self.wait(thread, Step::Write(begins));
         }
         self.runtime.change_process(|process| {

@@ -159,6 +159,13 @@ impl<'a> CodeManager<'a> {
         Some(Managed { method, code, section })
     }
 
+    /// Whether `address` (VA) is in an image that has been compiled ahead.
+    #[must_use]
+    pub fn is_in_image(&self, address: u64) -> bool {
+        let section = self.section_index(address).and_then(|index| self.sections.get(index));
+        section.is_some_and(RangeSection::ignores_ends)
+    }
+
     /// What block `address` (VA) belongs to, stubs included.
     #[must_use]
     pub fn block(&self, address: u64) -> Option<Block> {

@@ -242,6 +242,8 @@ pub(super) static BODY: &[NodeRule] = &[
     node("raise", Args::None),
     node("rethrow", Args::None),
     node("null-dereference", Args::None),
+    node("malloc", Args::None),
+    node("load-library", Args::None),
 ];
 
 pub(super) static STOP: &[NodeRule] = &[

@@ -67,11 +67,12 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
     let mut world = build.world(&threads()).unwrap();
     world.stop_threads_by(stop_by);
+    // Who begins while others are being stopped waits for the list of threads.
+    run_into(&mut world, 1, "App.Compute");
+    run_into(&mut world, 2, "Lib.Long");
     while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
         let _ = world.step(0).unwrap();
     }
-    run_into(&mut world, 1, "App.Compute");
-    run_into(&mut world, 2, "Lib.Long");
     let mut log = String::new();
     let mut ended = [false; 3];
     let mut steps = 0;
@@ -129,10 +130,10 @@ fn a_walk_undoes_a_hijack() {
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
     let mut world = build.world(&threads()).unwrap();
     world.stop_threads_by(StopBy::Hijack);
+    run_into(&mut world, 1, "App.Compute");
     while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
         let _ = world.step(0).unwrap();
     }
-    run_into(&mut world, 1, "App.Compute");
     while !matches!(world.step(0), Ok(Event::Waits)) {}
     let expected = world.activations(1);
     let walk = super::walk_by(&mut world, None, 1);

@@ -12,7 +12,7 @@ use crate::generation::Generation;
 use crate::runtime::MethodKind;
 use crate::strategy::WorldProgram;
 use crate::stubs::Hooks;
-use crate::world::{Build, BuildError, Start, StopBy, WorldState};
+use crate::world::{Build, BuildError, SignalStack, Start, StopBy, WorldState};
 use clr_coroutine::Stacks;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -26,6 +26,7 @@ pub struct Process {
     build: Build,
     threads: Vec<(Rc<str>, Start)>,
     stop_by: StopBy,
+    signal_stack: SignalStack,
 }
 
 impl Process {
@@ -42,7 +43,7 @@ impl Process {
     ) -> Result<Self, BuildError> {
         let build = Build::with_hooks(program, methods, generation, hooks)?;
         let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
-        Ok(Self { build, threads, stop_by: StopBy::default() })
+        Ok(Self { build, threads, stop_by: StopBy::default(), signal_stack: SignalStack::Own })
     }
 
     /// One that was drawn, its threads named by their numbers.
@@ -55,6 +56,7 @@ impl Process {
             build: program.build()?,
             threads: program.threads.iter().enumerate().map(named).collect(),
             stop_by: program.stop_by,
+            signal_stack: SignalStack::Own,
         })
     }
 
@@ -62,6 +64,13 @@ impl Process {
     #[must_use]
     pub const fn stopping_by(mut self, way: StopBy) -> Self {
         self.stop_by = way;
+        self
+    }
+
+    /// The same, with signals handled on this stack.
+    #[must_use]
+    pub const fn handling_signals_on(mut self, stack: SignalStack) -> Self {
+        self.signal_stack = stack;
         self
     }
 
@@ -166,6 +175,7 @@ pub struct Arena<'b> {
     kernel: Kernel<'b>,
     start: WorldState,
     names: Vec<Rc<str>>,
+    signal_stack: SignalStack,
     stacks: Stacks,
 }
 
@@ -180,7 +190,13 @@ impl<'b> Arena<'b> {
         world.stop_threads_by(process.stop_by);
         let start = world.save();
         let names = process.threads.iter().map(|(name, _)| Rc::clone(name)).collect();
-        Ok(Self { kernel: Kernel::new(world)?, start, names, stacks: Stacks::new(STACK) })
+        Ok(Self {
+            kernel: Kernel::new(world)?,
+            start,
+            names,
+            signal_stack: process.signal_stack,
+            stacks: Stacks::new(STACK),
+        })
     }
 
     /// Makes one history.
@@ -191,8 +207,8 @@ impl<'b> Arena<'b> {
         limits: Limits,
         recording: Recording,
     ) -> Ending {
-        let Self { kernel, start, names, stacks } = self;
-        let ground = Ground { kernel, start, names, limits };
+        let Self { kernel, start, names, signal_stack, stacks } = self;
+        let ground = Ground { kernel, start, names, signal_stack: *signal_stack, limits };
         run(&ground, load, search, stacks, recording)
     }
 

@@ -11,6 +11,7 @@ use crate::runtime::{self, OsThreadId, Runtime, Suspension, Wait};
 use crate::world::World;
 use clr_coroutine::Id;
 use clr_walker::code_map::{CodeMap, CodeMapError};
+use clr_walker::registers::Registers;
 use core::cell::RefCell;
 use std::rc::Rc;
 
@@ -55,6 +56,8 @@ pub(super) struct Thread {
     pub walks: Option<ThreadIndex>,
     /// Signals that it has not handled yet.
     pub signals: u32,
+    /// What the signal that it handles has interrupted.
+    pub interrupted: Option<Registers>,
     pub ended: bool,
 }
 
@@ -160,7 +163,7 @@ impl<'b> Kernel<'b> {
             Some(Waiting::Join(thread)) => {
                 state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
             }
-            Some(Waiting::Runtime(wait)) => !self.world.borrow().is_waiting(wait, os),
+            Some(Waiting::Runtime(wait)) => self.world.borrow().has_ended(os, wait),
             Some(Waiting::Time) => activity.until.is_none_or(|until| until <= state.now),
         }
     }
@@ -274,7 +277,7 @@ impl<'b> Kernel<'b> {
             Wait::Gc(_) => Why::Collection,
             Wait::GcWanted => return,
         };
-        for other in self.world.borrow().others(wait, thread.os) {
+        for other in self.world.borrow().waited_for(thread.os, wait) {
             let place = state.threads.iter().position(|thread| thread.os == other);
             if let Some(place) = place {
                 edge(why, ThreadIndex(place as u32));

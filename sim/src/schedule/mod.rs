@@ -24,7 +24,6 @@ mod replay;
 mod run;
 mod search;
 mod setup;
-mod shim;
 mod stuck;
 mod target;
 mod tell;

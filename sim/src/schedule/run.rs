@@ -12,8 +12,9 @@ use super::verdict::{Rule, Verdict};
 use super::{stuck, tell};
 use crate::profiling::{CallbackKind, Outcome};
 use crate::runtime::{self, Suspension};
-use crate::world::{Event, WorldError, WorldState};
+use crate::world::{Event, SignalError, SignalStack, WorldError, WorldState};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
+use clr_walker::registers::Registers;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -68,6 +69,7 @@ pub(super) struct Ground<'g, 'b> {
     pub start: &'g WorldState,
     /// The names of the program's threads.
     pub names: &'g [Rc<str>],
+    pub signal_stack: SignalStack,
     pub limits: Limits,
 }
 
@@ -120,6 +122,7 @@ fn begin<'p>(
         suspended_by: Vec::new(),
         walks: None,
         signals: 0,
+        interrupted: None,
         ended: false,
     };
     for (index, name) in ground.names.iter().enumerate() {
@@ -283,12 +286,25 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
     /// A thread gets a signal, if it can be handled where it stands: whether that has begun.
     fn signal(&mut self, thread: ThreadIndex, in_profiler: bool) -> bool {
         let kernel = self.ground.kernel;
-        if !in_profiler && !kernel.world.borrow_mut().signal(thread.index()) {
-            return false;
+        let mut interrupted = None;
+        if !in_profiler {
+            let stack = self.ground.signal_stack;
+            match kernel.world.borrow_mut().signal(thread.index(), stack) {
+                Ok(signal) => interrupted = Some(signal.registers),
+                Err(SignalError::NoRoom { .. }) => {
+                    let outcome = Outcome::AccessViolation { at: 0 };
+                    kernel.end(Verdict::ProcessKilled { by: thread, outcome });
+                    return true;
+                }
+                Err(SignalError::NoSignals | SignalError::Ended | SignalError::NoThread(_)) => {
+                    kernel.signalled(thread, None);
+                    return false;
+                }
+                // It comes when the thread executes instructions again.
+                Err(SignalError::Busy | SignalError::InHandler) => return false,
+            }
         }
-        if let Some(known) = kernel.state.borrow_mut().threads.get_mut(thread.index()) {
-            known.signals -= 1;
-        }
+        kernel.signalled(thread, interrupted);
         kernel.world.borrow_mut().sync();
         kernel.tell(thread, Happening::Signal);
         if let Some(handler) = self.setup.signal.clone() {
@@ -307,6 +323,9 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
                 let mut state = kernel.state.borrow_mut();
                 if let Some(known) = state.threads.get_mut(thread.index()) {
                     known.activities.pop();
+                    if ends_with == Happening::SignalOver {
+                        known.interrupted = None;
+                    }
                     known.ended = known.activities.is_empty() && !known.kind.is_app();
                 }
             }
@@ -332,6 +351,11 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
         let mode = world.is_cooperative(index);
         let came = loop {
             if world.waits_for(index).is_some() {
+                // It comes to waiting: becomes preemptive, or stops those who can be stopped.
+                if let Err(error) = world.step(index) {
+                    kernel.end(fault(thread, error));
+                }
+                kernel.touch(Footprint::SUSPENSION);
                 kernel.tell(thread, Happening::Executed(instructions));
                 kernel.tell(thread, Happening::Waits);
                 instructions = 0;
@@ -400,6 +424,14 @@ fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
 }
 
 impl Kernel<'_> {
+    /// A signal has come to a thread.
+    fn signalled(&self, thread: ThreadIndex, interrupted: Option<Registers>) {
+        if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
+            known.signals = known.signals.saturating_sub(1);
+            known.interrupted = interrupted;
+        }
+    }
+
     /// Only those who wait for others count any more.
     fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
         let state = self.state.borrow();

@@ -106,6 +106,15 @@ impl TargetThread for Target<'_, '_, '_> {
         if self.is_gone() {
             by.end(Verdict::DestroyedThread { by: by.me });
         }
+        // In a handler of its own a thread has the registers that were interrupted.
+        let interrupted = {
+            let state = by.kernel.state.borrow();
+            let own = state.threads.get(self.index.index()).filter(|_| self.index == by.me);
+            own.and_then(|own| own.interrupted)
+        };
+        if let Some(registers) = interrupted {
+            return Ok(ThreadContext { registers, flags: ThreadContext::FULL });
+        }
         match &self.known {
             Some(known) => known.context(),
             None => Err(ThreadError::NoContext(self.os)),

@@ -332,7 +332,9 @@ impl<'t, 'b> Thread<'t, 'b> {
         let name = LockName::Runtime(lock);
         loop {
             self.kernel.touch(Footprint::lock(name));
-            if self.kernel.runtime.try_acquire(lock, self.os) || self.is_over() {
+            let mut process = self.kernel.runtime.process.get();
+            if process.try_acquire(lock, self.os) || self.is_over() {
+                self.kernel.runtime.process.set(process);
                 break;
             }
             self.pause(Some(Waiting::Runtime(Wait::Lock(lock))), None);
@@ -343,7 +345,9 @@ impl<'t, 'b> Thread<'t, 'b> {
     fn give_back(&self, lock: runtime::Lock) {
         let name = LockName::Runtime(lock);
         self.kernel.touch(Footprint::lock(name));
-        self.kernel.runtime.release(lock, self.os);
+        self.kernel.runtime.change_process(|process| {
+            process.release(lock, self.os);
+        });
         self.tell(Happening::Released(name));
     }
 

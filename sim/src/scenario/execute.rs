@@ -5,7 +5,7 @@ use super::site::{Site, SnapshotReport};
 use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
 use super::told::{self, ToldSnapshot};
 use super::{Scenario, Stop, StopAt};
-use crate::code::{CodeKind, FunctionId, SERVICE_SIZE, SERVICES};
+use crate::code::{CodeKind, SERVICE_SIZE, SERVICES};
 use crate::generation::Generation;
 use crate::runtime::{OsThreadId, Runtime};
 use crate::stage::StageError;
@@ -140,7 +140,7 @@ impl Scenario {
         let mut stale = None;
         if let Some(before) = before.filter(|_| wants_stale) {
             run_thread(&mut world, index, stop.thread, before.at)?;
-            stale = top_managed(&world, stop.thread as usize);
+            stale = world.top_managed(stop.thread as usize);
         }
         run_thread(&mut world, index, stop.thread, stop.at)?;
         Ok(Arrived { world, walkers, stale })
@@ -286,18 +286,6 @@ fn let_others_go_on(world: &mut World<'_>, waiting: usize) -> Result<bool, World
     Ok(went_on)
 }
 
-/// The registers of a thread's first managed activation. A stub in a code heap is none (C-039).
-fn top_managed(world: &World<'_>, thread: usize) -> Option<Registers> {
-    let managed = |function: FunctionId| {
-        let identity = world.expanded().identities.get(function.index());
-        matches!(identity, Some(Identity::Method(_)))
-    };
-    let activations = world.activations(thread);
-    let mut activations = activations.iter();
-    let first = activations.find(|activation| activation.function.is_some_and(managed))?;
-    Some(first.registers)
-}
-
 /// The label of an address, or the number.
 pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
     if let Some(managed) = runtime.code.find(ip) {
@@ -374,7 +362,7 @@ impl Site for Stopped<'_, '_> {
                 Some(first.registers)
             }
             SeedSource::Leaf => Some(self.world.activations(self.thread).first()?.registers),
-            SeedSource::TopManaged => top_managed(self.world, self.thread),
+            SeedSource::TopManaged => self.world.top_managed(self.thread),
             SeedSource::Stale => self.stale,
             SeedSource::Bytes(_) => None,
         }

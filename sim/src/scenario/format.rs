@@ -1,5 +1,6 @@
 //! The canonical text of a scenario: nodes in the grammar's order, without what is default.
 
+mod histories;
 mod mixed;
 mod placed;
 mod snapshot;
@@ -231,6 +232,14 @@ impl Printer<'_> {
         for stop in &scenario.stops {
             self.blank();
             self.stop(stop);
+        }
+        if let Some(profiler) = &scenario.profiler {
+            self.blank();
+            self.profiler(profiler);
+        }
+        for explore in &scenario.explore {
+            self.blank();
+            self.explore(explore);
         }
     }
 

@@ -4,8 +4,8 @@
 mod nodes;
 
 use nodes::{
-    BODY, EXPECT, FUNCTION, MIXED_REPORT, MIXED_WALK, REPORT, ROW, SEED, SNAPSHOT, STACK, STOP,
-    TEXT,
+    ACTION, BODY, EXPECT, EXPLORE, FUNCTION, HISTORY, MIXED_REPORT, MIXED_WALK, PROFILER, REPORT, ROW,
+    SEED, SNAPSHOT, STACK, STOP, TEXT,
 };
 
 /// The longest text that is read, in bytes.
@@ -72,6 +72,18 @@ pub(super) enum Kind {
     Stale,
     /// The number of a clause: `C-014`.
     Clause,
+    /// The name of a thread of the program or the profiler, or `own`.
+    Party,
+    /// The name of a lock of the profiler.
+    Lock,
+    /// The same, or the name of one of the runtime and the process.
+    AnyLock,
+    /// The name of an event of the profiler.
+    Event,
+    /// The number of a hazard: `H-06`.
+    Hazard,
+    /// The replay string of a history.
+    Trail,
 }
 
 /// The arguments of a node, all of one kind.
@@ -140,12 +152,20 @@ pub(super) enum Level {
     MixedWalk,
     /// In the block of an expectation of one.
     MixedReport,
+    /// In the block of a profiler.
+    Profiler,
+    /// In the block of a thread of the profiler, or in that of an action.
+    Action,
+    /// In the block of a search of histories.
+    Explore,
+    /// In the block of an expectation of one.
+    History,
 }
 
 impl Level {
     /// All levels, outermost first.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Text,
         Self::Function,
         Self::Body,
@@ -158,6 +178,10 @@ impl Level {
         Self::Report,
         Self::MixedWalk,
         Self::MixedReport,
+        Self::Profiler,
+        Self::Action,
+        Self::Explore,
+        Self::History,
     ];
 
     /// The nodes that may stand there.
@@ -176,6 +200,10 @@ impl Level {
             Self::Report => REPORT,
             Self::MixedWalk => MIXED_WALK,
             Self::MixedReport => MIXED_REPORT,
+            Self::Profiler => PROFILER,
+            Self::Action => ACTION,
+            Self::Explore => EXPLORE,
+            Self::History => HISTORY,
         }
     }
 
@@ -194,6 +222,10 @@ impl Level {
             Self::Report => "in the expectation of a snapshot",
             Self::MixedWalk => "in a mixed walk",
             Self::MixedReport => "in the expectation of a mixed walk",
+            Self::Profiler => "in a profiler",
+            Self::Action => "among actions",
+            Self::Explore => "in a search of histories",
+            Self::History => "in the expectation of a search of histories",
         }
     }
 }

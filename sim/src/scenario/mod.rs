@@ -16,6 +16,7 @@ mod expect;
 mod format;
 mod found;
 mod grammar;
+mod histories;
 mod layout;
 mod mixed;
 mod of_world;
@@ -42,6 +43,10 @@ pub use error::{Position, Problem, ScenarioError, Span};
 pub use execute::{RunOnError, Standing};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
+pub use histories::{
+    Action, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Explored, Exploring,
+    HistoryDifference, Method, ProfilerScript, ScriptSeed, ScriptThread, WaitKind, Who,
+};
 pub use layout::format_text;
 pub use mixed::{
     Compared, EachMixed, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, FoundMixed,
@@ -88,6 +93,10 @@ pub struct Scenario {
     pub threads: Vec<Thread>,
     /// Where to stop, in the order of the text.
     pub stops: Vec<Stop>,
+    /// The profiler under which histories are searched.
+    pub profiler: Option<ProfilerScript>,
+    /// The searches, in the order of the text.
+    pub explore: Vec<Exploration>,
     /// The stack placed by hand, in place of a program.
     pub stack: Option<PlacedStack>,
 }

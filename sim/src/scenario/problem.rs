@@ -5,6 +5,7 @@ use crate::code::Rule;
 use crate::generation::{Generation, Generations};
 use crate::profiling::HResult;
 use crate::runtime::FrameKind;
+use crate::schedule::TrailError;
 use crate::stage::StageError;
 use std::sync::Arc;
 use thiserror::Error;
@@ -116,6 +117,25 @@ pub enum ProblemKind {
         /// The threads that there are.
         allowed: Arc<[String]>,
     },
+    /// The profiler has no lock or event of that name.
+    #[error("the profiler has no {what} `{found}`")]
+    UnknownOfProfiler {
+        /// A lock or an event.
+        what: &'static str,
+        /// The name.
+        found: String,
+        /// Those that there are.
+        allowed: Arc<[String]>,
+    },
+    /// A name of the profiler is empty or taken.
+    #[error("names of locks and events, and those of threads, are unique and not empty")]
+    ProfilerName,
+    /// An `else` behind nothing that has one.
+    #[error("`else` stands right behind a `try-lock`, or a `wait` with `micros=`")]
+    ElseOfNothing,
+    /// It is no replay string.
+    #[error("{0}")]
+    Trail(TrailError),
     /// The thread's name is empty or taken.
     #[error("the name of a thread is unique and not empty")]
     ThreadName,
@@ -318,6 +338,24 @@ pub enum Expected {
     /// A clause.
     #[error("expected the number of a clause, as in \"C-014\"")]
     Clause,
+    /// A thread of the program or the profiler.
+    #[error("expected `own`, or the name of a thread of the program or the profiler")]
+    Party,
+    /// A lock of the profiler.
+    #[error("expected the name of a lock of the profiler")]
+    Lock,
+    /// A lock.
+    #[error("expected the name of a lock of the profiler, the runtime or the process")]
+    AnyLock,
+    /// An event of the profiler.
+    #[error("expected the name of an event of the profiler")]
+    Event,
+    /// A hazard.
+    #[error("expected the number of a hazard, as in \"H-06\"")]
+    Hazard,
+    /// A replay string.
+    #[error("expected the replay string of a history, as in \"clr1:14b3a\"")]
+    Trail,
 }
 
 impl ProblemKind {
@@ -329,6 +367,7 @@ impl ProblemKind {
             | Self::UnknownWord { .. }
             | Self::UnknownFunction { .. }
             | Self::UnknownThread { .. }
+            | Self::UnknownOfProfiler { .. }
             | Self::NotOnThisStack { .. } => "unknown",
             Self::DuplicateNode(_) | Self::DuplicateProperty(_) | Self::Again { .. } => "again",
             Self::MissingProperty { .. }
@@ -353,6 +392,7 @@ impl ProblemKind {
             }
             Self::UnknownFunction { found, allowed } => suggest(found, allowed, "a function"),
             Self::UnknownThread { found, allowed } => suggest(found, allowed, "a thread"),
+            Self::UnknownOfProfiler { found, allowed, .. } => suggest(found, allowed, "one of"),
             Self::UnknownWord {
                 found,
                 expected: Expected::Word(words) | Expected::Generations(words),

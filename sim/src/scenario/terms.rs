@@ -1,5 +1,6 @@
 //! The words of the text for the model's enums.
 
+use super::histories::{Method, ScriptSeed, WaitKind};
 use super::expect::{UnwindErrorKind, WalkEnd};
 use super::mixed::{MixedClaim, MixedFrameKind, ReasonKind};
 use super::placed::{PlacedThread, SuspensionState, ThreadMode};
@@ -11,6 +12,7 @@ use crate::profiling::CallbackKind;
 use crate::runtime::MethodKind;
 use crate::runtime::code::StubKind;
 use crate::runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
+use crate::schedule::Rule;
 use crate::stubs::Hooks;
 use clr_walker::mixed::{Policy, SeenBy};
 use clr_walker::registers::Gpr;
@@ -249,6 +251,44 @@ terms! {
         "r13" => (Gpr::R13),
         "r14" => (Gpr::R14),
         "r15" => (Gpr::R15),
+    }
+    ScriptSeed {
+        "none" => (ScriptSeed::None),
+        "leaf" => (ScriptSeed::Leaf),
+        "top-managed" => (ScriptSeed::TopManaged),
+    }
+    Method {
+        "GetFunctionFromIP" => (Method::GetFunctionFromIp),
+        "GetFunctionInfo2" => (Method::GetFunctionInfo2),
+        "GetCodeInfo2" => (Method::GetCodeInfo2),
+        "GetThreadInfo" => (Method::GetThreadInfo),
+        "GetHandleFromThread" => (Method::GetHandleFromThread),
+        "GetCurrentThreadID" => (Method::GetCurrentThreadId),
+        "EnumThreads" => (Method::EnumThreads),
+        "InitializeCurrentThread" => (Method::InitializeCurrentThread),
+        "GetEventMask" => (Method::GetEventMask),
+    }
+    WaitKind {
+        "lock" => (WaitKind::Lock),
+        "suspended" => (WaitKind::Suspended),
+        "to-stop" => (WaitKind::ToStop),
+        "runtime-suspended" => (WaitKind::RuntimeSuspended),
+        "collection" => (WaitKind::Collection),
+        "join" => (WaitKind::Join),
+        "code-manager-reader" => (WaitKind::CodeManagerReader),
+    }
+    Rule {
+        "suspender-ran-managed-code" => (Rule::SuspenderRanManagedCode),
+        "allocation-while-suspended" => (Rule::AllocationWhileSuspended),
+        "lock-while-suspended" => (Rule::LockWhileSuspended),
+        "log-while-suspended" => (Rule::LogWhileSuspended),
+        "loading-while-suspended" => (Rule::LoadingWhileSuspended),
+        "lock-over-gc-trigger" => (Rule::LockOverGcTrigger),
+        "callback-takes-targets-lock" => (Rule::CallbackTakesTargetsLock),
+        "walk-outlives-thread" => (Rule::WalkOutlivesThread),
+        "first-call-while-suspended" => (Rule::FirstCallWhileSuspended),
+        "resume-forgotten" => (Rule::ResumeForgotten),
+        "resume-doubled" => (Rule::ResumeDoubled),
     }
     Policy {
         "unseeded" => (Policy::Unseeded),

@@ -16,6 +16,7 @@
 
 mod check;
 mod footprint;
+mod hazard;
 mod history;
 mod info;
 mod kernel;
@@ -32,6 +33,7 @@ mod verdict;
 
 pub use check::{Arena, Budget, Failure, Process, Report, check};
 pub use footprint::Footprint;
+pub use hazard::{Hazard, NoHazard};
 pub use history::{Happening, History, Kind, Lane, Slice, Standing, ThreadIndex};
 pub use info::Info;
 pub use lock::LockName;

@@ -10,6 +10,7 @@ use crate::run::BASE;
 use crate::runtime::OsThreadId;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
+use clr_walker::registers::Registers;
 
 /// A thread that can be suspended and looked at.
 #[derive(Debug)]
@@ -26,6 +27,15 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         let os = by.kernel.state.borrow().threads.get(index.index())?.os;
         let known = SimulatedThread::new(&*by.kernel.runtime, os, BASE);
         Some(Self { by, index, os, known })
+    }
+
+    /// Its registers where its first managed frame is, as a profiler that unwinds without a mistake finds
+    /// them; `None` if it has none, or is not one of the program.
+    #[must_use]
+    pub fn top_managed(&self) -> Option<Registers> {
+        let world = self.by.kernel.world.borrow();
+        let is_app = self.index.0 < self.by.kernel.apps;
+        world.top_managed(self.index.index()).filter(|_| is_app && !self.is_gone())
     }
 
     fn is_gone(&self) -> bool {

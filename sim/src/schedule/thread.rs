@@ -111,7 +111,8 @@ impl<'t, 'b> Thread<'t, 'b> {
         })
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether the history has ended: what is left of the profiler is being taken down.
+    pub(crate) fn is_over(&self) -> bool {
         self.kernel.state.borrow().over
     }
 

@@ -9,6 +9,7 @@ use crate::machine::Cpu;
 use crate::profiling::CallbackKind;
 use crate::runtime::OsThreadId;
 use crate::runtime::thread::ThreadObject;
+use crate::stubs::Identity;
 use crate::truth::Truth;
 use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Registers;
@@ -106,6 +107,19 @@ impl World<'_> {
             (registers, position) = (caller.registers, caller.position);
         }
         activations
+    }
+
+    /// The registers of a thread's first managed activation. A stub in a code heap is none (C-039).
+    #[must_use]
+    pub fn top_managed(&self, thread: usize) -> Option<Registers> {
+        let managed = |function: FunctionId| {
+            let identity = self.expanded().identities.get(function.index());
+            matches!(identity, Some(Identity::Method(_)))
+        };
+        let activations = self.activations(thread);
+        let mut activations = activations.iter();
+        let first = activations.find(|activation| activation.function.is_some_and(managed))?;
+        Some(first.registers)
     }
 
     /// A thread's registers and flags.

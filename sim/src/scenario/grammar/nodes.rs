@@ -1,5 +1,9 @@
 //! The nodes of each level: arguments, properties and blocks.
 
+mod histories;
+
+pub(super) use histories::{ACTION, EXPLORE, HISTORY, PROFILER};
+
 use super::{Args, Kind, Level, MAX_ROOM, MAX_WORDS, NodeRule, PropertyRule};
 use crate::code::{
     Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameSet,
@@ -79,6 +83,8 @@ const MANY: usize = 64;
 
 const ON: PropertyRule = property("on", Kind::Generations);
 const WALK: Kind = Kind::Word(&["continue", "none"]);
+/// The ways to search histories.
+const SEARCHES: &[&str] = &["random", "pct", "exhaustive", "guided"];
 const FROM: Kind = Kind::Word(&["source", "documentation", "observed"]);
 
 /// It stands in texts of stacks at the outermost level, and in stops.
@@ -146,6 +152,18 @@ pub(super) static TEXT: &[NodeRule] = &[
     node("stack", Args::None).block(Level::Stack).once(),
     SNAPSHOT_NODE,
     MIXED_WALK_NODE,
+    node("profiler", Args::None).block(Level::Profiler).once(),
+    node("explore", Args::None)
+        .with(&[
+            property("by", Kind::Word(SEARCHES)),
+            property("schedules", Kind::Number(1, u32::MAX as u64)),
+            property("seed", ANY_U64),
+            property("depth", Kind::Number(1, u8::MAX as u64)),
+            property("preemptions", Kind::Number(0, u8::MAX as u64)),
+            property("instructions", Kind::Flag),
+            property("rules", Kind::Flag),
+        ])
+        .block(Level::Explore),
 ];
 
 pub(super) static FUNCTION: &[NodeRule] = &[

@@ -3,6 +3,7 @@
 mod body;
 mod fit;
 mod function;
+mod histories;
 mod mixed;
 mod node;
 mod reader;
@@ -94,6 +95,13 @@ impl Reader {
                     mixed_walks.push(self.mixed_walk(&fields));
                     places.stack.mixed_walks.push(fields.span());
                     continue;
+                }
+                "profiler" => {
+                    scenario.profiler = Some(self.profiler(&fields));
+                    places.profiler = fields.span();
+                }
+                "explore" => {
+                    scenario.explore.push(self.explore(&fields));
                 }
                 "hooks" => scenario.hooks = fields.arg_term(),
                 "signal-stack" => scenario.program.signal_stack = fields.arg_number(),

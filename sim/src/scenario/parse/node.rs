@@ -6,10 +6,12 @@ use crate::generation::Generations;
 use crate::profiling::HResult;
 use crate::scenario::error::Span;
 use crate::scenario::grammar::NodeRule;
+use crate::scenario::histories::Who;
 use crate::scenario::snapshot::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread, Stale,
 };
 use crate::scenario::terms::Term;
+use crate::schedule::{Hazard, LockName, Trail};
 use crate::stubs::RuntimeFunction;
 use clr_walker::registers::Gpr;
 use kdl::KdlNode;
@@ -40,6 +42,12 @@ pub(super) enum Value {
     Flags(ExpectedFlags),
     Registers(Vec<Gpr>),
     Clause(Clause),
+    Party(Who),
+    /// A lock or an event of the profiler.
+    Index(u32),
+    Lock(LockName),
+    Hazard(Hazard),
+    Trail(Trail),
 }
 
 impl Value {

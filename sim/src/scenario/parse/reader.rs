@@ -7,7 +7,10 @@ use crate::generation::{Generation, Generations};
 use crate::scenario::Thread;
 use crate::scenario::error::Span;
 use crate::scenario::grammar::{Args, Kind, Level, NodeRule};
+use crate::runtime::Lock;
+use crate::scenario::histories::Who;
 use crate::scenario::placed::PlacedThread;
+use crate::schedule::LockName;
 use crate::scenario::problem::{Expected, ProblemKind};
 use crate::scenario::snapshot::{SnapshotCaller, SnapshotThread};
 use crate::scenario::terms::{Term, XMM, xmm_number};
@@ -23,6 +26,10 @@ pub(super) struct Reader {
     pub(super) problems: Vec<(Span, ProblemKind)>,
     functions: Names,
     threads: Names,
+    /// Threads of the program, and behind them those of the profiler.
+    parties: Names,
+    locks: Names,
+    events: Names,
 }
 
 /// Names in their order, and the number of each.
@@ -32,6 +39,25 @@ struct Names {
 }
 
 impl Names {
+    /// Those that the profiler gives by nodes of this name, behind others.
+    fn of_profiler(document: &KdlDocument, node: &str, before: &[String]) -> Self {
+        let mut names = Self { in_order: [].into(), numbers: BTreeMap::new() };
+        let mut in_order = before.to_vec();
+        let profiler = document.nodes().iter().filter(|other| other.name().value() == "profiler");
+        let blocks = profiler.filter_map(KdlNode::children);
+        let nodes = blocks.flat_map(KdlDocument::nodes);
+        for node in nodes.filter(|other| other.name().value() == node) {
+            let args = node.entries().iter().filter(|entry| entry.name().is_none());
+            let args = args.map(|entry| entry.value().as_string().unwrap_or_default().to_owned());
+            in_order.extend(args);
+        }
+        for (name, number) in in_order.iter().zip(0..) {
+            names.numbers.entry(name.clone()).or_insert(number);
+        }
+        names.in_order = in_order.into();
+        names
+    }
+
     fn of(document: &KdlDocument, node: &str) -> Self {
         let (mut in_order, mut numbers) = (Vec::new(), BTreeMap::new());
         for node in document.nodes().iter().filter(|other| other.name().value() == node) {
@@ -53,7 +79,15 @@ impl Reader {
             threads.in_order = [Thread::DEFAULT_NAME.to_owned()].into();
             threads.numbers.insert(Thread::DEFAULT_NAME.to_owned(), 0);
         }
-        Self { problems: Vec::new(), functions: Names::of(document, "function"), threads }
+        let of_profiler = |node, before: &[String]| Names::of_profiler(document, node, before);
+        Self {
+            problems: Vec::new(),
+            functions: Names::of(document, "function"),
+            parties: of_profiler("thread", &threads.in_order),
+            locks: of_profiler("lock", &[]),
+            events: of_profiler("event", &[]),
+            threads,
+        }
     }
 
     pub(super) fn problem(&mut self, span: Span, kind: ProblemKind) {
@@ -197,6 +231,35 @@ impl Reader {
                 })?;
                 Some(Value::Thread(*number))
             }
+            Kind::Party if text == OWN => Some(Value::Party(Who::Own)),
+            Kind::Party => {
+                let number = self.parties.numbers.get(text).ok_or_else(|| {
+                    let allowed = Arc::clone(&self.parties.in_order);
+                    ProblemKind::UnknownThread { found: found(), allowed }
+                })?;
+                Some(Value::Party(Who::Thread(*number)))
+            }
+            Kind::AnyLock if !self.locks.numbers.contains_key(text) => {
+                let lock = Lock::ALL.into_iter().find(|lock| lock.name() == text);
+                lock.map(|lock| Value::Lock(LockName::Runtime(lock)))
+            }
+            Kind::AnyLock => {
+                let number = self.locks.numbers.get(text);
+                number.map(|number| Value::Lock(LockName::Profiler(*number)))
+            }
+            Kind::Lock | Kind::Event => {
+                let names = if kind == Kind::Lock { &self.locks } else { &self.events };
+                let number = names.numbers.get(text).ok_or_else(|| {
+                    let what = if kind == Kind::Lock { "lock" } else { "event" };
+                    let allowed = Arc::clone(&names.in_order);
+                    ProblemKind::UnknownOfProfiler { what, found: found(), allowed }
+                })?;
+                Some(Value::Index(*number))
+            }
+            Kind::Trail => {
+                let trail = text.parse().map_err(ProblemKind::Trail)?;
+                Some(Value::Trail(trail))
+            }
             Kind::Word(words) => {
                 words.iter().find(|word| **word == text).map(|word| Value::Word(word))
             }
@@ -226,6 +289,9 @@ fn value_span(entry: &KdlEntry, span: Span) -> Span {
     let len = entry.format().map_or(span.len, |format| format.value_repr.len().min(span.len));
     Span { offset: span.end() - len, len }
 }
+
+/// What is written for the thread that executes an action.
+const OWN: &str = "own";
 
 /// What is written for a home slot in which nothing is stored.
 pub(in crate::scenario) const FREE_SLOT: &str = "none";
@@ -258,6 +324,12 @@ fn expected(kind: Kind) -> Expected {
         Kind::Flags => Expected::Flags,
         Kind::Stale => Expected::Stale,
         Kind::Clause => Expected::Clause,
+        Kind::Party => Expected::Party,
+        Kind::Lock => Expected::Lock,
+        Kind::AnyLock => Expected::AnyLock,
+        Kind::Event => Expected::Event,
+        Kind::Hazard => Expected::Hazard,
+        Kind::Trail => Expected::Trail,
     }
 }
 

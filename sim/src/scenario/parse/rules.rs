@@ -16,6 +16,7 @@ pub(super) struct Places {
     /// The first node of a program.
     pub(super) program: Option<(&'static str, Span)>,
     pub(super) stack: StackPlaces,
+    pub(super) profiler: Span,
 }
 
 /// Where the parts of a function stand.
@@ -89,6 +90,12 @@ pub(super) fn check(scenario: &Scenario, places: &Places, problems: &mut Vec<(Sp
         let start = scenario.program.functions.get(thread.start.index());
         if start.is_none_or(|start| start.shape.entry != Entry::Call) {
             problems.push((*span, ProblemKind::ThreadStart));
+        }
+    }
+    let profiler = scenario.profiler.iter().flat_map(|profiler| &profiler.threads);
+    for thread in profiler {
+        if !names.insert(&thread.name) {
+            problems.push((places.profiler, ProblemKind::ThreadName));
         }
     }
 }

@@ -62,6 +62,7 @@ pub(super) fn word(kind: Kind, text: &str) -> Option<Value> {
             (!registers.is_empty() && !twice).then_some(Value::Registers(registers))
         }
         Kind::Clause => text.parse().ok().map(Value::Clause),
+        Kind::Hazard => text.parse().ok().map(Value::Hazard),
         _ => None,
     }
 }

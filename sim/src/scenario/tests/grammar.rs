@@ -22,6 +22,10 @@ fn heading(level: Level) -> &'static str {
         Level::Report => "## In the `expect` of a `snapshot`",
         Level::MixedWalk => "## In a `mixed-walk`",
         Level::MixedReport => "## In the `expect` of a `mixed-walk`",
+        Level::Profiler => "## In a `profiler`",
+        Level::Action => "## Actions",
+        Level::Explore => "## In an `explore`",
+        Level::History => "## In the `expect` of an `explore`",
     }
 }
 
@@ -59,6 +63,12 @@ fn kind(kind: Kind) -> String {
         Kind::Flags => "number (32 bits) or `own`".to_owned(),
         Kind::Stale => "`#true` `#false` or registers".to_owned(),
         Kind::Clause => "clause".to_owned(),
+        Kind::Party => "`own` or thread".to_owned(),
+        Kind::Lock => "lock".to_owned(),
+        Kind::AnyLock => "lock or one of the process".to_owned(),
+        Kind::Event => "event".to_owned(),
+        Kind::Hazard => "hazard".to_owned(),
+        Kind::Trail => "replay string".to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@ mod errors;
 mod execute;
 mod format;
 mod grammar;
+mod histories;
 mod hostile;
 mod mixed;
 mod of_world;

@@ -1,0 +1,79 @@
+//! Searching the histories of texts.
+
+use super::{parse, round_trip};
+use crate::generation::Generation;
+use crate::scenario::{ExpectedEnd, HistoryDifference};
+use crate::schedule::{Hazard, Rule};
+
+/// Two threads of a profiler, and a lock or two.
+fn text(threads: &str, explore: &str) -> String {
+    format!(
+        "function \"App.Main\" kind=jit {{ body {{ work 3 }} }}
+profiler {{ lock one two; event done; {threads} }}
+{explore}"
+    )
+}
+
+fn differences(text: &str) -> Vec<HistoryDifference> {
+    let scenario = parse(text);
+    round_trip(&scenario);
+    let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
+    explored.into_iter().flat_map(|explored| explored.differences).collect()
+}
+
+const CROSSED: &str = "thread a { lock one { lock two } }; thread b { lock two { lock one } }";
+
+#[test]
+fn two_locks_in_different_order_are_found() {
+    let expect = |ends: &str| text(CROSSED, &format!("explore {{ expect {{ {ends} }} }}"));
+    let right = "deadlock; waits a for=b why=lock lock=two; waits b for=a lock=one";
+    assert_eq!(differences(&expect(right)), []);
+    let found = ExpectedEnd::Deadlock;
+    let expected = ExpectedEnd::Survives { everything: false };
+    assert_eq!(differences(&expect("survives")), [HistoryDifference::End { expected, found }]);
+    let wrong = "deadlock; waits a for=b lock=one; hazard H-08";
+    let hazard = HistoryDifference::Hazard { expected: Hazard::CallbackTakesLock, found: None };
+    assert_eq!(differences(&expect(wrong)), [HistoryDifference::Wait(0), hazard]);
+}
+
+#[test]
+fn two_locks_in_one_order_survive_everything() {
+    let threads = "thread a { lock one { lock two } }; thread b { lock one { lock two } }";
+    let by = |by: &str| format!("explore by={by} {{ expect {{ survives everything=#true }} }}");
+    assert_eq!(differences(&text(threads, &by("exhaustive"))), []);
+    let few = "exhaustive schedules=2";
+    assert_eq!(differences(&text(threads, &by(few))), [HistoryDifference::NotEverything]);
+}
+
+#[test]
+fn a_replay_string_is_held_against_the_text() {
+    let scenario = parse(&text(CROSSED, "explore { expect { deadlock } }"));
+    let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
+    let trail = explored[0].found.failure.as_ref().unwrap().trail.to_string();
+    let expect = |string: &str| {
+        text(CROSSED, &format!("explore {{ expect {{ deadlock; replay \"{string}\" }} }}"))
+    };
+    assert_eq!(differences(&expect(&trail)), []);
+    assert_eq!(differences(&expect("clr1:500b")), [HistoryDifference::Strays]);
+    let survives = ExpectedEnd::Survives { everything: false };
+    assert_eq!(differences(&expect("clr1:")), [HistoryDifference::Replay(survives)]);
+}
+
+#[test]
+fn a_watchdog_and_what_is_said_to_be_wrong() {
+    // A time that is waited for is over when nobody else can go on.
+    let threads = "on ThreadCreated { wait done }
+        thread dog { wait done micros=10; else { bark } }";
+    assert_eq!(differences(&text(threads, "explore { expect { watchdog } }")), []);
+    let threads = "thread a { try-lock one { sleep 5 }; else { fail taken } }
+        thread b { lock one { sleep 5 } }";
+    assert_eq!(differences(&text(threads, "explore { expect { failed } }")), []);
+    let threads = "thread a { call EnumThreads returns=E_FAIL }";
+    assert_eq!(differences(&text(threads, "explore { expect { failed } }")), []);
+    let rule = "explore rules=#true { expect { rule lock-while-suspended } }";
+    assert_eq!(differences(&text("thread a { suspend main { lock one } }", rule)), []);
+    let survives = ExpectedEnd::Survives { everything: false };
+    let expected = ExpectedEnd::Rule(Rule::LockWhileSuspended);
+    let end = HistoryDifference::End { expected, found: survives };
+    assert_eq!(differences(&text("thread a { lock one }", rule)), [end]);
+}

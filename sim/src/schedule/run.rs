@@ -351,11 +351,6 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
         let mode = world.is_cooperative(index);
         let came = loop {
             if world.waits_for(index).is_some() {
-                // It comes to waiting: becomes preemptive, or stops those who can be stopped.
-                if let Err(error) = world.step(index) {
-                    kernel.end(fault(thread, error));
-                }
-                kernel.touch(Footprint::SUSPENSION);
                 kernel.tell(thread, Happening::Executed(instructions));
                 kernel.tell(thread, Happening::Waits);
                 instructions = 0;

@@ -148,8 +148,13 @@ impl World<'_> {
     pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> Event {
         match step {
             Step::AwaitResume if self.waits_for_runtime(thread).is_some() => {
-                self.set_cooperative(thread, false);
-                self.wait(thread, step)
+                let waits = self.wait(thread, step);
+                // Whoever waits for it lets it wait as soon as it is preemptive.
+                if self.is_cooperative(thread) {
+                    self.set_cooperative(thread, false);
+                    return Event::Stepped;
+                }
+                waits
             }
             Step::AwaitResume => {
                 self.set_cooperative(thread, true);

@@ -48,6 +48,8 @@ impl World<'_> {
         let wait = match *executed.pending.front()? {
             Step::Acquire(lock) => Wait::Lock(lock),
             Step::Write(true) => return self.waits_to_write(executed.os),
+            // It becomes preemptive first.
+            Step::AwaitResume if self.is_cooperative(thread) => return None,
             Step::AwaitResume => Wait::RuntimeRunning(self.waits_for_runtime(thread)?),
             Step::StopOthers => Wait::ThreadsToStop,
             Step::AwaitGc(number) => Wait::Gc(number),

@@ -57,10 +57,22 @@ pub(super) struct Place {
     pub sp: u64,
     pub position: Position,
     pub source: Source,
+    /// What `GetFunctionFromIP` said of it while the thread stood still.
+    pub named: Named,
     /// The callback that tells of it.
     pub shot: Option<usize>,
     /// Why its caller was not found.
     pub gap: Option<Reason>,
+}
+
+/// What the runtime says of a frame's code. It is asked before the thread runs on: afterwards the method
+/// may be gone, and another one be where it was (H-18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// A method, or none that it names.
+    As(Option<FunctionId>),
+    /// It cannot say.
+    Refused(Reason),
 }
 
 const EMPTY: Place = Place {
@@ -68,6 +80,7 @@ const EMPTY: Place = Place {
     sp: 0,
     position: Position::Interrupted,
     source: Source::Context,
+    named: Named::As(None),
     shot: None,
     gap: None,
 };
@@ -224,7 +237,9 @@ impl WalkBuffer {
         let shots = self.shots.get_mut(..self.shot_count).unwrap_or_default();
         let shot = meet(shots, &mut self.met, ip, sp);
         let (position, source) = (frame.position, frame.source);
-        *room = Place { ip, sp, position, source, shot, gap: None };
+        let function = shot.and_then(|shot| shots.get(shot)).filter(|shot| shot.ip == ip);
+        let named = Named::As(function.and_then(|shot| shot.function));
+        *room = Place { ip, sp, position, source, named, shot, gap: None };
         // A marker there with another ip is the same frame, and one of the two is wrong.
         let other = shots.get_mut(self.met).filter(|_| shot.is_none());
         if let Some(other) = other.filter(|other| !other.is_none && other.sp() == sp) {
@@ -234,6 +249,14 @@ impl WalkBuffer {
         }
         self.place_count += 1;
         true
+    }
+
+    /// The last frame, if no callback tells what is at its ip: the runtime may have a name for it.
+    pub(super) fn unnamed(&mut self) -> Option<&mut Place> {
+        let last = self.places.get_mut(self.place_count.checked_sub(1)?)?;
+        let shot = last.shot.and_then(|shot| self.shots.get(shot));
+        let is_told = shot.is_some_and(|shot| shot.ip == last.ip);
+        Some(last).filter(|_| !is_told)
     }
 
     /// Whether the last frame is one that a callback tells of.

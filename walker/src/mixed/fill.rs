@@ -1,7 +1,7 @@
 //! Rootward from a frame: by unwind data, and where there is none by what the runtime reports.
 
 use super::WalkBuffer;
-use super::buffer::Shot;
+use super::buffer::{Place, Shot};
 use super::cursor::{Cursor, Stepped, Steps};
 use super::stack::{Reason, Source};
 use crate::profiling::{HResult, TargetThread};
@@ -9,13 +9,17 @@ use crate::registers::{Gpr, RegisterSet};
 use crate::unwind::{Position, UnwindError};
 
 /// Goes on from `frame`, or if it is not `known` from the first one that the runtime reports, up to the
-/// root.
-pub(super) fn fill<T: TargetThread>(
+/// root. It has `name` asked for each frame that the runtime does not tell of.
+///
+/// # Errors
+/// Those of `name`.
+pub(super) fn fill<T: TargetThread, F>(
     steps: &Steps<'_, '_, T>,
     buffer: &mut WalkBuffer,
     frame: &mut Cursor,
     mut known: bool,
-) {
+    name: impl Fn(&mut Place) -> Result<(), F>,
+) -> Result<(), F> {
     if known && is_redirected(buffer, frame) {
         known = false;
         buffer.relies_on_order = true;
@@ -25,10 +29,14 @@ pub(super) fn fill<T: TargetThread>(
     let mut is_managed_caller = false;
     loop {
         if !known && !take_reported(steps, buffer, frame) {
-            return ended(buffer);
+            ended(buffer);
+            return Ok(());
         }
         if !buffer.push(frame) {
-            return;
+            return Ok(());
+        }
+        if let Some(place) = buffer.unnamed() {
+            name(place)?;
         }
         let inside = frame.inside();
         let is_managed = buffer.reported_function().is_some();
@@ -37,7 +45,7 @@ pub(super) fn fill<T: TargetThread>(
             Ok(Stepped::Caller) => !passes_by(buffer, frame.registers.rsp()),
             Ok(Stepped::Root) => {
                 if !passes_by(buffer, u64::MAX) {
-                    return;
+                    return Ok(());
                 }
                 false
             }

@@ -1,9 +1,8 @@
 //! Names for what was found, once the thread runs again.
 
-use super::buffer::{Place, Shot};
+use super::buffer::{Named, Place, Shot};
 use super::cursor::inside;
 use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
-use super::walker::Ended;
 use super::{WalkBuffer, Walker};
 use crate::code_map::RegionKind;
 use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};
@@ -11,8 +10,8 @@ use crate::unwind::{Position, UnwindError};
 use alloc::vec::Vec;
 
 impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
-    /// The stack that a walk has left in the buffer. It allocates, and asks the runtime what code is:
-    /// nothing stands still by now.
+    /// The stack that a walk has left in the buffer. It allocates, and asks the runtime for the ids of what
+    /// it hides: nothing stands still by now. Methods have got theirs before, when they could not go.
     ///
     /// # Errors
     /// What ends the process, in a simulated one.
@@ -34,9 +33,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         for place in buffer.places() {
             stitched.place(place)?;
         }
-        // Where the frames end for want of room, those behind them have none either.
-        let is_cut = buffer.is_full && !buffer.places().is_empty();
-        while let Some(shot) = stitched.shots.get(stitched.told).filter(|_| !is_cut) {
+        while let Some(shot) = stitched.shots.get(stitched.told) {
             stitched.only_reported(shot)?;
         }
         let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);
@@ -48,16 +45,14 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         Ok(stitched.stack)
     }
 
-    /// What the code of a frame is that the runtime has not named.
-    fn kind(&self, ip: u64, position: Position) -> Result<FrameKind, Ended<I::Fatal>> {
-        if let Some(function) = self.function(ip, position)? {
-            return Ok(FrameKind::Managed(function));
-        }
+    /// What the code of a frame is that the runtime has not named. The id of what it hides is the one that
+    /// is there by now.
+    fn kind(&self, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
         let inside = inside(ip, position);
         let hidden = match self.info().get_function_from_ip3(inside) {
             Ok((function, _)) => Some(function).filter(|_| !self.is_padding(inside)),
             Err(CallError::Failed(_)) => None,
-            Err(CallError::Fatal(fatal)) => return Err(Ended::Fatal(fatal)),
+            Err(CallError::Fatal(fatal)) => return Err(fatal),
         };
         if hidden.is_some() {
             return Ok(FrameKind::Hidden(hidden));
@@ -119,13 +114,13 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         let kind = match shot.and_then(|shot| Some((shot.ip, shot.function?))) {
             Some((reported, function)) => {
                 // The call is where the unwinder says, if that is in the function at all (C-156).
-                if reported != ip && self.kind(ip, position)? != FrameKind::Managed(function) {
+                if reported != ip && place.named != Named::As(Some(function)) {
                     ip = reported;
                     self.gap(Some(Reason::Disagreement { sp }));
                 }
                 FrameKind::Managed(function)
             }
-            None => self.kind(ip, position)?,
+            None => self.kind(place)?,
         };
         let reported = shot.is_some();
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
@@ -146,7 +141,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         let (ip, sp, position) = (shot.ip, shot.sp(), Position::ReturnAddress);
         let kind = match shot.function {
             Some(function) => FrameKind::Managed(function),
-            None => self.kind(ip, position)?,
+            None => self.walker.kind(ip, position)?,
         };
         let (source, reported) = (Source::Snapshot, true);
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
@@ -157,14 +152,14 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
     }
 
     /// What the code of a frame is, if anybody says.
-    fn kind(&mut self, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
-        match self.walker.kind(ip, position) {
-            Ok(kind) => Ok(kind),
-            Err(Ended::Short(reason)) => {
+    fn kind(&mut self, place: &Place) -> Result<FrameKind, I::Fatal> {
+        match place.named {
+            Named::As(Some(function)) => Ok(FrameKind::Managed(function)),
+            Named::As(None) => self.walker.kind(place.ip, place.position),
+            Named::Refused(reason) => {
                 self.gap(Some(reason));
                 Ok(FrameKind::Unknown)
             }
-            Err(Ended::Fatal(fatal)) => Err(fatal),
         }
     }
 
@@ -173,7 +168,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
     fn unexcused(&mut self, place: &Place, kind: FrameKind) -> Option<Reason> {
         let unknown = matches!(place.gap, Some(Reason::Unwind(UnwindError::UnknownCode { .. })));
         let hidden = matches!(kind, FrameKind::Hidden(_));
-        if unknown && hidden && (1..self.shots.len()).contains(&self.told) {
+        let next = self.shots.get(self.told..).unwrap_or_default();
+        if unknown && hidden && self.told > 0 && next.iter().any(|shot| !shot.is_none) {
             self.stack.relies_on_order = true;
             return None;
         }

@@ -1,5 +1,6 @@
 //! The ballet: from a thread that runs to what its stack is.
 
+use super::buffer::{Named, Place};
 use super::cursor::{Cursor, Stepped, Steps, inside};
 use super::fill::fill;
 use super::stack::{MixedStack, Reason, Source};
@@ -98,7 +99,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 let stopped =
                     Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped))?;
                 let taken = match self.policy {
-                    Policy::FramePointers => by_frame_pointers(&stopped, buffer),
+                    Policy::FramePointers => self.by_frame_pointers(&stopped, buffer),
                     _ => self.stopped(&stopped, buffer),
                 };
                 buffer.is_stuck = stopped.resume().is_err();
@@ -136,8 +137,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         buffer.gap(Reason::Running);
         self.snapshot(target, None, buffer)?;
         let mut frame = Cursor::NOWHERE;
-        fill(&self.steps(target), buffer, &mut frame, false);
-        Ok(())
+        fill(&self.steps(target), buffer, &mut frame, false, |place| self.name(place))
     }
 
     /// From the registers of a thread that stands still, with a seed if the policy makes one.
@@ -170,7 +170,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 Err(SeedRefused::NoCaller { .. }) if frame.source != Source::Context => None,
                 // The runtime would not see that the registers are wrong.
                 Err(refused) => {
-                    buffer.push(&frame);
+                    self.push(buffer, &frame)?;
                     return Err(Ended::Short(Reason::Seed(refused)));
                 }
             }
@@ -184,8 +184,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             // have been called from where the frame is, whose registers nobody knows (contract §3.8).
             return Err(Ended::Short(Reason::Snapshot(HResult::FAIL)));
         }
-        fill(&steps, buffer, &mut frame, managed);
-        Ok(())
+        Ok(fill(&steps, buffer, &mut frame, managed, |place| self.name(place))?)
     }
 
     /// From code that was interrupted and that nobody has told of. It may be a dynamic method or an IL
@@ -203,8 +202,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         if seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT) {
             self.snapshot(stopped.target(), None, buffer)?;
         }
-        fill(steps, buffer, frame, false);
-        Ok(())
+        fill(steps, buffer, frame, false, |place| self.name(place))
     }
 
     /// Goes over the native frames before the first managed one.
@@ -219,6 +217,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             if let Ok(Some(_)) = function {
                 return Ok(Leaf::Managed);
             }
+            // It has no name, as has been asked.
             if !buffer.push(frame) {
                 return Ok(Leaf::Full);
             }
@@ -226,6 +225,9 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 Ok(_) => {}
                 Err(Ended::Short(reason)) => {
                     buffer.gap(reason);
+                    if let Some(place) = buffer.unnamed() {
+                        place.named = Named::Refused(reason);
+                    }
                     return Ok(Leaf::Unknown);
                 }
                 Err(Ended::Fatal(fatal)) => return Err(fatal),
@@ -296,12 +298,59 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Steps { unwinder: Unwinder::new(self.modules.code_map()), target, stack: target.stack() }
     }
 
-    /// The managed function that a frame with this `ip` is in; none is an answer too.
-    pub(super) fn function(
+    /// Return addresses above frame pointers, for as long as these lead rootward.
+    fn by_frame_pointers<T: TargetThread>(
         &self,
-        ip: u64,
-        position: Position,
-    ) -> Result<Option<FunctionId>, Ended<I::Fatal>> {
+        stopped: &Stopped<'_, T>,
+        buffer: &mut WalkBuffer,
+    ) -> Result<(), Ended<I::Fatal>> {
+        let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
+        buffer.gap(Reason::FramePointers);
+        let target = stopped.target();
+        let stack = target.stack();
+        let mut frame = Cursor { registers: context.registers, ..Cursor::NOWHERE };
+        while self.push(buffer, &frame)? {
+            let pointer = frame.registers.get(Gpr::Rbp);
+            let rises = pointer >= frame.registers.rsp() && stack.contain(pointer);
+            if !rises || !pointer.is_multiple_of(8) {
+                break;
+            }
+            let saved = target.read_u64(pointer);
+            let address = target.read_u64(pointer.wrapping_add(8));
+            let (Ok(saved), Ok(address)) = (saved, address) else { break };
+            if address == stack.root {
+                break;
+            }
+            frame.registers.rip = address;
+            frame.registers.set(Gpr::Rbp, saved);
+            frame.registers.set(Gpr::Rsp, pointer.wrapping_add(16));
+            frame.position = Position::ReturnAddress;
+            frame.source = Source::Unwound(Trust::FramePointer);
+        }
+        Ok(())
+    }
+
+    /// Adds a frame with its name: whether there was room.
+    fn push(&self, buffer: &mut WalkBuffer, frame: &Cursor) -> Result<bool, I::Fatal> {
+        let has_room = buffer.push(frame);
+        if let Some(place) = buffer.unnamed().filter(|_| has_room) {
+            self.name(place)?;
+        }
+        Ok(has_room)
+    }
+
+    /// Asks what a frame's function is.
+    fn name(&self, place: &mut Place) -> Result<(), I::Fatal> {
+        place.named = match self.function(place.ip, place.position) {
+            Ok(function) => Named::As(function),
+            Err(Ended::Short(reason)) => Named::Refused(reason),
+            Err(Ended::Fatal(fatal)) => return Err(fatal),
+        };
+        Ok(())
+    }
+
+    /// The managed function that a frame with this `ip` is in; none is an answer too.
+    fn function(&self, ip: u64, position: Position) -> Result<Option<FunctionId>, Ended<I::Fatal>> {
         let inside = inside(ip, position);
         match self.info.get_function_from_ip(inside) {
             Ok(function) => Ok(Some(function).filter(|_| !self.is_padding(inside))),
@@ -334,7 +383,7 @@ enum Leaf {
 }
 
 /// Why a walk ended early.
-pub(super) enum Ended<F> {
+enum Ended<F> {
     /// Something is missing.
     Short(Reason),
     /// The process has ended.
@@ -345,35 +394,4 @@ impl<F> From<F> for Ended<F> {
     fn from(fatal: F) -> Self {
         Self::Fatal(fatal)
     }
-}
-
-/// Return addresses above frame pointers, for as long as these lead rootward.
-fn by_frame_pointers<T: TargetThread, F>(
-    stopped: &Stopped<'_, T>,
-    buffer: &mut WalkBuffer,
-) -> Result<(), Ended<F>> {
-    let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
-    buffer.gap(Reason::FramePointers);
-    let target = stopped.target();
-    let stack = target.stack();
-    let mut frame = Cursor { registers: context.registers, ..Cursor::NOWHERE };
-    while buffer.push(&frame) {
-        let pointer = frame.registers.get(Gpr::Rbp);
-        let rises = pointer >= frame.registers.rsp() && stack.contain(pointer);
-        if !rises || !pointer.is_multiple_of(8) {
-            break;
-        }
-        let saved = target.read_u64(pointer);
-        let address = target.read_u64(pointer.wrapping_add(8));
-        let (Ok(saved), Ok(address)) = (saved, address) else { break };
-        if address == stack.root {
-            break;
-        }
-        frame.registers.rip = address;
-        frame.registers.set(Gpr::Rbp, saved);
-        frame.registers.set(Gpr::Rsp, pointer.wrapping_add(16));
-        frame.position = Position::ReturnAddress;
-        frame.source = Source::Unwound(Trust::FramePointer);
-    }
-    Ok(())
 }

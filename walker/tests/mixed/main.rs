@@ -3,4 +3,5 @@
 mod advice;
 mod mock;
 mod refusals;
+mod signals;
 mod walks;

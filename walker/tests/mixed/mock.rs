@@ -65,6 +65,8 @@ pub(crate) struct Mock {
     pub(crate) hides_code: bool,
     pub(crate) reports: Vec<Report>,
     pub(crate) result: HResult,
+    /// Methods are unloaded as soon as the thread, or the runtime, runs on.
+    pub(crate) unloads: bool,
     /// What `GetFunctionFromIP` says instead.
     pub(crate) lookup: Option<HResult>,
     pub(crate) suspend_runtime: HResult,
@@ -119,6 +121,7 @@ impl Mock {
             hides_code: false,
             reports: Vec::new(),
             result: HResult::OK,
+            unloads: false,
             lookup: None,
             suspend_runtime: HResult::OK,
             suspensions: Cell::new(0),
@@ -144,6 +147,12 @@ impl Mock {
         reports
     }
 
+    /// Lets function `n` of all code end with a call: what returns there the function has no more.
+    pub(crate) fn end_with_call(&mut self, n: u64) {
+        let end = ((n + 1) * FUNCTION) as usize;
+        self.code[end - 2..end].copy_from_slice(&[0xFF, 0xD0]);
+    }
+
     /// Writes a word into the stack.
     pub(crate) fn poke(&mut self, address: u64, value: u64) {
         let at = (address - STACK) as usize;
@@ -157,13 +166,33 @@ impl Mock {
 
     /// The same with a buffer.
     pub(crate) fn walk_in(&self, policy: Policy, buffer: &mut WalkBuffer) -> MixedStack {
+        self.walk_by(&self.map(), policy, buffer)
+    }
+
+    /// The code that the profiler knows.
+    pub(crate) fn map(&self) -> CodeMap<'_> {
         let mut map = CodeMap::new();
         let table = || FunctionTable::new(&self.table);
         map.insert(CodeRegion::heap(NATIVE, &self.code, table()).unwrap()).unwrap();
         if self.knows_managed {
             map.insert(CodeRegion::heap(MANAGED, &self.code, table()).unwrap()).unwrap();
         }
-        let Ok(stack) = Walker::new(self, &map, policy).walk(self, buffer);
+        map
+    }
+
+    /// The bytes of native code.
+    pub(crate) fn code(&self) -> &[u8] {
+        &self.code
+    }
+
+    /// Walks it knowing other code.
+    pub(crate) fn walk_by(
+        &self,
+        map: &CodeMap<'_>,
+        policy: Policy,
+        buffer: &mut WalkBuffer,
+    ) -> MixedStack {
+        let Ok(stack) = Walker::new(self, map, policy).walk(self, buffer);
         let left = i32::from(self.cannot_resume);
         assert_eq!(self.suspensions.replace(0), left, "suspended once too often, or resumed");
         stack
@@ -299,8 +328,11 @@ impl ProfilerInfo for Mock {
     }
 
     fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId, CallError<Infallible>> {
+        let runs_on = |done: &Done| matches!(done, Done::Resumed | Done::RuntimeResumed);
+        let unloaded = self.unloads && self.done.borrow().iter().any(runs_on);
         self.did(Done::LookedUp(ip));
         match self.lookup {
+            None if unloaded => Ok(FunctionId(0xBAD)),
             Some(result) => fail(result),
             None if is_managed(ip) => Ok(function_at(ip)),
             None => fail(HResult::FAIL),

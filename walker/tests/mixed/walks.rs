@@ -2,7 +2,7 @@
 
 use crate::mock::{Done, MANAGED, Mock, NATIVE, Report, UNKNOWN, function_at, returns_to, sp};
 use clr_walker::mixed::{Completeness, FrameKind, Gap, Policy, Reason, SeenBy, Source};
-use clr_walker::mixed::{MixedStack, WalkBuffer};
+use clr_walker::mixed::{MixedStack, RuntimeSuspension, WalkBuffer, Walker};
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::{Trust, UnwindError};
 
@@ -295,4 +295,92 @@ fn what_only_one_of_them_finds_needs_room_too() {
     }
     let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(3));
     assert_eq!(ips(&stack), ips_of);
+}
+
+/// What is at an address once the thread runs on need not be what was (H-18).
+#[test]
+fn methods_that_are_unloaded_meanwhile_keep_their_ids() {
+    for policy in Policy::ALL {
+        for result in [HResult::OK, HResult::UNEXPECTED] {
+            let mut mock = Mock::new(&sandwich());
+            mock.knows_managed = true;
+            mock.result = result;
+            if result != HResult::OK {
+                // The unwinder finds the others.
+                mock.reports.truncate(2);
+            }
+            let stack = mock.walk(policy);
+            mock.done.borrow_mut().clear();
+            mock.unloads = true;
+            assert_eq!(mock.walk(policy), stack, "{policy:?}, {result}");
+            let done = mock.done.borrow();
+            let resumed =
+                done.iter().position(|done| matches!(done, Done::Resumed | Done::RuntimeResumed));
+            let after = resumed.map_or(&[][..], |resumed| &done[resumed..]);
+            assert!(!after.iter().any(|done| matches!(done, Done::LookedUp(_))), "{policy:?}");
+        }
+    }
+}
+
+/// One suspension of the runtime is for as many threads as there are.
+#[test]
+fn many_threads_are_walked_in_one_suspension() {
+    let mock = Mock::new(&sandwich());
+    let alone = mock.walk(Policy::RuntimeSuspended);
+    mock.done.borrow_mut().clear();
+    let map = mock.map();
+    let walker = Walker::new(&mock, &map, Policy::RuntimeSuspended);
+    // What an earlier walk has left does not count.
+    let mut buffers = [WalkBuffer::new(32), WalkBuffer::new(32)];
+    for buffer in &mut buffers {
+        mock.walk_in(Policy::Seeded, buffer);
+    }
+    mock.done.borrow_mut().clear();
+    let suspension = RuntimeSuspension::new(&mock).unwrap();
+    for buffer in &mut buffers {
+        walker.take_suspended(&suspension, &mock, buffer).unwrap();
+    }
+    suspension.resume().unwrap();
+    let shot = Done::Snapshot { seed: None };
+    assert_eq!(
+        mock.calls(),
+        [Done::RuntimeSuspended, shot.clone(), shot, Done::RuntimeResumed],
+        "nobody is suspended twice, and no registers are read"
+    );
+    for buffer in &buffers {
+        let Ok(stack) = walker.stitch(buffer);
+        assert_eq!(stack, alone);
+    }
+    // A suspension that is forgotten ends all the same.
+    mock.done.borrow_mut().clear();
+    drop(RuntimeSuspension::new(&mock).unwrap());
+    assert_eq!(mock.calls(), [Done::RuntimeSuspended, Done::RuntimeResumed]);
+}
+
+/// A return address one past a method's end is the method's, and not the next one's that begins there:
+/// neither by name, nor by unwind data.
+#[test]
+fn a_method_may_end_with_its_call() {
+    for (managed, native) in [(true, false), (false, true), (true, true)] {
+        let at = |code: u64, n: u64, ends: bool| {
+            if ends { code + (n + 1) * 0x100 } else { returns_to(code, n) }
+        };
+        let caller = at(MANAGED, 1, managed);
+        let ips = [NATIVE + 0x20, at(NATIVE, 2, native), caller, returns_to(NATIVE, 4)];
+        let mut mock = Mock::new(&ips);
+        mock.end_with_call(1);
+        mock.end_with_call(2);
+        mock.knows_managed = true;
+        // Nobody but the profiler itself says what it is.
+        mock.reports.clear();
+        mock.result = HResult::UNMANAGED_CONTEXT;
+        let stack = mock.walk(Policy::Seeded);
+        assert_eq!(self::ips(&stack), ips);
+        assert_eq!(stack.completeness(), Completeness::Whole);
+        assert_eq!(stack.frames[2].kind, FrameKind::Managed(function_at(MANAGED + 0x100)));
+        // As a seed it is passed as it is: rip is not for the profiler to mend.
+        assert!(mock.calls().contains(&Done::Snapshot { seed: Some((caller, sp(2))) }));
+        let looked_up = |ip| mock.done.borrow().contains(&Done::LookedUp(ip));
+        assert!(looked_up(caller - 1) && !(managed && looked_up(caller)));
+    }
 }

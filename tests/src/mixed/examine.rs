@@ -249,8 +249,6 @@ fn can_walk(truth: &Truth, policy: Policy, in_callback: bool) -> bool {
         Policy::Synchronous => in_callback && !truth.seen.code_busy,
         // Threads of the runtime wait until another one has written the code's tables.
         Policy::Signal => !truth.seen.code_busy,
-        // It guesses.
-        Policy::FramePointers => false,
         _ => true,
     }
 }

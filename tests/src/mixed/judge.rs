@@ -116,6 +116,9 @@ struct Judged<'j> {
 /// What it gets wrong first.
 pub fn judge(truth: &Truth, policy: Policy, found: &Found, capacity: usize) -> Result<(), Wrong> {
     let mut judged = Judged { truth, policy, found, rows: Vec::new(), capacity };
+    if policy == Policy::FramePointers {
+        return judged.guesses();
+    }
     judged.frames()?;
     judged.reasons()?;
     judged.snapshot()?;
@@ -143,6 +146,38 @@ impl Judged<'_> {
             row = at + 1;
         }
         self.missing(row..self.truth.seen.rows.len(), self.found.frames.len())
+    }
+
+    /// A walk that guesses says so: of the thread's own registers it is sure, and of nothing else. What it
+    /// happens to find where it is, it takes for what it is.
+    fn guesses(&self) -> Result<(), Wrong> {
+        let claim = self.found.completeness;
+        if claim != Completeness::Partial(Reason::FramePointers) {
+            return Err(Wrong::Incomplete(claim));
+        }
+        let mut leafward = None;
+        for (frame, found) in self.found.frames.iter().enumerate() {
+            let row = self.place_of(found, 0);
+            let (first, source) = (frame == 0, found.source);
+            let is_marked = match source {
+                Source::Context => first && row == Some(0),
+                Source::Unwound(Trust::FramePointer) => !first,
+                Source::Unwound(_) | Source::Snapshot => false,
+            };
+            if !is_marked || found.reported {
+                return Err(Wrong::Source(frame, source));
+            }
+            if leafward.replace(found.sp).is_some_and(|leafward| found.sp <= leafward) {
+                return Err(Wrong::Invented(frame));
+            }
+            let truth = row.and_then(|row| Some((row, self.row(row)?.code)));
+            if let Some((row, truth)) = truth
+                && !self.is_kind(found, row, truth)
+            {
+                return Err(Wrong::Kind { frame, found: found.kind, truth });
+            }
+        }
+        if self.found.frames.is_empty() { Err(Wrong::Missing { row: 0, frame: 0 }) } else { Ok(()) }
     }
 
     /// Where a frame stands in the truth, from `first` on.

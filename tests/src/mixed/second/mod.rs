@@ -37,7 +37,9 @@ impl Second {
 impl Way for Second {
     fn walk(&mut self, stop: Stop<'_, '_>) -> Result<Option<Found>, Outcome> {
         let Stop { world, map, thread, policy, before } = stop;
-        let Some(os) = world.os(thread) else { return Ok(None) };
+        // It does not guess.
+        let os = world.os(thread).filter(|_| policy != Policy::FramePointers);
+        let Some(os) = os else { return Ok(None) };
         let runtime = world.runtime();
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
         let asker = if policy.is_for_itself() { os } else { PROFILER };

@@ -19,6 +19,7 @@ fn walks_of_any_thread_end_and_invent_nothing() {
             Ok(Some(staged)) => {
                 sum.walks += staged.walks;
                 sum.whole += staged.whole;
+                sum.complete += staged.complete;
                 sum.fatal += staged.fatal;
                 sum.frames += staged.frames;
             }
@@ -27,4 +28,5 @@ fn walks_of_any_thread_end_and_invent_nothing() {
     }
     println!("{sum:?}");
     assert!(sum.whole * 4 > sum.walks && sum.frames > sum.walks, "{sum:?}");
+    assert!(sum.complete * 10 > sum.whole, "{sum:?}");
 }

@@ -1,10 +1,11 @@
 //! Walks of threads set up by hand, whole and damaged.
 
 use super::judge::Found;
-use crate::snapshot::is_whole;
-use clr_sim::profiling::{Outcome, SimulatedThread};
-use clr_sim::stage::{NATIVE_WALKER, SELF, Set, Stage};
-use clr_walker::mixed::{MixedFrame, Policy, WalkBuffer, Walker};
+use crate::snapshot::{is_linked, is_whole};
+use clr_sim::profiling::{HResult, Outcome, SimulatedThread};
+use clr_sim::runtime::MethodKind;
+use clr_sim::stage::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
+use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, WalkBuffer, Walker};
 use thiserror::Error;
 
 /// What a walk of a stage gets wrong.
@@ -16,6 +17,12 @@ pub enum Broken {
     /// A frame is not on the stack, which is whole.
     #[error("{0:?}: frame {1} is invented: {2:x?}")]
     Invented(Policy, usize, Box<Found>),
+    /// A row is missing where the walk says that none is.
+    #[error("{0:?}: row {1} is missing: {2:x?}")]
+    Missing(Policy, usize, Box<Found>),
+    /// The walk does not claim what it could.
+    #[error("{0:?}: it could be whole: {1:x?}")]
+    Incomplete(Policy, Box<Found>),
 }
 
 /// What has been looked at.
@@ -25,6 +32,8 @@ pub struct Staged {
     pub walks: u64,
     /// Those of whole stages.
     pub whole: u64,
+    /// Those of whole stages that claim to have every frame.
+    pub complete: u64,
     /// Calls that end the process.
     pub fatal: u64,
     /// Frames.
@@ -39,6 +48,7 @@ pub struct Staged {
 pub fn walk_staged(stage: &Stage, room: usize) -> Result<Option<Staged>, Broken> {
     let Ok(set) = stage.set_up() else { return Ok(None) };
     let is_whole = is_whole(stage) && stage.hijacked.is_none() && !stage.rows.is_empty();
+    let is_linked = is_linked(stage);
     let mut staged = Staged::default();
     let mut buffer = WalkBuffer::new(room);
     for policy in Policy::ALL {
@@ -58,6 +68,13 @@ pub fn walk_staged(stage: &Stage, room: usize) -> Result<Option<Staged>, Broken>
             if let Some(frame) = invented(&set, &found.frames) {
                 return Err(Broken::Invented(policy, frame, Box::new(found)));
             }
+            if is_linked && let Some(row) = missing(&set, policy, &found) {
+                return Err(Broken::Missing(policy, row, Box::new(found)));
+            }
+            staged.complete += u64::from(found.completeness == Completeness::Whole);
+            if could_be_whole(stage, policy, &found, room) {
+                return Err(Broken::Incomplete(policy, Box::new(found)));
+            }
         }
     }
     Ok(Some(staged))
@@ -71,6 +88,57 @@ fn walk(set: &Set, policy: Policy, buffer: &mut WalkBuffer) -> Option<Result<Fou
     let (target, info) = (target.asked_by(asker), runtime.on(asker));
     let found = Walker::new(&info, &map, policy).walk(&target, buffer).map(Found::from);
     Some(found)
+}
+
+/// The first row that is not in the walk, though no gap is where it would be, and the runtime does not hide
+/// it from one that relies on it.
+fn missing(set: &Set, policy: Policy, found: &Found) -> Option<usize> {
+    let stage = set.stage();
+    let relies = found.completeness != Completeness::Whole;
+    let excepted = is_excepted(stage);
+    let mut frame = 0;
+    stage.rows.iter().enumerate().find_map(|(index, row)| {
+        let registers = set.registers(index)?;
+        let is = |found: &MixedFrame| (found.sp, found.ip) == (registers.rsp(), registers.rip);
+        if found.frames.get(frame).is_some_and(is) {
+            frame += 1;
+            return None;
+        }
+        let hidden = row.kind != MethodKind::Ordinary || excepted;
+        // Without an unwinder native code is a hole.
+        let hidden = hidden || policy == Policy::Unseeded && row.place == Place::Native;
+        let excused = relies && hidden || found.gaps.iter().any(|gap| gap.at == frame);
+        (!excused).then_some(index)
+    })
+}
+
+/// Whether exceptions are on their way, or are being handled: what they have skipped is not reported.
+fn is_excepted(stage: &Stage) -> bool {
+    let handles = |row: &Row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some();
+    !stage.exceptions.trackers.is_empty() || stage.rows.iter().any(handles)
+}
+
+/// Whether nothing stood in the way of a walk that does not claim to be whole: on Windows there is unwind
+/// data of all code, and the thread's registers are to be had.
+fn could_be_whole(stage: &Stage, policy: Policy, found: &Found, room: usize) -> bool {
+    let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
+    let calm = found.snapshot == Some(HResult::OK) && !is_excepted(stage);
+    let fits = stage.rows.len() <= room;
+    let knows = !stage.generation.is_unix();
+    // What has no unwind data makes no calls.
+    let knows = knows && !stage.rows.iter().skip(1).any(|row| row.leaf);
+    // Two calls of a function that lie a byte apart are none: the one has overwritten the other.
+    let rows = &stage.rows;
+    let overwrites = |one: &Row, other: &Row| {
+        one.function == other.function && one.offset.abs_diff(other.offset) == 1
+    };
+    let overlap = rows.iter().any(|one| rows.iter().any(|other| overwrites(one, other)));
+    // A runtime that has not started, or lets go, says nothing of code.
+    let claims = matches!(
+        found.completeness,
+        Completeness::Whole | Completeness::Partial(Reason::Lookup(_))
+    );
+    seeded && calm && fits && knows && !overlap && !claims
 }
 
 /// The first frame that is no row, or not where it comes.

@@ -10,7 +10,7 @@ mod whole;
 mod world;
 
 use clr_sim::profiling::Outcome;
-use clr_sim::stage::Stage;
+use clr_sim::stage::{Place, Row, Stage};
 use clr_sim::strategy::StagedCall;
 use std::fmt;
 use thiserror::Error;
@@ -36,6 +36,22 @@ pub struct Checked {
 #[must_use]
 pub fn is_whole(stage: &Stage) -> bool {
     whole::targets(stage).is_some()
+}
+
+/// Whether a stage is whole, and each run of native code that has called managed code was called from where
+/// a Frame leads to: without one the runtime passes by what is rootward of it.
+#[must_use]
+pub fn is_linked(stage: &Stage) -> bool {
+    let Some(targets) = whole::targets(stage) else { return false };
+    let native = |row: &Row| row.place == Place::Native;
+    let mut has_managed = false;
+    let mut pairs = stage.rows.windows(2).enumerate();
+    pairs.all(|(index, pair)| {
+        has_managed |= pair.first().is_some_and(|row| !native(row));
+        let is_end =
+            pair.first().is_some_and(native) && pair.last().is_some_and(|row| !native(row));
+        !(is_end && has_managed) || targets.contains(&Some(index + 1))
+    })
 }
 
 /// A promise that was broken.

@@ -1,6 +1,7 @@
 //! What happened in a history: who did what when, and how all stood afterwards.
 
 use super::lock::LockName;
+use super::verdict::Edge;
 use crate::profiling::{CallbackKind, Outcome};
 use crate::runtime::OsThreadId;
 use core::fmt;
@@ -141,7 +142,9 @@ pub struct Standing {
     pub stack: Vec<String>,
     /// The locks that it owns.
     pub holds: Vec<LockName>,
-    /// What it waits for, in words.
+    /// Who keeps it from going on, and why.
+    pub edges: Vec<Edge>,
+    /// What it does instead of going on if nobody keeps it from that, in words: it sleeps.
     pub waits: Option<String>,
     /// By whom it is suspended, once for each time.
     pub suspended_by: Vec<ThreadIndex>,

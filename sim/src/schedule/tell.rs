@@ -3,7 +3,6 @@
 use super::history::{Happening, Standing, ThreadIndex};
 use super::kernel::{Kernel, Thread, Waiting};
 use super::lock::LockName;
-use super::verdict::Edge;
 use crate::runtime;
 
 /// Adds to the last turn how each thread stands behind it.
@@ -31,13 +30,14 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
             holds.push(LockName::Profiler(place as u32));
         }
     }
-    let waits = waits(&state.threads, thread, &edges);
+    let waits = waits(thread).filter(|_| edges.is_empty());
     let is_app = thread.kind.is_app();
     let world = kernel.world.borrow();
     let known = is_app && world.object(index.index()).is_some();
     Standing {
         stack: stack(kernel, index, thread),
         holds,
+        edges,
         waits,
         suspended_by: thread.suspended_by.clone(),
         cooperative: known.then(|| world.is_cooperative(index.index())),
@@ -45,11 +45,7 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
     }
 }
 
-fn waits(threads: &[Thread], thread: &Thread, edges: &[Edge]) -> Option<String> {
-    if let Some(edge) = edges.first() {
-        let name = threads.get(edge.for_whom.index()).map_or("", |other| &other.name);
-        return Some(format!("{} {name}", edge.why));
-    }
+fn waits(thread: &Thread) -> Option<String> {
     match thread.activities.last()?.waiting? {
         Waiting::Time => Some("sleeps".to_owned()),
         Waiting::Event(event) => Some(format!("waits for event {event}")),

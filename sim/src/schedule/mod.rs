@@ -29,6 +29,7 @@ mod stuck;
 mod target;
 mod tell;
 mod thread;
+pub mod timeline;
 mod verdict;
 
 pub use check::{Arena, Budget, Failure, Process, Report, check};

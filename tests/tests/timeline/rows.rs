@@ -1,0 +1,91 @@
+//! What is drawn in the terminal.
+
+use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long};
+use clr_sim::schedule::timeline::{Shape, Timeline};
+use clr_sim::schedule::{Happening, History, Kind};
+
+fn plain(history: &History) -> Timeline<'_> {
+    Timeline { history, title: "a history", ending: "", edges: &[], replay: None }
+}
+
+pub(crate) fn drawn(timeline: &Timeline<'_>, shape: Shape) -> String {
+    let rows: Vec<_> = timeline.rows(shape).iter().map(ToString::to_string).collect();
+    rows.join("\n") + "\n"
+}
+
+#[test]
+fn a_deadlock() {
+    let (history, edges) = frozen_in_malloc();
+    let timeline = Timeline {
+        title: "a thread is frozen in malloc",
+        ending: ENDING,
+        edges: &edges,
+        replay: Some("1:random:7f3a:0120212"),
+        ..plain(&history)
+    };
+    insta::assert_snapshot!("a_deadlock", drawn(&timeline, Shape::default()));
+    let narrow = Shape { width: 70, fold: false, frames: 2 };
+    insta::assert_snapshot!("a_deadlock_slice_by_slice", drawn(&timeline, narrow));
+}
+
+#[test]
+fn repetitions_are_drawn_once() {
+    let mut story = Story::new(&[("main", Kind::App), ("worker", Kind::App)]);
+    story.turn(MAIN, &[Happening::Executed(1)]);
+    for _ in 0..400 {
+        story.turn(MAIN, &[Happening::System("tries to take the lock")]);
+        story.turn(WORKER, &[Happening::System("tries to suspend main"), Happening::Sleeps(1)]);
+    }
+    story.turn(MAIN, &[Happening::Ends]);
+    insta::assert_snapshot!(drawn(&plain(&story.history), Shape::default()));
+}
+
+#[test]
+fn rows_are_no_wider_than_asked() {
+    let history = long(2000);
+    for width in [70, 80, 100, 200] {
+        for fold in [true, false] {
+            let rows = plain(&history).rows(Shape { width, fold, frames: 3 });
+            for row in &rows {
+                assert!(row.to_string().chars().count() <= width, "{width}: {row}");
+            }
+            assert_eq!(fold, rows.len() < 1500, "{} rows", rows.len());
+        }
+    }
+}
+
+#[test]
+fn without_standings_they_are_worked_out() {
+    let (mut history, _) = frozen_in_malloc();
+    for slice in &mut history.slices {
+        slice.standing.clear();
+    }
+    let shape = Shape { fold: false, ..Shape::default() };
+    insta::assert_snapshot!(drawn(&plain(&history), shape));
+}
+
+#[test]
+fn names_give_no_orders_to_the_terminal() {
+    let mut story = Story::new(&[
+        ("\u{1b}[31mred\u{7}", Kind::App),
+        ("right\u{202e}left\nnext", Kind::App),
+        ("", Kind::Profiler),
+    ]);
+    story.stack(MAIN, &["\u{9b}2J\u{2066}"]);
+    story.set(WORKER).waits = Some("\u{1b}]0;title\u{7}".to_owned());
+    story.turn(MAIN, &[Happening::Suspended(WORKER)]);
+    story.turn(WORKER, &[Happening::Waits]);
+    story.turn(SAMPLER, &[Happening::Says("\r\u{1b}c")]);
+    let timeline = Timeline { title: "\u{1b}[2J", ending: "\u{7}", ..plain(&story.history) };
+    for shape in [Shape::default(), Shape { fold: false, width: 1, frames: 1 }] {
+        let text = drawn(&timeline, shape);
+        let obeyed = |char: char| char.is_control() && char != '\n';
+        assert!(!text.contains(obeyed) && !text.contains(['\u{202e}', '\u{2066}']), "{text:?}");
+    }
+}
+
+#[test]
+fn nothing_is_drawn_of_nothing() {
+    let text = drawn(&plain(&History::default()), Shape { width: 0, fold: true, frames: 0 });
+    assert!(text.starts_with('a'), "{text}");
+}

@@ -1,0 +1,157 @@
+//! What lies in a page, read without a browser.
+
+use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long, waits};
+use clr_sim::schedule::timeline::Timeline;
+use clr_sim::schedule::{Edge, Happening, History, Kind, Slice, Standing, Why};
+use serde_json::{Value, json};
+
+/// The data of a page.
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once(r#"id="data" nonce="timeline">"#).unwrap();
+    let (data, _) = rest.split_once("</script>").unwrap();
+    serde_json::from_str(data).unwrap()
+}
+
+/// How a thread stands behind a turn: as told by the page, and as it is.
+fn standings(data: &Value, slice: &Value, history: &History, own: &Slice) -> [Vec<Value>; 2] {
+    let place = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+    let text = |value: &Value| data["strings"][place(value)].clone();
+    let texts = |list: &Value| list.as_array().unwrap().iter().map(text).collect::<Vec<_>>();
+    let told = slice["stand"].as_array().unwrap().iter().map(|stand| {
+        let standing = &data["standings"][place(stand)];
+        let edges = standing["edges"].as_array().unwrap().iter();
+        let edges: Vec<_> = edges.map(|edge| json!([edge[0], text(&edge[1])])).collect();
+        json!({
+            "stack": texts(&standing["stack"]),
+            "holds": texts(&standing["holds"]),
+            "waits": Some(&standing["waits"]).filter(|waits| !waits.is_null()).map(text),
+            "edges": edges,
+            "by": standing["by"],
+            "cooperative": standing["cooperative"],
+            "ended": standing["life"] == "ended",
+        })
+    });
+    let is = |standing: &Standing| {
+        let names = standing.holds.iter().map(|lock| history.lock_name(*lock));
+        let edges = standing.edges.iter().filter(|edge| edge.why != Why::Suspended);
+        let edges = edges.map(|edge| {
+            let Why::Lock(lock) = edge.why else { panic!("{edge:?}") };
+            let why = format!("waits for {}, which is owned by", history.lock_name(lock));
+            json!([edge.for_whom.0, why])
+        });
+        json!({
+            "stack": standing.stack,
+            "holds": names.collect::<Vec<_>>(),
+            "waits": waits(history, standing),
+            "edges": edges.collect::<Vec<_>>(),
+            "by": standing.suspended_by.iter().map(|by| by.0).collect::<Vec<_>>(),
+            "cooperative": standing.cooperative,
+            "ended": standing.ended,
+        })
+    };
+    [told.collect(), own.standing.iter().map(is).collect()]
+}
+
+fn check(history: &History) {
+    let timeline = Timeline { history, title: "t", ending: "", edges: &[], replay: None };
+    let page = timeline.page();
+    assert_eq!(page, timeline.page());
+    let data = data(&page);
+    let slices = data["slices"].as_array().unwrap();
+    assert_eq!(slices.len(), history.slices.len());
+    for (own, slice) in history.slices.iter().zip(slices) {
+        assert_eq!(slice["at"], own.at);
+        assert_eq!(slice["thread"], own.thread.0);
+        assert_eq!(slice["does"].as_array().unwrap().len(), own.happenings.len());
+        let [told, is] = standings(&data, slice, history, own);
+        assert_eq!(told, is);
+    }
+}
+
+#[test]
+fn a_page_has_every_standing() {
+    check(&frozen_in_malloc().0);
+    check(&long(2000));
+    check(&History::default());
+}
+
+#[test]
+fn the_end_is_told_without_standings_too() {
+    let (mut history, edges) = frozen_in_malloc();
+    for slice in &mut history.slices {
+        slice.standing.clear();
+    }
+    let timeline =
+        Timeline { history: &history, title: "t", ending: ENDING, edges: &edges, replay: None };
+    let data = data(&timeline.page());
+    assert_eq!(data["ending"], ENDING);
+    assert_eq!(data["edges"][2], json!({ "waits": 1, "why": "is suspended by", "for": 2 }));
+    let whom = |lane: usize| {
+        let stand = &data["slices"].as_array().unwrap().last().unwrap()["stand"][lane];
+        let standing = &data["standings"][usize::try_from(stand.as_u64().unwrap()).unwrap()];
+        [standing["edges"][0][0].clone(), standing["by"][0].clone()]
+    };
+    let expected = [[json!(2), Value::Null], [Value::Null, json!(2)], [json!(1), Value::Null]];
+    assert_eq!([whom(0), whom(1), whom(2)], expected);
+}
+
+/// One that tries to get out of where it is put.
+pub(crate) fn hostile() -> (History, Vec<Edge>) {
+    let mut story = Story::new(&[
+        ("</script><script>pwned=1</script>", Kind::App),
+        ("<img src=x onerror=pwned=1>", Kind::App),
+        ("{{data}}\"'`\\\u{2028}\u{0}<!--<script>", Kind::Profiler),
+    ]);
+    story.stack(MAIN, &["List<T>.Add", "</script><svg onload=pwned=1>", "${pwned=1}"]);
+    story.turn(MAIN, &[Happening::Says("</SCRIPT><b>")]);
+    story.set(WORKER).waits = Some("<i onclick=pwned=1>\u{202e}".to_owned());
+    story.turn(WORKER, &[Happening::Waits]);
+    story.set(WORKER).suspended_by = vec![SAMPLER];
+    story.turn(SAMPLER, &[Happening::Suspended(WORKER)]);
+    let edges = vec![Edge { waits: WORKER, why: Why::Suspended, for_whom: SAMPLER }];
+    (story.history, edges)
+}
+
+pub(crate) const HOSTILE: &str = "<!--</title></script><script>pwned=1</script>{{script}}&amp;";
+
+#[test]
+fn nothing_gets_out_of_where_it_is_put() {
+    let (history, edges) = hostile();
+    let timeline = Timeline {
+        history: &history,
+        title: HOSTILE,
+        ending: HOSTILE,
+        edges: &edges,
+        replay: Some(HOSTILE),
+    };
+    let page = timeline.page();
+    let data = data(&page);
+    assert_eq!(data["ending"], HOSTILE);
+    assert_eq!(data["lanes"][2]["name"], history.lanes[2].name);
+    // What the page itself consists of, whatever is in it.
+    let own =
+        Timeline { history: &History::default(), title: "", ending: "", edges: &[], replay: None };
+    let own = own.page();
+    for what in ["<script", "</script", "<!--", "<img", "<svg", "onerror=", "<title", "</title"] {
+        let count = |page: &str| page.to_lowercase().matches(what).count();
+        let (_, rest) = page.split_once("<body>").unwrap();
+        let in_text = usize::from(what == "onerror=") * rest.matches("onerror=").count();
+        assert_eq!(count(&page) - in_text, count(&own), "{what}");
+    }
+}
+
+#[test]
+fn a_page_needs_nothing_else() {
+    let (history, _) = frozen_in_malloc();
+    let timeline = Timeline { history: &history, title: "t", ending: "", edges: &[], replay: None };
+    let page = timeline.page();
+    for what in ["src=", "@import", "fetch(", "innerHTML", "eval(", "onclick="] {
+        assert!(!page.contains(what), "{what}");
+    }
+    let addresses: Vec<_> = page.match_indices("http").map(|(at, _)| &page[at..at + 27]).collect();
+    // The policy, and the name of a namespace.
+    assert_eq!(
+        addresses,
+        ["http-equiv=\"Content-Security", "http://www.w3.org/2000/svg\""].map(|it| &it[..27])
+    );
+}

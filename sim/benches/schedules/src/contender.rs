@@ -9,9 +9,9 @@ type Run = Box<dyn FnMut(u64) -> usize>;
 
 /// What is compared.
 pub(crate) struct Contender {
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// How it chooses schedules.
-    way: &'static str,
+    pub(crate) way: &'static str,
     program: Program,
     run: Run,
     schedules: usize,
@@ -36,6 +36,13 @@ impl Contender {
         let seconds = start.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
         self.rates.push(self.schedules as f64 / seconds);
+    }
+
+    /// What a sample takes, at the median rate.
+    pub(crate) fn milliseconds(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a time")]
+        let schedules = self.schedules as f64;
+        schedules / self.rate().0 * 1e3
     }
 
     /// The median, and half the distance between the quartiles.

@@ -40,10 +40,10 @@ pub(crate) fn shuttle(program: Program, count: usize, seed: u64) -> usize {
 }
 
 /// Runs all schedules with at most so many preemptions, if so many at most; how many there were.
-pub(crate) fn loom(program: Program, preemptions: Option<usize>, most: Option<usize>) -> usize {
+pub(crate) fn loom(program: Program, preemptions: Option<u32>, most: Option<usize>) -> usize {
     let schedules = Arc::new(AtomicUsize::new(0));
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = preemptions;
+    builder.preemption_bound = preemptions.map(|it| it as usize);
     builder.max_permutations = most;
     if let Some(most) = most {
         // It looks at the limit only here.

@@ -1,12 +1,13 @@
 //! How many schedules a second are run of one program: some threads each take two locks, one inside
-//! the other, and count, some times over. shuttle draws schedules, loom goes through all that there
-//! are. Every round runs all contenders, one after the other.
+//! the other, and count, some times over. clr-sim and shuttle draw schedules, clr-sim and loom go through
+//! all that there are. Every round runs all contenders, one after the other.
 //!
 //! ```console
 //! $ cargo bench --manifest-path sim/benches/schedules/Cargo.toml --bench schedules
 //! ```
 
 mod contender;
+mod ours;
 mod peers;
 
 use contender::Contender;
@@ -30,12 +31,12 @@ impl Program {
 const DRAWN: Program = Program { threads: 3, rounds: 4 };
 /// Small enough to go through all schedules with at most so many preemptions.
 const WHOLE: Program = Program { threads: 2, rounds: 2 };
-const PREEMPTIONS: usize = 2;
+const PREEMPTIONS: u32 = 2;
 
 /// How many schedules one sample has, if there are so many.
 const SCHEDULES: usize = 1000;
 /// How many times one sample goes through all of them.
-const REPEATS: usize = 20;
+const REPEATS: u32 = 20;
 const ROUNDS: usize = 31;
 
 /// How a schedule is chosen.
@@ -45,9 +46,13 @@ const EXHAUSTIVE: &str = "exhaustive, 2 preemptions";
 fn main() {
     let rounds = if std::env::args().any(|it| it == "--bench") { ROUNDS } else { 1 };
     let mut contenders = [
+        Contender::new("clr-sim", RANDOM, DRAWN, |n| ours::random(DRAWN, SCHEDULES, n)),
         Contender::new("shuttle 0.9", RANDOM, DRAWN, |n| peers::shuttle(DRAWN, SCHEDULES, n)),
         Contender::new("loom 0.7", "the first ones of all", DRAWN, |_| {
             peers::loom(DRAWN, None, Some(SCHEDULES))
+        }),
+        Contender::new("clr-sim", EXHAUSTIVE, WHOLE, |_| {
+            (0..REPEATS).map(|_| ours::exhaustive(WHOLE, PREEMPTIONS)).sum()
         }),
         Contender::new("loom 0.7", EXHAUSTIVE, WHOLE, |_| {
             (0..REPEATS).map(|_| peers::loom(WHOLE, Some(PREEMPTIONS), None)).sum()
@@ -65,7 +70,14 @@ fn main() {
     for contender in &mut contenders {
         println!("{contender}");
     }
+    let turns = ours::turns(DRAWN, SCHEDULES);
     let choices = peers::choices_of_shuttle(DRAWN, SCHEDULES);
-    println!("In a schedule of the first program shuttle chooses {choices:.1} times on average.");
-    println!("A sample of loom goes {REPEATS} times through all schedules of the second one.");
+    println!(
+        "In a schedule of the first program clr-sim has {turns:.1} turns and shuttle makes \
+         {choices:.1} choices, on average. Those that go through all schedules of the second one do \
+         so {REPEATS} times in a sample. Once takes:"
+    );
+    for contender in contenders.iter().filter(|contender| contender.way == EXHAUSTIVE) {
+        println!("- {}: {:.2} ms", contender.name, contender.milliseconds() / f64::from(REPEATS));
+    }
 }

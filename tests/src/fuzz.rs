@@ -5,9 +5,12 @@
 
 mod mixed;
 mod native;
+mod schedule;
+mod script;
 
 pub use mixed::mixed_walk;
 pub use native::{eh_frame, elf_image};
+pub use schedule::{ending_of_schedule, schedule};
 
 use crate::every_instruction::{self, Failure};
 use crate::world::{self, Plan, examine};

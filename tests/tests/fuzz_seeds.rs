@@ -2,6 +2,7 @@
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::generation::Generation;
+use clr_sim::schedule::{Ending, Verdict};
 use clr_sim::strategy::{Seeded, StagedCall, WorldCase, WorldProgram};
 use clr_tests::mixed;
 use clr_tests::snapshot::{Checked, check, is_whole};
@@ -146,6 +147,44 @@ fn mixed_walk() {
     }
     assert!(replay("mixed_walk", clr_tests::fuzz::mixed_walk) >= 3 * Generation::ALL.len());
 }
+
+/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a history of some
+/// length with choices in it, and for each kind of verdict the first that give one.
+#[test]
+fn schedule() {
+    if std::env::var_os("CLR_BLESS").is_some() {
+        let write = |name: &str, wanted: &dyn Fn(Generation, &Ending) -> bool| {
+            // A quarter is the schedule.
+            let mut bytes = (0..20_000).map(|seed| [&[0x40], &*long_random_bytes(seed)].concat());
+            let found = bytes.find(|bytes| {
+                let ending = clr_tests::fuzz::ending_of_schedule(bytes);
+                ending.is_some_and(|(generation, ending)| wanted(generation, &ending))
+            });
+            let found = found.unwrap_or_else(|| panic!("no {name}"));
+            std::fs::write(seeds("schedule").join(name), found).unwrap();
+        };
+        for generation in Generation::ALL {
+            write(&generation.to_string(), &|on, ending| {
+                on == generation && ending.slices > 60 && ending.trail.len() > 10
+            });
+        }
+        for (name, is) in VERDICTS {
+            write(name, &|_, ending| ending.slices > 8 && ending.verdict.as_ref().is_some_and(is));
+        }
+    }
+    let count = replay("schedule", clr_tests::fuzz::schedule);
+    assert!(count >= Generation::ALL.len() + VERDICTS.len());
+}
+
+/// Verdicts that histories come to.
+const VERDICTS: [(&str, fn(&Verdict) -> bool); 6] = [
+    ("deadlock-of-two", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() == 2)),
+    ("deadlock-of-more", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() > 2)),
+    ("lost-wake-up", |it| matches!(it, Verdict::LostWakeUp(_))),
+    ("destroyed-thread", |it| matches!(it, Verdict::DestroyedThread { .. })),
+    ("process-killed", |it| matches!(it, Verdict::ProcessKilled { .. })),
+    ("live-lock", |it| matches!(it, Verdict::LiveLock)),
+];
 
 /// Writes the first random bytes that are `wanted`, behind a first one.
 fn write_mixed(

@@ -1,0 +1,174 @@
+//! A program, a profiler and a schedule made of the same bytes.
+
+use super::script::Script;
+use arbitrary::{Arbitrary as _, Unstructured};
+use clr_sim::generation::Generation;
+use clr_sim::schedule::{
+    Arena, Choice, Ending, History, Limits, LockName, Process, Recording, Search, Setup,
+    ThreadIndex, Trail, Verdict,
+};
+use clr_sim::strategy::WorldProgram;
+use std::collections::BTreeSet;
+
+/// How far a history goes.
+const LIMITS: Limits = Limits { slices: 1500, instructions: 300, every_instruction: false };
+
+/// Chooses by bytes: who is next, one byte for each choice. Behind them whoever had the last turn goes
+/// on as long as it can.
+struct Bytes<'a> {
+    bytes: &'a [u8],
+}
+
+impl Search for Bytes<'_> {
+    fn begin(&mut self, number: u64) -> bool {
+        number == 0
+    }
+
+    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        let usual = at.last.filter(|last| at.runnable.contains(last));
+        let usual = usual.or_else(|| at.runnable.first().copied());
+        if at.runnable.len() < 2 {
+            return usual;
+        }
+        let Some((byte, rest)) = self.bytes.split_first() else { return usual };
+        self.bytes = rest;
+        match byte.checked_sub(0x80) {
+            Some(number) => at.runnable.get(usize::from(number) % at.runnable.len()).copied(),
+            None => usual,
+        }
+    }
+}
+
+/// Makes a program, a profiler that does anything in any order, and a schedule of `data`, and runs that
+/// history. It may end as it will, but:
+///
+/// - what was chosen makes it again, event by event, also as a string, and recorded or not;
+/// - nobody has a turn who is suspended, or over;
+/// - nobody owns a lock that another owns;
+/// - a deadlock is told of threads that there are, and has a key.
+///
+/// | Bytes | Content |
+/// | --- | --- |
+/// | 0 | bit 0: every instruction is a switch point; the others: how much of what follows is the schedule |
+/// | then | the schedule |
+/// | then | the profiler, and the program |
+///
+/// # Panics
+/// If something does not hold, with the history's string.
+pub fn schedule(data: &[u8]) {
+    let Some(case) = Case::new(data) else { return };
+    // A few are too large for the formats.
+    let Some(process) = case.process() else { return };
+    let Ok(mut arena) = Arena::new(&process) else { return };
+    let (load, limits) = (case.loader(), case.limits);
+
+    let first = arena.run(&load, &mut case.search(), limits, Recording::Nothing);
+    let text = first.trail.to_string();
+    let told = || format!("{text}\n{:?}", case.script);
+    let trail: Trail = text.parse().unwrap_or_else(|error| panic!("{error}: {}", told()));
+    assert_eq!(trail, first.trail, "{}", told());
+    let again = |arena: &mut Arena<'_>| {
+        let ending = arena.replay(&load, &trail, limits, Recording::Standing);
+        ending.unwrap_or_else(|| panic!("a replay strays: {}", told()))
+    };
+    let second = again(&mut arena);
+    let history = second.history.clone().expect("it was recorded");
+    assert_eq!(first, Ending { history: None, ..second.clone() }, "{}", told());
+    // In a process of its own, nothing can be left of what was before.
+    let mut other = Arena::new(&process).expect("it was made before");
+    assert_eq!(again(&mut other), second, "{}", told());
+    if let Err(wrong) = judge(&history, first.verdict.as_ref()) {
+        panic!("assertion failed: {wrong}\n{}\n{:?}", told(), first.verdict);
+    }
+}
+
+/// On which runtime, and how, the history of [`schedule`] ends: by this its seeds are chosen.
+#[must_use]
+pub fn ending_of_schedule(data: &[u8]) -> Option<(Generation, Ending)> {
+    let case = Case::new(data)?;
+    let process = case.process()?;
+    let mut arena = Arena::new(&process).ok()?;
+    let ending = arena.run(&case.loader(), &mut case.search(), case.limits, Recording::Nothing);
+    Some((process.generation(), ending))
+}
+
+struct Case<'a> {
+    schedule: &'a [u8],
+    limits: Limits,
+    script: Script,
+    program: WorldProgram,
+}
+
+impl<'a> Case<'a> {
+    fn new(data: &'a [u8]) -> Option<Self> {
+        let (&head, rest) = data.split_first()?;
+        let (schedule, story) = rest.split_at(rest.len() * usize::from(head >> 1) / 0x80);
+        let mut story = Unstructured::new(story);
+        let script = Script::arbitrary(&mut story).ok()?;
+        let program = WorldProgram::arbitrary(&mut story).ok()?;
+        let limits = Limits { every_instruction: head & 1 == 1, ..LIMITS };
+        Some(Self { schedule, limits, script, program })
+    }
+
+    fn process(&self) -> Option<Process> {
+        let WorldProgram { program, methods, threads, hooks, generation, stop_by } = &self.program;
+        let names: Vec<_> = (0..threads.len()).map(|index| format!("app{index}")).collect();
+        let named = names.iter().map(String::as_str).zip(threads.iter().copied());
+        let named: Vec<_> = named.collect();
+        let process = Process::new(program, methods, *hooks, *generation, &named).ok()?;
+        Some(process.stopping_by(*stop_by))
+    }
+
+    fn loader<'p>(&'p self) -> impl Fn(&mut Setup<'p>) + 'p {
+        |setup| self.script.load(setup, self.program.threads.len())
+    }
+
+    const fn search(&self) -> Bytes<'a> {
+        Bytes { bytes: self.schedule }
+    }
+}
+
+/// What holds of all histories; what does not, without names and numbers.
+fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
+    let mut before = None;
+    for slice in &history.slices {
+        let standing = slice.standing.as_slice();
+        if slice.thread.index() >= history.lanes.len() {
+            return Err("a turn of nobody".to_owned());
+        }
+        if let Some((at, then)) = before.replace((slice.at, standing)) {
+            if slice.at < at {
+                return Err("time goes back".to_owned());
+            }
+            let stood = then.get(slice.thread.index());
+            if stood.is_some_and(|stood| !stood.suspended_by.is_empty()) {
+                return Err("a suspended thread has a turn".to_owned());
+            }
+            if stood.is_some_and(|stood| stood.ended) {
+                return Err("a thread that is over has a turn".to_owned());
+            }
+        }
+        let mut owned = BTreeSet::new();
+        for lock in standing.iter().flat_map(|thread| &thread.holds) {
+            if !owned.insert(lock) {
+                let kind = match lock {
+                    LockName::Runtime(lock) => lock.name(),
+                    LockName::Profiler(_) => "profiler's lock",
+                };
+                return Err(format!("two threads own one {kind}"));
+            }
+        }
+    }
+    match verdict {
+        Some(Verdict::Deadlock(edges)) => {
+            let is_there = |thread: ThreadIndex| thread.index() < history.lanes.len();
+            if !edges.iter().all(|edge| is_there(edge.waits) && is_there(edge.for_whom)) {
+                return Err("a deadlock of nobody".to_owned());
+            }
+        }
+        // A script never says so: it is a panic.
+        Some(Verdict::Failed { words, .. }) => return Err(format!("a panic: {words}")),
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! Profilers made of bytes: whatever they do, in whatever order.
+
+use arbitrary::{Result, Unstructured};
+use clr_sim::profiling::CallbackKind;
+use clr_sim::schedule::{Event, Lock, Setup, Thread, ThreadIndex};
+use clr_walker::profiling::{
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
+};
+
+const LOCKS: usize = 3;
+const EVENTS: usize = 2;
+/// The most threads of the profiler, and the most callbacks in which it does something.
+const THREADS: usize = 3;
+const CALLBACKS: usize = 3;
+/// The most actions of one of them.
+const ACTIONS: usize = 8;
+/// The most frames that a walk takes.
+const FRAMES: u32 = 4;
+/// The longest wait, and the longest sleep (µs).
+const LONGEST: u64 = 10_000;
+
+/// What a profiler does in callbacks: those that programs raise often.
+const KINDS: [CallbackKind; 8] = [
+    CallbackKind::ThreadCreated,
+    CallbackKind::ThreadDestroyed,
+    CallbackKind::ObjectAllocated,
+    CallbackKind::ExceptionThrown,
+    CallbackKind::JITCompilationFinished,
+    CallbackKind::ModuleLoadFinished,
+    CallbackKind::GarbageCollectionStarted,
+    CallbackKind::ManagedToUnmanagedTransition,
+];
+
+/// Something that a profiler does. Locks, events and threads are counted around.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Lock(u8),
+    TryLock(u8, u64),
+    Unlock(u8),
+    Set(u8),
+    Reset(u8),
+    WaitFor(u8, u64),
+    Sleep(u64),
+    Point,
+    Suspend(u8),
+    Resume(u8),
+    Context(u8),
+    /// A walk of another thread, and a lock that is taken at each frame, if one is.
+    Snapshot(u8, Option<u8>),
+    SuspendRuntime,
+    ResumeRuntime,
+    Initialize,
+    Threads,
+    Allocate,
+    Log,
+    LoadLibrary,
+    LookUp,
+    Signal(u8),
+    Join(u8),
+}
+
+impl Action {
+    fn arbitrary(bytes: &mut Unstructured<'_>) -> Result<Self> {
+        let which = bytes.int_in_range(0..=25_u8)?;
+        let mut micros = || bytes.int_in_range(0..=LONGEST);
+        Ok(match which {
+            0 | 1 => Self::Lock(bytes.arbitrary()?),
+            2 => {
+                let micros = micros()?;
+                Self::TryLock(bytes.arbitrary()?, micros)
+            }
+            3 | 4 => Self::Unlock(bytes.arbitrary()?),
+            5 => Self::Set(bytes.arbitrary()?),
+            6 => Self::Reset(bytes.arbitrary()?),
+            7 => {
+                let micros = micros()?;
+                Self::WaitFor(bytes.arbitrary()?, micros)
+            }
+            8 => Self::Sleep(micros()?),
+            9 => Self::Point,
+            10 | 11 => Self::Suspend(bytes.arbitrary()?),
+            12 | 13 => Self::Resume(bytes.arbitrary()?),
+            14 => Self::Context(bytes.arbitrary()?),
+            15 | 16 => {
+                let lock: u8 = bytes.arbitrary()?;
+                Self::Snapshot(bytes.arbitrary()?, (lock & 1 == 1).then_some(lock >> 1))
+            }
+            17 => Self::SuspendRuntime,
+            18 => Self::ResumeRuntime,
+            19 => Self::Initialize,
+            20 => Self::Threads,
+            21 => Self::Allocate,
+            22 => Self::Log,
+            23 => Self::LoadLibrary,
+            24 => Self::LookUp,
+            _ if bytes.arbitrary()? => Self::Signal(bytes.arbitrary()?),
+            _ => Self::Join(bytes.arbitrary()?),
+        })
+    }
+}
+
+/// What a thread of the profiler does, or what is done in a callback.
+type Actions = Vec<Action>;
+
+/// A profiler.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// Its threads, and whether each has run managed code.
+    threads: Vec<(bool, Actions)>,
+    callbacks: Vec<(CallbackKind, Actions)>,
+    hook: Actions,
+    signal: Actions,
+}
+
+/// What its threads share.
+#[derive(Clone, Copy)]
+struct Shared {
+    locks: [Lock; LOCKS],
+    events: [Event; EVENTS],
+    /// How many threads there are, those of the program too.
+    threads: usize,
+}
+
+impl Script {
+    pub(super) fn arbitrary(bytes: &mut Unstructured<'_>) -> Result<Self> {
+        let threads = bytes.int_in_range(0..=THREADS)?;
+        let callbacks = bytes.int_in_range(0..=CALLBACKS)?;
+        Ok(Self {
+            threads: (0..threads)
+                .map(|_| Ok((bytes.ratio(1_u8, 4_u8)?, actions(bytes)?)))
+                .collect::<Result<_>>()?,
+            callbacks: (0..callbacks)
+                .map(|_| Ok((*bytes.choose(&KINDS)?, actions(bytes)?)))
+                .collect::<Result<_>>()?,
+            hook: if bytes.arbitrary()? { actions(bytes)? } else { Actions::new() },
+            signal: actions(bytes)?,
+        })
+    }
+
+    /// Loads it into a process whose program has so many threads.
+    pub(super) fn load<'p>(&'p self, setup: &mut Setup<'p>, apps: usize) {
+        let locks = ["first", "second", "third"].map(|name| setup.lock(name));
+        let events = [setup.event(), setup.event()];
+        let shared = Shared { locks, events, threads: apps + self.threads.len() };
+        for (managed, actions) in &self.threads {
+            let body = move |me: &Thread<'_, '_>| shared.act(me, actions);
+            if *managed {
+                setup.managed_thread("managed", body);
+            } else {
+                setup.thread("native", body);
+            }
+        }
+        for (kind, actions) in &self.callbacks {
+            setup.on(*kind, move |me| shared.act(me, actions));
+        }
+        if !self.hook.is_empty() {
+            setup.on_hook(move |me| shared.act(me, &self.hook));
+        }
+        setup.on_signal(move |me| shared.act(me, &self.signal));
+    }
+}
+
+fn actions(bytes: &mut Unstructured<'_>) -> Result<Actions> {
+    let count = bytes.int_in_range(0..=ACTIONS)?;
+    (0..count).map(|_| Action::arbitrary(bytes)).collect()
+}
+
+impl Shared {
+    fn act(&self, me: &Thread<'_, '_>, actions: &[Action]) {
+        for action in actions {
+            self.one(me, *action);
+        }
+    }
+
+    fn lock(&self, number: u8) -> Lock {
+        self.locks[usize::from(number) % LOCKS]
+    }
+
+    fn event(&self, number: u8) -> Event {
+        self.events[usize::from(number) % EVENTS]
+    }
+
+    fn thread(&self, number: u8) -> ThreadIndex {
+        ThreadIndex((usize::from(number) % self.threads.max(1)) as u32)
+    }
+
+    fn one(&self, me: &Thread<'_, '_>, action: Action) {
+        let target = |number| me.target(self.thread(number));
+        match action {
+            Action::Lock(lock) => me.acquire(self.lock(lock)),
+            Action::TryLock(lock, micros) => {
+                me.try_acquire(self.lock(lock), micros);
+            }
+            Action::Unlock(lock) => me.unlock(self.lock(lock)),
+            Action::Set(event) => me.set(self.event(event)),
+            Action::Reset(event) => me.reset(self.event(event)),
+            Action::WaitFor(event, 0) => me.wait_for(self.event(event)),
+            Action::WaitFor(event, micros) => {
+                me.wait_at_most(self.event(event), micros);
+            }
+            Action::Sleep(micros) => me.sleep(micros),
+            Action::Point => me.point(),
+            // What they answer makes no difference to what is done next.
+            Action::Suspend(thread) => {
+                let _ = target(thread).map(|it| it.suspend());
+            }
+            Action::Resume(thread) => {
+                let _ = target(thread).map(|it| it.resume());
+            }
+            Action::Context(thread) => {
+                let _ = target(thread).map(|it| it.context());
+            }
+            Action::Snapshot(thread, lock) => self.walk(me, self.thread(thread), lock),
+            Action::SuspendRuntime => {
+                let _ = me.info().suspend_runtime();
+            }
+            Action::ResumeRuntime => {
+                let _ = me.info().resume_runtime();
+            }
+            Action::Initialize => {
+                let _ = me.info().initialize_current_thread();
+            }
+            Action::Threads => {
+                let _ = me.info().enum_threads();
+            }
+            Action::Allocate => me.allocate(),
+            Action::Log => me.log(),
+            Action::LoadLibrary => me.load_library(),
+            Action::LookUp => me.look_up_function_entry(),
+            Action::Signal(thread) => me.signal(self.thread(thread)),
+            Action::Join(thread) => me.join(self.thread(thread)),
+        }
+    }
+
+    /// `DoStackSnapshot` without a seed.
+    fn walk(&self, me: &Thread<'_, '_>, thread: ThreadIndex, lock: Option<u8>) {
+        let Some(id) = me.target(thread).map(|target| target.id()) else { return };
+        let mut frames = 0;
+        let mut told = |_: &mut SnapshotFrame<'_>| {
+            if let Some(lock) = lock {
+                drop(me.lock(self.lock(lock)));
+            }
+            frames += 1;
+            if frames < FRAMES { HResult::OK } else { HResult::FALSE }
+        };
+        let _ =
+            me.info().do_stack_snapshot(id, Some(&mut told), SnapshotFlags::DEFAULT, 0, None, 0);
+    }
+}

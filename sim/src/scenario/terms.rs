@@ -1,7 +1,7 @@
 //! The words of the text for the model's enums.
 
-use super::histories::{Method, ScriptSeed, WaitKind};
 use super::expect::{UnwindErrorKind, WalkEnd};
+use super::histories::{Method, ScriptSeed, WaitKind};
 use super::mixed::{MixedClaim, MixedFrameKind, ReasonKind};
 use super::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::code::{

@@ -238,9 +238,9 @@ const fn of_rule(rule: Rule) -> Option<Hazard> {
     Some(match rule {
         Rule::SuspenderRanManagedCode => Hazard::ManagedWalker,
         Rule::AllocationWhileSuspended => Hazard::ProcessHeap,
-        Rule::LockWhileSuspended
-        | Rule::LogWhileSuspended
-        | Rule::CallbackTakesTargetsLock => Hazard::CallbackTakesLock,
+        Rule::LockWhileSuspended | Rule::LogWhileSuspended | Rule::CallbackTakesTargetsLock => {
+            Hazard::CallbackTakesLock
+        }
         Rule::LoadingWhileSuspended => Hazard::LoaderLock,
         Rule::LockOverGcTrigger => Hazard::LockOverGcTrigger,
         Rule::WalkOutlivesThread => Hazard::DestroyedThread,
@@ -284,7 +284,8 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
             _ => None,
         };
     }
-    let destroys = |edge: &Edge| doing(edge.waits).callbacks.contains(&CallbackKind::ThreadDestroyed);
+    let destroys =
+        |edge: &Edge| doing(edge.waits).callbacks.contains(&CallbackKind::ThreadDestroyed);
     if edges.iter().any(destroys) {
         return Some(Hazard::BlockedDestruction);
     }
@@ -305,7 +306,9 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     let lock = edges.iter().find(|edge| matches!(edge.why, Why::Lock(LockName::Profiler(_))));
     let in_gc = |doing: &Doing| {
         let last = doing.callbacks.last();
-        last.is_some_and(|kind| kind.name().starts_with("Garbage") || kind.name().starts_with("Runtime"))
+        last.is_some_and(|kind| {
+            kind.name().starts_with("Garbage") || kind.name().starts_with("Runtime")
+        })
     };
     match lock {
         Some(edge) if in_gc(&doing(edge.waits)) => {

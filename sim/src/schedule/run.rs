@@ -370,6 +370,11 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
                         break Came::Hook;
                     }
                 }
+                // Nothing has caught an exception: the process ends, and all its threads.
+                Ok(Event::Ended) if world.is_unhandled(index) => {
+                    kernel.all_ended();
+                    break Came::Point;
+                }
                 Ok(Event::Ended) => {
                     kernel.ended(thread);
                     break Came::Point;
@@ -443,6 +448,13 @@ impl Kernel<'_> {
         }
         self.tell(thread, Happening::Ends);
         self.touch(Footprint::SUSPENSION);
+    }
+
+    fn all_ended(&self) {
+        for thread in &mut self.state.borrow_mut().threads {
+            thread.ended = true;
+        }
+        self.touch(Footprint::ALL);
     }
 
     fn has_program_ended(&self) -> bool {

@@ -141,9 +141,12 @@ impl World<'_> {
         self.runtime.change_thread(os, |thread| thread.object = Some(object));
     }
 
-    /// Whether a thread is in cooperative mode.
+    /// Whether a thread is in cooperative mode. One that has ended is in none.
     #[must_use]
     pub fn is_cooperative(&self, thread: usize) -> bool {
+        if self.threads.get(thread).is_none_or(|executed| executed.ended) {
+            return false;
+        }
         let Some(object) = self.object(thread) else { return false };
         let memory = self.runtime.memory.borrow();
         ThreadObject(object).is_cooperative(&*memory).unwrap_or_default()

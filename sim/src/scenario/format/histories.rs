@@ -1,12 +1,12 @@
 //! Profilers, and searches of histories.
 
+use super::snapshot::hresult;
 use super::{Line, Printer, quoted, size};
 use crate::scenario::histories::{
     Action, DEPTH, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript, SCHEDULES, Who,
 };
 use crate::scenario::terms::Term as _;
 use crate::schedule::{LockName, Strategy};
-use super::snapshot::hresult;
 
 impl Printer<'_> {
     fn who(&self, who: Who) -> String {

@@ -2,8 +2,8 @@
 
 use super::{Action, Method, ProfilerScript, ScriptSeed, Who};
 use crate::profiling::{Context, HResult, Outcome};
-use crate::schedule::{Event, Lock, Setup, Target, Thread, ThreadIndex};
 use crate::scenario::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
+use crate::schedule::{Event, Lock, Setup, Target, Thread, ThreadIndex};
 use clr_walker::mixed::{WalkBuffer, Walker};
 use clr_walker::profiling::{
     CallError, CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, TargetThread as _, ThreadId,
@@ -120,7 +120,8 @@ impl Script {
                 if let Some(target) = target(*of) {
                     let mut buffer = WalkBuffer::new(ROOM);
                     // What ends the process ends the history.
-                    let _ = Walker::new(&me.info(), me.modules(), *policy).walk(&target, &mut buffer);
+                    let _ =
+                        Walker::new(&me.info(), me.modules(), *policy).walk(&target, &mut buffer);
                 }
             }
             Action::Lock(index, actions) => {

@@ -2,9 +2,9 @@
 
 use super::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method, WaitKind, Who};
 use crate::generation::Generation;
+use crate::scenario::Scenario;
 use crate::scenario::execute::RunOnError;
 use crate::scenario::terms::Term as _;
-use crate::scenario::Scenario;
 use crate::schedule::{
     Arena, Budget, Edge, Failure, Hazard, History, LockName, Process, Recording, Report, Rule,
     Setup, ThreadIndex, Trail, Verdict, Why,

@@ -5,8 +5,8 @@ use super::reader::Reader;
 use crate::profiling::CallbackKind;
 use crate::scenario::grammar::Level;
 use crate::scenario::histories::{
-    Action, DEPTH, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method,
-    ProfilerScript, SCHEDULES, ScriptThread, Who,
+    Action, DEPTH, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method, ProfilerScript,
+    SCHEDULES, ScriptThread, Who,
 };
 use crate::scenario::problem::ProblemKind;
 use crate::schedule::Strategy;

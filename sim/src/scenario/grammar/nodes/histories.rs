@@ -1,6 +1,8 @@
 //! The nodes of profilers, and of searches of histories.
 
-use super::{ANY_U32, ANY_U64, Args, FROM, Kind, Level, MANY, NodeRule, ON, node, property, required};
+use super::{
+    ANY_U32, ANY_U64, Args, FROM, Kind, Level, MANY, NodeRule, ON, node, property, required,
+};
 use crate::profiling::CallbackKind;
 use crate::scenario::histories::{Method, ScriptSeed, WaitKind};
 use crate::scenario::terms::Term;

@@ -2,7 +2,7 @@
 //! execution happens.
 
 use super::state::State;
-use super::words::{Told, instructions, summary};
+use super::words::{Told, happenings, instructions, summary};
 use crate::schedule::{Edge, Happening, History, Slice, ThreadIndex};
 use std::ops::Range;
 
@@ -118,9 +118,9 @@ fn entry(history: &History, states: &[Vec<State<'_>>], slices: Range<usize>) -> 
         }
         let state = states.get(place).and_then(|states| states.get(from.index()));
         let waits = state.and_then(|state| state.waits.as_deref());
-        for happening in &slice.happenings {
-            told.push((*happening, waits));
-            match *happening {
+        for happening in happenings(slice) {
+            told.push((happening, waits));
+            match happening {
                 Happening::Suspended(to) | Happening::Resumed(to) | Happening::Context(to) => {
                     links.push(Link { from, to, waits: false });
                 }

@@ -2,7 +2,7 @@
 
 use super::Timeline;
 use super::state::{Life, State, states};
-use super::words::{tell, why};
+use super::words::{happenings, tell, why};
 use crate::schedule::{Happening, History, Kind, Slice};
 use std::collections::BTreeMap;
 
@@ -64,25 +64,22 @@ impl<'h> Tables<'h> {
 
     fn slice(&mut self, history: &History, slice: &Slice, states: &[State<'h>]) -> String {
         let waits = states.get(slice.thread.index()).and_then(|state| state.waits.as_deref());
-        let does: Vec<_> = slice
-            .happenings
-            .iter()
-            .map(|happening| {
-                let words = self.string(&tell(history, *happening, waits));
-                match happening {
-                    Happening::Suspended(target)
-                    | Happening::Resumed(target)
-                    | Happening::Context(target) => {
-                        format!(r#"["{}",{words},{}]"#, word(*happening), target.0)
-                    }
-                    _ => format!(r#"["{}",{words}]"#, word(*happening)),
+        let does = happenings(slice).map(|happening| {
+            let words = self.string(&tell(history, happening, waits));
+            match happening {
+                Happening::Suspended(target)
+                | Happening::Resumed(target)
+                | Happening::Context(target) => {
+                    format!(r#"["{}",{words},{}]"#, word(happening), target.0)
                 }
-            })
-            .collect();
+                _ => format!(r#"["{}",{words}]"#, word(happening)),
+            }
+        });
+        let does = list(does.collect::<Vec<_>>());
         let stand = states.iter().map(|state| self.standing(history, state).to_string());
         let stand = list(stand.collect::<Vec<_>>());
         let Slice { at, thread, .. } = slice;
-        format!(r#"{{"at":{at},"thread":{},"does":{},"stand":{stand}}}"#, thread.0, list(does))
+        format!(r#"{{"at":{at},"thread":{},"does":{does},"stand":{stand}}}"#, thread.0)
     }
 
     fn standing(&mut self, history: &History, state: &State<'h>) -> usize {

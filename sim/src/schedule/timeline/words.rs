@@ -2,7 +2,7 @@
 
 use super::rows::Tone;
 use super::state::{Life, State};
-use crate::schedule::{Happening, History, Kind, Why};
+use crate::schedule::{Happening, History, Kind, Slice, Why};
 
 /// A text without anything that a terminal obeys, or that turns the direction of what follows.
 pub(super) fn visible(text: &str) -> String {
@@ -61,6 +61,15 @@ pub(super) fn tell(history: &History, happening: Happening, waits: Option<&str>)
 
 /// Something that happened, and what the thread waited for behind the slice.
 pub(super) type Told<'h> = (Happening, Option<&'h str>);
+
+/// What happened in a turn. That who sleeps has to wait goes without saying.
+pub(super) fn happenings(slice: &Slice) -> impl Iterator<Item = Happening> {
+    let mut last = None;
+    slice.happenings.iter().copied().filter(move |happening| {
+        let slept = matches!(last.replace(*happening), Some(Happening::Sleeps(_)));
+        !(slept && *happening == Happening::Waits)
+    })
+}
 
 /// What happened one after the other, with what belongs together put together.
 pub(super) fn summary(history: &History, happenings: &[Told<'_>]) -> Vec<String> {

@@ -17,7 +17,7 @@ const bar = (row, className, top, first, end, text) => {
   element.style.top = `${top}px`;
   place(element, first, end);
   if (text) {
-    element.append(make("span", "", text.replace(/^(waits for )?(the )?/, "")));
+    element.append(make("span", "", text.replace(/^(waits for )?(the )?(profiler's lock (?="))?/, "")));
     element.title = text;
   }
   row.append(element);

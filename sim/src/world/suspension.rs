@@ -5,7 +5,7 @@ use super::signal::RED_ZONE;
 use super::{Event, World};
 use crate::generation::ProfilerSuspension;
 use crate::machine::Observer as _;
-use crate::profiling::{CallbackKind as Kind, Context};
+use crate::profiling::{CallbackKind as Kind, CallbackMode, Context};
 use crate::runtime::thread::ThreadObject;
 use crate::runtime::{Lock, OsThreadId, Suspension};
 use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
@@ -207,6 +207,20 @@ impl World<'_> {
             && executed.was_cooperative
             && !self.is_cooperative(thread);
         if comes_back { self.waits_for_runtime(thread) } else { None }
+    }
+
+    /// The same of a thread that becomes cooperative for a callback.
+    pub(super) fn waits_to_call_back(&self, thread: usize, step: Step) -> Option<OsThreadId> {
+        let (kind, mode) = match step {
+            Step::Callback(kind) => (kind, kind.mode(self.runtime.generation)),
+            Step::CallbackIn(kind, mode) => (kind, mode),
+            _ => return None,
+        };
+        let becomes = mode == CallbackMode::Cooperative
+            && self.wants(kind)
+            && self.object(thread).is_some()
+            && !self.is_cooperative(thread);
+        if becomes { self.waits_for_runtime(thread) } else { None }
     }
 
     /// Lets the runtime's code know whether threads have to wait.

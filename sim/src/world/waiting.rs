@@ -54,6 +54,9 @@ impl World<'_> {
             Step::StopOthers => Wait::ThreadsToStop,
             Step::AwaitGc(number) => Wait::Gc(number),
             Step::ServeGc => Wait::GcWanted,
+            step @ (Step::Callback(_) | Step::CallbackIn(..)) => {
+                Wait::RuntimeRunning(self.waits_to_call_back(thread, step)?)
+            }
             _ => return None,
         };
         (!self.has_ended(executed.os, wait)).then_some(wait)

@@ -369,7 +369,7 @@ fn everything_occurs() {
     }
     let mut occurred = Occurred::default();
     let mut programs = Vec::new();
-    let wanted = u64::from(cases(100_000));
+    let wanted = u64::from(cases(200_000));
     campaign(wanted, |program| programs.push(program.clone()), |case| occurred.case(case));
     for program in &programs {
         occurred.program(program);

@@ -58,6 +58,9 @@ use backend::{Coroutine, Stack};
 use std::io;
 use std::marker::PhantomData;
 
+/// Whether there are coroutines on this processor.
+pub const SUPPORTED: bool = backend::SUPPORTED;
+
 /// Stacks that are used again: to map one costs more than to run on it.
 pub struct Stacks {
     size: usize,

@@ -6,6 +6,8 @@ use corosensei::stack::DefaultStack;
 use std::fmt;
 use std::io;
 
+pub(super) const SUPPORTED: bool = true;
+
 pub(super) type Stack = DefaultStack;
 
 pub(super) fn stack(size: usize) -> io::Result<Stack> {
@@ -40,7 +42,7 @@ impl<Y> Coroutine<Y> {
         // SAFETY: the same is asked of the caller.
         let coroutine = unsafe {
             corosensei::Coroutine::with_stack_unchecked(stack, |yielder, ()| {
-                body(&Yielder(yielder))
+                body(&Yielder(yielder));
             })
         };
         Self(coroutine)

@@ -11,7 +11,7 @@ impl Drop for Tells<'_> {
     }
 }
 
-fn stands<'t>(dropped: &'t Cell<u32>) -> impl FnOnce(&Yielder<'_, ()>) + 't {
+fn stands(dropped: &Cell<u32>) -> impl FnOnce(&Yielder<'_, ()>) {
     |yielder| {
         let _tells = Tells(dropped);
         yielder.suspend(());

@@ -5,6 +5,8 @@ use std::convert::Infallible;
 use std::io;
 use std::marker::PhantomData;
 
+pub(super) const SUPPORTED: bool = false;
+
 pub(super) type Stack = Infallible;
 
 pub(super) fn stack(_: usize) -> io::Result<Stack> {

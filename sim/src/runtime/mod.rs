@@ -111,6 +111,13 @@ impl<M: TargetMemory> Runtime<'_, M> {
         }
     }
 
+    /// Forgets what calls have left behind, as if there had been none.
+    pub(crate) fn forget_calls(&self) {
+        self.frame_info.set(None);
+        self.next_frame_info.set(1);
+        self.breach.set(None);
+    }
+
     /// Changes the process's state.
     pub fn change_process(&self, change: impl FnOnce(&mut Process)) {
         let mut process = self.process.get();

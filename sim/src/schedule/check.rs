@@ -4,7 +4,7 @@ use super::history::{History, ThreadIndex};
 use super::kernel::Kernel;
 use super::replay::{Replay, Trail};
 use super::run::{Ending, Ground, Limits, Recording, run};
-use super::search::{Covered, Search, Strategy};
+use super::search::{Covered, Pct, Search, Strategy};
 use super::setup::Setup;
 use super::verdict::{Rule, Verdict};
 use crate::code::{FunctionId, Program};
@@ -226,6 +226,21 @@ impl<'b> Arena<'b> {
         (!replay.has_strayed()).then_some(ending)
     }
 
+    /// The search. One by priorities has to know how long histories are about: whatever their numbers,
+    /// all machines of a campaign look at the same one, in which everybody comes by itself.
+    pub(super) fn prepare<'p>(
+        &mut self,
+        load: &(dyn Fn(&mut Setup<'p>) + 'p),
+        budget: &Budget,
+    ) -> Box<dyn Search> {
+        let Strategy::Pct { depth } = budget.strategy else {
+            return budget.strategy.search(budget.seed);
+        };
+        let mut usual = Replay::new(Trail::default());
+        let ending = self.run(load, &mut usual, budget.limits, Recording::Nothing);
+        Box::new(Pct::new(budget.seed, depth).over(ending.slices))
+    }
+
     /// Searches for a history that fails.
     pub fn search<'p>(
         &mut self,
@@ -233,7 +248,7 @@ impl<'b> Arena<'b> {
         budget: &Budget,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Report {
-        let mut search = budget.strategy.search(budget.seed);
+        let mut search = self.prepare(load, budget);
         let mut report =
             Report { failure: None, schedules: 0, slices: 0, broken: Vec::new(), covered: None };
         for number in budget.first..budget.first.saturating_add(budget.schedules) {

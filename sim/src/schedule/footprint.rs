@@ -15,8 +15,12 @@ impl Footprint {
     pub const SUSPENSION: Self = Self(1 << 62);
     /// The code manager's tables.
     pub const CODE: Self = Self(1 << 61);
-    /// Virtual time.
-    pub const TIME: Self = Self(1 << 60);
+    /// What the runtime keeps of threads and modules: its services change it, profiling methods look at it.
+    pub const RUNTIME: Self = Self(1 << 60);
+    /// What code of the profiler keeps itself and shares among threads without a lock.
+    pub const MEMORY: Self = Self(1 << 63);
+    /// Virtual time: as every turn takes some of it, whoever reads it sees how many there were.
+    pub const TIME: Self = Self::ALL;
     /// Everything: whoever does not know better.
     pub const ALL: Self = Self(u64::MAX);
 

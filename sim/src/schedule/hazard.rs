@@ -296,8 +296,8 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
         history.lanes.get(thread.index()).is_some_and(|lane| lane.kind != Kind::App)
     };
     let by_profiler = |edge: &Edge| {
-        let suspender = if edge.why == Why::ToStop { edge.waits } else { edge.for_whom };
-        by_gc(edge.why) && is_profilers(suspender)
+        let who = if edge.why == Why::ToStop { edge.waits } else { edge.for_whom };
+        by_gc(edge.why) && is_profilers(who)
     };
     if edges.iter().any(by_profiler) {
         return Some(Hazard::RuntimeSuspended);

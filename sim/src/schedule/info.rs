@@ -26,28 +26,32 @@ impl<'b> Profiler<'b, Machine> for Thread<'_, 'b> {
     fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
         let kind = callback.into();
         self.tell(Happening::Callback(kind));
+        self.switch();
         self.handlers.call(kind, self);
         self.tell(Happening::CallbackOver(kind));
     }
 
     fn wait(&self, _: &Runtime<'b>, _: OsThreadId, wait: Wait) -> bool {
-        Thread::wait(self, wait);
-        true
+        Thread::wait(self, wait)
     }
 }
 
 impl<'b> Info<'_, '_, 'b> {
     fn call<T>(
-        &self,
+        self,
         name: &'static str,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let thread = self.thread;
-        thread.point();
+        thread.switch();
         thread.tell(Happening::Called(name));
-        thread.kernel.touch(Footprint::CODE | Footprint::thread(thread.me));
         let runtime = &thread.kernel.runtime;
-        let result = method(runtime.on(thread.os).telling(thread));
+        if runtime.thread(thread.os, |thread| thread.initialized) == Some(false) {
+            thread.does(Rule::FirstCallWhileSuspended);
+        }
+        let result = thread.touching(Footprint::CODE | Footprint::RUNTIME, || {
+            method(runtime.on(thread.os).telling(thread))
+        });
         let outcome = match &result {
             Ok(_) => Outcome::Returned(HResult::OK),
             Err(CallError::Failed(failed)) => Outcome::Returned(*failed),
@@ -61,7 +65,7 @@ impl<'b> Info<'_, '_, 'b> {
     }
 
     /// A call that may trigger a GC: whoever holds a lock over it has it held while all wait (H-06).
-    fn may_trigger(&self) {
+    fn may_trigger(self) {
         let thread = self.thread;
         let holds = {
             let state = thread.kernel.state.borrow();
@@ -72,7 +76,7 @@ impl<'b> Info<'_, '_, 'b> {
         }
     }
 
-    fn index_of(&self, id: ThreadId) -> Option<ThreadIndex> {
+    fn index_of(self, id: ThreadId) -> Option<ThreadIndex> {
         if id == ThreadId(0) {
             return Some(self.thread.me);
         }
@@ -103,42 +107,31 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                 None
             }
         };
-        let ended = self.call("DoStackSnapshot", |info| {
-            if let Some(target) = target {
-                thread.kernel.touch(Footprint::thread(target) | Footprint::SUSPENSION);
-            }
-            let before = walks(target);
-            let ended = match callback {
-                Some(callback) => {
-                    let mut told = |frame: &mut SnapshotFrame<'_>| {
+        self.call("DoStackSnapshot", |info| {
+            let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
+            thread.touching(looks_at | Footprint::SUSPENSION, || {
+                let before = walks(target);
+                let mut told = callback.map(|callback| {
+                    |frame: &mut SnapshotFrame<'_>| {
                         thread.tell(Happening::SnapshotCallback);
-                        thread.point();
+                        thread.switch();
                         callback(frame)
-                    };
-                    ProfilerInfo::do_stack_snapshot(
-                        &info,
-                        id,
-                        Some(&mut told),
-                        flags,
-                        client_data,
-                        context,
-                        context_size,
-                    )
-                }
-                None => ProfilerInfo::do_stack_snapshot(
+                    }
+                });
+                let told = told.as_mut().map(|told| told as &mut SnapshotCallback<'_>);
+                let ended = ProfilerInfo::do_stack_snapshot(
                     &info,
                     id,
-                    None,
+                    told,
                     flags,
                     client_data,
                     context,
                     context_size,
-                ),
-            };
-            walks(before);
-            ended
-        });
-        ended
+                );
+                walks(before);
+                ended
+            })
+        })
     }
 
     fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
@@ -208,15 +201,13 @@ impl ProfilerInfo for Info<'_, '_, '_> {
 
     fn suspend_runtime(&self) -> Result<()> {
         self.call("SuspendRuntime", |info| {
-            self.thread.kernel.touch(Footprint::ALL);
-            info.suspend_runtime()
+            self.thread.touching(Footprint::ALL, || info.suspend_runtime())
         })
     }
 
     fn resume_runtime(&self) -> Result<()> {
         self.call("ResumeRuntime", |info| {
-            self.thread.kernel.touch(Footprint::ALL);
-            info.resume_runtime()
+            self.thread.touching(Footprint::ALL, || info.resume_runtime())
         })
     }
 

@@ -3,6 +3,7 @@
 //! One thread runs at a time, until it gives control back at a switch point. All waiting is a value:
 //! whether a thread can go on is a question about the state, asked whenever somebody is to be chosen.
 
+use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{Happening, History, Kind, Slice, ThreadIndex};
 use super::lock::LockName;
@@ -12,7 +13,7 @@ use crate::world::World;
 use clr_coroutine::Id;
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::registers::Registers;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// What code on a coroutine waits for.
@@ -40,6 +41,8 @@ pub(super) struct Activity {
     pub until: Option<u64>,
     /// It ended so.
     pub timed_out: bool,
+    /// What each of its turns touches, as it is in the middle of a call.
+    pub within: Footprint,
 }
 
 /// A thread.
@@ -61,6 +64,15 @@ pub(super) struct Thread {
     pub ended: bool,
 }
 
+impl Thread {
+    /// Whether a signal would be handled in the profiler's code that the thread executes: it is blocked
+    /// while one is being handled.
+    pub(super) fn takes_signal(&self) -> bool {
+        let handles = |activity: &Activity| activity.ends_with == Happening::SignalOver;
+        self.signals > 0 && !self.activities.iter().any(handles)
+    }
+}
+
 /// How all stands but for what the world knows.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -74,12 +86,8 @@ pub(super) struct State {
     pub verdict: Option<Verdict>,
     /// Rules that were broken without harm.
     pub broken: Vec<(ThreadIndex, Rule)>,
-    /// What the slice has touched so far.
-    pub footprint: Footprint,
     /// What has happened, if anybody wants to know.
     pub history: Option<History>,
-    /// What stands is being unwound: nothing waits any more.
-    pub over: bool,
 }
 
 /// What the threads of a history share.
@@ -92,6 +100,12 @@ pub(super) struct Kernel<'b> {
     pub(super) apps: u32,
     /// The code that a profiler in the process has unwind data of.
     pub(super) modules: CodeMap<'b>,
+    /// What the slice has touched so far.
+    footprint: Cell<Footprint>,
+    /// What stands is being unwound: nothing waits any more, and nothing is told.
+    over: Cell<bool>,
+    /// Whether the caller of the search was unwinding already.
+    unwinds: Cell<bool>,
 }
 
 impl<'b> Kernel<'b> {
@@ -99,7 +113,34 @@ impl<'b> Kernel<'b> {
         let runtime = world.shared();
         let apps = world.thread_count() as u32;
         let modules = runtime.profilers_code_map()?;
-        Ok(Self { runtime, world: RefCell::new(world), state: RefCell::default(), apps, modules })
+        Ok(Self {
+            runtime,
+            world: RefCell::new(world),
+            state: RefCell::default(),
+            apps,
+            modules,
+            footprint: Cell::default(),
+            over: Cell::new(false),
+            unwinds: Cell::new(false),
+        })
+    }
+
+    /// A history begins.
+    pub(super) fn begin(&self, state: State) {
+        *self.state.borrow_mut() = state;
+        self.over.set(false);
+        self.unwinds.set(std::thread::panicking());
+    }
+
+    /// The history is over: what still stands is unwound.
+    pub(super) fn finish(&self) {
+        self.over.set(true);
+    }
+
+    /// Whether code runs only to be unwound: at the end of a history, or as it has panicked. Nothing waits
+    /// then, since who gives control back in a destructor could not be unwound any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get() || (std::thread::panicking() && !self.unwinds.get())
     }
 
     /// The thread with this id of the system.
@@ -110,6 +151,9 @@ impl<'b> Kernel<'b> {
     }
 
     pub(super) fn tell(&self, thread: ThreadIndex, happening: Happening) {
+        if self.is_over() {
+            return;
+        }
         let mut state = self.state.borrow_mut();
         let Some(history) = &mut state.history else { return };
         if let Some(slice) = history.slices.last_mut().filter(|slice| slice.thread == thread) {
@@ -119,8 +163,8 @@ impl<'b> Kernel<'b> {
 
     /// A slice begins.
     pub(super) fn begin_slice(&self, thread: ThreadIndex) {
+        self.footprint.set(Footprint::thread(thread));
         let mut state = self.state.borrow_mut();
-        state.footprint = Footprint::default();
         state.now += 1;
         state.slices += 1;
         let at = state.now;
@@ -131,21 +175,67 @@ impl<'b> Kernel<'b> {
     }
 
     pub(super) fn touch(&self, footprint: Footprint) {
-        let mut state = self.state.borrow_mut();
-        state.footprint |= footprint;
+        self.footprint.set(self.footprint.get() | footprint);
+    }
+
+    /// What the slice has touched.
+    pub(super) fn footprint(&self) -> Footprint {
+        self.footprint.get()
     }
 
     /// The history ends with this, unless it has ended already.
     pub(super) fn end(&self, verdict: Verdict) {
-        self.state.borrow_mut().verdict.get_or_insert(verdict);
+        if !self.is_over() {
+            self.state.borrow_mut().verdict.get_or_insert(verdict);
+        }
     }
 
     /// A rule was broken.
     pub(super) fn broke(&self, by: ThreadIndex, rule: Rule) {
+        if self.is_over() {
+            return;
+        }
         let mut state = self.state.borrow_mut();
         if !state.broken.contains(&(by, rule)) {
             state.broken.push((by, rule));
         }
+    }
+
+    /// Changes the code of the profiler that a thread executes.
+    pub(super) fn change_activity(&self, thread: ThreadIndex, change: impl FnOnce(&mut Activity)) {
+        let mut state = self.state.borrow_mut();
+        let thread = state.threads.get_mut(thread.index());
+        if let Some(activity) = thread.and_then(|thread| thread.activities.last_mut()) {
+            change(activity);
+        }
+    }
+
+    /// Who owns one of the profiler's locks.
+    pub(super) fn owner(&self, lock: u32) -> Option<ThreadIndex> {
+        self.state.borrow().locks.get(lock as usize).copied().flatten()
+    }
+
+    /// A thread takes one of the profiler's locks, if it is free: whether it was.
+    pub(super) fn try_acquire(&self, lock: u32, thread: ThreadIndex) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some(owner) = state.locks.get_mut(lock as usize) else { return false };
+        let free = owner.is_none();
+        owner.get_or_insert(thread);
+        free
+    }
+
+    /// One of the profiler's locks is given back.
+    pub(super) fn free(&self, lock: u32) {
+        if let Some(owner) = self.state.borrow_mut().locks.get_mut(lock as usize) {
+            *owner = None;
+        }
+    }
+
+    /// Whether a thread has another one suspended.
+    pub(super) fn suspends(&self, thread: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        state.threads.iter().any(|other| other.suspended_by.contains(&thread))
+            || state.threads.get(thread.index()).is_some_and(|thread| thread.walks.is_some())
     }
 
     /// How often a thread is suspended by calls of the system.
@@ -154,42 +244,53 @@ impl<'b> Kernel<'b> {
         threads.get(thread.index()).map_or(0, |thread| thread.suspended)
     }
 
-    /// Whether code of the profiler can go on, were its thread not suspended.
-    fn is_ready(&self, state: &State, activity: &Activity, os: OsThreadId) -> bool {
-        match activity.waiting {
-            None => true,
-            Some(Waiting::Lock(lock)) => state.locks.get(lock as usize).is_none_or(Option::is_none),
-            Some(Waiting::Event(event)) => state.events.get(event as usize) != Some(&false),
-            Some(Waiting::Join(thread)) => {
+    /// Whether what a thread waits for has come.
+    pub(super) fn has_come(&self, waiting: Waiting, os: OsThreadId) -> bool {
+        self.is_there(&self.state.borrow(), waiting, os)
+    }
+
+    fn is_there(&self, state: &State, waiting: Waiting, os: OsThreadId) -> bool {
+        match waiting {
+            Waiting::Lock(lock) => state.locks.get(lock as usize).is_none_or(Option::is_none),
+            Waiting::Event(event) => state.events.get(event as usize) != Some(&false),
+            Waiting::Join(thread) => {
                 state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
             }
-            Some(Waiting::Runtime(wait)) => self.world.borrow().has_ended(os, wait),
-            Some(Waiting::Time) => activity.until.is_none_or(|until| until <= state.now),
+            Waiting::Runtime(wait) => self.world.borrow().has_ended(os, wait),
+            Waiting::Time => false,
         }
     }
 
     /// Who can go on now, in order. Who sleeps can go on at any time, the one first whose time comes first:
-    /// others may be as slow as they like.
+    /// others may be as slow as they like. If there is nobody else, whoever waits with a limit that ends
+    /// earlier goes first: then there is nobody here, and time has to jump.
     pub(super) fn runnable(&self, into: &mut Vec<ThreadIndex>) {
         into.clear();
         let state = self.state.borrow();
         let known = self.runtime.threads.borrow();
         let mut sleeper: Option<(u64, ThreadIndex)> = None;
+        let mut limit = u64::MAX;
         for (index, thread) in state.threads.iter().enumerate() {
             let index = ThreadIndex(index as u32);
             let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
-            if thread.ended || suspended {
+            if thread.ended || (suspended && !Bug::SuspensionIgnored.is_planted()) {
                 continue;
             }
             let ready = match thread.activities.last() {
+                Some(_) if thread.takes_signal() => true,
                 Some(activity) if activity.waiting == Some(Waiting::Time) => {
                     let until = activity.until.unwrap_or(u64::MAX);
                     if until > state.now && sleeper.is_none_or(|(first, _)| until < first) {
                         sleeper = Some((until, index));
                     }
-                    until <= state.now || thread.signals > 0
+                    until <= state.now
                 }
-                Some(activity) => thread.signals > 0 || self.is_ready(&state, activity, thread.os),
+                Some(activity) => {
+                    let there = |waiting| self.is_there(&state, waiting, thread.os);
+                    let ready = activity.waiting.is_none_or(there);
+                    limit = limit.min(activity.until.filter(|_| !ready).unwrap_or(u64::MAX));
+                    ready
+                }
                 None if thread.kind.is_app() => {
                     self.world.borrow().waits_for(index.index()).is_none()
                 }
@@ -199,6 +300,7 @@ impl<'b> Kernel<'b> {
                 into.push(index);
             }
         }
+        let sleeper = sleeper.filter(|(until, _)| !into.is_empty() || *until <= limit);
         if let Some((_, index)) = sleeper {
             let place = into.partition_point(|other| *other < index);
             into.insert(place, index);
@@ -207,6 +309,9 @@ impl<'b> Kernel<'b> {
 
     /// Nobody can go on: time jumps to when somebody has waited long enough. Whether there is somebody.
     pub(super) fn jump(&self) -> bool {
+        if Bug::TimersForgotten.is_planted() {
+            return false;
+        }
         let mut state = self.state.borrow_mut();
         let known = self.runtime.threads.borrow();
         let mut first: Option<(u64, usize)> = None;
@@ -230,17 +335,20 @@ impl<'b> Kernel<'b> {
         true
     }
 
+    /// Whether a thread waits with a limit, and is not suspended.
+    pub(super) fn has_limit(&self, index: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        let activity = state.threads.get(index.index()).and_then(|thread| thread.activities.last());
+        activity.is_some_and(|activity| activity.until.is_some()) && self.suspensions(index) == 0
+    }
+
     /// Why a thread cannot go on, and until whom: nothing if it can, or if nobody can help.
     pub(super) fn edges_of(&self, index: ThreadIndex, edges: &mut Vec<Edge>) {
         let state = self.state.borrow();
         let Some(thread) = state.threads.get(index.index()).filter(|thread| !thread.ended) else {
             return;
         };
-        let mut edge = |why, for_whom| {
-            if for_whom != index || why != Why::Join {
-                edges.push(Edge { waits: index, why, for_whom });
-            }
-        };
+        let mut edge = |why, for_whom| edges.push(Edge { waits: index, why, for_whom });
         let suspensions = self.suspensions(index) as usize;
         for by in &thread.suspended_by {
             edge(Why::Suspended, *by);
@@ -264,9 +372,8 @@ impl<'b> Kernel<'b> {
             }
             Some(Some(Waiting::Join(other))) => return edge(Why::Join, other),
             Some(Some(Waiting::Runtime(wait))) => Some(wait),
-            Some(_) => None,
             None if thread.kind.is_app() => self.world.borrow().waits_for(index.index()),
-            None => None,
+            Some(_) | None => None,
         };
         let Some(wait) = wait else { return };
         let why = match wait {

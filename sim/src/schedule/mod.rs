@@ -14,6 +14,7 @@
 //!
 //! Begin with [`check`].
 
+mod bug;
 mod check;
 mod footprint;
 mod hazard;
@@ -45,3 +46,6 @@ pub use setup::{Event, Lock, Setup};
 pub use target::Target;
 pub use thread::{Guard, Thread};
 pub use verdict::{Edge, Rule, Verdict, Why};
+
+#[cfg(test)]
+mod tests;

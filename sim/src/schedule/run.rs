@@ -1,5 +1,6 @@
 //! One history: from the first choice to its end.
 
+use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{Happening, History, Kind, Lane, ThreadIndex};
 use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
@@ -11,7 +12,7 @@ use super::thread::Thread;
 use super::verdict::{Rule, Verdict};
 use super::{stuck, tell};
 use crate::profiling::{CallbackKind, Outcome};
-use crate::runtime::{self, Suspension};
+use crate::runtime::{self, Suspension, Wait};
 use crate::world::{Event, SignalError, SignalStack, WorldError, WorldState};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_walker::registers::Registers;
@@ -91,7 +92,7 @@ pub(super) fn run<'p>(
         let mut run = Run { ground, setup, scope, stopped: false };
         run.start(bodies);
         run.go(search, &mut trail, recording);
-        kernel.state.borrow_mut().over = true;
+        kernel.finish();
         run.scope.end_all();
     });
     let mut state = kernel.state.borrow_mut();
@@ -113,6 +114,9 @@ fn begin<'p>(
     let kernel = ground.kernel;
     let mut world = kernel.world.borrow_mut();
     world.restore(ground.start);
+    if !Bug::StateCarriedOver.is_planted() {
+        kernel.runtime.forget_calls();
+    }
     let mut threads: Vec<Known> = Vec::with_capacity(ground.names.len() + setup.threads.len());
     let known = |kind, name: Rc<str>, os| Known {
         kind,
@@ -142,13 +146,14 @@ fn begin<'p>(
         locks: setup.locks.iter().map(ToString::to_string).collect(),
         slices: Vec::new(),
     });
-    *kernel.state.borrow_mut() = State {
+    drop(world);
+    kernel.begin(State {
         threads,
         locks: vec![None; setup.locks.len()],
         events: vec![false; setup.events as usize],
         history,
         ..State::default()
-    };
+    });
     bodies
 }
 
@@ -171,7 +176,7 @@ struct Run<'r, 'stacks, 'env, 'b, 'p> {
     stopped: bool,
 }
 
-impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
+impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     fn start(&mut self, bodies: Vec<(ThreadIndex, Body<'p>)>) {
         for (index, body) in bodies {
             self.activity(index, Happening::Ends, body);
@@ -196,7 +201,8 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
             let words = "no memory for a stack".to_owned();
             return kernel.end(Verdict::Failed { by: me, words });
         };
-        let activity = Activity { id, ends_with, waiting: None, until: None, timed_out: false };
+        let (waiting, until, within) = (None, None, Footprint::default());
+        let activity = Activity { id, ends_with, waiting, until, timed_out: false, within };
         if let Some(thread) = kernel.state.borrow_mut().threads.get_mut(me.index()) {
             thread.activities.push(activity);
         }
@@ -218,7 +224,7 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
             let slices = kernel.state.borrow().slices;
             if slices >= self.ground.limits.slices {
                 if !self.stopped {
-                    kernel.end(Verdict::LiveLock);
+                    kernel.end(stuck::deadlock(kernel).unwrap_or(Verdict::LiveLock));
                 }
                 return;
             }
@@ -240,8 +246,7 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
             trail.note(slices, &runnable, last, thread);
             kernel.begin_slice(thread);
             self.slice(thread);
-            let footprint = kernel.state.borrow().footprint | Footprint::thread(thread);
-            search.ran(thread, footprint);
+            search.ran(thread, kernel.footprint());
             if recording == Recording::Standing {
                 tell::standing(kernel);
             }
@@ -256,7 +261,7 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
         let (signalled, activity) = {
             let state = kernel.state.borrow();
             let thread = state.threads.get(thread.index());
-            let signalled = thread.is_some_and(|thread| thread.signals > 0);
+            let signalled = thread.is_some_and(Known::takes_signal);
             (signalled, thread.and_then(|thread| thread.activities.last().copied()))
         };
         if signalled && self.signal(thread, activity.is_some()) {
@@ -304,7 +309,7 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
                 Err(SignalError::Busy | SignalError::InHandler) => return false,
             }
         }
-        kernel.signalled(thread, interrupted);
+        kernel.signalled(thread, interrupted.as_ref());
         kernel.world.borrow_mut().sync();
         kernel.tell(thread, Happening::Signal);
         if let Some(handler) = self.setup.signal.clone() {
@@ -349,64 +354,76 @@ impl<'env, 'b, 'p> Run<'_, '_, 'env, 'b, 'p> {
         let mut instructions = 0;
         let before = kernel.runtime.process.get();
         let mode = world.is_cooperative(index);
+        let mut serving = world.is_serving(index);
+        // Instructions wait for nobody.
+        let mut asks = true;
         let came = loop {
-            if world.waits_for(index).is_some() {
-                kernel.tell(thread, Happening::Executed(instructions));
+            if asks && let Some(wait) = world.waits_for(index) {
+                kernel.touch(match wait {
+                    Wait::Lock(lock) => Footprint::lock(LockName::Runtime(lock)),
+                    _ => Footprint::ALL,
+                });
+                kernel.executed(thread, instructions);
                 kernel.tell(thread, Happening::Waits);
-                instructions = 0;
                 break Came::Point;
             }
             let event = world.step(index);
             instructions += 1;
-            match event {
-                Ok(Event::Stepped | Event::Waits) => {}
-                Ok(Event::Callback(kind)) => {
-                    if self.setup.handler(kind).is_some() {
-                        break Came::Callback(kind);
-                    }
+            let was_serving = core::mem::replace(&mut serving, world.is_serving(index));
+            asks = serving || event != Ok(Event::Stepped);
+            let cooperative = world.is_cooperative(index);
+            let now = kernel.runtime.process.get();
+            if was_serving || serving {
+                kernel.touch(Footprint::CODE | Footprint::RUNTIME);
+                // Who suspends the others looks at them, and lets them go on elsewhere.
+                if now.suspension != Suspension::None {
+                    kernel.touch(Footprint::ALL);
                 }
-                Ok(Event::Hook) => {
-                    if self.setup.hook.is_some() {
-                        break Came::Hook;
-                    }
+            }
+            let mut came = match event {
+                Ok(Event::Callback(kind)) if self.setup.handler(kind).is_some() => {
+                    Some(Came::Callback(kind))
                 }
-                // Nothing has caught an exception: the process ends, and all its threads.
-                Ok(Event::Ended) if world.is_unhandled(index) => {
-                    kernel.all_ended();
-                    break Came::Point;
-                }
-                Ok(Event::Ended) => {
-                    kernel.ended(thread);
-                    break Came::Point;
-                }
+                Ok(Event::Hook) if self.setup.hook.is_some() => Some(Came::Hook),
+                Ok(Event::Stepped | Event::Waits | Event::Callback(_) | Event::Hook) => None,
+                Ok(Event::Ended) => Some(Came::Point),
                 Err(error) => {
                     kernel.end(fault(thread, error));
-                    break Came::Point;
+                    Some(Came::Point)
+                }
+            };
+            let changes = (was_serving || serving) && now != before;
+            let is_other = cooperative != mode && !Bug::MissedSafePoint.is_planted();
+            if changes || is_other || was_serving != serving || event == Ok(Event::Ended) {
+                kernel.executed(thread, instructions);
+                came = came.or(Some(Came::Point));
+                instructions = 0;
+            }
+            if changes {
+                kernel.changed(thread, &before, &now);
+            }
+            if cooperative != mode {
+                kernel.touch(Footprint::SUSPENSION);
+                kernel.tell(thread, Happening::Mode { cooperative });
+            }
+            if event == Ok(Event::Ended) {
+                // Nothing has caught an exception: the process ends, and all its threads.
+                if world.is_unhandled(index) {
+                    kernel.all_ended();
+                } else {
+                    kernel.ended(thread);
                 }
             }
-            let now = kernel.runtime.process.get();
-            if now != before {
-                kernel.tell(thread, Happening::Executed(instructions));
-                instructions = 0;
-                kernel.changed(thread, &before, &now);
-                break Came::Point;
-            }
-            let is = world.is_cooperative(index);
-            if is != mode {
-                kernel.touch(Footprint::SUSPENSION);
-                kernel.tell(thread, Happening::Executed(instructions));
-                instructions = 0;
-                kernel.tell(thread, Happening::Mode { cooperative: is });
-                break Came::Point;
-            }
-            let stoppable = now.suspension != Suspension::None && is;
-            if stoppable || limits.every_instruction || instructions >= limits.instructions {
-                break Came::Point;
+            let stoppable = !Bug::MissedSafePoint.is_planted()
+                && now.suspension != Suspension::None
+                && cooperative;
+            let is_point =
+                stoppable || limits.every_instruction || instructions >= limits.instructions;
+            if let Some(came) = came.or(is_point.then_some(Came::Point)) {
+                kernel.executed(thread, instructions);
+                break came;
             }
         };
-        if instructions > 0 {
-            kernel.tell(thread, Happening::Executed(instructions));
-        }
         world.sync();
         came
     }
@@ -425,10 +442,10 @@ fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
 
 impl Kernel<'_> {
     /// A signal has come to a thread.
-    fn signalled(&self, thread: ThreadIndex, interrupted: Option<Registers>) {
+    fn signalled(&self, thread: ThreadIndex, interrupted: Option<&Registers>) {
         if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
             known.signals = known.signals.saturating_sub(1);
-            known.interrupted = interrupted;
+            known.interrupted = interrupted.copied();
         }
     }
 
@@ -440,6 +457,13 @@ impl Kernel<'_> {
                 state.threads.get(thread.index()).and_then(|thread| thread.activities.last());
             activity.is_none_or(|activity| activity.waiting != Some(Waiting::Time))
         });
+    }
+
+    /// A thread of the program has executed so many instructions.
+    fn executed(&self, thread: ThreadIndex, instructions: u32) {
+        if instructions > 0 {
+            self.tell(thread, Happening::Executed(instructions));
+        }
     }
 
     fn ended(&self, thread: ThreadIndex) {
@@ -470,6 +494,9 @@ impl Kernel<'_> {
             if was != is {
                 let name = LockName::Runtime(lock);
                 self.touch(Footprint::lock(name));
+                if lock == runtime::Lock::CodeManager {
+                    self.touch(Footprint::CODE);
+                }
                 let happening = if is.is_some() {
                     Happening::Acquired(name)
                 } else {

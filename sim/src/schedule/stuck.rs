@@ -6,11 +6,7 @@ use super::verdict::{Edge, Rule, Verdict, Why};
 
 /// What it means that nobody can go on; nothing if all is over, or would be if the process ended.
 pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
-    let count = kernel.state.borrow().threads.len() as u32;
-    let mut edges = Vec::new();
-    for index in 0..count {
-        kernel.edges_of(ThreadIndex(index), &mut edges);
-    }
+    let edges = edges(kernel);
     if let Some(cycle) = cycle(&edges) {
         return Some(Verdict::Deadlock(cycle));
     }
@@ -43,6 +39,23 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     }
     let rest = state.threads.iter().any(|thread| thread.kind.is_app() && !thread.ended);
     (rest || !edges.is_empty()).then_some(Verdict::Deadlock(edges))
+}
+
+/// Threads that wait for each other, so that none of them can ever go on, whatever others do meanwhile.
+pub(super) fn deadlock(kernel: &Kernel<'_>) -> Option<Verdict> {
+    cycle(&edges(kernel)).map(Verdict::Deadlock)
+}
+
+/// Who waits for whom. Who waits with a limit waits for nobody: it goes on by itself.
+fn edges(kernel: &Kernel<'_>) -> Vec<Edge> {
+    let count = kernel.state.borrow().threads.len() as u32;
+    let mut edges = Vec::new();
+    for index in (0..count).map(ThreadIndex) {
+        if !kernel.has_limit(index) {
+            kernel.edges_of(index, &mut edges);
+        }
+    }
+    edges
 }
 
 /// A cycle in the graph: the shortest one, so that it can be told.

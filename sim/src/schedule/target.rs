@@ -1,5 +1,6 @@
 //! Other threads, as a profiler under a schedule has them.
 
+use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{Happening, Kind, ThreadIndex};
 use super::thread::Thread;
@@ -46,6 +47,7 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
 
 impl Memory for Target<'_, '_, '_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.by.kernel.touch(Footprint::thread(self.index));
         self.by.kernel.runtime.memory.borrow().read(address, buffer)
     }
 }
@@ -64,7 +66,7 @@ impl TargetThread for Target<'_, '_, '_> {
 
     fn suspend(&self) -> Result<(), ThreadError> {
         let by = self.by;
-        by.point();
+        by.switch();
         if by.kernel.kind(by.me) != Kind::Profiler {
             by.kernel.broke(by.me, Rule::SuspenderRanManagedCode);
         }
@@ -76,18 +78,24 @@ impl TargetThread for Target<'_, '_, '_> {
             Some(known) => known.suspend()?,
             None => by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1),
         }
+        if Bug::DoubleSuspension.is_planted() {
+            by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1);
+        }
         let mut state = by.kernel.state.borrow_mut();
         if let Some(thread) = state.threads.get_mut(self.index.index()) {
             thread.suspended_by.push(by.me);
         }
         drop(state);
         by.tell(Happening::Suspended(self.index));
+        if self.index == by.me {
+            by.switch();
+        }
         Ok(())
     }
 
     fn resume(&self) -> Result<(), ThreadError> {
         let by = self.by;
-        by.point();
+        by.switch();
         by.kernel.touch(Footprint::thread(self.index));
         let mut state = by.kernel.state.borrow_mut();
         let Some(thread) = state.threads.get_mut(self.index.index()) else {
@@ -103,7 +111,8 @@ impl TargetThread for Target<'_, '_, '_> {
         thread.suspended_by.remove(place);
         drop(state);
         by.kernel.runtime.change_thread(self.os, |thread| {
-            thread.suspended = thread.suspended.saturating_sub(1);
+            let less = u32::from(!Bug::LostResume.is_planted());
+            thread.suspended = thread.suspended.saturating_sub(less);
         });
         by.tell(Happening::Resumed(self.index));
         Ok(())
@@ -111,6 +120,7 @@ impl TargetThread for Target<'_, '_, '_> {
 
     fn context(&self) -> Result<ThreadContext, ThreadError> {
         let by = self.by;
+        by.switch();
         by.kernel.touch(Footprint::thread(self.index));
         by.tell(Happening::Context(self.index));
         if self.is_gone() {

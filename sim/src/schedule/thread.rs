@@ -1,5 +1,6 @@
 //! What code of the profiler has on the thread that executes it. All of it may let others go first.
 
+use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{Happening, ThreadIndex};
 use super::info::Info;
@@ -80,48 +81,78 @@ impl<'t, 'b> Thread<'t, 'b> {
     }
 
     /// Lets others go first, if they are chosen.
+    ///
+    /// Code that shares variables with other threads and has no lock meanwhile calls this in front of
+    /// each access: nobody else knows of it, and searches take turns without such a point as independent
+    /// of each other.
     pub fn point(&self) {
+        self.switch();
+        self.kernel.touch(Footprint::MEMORY);
+    }
+
+    /// A switch point.
+    pub(super) fn switch(&self) {
         self.pause(None, None);
+    }
+
+    /// A switch point in front of what has to wait for something: if there is no limit, others need not
+    /// see it begin.
+    fn switch_before(&self, waiting: Waiting, limited: bool) {
+        self.pause(Some(waiting).filter(|_| !limited), None);
     }
 
     /// Gives control back; whether time has not run out when it comes again.
     fn pause(&self, waiting: Option<Waiting>, until: Option<u64>) -> bool {
-        if let Ok(mut state) = self.kernel.state.try_borrow_mut() {
-            if state.over {
-                return true;
-            }
-            let thread = state.threads.get_mut(self.me.index());
-            if let Some(activity) = thread.and_then(|thread| thread.activities.last_mut()) {
-                activity.waiting = waiting;
-                activity.until = until;
-                activity.timed_out = false;
-            }
+        let kernel = self.kernel;
+        if kernel.is_over() {
+            return true;
         }
-        if waiting.is_some() {
+        if waiting.is_some_and(|waiting| !kernel.has_come(waiting, self.os)) {
             self.tell(Happening::Waits);
         }
+        kernel.change_activity(self.me, |activity| {
+            activity.waiting = waiting;
+            activity.until = until;
+            activity.timed_out = false;
+        });
+        // The frame that the runtime tells of is this thread's: another one may be told of another.
+        let frame_info = kernel.runtime.frame_info.get();
         self.yielder.suspend(());
-        let mut state = self.kernel.state.borrow_mut();
-        let thread = state.threads.get_mut(self.me.index());
-        let activity = thread.and_then(|thread| thread.activities.last_mut());
-        activity.is_none_or(|activity| {
+        kernel.runtime.frame_info.set(frame_info);
+        let mut in_time = true;
+        kernel.change_activity(self.me, |activity| {
             activity.waiting = None;
             activity.until = None;
-            !activity.timed_out
-        })
+            in_time = !activity.timed_out;
+            kernel.touch(activity.within);
+        });
+        in_time
     }
 
     /// Whether the history has ended: what is left of the profiler is being taken down.
     pub(crate) fn is_over(&self) -> bool {
-        self.kernel.state.borrow().over
+        self.kernel.is_over()
+    }
+
+    /// Executes what touches this in all its turns.
+    pub(super) fn touching<T>(&self, what: Footprint, body: impl FnOnce() -> T) -> T {
+        self.kernel.touch(what);
+        let mut before = Footprint::default();
+        self.kernel.change_activity(self.me, |activity| {
+            before = activity.within;
+            activity.within |= what;
+        });
+        let done = body();
+        self.kernel.change_activity(self.me, |activity| activity.within = before);
+        done
     }
 
     pub(super) fn tell(&self, happening: Happening) {
         self.kernel.tell(self.me, happening);
     }
 
-    /// Waits for what only the runtime can end.
-    pub(super) fn wait(&self, wait: Wait) {
+    /// Waits for what only the runtime can end; whether anybody can.
+    pub(super) fn wait(&self, wait: Wait) -> bool {
         self.kernel.touch(Footprint::ALL);
         if wait == Wait::ThreadsToStop {
             // Whoever suspends the runtime stops the others itself, each where that is possible.
@@ -130,9 +161,11 @@ impl<'t, 'b> Thread<'t, 'b> {
                 self.pause(Some(Waiting::Runtime(wait)), None);
                 self.kernel.touch(Footprint::ALL);
             }
-            return;
+            return !self.is_over();
         }
         self.pause(Some(Waiting::Runtime(wait)), None);
+        self.kernel.touch(Footprint::ALL);
+        !self.is_over()
     }
 
     /// The history ends here: this never comes back.
@@ -173,9 +206,9 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.tell(Happening::Sleeps(micros));
         let until = self.now().saturating_add(micros);
         self.pause(Some(Waiting::Time), Some(until));
+        self.kernel.touch(Footprint::TIME);
         let mut state = self.kernel.state.borrow_mut();
         state.now = state.now.max(until);
-        state.footprint |= Footprint::TIME;
     }
 
     /// Takes a lock, which is owned until the guard is dropped. It is not re-entrant: who owns it already
@@ -191,55 +224,49 @@ impl<'t, 'b> Thread<'t, 'b> {
     }
 
     /// Takes a lock if it can be had within so long (µs): whether it was. 0 is to try it.
+    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
     pub fn try_acquire(&self, lock: Lock, micros: u64) -> bool {
-        let until = self.now().saturating_add(micros);
-        self.acquire_until(lock, Some(until))
+        self.acquire_until(lock, Some(micros))
     }
 
-    fn acquire_until(&self, lock: Lock, until: Option<u64>) -> bool {
-        self.point();
+    fn acquire_until(&self, lock: Lock, micros: Option<u64>) -> bool {
+        self.switch_before(Waiting::Lock(lock.0), micros.is_some());
         self.does(Rule::LockWhileSuspended);
         let name = LockName::Profiler(lock.0);
+        let mut until = None;
         loop {
-            self.kernel.touch(Footprint::lock(name));
-            let mut state = self.kernel.state.borrow_mut();
-            if state.over {
+            if self.kernel.is_over() {
                 return false;
             }
-            let now = state.now;
-            let Some(entry) = state.locks.get_mut(lock.0 as usize) else { return false };
-            if entry.is_none() {
-                *entry = Some(self.me);
-                drop(state);
+            self.kernel.touch(Footprint::lock(name));
+            if self.kernel.try_acquire(lock.0, self.me) {
                 self.tell(Happening::Acquired(name));
                 return true;
             }
-            if until.is_some_and(|until| until <= now) {
+            if micros == Some(0) {
                 return false;
             }
-            drop(state);
+            // It may have been free, and taken by somebody else since: the limit stays.
+            until = until.or_else(|| Some(self.now().saturating_add(micros?)));
             if !self.pause(Some(Waiting::Lock(lock.0)), until) {
+                self.kernel.touch(Footprint::TIME);
                 self.tell(Happening::TimedOut);
                 return false;
             }
         }
     }
 
-    /// Gives a lock back that this thread owns.
+    /// Gives a lock back that this thread owns: others may go first, while it owns it still.
     pub fn unlock(&self, lock: Lock) {
-        let name = LockName::Profiler(lock.0);
-        {
-            let Ok(mut state) = self.kernel.state.try_borrow_mut() else { return };
-            let Some(entry) = state.locks.get_mut(lock.0 as usize) else { return };
-            if *entry != Some(self.me) {
-                return;
-            }
-            *entry = None;
-            state.footprint |= Footprint::lock(name);
-            if state.over {
-                return;
-            }
+        if self.kernel.owner(lock.0) != Some(self.me) {
+            return;
         }
+        if !Bug::UnlockIsNoPoint.is_planted() {
+            self.switch();
+        }
+        let name = LockName::Profiler(lock.0);
+        self.kernel.touch(Footprint::lock(name));
+        self.kernel.free(lock.0);
         self.tell(Happening::Released(name));
     }
 
@@ -254,12 +281,12 @@ impl<'t, 'b> Thread<'t, 'b> {
     }
 
     fn change(&self, event: Event, to: bool) {
-        self.point();
+        self.switch();
+        self.kernel.touch(Footprint::event(event.0));
         let mut state = self.kernel.state.borrow_mut();
         if let Some(set) = state.events.get_mut(event.0 as usize) {
             *set = to;
         }
-        state.footprint |= Footprint::event(event.0);
     }
 
     /// Waits until an event is set.
@@ -268,22 +295,38 @@ impl<'t, 'b> Thread<'t, 'b> {
     }
 
     /// The same for so long at most (µs): whether it was set.
+    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
     pub fn wait_at_most(&self, event: Event, micros: u64) -> bool {
-        let until = self.now().saturating_add(micros);
-        self.wait_until(event, Some(until))
+        self.wait_until(event, Some(micros))
     }
 
-    fn wait_until(&self, event: Event, until: Option<u64>) -> bool {
-        self.point();
-        self.kernel.touch(Footprint::event(event.0));
-        let is_set = self.kernel.state.borrow().events.get(event.0 as usize) != Some(&false);
-        is_set || self.pause(Some(Waiting::Event(event.0)), until)
+    fn wait_until(&self, event: Event, micros: Option<u64>) -> bool {
+        self.switch_before(Waiting::Event(event.0), micros.is_some());
+        if !Bug::EventWithoutFootprint.is_planted() {
+            self.kernel.touch(Footprint::event(event.0));
+        }
+        if self.kernel.state.borrow().events.get(event.0 as usize) != Some(&false) {
+            return true;
+        }
+        if micros == Some(0) {
+            return false;
+        }
+        let until = micros.map(|micros| self.now().saturating_add(micros));
+        let in_time = self.pause(Some(Waiting::Event(event.0)), until);
+        if in_time && !Bug::EventWithoutFootprint.is_planted() {
+            self.kernel.touch(Footprint::event(event.0));
+        } else {
+            self.kernel.touch(Footprint::TIME);
+            self.tell(Happening::TimedOut);
+        }
+        in_time
     }
 
     /// Waits for the end of another thread.
     pub fn join(&self, thread: ThreadIndex) {
         self.kernel.touch(Footprint::thread(thread));
         self.pause(Some(Waiting::Join(thread)), None);
+        self.kernel.touch(Footprint::thread(thread));
     }
 
     /// Allocates memory, and frees it: takes the lock of the process's heap (H-13).
@@ -322,14 +365,15 @@ impl<'t, 'b> Thread<'t, 'b> {
         for lock in locks {
             self.take(*lock);
         }
-        self.point();
+        self.switch();
         for lock in locks.iter().rev() {
             self.give_back(*lock);
         }
     }
 
     fn take(&self, lock: runtime::Lock) {
-        self.point();
+        let waiting = Waiting::Runtime(Wait::Lock(lock));
+        self.switch_before(waiting, false);
         let name = LockName::Runtime(lock);
         loop {
             self.kernel.touch(Footprint::lock(name));
@@ -338,7 +382,7 @@ impl<'t, 'b> Thread<'t, 'b> {
                 self.kernel.runtime.process.set(process);
                 break;
             }
-            self.pause(Some(Waiting::Runtime(Wait::Lock(lock))), None);
+            self.pause(Some(waiting), None);
         }
         self.tell(Happening::Acquired(name));
     }
@@ -354,19 +398,16 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     /// Notes a rule that is broken if a thread is suspended by this one.
     pub(super) fn does(&self, rule: Rule) {
-        let mut state = self.kernel.state.borrow_mut();
-        let suspends = state.threads.iter().any(|thread| thread.suspended_by.contains(&self.me))
-            || state.threads.get(self.me.index()).is_some_and(|me| me.walks.is_some());
-        if suspends && !state.broken.contains(&(self.me, rule)) {
-            state.broken.push((self.me, rule));
+        if self.kernel.suspends(self.me) {
+            self.kernel.broke(self.me, rule);
         }
     }
 
     /// Sends a signal to a thread: its handler runs when it goes on next (Unix).
     pub fn signal(&self, thread: ThreadIndex) {
-        self.point();
+        self.switch();
+        self.kernel.touch(Footprint::thread(thread));
         let mut state = self.kernel.state.borrow_mut();
-        state.footprint |= Footprint::thread(thread);
         if let Some(thread) = state.threads.get_mut(thread.index()) {
             thread.signals += 1;
         }

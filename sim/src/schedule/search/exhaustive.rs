@@ -6,6 +6,7 @@
 //! preemptions nothing sleeps: the other order might not keep to the bound.
 
 use super::{Choice, Covered, Search};
+use crate::schedule::bug::Bug;
 use crate::schedule::footprint::Footprint;
 use crate::schedule::history::ThreadIndex;
 use crate::schedule::replay::by_itself;
@@ -38,14 +39,18 @@ pub struct Exhaustive {
     /// How far the current history has come.
     depth: usize,
     cut: u64,
+    begun: bool,
     done: bool,
+    /// The same choices have led elsewhere: what the profiler's code does depends on something else.
+    strayed: bool,
 }
 
 impl Exhaustive {
     /// The search, with a bound on preemptions or without.
     #[must_use]
     pub const fn new(preemptions: Option<u32>) -> Self {
-        Self { preemptions, path: Vec::new(), depth: 0, cut: 0, done: false }
+        let (begun, done, strayed) = (false, false, false);
+        Self { preemptions, path: Vec::new(), depth: 0, cut: 0, begun, done, strayed }
     }
 
     fn node(&self, at: &Choice<'_, '_>) -> Node {
@@ -55,8 +60,9 @@ impl Exhaustive {
             preemptions = parent.preemptions
                 + u32::from(parent.last.is_some_and(|last| last != parent.chosen));
             if self.preemptions.is_none() {
-                let awake = |step: &&Step| !step.1.meets(parent.touched);
-                sleep.extend(parent.sleep.iter().filter(awake).copied());
+                let sleeps =
+                    |step: &&Step| !step.1.meets(parent.touched) || Bug::NeverAwake.is_planted();
+                sleep.extend(parent.sleep.iter().filter(sleeps).copied());
             }
         }
         let last = at.last.filter(|last| at.runnable.contains(last));
@@ -78,9 +84,9 @@ impl Exhaustive {
 }
 
 impl Search for Exhaustive {
-    fn begin(&mut self, number: u64) -> bool {
+    fn begin(&mut self, _: u64) -> bool {
         self.depth = 0;
-        if number == 0 {
+        if !core::mem::replace(&mut self.begun, true) {
             return true;
         }
         while let Some(node) = self.path.last_mut() {
@@ -97,6 +103,7 @@ impl Search for Exhaustive {
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         if let Some(node) = self.path.get(self.depth) {
+            self.strayed |= !at.runnable.contains(&node.chosen);
             return Some(node.chosen);
         }
         let node = self.node(at);
@@ -125,6 +132,9 @@ impl Search for Exhaustive {
             let tried = all - 1 - (node.left.len() as u64).min(all - 1);
             seen += share / all * tried;
             share /= all;
+        }
+        if self.strayed {
+            return None;
         }
         let seen = if self.done { WHOLE } else { seen };
         Some(Covered {

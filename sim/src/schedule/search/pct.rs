@@ -3,9 +3,8 @@
 use super::dice::Dice;
 use super::{Choice, Search};
 use crate::schedule::history::ThreadIndex;
-use crate::schedule::run::Ending;
 
-/// How long histories are taken to be before one has been seen.
+/// How long histories are taken to be if nobody says.
 const FIRST_LENGTH: u64 = 100;
 
 /// The thread with the highest priority goes on; at `depth - 1` turns whoever goes on falls behind all.
@@ -14,14 +13,13 @@ pub struct Pct {
     seed: u64,
     depth: u32,
     dice: Dice,
-    number: u64,
-    /// How many turns the first history had: the same for all, so that each depends on its number alone.
+    /// About how many turns histories have: the same for all, so that each depends on its number alone.
     length: u64,
     /// Higher goes first.
     priorities: Vec<u64>,
-    /// The turns at which priorities change, in order.
-    changes: Vec<u64>,
-    fallen: u64,
+    /// The turns at which whoever goes on gets another priority, and which: the first one last. They are
+    /// lower than all others, and in any order: later need not be lower.
+    changes: Vec<(u64, u64)>,
 }
 
 impl Pct {
@@ -32,12 +30,17 @@ impl Pct {
             seed,
             depth: depth.max(1),
             dice: Dice::new(seed, 0),
-            number: 0,
             length: FIRST_LENGTH,
             priorities: Vec::new(),
             changes: Vec::new(),
-            fallen: 0,
         }
+    }
+
+    /// The same for histories of about so many turns.
+    #[must_use]
+    pub const fn over(mut self, turns: u64) -> Self {
+        self.length = if turns == 0 { 1 } else { turns };
+        self
     }
 
     fn priority(&mut self, thread: ThreadIndex) -> u64 {
@@ -52,16 +55,14 @@ impl Pct {
 
 impl Search for Pct {
     fn begin(&mut self, number: u64) -> bool {
-        self.number = number;
         self.dice = Dice::new(self.seed, number);
         self.priorities.clear();
-        self.fallen = 1 << 62;
         self.changes.clear();
         // Around the length that histories have: a wrong guess costs hits, not truth.
         let length = self.length << self.dice.below(3) >> 1;
-        for _ in 1..self.depth {
-            let change = self.dice.below(length.max(1));
-            self.changes.push(change);
+        for priority in 1..u64::from(self.depth) {
+            let turn = 1 + self.dice.below(length.max(1));
+            self.changes.push((turn, priority));
         }
         self.changes.sort_unstable();
         self.changes.reverse();
@@ -69,14 +70,12 @@ impl Search for Pct {
     }
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        while self.changes.last().is_some_and(|change| *change <= at.slice) {
-            self.changes.pop();
-            let last = at.last.map(|last| (self.priority(last), last));
-            if let Some((_, last)) = last {
-                self.fallen -= 1;
-                if let Some(priority) = self.priorities.get_mut(last.index()) {
-                    *priority = self.fallen;
-                }
+        while let Some((_, lower)) = self.changes.pop_if(|(turn, _)| *turn <= at.slice) {
+            let Some(last) = at.last else { continue };
+            // Everybody has a priority before it can get another one.
+            self.priority(last);
+            if let Some(priority) = self.priorities.get_mut(last.index()) {
+                *priority = lower;
             }
         }
         let mut best = None;
@@ -87,11 +86,5 @@ impl Search for Pct {
             }
         }
         best.map(|(_, thread)| thread)
-    }
-
-    fn end(&mut self, ending: &Ending) {
-        if self.number == 0 {
-            self.length = ending.slices.max(1);
-        }
     }
 }

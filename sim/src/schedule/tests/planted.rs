@@ -1,0 +1,48 @@
+//! Mistakes planted into the scheduler: each is noticed.
+
+use super::super::bug::Bug;
+use super::{counting, determinism, drawn, program, trails, verdicts, waiting};
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What is tested, by name.
+const TESTS: [(&str, fn()); 11] = [
+    ("counts", counting::counts),
+    ("no outcome left out", || assert_eq!(drawn::difference(0..60), None)),
+    ("reset events", drawn::reset_events),
+    ("replays", trails::replays),
+    ("same twice", determinism::same_twice),
+    ("modes", program::modes),
+    ("frames of walks", program::frames_of_walks),
+    ("suspended owner", verdicts::suspended_owner),
+    ("suspended stands still", verdicts::suspended_stands_still),
+    ("suspends and resumes", verdicts::suspends_and_resumes),
+    ("patience", waiting::patience),
+];
+
+const BUGS: [Bug; 10] = [
+    Bug::LostResume,
+    Bug::DoubleSuspension,
+    Bug::SuspensionIgnored,
+    Bug::MissedSafePoint,
+    Bug::UnlockIsNoPoint,
+    Bug::ReplayOffByOne,
+    Bug::EventWithoutFootprint,
+    Bug::NeverAwake,
+    Bug::TimersForgotten,
+    Bug::StateCarriedOver,
+];
+
+#[test]
+fn each_planted_mistake_is_noticed() {
+    let mut table = String::new();
+    for bug in BUGS {
+        let found = TESTS
+            .iter()
+            .filter(|(_, test)| bug.within(|| catch_unwind(AssertUnwindSafe(test)).is_err()));
+        let found: Vec<_> = found.map(|(name, _)| *name).collect();
+        assert!(!found.is_empty(), "{bug:?}");
+        writeln!(table, "{bug:?}: {}", found.join(", ")).unwrap();
+    }
+    insta::assert_snapshot!(table);
+}

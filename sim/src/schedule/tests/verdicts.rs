@@ -1,0 +1,255 @@
+//! What histories come to when somebody waits for ever.
+
+use super::{Load, cycle, executing, search, verdict};
+use crate::code::Statement;
+use crate::schedule::{Budget, LockName, Rule, Setup, ThreadIndex, Verdict, Why, check};
+use clr_walker::profiling::TargetThread as _;
+
+const fn thread(index: u32) -> ThreadIndex {
+    ThreadIndex(index)
+}
+
+/// `threads` of which each takes its lock and then the next one's.
+fn ring(threads: usize) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let locks: Vec<_> = (0..threads).map(|_| setup.lock("")).collect();
+        for index in 0..threads {
+            let (own, next) = (locks[index], locks[(index + 1) % threads]);
+            setup.thread("", move |me| {
+                let _own = me.lock(own);
+                let _next = me.lock(next);
+            });
+        }
+    }
+}
+
+#[test]
+fn locks_in_a_ring_end_in_a_cycle_of_that_length() {
+    assert_eq!(cycle(verdict(&ring(1))), [(0, 0)]);
+    assert_eq!(cycle(verdict(&ring(2))), [(0, 1), (1, 0)]);
+    assert_eq!(cycle(verdict(&ring(3))), [(0, 1), (1, 2), (2, 0)]);
+}
+
+#[test]
+fn a_lock_that_nobody_gives_back_is_waited_for_in_vain() {
+    let verdict = verdict(&|setup| {
+        let lock = setup.lock("");
+        setup.thread("", move |me| me.acquire(lock));
+        setup.thread("", move |me| me.acquire(lock));
+    });
+    // Either one may be first.
+    assert!(matches!(cycle(verdict)[..], [(0, 1) | (1, 0)]));
+}
+
+/// A sampler that takes a lock while it has the owner suspended (H-08).
+fn sampler(setup: &mut Setup<'_>) {
+    let lock = setup.lock("");
+    setup.thread("worker", move |me| drop(me.lock(lock)));
+    setup.thread("sampler", move |me| {
+        let worker = me.target(thread(0)).unwrap();
+        if worker.suspend().is_ok() {
+            drop(me.lock(lock));
+            worker.resume().unwrap();
+        }
+    });
+}
+
+pub(super) fn suspended_owner() {
+    let Some(Verdict::Deadlock(mut edges)) = verdict(&sampler) else { panic!() };
+    edges.sort_unstable();
+    let edges: Vec<_> = edges.iter().map(|edge| (edge.waits.0, edge.why)).collect();
+    assert_eq!(edges, [(0, Why::Suspended), (1, Why::Lock(LockName::Profiler(0)))]);
+}
+
+#[test]
+fn the_owner_of_a_lock_may_be_suspended_by_who_wants_it() {
+    suspended_owner();
+}
+
+/// A sampler that does no more than to suspend and resume, twice.
+pub(super) fn suspends_and_resumes() {
+    let load: &Load<'_> = &|setup| {
+        let lock = setup.lock("");
+        setup.thread("worker", move |me| drop(me.lock(lock)));
+        setup.thread("sampler", move |me| {
+            let worker = me.target(thread(0)).unwrap();
+            for _ in 0..2 {
+                if worker.suspend().is_ok() {
+                    me.point();
+                    worker.resume().unwrap();
+                }
+            }
+            me.join(thread(0));
+        });
+    };
+    assert_eq!(verdict(load), None);
+}
+
+#[test]
+fn who_is_resumed_goes_on() {
+    suspends_and_resumes();
+}
+
+/// While a thread is suspended it does nothing.
+pub(super) fn suspended_stands_still() {
+    let load: &Load<'_> = &|setup| {
+        let counted = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counts = std::rc::Rc::clone(&counted);
+        setup.thread("worker", move |me| {
+            for _ in 0..3 {
+                me.point();
+                counts.set(counts.get() + 1);
+            }
+        });
+        setup.thread("sampler", move |me| {
+            let worker = me.target(thread(0)).unwrap();
+            if worker.suspend().is_ok() {
+                let before = counted.get();
+                me.point();
+                if counted.get() != before {
+                    me.fail("it goes on");
+                }
+                worker.resume().unwrap();
+            }
+        });
+    };
+    assert_eq!(verdict(load), None);
+}
+
+#[test]
+fn who_is_suspended_stands_still() {
+    suspended_stands_still();
+}
+
+#[test]
+fn threads_may_suspend_each_other_and_themselves() {
+    let each_other = verdict(&|setup| {
+        for other in [1, 0] {
+            setup.thread("", move |me| {
+                let other = me.target(thread(other)).unwrap();
+                if other.suspend().is_ok() {
+                    other.resume().unwrap();
+                }
+            });
+        }
+    });
+    // Whoever suspends first goes on, as one runs at a time.
+    assert_eq!(each_other, None);
+    let itself = verdict(&|setup| {
+        setup.thread("", |me| me.target(me.index()).unwrap().suspend().unwrap());
+    });
+    assert_eq!(cycle(itself), [(0, 0)]);
+    // Three: one suspends the owner of a lock that another one wants, who is waited for by the first.
+    let three = verdict(&|setup| {
+        let lock = setup.lock("");
+        setup.thread("owner", move |me| drop(me.lock(lock)));
+        setup.thread("wants", move |me| drop(me.lock(lock)));
+        setup.thread("suspends", move |me| {
+            let owner = me.target(thread(0)).unwrap();
+            if owner.suspend().is_ok() {
+                me.join(thread(1));
+                owner.resume().unwrap();
+            }
+        });
+    });
+    assert_eq!(cycle(three), [(0, 2), (1, 0), (2, 1)]);
+}
+
+#[test]
+fn who_waits_for_the_end_of_each_other_waits_for_ever() {
+    let two = verdict(&|setup| {
+        setup.thread("", |me| me.join(thread(1)));
+        setup.thread("", |me| me.join(thread(0)));
+    });
+    assert_eq!(cycle(two), [(0, 1), (1, 0)]);
+    assert_eq!(cycle(verdict(&|setup| setup.thread("", |me| me.join(me.index())))), [(0, 0)]);
+    assert_eq!(
+        verdict(&|setup| {
+            setup.thread("", |me| me.join(thread(1)));
+            setup.thread("", |_| {});
+        }),
+        None
+    );
+}
+
+#[test]
+fn a_wake_up_can_be_lost() {
+    let lost = verdict(&|setup| {
+        let event = setup.event();
+        setup.thread("waits", move |me| me.wait_for(event));
+        setup.thread("sets", move |me| {
+            me.set(event);
+            me.reset(event);
+            me.join(thread(0));
+        });
+    });
+    assert_eq!(lost, Some(Verdict::LostWakeUp(thread(0))));
+    // Nobody cares whether a thread of the profiler waits for ever.
+    assert_eq!(
+        verdict(&|setup| {
+            let event = setup.event();
+            setup.thread("waits", move |me| me.wait_for(event));
+        }),
+        None
+    );
+}
+
+#[test]
+fn who_gets_nowhere_is_told() {
+    let spins: &Load<'_> = &|setup| {
+        setup.thread("spins", |me| {
+            loop {
+                me.point();
+            }
+        });
+    };
+    assert_eq!(verdict(spins), Some(Verdict::LiveLock));
+    // Behind somebody who spins two others may have come to a deadlock.
+    let report = search(
+        &|setup| {
+            ring(2)(setup);
+            setup.thread("spins", |me| {
+                loop {
+                    me.sleep(10);
+                }
+            });
+        },
+        &Budget::random(1, 300),
+    );
+    assert_eq!(cycle(report.failure.map(|failure| failure.verdict)), [(0, 1), (1, 0)]);
+}
+
+#[test]
+fn resumes_can_be_forgotten_and_doubled() {
+    let busy = executing(&[("Main", vec![Statement::Work(9)])]);
+    let forgotten = check(
+        &busy,
+        &|setup| {
+            setup.thread("sampler", |me| {
+                let _ = me.target(thread(0)).unwrap().suspend();
+            });
+        },
+        &Budget::exhaustive(1_000),
+    );
+    let forgotten = forgotten.unwrap().failure.map(|failure| failure.verdict);
+    let rule = Rule::ResumeForgotten;
+    assert_eq!(forgotten, Some(Verdict::Broken { by: thread(1), rule }));
+
+    let doubled: &Load<'_> = &|setup| {
+        setup.thread("worker", |me| me.sleep(10));
+        setup.thread("sampler", |me| {
+            let worker = me.target(thread(0)).unwrap();
+            if worker.suspend().is_ok() {
+                worker.resume().unwrap();
+                assert!(worker.resume().is_err());
+            }
+        });
+    };
+    let report = search(doubled, &Budget::exhaustive(1_000));
+    assert!(report.survives());
+    let broken: Vec<_> = report.broken.iter().map(|(by, rule, _)| (*by, *rule)).collect();
+    assert_eq!(broken, [(thread(1), Rule::ResumeDoubled)]);
+    let rule = Rule::ResumeDoubled;
+    let failure = search(doubled, &Budget::exhaustive(1_000).with_rules()).failure.unwrap();
+    assert_eq!(failure.verdict, Verdict::Broken { by: thread(1), rule });
+}

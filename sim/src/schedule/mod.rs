@@ -21,6 +21,7 @@ mod hazard;
 mod history;
 mod info;
 mod kernel;
+mod key;
 mod lock;
 mod replay;
 mod run;

@@ -55,6 +55,8 @@ fn nobody_waits_for_ever() {
                 _ => Strategy::Guided,
             };
             let mut budget = Budget::random(seed, OF_PROGRAM).by(strategy);
+            // Some programs allocate often, and each time a whole walk is made.
+            budget.limits.slices = 1_000_000;
             while budget.schedules > 0 {
                 let report = arena.search(&|setup| sampler.load(setup, &walked), &budget, |_| true);
                 histories += report.schedules;

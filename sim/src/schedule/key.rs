@@ -127,6 +127,8 @@ mod tests {
         assert_eq!(Verdict::Deadlock(ring(&renamed, &[0, 1, 2, 3, 4])).key(), key);
     }
 
+    const CLOSED: usize = 6;
+
     #[test]
     fn other_cycles_have_other_keys() {
         let rings = [
@@ -136,13 +138,14 @@ mod tests {
             ring(&[OWN[1], OWN[0]], &[0, 1]),
             ring(&[OWN[0]], &[0]),
             ring(&[Why::Suspended, HEAP, HEAP], &[0, 1, 2]),
-            // Not closed.
+            // Those behind `CLOSED` are none.
             vec![Edge { waits: ThreadIndex(0), why: HEAP, for_whom: ThreadIndex(1) }],
             Vec::new(),
         ];
         let keys: Vec<_> = rings.into_iter().map(|ring| Verdict::Deadlock(ring).key()).collect();
         for (n, key) in keys.iter().enumerate() {
             assert!(!keys[..n].contains(key), "{keys:#?}");
+            assert_eq!(key.starts_with("deadlock without a cycle"), n >= CLOSED, "{key}");
         }
     }
 

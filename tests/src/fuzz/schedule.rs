@@ -4,11 +4,11 @@ use super::script::Script;
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_sim::generation::Generation;
 use clr_sim::schedule::{
-    Arena, Choice, Ending, History, Limits, LockName, Process, Recording, Search, Setup,
+    Arena, Choice, Ending, Happening, History, Limits, LockName, Process, Recording, Search, Setup,
     ThreadIndex, Trail, Verdict,
 };
 use clr_sim::strategy::WorldProgram;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a history goes.
 const LIMITS: Limits = Limits { slices: 1500, instructions: 300, every_instruction: false };
@@ -131,7 +131,23 @@ impl<'a> Case<'a> {
 /// What holds of all histories; what does not, without names and numbers.
 fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     let mut before = None;
+    let mut owners = BTreeMap::new();
     for slice in &history.slices {
+        for happening in &slice.happenings {
+            match happening {
+                Happening::Acquired(LockName::Profiler(lock)) => {
+                    if owners.insert(lock, slice.thread).is_some() {
+                        return Err("a lock is taken that is owned".to_owned());
+                    }
+                }
+                Happening::Released(LockName::Profiler(lock)) => {
+                    if owners.remove(lock) != Some(slice.thread) {
+                        return Err("a lock is given back by another thread".to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
         let standing = slice.standing.as_slice();
         if slice.thread.index() >= history.lanes.len() {
             return Err("a turn of nobody".to_owned());

@@ -62,6 +62,24 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         self.synchronous(CallbackState(callback | CallbackState::IN_TRIGGERS_SCOPE.0))
     }
 
+    /// A method that may trigger a GC looks at objects of the runtime in cooperative mode: a thread that
+    /// the runtime knows waits there for whoever has the runtime suspended (H-06). Where nobody lets it
+    /// wait, no suspension lasts.
+    fn come_to_gc(&self) -> Result<()> {
+        let runtime = self.runtime;
+        let Some(id) = runtime.object_of(self.os) else { return Ok(()) };
+        if self.read(|memory| ThreadObject(id).is_cooperative(memory))? {
+            return Ok(());
+        }
+        let by_other = || runtime.process.get().suspension.by().filter(|by| *by != self.os);
+        while let Some(by) = by_other() {
+            if !self.wait(Wait::RuntimeRunning(by)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn callback_state(&self) -> CallbackState {
         self.runtime.thread(self.os, |thread| thread.callback_state).unwrap_or_default()
     }
@@ -206,6 +224,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(Deed::Call("GetFunctionFromIP2"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.triggering()?;
+        self.come_to_gc()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         match method.kind {
             MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok((method.id, code.rejit)),
@@ -217,6 +236,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(Deed::Call("GetFunctionFromIP3"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.triggering()?;
+        self.come_to_gc()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         Ok((method.id, code.rejit))
     }
@@ -244,6 +264,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(Deed::Call("GetCodeInfo3"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.triggering()?;
+        self.come_to_gc()?;
         let code = self.version(function, |code| code.rejit == rejit)?;
         Ok(pieces(code, ranges))
     }
@@ -252,6 +273,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(Deed::Call("GetCodeInfo4"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.triggering()?;
+        self.come_to_gc()?;
         let code = self.look_up(start)?.code;
         if code.start != start {
             return fail(HResult::FAIL);

@@ -259,6 +259,8 @@ terms! {
     }
     Method {
         "GetFunctionFromIP" => (Method::GetFunctionFromIp),
+        "GetFunctionFromIP2" => (Method::GetFunctionFromIp2),
+        "GetFunctionFromIP3" => (Method::GetFunctionFromIp3),
         "GetFunctionInfo2" => (Method::GetFunctionInfo2),
         "GetCodeInfo2" => (Method::GetCodeInfo2),
         "GetThreadInfo" => (Method::GetThreadInfo),

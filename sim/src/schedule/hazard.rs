@@ -4,7 +4,7 @@ use super::history::{Happening, History, Kind, ThreadIndex};
 use super::lock::LockName;
 use super::verdict::{Edge, Rule, Verdict, Why};
 use crate::clause::Clause;
-use crate::profiling::CallbackKind;
+use crate::profiling::{CallbackKind, HResult, Outcome};
 use crate::runtime::Lock;
 use core::fmt;
 use core::str::FromStr;
@@ -215,23 +215,19 @@ impl Hazard {
             Verdict::Deadlock(edges) => of_deadlock(edges, history),
             Verdict::DestroyedThread { .. } => Some(Self::DestroyedThread),
             Verdict::UnloadedCode { .. } => Some(Self::UnloadedMethod),
-            Verdict::ProcessKilled { by, .. } => {
-                let doing = Doing::of(*by, history);
-                let walks = doing.calls.contains(&"DoStackSnapshot");
-                (walks && has_destroyed(history)).then_some(Self::DestroyedThread)
+            Verdict::ProcessKilled { outcome: Outcome::ProcessKilled { code }, .. }
+                if *code == HResult::INVALID_TARGET_THREAD.0 =>
+            {
+                Some(Self::DestroyedThread)
             }
             Verdict::Broken { rule, .. } => of_rule(*rule),
             Verdict::LiveLock
             | Verdict::LostWakeUp(_)
             | Verdict::Watchdog(_)
+            | Verdict::ProcessKilled { .. }
             | Verdict::Failed { .. } => None,
         }
     }
-}
-
-fn has_destroyed(history: &History) -> bool {
-    let mut happenings = history.slices.iter().flat_map(|slice| &slice.happenings);
-    happenings.any(|happening| *happening == Happening::Callback(CallbackKind::ThreadDestroyed))
 }
 
 const fn of_rule(rule: Rule) -> Option<Hazard> {

@@ -34,6 +34,15 @@ impl<'b> Profiler<'b, Machine> for Thread<'_, 'b> {
     fn wait(&self, _: &Runtime<'b>, _: OsThreadId, wait: Wait) -> bool {
         Thread::wait(self, wait)
     }
+
+    /// Others may go on while something is owned that they can be in need of.
+    fn between(&self, runtime: &Runtime<'b>, os: OsThreadId) {
+        let owns = runtime.process.get().locks_of(os).next().is_some();
+        let reads = || runtime.thread(os, |thread| thread.code_manager_reads > 0);
+        if owns || reads() == Some(true) {
+            self.touching(Footprint::ALL, || self.switch());
+        }
+    }
 }
 
 impl<'b> Info<'_, '_, 'b> {
@@ -139,10 +148,12 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.may_trigger();
         self.call("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.may_trigger();
         self.call("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
     }
 
@@ -160,10 +171,12 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         rejit: ReJitId,
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
+        self.may_trigger();
         self.call("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.may_trigger();
         self.call("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
     }
 
@@ -173,7 +186,6 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
     ) -> Result<FunctionInfo> {
-        self.may_trigger();
         self.call("GetFunctionInfo2", |info| {
             info.get_function_info2(function, frame_info, type_arguments)
         })

@@ -57,6 +57,9 @@ pub(super) struct Thread {
     pub suspended_by: Vec<ThreadIndex>,
     /// Whom it walks by `DoStackSnapshot`.
     pub walks: Option<ThreadIndex>,
+    /// It is in a call of the system that suspends another one: that it is suspended itself stops it
+    /// where it comes back (H-01).
+    pub in_system: bool,
     /// Signals that it has not handled yet.
     pub signals: u32,
     /// What the signal that it handles has interrupted.
@@ -231,9 +234,15 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// Whether a thread has another one suspended.
+    /// Whether a thread has another one suspended, or all of them on behalf of the profiler.
     pub(super) fn suspends(&self, thread: ThreadIndex) -> bool {
         let state = self.state.borrow();
+        let process = self.runtime.process.get();
+        let of_profiler = process.suspended_by_profiler || process.profiler_suspensions > 0;
+        let by = process.suspension.by().filter(|_| of_profiler);
+        if by.is_some() && by == state.threads.get(thread.index()).map(|thread| thread.os) {
+            return true;
+        }
         state.threads.iter().any(|other| other.suspended_by.contains(&thread))
             || state.threads.get(thread.index()).is_some_and(|thread| thread.walks.is_some())
     }
@@ -273,7 +282,8 @@ impl<'b> Kernel<'b> {
         for (index, thread) in state.threads.iter().enumerate() {
             let index = ThreadIndex(index as u32);
             let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
-            if thread.ended || (suspended && !Bug::SuspensionIgnored.is_planted()) {
+            let stopped = suspended && !thread.in_system && !Bug::SuspensionIgnored.is_planted();
+            if thread.ended || stopped {
                 continue;
             }
             let ready = match thread.activities.last() {

@@ -124,6 +124,7 @@ fn begin<'p>(
         activities: Vec::new(),
         suspended_by: Vec::new(),
         walks: None,
+        in_system: false,
         signals: 0,
         interrupted: None,
         ended: false,

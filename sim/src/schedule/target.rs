@@ -39,6 +39,32 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         world.top_managed(self.index.index()).filter(|_| is_app && !self.is_gone())
     }
 
+    /// What the system does in that call.
+    fn suspend_now(&self) -> Result<(), ThreadError> {
+        let by = self.by;
+        if by.kernel.kind(by.me) != Kind::Profiler {
+            by.kernel.broke(by.me, Rule::SuspenderRanManagedCode);
+        }
+        by.kernel.touch(Footprint::thread(self.index));
+        if self.is_gone() {
+            return Err(ThreadError::NoThread(self.os));
+        }
+        match &self.known {
+            Some(known) => known.suspend()?,
+            None => by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1),
+        }
+        if Bug::DoubleSuspension.is_planted() {
+            by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1);
+        }
+        let mut state = by.kernel.state.borrow_mut();
+        if let Some(thread) = state.threads.get_mut(self.index.index()) {
+            thread.suspended_by.push(by.me);
+        }
+        drop(state);
+        by.tell(Happening::Suspended(self.index));
+        Ok(())
+    }
+
     fn is_gone(&self) -> bool {
         let state = self.by.kernel.state.borrow();
         state.threads.get(self.index.index()).is_none_or(|thread| thread.ended)
@@ -66,31 +92,15 @@ impl TargetThread for Target<'_, '_, '_> {
 
     fn suspend(&self) -> Result<(), ThreadError> {
         let by = self.by;
+        by.in_system(true);
         by.switch();
-        if by.kernel.kind(by.me) != Kind::Profiler {
-            by.kernel.broke(by.me, Rule::SuspenderRanManagedCode);
-        }
-        by.kernel.touch(Footprint::thread(self.index));
-        if self.is_gone() {
-            return Err(ThreadError::NoThread(self.os));
-        }
-        match &self.known {
-            Some(known) => known.suspend()?,
-            None => by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1),
-        }
-        if Bug::DoubleSuspension.is_planted() {
-            by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1);
-        }
-        let mut state = by.kernel.state.borrow_mut();
-        if let Some(thread) = state.threads.get_mut(self.index.index()) {
-            thread.suspended_by.push(by.me);
-        }
-        drop(state);
-        by.tell(Happening::Suspended(self.index));
-        if self.index == by.me {
+        by.in_system(false);
+        let suspended = self.suspend_now();
+        if by.kernel.suspensions(by.me) > 0 {
+            // Here it comes back from the system.
             by.switch();
         }
-        Ok(())
+        suspended
     }
 
     fn resume(&self) -> Result<(), ThreadError> {

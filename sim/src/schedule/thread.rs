@@ -80,6 +80,15 @@ impl<'t, 'b> Thread<'t, 'b> {
         &self.kernel.modules
     }
 
+    /// This thread is in a call of the system that it finishes even if it is suspended meanwhile, or is no
+    /// more.
+    pub(super) fn in_system(&self, is: bool) {
+        let mut state = self.kernel.state.borrow_mut();
+        if let Some(thread) = state.threads.get_mut(self.me.index()) {
+            thread.in_system = is;
+        }
+    }
+
     /// Lets others go first, if they are chosen.
     ///
     /// Code that shares variables with other threads and has no lock meanwhile calls this in front of
@@ -396,7 +405,8 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.tell(Happening::Released(name));
     }
 
-    /// Notes a rule that is broken if a thread is suspended by this one.
+    /// Notes a rule that is broken if a thread is suspended by this one, or the runtime by the profiler
+    /// on it.
     pub(super) fn does(&self, rule: Rule) {
         if self.kernel.suspends(self.me) {
             self.kernel.broke(self.me, rule);

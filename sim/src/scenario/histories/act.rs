@@ -247,9 +247,13 @@ impl Script {
             found.unwrap_or(FunctionId(0))
         };
         match method {
-            Method::GetFunctionFromIp => {
+            Method::GetFunctionFromIp | Method::GetFunctionFromIp2 | Method::GetFunctionFromIp3 => {
                 let ip = self.registers(me, of, target).map_or(0, |registers| registers.rip);
-                let found = info.get_function_from_ip(ip);
+                let found = match method {
+                    Method::GetFunctionFromIp2 => info.get_function_from_ip2(ip).map(|(id, _)| id),
+                    Method::GetFunctionFromIp3 => info.get_function_from_ip3(ip).map(|(id, _)| id),
+                    _ => info.get_function_from_ip(ip),
+                };
                 if let Ok(function) = found {
                     self.memory.borrow_mut().functions.insert(place, function);
                 }

@@ -73,6 +73,10 @@ pub enum ScriptSeed {
 pub enum Method {
     /// `GetFunctionFromIP`, with the ip of the thread's registers.
     GetFunctionFromIp,
+    /// `GetFunctionFromIP2`, with the same: it may trigger a GC (H-06).
+    GetFunctionFromIp2,
+    /// `GetFunctionFromIP3`, with the same.
+    GetFunctionFromIp3,
     /// `GetFunctionInfo2`, with the function that was last found on the thread.
     GetFunctionInfo2,
     /// `GetCodeInfo2`, with the same.

@@ -1,7 +1,7 @@
 //! What went wrong for real people: each public thread that a simulator can reproduce has its fixture.
 
 use clr_sim::profiling::HResult;
-use clr_sim::scenario::{ExpectedOutcome, MixedClaim, ReasonKind, Scenario, WalkEnd};
+use clr_sim::scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, ReasonKind, Scenario, WalkEnd};
 
 /// By what it went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ const ROWS: [(u8, Chapter, &[&str]); 43] = {
     ]
 };
 
-/// Those that are about stacks, and not about time.
-const CHAPTERS: [Chapter; 3] = [Chapter::Leaf, Chapter::Frames, Chapter::Codes];
+/// Those that are about stacks, and the one about locks, whose histories are searched.
+const CHAPTERS: [Chapter; 4] = [Chapter::Leaf, Chapter::Frames, Chapter::Codes, Chapter::Locks];
 
 /// Rows of which only the right walk is shown: what failed is another unwinder.
 const RIGHT_ONLY: [u8; 1] = [29];
@@ -116,11 +116,14 @@ impl Ends {
         for walk in scenario.stops.iter().flat_map(|stop| &stop.expect) {
             self.see(walk.ends == WalkEnd::Base);
         }
+        for history in scenario.explore.iter().flat_map(|explore| &explore.expect) {
+            self.see(matches!(history.ends, ExpectedEnd::Survives { .. }));
+        }
     }
 }
 
 #[test]
-fn every_row_of_three_chapters_has_a_fixture_that_fails_and_one_that_passes() {
+fn every_row_of_four_chapters_has_a_fixture_that_fails_and_one_that_passes() {
     let mut problems = Vec::new();
     for (number, chapter, threads) in ROWS {
         let mut ends = Ends::default();

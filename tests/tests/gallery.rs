@@ -159,8 +159,9 @@ fn every_file_says_what_it_shows() {
         });
         let walks = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
         let mixed = scenario.mixed_walks().next().is_some();
-        problems.check(walks || mixed || all_calls(&scenario).next().is_some(), || {
-            format!("{name}: neither a snapshot nor a walk")
+        let searched = !scenario.explore.is_empty();
+        problems.check(walks || mixed || searched || all_calls(&scenario).next().is_some(), || {
+            format!("{name}: neither a snapshot nor a walk nor a search")
         });
         for at in scenario.mixed_walks() {
             let title = at.says.title.as_deref().unwrap_or_default();

@@ -2,10 +2,93 @@
 //! generation that it is for. `CLR_TEST_TEXT` names a part of the names of those that are wanted.
 
 use clr_sim::generation::Generation;
-use clr_sim::scenario::Scenario;
+use clr_sim::scenario::{ExpectedEnd, Scenario};
+use clr_sim::schedule::Hazard;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+/// The hazards of suspensions and locks, all of them: none is left out.
+const OF_LOCKS: core::ops::RangeInclusive<u8> = 1..=13;
+
+/// The rows of the gallery's chapter about locks that suspended threads own, all that can be reproduced.
+const FIELD_OF_LOCKS: [u8; 11] = [3, 14, 17, 27, 36, 37, 38, 39, 40, 47, 53];
+
+fn searched(name: &str) -> Option<Scenario> {
+    let fixture = clr_fixtures::gallery().iter().find(|fixture| fixture.name == name)?;
+    let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
+    (!scenario.explore.is_empty()).then_some(scenario)
+}
+
+const fn survives(end: ExpectedEnd) -> bool {
+    matches!(end, ExpectedEnd::Survives { .. })
+}
+
+/// The text that falls in, and the one that does not, which survives the same search wherever the first
+/// one fails, and another one to its end.
+fn pair(name: &str, hazard: Option<Hazard>) -> Result<(), &'static str> {
+    let falls = searched(name).ok_or("nothing is searched")?;
+    let avoided = name.replace(".kdl", "-avoided.kdl");
+    let avoids = searched(&avoided).ok_or("nobody avoids it")?;
+    let (search, same) = (&falls.explore[0], &avoids.explore[0]);
+    if (search.by, search.seed, search.instructions) != (same.by, same.seed, same.instructions)
+        || search.schedules > same.schedules
+    {
+        return Err("who avoids it is searched otherwise");
+    }
+    let mut fails = false;
+    for generation in Generation::ALL {
+        let Some((_, expected)) = search.expected_on(generation) else { continue };
+        if survives(expected.ends) {
+            continue;
+        }
+        fails = true;
+        if hazard.is_some() && expected.hazard != hazard {
+            return Err("it is no instance of the hazard");
+        }
+        if same.expected_on(generation).is_none() {
+            return Err("who avoids it is not searched where it fails");
+        }
+    }
+    if !fails {
+        return Err("it never fails");
+    }
+    let mut expected = avoids.explore.iter().flat_map(|explore| &explore.expect);
+    if !expected.clone().all(|expected| survives(expected.ends)) {
+        return Err("who avoids it fails");
+    }
+    let everything = ExpectedEnd::Survives { everything: true };
+    if !expected.any(|expected| expected.ends == everything) {
+        return Err("nothing is searched to its end");
+    }
+    Ok(())
+}
+
+#[test]
+fn hazards_of_locks_have_a_profiler_that_falls_in_and_one_that_does_not() {
+    let hazards = OF_LOCKS.map(|number| {
+        let hazard = Hazard::ALL.into_iter().find(|hazard| hazard.number() == number);
+        (format!("hazards/h-{number:02}-"), Some(hazard.unwrap()))
+    });
+    let field = FIELD_OF_LOCKS.map(|number| (format!("field/g{number:02}-"), None));
+    let mut problems = String::new();
+    for (start, hazard) in hazards.chain(field) {
+        let names = clr_fixtures::gallery().iter().map(|fixture| fixture.name);
+        let mut names = names
+            .filter(|name| name.starts_with(&start) && !name.ends_with("-avoided.kdl"))
+            .filter(|name| hazard.is_some() || searched(name).is_some())
+            .peekable();
+        if names.peek().is_none() {
+            writeln!(problems, "{start}: it is not there").unwrap();
+        }
+        for name in names {
+            if let Err(problem) = pair(name, hazard) {
+                writeln!(problems, "{name}: {problem}").unwrap();
+            }
+        }
+    }
+    assert!(problems.is_empty(), "\n{problems}");
+}
 
 /// What is wrong with a text.
 fn problems(name: &str, scenario: &Scenario) -> String {

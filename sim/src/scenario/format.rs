@@ -5,6 +5,8 @@ mod mixed;
 mod placed;
 mod snapshot;
 
+pub(super) use histories::expected_history_text;
+
 use super::expect::{Expectation, ExpectedFrame, WalkEnd};
 use super::mixed::ExpectedMixed;
 use super::parse::FREE_SLOT;

@@ -7,6 +7,7 @@
 #![doc = include_str!("grammar.md")]
 
 mod bless;
+mod bless_histories;
 mod bless_mixed;
 mod bless_walks;
 mod by_model;
@@ -31,11 +32,13 @@ mod simpler;
 mod site;
 mod snapshot;
 mod stops;
+mod suggest;
 mod terms;
 mod told;
 mod walk;
 
 pub use bless::bless;
+pub use bless_histories::bless_histories;
 pub use bless_mixed::bless_mixed;
 pub use bless_walks::bless_walks;
 pub use by_model::Modelled;
@@ -45,7 +48,7 @@ pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 pub use histories::{
     Action, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Explored, Exploring,
-    HistoryDifference, Method, ProfilerScript, ScriptSeed, ScriptThread, WaitKind, Who,
+    HistoryDifference, Method, ProfilerScript, ScriptSeed, ScriptStep, ScriptThread, WaitKind, Who,
 };
 pub use layout::format_text;
 pub use mixed::{
@@ -56,7 +59,8 @@ pub use mixed::{
 pub use of_world::stop as world_stop;
 pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
 pub use places::{
-    SnapshotAt, SnapshotPlaces, StopPlaces, mixed_walk_places, snapshot_places, stop_places,
+    SnapshotAt, SnapshotPlaces, StopPlaces, explore_places, mixed_walk_places, snapshot_places,
+    stop_places,
 };
 pub use problem::{ProblemKind, SyntaxError};
 pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};

@@ -53,10 +53,10 @@ impl Scenario {
     }
 }
 
-/// Where a snapshot, or a walk of a whole stack, and its expectations stand in a text.
+/// Where a snapshot, a walk of a whole stack or a search of histories, and its expectations stand in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotPlaces {
-    /// The snapshot, or the walk.
+    /// The snapshot, the walk or the search.
     pub snapshot: Position,
     /// Its expectations, in order.
     pub expect: Vec<Position>,
@@ -73,6 +73,12 @@ pub fn snapshot_places(text: &str) -> Vec<SnapshotPlaces> {
 #[must_use]
 pub fn mixed_walk_places(text: &str) -> Vec<SnapshotPlaces> {
     places_of(text, "mixed-walk")
+}
+
+/// The same of its searches of histories, in the order of [`Scenario::explore`].
+#[must_use]
+pub fn explore_places(text: &str) -> Vec<SnapshotPlaces> {
+    places_of(text, "explore")
 }
 
 fn places_of(text: &str, name: &'static str) -> Vec<SnapshotPlaces> {

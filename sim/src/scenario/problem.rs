@@ -1,6 +1,7 @@
 //! What can be wrong with a text.
 
 use super::grammar::{MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
+use super::suggest::{list, suggest};
 use crate::code::Rule;
 use crate::generation::{Generation, Generations};
 use crate::profiling::HResult;
@@ -450,71 +451,4 @@ fn arguments(limit: usize) -> String {
         1 => "one argument".to_owned(),
         _ => format!("at most {limit} arguments"),
     }
-}
-
-/// How many names a message lists.
-const LIST_LIMIT: usize = 24;
-
-/// With how many names a wrong one is compared.
-const SUGGEST_LIMIT: usize = 1000;
-
-fn list<S: AsRef<str>>(names: &[S]) -> String {
-    let mut text = String::new();
-    for (index, name) in names.iter().take(LIST_LIMIT).enumerate() {
-        if index > 0 {
-            text.push_str(", ");
-        }
-        text.push('`');
-        text.push_str(name.as_ref());
-        text.push('`');
-    }
-    if names.len() > LIST_LIMIT {
-        text.push_str(", …");
-    }
-    text
-}
-
-fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> String {
-    let near = allowed
-        .iter()
-        .take(SUGGEST_LIMIT)
-        .map(|name| (distance(found, name.as_ref()), name.as_ref()))
-        .filter(|(distance, name)| {
-            let len = name.chars().count();
-            *distance <= (len / 3).max(1) && *distance < len
-        })
-        // What is written so far may be the start of a longer word.
-        .min_by_key(|(distance, name)| (*distance, !name.starts_with(found)));
-    let expected = format!("expected {what}: {}", list(allowed));
-    match near {
-        Some((_, name)) => format!("did you mean `{name}`? {expected}"),
-        None => expected,
-    }
-}
-
-/// The longest name that is compared with others.
-const COMPARE_LIMIT: usize = 64;
-
-/// How many characters must be inserted, left out, replaced, or swapped with their neighbour; case
-/// does not count.
-fn distance(one: &str, other: &str) -> usize {
-    let lower = |text: &str| text.to_lowercase().chars().take(COMPARE_LIMIT).collect::<Vec<_>>();
-    let (one, other) = (lower(one), lower(other));
-    // The distances of each start of `other` from the last starts of `one`.
-    let mut before_previous = Vec::new();
-    let mut previous: Vec<usize> = (0..=other.len()).collect();
-    for i in 0..one.len() {
-        let mut row = vec![i + 1];
-        for j in 0..other.len() {
-            let replaced = previous[j] + usize::from(one[i] != other[j]);
-            let mut best = replaced.min(row[j] + 1).min(previous[j + 1] + 1);
-            if i > 0 && j > 0 && one[i] == other[j - 1] && one[i - 1] == other[j] {
-                let swapped: &Vec<usize> = &before_previous;
-                best = best.min(swapped[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before_previous = core::mem::replace(&mut previous, row);
-    }
-    previous.last().copied().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! Steps towards a smaller text.
 
-use super::{Scenario, SnapshotCall, Stop, StopAt};
+use super::{Scenario, ScriptStep, SnapshotCall, Stop, StopAt};
 use crate::code::{FunctionId, Program};
 use crate::generation::{Generation, Generations};
 use crate::strategy::{ProgramStep, Shrink};
@@ -24,6 +24,10 @@ pub enum ScenarioStep {
     Plain(usize, usize),
     /// Without a thread, the last one.
     Thread,
+    /// Without a search of histories.
+    Explore(usize),
+    /// A smaller profiler.
+    Profiler(ScriptStep),
     /// A smaller program.
     Program(ProgramStep),
 }
@@ -61,6 +65,12 @@ impl Shrink for Scenario {
         steps.extend(spans.map(|(at, size)| ScenarioStep::Nodes(at, size)));
         if self.threads.len() > 1 {
             steps.push(ScenarioStep::Thread);
+        }
+        if self.explore.len() > 1 {
+            steps.extend((0..self.explore.len()).map(ScenarioStep::Explore));
+        }
+        if let Some(profiler) = &self.profiler {
+            steps.extend(profiler.steps().into_iter().map(ScenarioStep::Profiler));
         }
         if !self.program.functions.is_empty() {
             steps.extend(Shrink::steps(&self.program).into_iter().map(ScenarioStep::Program));
@@ -100,6 +110,14 @@ impl Shrink for Scenario {
             }
             ScenarioStep::Thread => {
                 simpler.threads.pop();
+                if let Some(profiler) = &mut simpler.profiler {
+                    profiler.without_thread(simpler.threads.len() as u32);
+                }
+            }
+            ScenarioStep::Explore(index) => drop(simpler.explore.remove(index)),
+            ScenarioStep::Profiler(step) => {
+                let apps = simpler.threads.len() as u32;
+                simpler.profiler = Some(self.profiler.as_ref()?.take(step, apps)?);
             }
             ScenarioStep::Program(step) => {
                 let program = self.program.take(step)?;

@@ -147,7 +147,7 @@ pub struct Failure {
 }
 
 /// What a search came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The first history that failed.
     pub failure: Option<Failure>,
@@ -166,6 +166,24 @@ impl Report {
     #[must_use]
     pub const fn survives(&self) -> bool {
         self.failure.is_none()
+    }
+
+    /// The same together with a search of the histories behind those of this one: as if it was one search,
+    /// which ends where a history fails. For strategies that [can be shared](Strategy::can_be_shared).
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        if self.failure.is_some() {
+            return self;
+        }
+        self.failure = next.failure;
+        self.schedules += next.schedules;
+        self.slices += next.slices;
+        for (by, rule, trail) in next.broken {
+            if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
+                self.broken.push((by, rule, trail));
+            }
+        }
+        self
     }
 }
 
@@ -249,8 +267,7 @@ impl<'b> Arena<'b> {
         mut progress: impl FnMut(u64) -> bool,
     ) -> Report {
         let mut search = self.prepare(load, budget);
-        let mut report =
-            Report { failure: None, schedules: 0, slices: 0, broken: Vec::new(), covered: None };
+        let mut report = Report::default();
         for number in budget.first..budget.first.saturating_add(budget.schedules) {
             if !progress(report.schedules) || !search.begin(number) {
                 break;

@@ -28,6 +28,7 @@ mod replay;
 mod run;
 mod search;
 mod setup;
+pub mod story;
 mod stuck;
 mod target;
 mod tell;

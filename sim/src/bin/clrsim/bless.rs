@@ -97,6 +97,15 @@ fn change(
         let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
         new = scenario::bless_mixed(&new, &reports)?;
     }
+    if !fixture.scenario.explore.is_empty() {
+        let mut explored = Vec::new();
+        for generation in on.iter() {
+            explored.extend(fixture.scenario.explore_on(generation).map_err(|error| {
+                source.trouble(format_args!("cannot be run on {generation}: {error}"))
+            })?);
+        }
+        new = scenario::bless_histories(&new, &explored)?;
+    }
     if fixture.scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {
         let walks = fixture.scenario.run().map_err(|error| source.trouble(error))?;
         new = scenario::bless_walks(&new, &walks)?;

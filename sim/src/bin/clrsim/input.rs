@@ -298,6 +298,11 @@ pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), Trouble> {
     })
 }
 
+/// Writes a text to a file, in place of what is there.
+pub(crate) fn write_over(path: &Path, text: &str) -> Result<(), Trouble> {
+    fs::write(path, text).map_err(|error| unwritable(&slashed(path), &error))
+}
+
 /// The path with forward slashes.
 pub(crate) fn slashed(path: &Path) -> String {
     let name = path.to_string_lossy();

@@ -27,6 +27,7 @@ struct Listed {
     clauses: Vec<String>,
     snapshots: usize,
     mixed_walks: usize,
+    searches: usize,
     stops: usize,
 }
 
@@ -43,6 +44,7 @@ impl Listed {
             clauses,
             snapshots: scenario.snapshots().count(),
             mixed_walks: scenario.mixed_walks().count(),
+            searches: scenario.explore.len(),
             stops: scenario.stops.len(),
         }
     }
@@ -54,7 +56,9 @@ fn clauses(fixture: &ProgramFixture) -> Vec<Clause> {
     let walks = fixture.scenario.mixed_walks().flat_map(|at| &at.says.expect);
     let of_calls = calls.flat_map(|expect| &expect.clauses);
     let of_walks = walks.flat_map(|expect| &expect.clauses);
-    let mut clauses: Vec<_> = of_calls.chain(of_walks).copied().collect();
+    let searches = fixture.scenario.explore.iter().flat_map(|explore| &explore.expect);
+    let of_searches = searches.flat_map(|expect| &expect.clauses);
+    let mut clauses: Vec<_> = of_calls.chain(of_walks).chain(of_searches).copied().collect();
     clauses.sort_unstable();
     clauses.dedup();
     clauses

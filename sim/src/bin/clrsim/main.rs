@@ -18,10 +18,12 @@ mod drawn;
 mod dump;
 mod emit;
 mod explain;
+mod explore;
 mod export;
 mod fmt;
 mod frames;
 mod generate;
+mod histories;
 mod input;
 mod layout;
 mod list;
@@ -31,9 +33,11 @@ mod mixed;
 mod new;
 mod program;
 mod recorded;
+mod replay;
 mod report;
 mod reporter;
 mod run;
+mod searched;
 mod shots;
 mod show;
 mod snapshots;
@@ -98,6 +102,9 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
         Command::Show(args) => show::show(&args, console),
         Command::Dump(args) => dump::dump(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
+        Command::Explore(args) => explore::explore(&args, console),
+        Command::Replay(args) => replay::replay(&args, console),
+        Command::Timeline(args) => replay::timeline(&args, console),
         Command::Emit(args) => emit::emit(&args, console),
         Command::Explain(args) => explain::explain(&args, console),
         Command::Clauses(args) => clauses::clauses(&args, console),

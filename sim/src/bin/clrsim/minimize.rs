@@ -3,6 +3,7 @@
 use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::console::{Console, GOOD, HEAD, Trouble};
 use crate::generate::{GENERATED, fitting};
+use crate::histories::{progress_bar, search, write_smallest};
 use crate::input::{PROGRAM, Source, slashed, write_new};
 use crate::program::ProgramFixture;
 use crate::{FAILED, PASSED};
@@ -42,6 +43,12 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     }
     let on = args.on.unwrap_or(Generations::ALL);
     let wanted = args.hresult.is_some() || args.clause.is_some();
+    if source.is_program()
+        && !wanted
+        && let Some(code) = of_history(&source, args, on, console)?
+    {
+        return Ok(code);
+    }
     let ending = || Keep::Ending { result: args.hresult.clone(), clause: args.clause };
     let target = if source.is_program() { None } else { Some(target(&source, args)) };
     let is_text = matches!(target, None | Some(FuzzTarget::FixtureText));
@@ -97,6 +104,33 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
         "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {after} lines of {before}"
     )?;
     Ok(PASSED)
+}
+
+/// Makes a text smaller for the first of its searches in which a history fails, whether it should or not;
+/// `None` if it has none, or is of snapshots and walks.
+fn of_history(
+    source: &Source,
+    args: &MinimizeArgs,
+    on: Generations,
+    console: &mut Console<'_>,
+) -> Result<Option<u8>, Trouble> {
+    let scenario = ProgramFixture::read(source)?.scenario;
+    if scenario.snapshots().next().is_some() || scenario.mixed_walks().next().is_some() {
+        return Ok(None);
+    }
+    for settings in &scenario.explore {
+        for generation in settings.generations().filter(|generation| on.contains(*generation)) {
+            let bar = progress_bar(console.progress, settings.schedules, generation.to_string());
+            let found = search(&scenario, generation, &settings.budget(), None, &bar);
+            bar.finish_and_clear();
+            let found = found.map_err(|error| source.trouble(error))?;
+            let Some(failure) = found.failure else { continue };
+            if write_smallest(&scenario, generation, settings, &failure, &args.output, console)? {
+                return Ok(Some(PASSED));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The fuzz target that bytes were given to: as said, or by the folder, or by what they are.

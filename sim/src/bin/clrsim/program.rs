@@ -5,8 +5,8 @@ use crate::input::Source;
 use clr_sim::code::{CfiMistake, FunctionId, LinkedProgram, Role, WindowsMistake};
 use clr_sim::run::BASE;
 use clr_sim::scenario::{
-    MixedAt, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, mixed_walk_places, snapshot_places,
-    stop_places,
+    MixedAt, Position as Place, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, explore_places,
+    mixed_walk_places, snapshot_places, stop_places,
 };
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, OpKind};
@@ -29,6 +29,8 @@ pub(crate) struct ProgramFixture {
     snapshots: Vec<SnapshotPlaces>,
     /// Where its walks of whole stacks stand.
     mixed_walks: Vec<SnapshotPlaces>,
+    /// Where its searches of histories stand.
+    explore: Vec<SnapshotPlaces>,
 }
 
 impl ProgramFixture {
@@ -42,7 +44,8 @@ impl ProgramFixture {
             Scenario::parse(&text).map_err(|error| error.with_name(source.name.clone()))?;
         let (places, snapshots) = (stop_places(&text), snapshot_places(&text));
         let mixed_walks = mixed_walk_places(&text);
-        Ok(Self { scenario, text, places, snapshots, mixed_walks })
+        let explore = explore_places(&text);
+        Ok(Self { scenario, text, places, snapshots, mixed_walks, explore })
     }
 
     /// Line and column of a snapshot, or of one of its expectations.
@@ -68,6 +71,12 @@ impl ProgramFixture {
         let places = self.mixed_walks.get(self.scenario.mixed_walks().position(same)?)?;
         let own = expectation.and_then(|index| places.expect.get(index));
         Some(*own.unwrap_or(&places.snapshot))
+    }
+
+    /// The same of a search of histories.
+    pub(crate) fn explore_place(&self, explore: usize, expectation: usize) -> Option<Place> {
+        let places = self.explore.get(explore)?;
+        Some(*places.expect.get(expectation).unwrap_or(&places.snapshot))
     }
 
     /// Line and column of a stop, or of one of its expectations.

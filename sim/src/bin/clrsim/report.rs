@@ -4,6 +4,7 @@ use crate::code::{self, Code};
 use crate::console::{BAD, Console, DIM, HEAD, Trouble};
 use crate::mixed::FailedMixed;
 use crate::recorded::{DifferentWalk, Walks};
+use crate::searched::FailedSearch;
 use crate::snapshots::{FailedSnapshot, Summary};
 use crate::unwind_data::{self, Function, Hex};
 use crate::walks::FailedWalk;
@@ -74,6 +75,8 @@ pub(crate) enum Explained {
     Snapshot(FailedSnapshot),
     /// Of a walk of a whole stack in a text.
     Mixed(FailedMixed),
+    /// Of a search of the histories of a text.
+    Search(FailedSearch),
 }
 
 impl Explained {
@@ -83,6 +86,7 @@ impl Explained {
             Self::Replay(_) | Self::Walk(_) | Self::Recorded(_) => 1,
             Self::Snapshot(failed) => failed.cases(),
             Self::Mixed(failed) => failed.cases(),
+            Self::Search(failed) => failed.cases(),
         }
     }
 
@@ -94,6 +98,7 @@ impl Explained {
             Self::Recorded(walk) => walk.write(file, out),
             Self::Snapshot(failed) => failed.write(file, out),
             Self::Mixed(failed) => failed.write(file, out),
+            Self::Search(failed) => failed.write(file, out),
         }
     }
 }

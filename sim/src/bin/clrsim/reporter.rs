@@ -36,6 +36,8 @@ pub(crate) struct Total {
     snapshots: usize,
     /// How many walks of whole stacks they have.
     mixed_walks: usize,
+    /// How many searches of histories they have.
+    searches: usize,
     /// The runtimes that they were made on.
     runtimes: Runtimes,
 }
@@ -70,6 +72,7 @@ struct Group {
     files: usize,
     snapshots: usize,
     mixed_walks: usize,
+    searches: usize,
     first: String,
 }
 
@@ -111,6 +114,7 @@ impl Reporter {
         if let Some(summary) = &file.scenario {
             self.total.snapshots += summary.snapshots;
             self.total.mixed_walks += summary.mixed_walks;
+            self.total.searches += summary.searches;
             let Runtimes(all) = &mut self.total.runtimes;
             *all = all.with(summary.runtimes.0);
         }
@@ -129,6 +133,7 @@ impl Reporter {
                 if let Some(summary) = &file.scenario {
                     group.snapshots += summary.snapshots;
                     group.mixed_walks += summary.mixed_walks;
+                    group.searches += summary.searches;
                 }
                 group.first.clone_from(&file.file);
             } else {
@@ -157,15 +162,17 @@ impl Reporter {
     /// Those since the last file that is none of theirs.
     fn write_groups(&mut self, console: &mut Console<'_>) -> Result<(), Trouble> {
         for (key, group) in std::mem::take(&mut self.groups) {
-            let Group { counts, files, snapshots, mixed_walks, first } = group;
+            let Group { counts, files, snapshots, mixed_walks, searches, first } = group;
             let Key { generation, pattern, kind } = key;
             let of = generation.map(|it| format!(" of {it}")).unwrap_or_default();
-            let with = |count: usize, what: &str| match count {
+            let with = |count: usize, what: &str, many: &str| match count {
                 0 => String::new(),
                 1 => format!(", 1 {what}"),
-                count => format!(", {count} {what}s"),
+                count => format!(", {count} {what}{many}"),
             };
-            let with = with(snapshots, "snapshot") + &with(mixed_walks, "mixed walk");
+            let with = with(snapshots, "snapshot", "s")
+                + &with(mixed_walks, "mixed walk", "s")
+                + &with(searches, "search", "es");
             let name = match files {
                 1 => first,
                 files => format!("{pattern}{of} ({files} files{with})"),
@@ -258,12 +265,13 @@ impl Reporter {
             write!(console.out, "; {unreadable} file{s} could not be read")?;
         }
         writeln!(console.out)?;
-        let made: Vec<_> =
-            [("snapshots", self.total.snapshots), ("mixed walks", self.total.mixed_walks)]
-                .into_iter()
-                .filter(|(_, count)| *count > 0)
-                .map(|(what, count)| format!("{what}: {count}"))
-                .collect();
+        let made = [
+            ("snapshots", self.total.snapshots),
+            ("mixed walks", self.total.mixed_walks),
+            ("searches of histories", self.total.searches),
+        ];
+        let made = made.into_iter().filter(|(_, count)| *count > 0);
+        let made: Vec<_> = made.map(|(what, count)| format!("{what}: {count}")).collect();
         if !made.is_empty() {
             let texts = self.files.iter().filter(|file| file.scenario.is_some()).count();
             writeln!(

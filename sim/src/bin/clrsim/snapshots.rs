@@ -6,6 +6,7 @@ use crate::console::{BAD, DIM, HEAD};
 use crate::mixed;
 use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
+use crate::searched;
 use crate::shots::{self, Shot};
 use crate::walked::write_within;
 use anstyle::Style;
@@ -26,6 +27,8 @@ pub(crate) struct Summary {
     pub(crate) snapshots: usize,
     /// How many walks of whole stacks it has.
     pub(crate) mixed_walks: usize,
+    /// How many searches of histories it has.
+    pub(crate) searches: usize,
     /// The runtimes that they were made on.
     pub(crate) runtimes: Runtimes,
 }
@@ -132,7 +135,8 @@ pub(crate) fn run(
     let scenario = &fixture.scenario;
     let total = scenario.snapshots().count();
     let mixed_walks = scenario.mixed_walks().count();
-    if total + mixed_walks == 0 {
+    let searches = scenario.explore.len();
+    if total + mixed_walks + searches == 0 {
         return;
     }
     let mut failures: Vec<FailedSnapshot> = Vec::new();
@@ -167,11 +171,15 @@ pub(crate) fn run(
     if mixed_walks > 0 {
         runtimes = runtimes.with(mixed::run(fixture, on, max_failures, report));
     }
+    if searches > 0 {
+        runtimes = runtimes.with(searched::run(fixture, on, max_failures, report));
+    }
     report.scenario = Some(Summary {
         chapter: chapter(&report.file).to_owned(),
         shows: scenario.about.shows.clone(),
         snapshots: total,
         mixed_walks,
+        searches,
         runtimes: Runtimes(runtimes),
     });
 }

@@ -7,6 +7,7 @@ mod dump;
 mod emit;
 mod errors;
 mod explain;
+mod histories;
 mod programs;
 mod readme;
 mod recordings;

@@ -105,8 +105,9 @@ pub(crate) fn run(
 /// Whether a stop is for walks of its stack. In a text with snapshots one that expects nothing of
 /// walks is not: it may say where a seed comes from.
 fn is_walked(scenario: &Scenario, stop: &Stop) -> bool {
-    let has_runtime =
-        scenario.snapshots().next().is_some() || scenario.mixed_walks().next().is_some();
+    let has_runtime = scenario.snapshots().next().is_some()
+        || scenario.mixed_walks().next().is_some()
+        || !scenario.explore.is_empty();
     !stop.expect.is_empty() || !has_runtime
 }
 

@@ -2,11 +2,24 @@
 
 use super::snapshot::hresult;
 use super::{Line, Printer, quoted, size};
+use crate::scenario::Scenario;
 use crate::scenario::histories::{
     Action, DEPTH, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript, SCHEDULES, Who,
 };
 use crate::scenario::terms::Term as _;
 use crate::schedule::{LockName, Strategy};
+
+/// The node of an expectation of a search of histories of a scenario, as it stands at a depth of blocks:
+/// without the blanks in front of its first line and the end of its last one.
+pub(in crate::scenario) fn expected_history_text(
+    scenario: &Scenario,
+    expected: &ExpectedHistory,
+    depth: usize,
+) -> String {
+    let mut printer = Printer { scenario, out: String::new(), depth };
+    printer.expected_history(expected);
+    printer.out.trim().to_owned()
+}
 
 impl Printer<'_> {
     fn who(&self, who: Who) -> String {
@@ -98,10 +111,10 @@ impl Printer<'_> {
             }
             Action::Set(event) => new("set").arg(self.event(*event)),
             Action::Reset(event) => new("reset").arg(self.event(*event)),
-            Action::Wait { event, micros, otherwise } => {
+            Action::Wait { event, micros, then, otherwise } => {
                 let line = new("wait").arg(self.event(*event));
                 let line = micros.iter().fold(line, |line, it| line.property("micros", it));
-                self.line(&line);
+                self.acts(&line, then);
                 return self.otherwise(otherwise);
             }
             Action::Sleep(micros) => new("sleep").arg(micros),

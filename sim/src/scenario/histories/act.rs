@@ -142,13 +142,17 @@ impl Script {
             }
             Action::Set(index) => drop(event(*index).map(|event| me.set(event))),
             Action::Reset(index) => drop(event(*index).map(|event| me.reset(event))),
-            Action::Wait { event: index, micros, otherwise } => match (event(*index), micros) {
-                (Some(event), None) => me.wait_for(event),
-                (Some(event), Some(micros)) if !me.wait_at_most(event, *micros) => {
-                    self.act(me, otherwise);
-                }
-                _ => {}
-            },
+            Action::Wait { event: index, micros, then, otherwise } => {
+                let was_set = match (event(*index), micros) {
+                    (Some(event), None) => {
+                        me.wait_for(event);
+                        true
+                    }
+                    (Some(event), Some(micros)) => me.wait_at_most(event, *micros),
+                    (None, _) => false,
+                };
+                self.act(me, if was_set { then } else { otherwise });
+            }
             Action::Sleep(micros) => me.sleep(*micros),
             Action::Allocate => me.allocate(),
             Action::Log => me.log(),

@@ -3,8 +3,10 @@
 
 mod act;
 mod explore;
+mod shrink;
 
 pub use explore::{Explored, Exploring, HistoryDifference};
+pub use shrink::ScriptStep;
 
 use super::snapshot::Provenance;
 use crate::clause::Clause;
@@ -14,10 +16,10 @@ use crate::schedule::{Budget, Hazard, Limits, LockName, Rule, Strategy, Trail};
 use clr_walker::mixed::Policy;
 
 /// How many histories are searched if a text does not say.
-pub const SCHEDULES: u64 = 1000;
+pub(in crate::scenario) const SCHEDULES: u64 = 1000;
 
 /// In how many steps in order a bug may lie for `pct` if a text does not say.
-pub const DEPTH: u32 = 3;
+pub(in crate::scenario) const DEPTH: u32 = 3;
 
 /// A profiler: its locks, its threads, and what it does when it is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -151,6 +153,8 @@ pub enum Action {
         event: u32,
         /// How long at most (µs); for ever if that is not said.
         micros: Option<u64>,
+        /// What it does then.
+        then: Vec<Action>,
         /// What it does if it was not set in time.
         otherwise: Vec<Action>,
     },
@@ -203,8 +207,9 @@ impl Action {
             | Self::Lock(_, block)
             | Self::RuntimeSuspended(block)
             | Self::Repeat(_, block) => (block, &[]),
-            Self::TryLock { then, otherwise, .. } => (then, otherwise),
-            Self::Wait { otherwise, .. } => (&[], otherwise),
+            Self::TryLock { then, otherwise, .. } | Self::Wait { then, otherwise, .. } => {
+                (then, otherwise)
+            }
             _ => (&[], &[]),
         };
         block.iter().chain(otherwise)

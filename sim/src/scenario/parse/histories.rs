@@ -133,6 +133,7 @@ impl Reader {
             "wait" => Action::Wait {
                 event: number(node),
                 micros: node.number("micros"),
+                then: inner,
                 otherwise: Vec::new(),
             },
             "sleep" => Action::Sleep(node.arg_number()),

@@ -2,7 +2,7 @@
 
 use super::{parse, round_trip};
 use crate::generation::Generation;
-use crate::scenario::{ExpectedEnd, HistoryDifference};
+use crate::scenario::{ExpectedEnd, HistoryDifference, bless_histories};
 use crate::schedule::{Hazard, Rule};
 
 /// Two threads of a profiler, and a lock or two.
@@ -76,4 +76,24 @@ fn a_watchdog_and_what_is_said_to_be_wrong() {
     let expected = ExpectedEnd::Rule(Rule::LockWhileSuspended);
     let end = HistoryDifference::End { expected, found: survives };
     assert_eq!(differences(&text("thread a { lock one }", rule)), [end]);
+}
+
+/// Only strings are blessed, and only of what ends as it should.
+#[test]
+fn the_string_of_a_history_is_written() {
+    let right = text(CROSSED, "explore {\n    expect on=net10-windows { deadlock } // kept\n}\n");
+    let explored = |text: &str| parse(text).explore_on(Generation::Net10Windows).unwrap();
+    let new = bless_histories(&right, &explored(&right)).unwrap();
+    assert!(new.contains("replay \"clr1:") && new.contains("} // kept"), "{new}");
+    assert_eq!(differences(&new), []);
+    assert_eq!(bless_histories(&new, &explored(&new)).unwrap(), new);
+    // One that is out of date is written anew; one for runtimes that were not run is not.
+    let (before, rest) = new.split_once("clr1:").unwrap();
+    let (_, after) = rest.split_once('"').unwrap();
+    let old = format!("{before}clr1:900b\"{after}");
+    assert_eq!(bless_histories(&old, &explored(&old)).unwrap(), new);
+    let wrong = right.replace("deadlock", "survives");
+    assert_eq!(bless_histories(&wrong, &explored(&wrong)).unwrap(), wrong);
+    let more = right.replace("on=net10-windows", "on=windows");
+    assert_eq!(bless_histories(&more, &explored(&more)).unwrap(), more);
 }

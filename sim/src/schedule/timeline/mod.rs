@@ -10,7 +10,7 @@ mod json;
 mod page;
 mod rows;
 mod state;
-mod words;
+pub(super) mod words;
 mod wrap;
 
 pub use rows::{Row, Span, Tone};

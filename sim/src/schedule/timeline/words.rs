@@ -5,7 +5,7 @@ use super::state::{Life, State};
 use crate::schedule::{Happening, History, Kind, Slice, Why};
 
 /// A text without anything that a terminal obeys, or that turns the direction of what follows.
-pub(super) fn visible(text: &str) -> String {
+pub(in crate::schedule) fn visible(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for char in text.chars() {
         if char.is_control() || changes_layout(char) {
@@ -24,7 +24,7 @@ const fn changes_layout(char: char) -> bool {
 }
 
 /// Why a thread waits for another, in words that end with its name.
-pub(super) fn why(history: &History, why: Why) -> String {
+pub(in crate::schedule) fn why(history: &History, why: Why) -> String {
     match why {
         Why::Lock(lock) => format!("waits for {}, which is owned by", history.lock_name(lock)),
         other => other.to_string(),
@@ -41,7 +41,11 @@ pub(super) const fn kind(kind: Kind) -> &'static str {
 }
 
 /// What happened. `waits` is what the thread waits for, if that is known.
-pub(super) fn tell(history: &History, happening: Happening, waits: Option<&str>) -> String {
+pub(in crate::schedule) fn tell(
+    history: &History,
+    happening: Happening,
+    waits: Option<&str>,
+) -> String {
     match happening {
         Happening::Waits => match waits.map(|waits| waits.strip_prefix("waits").ok_or(waits)) {
             Some(Ok(what)) => format!("has to wait{}", visible(what)),

@@ -1,10 +1,12 @@
 //! The command line.
 
 mod generators;
+mod histories;
 mod run;
 mod scenarios;
 
 pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
+pub(crate) use histories::{ExploreArgs, ReplayArgs, StrategyChoice, TimelineArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
 
@@ -31,6 +33,7 @@ Examples:
   clrsim run my/fixtures                   run all that lies in a folder
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
   clrsim compare my.kdl                    what profilers of each kind see of a text's threads
+  clrsim explore my.kdl                    search a profiler's histories for one that fails
   clrsim list --clause C-044               the embedded texts that are about a rule
   clrsim new my.kdl                        write a text to begin with
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
@@ -208,6 +211,9 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     Show(ShowArgs),
     Trace(TraceArgs),
+    Explore(ExploreArgs),
+    Replay(ReplayArgs),
+    Timeline(TimelineArgs),
     Emit(EmitArgs),
     Dump(DumpArgs),
     Clauses(ClausesArgs),

@@ -18,11 +18,13 @@ Examples:
 Texts (*.kdl) are stacks placed by hand, or programs, which are executed. Each snapshot of a text is
 a call of DoStackSnapshot, made on each runtime that it expects something of: each is a case. So is
 each expectation of a walk at a stop of a program, which says itself by which rules the stack is
-walked; under precise rules what really called what has to be found as well. clrsim matrix shows
+walked; under precise rules what really called what has to be found as well; and each search of
+histories (clrsim explore) on each runtime that it expects something of. clrsim matrix shows
 what a text gives on all runtimes, whatever it expects.
 
 --bless writes into texts what their snapshots gave where they expect something else, and shows
-that as a patch. Read it: that the simulator does something is no reason to expect it.
+that as a patch. Read it: that the simulator does something is no reason to expect it. Of searches of
+histories it writes the strings of those that failed as they should, and never what to expect.
 
 Vectors in DIR/vec/NAME.vec.gz are of the image DIR/img/NAME.dll or, where that is missing, of
 NAME.dll beside them.

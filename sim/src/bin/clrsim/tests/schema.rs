@@ -55,11 +55,16 @@ fn every_field_is_described() {
     let program = program.replace("frame \"main\" trust=\"body\"", "frame \"main\" rbx=1");
     folder.write("wrong/walk.kdl", program.as_bytes());
     let right = folder.write("right.kdl", BARRIER.as_bytes());
+    let history = folder.write("history.kdl", super::histories::CALLBACK.as_bytes());
     let all = folder.path("wrong");
     for (section, args) in [
         ("matrix", &["matrix", "--json", &right][..]),
         ("compare", &["compare", "--json", &right]),
         ("list", &["list", "--json"]),
+        (
+            "explore",
+            &["explore", "--json", "--on", "windows", "--strategy", "exhaustive", &history],
+        ),
         ("coverage", &["coverage", "--json"]),
         ("clauses", &["clauses", "--json"]),
         ("explain, of a text", &["explain", "--json", &wrong]),

@@ -90,6 +90,9 @@ fn what_is_not_as_expected_is_shown_side_by_side() {
 ";
     let wrong = format!("{}{walk}", BARRIER.split_once("snapshot").unwrap().0);
     folder.write("wrong/whole.kdl", wrong.as_bytes());
+    let wrong =
+        super::histories::CALLBACK.replace("\"H-08\"\n        clause", "\"H-06\"\n        clause");
+    folder.write("wrong/search.kdl", wrong.as_bytes());
     let all = folder.path("wrong");
     let shown = folder.clrsim(&["run", &all]).text();
     insta::assert_snapshot!("failures", without_layout(&shown));

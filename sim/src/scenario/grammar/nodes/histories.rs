@@ -39,7 +39,7 @@ pub(in crate::scenario::grammar) static ACTION: &[NodeRule] = &[
         .block(Level::Action),
     node("set", Args::One(Kind::Event)),
     node("reset", Args::One(Kind::Event)),
-    node("wait", Args::One(Kind::Event)).with(&[property("micros", ANY_U32)]),
+    node("wait", Args::One(Kind::Event)).with(&[property("micros", ANY_U32)]).block(Level::Action),
     node("else", Args::None).block(Level::Action),
     node("sleep", Args::One(ANY_U32)),
     node("allocate", Args::None),

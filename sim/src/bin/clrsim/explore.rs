@@ -1,0 +1,270 @@
+//! `clrsim explore`: searches the histories of a program for one that fails.
+
+use crate::args::{ExploreArgs, StrategyChoice};
+use crate::clauses::{in_words, wrapped};
+use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
+use crate::histories::{
+    self, Failed, name, progress_bar, read, search, tell, usual, write_smallest,
+};
+use crate::input::{Source, slashed};
+use crate::matrix::WIDTH;
+use crate::report::write_json;
+use crate::{FAILED, PASSED};
+use clr_sim::generation::{Generation, Generations};
+use clr_sim::scenario::{Exploration, Scenario};
+use clr_sim::schedule::{Covered, Failure, Report, Strategy};
+use serde::Serialize;
+
+/// What a search came to on a runtime.
+#[derive(Serialize)]
+struct Explored<'e> {
+    kind: &'static str,
+    file: &'e str,
+    generation: &'static str,
+    strategy: &'static str,
+    seed: u64,
+    first: u64,
+    /// How many histories there were.
+    schedules: u64,
+    /// How many turns they had.
+    turns: u64,
+    covered: Option<Share>,
+    broken: Vec<Broken>,
+    /// The number of the history that failed.
+    number: Option<u64>,
+    replay: Option<&'e str>,
+    #[serde(flatten)]
+    failed: Option<&'e Failed>,
+}
+
+/// How much has been seen.
+#[derive(Serialize)]
+struct Share {
+    everything: bool,
+    millionths: u32,
+    cut: u64,
+}
+
+/// A rule that was broken without harm.
+#[derive(Serialize)]
+struct Broken {
+    rule: String,
+    replay: String,
+}
+
+/// What was found on one runtime.
+struct Found {
+    generation: Generation,
+    report: Report,
+    failed: Option<(Failed, String)>,
+}
+
+/// How to search: as the arguments say, else as the text does.
+fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
+    let usual = usual(scenario);
+    let by = match args.strategy {
+        None => usual.by,
+        Some(StrategyChoice::Random) => Strategy::Random,
+        Some(StrategyChoice::Pct) => Strategy::Pct { depth: 3 },
+        Some(StrategyChoice::Exhaustive) => Strategy::Exhaustive { preemptions: None },
+        Some(StrategyChoice::Guided) => Strategy::Guided,
+    };
+    Exploration {
+        by: match by {
+            Strategy::Pct { depth } => Strategy::Pct { depth: args.depth.unwrap_or(depth) },
+            Strategy::Exhaustive { preemptions } => {
+                Strategy::Exhaustive { preemptions: args.preemptions.or(preemptions) }
+            }
+            other => other,
+        },
+        schedules: args.schedules.unwrap_or(usual.schedules),
+        seed: args.seed.unwrap_or(usual.seed),
+        instructions: args.instructions || usual.instructions,
+        rules: args.rules || usual.rules,
+        ..usual
+    }
+}
+
+/// The runtimes to search on.
+fn runtimes(args: &ExploreArgs, settings: &Exploration) -> Generations {
+    let expected = || Generations::of(&settings.generations().collect::<Vec<_>>());
+    let on = args.on.unwrap_or_else(expected);
+    if on.is_empty() { Generations::ALL } else { on }
+}
+
+const fn strategy(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Random => "random",
+        Strategy::Pct { .. } => "pct",
+        Strategy::Exhaustive { .. } => "exhaustive",
+        Strategy::Guided => "guided",
+    }
+}
+
+/// Searches what `args` name; the exit code.
+pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
+    let source = histories::find(&slashed(&args.fixture))?;
+    let fixture = read(&source)?;
+    let scenario = &fixture.scenario;
+    let settings = settings(args, scenario);
+    let budget = clr_sim::schedule::Budget { first: args.first, ..settings.budget() };
+    if !args.json {
+        head(&source, scenario, &settings, console)?;
+    }
+    let mut all: Vec<Found> = Vec::new();
+    for generation in runtimes(args, &settings).iter() {
+        let bar = progress_bar(console.progress, budget.schedules, generation.to_string());
+        let report = search(scenario, generation, &budget, args.jobs, &bar);
+        bar.finish_and_clear();
+        let report = report.map_err(|error| {
+            source.trouble(format_args!("cannot be run on {generation}: {error}"))
+        })?;
+        let failed = report.failure.as_ref().map(|failure| {
+            let failed = Failed::new(&failure.verdict, &failure.history);
+            (failed, name(&source.name, generation, &failure.trail))
+        });
+        let found = Found { generation, report, failed };
+        if args.json {
+            write_json(&found.as_json(&source, &settings, args.first), console)?;
+        } else {
+            found.write_line(console)?;
+        }
+        all.push(found);
+    }
+    let same_switches = settings.instructions == usual(scenario).instructions;
+    if !args.json {
+        stories(&all, if same_switches { "" } else { " --instructions" }, console)?;
+    }
+    if let Some(path) = &args.minimize {
+        let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
+        for (found, failure) in failures {
+            let on = found.generation;
+            if write_smallest(scenario, on, &settings, failure, path, console)? {
+                break;
+            }
+        }
+    }
+    let fails = all.iter().any(|found| found.failed.is_some());
+    Ok(if fails { FAILED } else { PASSED })
+}
+
+fn head(
+    source: &Source,
+    scenario: &Scenario,
+    settings: &Exploration,
+    console: &mut Console<'_>,
+) -> Result<(), Trouble> {
+    writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
+    let shows = scenario.about.shows.as_deref().unwrap_or_default();
+    for line in wrapped(shows, WIDTH - 2).iter().filter(|line| !line.is_empty()) {
+        writeln!(console.out, "  {line}")?;
+    }
+    let by = match settings.by {
+        Strategy::Pct { depth } => format!("pct of depth {depth}"),
+        Strategy::Exhaustive { preemptions: Some(preemptions) } => {
+            format!("exhaustive up to {preemptions} preemptions")
+        }
+        other => strategy(other).to_owned(),
+    };
+    let Exploration { schedules, seed, .. } = settings;
+    let rules = if settings.rules { ", rules as failures" } else { "" };
+    let what = format!("{by}, seed {seed}, at most {schedules} histories on each runtime{rules}");
+    writeln!(console.out, "  {DIM}{what}{DIM:#}")?;
+    Ok(())
+}
+
+/// Tells each failure once.
+fn stories(all: &[Found], flags: &str, console: &mut Console<'_>) -> Result<(), Trouble> {
+    let mut told: Vec<&Failed> = Vec::new();
+    for found in all {
+        let (Some((failed, replay)), Some(failure)) = (&found.failed, &found.report.failure) else {
+            continue;
+        };
+        if told.iter().any(|other| other.is_like(failed)) {
+            continue;
+        }
+        told.push(failed);
+        let alike = all
+            .iter()
+            .filter(|other| other.failed.as_ref().is_some_and(|(other, _)| other.is_like(failed)));
+        let on: Vec<_> = alike.map(|found| found.generation).collect();
+        let Failure { verdict, history, .. } = failure;
+        writeln!(console.out, "\n{HEAD}{}{HEAD:#}", in_words(Generations::of(&on)))?;
+        tell(verdict, history, console)?;
+        writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay{flags} {replay}")?;
+    }
+    Ok(())
+}
+
+impl Found {
+    fn write_line(&self, console: &mut Console<'_>) -> Result<(), Trouble> {
+        let Self { generation, report, failed } = self;
+        let count = match report.schedules {
+            1 => "1 history".to_owned(),
+            count => format!("{count} histories"),
+        };
+        let width = Generation::ALL.iter().map(|it| it.name().len()).max().unwrap_or(0);
+        let name = generation.name();
+        write!(console.out, "  {name:width$}  ")?;
+        match failed {
+            None => {
+                let seen = covered(report.covered);
+                writeln!(console.out, "{GOOD}survives{GOOD:#} {count}{seen}")?;
+            }
+            Some((failed, _)) => {
+                let hazard = failed.hazard().map(|it| format!(" {it}")).unwrap_or_default();
+                writeln!(console.out, "{BAD}{}{BAD:#}{hazard}, found in {count}", failed.ends)?;
+            }
+        }
+        for (by, rule, _) in report.broken.iter().filter(|_| failed.is_none()) {
+            let indent = width + 4;
+            let by = by.0;
+            writeln!(console.out, "{:indent$}{DIM}thread {by} breaks a rule: {rule}{DIM:#}", "")?;
+        }
+        Ok(())
+    }
+
+    fn as_json<'e>(
+        &'e self,
+        source: &'e Source,
+        settings: &Exploration,
+        first: u64,
+    ) -> Explored<'e> {
+        let Self { generation, report, failed } = self;
+        let broken = report.broken.iter().map(|(_, rule, trail)| Broken {
+            rule: clr_sim::scenario::Term::word(*rule).to_owned(),
+            replay: name(&source.name, *generation, trail),
+        });
+        Explored {
+            kind: "explored",
+            file: &source.name,
+            generation: generation.name(),
+            strategy: strategy(settings.by),
+            seed: settings.seed,
+            first,
+            schedules: report.schedules,
+            turns: report.slices,
+            covered: report.covered.map(|covered| Share {
+                everything: covered.everything,
+                millionths: covered.millionths,
+                cut: covered.cut,
+            }),
+            broken: broken.collect(),
+            number: report.failure.as_ref().map(|failure| failure.number),
+            replay: failed.as_ref().map(|(_, replay)| replay.as_str()),
+            failed: failed.as_ref().map(|(failed, _)| failed),
+        }
+    }
+}
+
+/// How much has been seen, in words.
+fn covered(covered: Option<Covered>) -> String {
+    let Some(covered) = covered else { return String::new() };
+    let bound = covered.preemptions.map(|bound| format!(" with at most {bound} preemptions"));
+    let bound = bound.unwrap_or_default();
+    if covered.everything {
+        return format!(", which are all{bound}");
+    }
+    let tenths = covered.millionths / 1000;
+    format!(", about {}.{} % of all{bound}", tenths / 10, tenths % 10)
+}

@@ -1,0 +1,164 @@
+//! Searches of the histories of texts in a run, and what is wrong with them.
+
+use crate::clauses::in_words;
+use crate::console::{BAD, DIM, HEAD};
+use crate::histories::{name, write_row};
+use crate::program::ProgramFixture;
+use crate::report::{Explained, FileReport};
+use crate::shots::provenance;
+use crate::snapshots::Runtimes;
+use clr_sim::generation::{Generation, Generations};
+use clr_sim::scenario::{ExpectedHistory, Explored};
+use clr_sim::schedule::story::story;
+use clr_sim::schedule::timeline::Row;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A search that comes to something else than is expected, on runtimes where it comes to the same.
+#[derive(Debug, Serialize)]
+pub(crate) struct FailedSearch {
+    /// Its place among the searches of the text.
+    search: usize,
+    /// Where the expectation stands in the file.
+    line: Option<u32>,
+    column: Option<u32>,
+    runtimes: Runtimes,
+    /// Where the expectation comes from.
+    from: Option<String>,
+    /// The clauses that it names.
+    clauses: Vec<String>,
+    /// What is not as expected.
+    differences: Vec<String>,
+    /// The string of the history that failed, on the first of the runtimes.
+    replay: Option<String>,
+    #[serde(skip)]
+    story: Vec<Row>,
+    /// Why it could not be made.
+    error: Option<String>,
+}
+
+/// Makes the searches of a text, and reports on them: the first failures in full.
+pub(crate) fn run(
+    fixture: &ProgramFixture,
+    on: Generations,
+    max_failures: usize,
+    report: &mut FileReport,
+) -> Generations {
+    let mut failures: Vec<FailedSearch> = Vec::new();
+    let mut runtimes = Generations::NONE;
+    let explore = &fixture.scenario.explore;
+    for generation in on.iter() {
+        let wanted = explore.iter().filter(|it| it.expected_on(generation).is_some()).count();
+        if wanted == 0 {
+            continue;
+        }
+        runtimes = runtimes.with(Generations::of(&[generation]));
+        report.counts.cases += wanted;
+        let failed: Vec<_> = match fixture.scenario.explore_on(generation) {
+            Ok(explored) => {
+                let wrong = explored.iter().filter(|explored| !explored.is_right());
+                wrong.filter_map(|explored| different(fixture, &report.file, explored)).collect()
+            }
+            Err(error) => {
+                let all = explore.iter().enumerate();
+                let wanted = all.filter_map(|(search, it)| {
+                    let (place, expect) = it.expected_on(generation)?;
+                    let outline = outline(fixture, (search, place), generation, expect);
+                    Some(FailedSearch { error: Some(error.to_string()), ..outline })
+                });
+                wanted.collect()
+            }
+        };
+        report.counts.failed += failed.len();
+        report.counts.passed += wanted - failed.len();
+        for failed in failed {
+            match failures.iter_mut().find(|other| other.is_like(&failed)) {
+                Some(other) => other.runtimes.0 = other.runtimes.0.with(failed.runtimes.0),
+                None => failures.push(failed),
+            }
+        }
+    }
+    failures.sort_by_key(|failed| failed.search);
+    let wanted = max_failures.saturating_sub(report.failures.len());
+    report.failures.extend(failures.into_iter().take(wanted).map(Explained::Search));
+    runtimes
+}
+
+fn outline(
+    fixture: &ProgramFixture,
+    (search, place): (usize, usize),
+    generation: Generation,
+    expect: &ExpectedHistory,
+) -> FailedSearch {
+    let place = fixture.explore_place(search, place);
+    FailedSearch {
+        search,
+        line: place.map(|place| place.line),
+        column: place.map(|place| place.column),
+        runtimes: Runtimes::one(generation),
+        from: Some(provenance(expect.from)),
+        clauses: expect.clauses.iter().map(ToString::to_string).collect(),
+        differences: Vec::new(),
+        replay: None,
+        story: Vec::new(),
+        error: None,
+    }
+}
+
+fn different(fixture: &ProgramFixture, file: &str, explored: &Explored) -> Option<FailedSearch> {
+    let Explored { explore, expected, generation, found, differences, .. } = explored;
+    let expect = fixture.scenario.explore.get(*explore)?.expect.get(*expected)?;
+    let failure = found.failure.as_ref();
+    Some(FailedSearch {
+        differences: differences.iter().map(ToString::to_string).collect(),
+        replay: failure.map(|failure| name(file, *generation, &failure.trail)),
+        story: failure.map(|it| story(&it.verdict, &it.history)).unwrap_or_default(),
+        ..outline(fixture, (*explore, *expected), *generation, expect)
+    })
+}
+
+impl FailedSearch {
+    /// How many cases it stands for.
+    pub(crate) fn cases(&self) -> usize {
+        self.runtimes.count()
+    }
+
+    /// Whether it tells the same of another runtime.
+    fn is_like(&self, other: &Self) -> bool {
+        let of = |it: &Self| (it.search, it.line, it.column, it.error.clone());
+        of(self) == of(other) && self.differences == other.differences
+    }
+
+    /// Writes the explanation.
+    pub(crate) fn write(&self, file: &str, out: &mut dyn Write) -> io::Result<()> {
+        let place = match (self.line, self.column) {
+            (Some(line), Some(column)) => format!(":{line}:{column}"),
+            _ => String::new(),
+        };
+        let Self { search, .. } = self;
+        writeln!(out, "\n{BAD}failed{BAD:#} {HEAD}{file}{place}{HEAD:#} search {search}")?;
+        writeln!(out, "  on {}", in_words(self.runtimes.0))?;
+        if let Some(error) = &self.error {
+            return writeln!(out, "  {BAD}cannot be made:{BAD:#} {error}");
+        }
+        for difference in &self.differences {
+            writeln!(out, "  {BAD}*{BAD:#} {difference}")?;
+        }
+        let from = self.from.as_deref().unwrap_or_default();
+        let clauses = match self.clauses.as_slice() {
+            [] => String::new(),
+            clauses => format!(", by {}", clauses.join(", ")),
+        };
+        writeln!(out, "  {DIM}expected:{DIM:#} from {from}{clauses}")?;
+        if !self.story.is_empty() {
+            writeln!(out)?;
+        }
+        for row in &self.story {
+            write_row(row, 2, out)?;
+        }
+        if let Some(replay) = &self.replay {
+            writeln!(out, "  {DIM}again: clrsim replay {replay}{DIM:#}")?;
+        }
+        Ok(())
+    }
+}

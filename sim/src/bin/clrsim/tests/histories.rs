@@ -1,0 +1,117 @@
+//! Searching, replaying and drawing histories.
+
+use super::Folder;
+use serde_json::Value;
+
+/// The callback of a walk wants the lock that the walked thread owns in a callback.
+pub(super) const CALLBACK: &str = include_str!("texts/callback.kdl");
+
+/// The string of the first failing history on a runtime.
+fn failing(path: &str, runtime: &str) -> String {
+    let answer = super::clrsim(&["explore", path, "--on", runtime, "--json"]);
+    let line: Value = serde_json::from_str(answer.out.lines().next().unwrap()).unwrap();
+    line["replay"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_first_history_that_fails_is_told() {
+    let folder = Folder::new();
+    let path = folder.write("callback.kdl", CALLBACK.as_bytes());
+    insta::assert_snapshot!("explore", folder.clrsim(&["explore", &path]).text());
+    let json = folder.clrsim(&["explore", &path, "--on", "net10-windows", "--json"]);
+    insta::assert_snapshot!("explore_json", json.text());
+    let safe = CALLBACK.replace("snapshot \"main\" { lock \"names\" }", "snapshot \"main\"");
+    let path = folder.write("safe.kdl", safe.as_bytes());
+    let few = ["explore", &path, "--on", "net10-windows", "--schedules", "50"];
+    insta::assert_snapshot!("survives", folder.clrsim(&few).text());
+    let all = [&few[..4], &["--strategy", "exhaustive", "--preemptions", "1"]].concat();
+    let all = folder.clrsim(&all).out;
+    assert!(all.contains(", which are all with at most 1 preemptions"), "{all}");
+}
+
+/// What is found depends neither on how many threads search nor on how they share.
+#[test]
+fn the_number_of_threads_does_not_show() {
+    let folder = Folder::new();
+    // Found late: three threads in a ring.
+    let text = "function \"App.Main\" kind=\"jit\" { body { work 9 } }
+profiler {
+    lock \"a\" \"b\" \"c\" \"d\"
+    thread \"x\" { repeat 3 { lock \"a\" { sleep 1 } }; lock \"a\" { lock \"b\" } }
+    thread \"y\" { repeat 3 { lock \"b\" { sleep 1 } }; lock \"b\" { lock \"c\" } }
+    thread \"z\" { repeat 3 { lock \"c\" { sleep 1 } }; lock \"c\" { lock \"d\" } }
+    thread \"w\" { repeat 3 { lock \"d\" { sleep 1 } }; lock \"d\" { lock \"a\" } }
+}
+";
+    let path = folder.write("ring.kdl", text.as_bytes());
+    for strategy in ["random", "pct"] {
+        let with = |jobs: &str| {
+            let args = ["--on", "net10-windows", "--schedules", "20000", "--json", "--jobs", jobs];
+            let args = [&["explore", &path, "--strategy", strategy][..], &args].concat();
+            folder.clrsim(&args)
+        };
+        let one = with("1");
+        assert_eq!(one, with("3"), "{strategy}");
+        let line: Value = serde_json::from_str(&one.out).unwrap();
+        assert_eq!(line["ends"], "deadlock", "{strategy}");
+        // The same history is found by a search that begins with it.
+        let number = line["number"].as_u64().unwrap();
+        let first = number.to_string();
+        let args = ["--on", "net10-windows", "--schedules", "1", "--json", "--first", &first];
+        let args = [&["explore", &path, "--strategy", strategy][..], &args].concat();
+        let again: Value = serde_json::from_str(&folder.clrsim(&args).out).unwrap();
+        assert_eq!((&again["replay"], &again["number"]), (&line["replay"], &line["number"]));
+    }
+}
+
+#[test]
+fn a_history_is_replayed_by_its_string() {
+    let folder = Folder::new();
+    let path = folder.write("callback.kdl", CALLBACK.as_bytes());
+    let string = failing(&path, "net10-windows");
+    insta::assert_snapshot!("replay", folder.clrsim(&["replay", &string]).text());
+    let (name, _) = string.rsplit_once("clr1:").unwrap();
+    let well = folder.clrsim(&["replay", &format!("{name}clr1:")]);
+    assert_eq!(well.code, 0, "{}", well.text());
+    assert!(well.out.contains("ends well"), "{}", well.out);
+    let mut refusals = String::new();
+    for wrong in [
+        format!("{name}clr1:9999b"),
+        format!("{name}clr1:b"),
+        path,
+        format!("{name}clr2:1b"),
+        "nowhere.kdl@net10-windows:clr1:".to_owned(),
+        "a.kdl@net11:clr1:".to_owned(),
+    ] {
+        refusals += &folder.clrsim(&["replay", &wrong]).text();
+    }
+    insta::assert_snapshot!("replay_refusals", refusals);
+}
+
+#[test]
+fn a_history_is_drawn() {
+    let folder = Folder::new();
+    let path = folder.write("callback.kdl", CALLBACK.as_bytes());
+    let drawn = folder.clrsim(&["timeline", &path, "--on", "net10-windows"]);
+    insta::assert_snapshot!("timeline", drawn.text());
+    let page = folder.path("page.html");
+    let written = folder.clrsim(&["timeline", &path, "--html", &page]);
+    assert_eq!(written.code, 0, "{}", written.text());
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
+    assert!(page.contains("JITCompilationFinished"));
+}
+
+#[test]
+fn a_history_is_made_smaller() {
+    let folder = Folder::new();
+    let path = folder.write("callback.kdl", CALLBACK.as_bytes());
+    let small = folder.path("small.kdl");
+    let args = ["explore", &path, "--on", "net10-windows", "--minimize", &small];
+    assert_eq!(folder.clrsim(&args).code, 1);
+    insta::assert_snapshot!("smaller", std::fs::read_to_string(&small).unwrap());
+    // It is as it says: the search finds it, and so does its string.
+    assert_eq!(folder.clrsim(&["run", &small]).code, 0);
+    let other = folder.path("other.kdl");
+    assert_eq!(folder.clrsim(&["minimize", &path, "-o", &other]).code, 0);
+}

@@ -1,0 +1,190 @@
+//! What went wrong in a history, told: as a cycle if threads wait for each other, with the last steps of
+//! each of them, the hazard that it is an instance of, and what avoids that.
+
+use super::hazard::Hazard;
+use super::history::{Happening, History, Slice, Standing, ThreadIndex};
+use super::timeline::words::{tell, visible, why};
+use super::timeline::{Row, Span, Tone};
+use super::verdict::{Edge, Rule, Verdict};
+use core::fmt;
+
+/// How many of the last steps of a thread are told.
+const STEPS: usize = 8;
+/// How many frames of a stack.
+const FRAMES: usize = 6;
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SuspenderRanManagedCode => {
+                "only a thread that has never run managed code suspends others"
+            }
+            Self::AllocationWhileSuspended => "no memory is allocated while a thread is suspended",
+            Self::LockWhileSuspended => "no lock is taken while a thread is suspended",
+            Self::LogWhileSuspended => "nothing is logged while a thread is suspended",
+            Self::LoadingWhileSuspended => {
+                "nothing is loaded or looked up in the system while a thread is suspended"
+            }
+            Self::LockOverGcTrigger => "no lock is held over a call that may trigger a GC",
+            Self::CallbackTakesTargetsLock => {
+                "the callback of a walk takes no lock that the thread may own"
+            }
+            Self::WalkOutlivesThread => "a walk does not outlive its thread's ThreadDestroyed",
+            Self::FirstCallWhileSuspended => {
+                "the first call of a thread is made while nobody is suspended"
+            }
+            Self::ResumeForgotten => "who has been suspended is resumed",
+            Self::ResumeDoubled => "nobody is resumed who is not suspended",
+        })
+    }
+}
+
+/// A verdict in a sentence.
+#[must_use]
+pub fn headline(verdict: &Verdict, history: &History) -> String {
+    let name = |thread: ThreadIndex| visible(history.name(thread));
+    match verdict {
+        Verdict::Deadlock(edges) => {
+            let mut waiting: Vec<_> = edges.iter().map(|edge| edge.waits).collect();
+            waiting.sort_unstable();
+            waiting.dedup();
+            format!("deadlock: {} cannot go on", list(waiting.into_iter().map(name)))
+        }
+        Verdict::LiveLock => "live-lock: there is no progress".to_owned(),
+        Verdict::LostWakeUp(thread) => {
+            format!("lost wake-up: {} waits for an event that nobody is left to set", name(*thread))
+        }
+        Verdict::DestroyedThread { by } => {
+            format!("{} uses a thread that was destroyed", name(*by))
+        }
+        Verdict::UnloadedCode { by } => format!("{} uses code that was unloaded", name(*by)),
+        Verdict::ProcessKilled { by, outcome } => {
+            format!("the process dies on {}: {outcome}", name(*by))
+        }
+        Verdict::Watchdog(by) => format!("the watchdog barks on {}", name(*by)),
+        Verdict::Broken { by, rule } => format!("{} breaks a rule: {rule}", name(*by)),
+        Verdict::Failed { by, words } => format!("failed on {}: {}", name(*by), visible(words)),
+    }
+}
+
+fn list(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<_> = names.collect();
+    match (names.pop(), names.is_empty()) {
+        (Some(last), false) => format!("{} and {last}", names.join(", ")),
+        (last, _) => last.unwrap_or_else(|| "nobody".to_owned()),
+    }
+}
+
+/// The threads that a verdict is about, in order.
+fn threads(verdict: &Verdict) -> Vec<ThreadIndex> {
+    let mut threads = match verdict {
+        Verdict::Deadlock(edges) => {
+            edges.iter().flat_map(|edge| [edge.waits, edge.for_whom]).collect()
+        }
+        Verdict::LiveLock => Vec::new(),
+        Verdict::LostWakeUp(by)
+        | Verdict::Watchdog(by)
+        | Verdict::DestroyedThread { by }
+        | Verdict::UnloadedCode { by }
+        | Verdict::ProcessKilled { by, .. }
+        | Verdict::Broken { by, .. }
+        | Verdict::Failed { by, .. } => vec![*by],
+    };
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// A history that has failed, told in rows: the verdict, who waits for whom, the last steps of each thread
+/// that has a part in it, how it stands, the hazard, and what avoids it.
+#[must_use]
+pub fn story(verdict: &Verdict, history: &History) -> Vec<Row> {
+    let mut rows = vec![row([(headline(verdict, history), Tone::Bad)])];
+    if let Verdict::Deadlock(edges) = verdict {
+        rows.extend(edges.iter().map(|edge| told_edge(history, edge)));
+    }
+    let mut threads = threads(verdict);
+    if threads.is_empty() {
+        threads = (0..history.lanes.len() as u32).map(ThreadIndex).collect();
+    }
+    for thread in threads {
+        rows.push(Row::default());
+        last_steps(history, thread, &mut rows);
+    }
+    if let Some(hazard) = Hazard::of(verdict, history) {
+        rows.push(Row::default());
+        let number = (hazard.to_string(), Tone::Head);
+        rows.push(row([number, (format!(": {}", hazard.title()), Tone::Plain)]));
+        for clause in hazard.clauses() {
+            if let Some(entry) = clause.entry() {
+                let rule = (format!(" {}", entry.rule), Tone::Plain);
+                rows.push(row([(format!("  {clause}"), Tone::Dim), rule]));
+            }
+        }
+        let avoided = (hazard.avoided_by().to_owned(), Tone::Plain);
+        rows.push(row([("  what avoids it: ".to_owned(), Tone::Dim), avoided]));
+    }
+    rows
+}
+
+fn row<const N: usize>(spans: [(String, Tone); N]) -> Row {
+    Row { spans: spans.into_iter().map(|(text, tone)| Span { text, tone }).collect() }
+}
+
+fn told_edge(history: &History, edge: &Edge) -> Row {
+    let tone = match edge.why {
+        super::Why::Suspended => Tone::Suspended,
+        _ => Tone::Waiting,
+    };
+    row([
+        (format!("  {}", visible(history.name(edge.waits))), Tone::Head),
+        (format!(" {} ", visible(&why(history, edge.why))), tone),
+        (visible(history.name(edge.for_whom)), Tone::Head),
+    ])
+}
+
+/// What a thread did last, and how it stands.
+fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<Row>) {
+    rows.push(row([(visible(history.name(thread)), Tone::Head)]));
+    let own = history.slices.iter().filter(|slice| slice.thread == thread);
+    let steps: Vec<(&Slice, Happening)> = own
+        .flat_map(|slice| slice.happenings.iter().map(move |happening| (slice, *happening)))
+        .filter(|(_, happening)| !matches!(happening, Happening::Begins | Happening::Waits))
+        .collect();
+    let left_out = steps.len().saturating_sub(STEPS);
+    if left_out > 0 {
+        let before = if left_out == 1 { "a step" } else { "steps" };
+        let count = if left_out == 1 { String::new() } else { format!("{left_out} ") };
+        rows.push(row([(format!("  … {count}{before} before"), Tone::Dim)]));
+    }
+    for (slice, step) in steps.iter().skip(left_out) {
+        let at = (format!("  {:>7} ", slice.at), Tone::Dim);
+        rows.push(row([at, (tell(history, *step, None), Tone::Plain)]));
+    }
+    let standing = history.slices.last().and_then(|last| last.standing.get(thread.index()));
+    if let Some(standing) = standing {
+        how_it_stands(history, standing, rows);
+    }
+}
+
+fn how_it_stands(history: &History, standing: &Standing, rows: &mut Vec<Row>) {
+    let name = |thread: &ThreadIndex| visible(history.name(*thread));
+    if !standing.suspended_by.is_empty() {
+        let by = list(standing.suspended_by.iter().map(name));
+        rows.push(row([(format!("  suspended by {by}"), Tone::Suspended)]));
+    }
+    if !standing.holds.is_empty() {
+        let locks = list(standing.holds.iter().map(|lock| visible(&history.lock_name(*lock))));
+        rows.push(row([(format!("  owns {locks}"), Tone::Lock)]));
+    }
+    if standing.ended {
+        rows.push(row([("  has ended".to_owned(), Tone::Dim)]));
+    } else if !standing.stack.is_empty() {
+        let frames = standing.stack.iter().take(FRAMES).map(|frame| visible(frame));
+        let mut stack = frames.collect::<Vec<_>>().join(" < ");
+        if standing.stack.len() > FRAMES {
+            stack.push_str(" < …");
+        }
+        rows.push(row([("  stack: ".to_owned(), Tone::Dim), (stack, Tone::Plain)]));
+    }
+}

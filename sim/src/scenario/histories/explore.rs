@@ -171,6 +171,15 @@ impl Method {
     }
 }
 
+/// What a replay string comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replayed {
+    /// It is none of the text.
+    Strays,
+    /// A history that ends so.
+    Ends(ExpectedEnd),
+}
+
 impl ExpectedHistory {
     /// What is not as expected of a search, and of the history of the replay string if there is one.
     fn differences(
@@ -178,7 +187,7 @@ impl ExpectedHistory {
         budget: &Budget,
         found: &Report,
         hazard: Option<Hazard>,
-        replayed: Option<&Option<Option<Verdict>>>,
+        replayed: Option<Replayed>,
     ) -> Vec<HistoryDifference> {
         let mut differences = Vec::new();
         let failure = found.failure.as_ref();
@@ -210,14 +219,11 @@ impl ExpectedHistory {
             differences.push(HistoryDifference::Hazard { expected, found: hazard });
         }
         match replayed {
-            Some(None) => differences.push(HistoryDifference::Strays),
-            Some(Some(verdict)) => {
-                let ends = ExpectedEnd::of(verdict.as_ref());
-                if !self.ends.is(ends) {
-                    differences.push(HistoryDifference::Replay(ends));
-                }
+            Some(Replayed::Strays) => differences.push(HistoryDifference::Strays),
+            Some(Replayed::Ends(ends)) if !self.ends.is(ends) => {
+                differences.push(HistoryDifference::Replay(ends));
             }
-            None => {}
+            _ => {}
         }
         differences
     }
@@ -312,14 +318,14 @@ impl Scenario {
             let budget = says.budget();
             let found = exploring.search(&budget, |_| true)?;
             let replayed = match &expect.replay {
-                Some(trail) => {
-                    let made = exploring.replay(trail, &budget)?;
-                    Some(made.map(|(verdict, _)| verdict))
-                }
+                Some(trail) => Some(match exploring.replay(trail, &budget)? {
+                    Some((verdict, _)) => Replayed::Ends(ExpectedEnd::of(verdict.as_ref())),
+                    None => Replayed::Strays,
+                }),
                 None => None,
             };
             let hazard = found.failure.as_ref().and_then(hazard_of);
-            let differences = expect.differences(&budget, &found, hazard, replayed.as_ref());
+            let differences = expect.differences(&budget, &found, hazard, replayed);
             all.push(Explored { explore, expected, generation, found, hazard, differences });
         }
         Ok(all)

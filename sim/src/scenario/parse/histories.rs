@@ -46,8 +46,8 @@ impl Reader {
         let mut callbacks = BTreeSet::new();
         let mut names = BTreeSet::new();
         for node in self.nodes(fields.children(), Level::Profiler) {
-            let named: &[Value] = if node.rule.name.starts_with("on") { &[] } else { &node.args };
-            for name in named {
+            let given: &[Value] = if node.rule.name.starts_with("on") { &[] } else { &node.args };
+            for name in given {
                 let Value::Name(name) = name else { continue };
                 // Threads of the program are held against them with the other rules.
                 let kind = if node.rule.name == "thread" { "thread" } else { "" };

@@ -40,7 +40,7 @@ impl Lanes {
     /// Draws an arrow from one lane to another.
     pub(super) fn draw(&mut self, link: Link) {
         let (from, to) = (link.from.index() * self.pitch, link.to.index() * self.pitch);
-        let (line, to_right, to_left, tone) = if link.waits {
+        let (dash, to_right, to_left, tone) = if link.waits {
             ('┄', '▷', '◁', Tone::Waiting)
         } else {
             ('─', '▶', '◀', Tone::Suspended)
@@ -54,7 +54,7 @@ impl Lanes {
                 _ if head => to_left,
                 '│' if crossing => '┼',
                 there if crossing && there != ' ' => there,
-                _ => line,
+                _ => dash,
             };
             *cell = (char, tone);
         }

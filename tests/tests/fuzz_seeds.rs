@@ -177,7 +177,10 @@ fn schedule() {
 }
 
 /// Verdicts that histories come to.
-const VERDICTS: [(&str, fn(&Verdict) -> bool); 6] = [
+/// Whether a verdict is of a kind.
+type Is = fn(&Verdict) -> bool;
+
+const VERDICTS: [(&str, Is); 6] = [
     ("deadlock-of-two", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() == 2)),
     ("deadlock-of-more", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() > 2)),
     ("lost-wake-up", |it| matches!(it, Verdict::LostWakeUp(_))),

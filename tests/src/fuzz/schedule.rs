@@ -111,12 +111,7 @@ impl<'a> Case<'a> {
     }
 
     fn process(&self) -> Option<Process> {
-        let WorldProgram { program, methods, threads, hooks, generation, stop_by } = &self.program;
-        let names: Vec<_> = (0..threads.len()).map(|index| format!("app{index}")).collect();
-        let named = names.iter().map(String::as_str).zip(threads.iter().copied());
-        let named: Vec<_> = named.collect();
-        let process = Process::new(program, methods, *hooks, *generation, &named).ok()?;
-        Some(process.stopping_by(*stop_by))
+        Process::drawn(&self.program).ok()
     }
 
     fn loader<'p>(&'p self) -> impl Fn(&mut Setup<'p>) + 'p {
@@ -135,15 +130,15 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     for slice in &history.slices {
         for happening in &slice.happenings {
             match happening {
-                Happening::Acquired(LockName::Profiler(lock)) => {
-                    if owners.insert(lock, slice.thread).is_some() {
-                        return Err("a lock is taken that is owned".to_owned());
-                    }
+                Happening::Acquired(LockName::Profiler(lock))
+                    if owners.insert(lock, slice.thread).is_some() =>
+                {
+                    return Err("a lock is taken that is owned".to_owned());
                 }
-                Happening::Released(LockName::Profiler(lock)) => {
-                    if owners.remove(lock) != Some(slice.thread) {
-                        return Err("a lock is given back by another thread".to_owned());
-                    }
+                Happening::Released(LockName::Profiler(lock))
+                    if owners.remove(lock) != Some(slice.thread) =>
+                {
+                    return Err("a lock is given back by another thread".to_owned());
                 }
                 _ => {}
             }

@@ -127,10 +127,10 @@ impl Sampler {
     fn walk(self, me: &Thread<'_, '_>, thread: ThreadIndex, walked: &Cell<u64>) {
         let Some(target) = me.target(thread) else { return };
         let info = me.info();
-        let walker = Walker::new(&info, me.modules(), self.policy);
+        let way = Walker::new(&info, me.modules(), self.policy);
         // On its stack a profiler has a buffer ready; here each walk makes its own beforehand.
         let mut buffer = WalkBuffer::new(CAPACITY);
-        match walker.take(&target, &mut buffer) {
+        match way.take(&target, &mut buffer) {
             Ok(()) => walked.set(walked.get() + 1),
             Err(outcome) => me.fail(format!("a walk of {:?}: {outcome}", target.id())),
         }
@@ -146,7 +146,7 @@ fn suspended_round(
     walked: &Cell<u64>,
 ) {
     let info = me.info();
-    let walker = Walker::new(&info, me.modules(), Policy::RuntimeSuspended);
+    let way = Walker::new(&info, me.modules(), Policy::RuntimeSuspended);
     // Older runtimes cannot.
     let Ok(suspension) = RuntimeSuspension::new(&info) else { return };
     {
@@ -155,7 +155,7 @@ fn suspended_round(
             let thread = alive.threads.borrow().get(index).copied();
             let Some(target) = thread.and_then(|thread| me.target(thread)) else { break };
             let mut buffer = WalkBuffer::new(CAPACITY);
-            match walker.take_suspended(&suspension, &target, &mut buffer) {
+            match way.take_suspended(&suspension, &target, &mut buffer) {
                 Ok(()) => walked.set(walked.get() + 1),
                 Err(outcome) => me.fail(format!("a walk of {:?}: {outcome}", target.id())),
             }

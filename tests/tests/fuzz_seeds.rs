@@ -176,10 +176,10 @@ fn schedule() {
     assert!(count >= Generation::ALL.len() + VERDICTS.len());
 }
 
-/// Verdicts that histories come to.
 /// Whether a verdict is of a kind.
 type Is = fn(&Verdict) -> bool;
 
+/// Verdicts that histories come to.
 const VERDICTS: [(&str, Is); 6] = [
     ("deadlock-of-two", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() == 2)),
     ("deadlock-of-more", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() > 2)),

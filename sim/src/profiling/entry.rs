@@ -64,8 +64,8 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         let mut suspended = false;
         let outcome =
             self.checked(call, target, callback, &mut suspended).unwrap_or_else(|outcome| outcome);
-        if matches!(outcome, Outcome::Returned(_)) {
-            // Row 18: whatever was done is undone (C-025).
+        if matches!(outcome, Outcome::Returned(_)) && !self.runtime.escapes.get() {
+            // Row 18: whatever was done is undone (C-025), unless the callback never came back (H-30).
             if suspended {
                 self.resume(target);
             }
@@ -328,6 +328,16 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         count(1);
         let found = self.look_up_image(ip).map(|()| self.runtime.code.find(ip));
         count(u32::MAX);
+        if reads || !matches!(found, Ok(Some(_))) || !self.is_code_manager_busy() {
+            return found;
+        }
+        // What has been found may go before it has been read (H-29).
+        if let Some(profiler) = self.profiler {
+            profiler.reads_unlocked(self.runtime, self.os);
+        }
+        if self.runtime.code.was_freed(ip) {
+            return Err(self.runtime.fault(Unreadable { address: ip, len: 8 }));
+        }
         found
     }
 

@@ -48,6 +48,12 @@ pub trait Profiler<'a, M> {
     fn between(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
         let _ = (runtime, thread);
     }
+
+    /// A method that `thread` has called is in the middle of reading the code manager's tables, without
+    /// their lock and while another thread writes to them: others may go on (H-29).
+    fn reads_unlocked(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
+        let _ = (runtime, thread);
+    }
 }
 
 /// A process with a runtime in it.
@@ -79,6 +85,9 @@ pub struct Runtime<'a, M = Machine> {
     pub(crate) next_frame_info: Cell<u64>,
     /// What a profiler did while a thread was suspended, and should not have.
     pub(crate) breach: Cell<Option<Breach>>,
+    /// The callback of a walk is being left for code beyond the walk, by longjmp say: the runtime's own
+    /// code behind it never runs (H-30).
+    pub(crate) escapes: Cell<bool>,
 }
 
 impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
@@ -108,6 +117,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
             frame_info: Cell::default(),
             next_frame_info: Cell::new(1),
             breach: Cell::default(),
+            escapes: Cell::default(),
         }
     }
 

@@ -75,6 +75,8 @@ pub struct Process {
     /// The stress log is on: each thread has one of its own, made when it is needed first
     /// (contract §2.4).
     pub stress_log: bool,
+    /// The process is ending: nobody is told of threads that end from now on (G16).
+    pub shutting_down: bool,
     /// The process's GS cookie; `None` if cookies are not looked at.
     pub gs_cookie: Option<u64>,
 }
@@ -94,6 +96,7 @@ impl Default for Process {
             code_manager_writer: None,
             thread_store_forgotten: false,
             stress_log: false,
+            shutting_down: false,
             gs_cookie: None,
         }
     }

@@ -121,6 +121,11 @@ impl Scenario {
         self.threads.iter().map(start).collect()
     }
 
+    /// The thread with which the process ends, if there is one.
+    pub(super) fn exits_with(&self) -> Option<usize> {
+        self.threads.iter().position(|thread| thread.exits)
+    }
+
     /// Brings all threads of a new world to where they stand at a stop.
     fn arrive<'b>(
         &self,
@@ -129,6 +134,9 @@ impl Scenario {
         stop: &Stop,
     ) -> Result<Arrived<'b>, RunOnError> {
         let mut world = build.world(&self.starts())?;
+        if let Some(thread) = self.exits_with() {
+            world.exit_with(thread);
+        }
         let walkers = world.add_walkers()?;
         for (thread, at) in &stop.others {
             run_thread(&mut world, index, *thread, *at)?;

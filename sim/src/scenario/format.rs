@@ -228,6 +228,9 @@ impl Printer<'_> {
                 if thread.gc {
                     line = line.property("gc", "#true");
                 }
+                if thread.exits {
+                    line = line.property("exits", "#true");
+                }
                 self.line(&line);
             }
         }

@@ -123,6 +123,8 @@ pub struct Thread {
     pub start: FunctionId,
     /// It is the thread of a server GC, and starts in none of the functions.
     pub gc: bool,
+    /// The process ends with it.
+    pub exits: bool,
 }
 
 impl Thread {
@@ -132,7 +134,7 @@ impl Thread {
     /// The thread of a scenario that names none: it starts in the first function.
     #[must_use]
     pub fn main() -> Self {
-        Self { name: Self::DEFAULT_NAME.to_owned(), start: FunctionId(0), gc: false }
+        Self { name: Self::DEFAULT_NAME.to_owned(), start: FunctionId(0), gc: false, exits: false }
     }
 }
 

@@ -28,7 +28,7 @@ impl Scenario {
                 0 => Thread::DEFAULT_NAME.to_owned(),
                 _ => format!("thread{index}"),
             };
-            Thread { name, start, gc }
+            Thread { name, start, gc, exits: false }
         };
         Self {
             program: world.program.clone(),

@@ -27,6 +27,7 @@ pub struct Process {
     threads: Vec<(Rc<str>, Start)>,
     stop_by: StopBy,
     signal_stack: SignalStack,
+    exits_with: Option<usize>,
 }
 
 impl Process {
@@ -43,7 +44,8 @@ impl Process {
     ) -> Result<Self, BuildError> {
         let build = Build::with_hooks(program, methods, generation, hooks)?;
         let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
-        Ok(Self { build, threads, stop_by: StopBy::default(), signal_stack: SignalStack::Own })
+        let (stop_by, signal_stack) = (StopBy::default(), SignalStack::Own);
+        Ok(Self { build, threads, stop_by, signal_stack, exits_with: None })
     }
 
     /// One that was drawn, its threads named by their numbers.
@@ -57,6 +59,7 @@ impl Process {
             threads: program.threads.iter().enumerate().map(named).collect(),
             stop_by: program.stop_by,
             signal_stack: SignalStack::Own,
+            exits_with: None,
         })
     }
 
@@ -71,6 +74,13 @@ impl Process {
     #[must_use]
     pub const fn handling_signals_on(mut self, stack: SignalStack) -> Self {
         self.signal_stack = stack;
+        self
+    }
+
+    /// The same, ending with this thread of the program.
+    #[must_use]
+    pub const fn exiting_with(mut self, thread: usize) -> Self {
+        self.exits_with = Some(thread);
         self
     }
 
@@ -206,6 +216,9 @@ impl<'b> Arena<'b> {
         let starts: Vec<_> = process.threads.iter().map(|(_, start)| *start).collect();
         let mut world = process.build.world(&starts)?;
         world.stop_threads_by(process.stop_by);
+        if let Some(thread) = process.exits_with {
+            world.exit_with(thread);
+        }
         let start = world.save();
         let names = process.threads.iter().map(|(name, _)| Rc::clone(name)).collect();
         Ok(Self {

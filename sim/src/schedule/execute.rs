@@ -16,6 +16,8 @@ pub(super) enum Came {
     Point,
     Callback(CallbackKind),
     Hook,
+    /// Nothing has caught its exception.
+    Crash,
 }
 
 impl Run<'_, '_, '_, '_, '_> {
@@ -81,9 +83,8 @@ impl Run<'_, '_, '_, '_, '_> {
                 kernel.tell(thread, Happening::Mode { cooperative });
             }
             if event == Ok(Event::Ended) {
-                // Nothing has caught an exception: the process ends, and all its threads.
                 if world.is_unhandled(index) {
-                    kernel.all_ended();
+                    came = Some(Came::Crash);
                 } else {
                     kernel.ended(thread);
                 }
@@ -130,7 +131,8 @@ impl Kernel<'_> {
         self.touch(Footprint::SUSPENSION);
     }
 
-    fn all_ended(&self) {
+    /// The process ends, and all its threads.
+    pub(super) fn all_ended(&self) {
         for thread in &mut self.state.borrow_mut().threads {
             thread.ended = true;
         }

@@ -2,12 +2,14 @@
 
 use super::history::{Happening, History, Kind, ThreadIndex};
 use super::lock::LockName;
+use super::thread::{ESCAPES, REDIRECTS, UNTRUE};
 use super::verdict::{Edge, Rule, Verdict, Why};
 use crate::clause::Clause;
 use crate::profiling::{CallbackKind, HResult, Outcome};
 use crate::runtime::Lock;
 use core::fmt;
 use core::str::FromStr;
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// Each hazard: its number, its name, the clauses that say so, and what avoids it.
@@ -163,6 +165,9 @@ impl FromStr for Hazard {
     }
 }
 
+/// The method that walks.
+const WALK: &str = "DoStackSnapshot";
+
 /// What a thread is in the middle of, as far as its happenings tell.
 #[derive(Clone, Debug, Default)]
 struct Doing {
@@ -175,6 +180,10 @@ struct Doing {
     signals: u32,
     /// How many calls it has made.
     called: u32,
+    /// What it has called last.
+    last_called: Option<&'static str>,
+    /// It has made a walk in the callback of a walk.
+    nested: bool,
 }
 
 impl Doing {
@@ -187,6 +196,8 @@ impl Doing {
                 Happening::CallbackOver(_) => drop(doing.callbacks.pop()),
                 Happening::Called(method) => {
                     doing.called += 1;
+                    doing.last_called = Some(method);
+                    doing.nested |= *method == WALK && doing.calls.contains(method);
                     doing.calls.push(method);
                 }
                 Happening::Returned(..) => {
@@ -214,20 +225,103 @@ impl Hazard {
         match verdict {
             Verdict::Deadlock(edges) => of_deadlock(edges, history),
             Verdict::DestroyedThread { .. } => Some(Self::DestroyedThread),
-            Verdict::UnloadedCode { .. } => Some(Self::UnloadedMethod),
+            Verdict::UnloadedCode { by } => {
+                // What the id points to, or what lies at the address.
+                let by_address = |method: &str| method.starts_with("GetFunctionFromIP");
+                let called = Doing::of(*by, history).last_called;
+                Some(if called.is_some_and(by_address) {
+                    Self::UnlockedRead
+                } else {
+                    Self::UnloadedMethod
+                })
+            }
             Verdict::ProcessKilled { outcome: Outcome::ProcessKilled { code }, .. }
                 if *code == HResult::INVALID_TARGET_THREAD.0 =>
             {
                 Some(Self::DestroyedThread)
             }
+            Verdict::Broken { rule: Rule::ResumeForgotten, .. } => {
+                escapes(history).then_some(Self::CallbackEscapes)
+            }
             Verdict::Broken { rule, .. } => of_rule(*rule),
-            Verdict::LiveLock
-            | Verdict::LostWakeUp(_)
-            | Verdict::Watchdog(_)
-            | Verdict::ProcessKilled { .. }
-            | Verdict::Failed { .. } => None,
+            Verdict::LiveLock => {
+                doings(history).any(|doing| doing.nested).then_some(Self::NestedWalk)
+            }
+            Verdict::Watchdog(_) => is_kept_from_stopping(history).then_some(Self::HijackKept),
+            Verdict::Failed { by, .. } => of_failure(*by, history),
+            Verdict::ProcessKilled { by, .. } => {
+                (Doing::of(*by, history).signals > 0).then_some(Self::SignalHandler)
+            }
+            Verdict::LostWakeUp(_) => None,
         }
     }
+}
+
+fn happenings(history: &History) -> impl Iterator<Item = &Happening> {
+    history.slices.iter().flat_map(|slice| &slice.happenings)
+}
+
+fn doings(history: &History) -> impl Iterator<Item = Doing> {
+    (0..history.lanes.len()).map(|lane| Doing::of(ThreadIndex(lane as u32), history))
+}
+
+fn escapes(history: &History) -> bool {
+    happenings(history).any(|happening| *happening == Happening::System(ESCAPES))
+}
+
+/// A call was refused because the profiler is being detached.
+fn is_refused(history: &History) -> bool {
+    let refused = Outcome::Returned(HResult::PROFILER_DETACHING);
+    happenings(history).any(|it| matches!(it, Happening::Returned(_, told) if *told == refused))
+}
+
+/// The runtime is suspended, or was to be, while a walk is being made.
+fn is_kept_from_stopping(history: &History) -> bool {
+    let mut walking = BTreeSet::new();
+    let mut suspends = false;
+    history.slices.iter().any(|slice| {
+        for happening in &slice.happenings {
+            match happening {
+                Happening::SnapshotCallback => drop(walking.insert(slice.thread)),
+                Happening::Returned(WALK, _) => drop(walking.remove(&slice.thread)),
+                Happening::Callback(CallbackKind::RuntimeSuspendStarted) => suspends = true,
+                _ => {}
+            }
+        }
+        suspends && !walking.is_empty()
+    })
+}
+
+/// Something that the profiler has noticed on this thread.
+fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
+    let is_last = |what: &'static str| {
+        let slices = history.slices.iter().filter(|slice| slice.thread == by);
+        let happenings = slices.flat_map(|slice| &slice.happenings);
+        let last = happenings.filter(|happening| **happening != Happening::Waits).last();
+        last == Some(&Happening::System(what))
+    };
+    if is_refused(history) {
+        return Some(Hazard::Detach);
+    }
+    if escapes(history) {
+        return Some(Hazard::CallbackEscapes);
+    }
+    if is_last(REDIRECTS) {
+        return Some(Hazard::TwoHijackers);
+    }
+    if is_last(UNTRUE) {
+        // It walked from registers that it had read, or while somebody else had the runtime suspended.
+        let slices = history.slices.iter().filter(|slice| slice.thread == by);
+        let mut own = slices.flat_map(|slice| &slice.happenings);
+        let reads = own.any(|it| matches!(it, Happening::Context(_)));
+        let suspends = happenings(history).any(|it| *it == Happening::Called("SuspendRuntime"));
+        return Some(if suspends && !reads {
+            Hazard::RuntimeSuspended
+        } else {
+            Hazard::StaleContext
+        });
+    }
+    (Doing::of(by, history).signals > 0).then_some(Hazard::SignalHandler)
 }
 
 const fn of_rule(rule: Rule) -> Option<Hazard> {
@@ -246,6 +340,10 @@ const fn of_rule(rule: Rule) -> Option<Hazard> {
 }
 
 fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
+    if is_refused(history) {
+        // What was to be undone is not.
+        return Some(Hazard::Detach);
+    }
     let has = |why: fn(Why) -> bool| edges.iter().any(|edge| why(edge.why));
     let suspended = || edges.iter().filter(|edge| edge.why == Why::Suspended);
     let doing = |thread: ThreadIndex| Doing::of(thread, history);

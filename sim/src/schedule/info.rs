@@ -43,6 +43,12 @@ impl<'b> Profiler<'b, Machine> for Thread<'_, 'b> {
             self.touching(Footprint::ALL, || self.switch());
         }
     }
+
+    fn reads_unlocked(&self, _: &Runtime<'b>, _: OsThreadId) {
+        self.kernel.touch(Footprint::ALL);
+        self.switch();
+        self.kernel.touch(Footprint::ALL);
+    }
 }
 
 impl<'b> Info<'_, '_, 'b> {
@@ -66,7 +72,9 @@ impl<'b> Info<'_, '_, 'b> {
             Err(CallError::Failed(failed)) => Outcome::Returned(*failed),
             Err(CallError::Fatal(fatal)) => *fatal,
         };
-        thread.tell(Happening::Returned(name, outcome));
+        if !runtime.escapes.take() {
+            thread.tell(Happening::Returned(name, outcome));
+        }
         if let Err(CallError::Fatal(fatal)) = result {
             thread.killed(fatal);
         }

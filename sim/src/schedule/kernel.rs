@@ -60,6 +60,8 @@ pub(super) struct Thread {
     /// It is in a call of the system that suspends another one: that it is suspended itself stops it
     /// where it comes back (H-01).
     pub in_system: bool,
+    /// It is in an unwinder that is not re-entrant.
+    pub unwinds: bool,
     /// Signals that it has not handled yet.
     pub signals: u32,
     /// What the signal that it handles has interrupted.
@@ -83,6 +85,8 @@ pub(super) struct State {
     /// Who owns the profiler's locks.
     pub locks: Vec<Option<ThreadIndex>>,
     pub events: Vec<bool>,
+    /// When they were set last (µs), those that were.
+    pub set_at: Vec<Option<u64>>,
     /// Virtual time (µs).
     pub now: u64,
     pub slices: u64,

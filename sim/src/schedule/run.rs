@@ -125,6 +125,7 @@ fn begin<'p>(
         suspended_by: Vec::new(),
         walks: None,
         in_system: false,
+        unwinds: false,
         signals: 0,
         interrupted: None,
         ended: false,
@@ -151,6 +152,7 @@ fn begin<'p>(
         threads,
         locks: vec![None; setup.locks.len()],
         events: vec![false; setup.events as usize],
+        set_at: vec![None; setup.events as usize],
         history,
         ..State::default()
     });
@@ -244,6 +246,9 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 tell::standing(kernel);
             }
             last = Some(thread);
+            if kernel.world.borrow().has_exited() {
+                kernel.all_ended();
+            }
             self.stopped = self.stopped || kernel.has_program_ended();
         }
     }
@@ -264,6 +269,15 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             Some(activity) => self.resume(thread, activity.id, activity.ends_with),
             None => match self.execute(thread) {
                 Came::Point => {}
+                Came::Crash => {
+                    let handler = self.setup.crash.clone();
+                    self.activity(thread, Happening::Ends, move |thread| {
+                        if let Some(handler) = handler {
+                            handler(thread);
+                        }
+                        thread.unwind();
+                    });
+                }
                 Came::Callback(kind) => {
                     if let Some(handler) = self.setup.handler(kind) {
                         kernel.tell(thread, Happening::Callback(kind));
@@ -324,7 +338,12 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                     if ends_with == Happening::SignalOver {
                         known.interrupted = None;
                     }
-                    known.ended = known.activities.is_empty() && !known.kind.is_app();
+                    known.ended = known.activities.is_empty() && ends_with == Happening::Ends;
+                    if known.ended && known.kind.is_app() {
+                        // Nothing has caught its exception: the process ends, and all its threads.
+                        drop(state);
+                        kernel.all_ended();
+                    }
                 }
             }
             Err(panic) => {

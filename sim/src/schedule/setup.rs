@@ -35,6 +35,7 @@ pub struct Setup<'p> {
     pub(super) callbacks: Vec<(CallbackKind, Handler<'p>)>,
     pub(super) hook: Option<Handler<'p>>,
     pub(super) signal: Option<Handler<'p>>,
+    pub(super) crash: Option<Handler<'p>>,
 }
 
 impl std::fmt::Debug for Setup<'_> {
@@ -85,6 +86,12 @@ impl<'p> Setup<'p> {
     /// What is done when a thread gets a signal.
     pub fn on_signal(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
         self.signal = Some(Rc::new(handler));
+    }
+
+    /// What is done when nothing has caught an exception, on its thread, before the stack is unwound for
+    /// the process's last words.
+    pub fn on_crash(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
+        self.crash = Some(Rc::new(handler));
     }
 
     pub(super) fn handler(&self, callback: CallbackKind) -> Option<Handler<'p>> {

@@ -3,7 +3,7 @@
 use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{Happening, Kind, ThreadIndex};
-use super::thread::Thread;
+use super::thread::{REDIRECTS, Thread};
 use super::verdict::{Rule, Verdict};
 use crate::machine::Machine;
 use crate::profiling::{SimulatedThread, ThreadError};
@@ -63,6 +63,28 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         drop(state);
         by.tell(Happening::Suspended(self.index));
         Ok(())
+    }
+
+    /// Whether a function that has come to `ip` (VA) is on its stack.
+    #[must_use]
+    pub fn is_on_stack(&self, ip: u64) -> bool {
+        self.by.kernel.touch(Footprint::thread(self.index));
+        let activations = self.by.kernel.world.borrow().activations(self.index.index());
+        activations.iter().any(|activation| activation.registers.rip == ip)
+    }
+
+    /// Writes its registers, as they were read before: it goes on there. The system asks nobody who has
+    /// sent it elsewhere meanwhile (H-16): then the history ends here, as failed.
+    pub fn set_context(&self, registers: &Registers) {
+        let by = self.by;
+        by.switch();
+        by.kernel.touch(Footprint::thread(self.index));
+        by.tell(Happening::System(REDIRECTS));
+        let now = by.kernel.runtime.thread(self.os, |thread| thread.current.registers);
+        let place = |registers: &Registers| (registers.rip, registers.rsp());
+        if !self.is_gone() && now.is_some_and(|now| place(&now) != place(registers)) {
+            by.fail("a thread goes on where it no more was");
+        }
     }
 
     fn is_gone(&self) -> bool {

@@ -176,6 +176,7 @@ impl Build {
             gcs_wanted: 0,
             gcs_made: 0,
             trap: false,
+            exits_with: None,
         })
     }
 

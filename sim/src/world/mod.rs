@@ -135,6 +135,8 @@ pub struct World<'b> {
     gcs_made: u32,
     /// Threads that come back to managed code have to wait: as its word in memory has it.
     trap: bool,
+    /// The thread with which the process ends.
+    exits_with: Option<usize>,
 }
 
 impl<'b> World<'b> {
@@ -387,6 +389,10 @@ impl<'b> World<'b> {
                 self.attach(thread);
                 Event::Stepped
             }
+            Step::ShutDown => {
+                self.runtime.change_process(|process| process.shutting_down = true);
+                Event::Stepped
+            }
             Step::Gone => {
                 if let Some(os) = self.os(thread) {
                     self.runtime.change_thread(os, |thread| thread.life = ThreadLife::Dead);
@@ -420,6 +426,19 @@ impl<'b> World<'b> {
             | Step::ServeGc
             | Step::MadeGc(_) => self.unloading_step(thread, step),
         })
+    }
+
+    /// The process ends with this thread, whatever the others do: the runtime says so to itself, then to
+    /// the profiler, and tells of no thread any more that ends meanwhile (G16).
+    pub const fn exit_with(&mut self, thread: usize) {
+        self.exits_with = Some(thread);
+    }
+
+    /// Whether the process has ended, with the thread that it ends with.
+    #[must_use]
+    pub fn has_exited(&self) -> bool {
+        let thread = self.exits_with.and_then(|thread| self.threads.get(thread));
+        thread.is_some_and(|thread| thread.ended)
     }
 
     /// Tells the profiler on a thread that the process ends.

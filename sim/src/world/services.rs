@@ -24,6 +24,8 @@ pub(super) enum Step {
     Attach,
     /// The thread is no more one of the runtime.
     Gone,
+    /// The runtime knows that the process ends.
+    ShutDown,
     /// The thread changes its mode.
     Cooperative(bool),
     /// It may not be suspended, or may again.
@@ -85,7 +87,7 @@ impl World<'_> {
         let managed = self.runtime.generation.hides_exception_handling();
         let callbacks: &[Kind] = match service {
             Service::ThreadStart => return self.thread_start(thread),
-            Service::ThreadEnd => return Self::thread_end(),
+            Service::ThreadEnd => return self.thread_end(thread),
             Service::AttachThread => return self.thread_attach(),
             Service::Malloc => return locked(&[Lock::ProcessHeap]),
             Service::LoadLibrary => return self.load_library(),
@@ -187,7 +189,10 @@ impl World<'_> {
 
     /// It ends, which is told under the lock (contract §6): who blocks in the callback blocks whoever
     /// needs the list of threads (H-05).
-    fn thread_end() -> Vec<Step> {
+    fn thread_end(&self, thread: usize) -> Vec<Step> {
+        if self.exits_with == Some(thread) {
+            return vec![Step::ShutDown, Step::Callback(Kind::Shutdown), Step::Return(0)];
+        }
         vec![
             Step::Acquire(Lock::ThreadStore),
             Step::Callback(Kind::ThreadDestroyed),
@@ -275,8 +280,9 @@ impl World<'_> {
 
     /// Whether the profiler has asked for a callback (contract §1.3).
     pub(super) fn wants(&self, kind: Kind) -> bool {
-        let bit = event(kind);
-        self.runtime.process.get().event_mask.contains(EventMask(bit))
+        let process = self.runtime.process.get();
+        let is_told = kind != Kind::ThreadDestroyed || !process.shutting_down;
+        is_told && process.event_mask.contains(EventMask(event(kind)))
     }
 }
 

@@ -60,6 +60,9 @@ impl Printer<'_> {
             if let Some(actions) = &profiler.signal {
                 printer.whole_acts(&Line::new("on-signal"), actions);
             }
+            if let Some(actions) = &profiler.crash {
+                printer.whole_acts(&Line::new("on-crash"), actions);
+            }
         });
     }
 
@@ -89,8 +92,13 @@ impl Printer<'_> {
             }
             Action::Resume(of) => new("resume").arg(self.who(*of)),
             Action::Context(of) => new("context").arg(self.who(*of)),
-            Action::Snapshot { of, seed, returns: wanted, callback } => {
+            Action::SetContext(of) => new("set-context").arg(self.who(*of)),
+            Action::Snapshot { of, seed, returns: wanted, care, callback } => {
                 let line = new("snapshot").arg(self.who(*of)).term_unless_default("seed", *seed);
+                let flags =
+                    [("again", care.again), ("listed", care.listed), ("checked", care.checked)];
+                let flags = flags.into_iter().filter(|(_, set)| *set);
+                let line = flags.fold(line, |line, (name, _)| line.property(name, "#true"));
                 return self.acts(&returns(line, wanted), callback);
             }
             Action::Walk { of, policy } => {
@@ -109,6 +117,12 @@ impl Printer<'_> {
                 self.acts(&line, then);
                 return self.otherwise(otherwise);
             }
+            Action::Escape => new("escape"),
+            Action::Detach => new("detach"),
+            Action::Since { event, micros, then } => {
+                let line = new("since").arg(self.event(*event)).property("micros", micros);
+                return self.acts(&line, then);
+            }
             Action::Set(event) => new("set").arg(self.event(*event)),
             Action::Reset(event) => new("reset").arg(self.event(*event)),
             Action::Wait { event, micros, then, otherwise } => {
@@ -122,6 +136,7 @@ impl Printer<'_> {
             Action::Log => new("log"),
             Action::LoadLibrary => new("load-library"),
             Action::LookUpFunctionEntry => new("look-up-function-entry"),
+            Action::Unwind => new("unwind"),
             Action::Call { method, of, returns: wanted } => {
                 let mut line = new("call").term(*method);
                 if *of != Who::Own {

@@ -136,8 +136,11 @@ pub(super) static TEXT: &[NodeRule] = &[
         .block(Level::Function),
     node("interrupt", Args::None)
         .with(&[required("after", ANY_U64), required("handler", Kind::Function)]),
-    node("thread", Args::One(Kind::Name))
-        .with(&[property("start", Kind::Function), property("gc", Kind::Flag)]),
+    node("thread", Args::One(Kind::Name)).with(&[
+        property("start", Kind::Function),
+        property("gc", Kind::Flag),
+        property("exits", Kind::Flag),
+    ]),
     node("stop", Args::Optional(Kind::Word(&["end"])))
         .with(&[
             property("thread", Kind::Thread),

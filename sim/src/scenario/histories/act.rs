@@ -1,6 +1,6 @@
 //! Scripts as blocking code of a profiler.
 
-use super::{Action, Method, ProfilerScript, ScriptSeed, Who};
+use super::{Action, Care, Method, ProfilerScript, ScriptSeed, Who};
 use crate::profiling::{Context, HResult, Outcome};
 use crate::scenario::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use crate::schedule::{Event, Lock, Setup, Target, Thread, ThreadIndex};
@@ -57,7 +57,12 @@ impl ProfilerScript {
             setup.on_hook(move |me| script.act(me, actions));
         }
         if let Some(actions) = &self.signal {
+            let script = Rc::clone(&script);
             setup.on_signal(move |me| script.act(me, actions));
+        }
+        if let Some(actions) = &self.crash {
+            let script = Rc::clone(&script);
+            setup.on_crash(move |me| script.act(me, actions));
         }
     }
 }
@@ -84,10 +89,15 @@ fn held_to(me: &Thread<'_, '_>, name: &str, found: HResult, wanted: Option<HResu
     }
 }
 
+/// Whether a snapshot is made.
+fn is_wanted(me: &Thread<'_, '_>, target: &Target<'_, '_, '_>, care: Care) -> bool {
+    !care.listed || me.info().enum_threads().is_ok_and(|threads| threads.contains(&target.id()))
+}
+
 impl Script {
     fn act(&self, me: &Thread<'_, '_>, actions: &[Action]) {
         for action in actions {
-            if me.is_over() {
+            if me.is_over() || me.escapes() {
                 return;
             }
             self.one(me, action);
@@ -110,9 +120,20 @@ impl Script {
             }
             Action::Resume(of) => drop(target(*of).map(|target| target.resume())),
             Action::Context(of) => drop(target(*of).and_then(|target| self.read(me, *of, &target))),
-            Action::Snapshot { of, seed, returns, callback } => {
-                if let Some(target) = target(*of) {
-                    let found = self.snapshot(me, (*of, &target), *seed, callback);
+            Action::SetContext(of) => {
+                let known = self.memory.borrow().registers.get(&index(*of, me)).copied();
+                if let Some((target, registers)) = target(*of).zip(known) {
+                    target.set_context(&registers);
+                }
+            }
+            Action::Snapshot { of, seed, returns, care, callback } => {
+                if let Some(target) = target(*of).filter(|target| is_wanted(me, target, *care)) {
+                    let found = loop {
+                        let found = self.snapshot(me, (*of, &target), *seed, (*care, callback));
+                        if !care.again || found != HResult::UNSAFE || me.is_over() {
+                            break found;
+                        }
+                    };
                     held_to(me, "DoStackSnapshot", found, *returns);
                 }
             }
@@ -140,7 +161,14 @@ impl Script {
                     None => self.act(me, otherwise),
                 }
             }
+            Action::Escape => me.escape(),
+            Action::Detach => me.request_detach(),
             Action::Set(index) => drop(event(*index).map(|event| me.set(event))),
+            Action::Since { event: index, micros, then } => {
+                if event(*index).is_some_and(|event| me.was_set_before(event, *micros)) {
+                    self.act(me, then);
+                }
+            }
             Action::Reset(index) => drop(event(*index).map(|event| me.reset(event))),
             Action::Wait { event: index, micros, then, otherwise } => {
                 let was_set = match (event(*index), micros) {
@@ -158,6 +186,7 @@ impl Script {
             Action::Log => me.log(),
             Action::LoadLibrary => me.load_library(),
             Action::LookUpFunctionEntry => me.look_up_function_entry(),
+            Action::Unwind => me.unwind(),
             Action::Call { method, of, returns } => {
                 if let Some(target) = target(*of) {
                     let found = self.call(me, *method, (*of, &target));
@@ -205,7 +234,7 @@ impl Script {
         me: &Thread<'_, '_>,
         (of, target): (Who, &Target<'_, '_, '_>),
         seed: ScriptSeed,
-        callback: &[Action],
+        (care, callback): (Care, &[Action]),
     ) -> HResult {
         let registers = match seed {
             ScriptSeed::None => None,
@@ -227,8 +256,11 @@ impl Script {
                 if let Some(function) = frame.function {
                     self.memory.borrow_mut().functions.entry(place).or_insert(function);
                 }
+                if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
+                    me.was_told_untruth();
+                }
                 self.act(me, callback);
-                HResult::OK
+                if me.escapes() { HResult::FAIL } else { HResult::OK }
             }),
             SnapshotFlags::REGISTER_CONTEXT,
             0,

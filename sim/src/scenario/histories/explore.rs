@@ -246,6 +246,10 @@ impl<'s> Exploring<'s> {
         let starts = threads.iter().zip(scenario.starts());
         let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
         let process = Process::new(program, methods, *hooks, generation, &threads)?;
+        let process = match scenario.exits_with() {
+            Some(thread) => process.exiting_with(thread),
+            None => process,
+        };
         let process = process.handling_signals_on(match program.signal_stack {
             0 => SignalStack::Own,
             size => SignalStack::Alternate(size),

@@ -36,6 +36,8 @@ pub struct ProfilerScript {
     pub hook: Option<Vec<Action>>,
     /// What it does when a thread gets a signal.
     pub signal: Option<Vec<Action>>,
+    /// What it does when the process is about to end by an exception that nothing has caught.
+    pub crash: Option<Vec<Action>>,
 }
 
 /// A thread of the profiler.
@@ -68,6 +70,17 @@ pub enum ScriptSeed {
     Leaf,
     /// The registers of its first managed frame, as unwinding without a mistake finds them.
     TopManaged,
+}
+
+/// What else is to be said of a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Care {
+    /// It is made again as long as the thread cannot be walked.
+    pub again: bool,
+    /// It is made only if `EnumThreads` tells of the thread.
+    pub listed: bool,
+    /// Each managed frame that it tells has to be on the stack.
+    pub checked: bool,
 }
 
 /// A method of the runtime that a script can call.
@@ -108,6 +121,8 @@ pub enum Action {
     Resume(Who),
     /// Reads its registers, and remembers them.
     Context(Who),
+    /// Writes the registers that were last read of it.
+    SetContext(Who),
     /// Calls `DoStackSnapshot`.
     Snapshot {
         /// Of this thread.
@@ -116,6 +131,8 @@ pub enum Action {
         seed: ScriptSeed,
         /// It has to return this, if that matters.
         returns: Option<HResult>,
+        /// How it is made, and looked at.
+        care: Care,
         /// What the callback does for each frame.
         callback: Vec<Action>,
     },
@@ -143,6 +160,10 @@ pub enum Action {
         /// What it does without.
         otherwise: Vec<Action>,
     },
+    /// Leaves the callback of a walk by a jump to behind the walk.
+    Escape,
+    /// Calls `RequestProfilerDetach`.
+    Detach,
     /// Sets an event.
     Set(u32),
     /// Resets it.
@@ -158,6 +179,15 @@ pub enum Action {
         /// What it does if it was not set in time.
         otherwise: Vec<Action>,
     },
+    /// Does something if an event was set longer ago than this (µs).
+    Since {
+        /// Which event.
+        event: u32,
+        /// How long ago.
+        micros: u64,
+        /// What it does.
+        then: Vec<Action>,
+    },
     /// Sleeps for so long (µs).
     Sleep(u64),
     /// Allocates memory and frees it.
@@ -168,6 +198,8 @@ pub enum Action {
     LoadLibrary,
     /// Has the system look unwind data up.
     LookUpFunctionEntry,
+    /// Unwinds its own stack by a library that is not re-entrant.
+    Unwind,
     /// Calls a method of the runtime.
     Call {
         /// Which.
@@ -204,6 +236,7 @@ impl Action {
         let (block, otherwise): (&[Self], &[Self]) = match self {
             Self::Suspended(_, block)
             | Self::Snapshot { callback: block, .. }
+            | Self::Since { then: block, .. }
             | Self::Lock(_, block)
             | Self::RuntimeSuspended(block)
             | Self::Repeat(_, block) => (block, &[]),

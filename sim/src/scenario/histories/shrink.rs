@@ -25,6 +25,8 @@ pub enum ScriptStep {
     Hook,
     /// Without what is done in signals.
     Signal,
+    /// Without what is done when the process crashes.
+    Crash,
     /// Without an action, by its place in the text.
     Action(usize),
     /// With what stands in the block of an action in place of it.
@@ -38,7 +40,8 @@ impl ProfilerScript {
     fn scripts(&mut self) -> impl Iterator<Item = &mut Vec<Action>> {
         let threads = self.threads.iter_mut().map(|thread| &mut thread.actions);
         let callbacks = self.callbacks.iter_mut().map(|(_, actions)| actions);
-        threads.chain(callbacks).chain(&mut self.hook).chain(&mut self.signal)
+        let others = [&mut self.hook, &mut self.signal, &mut self.crash];
+        threads.chain(callbacks).chain(others.into_iter().flatten())
     }
 
     pub(in crate::scenario) fn steps(&self) -> Vec<ScriptStep> {
@@ -46,9 +49,10 @@ impl ProfilerScript {
         steps.extend((0..self.callbacks.len()).map(ScriptStep::Callback));
         steps.extend(self.hook.as_ref().map(|_| ScriptStep::Hook));
         steps.extend(self.signal.as_ref().map(|_| ScriptStep::Signal));
+        steps.extend(self.crash.as_ref().map(|_| ScriptStep::Crash));
         let threads = self.threads.iter().flat_map(|thread| &thread.actions);
         let callbacks = self.callbacks.iter().flat_map(|(_, actions)| actions);
-        let others = self.hook.iter().chain(&self.signal).flatten();
+        let others = self.hook.iter().chain(&self.signal).chain(&self.crash).flatten();
         let outer = threads.chain(callbacks).chain(others);
         let all: usize = outer.map(count).sum();
         steps.extend((0..all).map(ScriptStep::Action));
@@ -68,6 +72,7 @@ impl ProfilerScript {
             ScriptStep::Callback(index) => drop(simpler.callbacks.remove(index)),
             ScriptStep::Hook => simpler.hook = None,
             ScriptStep::Signal => simpler.signal = None,
+            ScriptStep::Crash => simpler.crash = None,
             ScriptStep::Action(place) => simpler.edit(place, |_| Vec::new())?,
             ScriptStep::Inner(place) => simpler.edit(place, into_inner)?,
             ScriptStep::Names => simpler.without_names(),
@@ -134,6 +139,7 @@ fn blocks_mut(action: &mut Action) -> impl Iterator<Item = &mut Vec<Action>> {
     let (block, otherwise) = match action {
         Action::Suspended(_, block)
         | Action::Snapshot { callback: block, .. }
+        | Action::Since { then: block, .. }
         | Action::Lock(_, block)
         | Action::RuntimeSuspended(block)
         | Action::Repeat(_, block) => (Some(block), None),
@@ -183,6 +189,7 @@ const fn who_mut(action: &mut Action) -> Option<&mut Who> {
         | Action::Suspended(who, _)
         | Action::Resume(who)
         | Action::Context(who)
+        | Action::SetContext(who)
         | Action::Snapshot { of: who, .. }
         | Action::Walk { of: who, .. }
         | Action::Call { of: who, .. }
@@ -204,7 +211,10 @@ const fn lock_mut(action: &mut Action) -> Option<&mut u32> {
 
 const fn event_mut(action: &mut Action) -> Option<&mut u32> {
     match action {
-        Action::Set(event) | Action::Reset(event) | Action::Wait { event, .. } => Some(event),
+        Action::Set(event)
+        | Action::Reset(event)
+        | Action::Wait { event, .. }
+        | Action::Since { event, .. } => Some(event),
         _ => None,
     }
 }

@@ -5,8 +5,8 @@ use super::reader::Reader;
 use crate::profiling::CallbackKind;
 use crate::scenario::grammar::Level;
 use crate::scenario::histories::{
-    Action, DEPTH, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method, ProfilerScript,
-    SCHEDULES, ScriptThread, Who,
+    Action, Care, DEPTH, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method,
+    ProfilerScript, SCHEDULES, ScriptThread, Who,
 };
 use crate::scenario::problem::ProblemKind;
 use crate::schedule::Strategy;
@@ -73,6 +73,7 @@ impl Reader {
                     }
                 }
                 "on-hook" => profiler.hook = Some(self.actions(&node)),
+                "on-crash" => profiler.crash = Some(self.actions(&node)),
                 _ => profiler.signal = Some(self.actions(&node)),
             }
         }
@@ -108,10 +109,23 @@ impl Reader {
             "suspend" => Action::Suspend(who),
             "resume" => Action::Resume(who),
             "context" => Action::Context(who),
+            "set-context" => Action::SetContext(who),
+            "escape" => Action::Escape,
+            "detach" => Action::Detach,
+            "since" => Action::Since {
+                event: number(node),
+                micros: node.number("micros").unwrap_or_default(),
+                then: inner,
+            },
             "snapshot" => Action::Snapshot {
                 of: who,
                 seed: node.term("seed").unwrap_or_default(),
                 returns: node.hresult("returns"),
+                care: Care {
+                    again: node.flag("again").unwrap_or_default(),
+                    listed: node.flag("listed").unwrap_or_default(),
+                    checked: node.flag("checked").unwrap_or_default(),
+                },
                 callback: inner,
             },
             "walk" => {
@@ -141,6 +155,7 @@ impl Reader {
             "log" => Action::Log,
             "load-library" => Action::LoadLibrary,
             "look-up-function-entry" => Action::LookUpFunctionEntry,
+            "unwind" => Action::Unwind,
             "call" => Action::Call {
                 method: node.arg_word().unwrap_or(Method::EnumThreads),
                 of: party(node.property("of")),

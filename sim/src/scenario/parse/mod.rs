@@ -125,7 +125,8 @@ impl Reader {
                     let name = fields.arg_text().to_owned();
                     let start = fields.function("start").unwrap_or_default();
                     let gc = fields.flag("gc").unwrap_or_default();
-                    scenario.threads.push(Thread { name, start, gc });
+                    let exits = fields.flag("exits").unwrap_or_default();
+                    scenario.threads.push(Thread { name, start, gc, exits });
                     places.threads.push(fields.span());
                 }
                 _ => scenario.stops.push(self.stop(&fields)),

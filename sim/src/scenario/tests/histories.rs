@@ -97,3 +97,68 @@ fn the_string_of_a_history_is_written() {
     let more = right.replace("on=net10-windows", "on=windows");
     assert_eq!(bless_histories(&more, &explored(&more)).unwrap(), more);
 }
+
+#[test]
+fn how_long_ago_an_event_was_set_is_asked() {
+    let since = |micros: u32| {
+        let threads =
+            format!("thread a {{ set done; sleep 100; since done micros={micros} {{ bark }} }}");
+        differences(&text(&threads, "explore { expect { watchdog } }"))
+    };
+    assert_eq!(since(50), []);
+    let (expected, found) = (ExpectedEnd::Watchdog, ExpectedEnd::Survives { everything: false });
+    assert_eq!(since(500), [HistoryDifference::End { expected, found }]);
+    // One that was never set is no longer ago than anything.
+    let threads = "thread a { sleep 100; since done micros=0 { bark } }";
+    assert_eq!(differences(&text(threads, "explore { expect { survives } }")), []);
+}
+
+#[test]
+fn what_stays_behind_when_a_callback_never_comes_back() {
+    let threads = |action: &str| format!("thread a {{ prepare; snapshot main {{ {action} }} }}");
+    let forgotten = "explore { expect { rule resume-forgotten; hazard H-30 } }";
+    assert_eq!(differences(&text(&threads("escape"), forgotten)), []);
+    assert_eq!(differences(&text(&threads("log"), "explore { expect { survives } }")), []);
+}
+
+#[test]
+fn whoever_is_detached_gets_no_answers() {
+    let threads = "thread a { prepare; call GetEventMask returns=S_OK } thread b { detach }";
+    let explore = "explore { expect { failed; hazard H-24 } }";
+    assert_eq!(differences(&text(threads, explore)), []);
+}
+
+#[test]
+fn a_process_ends_with_the_thread_that_it_ends_with() {
+    let process = |exits: bool, returns: &str| {
+        let text = format!(
+            "function App.Main kind=jit {{ body {{ sleep; sleep }} }}
+            thread main exits=#{exits}; thread pool
+            profiler {{
+                lock walk; event gone
+                on ThreadDestroyed {{ lock walk {{ set gone }} }}
+                thread a {{ prepare; repeat 5 {{ lock walk {{ wait gone micros=0; else {{ snapshot pool }} }} }} }}
+            }}
+            explore schedules=2000 {{ expect {{ {returns} }} }}"
+        );
+        differences(&text)
+    };
+    // It is told of no thread that ends before the profiler knows.
+    assert_eq!(process(true, "killed; hazard H-04"), []);
+    assert_eq!(process(false, "survives"), []);
+}
+
+#[test]
+fn a_crash_is_told_before_the_stack_is_unwound() {
+    let crash = |threads: &str| {
+        let text = format!(
+            "function App.Main kind=jit {{ body {{ raise }} }}
+            profiler {{ {threads} }}
+            explore {{ expect {{ failed }} }}"
+        );
+        differences(&text)
+    };
+    assert_eq!(crash("on-crash { fail seen }"), []);
+    let (expected, found) = (ExpectedEnd::Failed, ExpectedEnd::Survives { everything: false });
+    assert_eq!(crash("on-crash { log }"), [HistoryDifference::End { expected, found }]);
+}

@@ -42,7 +42,8 @@ fn names_of_any_characters_round_trip() {
     for name in
         ["a b", "\"", "\\", "\n\r\t\0\u{7F}\u{85}\u{2028}\u{FEFF}\u{200F}", "äß語🦀", "#true", "1"]
     {
-        scenario.threads.push(Thread { name: name.to_owned(), start: FunctionId(0), gc: false });
+        let (name, start) = (name.to_owned(), FunctionId(0));
+        scenario.threads.push(Thread { name, start, gc: false, exits: false });
     }
     round_trip(&scenario);
 }
@@ -91,6 +92,7 @@ fn scenario(seed: u64, size: &Size) -> Scenario {
         name: format!("thread {number}"),
         start: FunctionId(choices.pick(&starts).unwrap()),
         gc: choices.chance(1, 6),
+        exits: false,
     };
     let threads: Vec<_> = (0..=seed % 3).map(thread).collect();
     let count = choices.below(3);

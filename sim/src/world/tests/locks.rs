@@ -351,3 +351,25 @@ fn who_looks_code_up_reads() {
         assert_eq!(between.0.borrow().last(), Some(&0));
     }
 }
+
+/// A callback in cooperative mode is made when nobody has the runtime suspended any more (contract §6).
+#[test]
+fn callbacks_in_cooperative_mode_wait_for_the_runtime() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::LoadAssembly, Kind::Collect], generation);
+        let mut world = build.world(&starts).unwrap();
+        let is_in = |kind| move |world: &World<'_>| world.callback(0) == Some(kind);
+        run_until(&mut world, 0, is_in(CallbackKind::ModuleLoadFinished));
+        let collector = world.os(1).unwrap();
+        let suspension = |world: &World<'_>| world.as_synced().process.get().suspension;
+        run_until(&mut world, 1, |world| suspension(world) == Suspension::Suspended(collector));
+        let wait = Some(Wait::RuntimeRunning(collector));
+        run_until(&mut world, 0, |world| world.waits_for(0) == wait);
+        assert_eq!(world.step(0).unwrap(), Event::Waits, "{generation}");
+        assert_ne!(world.callback(0), Some(CallbackKind::AssemblyLoadFinished), "{generation}");
+        run_until(&mut world, 1, |world| suspension(world) == Suspension::None);
+        assert_eq!(world.waits_for(0), None, "{generation}");
+        run_until(&mut world, 0, is_in(CallbackKind::AssemblyLoadFinished));
+        assert!(world.is_cooperative(0), "{generation}");
+    }
+}

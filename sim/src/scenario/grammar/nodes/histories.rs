@@ -18,18 +18,24 @@ pub(in crate::scenario::grammar) static PROFILER: &[NodeRule] = &[
     node("on", Args::One(Kind::Word(CallbackKind::WORDS))).block(Level::Action),
     node("on-hook", Args::None).block(Level::Action).once(),
     node("on-signal", Args::None).block(Level::Action).once(),
+    node("on-crash", Args::None).block(Level::Action).once(),
 ];
 
 pub(in crate::scenario::grammar) static ACTION: &[NodeRule] = &[
     node("suspend", Args::One(Kind::Party)).block(Level::Action),
     node("resume", Args::One(Kind::Party)),
     node("context", Args::One(Kind::Party)),
+    node("set-context", Args::One(Kind::Party)),
     node("snapshot", Args::One(Kind::Party))
         .with(&[
             property("seed", Kind::Word(ScriptSeed::WORDS)),
             property("returns", Kind::HResult),
+            property("again", Kind::Flag),
+            property("listed", Kind::Flag),
+            property("checked", Kind::Flag),
         ])
         .block(Level::Action),
+    node("escape", Args::None),
     node("walk", Args::One(Kind::Party)).with(&[required("policy", Kind::Word(Policy::WORDS))]),
     node("lock", Args::One(Kind::Lock)).block(Level::Action),
     node("acquire", Args::One(Kind::Lock)),
@@ -40,17 +46,20 @@ pub(in crate::scenario::grammar) static ACTION: &[NodeRule] = &[
     node("set", Args::One(Kind::Event)),
     node("reset", Args::One(Kind::Event)),
     node("wait", Args::One(Kind::Event)).with(&[property("micros", ANY_U32)]).block(Level::Action),
+    node("since", Args::One(Kind::Event)).with(&[required("micros", ANY_U32)]).block(Level::Action),
     node("else", Args::None).block(Level::Action),
     node("sleep", Args::One(ANY_U32)),
     node("allocate", Args::None),
     node("log", Args::None),
     node("load-library", Args::None),
     node("look-up-function-entry", Args::None),
+    node("unwind", Args::None),
     node("call", Args::One(Kind::Word(Method::WORDS)))
         .with(&[property("of", Kind::Party), property("returns", Kind::HResult)]),
     node("suspend-runtime", Args::None).block(Level::Action),
     node("resume-runtime", Args::None),
     node("prepare", Args::None),
+    node("detach", Args::None),
     node("signal", Args::One(Kind::Party)),
     node("repeat", Args::One(Kind::Number(1, u8::MAX as u64))).block(Level::Action),
     node("join", Args::One(Kind::Party)),

@@ -143,3 +143,87 @@ fn the_histories_of_each_text_come_to_what_it_expects() {
     });
     assert!(problems.is_empty(), "\n{problems}");
 }
+
+/// The hazards, and the rows of the field, that are held to have their pair of texts.
+const HAZARDS: core::ops::RangeInclusive<u8> = 14..=30;
+const ROWS: [u8; 4] = [16, 28, 31, 32];
+
+/// Hazards that are not about time: texts of single stacks show them, or none can.
+const WITHOUT_TIME: [(u8, &str, &[&str]); 6] = [
+    (
+        15,
+        "a hijacked return address is there or not, whoever goes first: a walk mends it",
+        &["walks/hijacked-return-address", "walks/hijacked-and-refused"],
+    ),
+    (
+        17,
+        "a wrong seed is wrong at any time",
+        &["walks/seed-without-caller", "walks/stack-pointer-outside"],
+    ),
+    (
+        19,
+        "there are no objects that a walk could look at; walks in a GC are shown",
+        &["clauses/c-133-in-callbacks-of-the-gc", "clauses/c-133-a-gc-that-an-allocation-needs"],
+    ),
+    (
+        25,
+        "whether a cookie is right is a matter of the stack, not of time",
+        &["field/g04-fail-fast-on-a-stack-cookie", "walks/seed-without-caller"],
+    ),
+    (26, "there are no fibers but for what is said of a thread", &["suspension/c-027-resists"]),
+    (
+        27,
+        "how far an exception has come is a matter of the stack, not of time",
+        &["walks/unmanaged-ctx-while-an-exception-unwinds"],
+    ),
+];
+
+/// The texts with a tag: how many fall in, and how many are avoided.
+fn pairs(tag: &str, hazard: Option<u8>) -> (usize, usize) {
+    let mut counts = (0, 0);
+    for fixture in clr_fixtures::gallery() {
+        let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
+        let has = |wanted: &str| scenario.about.tags.iter().any(|tag| tag == wanted);
+        if scenario.explore.is_empty() || !has(tag) {
+            continue;
+        }
+        let expects = || scenario.explore.iter().flat_map(|explore| &explore.expect);
+        let survives = |end| matches!(end, ExpectedEnd::Survives { .. });
+        let is_it = |found: Option<Hazard>| {
+            hazard.is_none_or(|number| found.is_some_and(|found| found.number() == number))
+        };
+        if has("avoided") {
+            assert!(expects().all(|expect| survives(expect.ends)), "{}", fixture.name);
+            counts.1 += 1;
+        } else if expects().any(|expect| !survives(expect.ends) && is_it(expect.hazard)) {
+            counts.0 += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn every_hazard_has_a_profiler_that_falls_in_and_one_that_does_not() {
+    let mut problems = String::new();
+    for number in HAZARDS {
+        if let Some((_, _, texts)) = WITHOUT_TIME.iter().find(|(other, ..)| *other == number) {
+            for text in *texts {
+                let is_it = |name: &str| name.strip_suffix(".kdl").unwrap_or(name) == *text;
+                let there = clr_fixtures::gallery().iter().any(|fixture| is_it(fixture.name));
+                assert!(there, "H-{number:02}: there is no {text}");
+            }
+            continue;
+        }
+        let (fall, avoid) = pairs(&format!("H-{number:02}"), Some(number));
+        if fall == 0 || avoid == 0 {
+            writeln!(problems, "H-{number:02}: {fall} fall in, {avoid} are avoided").unwrap();
+        }
+    }
+    for number in ROWS {
+        let (fall, avoid) = pairs(&format!("G{number:02}"), None);
+        if fall == 0 || avoid == 0 {
+            writeln!(problems, "G{number:02}: {fall} fall in, {avoid} are avoided").unwrap();
+        }
+    }
+    assert!(problems.is_empty(), "\n{problems}");
+}

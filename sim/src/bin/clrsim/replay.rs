@@ -95,17 +95,16 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
     let generation = named.as_ref().map(|named| named.generation).or(args.on);
     let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
     let generation = generation.unwrap_or_else(first);
-    let trail = match named {
-        Some(named) => named.trail,
-        None => {
-            let bar = progress_bar(console.progress, budget.schedules, generation.to_string());
-            let report = search(scenario, generation, &budget, None, &bar);
-            bar.finish_and_clear();
-            let report = report.map_err(|error| {
-                source.trouble(format_args!("cannot be run on {generation}: {error}"))
-            })?;
-            report.failure.map(|failure| failure.trail).unwrap_or_default()
-        }
+    let trail = if let Some(named) = named {
+        named.trail
+    } else {
+        let bar = progress_bar(console.progress, budget.schedules, generation.to_string());
+        let report = search(scenario, generation, &budget, None, &bar);
+        bar.finish_and_clear();
+        let report = report.map_err(|error| {
+            source.trouble(format_args!("cannot be run on {generation}: {error}"))
+        })?;
+        report.failure.map(|failure| failure.trail).unwrap_or_default()
     };
     let Made { verdict, history } = make(&source, scenario, generation, &trail, &budget)?;
     let replay = histories::name(&source.name, generation, &trail);

@@ -6,6 +6,15 @@ use serde_json::Value;
 /// The callback of a walk wants the lock that the walked thread owns in a callback.
 pub(super) const CALLBACK: &str = include_str!("texts/callback.kdl");
 
+/// Two locks in different order, and a rule that is broken without harm.
+pub(super) const CROSSED: &str = "function \"App.Main\" kind=\"jit\" { body { work 9 } }
+profiler {
+    lock \"a\" \"b\"
+    thread \"x\" { resume \"main\"; lock \"a\" { lock \"b\" } }
+    thread \"y\" { lock \"b\" { lock \"a\" } }
+}
+";
+
 /// The string of the first failing history on a runtime.
 fn failing(path: &str, runtime: &str) -> String {
     let answer = super::clrsim(&["explore", path, "--on", runtime, "--json"]);
@@ -24,7 +33,8 @@ fn the_first_history_that_fails_is_told() {
     let path = folder.write("safe.kdl", safe.as_bytes());
     let few = ["explore", &path, "--on", "net10-windows", "--schedules", "50"];
     insta::assert_snapshot!("survives", folder.clrsim(&few).text());
-    let all = [&few[..4], &["--strategy", "exhaustive", "--preemptions", "1"]].concat();
+    let all = ["--strategy", "exhaustive", "--preemptions", "1", "--schedules", "20000"];
+    let all = [&few[..4], &all].concat();
     let all = folder.clrsim(&all).out;
     assert!(all.contains(", which are all with at most 1 preemptions"), "{all}");
 }

@@ -129,18 +129,17 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     let mut owners = BTreeMap::new();
     for slice in &history.slices {
         for happening in &slice.happenings {
-            match happening {
-                Happening::Acquired(LockName::Profiler(lock))
-                    if owners.insert(lock, slice.thread).is_some() =>
-                {
-                    return Err("a lock is taken that is owned".to_owned());
+            let wrong = match happening {
+                Happening::Acquired(LockName::Profiler(lock)) => {
+                    owners.insert(lock, slice.thread).is_some()
                 }
-                Happening::Released(LockName::Profiler(lock))
-                    if owners.remove(lock) != Some(slice.thread) =>
-                {
-                    return Err("a lock is given back by another thread".to_owned());
+                Happening::Released(LockName::Profiler(lock)) => {
+                    owners.remove(lock) != Some(slice.thread)
                 }
-                _ => {}
+                _ => false,
+            };
+            if wrong {
+                return Err("a lock is taken or given back that another thread owns".to_owned());
             }
         }
         let standing = slice.standing.as_slice();

@@ -31,6 +31,16 @@ fn the_explanation_is_what_the_readme_shows() {
 }
 
 #[test]
+fn the_search_is_what_the_readme_shows() {
+    let readme = readme();
+    let (_, block) = readme.split_once("```console\n$ clrsim explore ").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let (args, output) = block.split_once('\n').unwrap();
+    let args: Vec<_> = ["explore"].into_iter().chain(args.split_whitespace()).collect();
+    assert_eq!(clrsim(&args).out, output);
+}
+
+#[test]
 fn the_comparison_is_what_the_readme_shows() {
     let readme = readme();
     let (_, block) = readme.split_once("```console\n$ clrsim compare ").unwrap();

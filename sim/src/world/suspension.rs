@@ -133,7 +133,7 @@ impl World<'_> {
     fn stop_all(&mut self, but: Option<usize>) -> Stopping {
         let mut come = Stopping::Done;
         for thread in 0..self.threads.len() {
-            if but != Some(thread) && self.is_cooperative(thread) {
+            if but != Some(thread) && self.is_to_stop(thread) {
                 if self.stop(thread) {
                     come = Stopping::Stopped;
                 } else if come == Stopping::Done {

@@ -141,12 +141,17 @@ impl World<'_> {
         self.runtime.change_thread(os, |thread| thread.object = Some(object));
     }
 
-    /// Whether a thread is in cooperative mode. One that has ended is in none.
+    /// Whether a thread has to come to a stop before the runtime is suspended: it is cooperative, and
+    /// has not ended.
+    pub(super) fn is_to_stop(&self, thread: usize) -> bool {
+        let ended = self.threads.get(thread).is_none_or(|executed| executed.ended);
+        !ended && self.is_cooperative(thread)
+    }
+
+    /// Whether a thread is in cooperative mode, as its Thread object says: also of one that has ended by
+    /// an exception.
     #[must_use]
     pub fn is_cooperative(&self, thread: usize) -> bool {
-        if self.threads.get(thread).is_none_or(|executed| executed.ended) {
-            return false;
-        }
         let Some(object) = self.object(thread) else { return false };
         let memory = self.runtime.memory.borrow();
         ThreadObject(object).is_cooperative(&*memory).unwrap_or_default()

@@ -109,10 +109,10 @@ impl World<'_> {
         }
     }
 
-    /// The threads in cooperative mode, but for one.
+    /// The threads that still have to stop, but for one.
     fn cooperative_but(&self, os: OsThreadId) -> impl Iterator<Item = usize> {
         let others = (0..self.threads.len()).filter(move |thread| self.os(*thread) != Some(os));
-        others.filter(|thread| self.is_cooperative(*thread))
+        others.filter(|thread| self.is_to_stop(*thread))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The hazards of sampling profilers that the field knows: what a verdict is an instance of.
 
+use super::deeds::{ESCAPES, REDIRECTS, UNTRUE};
 use super::history::{Happening, History, Kind, ThreadIndex};
 use super::lock::LockName;
-use super::thread::{ESCAPES, REDIRECTS, UNTRUE};
 use super::verdict::{Edge, Rule, Verdict, Why};
 use crate::clause::Clause;
 use crate::profiling::{CallbackKind, HResult, Outcome};

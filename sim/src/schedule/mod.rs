@@ -16,6 +16,7 @@
 
 mod bug;
 mod check;
+mod deeds;
 mod execute;
 mod footprint;
 mod hazard;

@@ -1,9 +1,10 @@
 //! Other threads, as a profiler under a schedule has them.
 
 use super::bug::Bug;
+use super::deeds::REDIRECTS;
 use super::footprint::Footprint;
 use super::history::{Happening, Kind, ThreadIndex};
-use super::thread::{REDIRECTS, Thread};
+use super::thread::Thread;
 use super::verdict::{Rule, Verdict};
 use crate::machine::Machine;
 use crate::profiling::{SimulatedThread, ThreadError};

@@ -128,12 +128,7 @@ impl Script {
             }
             Action::Snapshot { of, seed, returns, care, callback } => {
                 if let Some(target) = target(*of).filter(|target| is_wanted(me, target, *care)) {
-                    let found = loop {
-                        let found = self.snapshot(me, (*of, &target), *seed, (*care, callback));
-                        if !care.again || found != HResult::UNSAFE || me.is_over() {
-                            break found;
-                        }
-                    };
+                    let found = self.snapshots(me, (*of, &target), *seed, (*care, callback));
                     held_to(me, "DoStackSnapshot", found, *returns);
                 }
             }
@@ -227,6 +222,22 @@ impl Script {
     ) -> Option<Registers> {
         let known = self.memory.borrow().registers.get(&index(of, me)).copied();
         known.or_else(|| self.read(me, of, target))
+    }
+
+    /// Again and again, if that is wanted.
+    fn snapshots(
+        &self,
+        me: &Thread<'_, '_>,
+        of: (Who, &Target<'_, '_, '_>),
+        seed: ScriptSeed,
+        callback: (Care, &[Action]),
+    ) -> HResult {
+        loop {
+            let found = self.snapshot(me, of, seed, callback);
+            if !callback.0.again || found != HResult::UNSAFE || me.is_over() {
+                return found;
+            }
+        }
     }
 
     fn snapshot(

@@ -296,8 +296,8 @@ fn is_kept_from_stopping(history: &History) -> bool {
 fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     let is_last = |what: &'static str| {
         let slices = history.slices.iter().filter(|slice| slice.thread == by);
-        let happenings = slices.flat_map(|slice| &slice.happenings);
-        let last = happenings.filter(|happening| **happening != Happening::Waits).last();
+        let mut happenings = slices.flat_map(|slice| &slice.happenings);
+        let last = happenings.rfind(|happening| **happening != Happening::Waits);
         last == Some(&Happening::System(what))
     };
     if is_refused(history) {

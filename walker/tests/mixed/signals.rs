@@ -57,7 +57,7 @@ fn a_handler_may_return_where_no_call_is() {
         let bytes = eh_frame(is_trampoline);
         let code = Section { rva: 0, bytes: mock.code(), executable: true };
         let data = Section { rva: EH_FRAME, bytes: &bytes, executable: false };
-        let sections = Sections::new(vec![code, data.clone()]).unwrap();
+        let sections = Sections::new(vec![code, data]).unwrap();
         let cfi = CfiSections { eh_frame: Some(data), ..CfiSections::default() };
         let table = CfiTable::new(&cfi, &sections);
         let (kind, functions) = (RegionKind::Image, FunctionTable::default());

@@ -115,15 +115,24 @@ fn how_long_ago_an_event_was_set_is_asked() {
 
 #[test]
 fn what_stays_behind_when_a_callback_never_comes_back() {
-    let threads = |action: &str| format!("thread a {{ prepare; snapshot main {{ {action} }} }}");
-    let forgotten = "explore { expect { rule resume-forgotten; hazard H-30 } }";
-    assert_eq!(differences(&text(&threads("escape"), forgotten)), []);
-    assert_eq!(differences(&text(&threads("log"), "explore { expect { survives } }")), []);
+    // The thread is walked between its first callback and its last.
+    let threads = |action: &str| {
+        format!(
+            "event alive; on ThreadCreated {{ set alive }}; on ThreadDestroyed {{ join a }};
+            thread a {{ prepare; wait alive; snapshot main {{ {action} }} }}"
+        )
+    };
+    let ends = |action: &str, expect: &str| {
+        let explore = format!("explore {{ expect {{ {expect} }} }}");
+        differences(&text(&threads(action), &explore).replace("work 3", "loop 3 { sleep }"))
+    };
+    assert_eq!(ends("escape", "rule resume-forgotten; hazard H-30"), []);
+    assert_eq!(ends("log", "survives"), []);
 }
 
 #[test]
 fn whoever_is_detached_gets_no_answers() {
-    let threads = "thread a { prepare; call GetEventMask returns=S_OK } thread b { detach }";
+    let threads = "thread a { prepare; call GetEventMask returns=S_OK }; thread b { detach }";
     let explore = "explore { expect { failed; hazard H-24 } }";
     assert_eq!(differences(&text(threads, explore)), []);
 }

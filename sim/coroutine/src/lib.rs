@@ -24,6 +24,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+// The processors of Cargo.toml. On others `backend.rs` has no coroutines.
 #[cfg_attr(
     any(
         target_arch = "x86_64",
@@ -36,19 +37,6 @@
         target_arch = "powerpc64"
     ),
     path = "switching.rs"
-)]
-#[cfg_attr(
-    not(any(
-        target_arch = "x86_64",
-        target_arch = "x86",
-        target_arch = "aarch64",
-        target_arch = "arm",
-        target_arch = "riscv64",
-        target_arch = "riscv32",
-        target_arch = "loongarch64",
-        target_arch = "powerpc64"
-    )),
-    path = "unsupported.rs"
 )]
 mod backend;
 

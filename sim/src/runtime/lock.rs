@@ -90,6 +90,10 @@ impl Locks {
     pub(super) fn give_back(&mut self, lock: Lock) {
         if let Some(held) = self.held.get_mut(lock.index()) {
             held.count = held.count.saturating_sub(1);
+            if held.count == 0 {
+                // Nobody tells from a free lock who had it last.
+                *held = Held::default();
+            }
         }
     }
 }

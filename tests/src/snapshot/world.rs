@@ -51,7 +51,7 @@ pub(super) struct Observed {
     pub nested: Option<Outcome>,
     /// Bytes that were changed (VA), and what they became.
     pub changes: Vec<(u64, u8)>,
-    /// What is known of threads outside of their objects is as before.
+    /// What is known of threads outside of their objects is as before, but that the caller has called.
     pub threads_same: bool,
     /// All callbacks got the clientData of the call.
     pub client_data_same: bool,
@@ -115,6 +115,10 @@ impl<'s> World<'s> {
         let callback = (!null_callback).then_some(callback);
         let outcome = self.runtime.on(caller).do_stack_snapshot(&call, callback);
         let changes = self.runtime.memory.borrow_mut().take_back();
+        // What its first call has made for a thread is there to stay (H-03).
+        let known = self.threads.iter().find(|thread| thread.os == caller);
+        let initialized = known.is_some_and(|thread| thread.initialized);
+        self.runtime.change_thread(caller, |thread| thread.initialized = initialized);
         let threads_same = *self.runtime.threads.borrow() == self.threads;
         if !threads_same {
             self.runtime.threads.replace(self.threads.clone());

@@ -345,16 +345,23 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     /// the runtime suspended (C-157). Where nobody lets it wait, no suspension lasts.
     fn look_up_image(&self, ip: u64) -> Result<(), Outcome> {
         let runtime = self.runtime;
+        if runtime.generation.looks_images_up_cooperatively() && runtime.code.is_in_image(ip) {
+            self.become_cooperative()?;
+        }
+        Ok(())
+    }
+
+    /// A thread that the runtime knows, and that is not cooperative, waits for whoever has the runtime
+    /// suspended. Where nobody lets it wait, no suspension lasts.
+    pub(super) fn become_cooperative(&self) -> Result<(), Outcome> {
+        let runtime = self.runtime;
         let Some(id) = runtime.object_of(self.os) else { return Ok(()) };
-        if !runtime.generation.looks_images_up_cooperatively()
-            || !runtime.code.is_in_image(ip)
-            || self.read(|memory| ThreadObject(id).is_cooperative(memory))?
-        {
+        if self.read(|memory| ThreadObject(id).is_cooperative(memory))? {
             return Ok(());
         }
         while let Some(by) = runtime.process.get().suspension.by().filter(|by| *by != self.os) {
             if !self.wait(Wait::RuntimeRunning(by)) {
-                return Ok(());
+                break;
             }
         }
         Ok(())

@@ -62,22 +62,9 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         self.synchronous(CallbackState(callback | CallbackState::IN_TRIGGERS_SCOPE.0))
     }
 
-    /// A method that may trigger a GC looks at objects of the runtime in cooperative mode: a thread that
-    /// the runtime knows waits there for whoever has the runtime suspended (H-06). Where nobody lets it
-    /// wait, no suspension lasts.
+    /// A method that may trigger a GC looks at objects of the runtime in cooperative mode (H-06).
     fn come_to_gc(&self) -> Result<()> {
-        let runtime = self.runtime;
-        let Some(id) = runtime.object_of(self.os) else { return Ok(()) };
-        if self.read(|memory| ThreadObject(id).is_cooperative(memory))? {
-            return Ok(());
-        }
-        let by_other = || runtime.process.get().suspension.by().filter(|by| *by != self.os);
-        while let Some(by) = by_other() {
-            if !self.wait(Wait::RuntimeRunning(by)) {
-                break;
-            }
-        }
-        Ok(())
+        Ok(self.become_cooperative()?)
     }
 
     fn callback_state(&self) -> CallbackState {

@@ -189,11 +189,16 @@ impl Report {
         self.schedules += next.schedules;
         self.slices += next.slices;
         for (by, rule, trail) in next.broken {
-            if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
-                self.broken.push((by, rule, trail));
-            }
+            self.note(by, rule, || trail);
         }
         self
+    }
+
+    /// Notes a broken rule, with the first history in which it was.
+    fn note(&mut self, by: ThreadIndex, rule: Rule, trail: impl FnOnce() -> Trail) {
+        if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
+            self.broken.push((by, rule, trail()));
+        }
     }
 }
 
@@ -290,9 +295,7 @@ impl<'b> Arena<'b> {
             report.schedules += 1;
             report.slices += ending.slices;
             for (by, rule) in &ending.broken {
-                if !report.broken.iter().any(|(who, known, _)| (who, known) == (by, rule)) {
-                    report.broken.push((*by, *rule, ending.trail.clone()));
-                }
+                report.note(*by, *rule, || ending.trail.clone());
             }
             let of_rule = ending.broken.first().filter(|_| budget.rules);
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });

@@ -3,7 +3,6 @@
 use super::history::{Happening, Standing, ThreadIndex};
 use super::kernel::{Kernel, Thread, Waiting};
 use super::lock::LockName;
-use crate::runtime;
 
 /// Adds to the last turn how each thread stands behind it.
 pub(super) fn standing(kernel: &Kernel<'_>) {
@@ -22,9 +21,7 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
     let state = kernel.state.borrow();
     let Some(thread) = state.threads.get(index.index()) else { return Standing::default() };
     let process = kernel.runtime.process.get();
-    let runtime = runtime::Lock::ALL.into_iter();
-    let runtime = runtime.filter(|lock| process.owner(*lock) == Some(thread.os));
-    let mut holds: Vec<_> = runtime.map(LockName::Runtime).collect();
+    let mut holds: Vec<_> = process.locks_of(thread.os).map(LockName::Runtime).collect();
     for (place, lock) in state.locks.iter().enumerate() {
         if *lock == Some(index) {
             holds.push(LockName::Profiler(place as u32));

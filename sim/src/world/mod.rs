@@ -163,14 +163,12 @@ impl<'b> World<'b> {
     /// Lets the runtime know how the threads stand.
     pub fn sync(&mut self) {
         let flags = self.runtime.generation.own_context_flags();
-        for (index, thread) in self.threads.iter().enumerate() {
+        // The runtime knows them in the same order, and behind them those of the profiler.
+        let mut known = self.runtime.threads.borrow_mut();
+        for (index, (thread, known)) in self.threads.iter().zip(known.iter_mut()).enumerate() {
             let registers = self.registers_of(index).unwrap_or_default().registers();
-            let in_callback = thread.in_callback;
-            self.runtime.change_thread(thread.os, |known| {
-                known.current = Context { registers, flags };
-                let state = in_callback.map_or_else(Default::default, CallbackKind::state);
-                known.callback_state = state;
-            });
+            known.current = Context { registers, flags };
+            known.callback_state = thread.in_callback.map(CallbackKind::state).unwrap_or_default();
         }
     }
 

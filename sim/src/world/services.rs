@@ -249,14 +249,16 @@ impl World<'_> {
     /// Loading a library: the loader lock is held all the time, and the heap and the table of function
     /// tables, which only Windows has, are changed meanwhile (H-11, H-12).
     fn load_library(&self) -> Vec<Step> {
-        let mut steps = locked(&[Lock::Loader, Lock::ProcessHeap]);
+        let mut steps = vec![
+            Step::Acquire(Lock::Loader),
+            Step::Acquire(Lock::ProcessHeap),
+            Step::Release(Lock::ProcessHeap),
+        ];
         if !self.runtime.generation.is_unix() {
-            let table =
-                [Lock::FunctionTables].map(|lock| [Step::Acquire(lock), Step::Release(lock)]);
-            // The loader lock is given back last.
-            let at = steps.len() - 2;
-            steps.splice(at..at, table.into_iter().flatten());
+            let table = Lock::FunctionTables;
+            steps.extend([Step::Acquire(table), Step::Release(table)]);
         }
+        steps.extend([Step::Release(Lock::Loader), Step::Return(0)]);
         steps
     }
 

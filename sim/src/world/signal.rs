@@ -113,15 +113,11 @@ impl World<'_> {
             if !written {
                 return Err(no_room);
             }
-            let mut cpu = saved;
-            cpu.set_rip(handler);
-            cpu.set(Gpr::Rsp, rsp);
-            if thread == self.current {
-                *machine.cpu_mut() = cpu;
-            } else if let Some(executed) = self.threads.get_mut(thread) {
-                executed.cpu = cpu;
-            }
         }
+        let mut cpu = saved;
+        cpu.set_rip(handler);
+        cpu.set(Gpr::Rsp, rsp);
+        self.set_registers(thread, &cpu);
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.signalled = Some(Interrupted { cpu: saved });
             executed.truth.interrupt(registers, None);

@@ -286,18 +286,17 @@ impl World<'_> {
         let flags = self.runtime.generation.redirected_context_flags();
         let bytes = Context { registers, flags }.to_bytes();
         let rsp = below.checked_sub(8)?;
-        let machine = &mut *self.runtime.memory.borrow_mut();
-        machine.write(context_at, &bytes).ok()?;
-        machine.write(rsp, &registers.rip.to_le_bytes()).ok()?;
+        {
+            let machine = &mut *self.runtime.memory.borrow_mut();
+            machine.write(context_at, &bytes).ok()?;
+            machine.write(rsp, &registers.rip.to_le_bytes()).ok()?;
+        }
         let mut cpu = saved;
         cpu.set_rip(to);
         cpu.set(Gpr::Rsp, rsp);
         cpu.set(if unix { Gpr::Rdi } else { Gpr::Rcx }, context_at);
-        if thread == self.current {
-            *machine.cpu_mut() = cpu;
-        }
+        self.set_registers(thread, &cpu);
         let executed = self.threads.get_mut(thread)?;
-        executed.cpu = cpu;
         executed.interrupted = Some(saved);
         executed.truth.interrupt(registers, None);
         Some(())

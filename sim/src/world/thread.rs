@@ -130,6 +130,15 @@ impl World<'_> {
         self.threads.get(thread).map(|executed| executed.cpu)
     }
 
+    /// Gives a thread other registers.
+    pub(super) fn set_registers(&mut self, thread: usize, cpu: &Cpu) {
+        if thread == self.current {
+            *self.runtime.memory.borrow_mut().cpu_mut() = *cpu;
+        } else if let Some(executed) = self.threads.get_mut(thread) {
+            executed.cpu = *cpu;
+        }
+    }
+
     /// The runtime gets to know a thread that came from unmanaged code, or forgets it.
     pub(super) fn attach(&mut self, thread: usize) {
         let Some(executed) = self.threads.get(thread) else { return };

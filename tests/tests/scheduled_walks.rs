@@ -4,8 +4,8 @@
 use clr_sim::scenario::Scenario;
 use clr_sim::schedule::{Arena, Budget, Hazard, Process, Strategy};
 use clr_sim::strategy::{Seeded, world_program};
-use clr_tests::cases;
 use clr_tests::scheduled::Sampler;
+use clr_tests::{cases, first_seed};
 use clr_walker::mixed::Policy;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,11 +23,6 @@ const POLICIES: [Policy; 6] = [
     Policy::Synchronous,
     Policy::FramePointers,
 ];
-
-fn first_seed() -> u64 {
-    let seed = std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    seed.unwrap_or(0_u64).wrapping_mul(1 << 40)
-}
 
 #[test]
 fn nobody_waits_for_ever() {

@@ -5,9 +5,10 @@ use clr_sim::generation::Generation;
 use clr_sim::profiling::CallbackKind;
 use clr_sim::schedule::{Setup, Thread, ThreadIndex};
 use clr_walker::mixed::{Policy, RuntimeSuspension, WalkBuffer, Walker};
-use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _};
+use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _, ThreadId};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::rc::Rc;
 
 /// A walk has room for so many frames.
@@ -130,10 +131,20 @@ impl Sampler {
         let way = Walker::new(&info, me.modules(), self.policy);
         // On its stack a profiler has a buffer ready; here each walk makes its own beforehand.
         let mut buffer = WalkBuffer::new(CAPACITY);
-        match way.take(&target, &mut buffer) {
-            Ok(()) => walked.set(walked.get() + 1),
-            Err(outcome) => me.fail(format!("a walk of {:?}: {outcome}", target.id())),
-        }
+        count(me, target.id(), way.take(&target, &mut buffer), walked);
+    }
+}
+
+/// Counts a walk that the process has survived.
+fn count(
+    me: &Thread<'_, '_>,
+    target: ThreadId,
+    taken: Result<(), impl Display>,
+    walked: &Cell<u64>,
+) {
+    match taken {
+        Ok(()) => walked.set(walked.get() + 1),
+        Err(outcome) => me.fail(format!("a walk of {target:?}: {outcome}")),
     }
 }
 
@@ -155,10 +166,8 @@ fn suspended_round(
             let thread = alive.threads.borrow().get(index).copied();
             let Some(target) = thread.and_then(|thread| me.target(thread)) else { break };
             let mut buffer = WalkBuffer::new(CAPACITY);
-            match way.take_suspended(&suspension, &target, &mut buffer) {
-                Ok(()) => walked.set(walked.get() + 1),
-                Err(outcome) => me.fail(format!("a walk of {:?}: {outcome}", target.id())),
-            }
+            let taken = way.take_suspended(&suspension, &target, &mut buffer);
+            count(me, target.id(), taken, walked);
         }
     }
     if suspension.resume().is_err() {

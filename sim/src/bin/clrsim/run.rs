@@ -17,8 +17,11 @@ use clr_sim::vectors::fuzz::{FuzzFile, FuzzRecord};
 use clr_sim::vectors::win64::Vector;
 use clr_walker::unwind::Rules;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread;
 
 /// How many cases are held in memory at a time.
@@ -60,14 +63,15 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, Troub
     let bar = progress_bar(console.progress, sources.len() as u64);
     let mut reporter = Reporter::new(args.json, args.rules.name(), args.paths.is_empty());
     bar.suspend(|| reporter.begin(console))?;
-    for source in &sources {
+    replay_all(&sources, &settings, |source, replayed| {
         bar.set_message(source.name.clone());
-        match replay_file(source, &settings) {
+        match replayed {
             Ok(file) => bar.suspend(|| reporter.file(file, console))?,
             Err(trouble) => bar.suspend(|| reporter.unreadable(&trouble, console)),
         }
         bar.inc(1);
-    }
+        Ok(())
+    })?;
     bar.finish_and_clear();
     let total = reporter.finish(console)?;
     Ok(if total.unreadable > 0 {
@@ -86,6 +90,45 @@ fn progress_bar(visible: bool, files: u64) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
+}
+
+/// Replays files side by side, and tells of them in their order.
+fn replay_all(
+    sources: &[Source],
+    settings: &Settings,
+    mut tell: impl FnMut(&Source, Result<FileReport, Trouble>) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (sender, replayed) = mpsc::channel();
+        for _ in 0..settings.jobs.min(sources.len()) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(source) = sources.get(index) else { break };
+                    // Nobody listens any more if the output is closed.
+                    if sender.send((index, replay_file(source, settings))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut untold = BTreeMap::new();
+        let mut in_order = sources.iter().enumerate();
+        let mut awaited = in_order.next();
+        for (index, file) in replayed {
+            untold.insert(index, file);
+            while let Some((index, source)) = awaited
+                && let Some(file) = untold.remove(&index)
+            {
+                tell(source, file)?;
+                awaited = in_order.next();
+            }
+        }
+        Ok(())
+    })
 }
 
 fn replay_file(source: &Source, settings: &Settings) -> Result<FileReport, Trouble> {

@@ -108,7 +108,7 @@ fn every_field_is_described() {
     let elf = printed(&folder, &["dump", &folder.path("out/libnative.so"), "--json"]);
     said("dump", but_registers(elf), &help("dump"));
     let run = described("run");
-    for args in [&["run", "--json", &all][..], &["run", "--json"]] {
+    for args in [&["run", "--json", &all][..], &["run", "--json", "--filter", "clr/"]] {
         let missing: Vec<_> = printed(&folder, args).difference(&run).cloned().collect();
         assert_eq!(missing, [""; 0], "{args:?}");
     }

@@ -9,7 +9,7 @@ use crate::input::Source;
 use crate::matrix::{WIDTH, cut, letter};
 use crate::program::ProgramFixture;
 use crate::report::write_json;
-use crate::snapshots::Runtimes;
+use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::unwind_data::Hex;
 use anstyle::Style;
 use clr_sim::generation::{Generation, Generations};
@@ -134,10 +134,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u
         for generation in on.iter() {
             let compared = scenario.compare_on(generation, stop, &policies);
             let new = Comparison::new(scenario, &source.name, stop, generation, compared);
-            match all.iter_mut().find(|other| other.is_like(&new, stop.is_none())) {
-                Some(other) => other.runtimes.0 = other.runtimes.0.with(new.runtimes.0),
-                None => all.push(new),
-            }
+            keep(new, &mut all, |other, new| other.is_like(new, stop.is_none()));
         }
         for comparison in &all {
             if args.json {
@@ -212,6 +209,12 @@ fn place(scenario: &Scenario, stop: Option<usize>) -> String {
         StopAt::End => "at the end".to_owned(),
     };
     format!("stop {index}, {at}")
+}
+
+impl OnRuntimes for Comparison {
+    fn runtimes(&mut self) -> &mut Runtimes {
+        &mut self.runtimes
+    }
 }
 
 impl Comparison {

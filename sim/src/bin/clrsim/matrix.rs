@@ -8,8 +8,9 @@ use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
 use crate::input::Source;
 use crate::program::ProgramFixture;
 use crate::report::write_json;
+use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::shots::{self, Shot};
-use crate::snapshots::{Runtimes, Why};
+use crate::snapshots::Why;
 use anstyle::Style;
 use clr_sim::explain::{Line, deciding, parting};
 use clr_sim::generation::{Generation, Generations};
@@ -162,10 +163,7 @@ fn columns<'m>(
             Ok(told) => Column::new(at, generation, told),
             Err(error) => Column::impossible(generation, error),
         };
-        match columns.iter_mut().find(|other| other.is_like(&column, exact)) {
-            Some(other) => other.add(&column),
-            None => columns.push(column),
-        }
+        keep(column, &mut columns, |other, column| other.is_like(column, exact));
     }
     if let Some((first, others)) = columns.split_first_mut() {
         for column in others {
@@ -173,6 +171,20 @@ fn columns<'m>(
         }
     }
     columns
+}
+
+impl OnRuntimes for Column {
+    fn runtimes(&mut self) -> &mut Runtimes {
+        &mut self.runtimes
+    }
+
+    fn join(&mut self, other: Self) {
+        self.runtimes.join(other.runtimes);
+        self.as_expected = self.as_expected.or(other.as_expected);
+        for (own, other) in self.shots.iter_mut().zip(&other.shots).filter(|(a, b)| a != b) {
+            *own = own.without_numbers(other);
+        }
+    }
 }
 
 impl Column {
@@ -201,15 +213,6 @@ impl Column {
             story: Vec::new(),
             shots: Vec::new(),
             short: "not made".to_owned(),
-        }
-    }
-
-    /// Adds a runtime that gives the same.
-    fn add(&mut self, other: &Self) {
-        self.runtimes.0 = self.runtimes.0.with(other.runtimes.0);
-        self.as_expected = self.as_expected.or(other.as_expected);
-        for (own, other) in self.shots.iter_mut().zip(&other.shots).filter(|(a, b)| a != b) {
-            *own = own.without_numbers(other);
         }
     }
 

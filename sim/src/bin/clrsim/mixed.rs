@@ -3,10 +3,11 @@
 use crate::aligned::aligned;
 use crate::clauses::in_words;
 use crate::console::{BAD, DIM, HEAD};
+use crate::expectation::{Basis, Place};
 use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
-use crate::shots::provenance;
-use crate::snapshots::{Runtimes, write_pair};
+use crate::runtimes::{OnRuntimes, Runtimes, keep};
+use crate::snapshots::write_pair;
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{
     ExpectedMixed, ExpectedMixedItem, FoundMixed, FoundMixedItem, MixedAt, MixedClaim, MixedReport,
@@ -27,13 +28,11 @@ pub(crate) struct FailedMixed {
     title: Option<String>,
     policy: &'static str,
     /// Where the expectation stands in the file, or else the walk.
-    line: Option<u32>,
-    column: Option<u32>,
+    #[serde(flatten)]
+    place: Place,
     runtimes: Runtimes,
-    /// Where the expectation comes from.
-    from: Option<String>,
-    /// The clauses that it names.
-    clauses: Vec<String>,
+    #[serde(flatten)]
+    basis: Basis,
     /// Frames and gaps, what the walk claims, and how `DoStackSnapshot` ended.
     items: Vec<Row>,
     /// Why it could not be made.
@@ -67,12 +66,7 @@ pub(crate) fn run(
                 made => {
                     report.counts.failed += 1;
                     let failed = failed(fixture, at, generation, made);
-                    match failures.iter_mut().find(|other| other.is_like(&failed)) {
-                        Some(other) => {
-                            other.runtimes.0 = other.runtimes.0.with(failed.runtimes.0);
-                        }
-                        None => failures.push(failed),
-                    }
+                    keep(failed, &mut failures, FailedMixed::is_like);
                 }
             }
         }
@@ -90,24 +84,21 @@ fn failed(
     made: Result<MixedReport, RunOnError>,
 ) -> FailedMixed {
     let expect = at.says.expected_on(generation);
-    let place = fixture.mixed_place(at, expect.map(|(index, _)| index));
+    let place = fixture.mixed_place(at, expect.map(|(index, _)| index)).into();
     let expect = expect.map(|(_, expect)| expect);
     let (items, error) = match (made, expect) {
         (Ok(made), Some(expect)) => (rows(expect, &made.found), None),
         (Ok(_), None) => (Vec::new(), None),
         (Err(error), _) => (Vec::new(), Some(error.to_string())),
     };
-    let clauses = expect.map_or(&[][..], |expect| &expect.clauses);
     FailedMixed {
         stop: at.stop,
         mixed_walk: at.walk,
         title: at.says.title.clone(),
         policy: at.says.policy.name(),
-        line: place.map(|place| place.line),
-        column: place.map(|place| place.column),
+        place,
         runtimes: Runtimes::one(generation),
-        from: expect.map(|expect| provenance(expect.from)),
-        clauses: clauses.iter().map(ToString::to_string).collect(),
+        basis: expect.map_or_else(Basis::none, |it| Basis::new(it.from, &it.clauses)),
         items,
         error,
     }
@@ -188,6 +179,12 @@ fn found_words(item: &FoundMixedItem<'_>) -> String {
     }
 }
 
+impl OnRuntimes for FailedMixed {
+    fn runtimes(&mut self) -> &mut Runtimes {
+        &mut self.runtimes
+    }
+}
+
 impl FailedMixed {
     /// How many cases it stands for.
     pub(crate) fn cases(&self) -> usize {
@@ -196,18 +193,14 @@ impl FailedMixed {
 
     /// Whether it tells the same of another runtime.
     fn is_like(&self, other: &Self) -> bool {
-        let of = |it: &Self| (it.stop, it.mixed_walk, it.line, it.column, it.error.is_some());
+        let of = |it: &Self| (it.stop, it.mixed_walk, it.place, it.error.is_some());
         of(self) == of(other) && self.items == other.items
     }
 
     /// Writes the explanation.
     pub(crate) fn write(&self, file: &str, out: &mut dyn Write) -> io::Result<()> {
-        let place = match (self.line, self.column) {
-            (Some(line), Some(column)) => format!(":{line}:{column}"),
-            _ => String::new(),
-        };
         let title = self.title.as_ref().map(|title| format!(" {title:?}")).unwrap_or_default();
-        writeln!(out, "\n{BAD}failed{BAD:#} {HEAD}{file}{place}{HEAD:#} mixed walk{title}")?;
+        writeln!(out, "\n{BAD}failed{BAD:#} {HEAD}{file}{}{HEAD:#} mixed walk{title}", self.place)?;
         writeln!(out, "  on {}", in_words(self.runtimes.0))?;
         writeln!(out, "  by the policy {}", self.policy)?;
         if let Some(error) = &self.error {
@@ -225,11 +218,6 @@ impl FailedMixed {
             number += usize::from(is_item);
             write_pair(row.is_wrong, &n, expected, width, &text(&row.found), out)?;
         }
-        let from = self.from.as_deref().unwrap_or_default();
-        let clauses = match self.clauses.as_slice() {
-            [] => String::new(),
-            clauses => format!(", by {}", clauses.join(", ")),
-        };
-        writeln!(out, "  {DIM}expected:{DIM:#} from {from}{clauses}")
+        self.basis.write(out)
     }
 }

@@ -5,7 +5,7 @@ use crate::console::{BAD, Console, DIM, GOOD, Trouble};
 use crate::input::{PROGRAM, RECORDINGS};
 use crate::recorded;
 use crate::report::{Counts, Explained, FileReport, write_json};
-use crate::snapshots::Runtimes;
+use crate::runtimes::Runtimes;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -2,11 +2,11 @@
 
 use crate::clauses::in_words;
 use crate::console::{BAD, DIM, HEAD};
+use crate::expectation::{Basis, Place};
 use crate::histories::{name, write_row};
 use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
-use crate::shots::provenance;
-use crate::snapshots::Runtimes;
+use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{ExpectedHistory, Explored};
 use clr_sim::schedule::story::story;
@@ -20,13 +20,11 @@ pub(crate) struct FailedSearch {
     /// Its place among the searches of the text.
     search: usize,
     /// Where the expectation stands in the file.
-    line: Option<u32>,
-    column: Option<u32>,
+    #[serde(flatten)]
+    place: Place,
     runtimes: Runtimes,
-    /// Where the expectation comes from.
-    from: Option<String>,
-    /// The clauses that it names.
-    clauses: Vec<String>,
+    #[serde(flatten)]
+    basis: Basis,
     /// What is not as expected.
     differences: Vec<String>,
     /// The string of the history that failed, on the first of the runtimes.
@@ -72,10 +70,7 @@ pub(crate) fn run(
         report.counts.failed += failed.len();
         report.counts.passed += wanted - failed.len();
         for failed in failed {
-            match failures.iter_mut().find(|other| other.is_like(&failed)) {
-                Some(other) => other.runtimes.0 = other.runtimes.0.with(failed.runtimes.0),
-                None => failures.push(failed),
-            }
+            keep(failed, &mut failures, FailedSearch::is_like);
         }
     }
     failures.sort_by_key(|failed| failed.search);
@@ -90,14 +85,12 @@ fn outline(
     generation: Generation,
     expect: &ExpectedHistory,
 ) -> FailedSearch {
-    let place = fixture.explore_place(search, place);
+    let place = fixture.explore_place(search, place).into();
     FailedSearch {
         search,
-        line: place.map(|place| place.line),
-        column: place.map(|place| place.column),
+        place,
         runtimes: Runtimes::one(generation),
-        from: Some(provenance(expect.from)),
-        clauses: expect.clauses.iter().map(ToString::to_string).collect(),
+        basis: Basis::new(expect.from, &expect.clauses),
         differences: Vec::new(),
         replay: None,
         story: Vec::new(),
@@ -117,6 +110,12 @@ fn different(fixture: &ProgramFixture, file: &str, explored: &Explored) -> Optio
     })
 }
 
+impl OnRuntimes for FailedSearch {
+    fn runtimes(&mut self) -> &mut Runtimes {
+        &mut self.runtimes
+    }
+}
+
 impl FailedSearch {
     /// How many cases it stands for.
     pub(crate) fn cases(&self) -> usize {
@@ -125,17 +124,13 @@ impl FailedSearch {
 
     /// Whether it tells the same of another runtime.
     fn is_like(&self, other: &Self) -> bool {
-        let of = |it: &Self| (it.search, it.line, it.column, it.error.clone());
+        let of = |it: &Self| (it.search, it.place, it.error.clone());
         of(self) == of(other) && self.differences == other.differences
     }
 
     /// Writes the explanation.
     pub(crate) fn write(&self, file: &str, out: &mut dyn Write) -> io::Result<()> {
-        let place = match (self.line, self.column) {
-            (Some(line), Some(column)) => format!(":{line}:{column}"),
-            _ => String::new(),
-        };
-        let Self { search, .. } = self;
+        let Self { search, place, .. } = self;
         writeln!(out, "\n{BAD}failed{BAD:#} {HEAD}{file}{place}{HEAD:#} search {search}")?;
         writeln!(out, "  on {}", in_words(self.runtimes.0))?;
         if let Some(error) = &self.error {
@@ -144,12 +139,7 @@ impl FailedSearch {
         for difference in &self.differences {
             writeln!(out, "  {BAD}*{BAD:#} {difference}")?;
         }
-        let from = self.from.as_deref().unwrap_or_default();
-        let clauses = match self.clauses.as_slice() {
-            [] => String::new(),
-            clauses => format!(", by {}", clauses.join(", ")),
-        };
-        writeln!(out, "  {DIM}expected:{DIM:#} from {from}{clauses}")?;
+        self.basis.write(out)?;
         if !self.story.is_empty() {
             writeln!(out)?;
         }

@@ -2,8 +2,8 @@
 
 use crate::unwind_data::Hex;
 use clr_sim::scenario::{
-    ExpectedShot, FoundShot, FoundSnapshot, Provenance, Scenario, SeedSource, SnapshotAt,
-    SnapshotCaller, SnapshotThread,
+    ExpectedShot, FoundShot, FoundSnapshot, Scenario, SeedSource, SnapshotAt, SnapshotCaller,
+    SnapshotThread,
 };
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Gpr;
@@ -100,16 +100,6 @@ impl Shot {
 /// All callbacks as they were made.
 pub(crate) fn found(found: &FoundSnapshot) -> Vec<Shot> {
     found.shots.iter().map(|shot| Shot::found(shot, None)).collect()
-}
-
-/// Where an expectation comes from.
-pub(crate) fn provenance(from: Provenance) -> String {
-    match from {
-        Provenance::Source => "source".to_owned(),
-        Provenance::Documentation => "documentation".to_owned(),
-        Provenance::Observed(None) => "observed".to_owned(),
-        Provenance::Observed(Some(count)) => format!("observed {count} times"),
-    }
 }
 
 /// A call in few words: who calls, about whom, with which seed.

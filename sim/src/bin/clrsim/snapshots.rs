@@ -3,9 +3,11 @@
 use crate::aligned::aligned;
 use crate::clauses::{WIDTH, in_words};
 use crate::console::{BAD, DIM, HEAD};
+use crate::expectation::{Basis, Place};
 use crate::mixed;
 use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
+use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::searched;
 use crate::shots::{self, Shot};
 use crate::walked::write_within;
@@ -13,7 +15,7 @@ use anstyle::Style;
 use clr_sim::explain::deciding;
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{RunOnError, SnapshotAt, SnapshotDifference, SnapshotReport};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// What a text is about, and how much of it was run.
@@ -33,28 +35,6 @@ pub(crate) struct Summary {
     pub(crate) runtimes: Runtimes,
 }
 
-/// A set of runtimes: for machines, their names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Runtimes(pub(crate) Generations);
-
-impl Runtimes {
-    /// Of one.
-    pub(crate) const fn one(generation: Generation) -> Self {
-        Self(Generations::of(&[generation]))
-    }
-
-    /// How many they are.
-    pub(crate) fn count(self) -> usize {
-        self.0.iter().count()
-    }
-}
-
-impl Serialize for Runtimes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Generation::name))
-    }
-}
-
 /// A snapshot that gives something else than is expected, on runtimes where it gives the same.
 #[derive(Debug, Serialize)]
 pub(crate) struct FailedSnapshot {
@@ -64,15 +44,13 @@ pub(crate) struct FailedSnapshot {
     snapshot: usize,
     title: Option<String>,
     /// Where the expectation stands in the file, or else the snapshot.
-    line: Option<u32>,
-    column: Option<u32>,
+    #[serde(flatten)]
+    place: Place,
     /// The call in words.
     call: String,
     runtimes: Runtimes,
-    /// Where the expectation comes from.
-    from: Option<String>,
-    /// The clauses that it names.
-    clauses: Vec<String>,
+    #[serde(flatten)]
+    basis: Basis,
     callbacks: Vec<Row>,
     result: Option<Ends>,
     /// What else is not as expected: of registers, contexts and nested calls.
@@ -156,11 +134,12 @@ pub(crate) fn run(
                     let told = told.get_or_insert_with(|| scenario.each_on(generation, true));
                     let story = told.get(n).and_then(|(_, told)| told.as_ref().ok());
                     let why = story.and_then(|told| deciding(&told.story)).map(Why::from);
-                    keep(FailedSnapshot { why, ..words.different(&made.report) }, &mut failures);
+                    let failed = FailedSnapshot { why, ..words.different(&made.report) };
+                    keep(failed, &mut failures, FailedSnapshot::is_like);
                 }
                 Err(error) => {
                     report.counts.failed += 1;
-                    keep(words.impossible(&error), &mut failures);
+                    keep(words.impossible(&error), &mut failures, FailedSnapshot::is_like);
                 }
             }
         }
@@ -190,14 +169,6 @@ pub(crate) fn chapter(name: &str) -> &str {
     folder.rsplit_once('/').map_or(folder, |(_, chapter)| chapter)
 }
 
-/// Adds a failure, to one of another runtime that is the same if there is one.
-fn keep(failed: FailedSnapshot, failures: &mut Vec<FailedSnapshot>) {
-    match failures.iter_mut().find(|other| other.is_like(&failed)) {
-        Some(other) => other.runtimes.0 = other.runtimes.0.with(failed.runtimes.0),
-        None => failures.push(failed),
-    }
-}
-
 /// Puts a failure into words.
 struct Words<'w> {
     fixture: &'w ProgramFixture,
@@ -207,19 +178,16 @@ struct Words<'w> {
 
 impl Words<'_> {
     fn outline(&self, expected: Option<usize>) -> FailedSnapshot {
-        let place = self.fixture.snapshot_place(self.at, expected);
+        let place = self.fixture.snapshot_place(self.at, expected).into();
         let expect = expected.and_then(|index| self.at.call.expect.get(index));
-        let clauses = expect.map_or(&[][..], |expect| &expect.clauses);
         FailedSnapshot {
             stop: self.at.stop,
             snapshot: self.at.snapshot,
             title: self.at.call.title.clone(),
-            line: place.map(|place| place.line),
-            column: place.map(|place| place.column),
+            place,
             call: shots::call(&self.fixture.scenario, self.at),
             runtimes: Runtimes::one(self.generation),
-            from: expect.map(|expect| shots::provenance(expect.from)),
-            clauses: clauses.iter().map(ToString::to_string).collect(),
+            basis: expect.map_or_else(Basis::none, |it| Basis::new(it.from, &it.clauses)),
             callbacks: Vec::new(),
             result: None,
             differences: Vec::new(),
@@ -282,6 +250,12 @@ const fn is_in_rows(difference: &SnapshotDifference) -> bool {
     )
 }
 
+impl OnRuntimes for FailedSnapshot {
+    fn runtimes(&mut self) -> &mut Runtimes {
+        &mut self.runtimes
+    }
+}
+
 impl FailedSnapshot {
     /// How many cases it stands for.
     pub(crate) fn cases(&self) -> usize {
@@ -290,7 +264,7 @@ impl FailedSnapshot {
 
     /// Whether it tells the same of another runtime.
     fn is_like(&self, other: &Self) -> bool {
-        let of = |failed: &Self| (failed.stop, failed.snapshot, failed.line, failed.column);
+        let of = |failed: &Self| (failed.stop, failed.snapshot, failed.place);
         of(self) == of(other)
             && self.callbacks == other.callbacks
             && self.result == other.result
@@ -301,12 +275,8 @@ impl FailedSnapshot {
 
     /// Writes the explanation.
     pub(crate) fn write(&self, file: &str, out: &mut dyn Write) -> io::Result<()> {
-        let place = match (self.line, self.column) {
-            (Some(line), Some(column)) => format!(":{line}:{column}"),
-            _ => String::new(),
-        };
         let title = self.title.as_ref().map(|title| format!(" {title:?}")).unwrap_or_default();
-        writeln!(out, "\n{BAD}failed{BAD:#} {HEAD}{file}{place}{HEAD:#} snapshot{title}")?;
+        writeln!(out, "\n{BAD}failed{BAD:#} {HEAD}{file}{}{HEAD:#} snapshot{title}", self.place)?;
         writeln!(out, "  on {}", in_words(self.runtimes.0))?;
         writeln!(out, "  called {}", self.call)?;
         if let Some(error) = &self.error {
@@ -320,12 +290,7 @@ impl FailedSnapshot {
             write!(out, "  {DIM}why:{DIM:#}      ")?;
             why.write(13, WIDTH, out)?;
         }
-        let from = self.from.as_deref().unwrap_or_default();
-        let clauses = match self.clauses.as_slice() {
-            [] => String::new(),
-            clauses => format!(", by {}", clauses.join(", ")),
-        };
-        writeln!(out, "  {DIM}expected:{DIM:#} from {from}{clauses}")
+        self.basis.write(out)
     }
 
     /// Expected and made callbacks side by side, and the results.

@@ -8,8 +8,8 @@ use crate::input::Source;
 use crate::matrix::{WIDTH, clear_expectations, wanted};
 use crate::program::ProgramFixture;
 use crate::report::write_json;
+use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::shots;
-use crate::snapshots::Runtimes;
 use clr_sim::explain::Line;
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{RunOnError, Scenario, SnapshotAt, ToldSnapshot};
@@ -69,10 +69,7 @@ pub(crate) fn explain(
         for (generation, each) in &made {
             let Some((_, made)) = each.get(n) else { continue };
             let told = Told::new((n, at), &fixture.scenario, source, *generation, made.as_ref());
-            match all.iter_mut().find(|other| other.is_like(&told)) {
-                Some(other) => other.runtimes.0 = other.runtimes.0.with(told.runtimes.0),
-                None => all.push(told),
-            }
+            keep(told, &mut all, Told::is_like);
         }
         if args.json {
             all.iter().try_for_each(|told| write_json(told, console))?;
@@ -86,6 +83,12 @@ pub(crate) fn explain(
         }
     }
     Ok(())
+}
+
+impl OnRuntimes for Told<'_> {
+    fn runtimes(&mut self) -> &mut Runtimes {
+        &mut self.runtimes
+    }
 }
 
 impl<'s> Told<'s> {

@@ -1,6 +1,7 @@
 //! Programs in a run: walks at their stops, and what is wrong with them.
 
 use crate::console::{BAD, DIM, HEAD, Trouble};
+use crate::expectation::Place;
 use crate::input::Source;
 use crate::program::{self, Names, OUTSIDE, ProgramFixture};
 use crate::report::{Explained, FileReport};
@@ -23,8 +24,8 @@ pub(crate) struct FailedWalk {
     /// Its place among the stop's expectations; a stop without any is walked all the same.
     expectation: Option<usize>,
     /// Where the expectation stands in the file, or else the stop.
-    line: Option<u32>,
-    column: Option<u32>,
+    #[serde(flatten)]
+    place: Place,
     rules: &'static str,
     thread: String,
     /// How many instructions had been executed.
@@ -163,14 +164,13 @@ struct Words<'w> {
 impl Words<'_> {
     fn outline(&self) -> FailedWalk {
         let scenario = self.names.scenario;
-        let place = self.fixture.place(self.stop, self.expected.map(|_| self.case));
+        let place = self.fixture.place(self.stop, self.expected.map(|_| self.case)).into();
         let thread = scenario.stops.get(self.stop);
         let thread = thread.and_then(|stop| scenario.threads.get(stop.thread as usize));
         FailedWalk {
             stop: self.stop,
             expectation: self.expected.map(|_| self.case),
-            line: place.map(|place| place.line),
-            column: place.map(|place| place.column),
+            place,
             rules: self.expected.map_or_else(Default::default, |e| e.rules).word(),
             thread: thread.map(|thread| thread.name.clone()).unwrap_or_default(),
             executed: None,
@@ -257,11 +257,7 @@ impl Words<'_> {
 impl FailedWalk {
     /// Writes the explanation.
     pub(crate) fn write(&self, file: &str, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        let place = match (self.line, self.column) {
-            (Some(line), Some(column)) => format!(":{line}:{column}"),
-            _ => String::new(),
-        };
-        let Self { stop, rules, thread, .. } = self;
+        let Self { stop, rules, thread, place, .. } = self;
         writeln!(
             out,
             "\n{BAD}failed{BAD:#} {HEAD}{file}{place}{HEAD:#} stop {stop}, {rules} rules"

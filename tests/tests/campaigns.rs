@@ -138,8 +138,13 @@ fn check_dictionary(target: &str, words: &BTreeSet<String>) {
     if std::env::var_os("CLR_BLESS").is_some() {
         std::fs::write(root().join(&path), &text).unwrap();
     }
-    let path = path.to_str().unwrap();
-    assert_eq!(read(path), text, "CLR_BLESS=1 writes it anew");
+    let found = read(path.to_str().unwrap());
+    let words = |text: &str| text.lines().map(ToOwned::to_owned).collect::<BTreeSet<_>>();
+    let (found_words, wanted) = (words(&found), words(&text));
+    let missing: Vec<_> = wanted.difference(&found_words).collect();
+    let surplus: Vec<_> = found_words.difference(&wanted).collect();
+    assert_eq!((missing, surplus), (vec![], vec![]), "CLR_BLESS=1 writes it anew");
+    assert_eq!(found, text, "CLR_BLESS=1 writes it anew");
 }
 
 /// The words of texts: all nodes, arguments and properties that the grammar's tables have.

@@ -41,7 +41,7 @@ fn a_found_deadlock_is_drawn() {
     for told in [
         "sampler  ┄ waits for the profiler's lock \"names\", which is owned by ┄▷ exporter",
         "exporter ┄ waits for the profiler's lock \"stacks\", which is owned by ┄▷ sampler",
-        "has to wait for the profiler's lock \"names\"",
+        "has to wait for the profiler's lock\n",
         "waits for the profiler's lock \"stacks\"  owns the profiler's lock \"names\"",
         "profiler: exporter",
     ] {

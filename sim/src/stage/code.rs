@@ -126,7 +126,9 @@ impl Layout {
             let error = StageError::Row { index };
             let end = stage.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
             let size = frame_size(row, end).ok_or(error)?;
-            let in_code = row.offset < SIZE && (row.leaf || row.offset >= u32::from(PROLOGUE));
+            // Who calls does so behind the prologue.
+            let first = u32::from(PROLOGUE) + u32::from(index > 0);
+            let in_code = row.offset < SIZE && (row.leaf || row.offset >= first);
             if !in_code {
                 return Err(error);
             }

@@ -61,9 +61,9 @@ pub(super) fn draw<C: Choices>(choices: &mut C, stage: &Stage) -> Vec<Draft> {
     drafts
 }
 
-/// An offset behind the prologue.
+/// An offset behind a call that is behind the prologue.
 fn offset<C: Choices>(choices: &mut C) -> u32 {
-    choices.between(PROLOGUE.into(), SIZE - 1)
+    choices.between(u32::from(PROLOGUE) + 1, SIZE - 1)
 }
 
 fn frame_size<C: Choices>(choices: &mut C, row: &Row) -> u64 {

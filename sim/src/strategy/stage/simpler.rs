@@ -32,7 +32,7 @@ const PLAINER: &[fn(&mut Row)] = &[
     |row| row.kind = MethodKind::Ordinary,
     |row| row.funclet = None,
     |row| row.saves.clear(),
-    |row| row.offset = PROLOGUE.into(),
+    |row| row.offset = u32::from(PROLOGUE) + 1,
     |row| {
         if row.place == Place::ReadyToRun {
             row.place = Place::Heap;

@@ -5,6 +5,7 @@ use clr_sim::scenario::Scenario;
 use clr_sim::strategy::{Seeded, world_program};
 use clr_tests::mixed::{Bug, Failure, Plan, Second, WrongWalk, examine, shrink};
 use std::fmt::Write as _;
+use std::thread;
 
 const MAX_WALKS: u64 = 1_000;
 const WALKS_OF_PROGRAM: u64 = 30;
@@ -47,15 +48,20 @@ fn find(bug: Bug) -> (u64, WrongWalk, String) {
 
 #[test]
 fn each_planted_bug_is_found_and_shrinks_to_a_few_lines() {
-    let mut table = String::new();
-    for bug in Bug::ALL {
-        let (walks, small, text) = find(bug);
-        let (on, by) = (small.case.program.generation, small.policy.name());
-        let what = small.what.to_string();
-        let what = what.lines().next().unwrap_or_default();
-        writeln!(table, "// {bug:?}: {bug}").unwrap();
-        writeln!(table, "// Found in walk {walks}; shrunk, on {on} by policy {by}:").unwrap();
-        writeln!(table, "// {what}\n{text}\n").unwrap();
-    }
-    insta::assert_snapshot!(table);
+    let rows = thread::scope(|scope| {
+        let searches = Bug::ALL.map(|bug| scope.spawn(move || row(bug)));
+        searches.map(|search| search.join().unwrap())
+    });
+    insta::assert_snapshot!(rows.concat());
+}
+
+fn row(bug: Bug) -> String {
+    let (walks, small, text) = find(bug);
+    let (on, by) = (small.case.program.generation, small.policy.name());
+    let what = small.what.to_string();
+    let what = what.lines().next().unwrap_or_default();
+    let mut row = format!("// {bug:?}: {bug}\n");
+    writeln!(row, "// Found in walk {walks}; shrunk, on {on} by policy {by}:").unwrap();
+    writeln!(row, "// {what}\n{text}\n").unwrap();
+    row
 }

@@ -154,6 +154,10 @@ pub struct Failure {
     pub trail: Trail,
     /// What happened in it.
     pub history: History,
+    /// The trail has made it again, with the same end. Otherwise code of the profiler depends on what no
+    /// trail tells, as a clock, an address or an earlier history, and `history` may be another one, or
+    /// empty.
+    pub repeats: bool,
 }
 
 /// What a search came to.
@@ -299,11 +303,12 @@ impl<'b> Arena<'b> {
             }
             let of_rule = ending.broken.first().filter(|_| budget.rules);
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
-            if let Some(verdict) = ending.verdict.or(of_rule) {
-                let trail = ending.trail;
+            if let Some(verdict) = ending.verdict.clone().or(of_rule) {
+                let trail = ending.trail.clone();
                 let again = self.replay(load, &trail, budget.limits, Recording::Standing);
+                let repeats = again.as_ref().is_some_and(|again| again.is_like(&ending));
                 let history = again.and_then(|again| again.history).unwrap_or_default();
-                report.failure = Some(Failure { verdict, number, trail, history });
+                report.failure = Some(Failure { verdict, number, trail, history, repeats });
                 break;
             }
         }

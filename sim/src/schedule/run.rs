@@ -50,6 +50,14 @@ pub struct Ending {
     pub history: Option<History>,
 }
 
+impl Ending {
+    /// Whether another one is of the same history, recorded or not.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (&self.verdict, &self.broken, self.slices, &self.trail)
+            == (&other.verdict, &other.broken, other.slices, &other.trail)
+    }
+}
+
 /// Whether and how a history is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recording {
@@ -124,6 +132,7 @@ fn begin<'p>(
         activities: Vec::new(),
         suspended_by: Vec::new(),
         walks: None,
+        has_owned: Vec::new(),
         in_system: false,
         unwinds: false,
         signals: 0,

@@ -188,10 +188,14 @@ fn stories(all: &[Found], flags: &str, console: &mut Console<'_>) -> Result<(), 
             .iter()
             .filter(|other| other.failed.as_ref().is_some_and(|(other, _)| other.is_like(failed)));
         let on: Vec<_> = alike.map(|found| found.generation).collect();
-        let Failure { verdict, history, .. } = failure;
+        let Failure { verdict, history, repeats, .. } = failure;
         writeln!(console.out, "\n{HEAD}{}{HEAD:#}", in_words(Generations::of(&on)))?;
         tell(verdict, history, console)?;
         writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay{flags} {replay}")?;
+        if !repeats {
+            // Code of a text depends on nothing but the history: this is a fault of the simulator.
+            writeln!(console.out, "  {BAD}that does not make it again: please report this{BAD:#}")?;
+        }
     }
     Ok(())
 }

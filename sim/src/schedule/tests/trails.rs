@@ -1,10 +1,11 @@
 //! Histories as strings.
 
-use super::{executing, nothing};
+use super::{Load, executing, nothing, search};
 use crate::code::{RuntimeCall, RuntimeCallKind, Statement};
 use crate::schedule::replay::{Trail, TrailError};
-use crate::schedule::{Arena, Limits, Random, Recording, Search, Setup, ThreadIndex};
+use crate::schedule::{Arena, Budget, Limits, Random, Recording, Search, Setup, ThreadIndex};
 use crate::strategy::{Choices, Seeded};
+use std::cell::Cell;
 
 fn drawn(seed: u64) -> Trail {
     let mut seeded = Seeded::new(seed);
@@ -111,6 +112,37 @@ pub(super) fn replays() {
 #[test]
 fn histories_come_back_from_their_strings() {
     replays();
+}
+
+#[test]
+fn failures_that_no_string_makes_again_are_told() {
+    let budget = Budget::random(3, 100);
+    let failure = search(&quarrel, &budget).failure.unwrap();
+    assert!(failure.repeats, "{failure:?}");
+    // What the profiler does depends on how often it has been loaded.
+    let loads = Cell::new(0);
+    let fickle: &Load<'_> = &|setup| {
+        loads.set(loads.get() + 1);
+        let fails = loads.get() == 5;
+        setup.thread("", move |me| {
+            if fails {
+                me.fail("the fifth");
+            }
+        });
+    };
+    let failure = search(fickle, &budget).failure.unwrap();
+    assert!(!failure.repeats, "{failure:?}");
+    // Who is there may depend on it, too.
+    let loads = Cell::new(0);
+    let few: &Load<'_> = &|setup| {
+        loads.set(loads.get() + 1);
+        if loads.get() == 1 {
+            setup.thread("", |_| {});
+            setup.thread("", |me| me.fail("the first"));
+        }
+    };
+    let failure = search(few, &budget).failure.unwrap();
+    assert!(!failure.repeats, "{failure:?}");
 }
 
 #[test]

@@ -33,11 +33,13 @@ impl Thread<'_, '_> {
     }
 
     /// Whether that has just been done.
+    #[cfg(feature = "scenario")]
     pub(crate) fn escapes(&self) -> bool {
         self.kernel.runtime.escapes.get()
     }
 
     /// A walk has told of a frame that is not on the stack: the history ends here, as failed.
+    #[cfg(feature = "scenario")]
     pub(crate) fn was_told_untruth(&self) {
         self.tell(Happening::System(UNTRUE));
         self.fail("a frame was told that is not on the stack");

@@ -6,7 +6,7 @@ use super::thread::Thread;
 use super::verdict::Rule;
 use crate::machine::Machine;
 use crate::profiling::{Caller, HResult, Outcome};
-use crate::runtime::{OsThreadId, Profiler, Runtime, Wait};
+use crate::runtime::{OsThreadId, Profiler, Runtime, ThreadLife, Wait};
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
     ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
@@ -146,6 +146,11 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                     context_size,
                 );
                 walks(before);
+                let life = thread.kernel.runtime.thread_of(id, |target| target.life);
+                if target.is_some() && life == Some(ThreadLife::Dead) {
+                    // Before the walk, or during it: nobody has waited for it in ThreadDestroyed.
+                    thread.kernel.broke(thread.me, Rule::WalkOutlivesThread);
+                }
                 ended
             })
         })

@@ -57,6 +57,8 @@ pub(super) struct Thread {
     pub suspended_by: Vec<ThreadIndex>,
     /// Whom it walks by `DoStackSnapshot`.
     pub walks: Option<ThreadIndex>,
+    /// The profiler's locks that it has owned so far, each once.
+    pub has_owned: Vec<u32>,
     /// It is in a call of the system that suspends another one: that it is suspended itself stops it
     /// where it comes back (H-01).
     pub in_system: bool,
@@ -228,7 +230,22 @@ impl<'b> Kernel<'b> {
         let Some(owner) = state.locks.get_mut(lock as usize) else { return false };
         let free = owner.is_none();
         owner.get_or_insert(thread);
+        if free
+            && let Some(thread) = state.threads.get_mut(thread.index())
+            && !thread.has_owned.contains(&lock)
+        {
+            thread.has_owned.push(lock);
+        }
         free
+    }
+
+    /// Whether one of the profiler's locks is among those that the thread takes whom `walker` walks now:
+    /// the next walk may find it owned.
+    pub(super) fn is_lock_of_walked(&self, lock: u32, walker: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        let walks = state.threads.get(walker.index()).and_then(|walker| walker.walks);
+        let walked = walks.and_then(|walked| state.threads.get(walked.index()));
+        walked.is_some_and(|walked| walked.has_owned.contains(&lock))
     }
 
     /// One of the profiler's locks is given back.

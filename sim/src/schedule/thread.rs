@@ -247,7 +247,11 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     fn acquire_until(&self, lock: Lock, micros: Option<u64>) -> bool {
         self.switch_before(Waiting::Lock(lock.0), micros.is_some());
-        self.does(Rule::LockWhileSuspended);
+        self.does(if self.kernel.is_lock_of_walked(lock.0, self.me) {
+            Rule::CallbackTakesTargetsLock
+        } else {
+            Rule::LockWhileSuspended
+        });
         let name = LockName::Profiler(lock.0);
         let mut until = None;
         loop {

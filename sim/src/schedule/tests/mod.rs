@@ -14,7 +14,7 @@ use super::{
 };
 use super::{Ending, check::Arena};
 use crate::code::{
-    CodeKind, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement,
+    CodeKind, Convention, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement,
 };
 use crate::generation::Generation;
 use crate::world::Start;
@@ -26,7 +26,10 @@ fn nothing() -> Process {
 }
 
 fn of(program: &Program, threads: &[(&str, Start)]) -> Process {
-    let generation = Generation::CoreClr31Windows;
+    on(Generation::CoreClr31Windows, program, threads)
+}
+
+fn on(generation: Generation, program: &Program, threads: &[(&str, Start)]) -> Process {
     let (methods, hooks) = Default::default();
     Process::new(program, &methods, hooks, generation, threads).unwrap()
 }
@@ -43,12 +46,17 @@ fn function(name: &str, body: Vec<Statement>) -> Function {
 
 /// A process with a thread for each of these functions' bodies.
 fn executing(bodies: &[(&str, Vec<Statement>)]) -> Process {
+    executing_on(Generation::CoreClr31Windows, bodies)
+}
+
+fn executing_on(generation: Generation, bodies: &[(&str, Vec<Statement>)]) -> Process {
     let functions = bodies.iter().map(|(name, body)| function(name, body.clone())).collect();
     let starts = bodies.iter().enumerate();
     let starts: Vec<_> = starts
         .map(|(index, (name, _))| (*name, Start::Managed(FunctionId(index as u32))))
         .collect();
-    of(&Program { functions, ..Program::default() }, &starts)
+    let convention = if generation.is_unix() { Convention::SystemV } else { Convention::default() };
+    on(generation, &Program { functions, convention, ..Program::default() }, &starts)
 }
 
 type Load<'p> = dyn Fn(&mut Setup<'p>) + 'p;

@@ -1,9 +1,14 @@
 //! What histories come to when somebody waits for ever.
 
-use super::{Load, cycle, executing, search, verdict};
+use super::{Load, cycle, executing, executing_on, search, verdict};
 use crate::code::Statement;
-use crate::schedule::{Budget, LockName, Rule, Setup, ThreadIndex, Verdict, Why, check};
-use clr_walker::profiling::TargetThread as _;
+use crate::generation::Generation;
+use crate::profiling::{CallbackKind, HResult};
+use crate::schedule::{Budget, LockName, Process, Rule, Setup, ThreadIndex, Verdict, Why, check};
+use clr_walker::profiling::{
+    ProfilerInfo as _, SnapshotCallback, SnapshotFlags, TargetThread as _,
+};
+use std::collections::BTreeSet;
 
 const fn thread(index: u32) -> ThreadIndex {
     ThreadIndex(index)
@@ -217,6 +222,77 @@ fn who_gets_nowhere_is_told() {
         &Budget::random(1, 300),
     );
     assert_eq!(cycle(report.failure.map(|failure| failure.verdict)), [(0, 1), (1, 0)]);
+}
+
+/// The rules that are broken in some history, without harm: all histories end well.
+fn broken(process: &Process, load: &Load<'_>) -> BTreeSet<(u32, Rule)> {
+    let mut budget = Budget::random(7, 300);
+    budget.limits.every_instruction = true;
+    let report = check(process, load, &budget).unwrap();
+    assert_eq!(report.failure, None);
+    report.broken.iter().map(|(by, rule, _)| (by.0, *rule)).collect()
+}
+
+#[test]
+fn a_callback_takes_no_lock_that_the_target_takes() {
+    let busy = executing(&[("Main", vec![Statement::Work(9)])]);
+    let walk = |takes: bool| {
+        move |setup: &mut Setup<'_>| {
+            let lock = setup.lock("");
+            let begun = setup.event();
+            setup.on(CallbackKind::ThreadCreated, move |me| {
+                if takes {
+                    drop(me.lock(lock));
+                }
+                me.set(begun);
+            });
+            setup.on(CallbackKind::ThreadDestroyed, |me| me.join(thread(1)));
+            setup.thread("sampler", move |me| {
+                me.wait_for(begun);
+                let target = me.target(thread(0)).unwrap().id();
+                let flags = SnapshotFlags::DEFAULT;
+                let callback: &mut SnapshotCallback<'_> = &mut |_| {
+                    drop(me.lock(lock));
+                    HResult::OK
+                };
+                let _ = me.info().do_stack_snapshot(target, Some(callback), flags, 0, None, 0);
+            });
+        }
+    };
+    let taken = broken(&busy, &walk(true));
+    assert!(taken.contains(&(1, Rule::CallbackTakesTargetsLock)), "{taken:?}");
+    assert!(!taken.contains(&(1, Rule::LockWhileSuspended)), "{taken:?}");
+    let others = broken(&busy, &walk(false));
+    assert!(!others.contains(&(1, Rule::CallbackTakesTargetsLock)), "{others:?}");
+    assert!(others.contains(&(1, Rule::LockWhileSuspended)), "{others:?}");
+}
+
+#[test]
+fn a_walk_does_not_outlive_its_thread() {
+    // On Unix it does no harm.
+    let on = |bodies| executing_on(Generation::Net10Unix, bodies);
+    let busy = on(&[("Main", vec![Statement::Work(9)])]);
+    let walk = |waits: bool| {
+        move |setup: &mut Setup<'_>| {
+            let begun = setup.event();
+            setup.on(CallbackKind::ThreadCreated, move |me| me.set(begun));
+            setup.on(CallbackKind::ThreadDestroyed, move |me| {
+                if waits {
+                    me.join(thread(1));
+                }
+            });
+            setup.thread("sampler", move |me| {
+                me.wait_for(begun);
+                let target = me.target(thread(0)).unwrap().id();
+                let callback: &mut SnapshotCallback<'_> = &mut |_| HResult::OK;
+                let flags = SnapshotFlags::DEFAULT;
+                let _ = me.info().do_stack_snapshot(target, Some(callback), flags, 0, None, 0);
+            });
+        }
+    };
+    let rule = (1, Rule::WalkOutlivesThread);
+    assert!(broken(&busy, &walk(false)).contains(&rule));
+    assert!(!broken(&busy, &walk(true)).contains(&rule));
 }
 
 #[test]

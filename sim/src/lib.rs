@@ -17,7 +17,7 @@
 //! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
 //! - [`strategy`]: generators of programs and of threads, and what makes them smaller.
 //! - `scenario` (feature `scenario`): the text format of programs, stops, and what walks find there.
-//! - [`schedule`]: histories of such programs with a profiler in them, searched for deadlocks.
+//! - [`schedule`]: histories of such programs with a profiler in them, searched for deadlocks by [`check`].
 //! - `harness` (feature `scenario`): somebody else's walker against such texts.
 //! - `book` (feature `scenario`): where a newcomer begins.
 //!
@@ -50,3 +50,5 @@ pub mod stubs;
 pub mod truth;
 pub mod vectors;
 pub mod world;
+
+pub use schedule::check;

@@ -7,8 +7,9 @@
 //! 5. [From a field bug to a fixture](from_a_field_bug)
 //! 6. [Your walker against all fixtures](your_walker)
 //! 7. [Write a sampler that does not hang](a_sampler)
-//! 8. [The grammar](crate::scenario)
-//! 9. [The clauses](the_clauses)
+//! 8. [Your profiler's locks in a Rust test](locks_in_a_test)
+//! 9. [The grammar](crate::scenario)
+//! 10. [The clauses](the_clauses)
 //!
 //! Every text in it is run by the tests, on every generation, and what it says comes out.
 
@@ -33,6 +34,7 @@ chapters! {
     from_a_field_bug "field_bug.md",
     your_walker "your_walker.md",
     a_sampler "sampler.md",
+    locks_in_a_test "locks.md",
     the_clauses "clauses.md",
 }
 

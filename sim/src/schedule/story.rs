@@ -1,6 +1,7 @@
 //! What went wrong in a history, told: as a cycle if threads wait for each other, with the last steps of
 //! each of them, the hazard that it is an instance of, and what avoids that.
 
+use super::check::Report;
 use super::hazard::Hazard;
 use super::history::{Happening, History, Slice, Standing, ThreadIndex};
 use super::timeline::words::{tell, visible, why};
@@ -125,6 +126,28 @@ pub fn story(verdict: &Verdict, history: &History) -> Vec<Row> {
         rows.push(row([("  what avoids it: ".to_owned(), Tone::Dim), avoided]));
     }
     rows
+}
+
+/// The story of the failure and the string that makes it again; or else how much was searched in vain.
+/// It is what a test says whose profiler does not survive.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { failure, schedules, broken, covered, .. } = self;
+        let Some(failure) = failure else {
+            let all = covered.is_some_and(|covered| covered.everything);
+            let all = if all { ", which are all that differ" } else { "" };
+            write!(f, "none of {schedules} histories fails{all}")?;
+            for (_, rule, trail) in broken {
+                write!(f, "\nwithout harm a rule is broken in {trail}: {rule}")?;
+            }
+            return Ok(());
+        };
+        for row in story(&failure.verdict, &failure.history) {
+            writeln!(f, "{row}")?;
+        }
+        let again = if failure.repeats { "again" } else { "not made again by" };
+        write!(f, "{again}: {}", failure.trail)
+    }
 }
 
 fn row<const N: usize>(spans: [(String, Tone); N]) -> Row {

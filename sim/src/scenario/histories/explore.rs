@@ -242,19 +242,7 @@ impl<'s> Exploring<'s> {
     /// # Errors
     /// [`RunOnError`].
     pub fn new(scenario: &'s Scenario, generation: Generation) -> Result<Self, RunOnError> {
-        let Scenario { program, methods, hooks, threads, .. } = scenario;
-        let starts = threads.iter().zip(scenario.starts());
-        let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
-        let process = Process::new(program, methods, *hooks, generation, &threads)?;
-        let process = match scenario.exits_with() {
-            Some(thread) => process.exiting_with(thread),
-            None => process,
-        };
-        let process = process.handling_signals_on(match program.signal_stack {
-            0 => SignalStack::Own,
-            size => SignalStack::Alternate(size),
-        });
-        Ok(Self { scenario, process })
+        Ok(Self { scenario, process: scenario.process_on(generation)? })
     }
 
     /// Makes it ready.
@@ -305,6 +293,26 @@ impl<'s> Exploring<'s> {
 }
 
 impl Scenario {
+    /// The process of the text's program on one generation, without its profiler: for one in Rust, in
+    /// [`check`](crate::check).
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn process_on(&self, generation: Generation) -> Result<Process, RunOnError> {
+        let Self { program, methods, hooks, threads, .. } = self;
+        let starts = threads.iter().zip(self.starts());
+        let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
+        let process = Process::new(program, methods, *hooks, generation, &threads)?;
+        let process = match self.exits_with() {
+            Some(thread) => process.exiting_with(thread),
+            None => process,
+        };
+        Ok(process.handling_signals_on(match program.signal_stack {
+            0 => SignalStack::Own,
+            size => SignalStack::Alternate(size),
+        }))
+    }
+
     /// Searches the histories of the text on one generation, as it asks for. A search that is not for
     /// the generation has no report.
     ///

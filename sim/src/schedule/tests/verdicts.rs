@@ -329,3 +329,42 @@ fn resumes_can_be_forgotten_and_doubled() {
     let failure = search(doubled, &Budget::exhaustive(1_000).with_rules()).failure.unwrap();
     assert_eq!(failure.verdict, Verdict::Broken { by: thread(1), rule });
 }
+
+#[test]
+fn reports_are_told() {
+    let told = |load: &Load<'_>| search(load, &Budget::exhaustive(1_000)).to_string();
+    let load: &Load<'_> = &|setup| {
+        setup.thread("a", |me| me.allocate());
+        setup.thread("b", |me| {
+            let a = me.target(thread(0)).unwrap();
+            assert!(a.resume().is_err());
+        });
+    };
+    let all = told(load);
+    let (count, rest) = all.strip_prefix("none of ").unwrap().split_once(' ').unwrap();
+    assert!(count.parse::<u64>().unwrap() > 1, "{all}");
+    let rest = rest.replace("clr1:", "").replace(|c: char| c.is_ascii_digit(), "");
+    assert!(
+        rest.starts_with(
+            "histories fails, which are all that differ\nwithout harm a rule is broken in "
+        ),
+        "{all}"
+    );
+    assert!(rest.ends_with(": nobody is resumed who is not suspended"), "{all}");
+    // Not all of them.
+    let few = search(load, &Budget::random(1, 3)).to_string();
+    assert!(few.starts_with("none of 3 histories fails\n"), "{few}");
+
+    let deadlock = told(&ring(1));
+    assert_eq!(deadlock.lines().next(), Some("deadlock:  cannot go on"));
+    assert_eq!(deadlock.lines().last(), Some("again: clr1:"));
+    // It fails at first, and not again.
+    let loads = std::cell::Cell::new(0);
+    let fickle = told(&|setup| {
+        loads.set(loads.get() + 1);
+        if loads.get() == 1 {
+            setup.thread("a", |me| me.fail("the first"));
+        }
+    });
+    assert_eq!(fickle.lines().last(), Some("not made again by: clr1:"));
+}

@@ -57,7 +57,8 @@ pub enum Outcome {
         /// What could not be read (VA; for a seed that is too short, from its start).
         at: u64,
     },
-    /// The caller waits for the lock of the code manager, which somebody else holds (H-09).
+    /// The caller waits for what another thread has and nobody lets it give, as the code manager's lock
+    /// (H-09).
     Blocked,
     /// The walk never ends: it goes round in a corrupt Frame chain.
     Endless,
@@ -77,7 +78,7 @@ impl fmt::Display for Outcome {
             Self::AccessViolation { at } => {
                 write!(f, "the process dies of an access violation at {at:#x}")
             }
-            Self::Blocked => f.write_str("the call waits for ever for the code manager's lock"),
+            Self::Blocked => f.write_str("the call waits for ever for another thread"),
             Self::Endless => f.write_str("the call never ends"),
         }
     }

@@ -159,6 +159,11 @@ impl<'b> Kernel<'b> {
         Some(ThreadIndex(index as u32))
     }
 
+    pub(super) fn kind(&self, thread: ThreadIndex) -> Kind {
+        let state = self.state.borrow();
+        state.threads.get(thread.index()).map_or(Kind::Profiler, |thread| thread.kind)
+    }
+
     pub(super) fn tell(&self, thread: ThreadIndex, happening: Happening) {
         if self.is_over() {
             return;
@@ -421,13 +426,6 @@ impl<'b> Kernel<'b> {
                 edge(why, ThreadIndex(place as u32));
             }
         }
-    }
-}
-
-impl Kernel<'_> {
-    pub(super) fn kind(&self, thread: ThreadIndex) -> Kind {
-        let state = self.state.borrow();
-        state.threads.get(thread.index()).map_or(Kind::Profiler, |thread| thread.kind)
     }
 }
 

@@ -97,7 +97,7 @@ fn a_walk_may_not_come_back() {
     // Later ones refuse to look code up then.
     let (others, found) = differences(&text, Generation::Framework2);
     assert_eq!(others, [], "{found}");
-    assert_eq!(found, "the call waits for ever for the code manager's lock\n");
+    assert_eq!(found, "the call waits for ever for another thread\n");
 }
 
 /// Room for fewer frames than there are.

@@ -3,6 +3,7 @@
 use super::history::{Happening, Standing, ThreadIndex};
 use super::kernel::{Kernel, Thread, Waiting};
 use super::lock::LockName;
+use super::verdict::Why;
 
 /// Adds to the last turn how each thread stands behind it.
 pub(super) fn standing(kernel: &Kernel<'_>) {
@@ -27,6 +28,9 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
             holds.push(LockName::Profiler(place as u32));
         }
     }
+    // By calls of the system, or by the runtime on behalf of a walk.
+    let suspended = edges.iter().filter(|edge| edge.why == Why::Suspended);
+    let suspended_by = suspended.map(|edge| edge.for_whom).collect();
     let waits = waits(thread).filter(|_| edges.is_empty());
     let is_app = thread.kind.is_app();
     let world = kernel.world.borrow();
@@ -36,7 +40,7 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
         holds,
         edges,
         waits,
-        suspended_by: thread.suspended_by.clone(),
+        suspended_by,
         cooperative: known.then(|| world.is_cooperative(index.index())),
         ended: thread.ended,
     }

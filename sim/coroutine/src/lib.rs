@@ -29,12 +29,10 @@
     any(
         target_arch = "x86_64",
         target_arch = "x86",
-        target_arch = "aarch64",
-        target_arch = "arm",
-        target_arch = "riscv64",
-        target_arch = "riscv32",
-        target_arch = "loongarch64",
-        target_arch = "powerpc64"
+        all(target_arch = "aarch64", not(windows)),
+        all(target_arch = "arm", not(windows), not(target_vendor = "apple")),
+        all(any(target_arch = "riscv64", target_arch = "riscv32"), not(windows)),
+        all(target_arch = "loongarch64", not(windows))
     ),
     path = "switching.rs"
 )]

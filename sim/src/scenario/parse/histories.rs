@@ -81,10 +81,15 @@ impl Reader {
     }
 
     fn actions(&mut self, fields: &Fields<'_>) -> Vec<Action> {
+        self.actions_in(fields, false)
+    }
+
+    /// The same, perhaps in the callback of a walk.
+    fn actions_in(&mut self, fields: &Fields<'_>, in_walk: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         for node in self.nodes(fields.children(), Level::Action) {
             if node.rule.name == "else" {
-                let inner = self.actions(&node);
+                let inner = self.actions_in(&node, in_walk);
                 match actions.last_mut() {
                     Some(
                         Action::TryLock { otherwise, .. }
@@ -94,16 +99,19 @@ impl Reader {
                 }
                 continue;
             }
-            let action = self.action(&node);
+            let action = self.action(&node, in_walk);
             actions.push(action);
         }
         actions
     }
 
-    fn action(&mut self, node: &Fields<'_>) -> Action {
+    fn action(&mut self, node: &Fields<'_>, in_walk: bool) -> Action {
         let who = party(node.args.first());
         let has_block = node.node.children().is_some();
-        let inner = self.actions(node);
+        let inner = self.actions_in(node, in_walk || node.rule.name == "snapshot");
+        if node.rule.name == "escape" && !in_walk {
+            self.problem(node.span(), ProblemKind::Without("escape", "snapshot"));
+        }
         match node.rule.name {
             "suspend" if has_block => Action::Suspended(who, inner),
             "suspend" => Action::Suspend(who),

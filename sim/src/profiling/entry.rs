@@ -64,7 +64,8 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         let mut suspended = false;
         let outcome =
             self.checked(call, target, callback, &mut suspended).unwrap_or_else(|outcome| outcome);
-        if matches!(outcome, Outcome::Returned(_)) && !self.runtime.escapes.get() {
+        let escapes = self.runtime.thread(self.os, |thread| thread.escapes) == Some(true);
+        if matches!(outcome, Outcome::Returned(_)) && !escapes {
             // Row 18: whatever was done is undone (C-025), unless the callback never came back (H-30).
             if suspended {
                 self.resume(target);

@@ -85,9 +85,6 @@ pub struct Runtime<'a, M = Machine> {
     pub(crate) next_frame_info: Cell<u64>,
     /// What a profiler did while a thread was suspended, and should not have.
     pub(crate) breach: Cell<Option<Breach>>,
-    /// The callback of a walk is being left for code beyond the walk, by longjmp say: the runtime's own
-    /// code behind it never runs (H-30).
-    pub(crate) escapes: Cell<bool>,
 }
 
 impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
@@ -117,7 +114,6 @@ impl<M: TargetMemory> Runtime<'_, M> {
             frame_info: Cell::default(),
             next_frame_info: Cell::new(1),
             breach: Cell::default(),
-            escapes: Cell::default(),
         }
     }
 

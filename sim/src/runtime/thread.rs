@@ -97,6 +97,9 @@ pub struct Thread {
     pub initialized: bool,
     /// How often it has the code manager's reader lock (H-10).
     pub code_manager_reads: u32,
+    /// It leaves the callback of a walk for code beyond the walk, by longjmp say: the runtime's own code
+    /// behind it never runs (H-30).
+    pub escapes: bool,
     /// Suspending it does not work: another fiber runs on it, its stress log cannot be made (C-027).
     pub resists_suspension: bool,
     /// It leaves cooperative mode while it is being looked at: possible only while nobody has stopped

@@ -15,9 +15,16 @@ pub(super) const UNTRUE: &str = "is told of a frame that is not on the stack";
 
 impl Thread<'_, '_> {
     /// Leaves the callback of a walk for code beyond the walk, as longjmp does: what the runtime does
-    /// behind it is never done (H-30). The callback is to return at once, with anything but S_OK.
+    /// behind it is never done (H-30). The callback is to return at once, with anything but S_OK. Outside
+    /// of such a callback there is nothing to leave.
     pub fn escape(&self) {
-        self.kernel.runtime.escapes.set(true);
+        let state = self.kernel.state.borrow();
+        let told = state.threads.get(self.me.index()).map_or(0, |me| me.told);
+        drop(state);
+        if told == 0 {
+            return;
+        }
+        self.kernel.runtime.change_thread(self.os, |thread| thread.escapes = true);
         self.tell(Happening::System(ESCAPES));
         let mut state = self.kernel.state.borrow_mut();
         let target = state.threads.get(self.me.index()).and_then(|me| me.walks);
@@ -33,9 +40,8 @@ impl Thread<'_, '_> {
     }
 
     /// Whether that has just been done.
-    #[cfg(feature = "scenario")]
     pub(crate) fn escapes(&self) -> bool {
-        self.kernel.runtime.escapes.get()
+        self.kernel.runtime.thread(self.os, |thread| thread.escapes).unwrap_or_default()
     }
 
     /// A walk has told of a frame that is not on the stack: the history ends here, as failed.

@@ -184,6 +184,10 @@ struct Doing {
     last_called: Option<&'static str>,
     /// It has made a walk in the callback of a walk.
     nested: bool,
+    /// It has left the callback of a walk by a jump.
+    escaped: bool,
+    /// The last call that it has come back from, if it was refused because the profiler is being detached.
+    refused: Option<&'static str>,
 }
 
 impl Doing {
@@ -200,11 +204,19 @@ impl Doing {
                     doing.nested |= *method == WALK && doing.calls.contains(method);
                     doing.calls.push(method);
                 }
-                Happening::Returned(..) => {
+                Happening::Returned(method, outcome) => {
+                    let refused = *outcome == Outcome::Returned(HResult::PROFILER_DETACHING);
+                    doing.refused = refused.then_some(*method);
                     doing.calls.pop();
                     doing.in_walk = doing.in_walk && !doing.calls.is_empty();
                 }
                 Happening::SnapshotCallback => doing.in_walk = true,
+                // A jump leaves the call without returning.
+                Happening::System(ESCAPES) => {
+                    doing.calls.pop();
+                    doing.in_walk = false;
+                    doing.escaped = true;
+                }
                 Happening::Signal => doing.signals += 1,
                 Happening::SignalOver => doing.signals = doing.signals.saturating_sub(1),
                 _ => {}
@@ -244,6 +256,7 @@ impl Hazard {
                 escapes(history).then_some(Self::CallbackEscapes)
             }
             Verdict::Broken { rule, .. } => of_rule(*rule),
+            Verdict::LiveLock if escapes(history) => Some(Self::CallbackEscapes),
             Verdict::LiveLock => {
                 doings(history).any(|doing| doing.nested).then_some(Self::NestedWalk)
             }
@@ -269,12 +282,6 @@ fn escapes(history: &History) -> bool {
     happenings(history).any(|happening| *happening == Happening::System(ESCAPES))
 }
 
-/// A call was refused because the profiler is being detached.
-fn is_refused(history: &History) -> bool {
-    let refused = Outcome::Returned(HResult::PROFILER_DETACHING);
-    happenings(history).any(|it| matches!(it, Happening::Returned(_, told) if *told == refused))
-}
-
 /// The runtime is suspended, or was to be, while a walk is being made.
 fn is_kept_from_stopping(history: &History) -> bool {
     let mut walking = BTreeSet::new();
@@ -285,6 +292,9 @@ fn is_kept_from_stopping(history: &History) -> bool {
                 Happening::SnapshotCallback => drop(walking.insert(slice.thread)),
                 Happening::Returned(WALK, _) => drop(walking.remove(&slice.thread)),
                 Happening::Callback(CallbackKind::RuntimeSuspendStarted) => suspends = true,
+                // Whoever suspends the runtime has its list of threads locked until it goes on.
+                Happening::Callback(CallbackKind::RuntimeResumeStarted)
+                | Happening::Released(LockName::Runtime(Lock::ThreadStore)) => suspends = false,
                 _ => {}
             }
         }
@@ -300,7 +310,7 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
         let last = happenings.rfind(|happening| **happening != Happening::Waits);
         last == Some(&Happening::System(what))
     };
-    if is_refused(history) {
+    if Doing::of(by, history).refused.is_some() {
         return Some(Hazard::Detach);
     }
     if escapes(history) {
@@ -340,15 +350,20 @@ const fn of_rule(rule: Rule) -> Option<Hazard> {
 }
 
 fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
-    if is_refused(history) {
-        // What was to be undone is not.
-        return Some(Hazard::Detach);
-    }
     let has = |why: fn(Why) -> bool| edges.iter().any(|edge| why(edge.why));
     let suspended = || edges.iter().filter(|edge| edge.why == Why::Suspended);
     let doing = |thread: ThreadIndex| Doing::of(thread, history);
     let by_gc = |why: Why| matches!(why, Why::Collection | Why::RuntimeSuspended | Why::ToStop);
-    if suspended().count() > 1 {
+    // What was to be undone is not.
+    if edges.iter().any(|edge| doing(edge.for_whom).refused == Some("ResumeRuntime")) {
+        return Some(Hazard::Detach);
+    }
+    if edges.iter().any(|edge| edge.why == Why::Suspended && doing(edge.for_whom).escaped) {
+        return Some(Hazard::CallbackEscapes);
+    }
+    // Who suspends is suspended.
+    let is_suspender = |thread| suspended().any(|edge| edge.for_whom == thread);
+    if suspended().any(|edge| is_suspender(edge.waits)) {
         return Some(Hazard::MutualSuspension);
     }
     if edges.iter().any(|edge| doing(edge.waits).signals > 0 && matches!(edge.why, Why::Lock(_))) {

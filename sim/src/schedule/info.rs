@@ -14,6 +14,10 @@ use clr_walker::profiling::{
 
 type Result<T> = core::result::Result<T, CallError<Outcome>>;
 
+/// The most calls in callbacks of each other: a process would run out of stack some time, and so would a
+/// coroutine.
+const NESTED: u32 = 8;
+
 /// `ICorProfilerInfo`, as called on a thread.
 ///
 /// What ends the process ends the history: no call comes back with [`CallError::Fatal`].
@@ -60,6 +64,14 @@ impl<'b> Info<'_, '_, 'b> {
         let thread = self.thread;
         thread.switch();
         thread.tell(Happening::Called(name));
+        let mut calls = 0;
+        thread.kernel.change_thread(thread.me, |me| {
+            me.calls += 1;
+            calls = me.calls;
+        });
+        if calls > NESTED {
+            thread.fail("calls are made in callbacks of calls without an end");
+        }
         let runtime = &thread.kernel.runtime;
         if runtime.thread(thread.os, |thread| thread.initialized) == Some(false) {
             thread.does(Rule::FirstCallWhileSuspended);
@@ -67,12 +79,15 @@ impl<'b> Info<'_, '_, 'b> {
         let result = thread.touching(Footprint::CODE | Footprint::RUNTIME, || {
             method(runtime.on(thread.os).telling(thread))
         });
+        thread.kernel.change_thread(thread.me, |me| me.calls = me.calls.saturating_sub(1));
         let outcome = match &result {
             Ok(_) => Outcome::Returned(HResult::OK),
             Err(CallError::Failed(failed)) => Outcome::Returned(*failed),
             Err(CallError::Fatal(fatal)) => *fatal,
         };
-        if !runtime.escapes.take() {
+        if thread.escapes() {
+            runtime.change_thread(thread.os, |thread| thread.escapes = false);
+        } else {
             thread.tell(Happening::Returned(name, outcome));
         }
         if let Err(CallError::Fatal(fatal)) = result {
@@ -132,7 +147,10 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                     |frame: &mut SnapshotFrame<'_>| {
                         thread.tell(Happening::SnapshotCallback);
                         thread.switch();
-                        callback(frame)
+                        thread.kernel.change_thread(thread.me, |me| me.told += 1);
+                        let wanted = callback(frame);
+                        thread.kernel.change_thread(thread.me, |me| me.told -= 1);
+                        wanted
                     }
                 });
                 let told = told.as_mut().map(|told| told as &mut SnapshotCallback<'_>);

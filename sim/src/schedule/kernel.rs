@@ -57,6 +57,10 @@ pub(super) struct Thread {
     pub suspended_by: Vec<ThreadIndex>,
     /// Whom it walks by `DoStackSnapshot`.
     pub walks: Option<ThreadIndex>,
+    /// How many calls of the runtime it is in, one in a callback of the other.
+    pub calls: u32,
+    /// How many callbacks of walks it is in.
+    pub told: u32,
     /// The profiler's locks that it has owned so far, each once.
     pub has_owned: Vec<u32>,
     /// It is in a call of the system that suspends another one: that it is suspended itself stops it
@@ -159,6 +163,13 @@ impl<'b> Kernel<'b> {
         Some(ThreadIndex(index as u32))
     }
 
+    /// Changes what is known of a thread.
+    pub(super) fn change_thread(&self, thread: ThreadIndex, change: impl FnOnce(&mut Thread)) {
+        if let Some(thread) = self.state.borrow_mut().threads.get_mut(thread.index()) {
+            change(thread);
+        }
+    }
+
     pub(super) fn kind(&self, thread: ThreadIndex) -> Kind {
         let state = self.state.borrow();
         state.threads.get(thread.index()).map_or(Kind::Profiler, |thread| thread.kind)
@@ -248,9 +259,9 @@ impl<'b> Kernel<'b> {
     /// the next walk may find it owned.
     pub(super) fn is_lock_of_walked(&self, lock: u32, walker: ThreadIndex) -> bool {
         let state = self.state.borrow();
-        let walks = state.threads.get(walker.index()).and_then(|walker| walker.walks);
-        let walked = walks.and_then(|walked| state.threads.get(walked.index()));
-        walked.is_some_and(|walked| walked.has_owned.contains(&lock))
+        let target = state.threads.get(walker.index()).and_then(|walker| walker.walks);
+        let target = target.and_then(|target| state.threads.get(target.index()));
+        target.is_some_and(|target| target.has_owned.contains(&lock))
     }
 
     /// One of the profiler's locks is given back.

@@ -44,6 +44,8 @@ pub struct Ending {
     pub broken: Vec<(ThreadIndex, Rule)>,
     /// How many turns there were.
     pub slices: u64,
+    /// It was longer than its limit: its last turns were not chosen, but taken one after the other.
+    pub in_turn: bool,
     /// What was chosen.
     pub trail: Trail,
     /// What happened, if it was recorded.
@@ -107,6 +109,7 @@ pub(super) fn run<'p>(
         verdict: state.verdict.take(),
         broken: core::mem::take(&mut state.broken),
         slices: state.slices,
+        in_turn: state.slices > ground.limits.slices,
         trail,
         history: state.history.take(),
     }
@@ -132,6 +135,8 @@ fn begin<'p>(
         activities: Vec::new(),
         suspended_by: Vec::new(),
         walks: None,
+        calls: 0,
+        told: 0,
         has_owned: Vec::new(),
         in_system: false,
         unwinds: false,
@@ -202,7 +207,12 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             body(&Thread { kernel, handlers, yielder, me, os });
         });
         let Ok(id) = started else {
-            let words = "no memory for a stack".to_owned();
+            let words = if clr_coroutine::SUPPORTED {
+                "no memory for a stack"
+            } else {
+                "nobody knows how to switch stacks on this processor"
+            };
+            let words = words.to_owned();
             return kernel.end(Verdict::Failed { by: me, words });
         };
         let (waiting, until, within) = (None, None, Footprint::default());
@@ -226,11 +236,17 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 kernel.without_sleepers(&mut runnable);
             }
             let slices = kernel.state.borrow().slices;
-            if slices >= self.ground.limits.slices {
-                if !self.stopped {
-                    kernel.end(stuck::deadlock(kernel).unwrap_or(Verdict::LiveLock));
+            let limit = self.ground.limits.slices;
+            if slices >= limit {
+                if self.stopped {
+                    return;
                 }
-                return;
+                if let Some(deadlock) = stuck::deadlock(kernel) {
+                    return kernel.end(deadlock);
+                }
+                if slices >= limit.saturating_mul(2) {
+                    return kernel.end(Verdict::LiveLock);
+                }
             }
             if runnable.is_empty() {
                 if !self.stopped && kernel.jump() {
@@ -241,16 +257,26 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 }
                 return;
             }
-            let at = Choice { slice: slices, runnable: &runnable, last, kernel };
-            let thread = match search.choose(&at) {
-                Some(chosen) if runnable.contains(&chosen) => chosen,
-                // The search has seen enough of this history.
-                _ => return,
+            // Who gets nowhere although everybody has his turn gets nowhere at all: not because the search
+            // has forgotten the one that he waits for.
+            let in_turn = slices >= limit;
+            let chosen = if in_turn {
+                let next = runnable.iter().find(|thread| Some(**thread) > last);
+                next.or(runnable.first()).copied()
+            } else {
+                let at = Choice { slice: slices, runnable: &runnable, last, kernel };
+                search.choose(&at).filter(|chosen| runnable.contains(chosen))
             };
-            trail.note(slices, &runnable, last, thread);
+            // The search has seen enough of this history.
+            let Some(thread) = chosen else { return };
+            if !in_turn {
+                trail.note(slices, &runnable, last, thread);
+            }
             kernel.begin_slice(thread);
             self.slice(thread);
-            search.ran(thread, kernel.footprint());
+            if !in_turn {
+                search.ran(thread, kernel.footprint());
+            }
             if recording == Recording::Standing {
                 tell::standing(kernel);
             }
@@ -307,6 +333,10 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     /// A thread gets a signal, if it can be handled where it stands: whether that has begun.
     fn signal(&mut self, thread: ThreadIndex, in_profiler: bool) -> bool {
         let kernel = self.ground.kernel;
+        if !kernel.runtime.generation.is_unix() {
+            kernel.signalled(thread, None);
+            return false;
+        }
         let mut interrupted = None;
         if !in_profiler {
             let stack = self.ground.signal_stack;

@@ -51,7 +51,10 @@ pub fn headline(verdict: &Verdict, history: &History) -> String {
             waiting.dedup();
             format!("deadlock: {} cannot go on", list(waiting.into_iter().map(name)))
         }
-        Verdict::LiveLock => "live-lock: there is no progress".to_owned(),
+        Verdict::LiveLock => match history.slices.len() {
+            0 => "live-lock: no end is reached".to_owned(),
+            turns => format!("live-lock: no end is reached within {turns} turns"),
+        },
         Verdict::LostWakeUp(thread) => {
             format!("lost wake-up: {} waits for an event that nobody is left to set", name(*thread))
         }

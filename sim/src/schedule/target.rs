@@ -35,6 +35,7 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
     /// them; `None` if it has none, or is not one of the program.
     #[must_use]
     pub fn top_managed(&self) -> Option<Registers> {
+        self.by.kernel.touch(Footprint::thread(self.index));
         let world = self.by.kernel.world.borrow();
         let is_app = self.index.0 < self.by.kernel.apps;
         world.top_managed(self.index.index()).filter(|_| is_app && !self.is_gone())

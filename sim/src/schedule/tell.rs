@@ -47,8 +47,10 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
 }
 
 fn waits(thread: &Thread) -> Option<String> {
-    match thread.activities.last()?.waiting? {
-        Waiting::Time => Some("sleeps".to_owned()),
+    let activity = thread.activities.last()?;
+    match activity.waiting? {
+        // Who has ended the history does not come back.
+        Waiting::Time => activity.until.map(|_| "sleeps".to_owned()),
         Waiting::Event(event) => Some(format!("waits for event {event}")),
         Waiting::Lock(_) | Waiting::Join(_) | Waiting::Runtime(_) => None,
     }

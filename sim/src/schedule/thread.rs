@@ -41,7 +41,10 @@ pub struct Guard<'g, 't, 'b> {
 
 impl Drop for Guard<'_, '_, '_> {
     fn drop(&mut self) {
-        self.thread.unlock(self.lock);
+        // A jump runs no destructors.
+        if !self.thread.escapes() {
+            self.thread.unlock(self.lock);
+        }
     }
 }
 
@@ -97,6 +100,12 @@ impl<'t, 'b> Thread<'t, 'b> {
     /// of each other.
     pub fn point(&self) {
         self.switch();
+        self.kernel.touch(Footprint::MEMORY);
+    }
+
+    /// This turn reads or changes what threads of the profiler share.
+    #[cfg(feature = "scenario")]
+    pub(crate) fn shares(&self) {
         self.kernel.touch(Footprint::MEMORY);
     }
 
@@ -309,6 +318,8 @@ impl<'t, 'b> Thread<'t, 'b> {
         }
         let now = state.now;
         if to && let Some(at) = state.set_at.get_mut(event.0 as usize) {
+            // When it was set may be asked.
+            self.kernel.touch(Footprint::TIME);
             *at = Some(now);
         }
     }

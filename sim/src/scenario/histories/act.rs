@@ -9,7 +9,7 @@ use clr_walker::profiling::{
     CallError, CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, TargetThread as _, ThreadId,
 };
 use clr_walker::registers::{Gpr, Registers};
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -95,6 +95,12 @@ fn is_wanted(me: &Thread<'_, '_>, target: &Target<'_, '_, '_>, care: Care) -> bo
 }
 
 impl Script {
+    /// What the profiler remembers: all its threads share it.
+    fn memory(&self, me: &Thread<'_, '_>) -> RefMut<'_, Memory> {
+        me.shares();
+        self.memory.borrow_mut()
+    }
+
     fn act(&self, me: &Thread<'_, '_>, actions: &[Action]) {
         for action in actions {
             if me.is_over() || me.escapes() {
@@ -111,17 +117,14 @@ impl Script {
         match action {
             Action::Suspend(of) => drop(target(*of).map(|target| target.suspend())),
             Action::Suspended(of, actions) => {
-                let target = target(*of);
-                if let Some(target) = target.filter(|target| target.suspend().is_ok()) {
-                    self.act(me, actions);
-                    // Who was suspended can have been resumed by others: that is told as a rule broken.
-                    let _ = target.resume();
+                if let Some(target) = target(*of) {
+                    self.while_suspended(me, &target, actions);
                 }
             }
             Action::Resume(of) => drop(target(*of).map(|target| target.resume())),
             Action::Context(of) => drop(target(*of).and_then(|target| self.read(me, *of, &target))),
             Action::SetContext(of) => {
-                let known = self.memory.borrow().registers.get(&index(*of, me)).copied();
+                let known = self.memory(me).registers.get(&index(*of, me)).copied();
                 if let Some((target, registers)) = target(*of).zip(known) {
                     target.set_context(&registers);
                 }
@@ -151,7 +154,9 @@ impl Script {
                 match taken {
                     Some(lock) => {
                         self.act(me, then);
-                        me.unlock(lock);
+                        if !me.escapes() {
+                            me.unlock(lock);
+                        }
                     }
                     None => self.act(me, otherwise),
                 }
@@ -192,7 +197,9 @@ impl Script {
             Action::RuntimeSuspended(actions) => {
                 if me.info().suspend_runtime().is_ok() {
                     self.act(me, actions);
-                    let _ = me.info().resume_runtime();
+                    if !me.escapes() {
+                        let _ = me.info().resume_runtime();
+                    }
                 }
             }
             Action::ResumeRuntime => drop(me.info().resume_runtime()),
@@ -205,11 +212,26 @@ impl Script {
         }
     }
 
+    fn while_suspended(
+        &self,
+        me: &Thread<'_, '_>,
+        target: &Target<'_, '_, '_>,
+        actions: &[Action],
+    ) {
+        if target.suspend().is_ok() {
+            self.act(me, actions);
+            if !me.escapes() {
+                // Who was suspended can have been resumed by others: that is told as a rule broken.
+                let _ = target.resume();
+            }
+        }
+    }
+
     /// Reads the registers of a thread.
     fn read(&self, me: &Thread<'_, '_>, of: Who, target: &Target<'_, '_, '_>) -> Option<Registers> {
         let context = target.context().ok()?;
         let of = index(of, me);
-        self.memory.borrow_mut().registers.insert(of, context.registers);
+        self.memory(me).registers.insert(of, context.registers);
         Some(context.registers)
     }
 
@@ -220,7 +242,7 @@ impl Script {
         of: Who,
         target: &Target<'_, '_, '_>,
     ) -> Option<Registers> {
-        let known = self.memory.borrow().registers.get(&index(of, me)).copied();
+        let known = self.memory(me).registers.get(&index(of, me)).copied();
         known.or_else(|| self.read(me, of, target))
     }
 
@@ -260,12 +282,12 @@ impl Script {
         });
         let id = if of == Who::Own { ThreadId(0) } else { target.id() };
         let place = index(of, me);
-        self.memory.borrow_mut().functions.remove(&place);
+        self.memory(me).functions.remove(&place);
         let result = me.info().do_stack_snapshot(
             id,
             Some(&mut |frame| {
                 if let Some(function) = frame.function {
-                    self.memory.borrow_mut().functions.entry(place).or_insert(function);
+                    self.memory(me).functions.entry(place).or_insert(function);
                 }
                 if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
                     me.was_told_untruth();
@@ -290,7 +312,7 @@ impl Script {
         let info = me.info();
         let place = index(of, me);
         let function = || {
-            let found = self.memory.borrow().functions.get(&place).copied();
+            let found = self.memory(me).functions.get(&place).copied();
             found.unwrap_or(FunctionId(0))
         };
         match method {
@@ -302,7 +324,7 @@ impl Script {
                     _ => info.get_function_from_ip(ip),
                 };
                 if let Ok(function) = found {
-                    self.memory.borrow_mut().functions.insert(place, function);
+                    self.memory(me).functions.insert(place, function);
                 }
                 hresult(&found)
             }

@@ -171,3 +171,98 @@ fn a_crash_is_told_before_the_stack_is_unwound() {
     let (expected, found) = (ExpectedEnd::Failed, ExpectedEnd::Survives { everything: false });
     assert_eq!(crash("on-crash { log }"), [HistoryDifference::End { expected, found }]);
 }
+
+/// How the search of a text ends, and the hazard that this is told to be.
+fn told(text: &str) -> (ExpectedEnd, Option<Hazard>) {
+    let scenario = parse(text);
+    let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
+    let found = explored[0].found.failure.as_ref();
+    let hazard = found.and_then(|failure| Hazard::of(&failure.verdict, &failure.history));
+    (ExpectedEnd::of(found.map(|failure| &failure.verdict)), hazard)
+}
+
+#[test]
+fn what_looks_like_a_hazard_is_none() {
+    // Two samplers, each of which wants a lock of the one whom the other has suspended: nobody who suspends
+    // is suspended.
+    let crosswise = "function \"App.N\" kind=jit { body { name-thread } }
+        function \"App.O\" kind=jit { body { new } }
+        thread a start=\"App.N\"
+        thread b start=\"App.O\"
+        profiler {
+            lock x y
+            event ax by go sa sb
+            thread first { prepare; wait ax; wait by; suspend a { set sa; wait sb; lock y } }
+            thread second { prepare; wait ax; wait by; suspend b { set sb; wait sa; lock x } }
+            on ThreadNameChanged { lock x { set ax; wait go } }
+            on ObjectAllocated { lock y { set by; wait go } }
+        }
+        explore schedules=100 { expect { deadlock } }";
+    assert_eq!(told(crosswise), (ExpectedEnd::Deadlock, Some(Hazard::CallbackTakesLock)));
+    // A call is refused for the detach, and has nothing to do with the locks.
+    let detached = text(
+        "thread a { lock one { sleep 5; lock two } }; thread b { lock two { sleep 5; lock one } }
+        thread c { detach; call GetFunctionFromIP }
+        on ThreadDestroyed { join a; join b; join c }",
+        "explore schedules=100 { expect { deadlock } }",
+    );
+    let (ends, hazard) = told(&detached);
+    assert_eq!(ends, ExpectedEnd::Deadlock);
+    assert_ne!(hazard, Some(Hazard::Detach));
+    // The collection was over before the walk.
+    let late = "function \"App.Main\" kind=jit { body { collect; new } }
+        thread main start=\"App.Main\"
+        profiler {
+            event walked
+            on ObjectAllocated { snapshot own { set walked; sleep 5 } }
+            on RuntimeResumeFinished { log }
+            on RuntimeSuspendStarted { log }
+            thread dog { prepare; wait walked; bark }
+        }
+        explore schedules=100 { expect { watchdog } }";
+    assert_eq!(told(late), (ExpectedEnd::Watchdog, None));
+}
+
+#[test]
+fn what_a_script_remembers_is_shared() {
+    // All but one of the histories have the registers written that were read at the same place.
+    let shared = "function \"App.N\" kind=jit { body { name-thread; name-thread } }
+        thread worker start=\"App.N\"
+        profiler {
+            lock x
+            event ready done
+            thread reader { lock x; set-context worker }
+            thread walker { wait ready; context worker; set done }
+            on ThreadNameChanged { set ready; wait done }
+        }
+        explore by=exhaustive schedules=20000 { expect { failed } }";
+    assert_eq!(told(shared), (ExpectedEnd::Failed, Some(Hazard::TwoHijackers)));
+}
+
+#[test]
+fn a_jump_leaves_locks_behind_and_others_alone() {
+    let jumps = "function \"App.Main\" kind=jit { body { loop 3 { sleep } } }
+        thread main start=\"App.Main\"
+        profiler {
+            lock x y
+            event done jumped
+            thread sampler {
+                prepare
+                snapshot main { lock x { set jumped; escape } }
+                resume main
+            }
+            thread other { repeat 30 { lock y }; set done }
+            thread watch {
+                join other
+                wait done micros=0
+                else { fail \"other stopped in the middle of its code\" }
+            }
+            thread late {
+                join sampler
+                wait jumped micros=0 { try-lock x { fail \"the lock was given back\" } }
+            }
+            on ThreadDestroyed { join sampler }
+        }
+        explore schedules=1000 { expect { survives } }";
+    assert_eq!(told(jumps), (ExpectedEnd::Survives { everything: false }, None));
+}

@@ -10,6 +10,7 @@ use crate::schedule::bug::Bug;
 use crate::schedule::footprint::Footprint;
 use crate::schedule::history::ThreadIndex;
 use crate::schedule::replay::by_itself;
+use crate::schedule::run::Ending;
 
 /// A step that is known: whose, and what it touched.
 type Step = (ThreadIndex, Footprint);
@@ -33,6 +34,7 @@ struct Node {
 
 /// Goes through all histories.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Exhaustive {
     preemptions: Option<u32>,
     path: Vec<Node>,
@@ -43,14 +45,16 @@ pub struct Exhaustive {
     done: bool,
     /// The same choices have led elsewhere: what the profiler's code does depends on something else.
     strayed: bool,
+    /// Some history was longer than its limit.
+    beyond: bool,
 }
 
 impl Exhaustive {
     /// The search, with a bound on preemptions or without.
     #[must_use]
     pub const fn new(preemptions: Option<u32>) -> Self {
-        let (begun, done, strayed) = (false, false, false);
-        Self { preemptions, path: Vec::new(), depth: 0, cut: 0, begun, done, strayed }
+        let (begun, done, strayed, beyond) = (false, false, false, false);
+        Self { preemptions, path: Vec::new(), depth: 0, cut: 0, begun, done, strayed, beyond }
     }
 
     fn node(&self, at: &Choice<'_, '_>) -> Node {
@@ -123,6 +127,11 @@ impl Search for Exhaustive {
         self.depth += 1;
     }
 
+    fn end(&mut self, ending: &Ending) {
+        // Other turns behind the limit would have been other histories.
+        self.beyond |= ending.in_turn;
+    }
+
     fn covered(&self) -> Option<Covered> {
         // Of each choice on the way, what was tried before counts as its share.
         const WHOLE: u64 = 1 << 40;
@@ -136,9 +145,9 @@ impl Search for Exhaustive {
         if self.strayed {
             return None;
         }
-        let seen = if self.done { WHOLE } else { seen };
+        let seen = if self.done && !self.beyond { WHOLE } else { seen.min(WHOLE - 1) };
         Some(Covered {
-            everything: self.done,
+            everything: self.done && !self.beyond,
             millionths: (seen * 1_000_000 / WHOLE) as u32,
             cut: self.cut,
             preemptions: self.preemptions,

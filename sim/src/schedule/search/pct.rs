@@ -4,6 +4,9 @@ use super::dice::Dice;
 use super::{Choice, Search};
 use crate::schedule::history::ThreadIndex;
 
+/// No bug is as deep as this.
+const DEPTH: u32 = 255;
+
 /// How long histories are taken to be if nobody says.
 const FIRST_LENGTH: u64 = 100;
 
@@ -60,7 +63,7 @@ impl Search for Pct {
         self.changes.clear();
         // Around the length that histories have: a wrong guess costs hits, not truth.
         let length = self.length << self.dice.below(3) >> 1;
-        for priority in 1..u64::from(self.depth) {
+        for priority in 1..u64::from(self.depth.min(DEPTH)) {
             let turn = 1 + self.dice.below(length.max(1));
             self.changes.push((turn, priority));
         }

@@ -56,7 +56,7 @@ fn executing_on(generation: Generation, bodies: &[(&str, Vec<Statement>)]) -> Pr
         .map(|(index, (name, _))| (*name, Start::Managed(FunctionId(index as u32))))
         .collect();
     let convention = if generation.is_unix() { Convention::SystemV } else { Convention::default() };
-    on(generation, &Program { functions, convention, ..Program::default() }, &starts)
+    on(generation, &Program { convention, functions, ..Program::default() }, &starts)
 }
 
 type Load<'p> = dyn Fn(&mut Setup<'p>) + 'p;

@@ -4,7 +4,9 @@ use super::{Load, cycle, executing, executing_on, search, verdict};
 use crate::code::Statement;
 use crate::generation::Generation;
 use crate::profiling::{CallbackKind, HResult};
-use crate::schedule::{Budget, LockName, Process, Rule, Setup, ThreadIndex, Verdict, Why, check};
+use crate::schedule::{
+    Budget, LockName, Process, Rule, Setup, Strategy, ThreadIndex, Verdict, Why, check,
+};
 use clr_walker::profiling::{
     ProfilerInfo as _, SnapshotCallback, SnapshotFlags, TargetThread as _,
 };
@@ -334,7 +336,10 @@ fn resumes_can_be_forgotten_and_doubled() {
 fn reports_are_told() {
     let told = |load: &Load<'_>| search(load, &Budget::exhaustive(1_000)).to_string();
     let load: &Load<'_> = &|setup| {
-        setup.thread("a", |me| me.allocate());
+        setup.thread("a", |me| {
+            me.allocate();
+            me.point();
+        });
         setup.thread("b", |me| {
             let a = me.target(thread(0)).unwrap();
             assert!(a.resume().is_err());
@@ -367,4 +372,80 @@ fn reports_are_told() {
         }
     });
     assert_eq!(fickle.lines().last(), Some("not made again by: clr1:"));
+}
+
+/// In callbacks of what it calls somebody may call the same: the history ends before the stack does.
+#[test]
+fn calls_in_callbacks_of_calls_come_to_an_end() {
+    let load: &Load<'_> = &|setup| {
+        setup.on(CallbackKind::RuntimeSuspendStarted, |me| {
+            let _ = me.info().suspend_runtime();
+        });
+        setup.thread("sampler", |me| {
+            let _ = me.info().suspend_runtime();
+        });
+    };
+    let Some(Verdict::Failed { by, words }) = verdict(load) else { panic!() };
+    assert_eq!((by, &*words), (thread(0), "calls are made in callbacks of calls without an end"));
+}
+
+/// Somebody who spins keeps nobody from going on, however seldom a search has chosen them: that is no
+/// live-lock.
+#[test]
+fn who_waits_for_others_lets_them_go_on() {
+    let load: &Load<'_> = &|setup| {
+        let lock = setup.lock("");
+        setup.thread("owner", move |me| drop(me.lock(lock)));
+        setup.thread("spins", move |me| {
+            while !me.try_acquire(lock, 0) {}
+            me.unlock(lock);
+        });
+    };
+    let mut budget = Budget::random(1, 50).by(Strategy::Pct { depth: 3 });
+    budget.limits.slices = 50;
+    assert_eq!(search(load, &budget).failure, None);
+    // Nor is all seen if some histories had to be brought to their end.
+    let mut budget = Budget::exhaustive(3_000);
+    budget.limits.slices = 20;
+    let report = search(load, &budget);
+    assert!(report.survives() && !report.covered.unwrap().everything, "{report:?}");
+}
+
+/// When an event was set is a matter of time: nobody goes by it in another order unseen.
+#[test]
+fn when_an_event_was_set_is_looked_at() {
+    let load: &Load<'_> = &|setup| {
+        let event = setup.event();
+        setup.thread("sets", move |me| me.set(event));
+        setup.thread("asks", move |me| {
+            me.wait_for(event);
+            for _ in 0..3 {
+                me.point();
+            }
+            if me.was_set_before(event, 4) {
+                me.bark();
+            }
+        });
+        setup.thread("other", |me| {
+            me.point();
+            me.point();
+        });
+    };
+    let by = |budget: &Budget| search(load, budget).failure.map(|failure| failure.verdict);
+    assert_eq!(by(&Budget::random(1, 1_000)), Some(Verdict::Watchdog(thread(1))));
+    assert_eq!(by(&Budget::exhaustive(10_000)), Some(Verdict::Watchdog(thread(1))));
+}
+
+/// Windows has no signals, wherever the thread is.
+#[test]
+fn signals_are_for_unix() {
+    let load: &Load<'_> = &|setup| {
+        setup.on_signal(|me| me.fail("a signal"));
+        setup.thread("target", |me| me.sleep(10));
+        setup.thread("sampler", |me| me.signal(thread(0)));
+    };
+    assert_eq!(verdict(load), None);
+    let unix = executing_on(Generation::Net10Unix, &[]);
+    let found = check(&unix, load, &Budget::random(1, 100)).unwrap().failure.unwrap();
+    assert!(matches!(found.verdict, Verdict::Failed { .. }), "{found:?}");
 }

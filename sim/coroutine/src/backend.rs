@@ -7,7 +7,8 @@ use std::marker::PhantomData;
 
 pub(super) const SUPPORTED: bool = false;
 
-pub(super) type Stack = Infallible;
+/// There is none.
+pub(super) struct Stack(Infallible);
 
 pub(super) fn stack(_: usize) -> io::Result<Stack> {
     Err(io::ErrorKind::Unsupported.into())
@@ -30,7 +31,7 @@ impl<Y> Coroutine<Y> {
     /// # Safety
     /// There is no stack that it could be called with.
     pub(super) unsafe fn new(stack: Stack, _: impl FnOnce(&Yielder<'_, Y>)) -> Self {
-        match stack {}
+        match stack.0 {}
     }
 
     pub(super) fn done(&self) -> bool {
@@ -42,6 +43,6 @@ impl<Y> Coroutine<Y> {
     }
 
     pub(super) fn end(self) -> Stack {
-        self.0
+        match self.0 {}
     }
 }

@@ -1,8 +1,8 @@
 //! Where output goes, and how trouble is told.
 
 use anstyle::{AnsiColor, Style};
-use clr_sim::scenario::ScenarioError;
-use miette::{GraphicalReportHandler, GraphicalTheme, ThemeCharacters, ThemeStyles};
+use clr_sim::scenario::{Problem, ScenarioError};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, ThemeCharacters, ThemeStyles};
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Write};
 
@@ -45,7 +45,9 @@ fn drawn(error: &ScenarioError, terminal: bool) -> String {
     let handler = GraphicalReportHandler::new_themed(theme).with_width(WIDTH).with_links(false);
     let mut text = String::new();
     for problem in error.problems() {
-        if handler.render_report(&mut text, problem).is_err() {
+        let unplaced = Unplaced(problem);
+        let shown: &dyn Diagnostic = if can_be_drawn(problem) { problem } else { &unplaced };
+        if handler.render_report(&mut text, shown).is_err() {
             return error.to_string();
         }
     }
@@ -55,6 +57,35 @@ fn drawn(error: &ScenarioError, terminal: bool) -> String {
 
 /// How wide problems of a text are drawn, as wide as the help.
 const WIDTH: usize = 100;
+
+/// The longest line of a text that is shown: nobody reads longer ones, and what points to a column
+/// beyond the 65,535th cannot be written.
+const LINE_LIMIT: usize = 400;
+
+/// Whether the lines around a problem are short enough to be shown.
+fn can_be_drawn(problem: &Problem) -> bool {
+    let Some(source) = problem.source_code() else { return true };
+    let Ok(shown) = source.read_span(&problem.span.into(), 1, 1) else { return true };
+    shown.data().split(|byte| *byte == b'\n').all(|line| line.len() <= LINE_LIMIT)
+}
+
+/// A problem without the lines of its text. The message names the place all the same.
+#[derive(Debug)]
+struct Unplaced<'p>(&'p Problem);
+
+impl Display for Unplaced<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Unplaced<'_> {}
+
+impl Diagnostic for Unplaced<'_> {
+    fn help<'a>(&'a self) -> Option<Box<dyn Display + 'a>> {
+        self.0.help()
+    }
+}
 
 /// Why a command cannot do what it was asked: names the input, and says what to do.
 #[derive(Debug)]

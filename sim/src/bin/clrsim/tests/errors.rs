@@ -133,3 +133,18 @@ fn images_that_cannot_be_dumped() {
     }
     insta::assert_snapshot!("images", refusals.0);
 }
+
+/// Neither a mistake far to the right nor one beside a long line shows that line.
+#[test]
+fn a_mistake_in_a_long_line_is_told_without_the_line() {
+    let folder = Folder::new();
+    let work = "work 1; ".repeat(20_000);
+    let far = format!("function \"A\" kind=\"jit\" {{ body {{ {work}wrok 1 }} }}\n");
+    let beside = format!("function \"A\" kind=\"jit\" {{ body {{ {work} }} }}\nfuction \"B\"\n");
+    let mut refusals = Refusals::default();
+    for (name, text) in [("far.kdl", far), ("beside.kdl", beside)] {
+        let path = folder.write(name, text.as_bytes());
+        refusals.add(&format!("run {name}"), &folder.clrsim(&["run", &path]));
+    }
+    insta::assert_snapshot!("long_lines", refusals.0);
+}

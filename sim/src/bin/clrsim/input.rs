@@ -311,11 +311,7 @@ pub(crate) fn slashed(path: &Path) -> String {
 
 fn unreadable(name: &str, error: &io::Error) -> Trouble {
     match error.kind() {
-        ErrorKind::NotFound => Trouble::with(
-            name,
-            "no such file, and no embedded fixture of that name \
-             (two are win64/vec/gcc_O2.vec.gz and win64/img/gcc_O2.dll)",
-        ),
+        ErrorKind::NotFound => Trouble::with(name, not_there(name)),
         // The kind is in the same words on every system.
         kind => Trouble::with(name, format_args!("cannot be read: {kind}")),
     }
@@ -324,3 +320,21 @@ fn unreadable(name: &str, error: &io::Error) -> Trouble {
 fn unwritable(name: &str, error: &io::Error) -> Trouble {
     Trouble::with(name, format_args!("cannot be written: {}", error.kind()))
 }
+/// What can be said of a name that is neither that of a file nor of an embedded fixture.
+fn not_there(name: &str) -> String {
+    let inside = name.strip_prefix("fixtures/").unwrap_or(name).trim_end_matches('/');
+    let is_in = |fixture: &str| fixture.strip_prefix(inside).is_some_and(|it| it.starts_with('/'));
+    if clr_fixtures::all().iter().any(|fixture| is_in(fixture.name)) {
+        return format!(
+            "no such file; it is a folder of embedded fixtures, all of which are run by \
+             clrsim run --filter {inside}/"
+        );
+    }
+    let known = if name.ends_with(PROGRAM) {
+        "clrsim list prints the names of the embedded texts"
+    } else {
+        "two are win64/vec/gcc_O2.vec.gz and win64/img/gcc_O2.dll"
+    };
+    format!("no such file, and no embedded fixture of that name ({known})")
+}
+

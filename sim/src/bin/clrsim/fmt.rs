@@ -9,7 +9,7 @@ use clr_sim::scenario::format_text;
 
 /// Lays out what `args` name; the exit code.
 pub(crate) fn fmt(args: &FmtArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
-    let sources = input::sources(&args.paths, None)?;
+    let sources = input::sources(&args.paths)?;
     let texts: Vec<_> = sources.iter().filter(|source| source.is_program()).collect();
     let (mut changed, mut failed) = (0, 0);
     for source in &texts {

@@ -230,42 +230,61 @@ pub(crate) fn read_up_to(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>>
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 
+/// All fixtures that `paths` name; trouble if some of these are not there.
+pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Trouble> {
+    let Sources { found, missing } = sources_there(paths, None)?;
+    missing.into_iter().next().map_or(Ok(found), Err)
+}
+
+/// What paths lead to.
+pub(crate) struct Sources {
+    pub(crate) found: Vec<Source>,
+    /// What is wrong with the paths that lead nowhere.
+    pub(crate) missing: Vec<Trouble>,
+}
+
 /// All fixtures that `paths` name, those of a folder ascending by name; the embedded ones if there
 /// are no paths. With a filter, only those whose names contain it.
-pub(crate) fn sources(paths: &[PathBuf], filter: Option<&str>) -> Result<Vec<Source>, Trouble> {
-    let mut found = Vec::new();
+pub(crate) fn sources_there(paths: &[PathBuf], filter: Option<&str>) -> Result<Sources, Trouble> {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
     if paths.is_empty() {
         let names = clr_fixtures::all().iter().map(|fixture| fixture.name);
         let names = names.filter(|name| is_taken(name));
         found.extend(names.filter_map(Source::embedded));
     }
     for path in paths {
-        if path.is_dir() {
-            let mut inside = Vec::new();
-            collect(path, &mut inside)?;
-            if inside.is_empty() {
-                return Err(Trouble::with(
-                    &slashed(path),
-                    "no fixtures in this folder: they are called *.vec.gz, *.bin.gz, *.kdl, \
-                     *.walks.jsonl.gz or *.walks.jsonl",
-                ));
-            }
-            inside.sort_by(|a, b| a.name.cmp(&b.name));
-            found.append(&mut inside);
-        } else {
-            found.push(Source::find(path)?);
+        let there =
+            if path.is_dir() { inside(path) } else { Source::find(path).map(|it| vec![it]) };
+        match there {
+            Ok(sources) => found.extend(sources),
+            Err(trouble) => missing.push(trouble),
         }
     }
     if let Some(filter) = filter {
         found.retain(|source| source.name.contains(filter));
-        if found.is_empty() {
+        if found.is_empty() && missing.is_empty() {
             return Err(Trouble::with(
                 &format!("--filter {filter}"),
                 "no file has this in its path; without the filter all are replayed",
             ));
         }
     }
-    Ok(found)
+    Ok(Sources { found, missing })
+}
+
+/// The fixtures in `folder`, ascending by name.
+fn inside(folder: &Path) -> Result<Vec<Source>, Trouble> {
+    let mut inside = Vec::new();
+    collect(folder, &mut inside)?;
+    if inside.is_empty() {
+        return Err(Trouble::with(
+            &slashed(folder),
+            "no fixtures in this folder: they are called *.vec.gz, *.bin.gz, *.kdl, \
+             *.walks.jsonl.gz or *.walks.jsonl",
+        ));
+    }
+    inside.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(inside)
 }
 
 /// The fixtures in `folder` and below. Links to folders are not followed: they may lead back.

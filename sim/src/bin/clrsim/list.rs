@@ -75,7 +75,7 @@ impl ListArgs {
 /// Lists what `args` name; the exit code.
 pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let mut listed = Vec::new();
-    for source in input::sources(&args.paths, None)? {
+    for source in input::sources(&args.paths)? {
         if !source.is_program() {
             continue;
         }

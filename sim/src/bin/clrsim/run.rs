@@ -4,7 +4,7 @@ use crate::args::RunArgs;
 use crate::bless;
 use crate::code;
 use crate::console::{Console, Trouble};
-use crate::input::{self, Kind, Source};
+use crate::input::{self, Kind, Source, Sources};
 use crate::recorded;
 use crate::report::{Counts, Explained, FailedCase, FileReport};
 use crate::reporter::Reporter;
@@ -49,7 +49,16 @@ fn saturating(count: u64) -> usize {
 
 /// Replays everything that `args` name; the exit code.
 pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
-    let sources = input::sources(&args.paths, args.filter.as_deref())?;
+    let Sources { found: sources, mut missing } =
+        input::sources_there(&args.paths, args.filter.as_deref())?;
+    // What is to be written to has to be there, and a run of nothing has no table.
+    if (args.bless || sources.is_empty()) && !missing.is_empty() {
+        let last = missing.remove(missing.len() - 1);
+        for trouble in &missing {
+            console.complain(trouble);
+        }
+        return Err(last);
+    }
     if args.bless {
         return bless::bless(args, &sources, console);
     }
@@ -63,6 +72,9 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, Troub
     let bar = progress_bar(console.progress, sources.len() as u64);
     let mut reporter = Reporter::new(args.json, args.rules.name(), args.paths.is_empty());
     bar.suspend(|| reporter.begin(console))?;
+    for trouble in &missing {
+        bar.suspend(|| reporter.unreadable(trouble, console));
+    }
     replay_all(&sources, &settings, |source, replayed| {
         bar.set_message(source.name.clone());
         match replayed {

@@ -94,6 +94,24 @@ fn the_readable_files_are_replayed_all_the_same() {
     insta::assert_snapshot!("one_file_of_two", refusals.0);
 }
 
+/// What is missing is told of, and the rest is run.
+#[test]
+fn files_beside_missing_ones_are_run() {
+    let folder = Folder::new();
+    let there = folder.write("there.bin.gz", fixture("win64/diff/fuzz.bin.gz"));
+    folder.write("empty/readme.txt", b"nothing here");
+    let (missing, empty) = (folder.path("missing.kdl"), folder.path("empty"));
+    let mut refusals = Refusals::default();
+    refusals.add("run", &folder.clrsim(&["run", &missing, &there, &empty]));
+    refusals.add("run --json", &folder.clrsim(&["run", "--json", &missing, &there]));
+    refusals.add("run (none)", &folder.clrsim(&["run", &missing, &empty]));
+    refusals.add("run --bless", &folder.clrsim(&["run", "--bless", &missing, &there]));
+    for name in ["gallery/hazards", "fixtures/gallery", "clr/nowhere.walks.jsonl"] {
+        refusals.add(&format!("run {name}"), &folder.clrsim(&["run", name]));
+    }
+    insta::assert_snapshot!("missing_files", refusals.0);
+}
+
 #[test]
 fn cases_that_are_not_there() {
     let mut refusals = Refusals::default();

@@ -11,8 +11,8 @@ use crate::matrix::WIDTH;
 use crate::report::write_json;
 use crate::{FAILED, PASSED};
 use clr_sim::generation::{Generation, Generations};
-use clr_sim::scenario::{Exploration, Scenario};
-use clr_sim::schedule::{Covered, Failure, Report, Strategy};
+use clr_sim::scenario::{Exploration, Scenario, Who};
+use clr_sim::schedule::{Covered, Failure, Report, Strategy, ThreadIndex};
 use serde::Serialize;
 
 /// What a search came to on a runtime.
@@ -127,7 +127,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         if args.json {
             write_json(&found.as_json(&source, &settings, args.first), console)?;
         } else {
-            found.write_line(console)?;
+            found.write_line(scenario, console)?;
         }
         all.push(found);
     }
@@ -201,8 +201,8 @@ fn stories(all: &[Found], flags: &str, console: &mut Console<'_>) -> Result<(), 
 }
 
 impl Found {
-    fn write_line(&self, console: &mut Console<'_>) -> Result<(), Trouble> {
-        let Self { generation, report, failed } = self;
+    fn write_line(&self, scenario: &Scenario, console: &mut Console<'_>) -> Result<(), Trouble> {
+        let Self { generation, report, failed, .. } = self;
         let count = match report.schedules {
             1 => "1 history".to_owned(),
             count => format!("{count} histories"),
@@ -222,8 +222,8 @@ impl Found {
         }
         for (by, rule, _) in report.broken.iter().filter(|_| failed.is_none()) {
             let indent = width + 4;
-            let by = by.0;
-            writeln!(console.out, "{:indent$}{DIM}thread {by} breaks a rule: {rule}{DIM:#}", "")?;
+            let by = thread_name(scenario, *by);
+            writeln!(console.out, "{:indent$}{DIM}{by} breaks a rule: {rule}{DIM:#}", "")?;
         }
         Ok(())
     }
@@ -272,3 +272,11 @@ fn covered(covered: Option<Covered>) -> String {
     let tenths = covered.millionths / 1000;
     format!(", about {}.{} % of all{bound}", tenths / 10, tenths % 10)
 }
+/// What the text calls a thread.
+fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
+    match scenario.name_of(Who::Thread(thread.0)) {
+        "" => format!("thread {}", thread.0),
+        name => name.to_owned(),
+    }
+}
+

@@ -6,10 +6,12 @@ use crate::input::{Source, slashed, write_new};
 use crate::program::ProgramFixture;
 use anstyle::{AnsiColor, Style};
 use clr_sim::generation::Generation;
-use clr_sim::scenario::{Exploration, Exploring, RunOnError, Scenario};
+use clr_sim::scenario::{Exploration, Exploring, RunOnError, Scenario, Term as _, WaitKind};
 use clr_sim::schedule::story::{headline, story};
 use clr_sim::schedule::timeline::{Row, Tone};
-use clr_sim::schedule::{Budget, Edge, Failure, Hazard, History, Report, Trail, Verdict};
+use clr_sim::schedule::{
+    Budget, Edge, Failure, Hazard, History, LockName, Report, Trail, Verdict, Why,
+};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -241,29 +243,61 @@ pub(crate) struct Failed {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Wait {
     thread: String,
-    why: String,
+    /// As texts say it.
+    why: &'static str,
+    /// What texts call the lock that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<String>,
     #[serde(rename = "for")]
     for_whom: String,
 }
 
+impl Wait {
+    fn new(edge: &Edge, history: &History) -> Self {
+        let lock = match edge.why {
+            Why::Lock(LockName::Runtime(lock)) => Some(lock.name().to_owned()),
+            Why::Lock(lock @ LockName::Profiler(index)) => {
+                let name = history.locks.get(index as usize).cloned();
+                Some(name.unwrap_or_else(|| lock.to_string()))
+            }
+            _ => None,
+        };
+        Self {
+            thread: history.name(edge.waits).to_owned(),
+            why: reason(edge.why).word(),
+            lock,
+            for_whom: history.name(edge.for_whom).to_owned(),
+        }
+    }
+}
+
+/// Why a thread waits, as texts say it.
+const fn reason(why: Why) -> WaitKind {
+    match why {
+        Why::Lock(_) => WaitKind::Lock,
+        Why::Suspended => WaitKind::Suspended,
+        Why::ToStop => WaitKind::ToStop,
+        Why::RuntimeSuspended => WaitKind::RuntimeSuspended,
+        Why::Collection => WaitKind::Collection,
+        Why::Join => WaitKind::Join,
+        Why::CodeManagerReader => WaitKind::CodeManagerReader,
+    }
+}
+
 impl Failed {
+    /// What is told of a history that has ended so.
     pub(crate) fn new(verdict: &Verdict, history: &History) -> Self {
         let edges: &[Edge] = match verdict {
             Verdict::Deadlock(edges) => edges,
             _ => &[],
         };
         let hazard = Hazard::of(verdict, history);
-        let wait = |edge: &Edge| Wait {
-            thread: history.name(edge.waits).to_owned(),
-            why: edge.why.to_string(),
-            for_whom: history.name(edge.for_whom).to_owned(),
-        };
         let clauses = hazard.map(Hazard::clauses).unwrap_or_default();
         Self {
             ends: clr_sim::scenario::ExpectedEnd::of(Some(verdict)).to_string(),
             text: headline(verdict, history),
             key: verdict.key(),
-            waits: edges.iter().map(wait).collect(),
+            waits: edges.iter().map(|edge| Wait::new(edge, history)).collect(),
             hazard: hazard.map(|hazard| hazard.to_string()),
             clauses: clauses.iter().map(ToString::to_string).collect(),
             avoided_by: hazard.map(Hazard::avoided_by),

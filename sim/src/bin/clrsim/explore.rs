@@ -4,7 +4,8 @@ use crate::args::{ExploreArgs, StrategyChoice};
 use crate::clauses::{in_words, wrapped};
 use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
 use crate::histories::{
-    self, Failed, name, progress_bar, read, search, tell, usual, write_smallest,
+    self, Failed, flags, flags_of, name, progress_bar, read, search, tell, told_to_replay, usual,
+    write_smallest,
 };
 use crate::input::{Source, slashed};
 use crate::matrix::WIDTH;
@@ -33,6 +34,8 @@ struct Explored<'e> {
     /// The number of the history that failed.
     number: Option<u64>,
     replay: Option<&'e str>,
+    /// What `clrsim replay` has to be told beside it.
+    replay_flags: Vec<&'static str>,
     #[serde(flatten)]
     failed: Option<&'e Failed>,
 }
@@ -50,6 +53,7 @@ struct Share {
 struct Broken {
     rule: String,
     replay: String,
+    replay_flags: Vec<&'static str>,
 }
 
 /// What was found on one runtime.
@@ -57,6 +61,8 @@ struct Found {
     generation: Generation,
     report: Report,
     failed: Option<(Failed, String)>,
+    /// What `clrsim replay` has to be told beside the string.
+    flags: Vec<&'static str>,
 }
 
 /// How to search: as the arguments say, else as the text does.
@@ -107,6 +113,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     let fixture = read(&source)?;
     let scenario = &fixture.scenario;
     let settings = settings(args, scenario);
+    let usual = usual(scenario);
     let budget = clr_sim::schedule::Budget { first: args.first, ..settings.budget() };
     if !args.json {
         head(&source, scenario, &settings, console)?;
@@ -123,17 +130,19 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             let failed = Failed::new(&failure.verdict, &failure.history);
             (failed, name(&source.name, generation, &failure.trail))
         });
-        let found = Found { generation, report, failed };
+        let failure = report.failure.as_ref();
+        let needed = failure.map(|it| flags_of(&usual, &settings, &it.verdict));
+        let found = Found { generation, failed, flags: needed.unwrap_or_default(), report };
         if args.json {
-            write_json(&found.as_json(&source, &settings, args.first), console)?;
+            let of_rule = flags(&usual, &settings, true);
+            write_json(&found.as_json(&source, &settings, args.first, &of_rule), console)?;
         } else {
             found.write_line(scenario, console)?;
         }
         all.push(found);
     }
-    let same_switches = settings.instructions == usual(scenario).instructions;
     if !args.json {
-        stories(&all, if same_switches { "" } else { " --instructions" }, console)?;
+        stories(&all, console)?;
     }
     if let Some(path) = &args.minimize {
         let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
@@ -174,7 +183,7 @@ fn head(
 }
 
 /// Tells each failure once.
-fn stories(all: &[Found], flags: &str, console: &mut Console<'_>) -> Result<(), Trouble> {
+fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), Trouble> {
     let mut told: Vec<&Failed> = Vec::new();
     for found in all {
         let (Some((failed, replay)), Some(failure)) = (&found.failed, &found.report.failure) else {
@@ -191,7 +200,8 @@ fn stories(all: &[Found], flags: &str, console: &mut Console<'_>) -> Result<(), 
         let Failure { verdict, history, repeats, .. } = failure;
         writeln!(console.out, "\n{HEAD}{}{HEAD:#}", in_words(Generations::of(&on)))?;
         tell(verdict, history, console)?;
-        writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay{flags} {replay}")?;
+        let replay = told_to_replay(&found.flags, replay);
+        writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay {replay}")?;
         if !repeats {
             // Code of a text depends on nothing but the history: this is a fault of the simulator.
             writeln!(console.out, "  {BAD}that does not make it again: please report this{BAD:#}")?;
@@ -233,11 +243,13 @@ impl Found {
         source: &'e Source,
         settings: &Exploration,
         first: u64,
+        of_rule: &[&'static str],
     ) -> Explored<'e> {
-        let Self { generation, report, failed } = self;
+        let Self { generation, report, failed, flags } = self;
         let broken = report.broken.iter().map(|(_, rule, trail)| Broken {
             rule: clr_sim::scenario::Term::word(*rule).to_owned(),
             replay: name(&source.name, *generation, trail),
+            replay_flags: of_rule.to_vec(),
         });
         Explored {
             kind: "explored",
@@ -256,8 +268,17 @@ impl Found {
             broken: broken.collect(),
             number: report.failure.as_ref().map(|failure| failure.number),
             replay: failed.as_ref().map(|(_, replay)| replay.as_str()),
+            replay_flags: flags.clone(),
             failed: failed.as_ref().map(|(failed, _)| failed),
         }
+    }
+}
+
+/// What the text calls a thread.
+fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
+    match scenario.name_of(Who::Thread(thread.0)) {
+        "" => format!("thread {}", thread.0),
+        name => name.to_owned(),
     }
 }
 
@@ -272,11 +293,3 @@ fn covered(covered: Option<Covered>) -> String {
     let tenths = covered.millionths / 1000;
     format!(", about {}.{} % of all{bound}", tenths / 10, tenths % 10)
 }
-/// What the text calls a thread.
-fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
-    match scenario.name_of(Who::Thread(thread.0)) {
-        "" => format!("thread {}", thread.0),
-        name => name.to_owned(),
-    }
-}
-

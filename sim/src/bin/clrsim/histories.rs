@@ -1,6 +1,7 @@
 //! Histories of texts: what they are called, how they are searched on several threads, and how they
 //! are told.
 
+use crate::args::HistoryArgs;
 use crate::console::{BAD, Console, DIM, GOOD, HEAD, Trouble};
 use crate::input::{Source, slashed, write_new};
 use crate::program::ProgramFixture;
@@ -36,6 +37,48 @@ pub(crate) fn read(source: &Source) -> Result<ProgramFixture, Trouble> {
 /// How a text is searched if nothing else is said.
 pub(crate) fn usual(scenario: &Scenario) -> Exploration {
     scenario.explore.first().cloned().unwrap_or_default()
+}
+
+/// How a text's histories are made again: as it says, but for what the arguments say.
+pub(crate) fn usual_but(scenario: &Scenario, args: &HistoryArgs) -> Exploration {
+    let usual = usual(scenario);
+    Exploration {
+        rules: args.rules.unwrap_or(usual.rules),
+        instructions: args.instructions.unwrap_or(usual.instructions),
+        ..usual
+    }
+}
+
+/// What `clrsim replay` has to be told of how a history was found: all else it takes from the text.
+pub(crate) fn flags(
+    usual: &Exploration,
+    found: &Exploration,
+    breaks_rule: bool,
+) -> Vec<&'static str> {
+    let rules = (breaks_rule && !usual.rules).then_some("--rules");
+    let instructions = match (usual.instructions, found.instructions) {
+        (false, true) => Some("--instructions"),
+        (true, false) => Some("--instructions=false"),
+        _ => None,
+    };
+    rules.into_iter().chain(instructions).collect()
+}
+
+/// The same of a history that has ended so.
+pub(crate) fn flags_of(
+    usual: &Exploration,
+    found: &Exploration,
+    verdict: &Verdict,
+) -> Vec<&'static str> {
+    flags(usual, found, matches!(verdict, Verdict::Broken { .. }))
+}
+
+/// What stands behind `replay` in the command that makes a history again.
+pub(crate) fn told_to_replay(flags: &[&str], replay: &str) -> String {
+    // A shell would take it for several words.
+    let needs_quotes = replay.contains(char::is_whitespace);
+    let replay = if needs_quotes { format!("\"{replay}\"") } else { replay.to_owned() };
+    flags.iter().copied().chain([replay.as_str()]).collect::<Vec<_>>().join(" ")
 }
 
 /// The text at a path, or the embedded one of that name; the folder of the embedded ones may stand in

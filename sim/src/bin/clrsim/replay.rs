@@ -2,12 +2,15 @@
 
 use crate::args::{ReplayArgs, TimelineArgs};
 use crate::console::{Console, DIM, GOOD, HEAD, Trouble};
-use crate::histories::{self, Failed, Named, progress_bar, read, search, tell, usual, write_row};
+use crate::histories::{
+    self, Failed, Named, flags, progress_bar, read, search, tell, told_to_replay, usual, usual_but,
+    write_row,
+};
 use crate::input::{Source, slashed, write_over};
 use crate::report::write_json;
 use crate::{FAILED, PASSED};
 use clr_sim::generation::Generation;
-use clr_sim::scenario::{Exploring, Scenario};
+use clr_sim::scenario::{Exploration, Exploring, Scenario};
 use clr_sim::schedule::story::headline;
 use clr_sim::schedule::timeline::{Shape, Timeline};
 use clr_sim::schedule::{Budget, History, Trail, Verdict};
@@ -20,6 +23,7 @@ struct Replayed<'r> {
     file: &'r str,
     generation: &'static str,
     replay: &'r str,
+    replay_flags: Vec<&'static str>,
     turns: usize,
     #[serde(flatten)]
     failed: Option<Failed>,
@@ -46,7 +50,7 @@ fn make(
     let (verdict, history) = made.ok_or_else(|| {
         source.trouble(format_args!(
             "has no history {trail} on {generation}: the text has changed, or every instruction was \
-             a switch point, or was not"
+             a switch point (--instructions), or was not (--instructions=false)"
         ))
     })?;
     Ok(Made { verdict, history })
@@ -57,9 +61,7 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
     let Named { file, generation, trail } = Named::parse(&args.history)?;
     let source = histories::find(&file)?;
     let fixture = read(&source)?;
-    let mut settings = usual(&fixture.scenario);
-    settings.rules |= args.rules;
-    settings.instructions |= args.instructions;
+    let settings = usual_but(&fixture.scenario, &args.found);
     let made = make(&source, &fixture.scenario, generation, &trail, &settings.budget())?;
     let Made { verdict, history } = &made;
     if args.json {
@@ -68,6 +70,7 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
             file: &source.name,
             generation: generation.name(),
             replay: &args.history,
+            replay_flags: needed(&fixture.scenario, &settings, verdict.as_ref()),
             turns: history.slices.len(),
             failed: verdict.as_ref().map(|verdict| Failed::new(verdict, history)),
         };
@@ -84,13 +87,23 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
     Ok(if verdict.is_some() { FAILED } else { PASSED })
 }
 
+/// The flags without which the history would not be made again so.
+fn needed(
+    scenario: &Scenario,
+    settings: &Exploration,
+    verdict: Option<&Verdict>,
+) -> Vec<&'static str> {
+    let breaks_rule = matches!(verdict, Some(Verdict::Broken { .. }));
+    flags(&usual(scenario), settings, breaks_rule)
+}
+
 /// Draws the history that `args` name; the exit code.
 pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let named = if args.history.contains('@') { Some(Named::parse(&args.history)?) } else { None };
     let source = histories::find(named.as_ref().map_or(&args.history, |named| &named.file))?;
     let fixture = read(&source)?;
     let scenario = &fixture.scenario;
-    let settings = usual(scenario);
+    let settings = usual_but(scenario, &args.found);
     let budget = settings.budget();
     let generation = named.as_ref().map(|named| named.generation).or(args.on);
     let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
@@ -107,7 +120,8 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
         report.failure.map(|failure| failure.trail).unwrap_or_default()
     };
     let Made { verdict, history } = make(&source, scenario, generation, &trail, &budget)?;
-    let replay = histories::name(&source.name, generation, &trail);
+    let name = histories::name(&source.name, generation, &trail);
+    let replay = told_to_replay(&needed(scenario, &settings, verdict.as_ref()), &name);
     let ending = verdict.as_ref().map(|verdict| headline(verdict, &history));
     let title = scenario.about.shows.as_deref().unwrap_or(&source.name);
     let drawn = Timeline {
@@ -126,7 +140,7 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
         writeln!(console.out, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}")?;
         return Ok(PASSED);
     }
-    writeln!(console.out, "{DIM}{replay}{DIM:#}")?;
+    writeln!(console.out, "{DIM}{name}{DIM:#}")?;
     for row in drawn.rows(Shape { width: args.width, fold: !args.all, ..Shape::default() }) {
         write_row(&row, 0, console.out)?;
     }

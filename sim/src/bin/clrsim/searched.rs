@@ -3,7 +3,7 @@
 use crate::clauses::in_words;
 use crate::console::{BAD, DIM, HEAD};
 use crate::expectation::{Basis, Place};
-use crate::histories::{name, write_row};
+use crate::histories::{flags_of, name, told_to_replay, usual, write_row};
 use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
 use crate::runtimes::{OnRuntimes, Runtimes, keep};
@@ -29,6 +29,8 @@ pub(crate) struct FailedSearch {
     differences: Vec<String>,
     /// The string of the history that failed, on the first of the runtimes.
     replay: Option<String>,
+    /// What `clrsim replay` has to be told beside it.
+    replay_flags: Vec<&'static str>,
     #[serde(skip)]
     story: Vec<Row>,
     /// Why it could not be made.
@@ -93,6 +95,7 @@ fn outline(
         basis: Basis::new(expect.from, &expect.clauses),
         differences: Vec::new(),
         replay: None,
+        replay_flags: Vec::new(),
         story: Vec::new(),
         error: None,
     }
@@ -100,11 +103,15 @@ fn outline(
 
 fn different(fixture: &ProgramFixture, file: &str, explored: &Explored) -> Option<FailedSearch> {
     let Explored { explore, expected, generation, found, differences, .. } = explored;
-    let expect = fixture.scenario.explore.get(*explore)?.expect.get(*expected)?;
+    let settings = fixture.scenario.explore.get(*explore)?;
+    let expect = settings.expect.get(*expected)?;
     let failure = found.failure.as_ref();
     Some(FailedSearch {
         differences: differences.iter().map(ToString::to_string).collect(),
         replay: failure.map(|failure| name(file, *generation, &failure.trail)),
+        replay_flags: failure
+            .map(|it| flags_of(&usual(&fixture.scenario), settings, &it.verdict))
+            .unwrap_or_default(),
         story: failure.map(|it| story(&it.verdict, &it.history)).unwrap_or_default(),
         ..outline(fixture, (*explore, *expected), *generation, expect)
     })
@@ -147,6 +154,7 @@ impl FailedSearch {
             write_row(row, 2, out)?;
         }
         if let Some(replay) = &self.replay {
+            let replay = told_to_replay(&self.replay_flags, replay);
             writeln!(out, "  {DIM}again: clrsim replay {replay}{DIM:#}")?;
         }
         Ok(())

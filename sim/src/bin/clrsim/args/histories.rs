@@ -34,11 +34,17 @@ Exit codes:
 const REPLAY_EXAMPLES: &str = "\
 Examples:
   clrsim replay my.kdl@net10-windows:clr1:14b3a
+  clrsim replay --rules my.kdl@net10-windows:clr1:14b3a
   clrsim replay gallery/hazards/h-08-callback-takes-a-lock.kdl@net10-windows:clr1:
 
 The string names the text, the runtime and the history, as clrsim explore prints it. In the last
 part stands where another thread went on than would have by itself: 14b3a is, the second thread at
 the 14th turn, and the first one 3 turns later. It holds as long as the text stays as it is.
+
+The first explore node of the text says whether a broken rule is a failure, and whether every
+instruction is a switch point. A history that was found otherwise, with flags of clrsim explore or
+by another explore node, needs --rules or --instructions, or --instructions=false, here and for
+clrsim timeline; what clrsim explore and run print after \"again:\" has them.
 
 Exit codes:
   0  the history ends well
@@ -50,10 +56,12 @@ Examples:
   clrsim timeline my.kdl
   clrsim timeline my.kdl --on net10-windows --html my.html
   clrsim timeline my.kdl@net10-windows:clr1:14b3a --width 160
+  clrsim timeline --rules my.kdl
 
 Of a text the first history that fails is drawn, found as its first explore node says, or if none
 fails the one in which nothing is chosen. The page is one file that needs no other: a moment is
 chosen with the mouse or the keys, and what every thread stands at, owns and waits for is shown.
+A string is drawn with the flags that clrsim replay needs for it.
 
 Exit codes:
   0  the history was drawn, however it ends
@@ -130,6 +138,26 @@ pub(crate) struct ExploreArgs {
     pub(crate) json: bool,
 }
 
+/// How a history was found, where that is not as the text's first explore node says.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// A documented rule that is broken is a failure, even if nothing came of it, or is not
+    /// [default: as the text's first explore node says]
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", hide_possible_values = true
+    )]
+    pub(crate) rules: Option<bool>,
+
+    /// Every instruction is a switch point, or is not, as it was when the history was found
+    /// [default: as the text's first explore node says]
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", hide_possible_values = true
+    )]
+    pub(crate) instructions: Option<bool>,
+}
+
 /// Make a history again that clrsim explore has found.
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_EXAMPLES)]
@@ -138,13 +166,8 @@ pub(crate) struct ReplayArgs {
     #[arg(value_name = "STRING")]
     pub(crate) history: String,
 
-    /// A documented rule that is broken is a failure, even if nothing came of it
-    #[arg(long)]
-    pub(crate) rules: bool,
-
-    /// Every instruction is a switch point, as it was when the history was found
-    #[arg(long)]
-    pub(crate) instructions: bool,
+    #[command(flatten)]
+    pub(crate) found: HistoryArgs,
 
     /// One JSON object
     #[arg(long)]
@@ -162,6 +185,9 @@ pub(crate) struct TimelineArgs {
     /// The runtime, if the string does not say it [default: the first one that the text is for]
     #[arg(long, value_name = "NAME", value_parser = super::generations())]
     pub(crate) on: Option<clr_sim::generation::Generation>,
+
+    #[command(flatten)]
+    pub(crate) found: HistoryArgs,
 
     /// Write it as a page to this file
     #[arg(long, value_name = "FILE")]

@@ -6,7 +6,7 @@ mod run;
 mod scenarios;
 
 pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
-pub(crate) use histories::{ExploreArgs, ReplayArgs, StrategyChoice, TimelineArgs};
+pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
 

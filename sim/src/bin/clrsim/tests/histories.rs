@@ -15,6 +15,33 @@ profiler {
 }
 ";
 
+/// A lock is taken while a thread is suspended, which does no harm.
+const BROKEN: &str = "function \"App.Main\" kind=\"jit\" { body { work 9 } }
+profiler {
+    lock \"a\"
+    thread \"sampler\" { suspend \"main\" { lock \"a\" } }
+}
+";
+
+/// The arguments of the command that is printed to make a history again.
+fn again(text: &str) -> Vec<String> {
+    let line = text.lines().find_map(|line| line.split_once("again: clrsim ")).unwrap().1;
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The same, run; it fails as the history did.
+fn fails_again(text: &str) -> Vec<String> {
+    let args = again(text);
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let answer = super::clrsim(&args);
+    assert_eq!(answer.code, 1, "{args:?}: {}", answer.text());
+    let timeline = super::clrsim(&[&["timeline"], &args[1..]].concat());
+    assert_eq!(timeline.code, 0, "{args:?}: {}", timeline.text());
+    let last = timeline.out.lines().last().unwrap().to_owned();
+    assert_eq!(last, args.join(" "));
+    args[1..].iter().map(|arg| (*arg).to_owned()).filter(|arg| arg.starts_with('-')).collect()
+}
+
 /// The string of the first failing history on a runtime.
 fn failing(path: &str, runtime: &str) -> String {
     let answer = super::clrsim(&["explore", path, "--on", runtime, "--json"]);
@@ -96,6 +123,59 @@ fn a_history_is_replayed_by_its_string() {
         refusals += &folder.clrsim(&["replay", &wrong]).text();
     }
     insta::assert_snapshot!("replay_refusals", refusals);
+}
+
+/// Whatever flags a history was found with, the command that is printed has those that it needs.
+#[test]
+fn what_is_printed_makes_the_history_again() {
+    let folder = Folder::new();
+    let path = folder.write("broken.kdl", BROKEN.as_bytes());
+    let on = ["--on", "net10-windows"];
+    let explore =
+        |path: &str, flags: &[&str]| super::clrsim(&[&["explore", path], &on[..], flags].concat());
+    let survives = explore(&path, &[]);
+    assert_eq!(survives.code, 0, "{}", survives.out);
+    assert!(survives.out.contains(" sampler breaks a rule: "), "{}", survives.out);
+    assert_eq!(fails_again(&explore(&path, &["--rules"]).out), ["--rules"]);
+    let both = explore(&path, &["--rules", "--instructions"]);
+    assert_eq!(fails_again(&both.out), ["--rules", "--instructions"]);
+    for (flags, failing) in [(&[][..], "/broken/0"), (&["--rules"][..], "")] {
+        let line = explore(&path, &[&["--json"], flags].concat()).out;
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let found = line.pointer(failing).unwrap();
+        assert_eq!(found["replay_flags"], serde_json::json!(["--rules"]), "{line}");
+        let replay = found["replay"].as_str().unwrap();
+        assert_eq!(super::clrsim(&["replay", replay]).code, 0);
+        assert_eq!(super::clrsim(&["replay", "--rules", replay]).code, 1);
+    }
+    // A text that says so itself.
+    let says = format!("{BROKEN}explore rules=#true {{ expect {{ survives }} }}\n");
+    let says = folder.write("says.kdl", says.as_bytes());
+    assert_eq!(fails_again(&explore(&says, &[]).out), [""; 0]);
+    let well = super::clrsim(&["timeline", "--rules=false", &says]);
+    assert!(well.out.ends_with("clr1:\n"), "{}", well.out);
+}
+
+/// Of a node behind the first, which is what `replay` goes by.
+#[test]
+fn what_a_run_prints_makes_the_history_again() {
+    let folder = Folder::new();
+    let survives = "{ expect on=\"net10-windows\" { survives } }";
+    let run = |name: &str, first: &str, second: &str| {
+        let text = format!("{CROSSED}explore {first} {survives}\nexplore {second} {survives}\n");
+        let path = folder.write(name, text.as_bytes());
+        let answer = super::clrsim(&["run", &path]);
+        assert_eq!(answer.code, 1, "{}", answer.text());
+        let second = answer.out.split(" search 1\n").nth(1).unwrap_or_default().to_owned();
+        fails_again(&second)
+    };
+    let none: &[&str] = &[];
+    assert_eq!(run("same.kdl", "", "seed=2"), none);
+    assert_eq!(run("more.kdl", "", "instructions=#true"), ["--instructions"]);
+    assert_eq!(run("fewer.kdl", "instructions=#true", ""), ["--instructions=false"]);
+    let text = format!("{BROKEN}explore {survives}\nexplore rules=#true {survives}\n");
+    let path = folder.write("rules.kdl", text.as_bytes());
+    assert_eq!(fails_again(&super::clrsim(&["run", &path]).out), ["--rules"]);
 }
 
 #[test]

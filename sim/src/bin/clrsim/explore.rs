@@ -113,6 +113,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     let fixture = read(&source)?;
     let scenario = &fixture.scenario;
     let settings = settings(args, scenario);
+    check(args, &settings)?;
     let usual = usual(scenario);
     let budget = clr_sim::schedule::Budget { first: args.first, ..settings.budget() };
     if !args.json {
@@ -155,6 +156,31 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     }
     let fails = all.iter().any(|found| found.failed.is_some());
     Ok(if fails { FAILED } else { PASSED })
+}
+
+/// What the arguments say goes together, and with how the text is searched.
+fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), Trouble> {
+    let by = settings.by;
+    let refuse = |flag: &str, only: &str| {
+        let found = strategy(by);
+        let what = format!("is for {only}, and the search is {found}: leave it out, or say {only}");
+        Err(Trouble::with(flag, what))
+    };
+    if args.depth.is_some() && !matches!(by, Strategy::Pct { .. }) {
+        return refuse("--depth", "--strategy pct");
+    }
+    if args.preemptions.is_some() && !matches!(by, Strategy::Exhaustive { .. }) {
+        return refuse("--preemptions", "--strategy exhaustive");
+    }
+    if args.first > 0 && !by.can_be_shared() {
+        return refuse("--first", "--strategy random or pct");
+    }
+    if args.first.checked_add(settings.schedules).is_none() {
+        let most = u64::MAX - settings.schedules;
+        let what = format!("{} histories from there on have no numbers", settings.schedules);
+        return Err(Trouble::with("--first", format!("{what}: it is at most {most}")));
+    }
+    Ok(())
 }
 
 fn head(

@@ -98,18 +98,18 @@ pub(crate) struct ExploreArgs {
     pub(crate) strategy: Option<StrategyChoice>,
 
     /// With pct: in how many steps in order a bug may lie
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
     pub(crate) depth: Option<u32>,
 
     /// With exhaustive: the most preemptions of a history
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=255))]
     pub(crate) preemptions: Option<u32>,
 
     /// The same seed makes the same histories
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
-    /// The number of the first history
+    /// With random and pct: the number of the first history
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) first: u64,
 

@@ -179,6 +179,27 @@ fn what_a_run_prints_makes_the_history_again() {
 }
 
 #[test]
+fn settings_that_do_not_go_together_are_refused() {
+    let folder = Folder::new();
+    let path = folder.write("callback.kdl", CALLBACK.as_bytes());
+    let mut refusals = String::new();
+    for args in [
+        &["--depth", "4"][..],
+        &["--depth", "256", "--strategy", "pct"],
+        &["--preemptions", "1"],
+        &["--preemptions", "256", "--strategy", "exhaustive"],
+        &["--first", "1", "--strategy", "exhaustive"],
+        &["--first", "1", "--strategy", "guided"],
+        &["--first", "18446744073709551615"],
+    ] {
+        let answer = folder.clrsim(&[&["explore", &path], args].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{args:?}");
+        refusals += &answer.err;
+    }
+    insta::assert_snapshot!("explore_refusals", refusals);
+}
+
+#[test]
 fn a_history_is_drawn() {
     let folder = Folder::new();
     let path = folder.write("callback.kdl", CALLBACK.as_bytes());

@@ -7,14 +7,16 @@ use crate::histories::{
     self, Failed, flags, flags_of, name, progress_bar, read, search, tell, told_to_replay, usual,
     write_smallest,
 };
-use crate::input::{Source, slashed};
+use crate::input::{Source, can_be_made, slashed};
 use crate::matrix::WIDTH;
+use crate::program::ProgramFixture;
 use crate::report::write_json;
 use crate::{FAILED, PASSED};
 use clr_sim::generation::{Generation, Generations};
 use clr_sim::scenario::{Exploration, Scenario, Who};
 use clr_sim::schedule::{Covered, Failure, Report, Strategy, ThreadIndex};
 use serde::Serialize;
+use std::path::Path;
 
 /// What a search came to on a runtime.
 #[derive(Serialize)]
@@ -114,6 +116,9 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     let scenario = &fixture.scenario;
     let settings = settings(args, scenario);
     check(args, &settings)?;
+    if let Some(path) = &args.minimize {
+        can_be_made(path)?;
+    }
     let usual = usual(scenario);
     let budget = clr_sim::schedule::Budget { first: args.first, ..settings.budget() };
     if !args.json {
@@ -146,13 +151,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         stories(&all, console)?;
     }
     if let Some(path) = &args.minimize {
-        let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
-        for (found, failure) in failures {
-            let on = found.generation;
-            if write_smallest(scenario, on, &settings, failure, path, console)? {
-                break;
-            }
-        }
+        minimize(&fixture, &settings, &all, path, console)?;
     }
     let fails = all.iter().any(|found| found.failed.is_some());
     Ok(if fails { FAILED } else { PASSED })
@@ -180,6 +179,27 @@ fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), Trouble> {
         let what = format!("{} histories from there on have no numbers", settings.schedules);
         return Err(Trouble::with("--first", format!("{what}: it is at most {most}")));
     }
+    Ok(())
+}
+
+/// Writes the smallest text that fails as one of the histories does, or says that there is none.
+fn minimize(
+    fixture: &ProgramFixture,
+    settings: &Exploration,
+    all: &[Found],
+    path: &Path,
+    console: &mut Console<'_>,
+) -> Result<(), Trouble> {
+    let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
+    let mut why = "no history fails";
+    for (found, failure) in failures {
+        if write_smallest(fixture, found.generation, settings, failure, path, console)? {
+            return Ok(());
+        }
+        why = "no history that fails could be made again";
+    }
+    let name = slashed(path);
+    writeln!(console.out, "\n{HEAD}{name}{HEAD:#} is not written: {why}")?;
     Ok(())
 }
 

@@ -244,18 +244,19 @@ pub(crate) fn tell(
 
 /// Writes the smallest text that fails as a history does; whether there is one.
 pub(crate) fn write_smallest(
-    scenario: &Scenario,
+    fixture: &ProgramFixture,
     generation: Generation,
     settings: &Exploration,
     failure: &Failure,
     path: &Path,
     console: &mut Console<'_>,
 ) -> Result<bool, Trouble> {
-    let Some(small) = scenario.smallest_that_fails(generation, settings, failure) else {
+    let small = fixture.scenario.smallest_that_fails(generation, settings, failure);
+    let Some(small) = small else {
         return Ok(false);
     };
     let text = small.to_string();
-    let (before, after) = (scenario.to_string().lines().count(), text.lines().count());
+    let (before, after) = (fixture.text.lines().count(), text.lines().count());
     let head = format!("// Made smaller by clrsim, from {before} lines.\n");
     write_new(path, &(head + &text))?;
     let name = slashed(path);

@@ -317,6 +317,21 @@ pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), Trouble> {
     })
 }
 
+/// Whether [`write_new`] can make a file: said early, before somebody waits for what is in it.
+pub(crate) fn can_be_made(path: &Path) -> Result<(), Trouble> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(Trouble::with(&slashed(path), "is there already"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        None => Ok(()),
+        Some(folder) => {
+            let what = format!("cannot be written: there is no folder {}", slashed(folder));
+            Err(Trouble::with(&slashed(path), what))
+        }
+    }
+}
+
 /// Writes a text to a file, in place of what is there.
 pub(crate) fn write_over(path: &Path, text: &str) -> Result<(), Trouble> {
     fs::write(path, text).map_err(|error| unwritable(&slashed(path), &error))
@@ -336,9 +351,6 @@ fn unreadable(name: &str, error: &io::Error) -> Trouble {
     }
 }
 
-fn unwritable(name: &str, error: &io::Error) -> Trouble {
-    Trouble::with(name, format_args!("cannot be written: {}", error.kind()))
-}
 /// What can be said of a name that is neither that of a file nor of an embedded fixture.
 fn not_there(name: &str) -> String {
     let inside = name.strip_prefix("fixtures/").unwrap_or(name).trim_end_matches('/');
@@ -357,3 +369,6 @@ fn not_there(name: &str) -> String {
     format!("no such file, and no embedded fixture of that name ({known})")
 }
 
+fn unwritable(name: &str, error: &io::Error) -> Trouble {
+    Trouble::with(name, format_args!("cannot be written: {}", error.kind()))
+}

@@ -4,7 +4,7 @@ use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::console::{Console, GOOD, HEAD, Trouble};
 use crate::generate::{GENERATED, fitting};
 use crate::histories::{progress_bar, search, write_smallest};
-use crate::input::{PROGRAM, Source, slashed, write_new};
+use crate::input::{PROGRAM, Source, can_be_made, slashed, write_new};
 use crate::program::ProgramFixture;
 use crate::{FAILED, PASSED};
 use arbitrary::{Arbitrary as _, Unstructured};
@@ -41,6 +41,7 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     if !name.ends_with(PROGRAM) {
         return Err(Trouble::with(&name, "texts are called *.kdl"));
     }
+    can_be_made(&args.output)?;
     let on = args.on.unwrap_or(Generations::ALL);
     let wanted = args.hresult.is_some() || args.clause.is_some();
     if source.is_program()
@@ -84,7 +85,8 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
         writeln!(console.out, "{}: {what}, so there is nothing to keep", source.name)?;
         return Ok(FAILED);
     };
-    let before = scenario.to_string().lines().count();
+    let original = if is_text { source.read_text()? } else { scenario.to_string() };
+    let before = original.lines().count();
     let mut small = smallest(scenario, |scenario: &Scenario| keep.holds(scenario, on));
     // A failure is a difference from what somebody has written; else nobody has.
     let mut head = format!("// Made smaller by clrsim minimize, from {before} lines.\n");
@@ -114,18 +116,19 @@ fn of_history(
     on: Generations,
     console: &mut Console<'_>,
 ) -> Result<Option<u8>, Trouble> {
-    let scenario = ProgramFixture::read(source)?.scenario;
+    let fixture = ProgramFixture::read(source)?;
+    let scenario = &fixture.scenario;
     if scenario.snapshots().next().is_some() || scenario.mixed_walks().next().is_some() {
         return Ok(None);
     }
     for settings in &scenario.explore {
         for generation in settings.generations().filter(|generation| on.contains(*generation)) {
             let bar = progress_bar(console.progress, settings.schedules, generation.to_string());
-            let found = search(&scenario, generation, &settings.budget(), None, &bar);
+            let found = search(scenario, generation, &settings.budget(), None, &bar);
             bar.finish_and_clear();
             let found = found.map_err(|error| source.trouble(error))?;
             let Some(failure) = found.failure else { continue };
-            if write_smallest(&scenario, generation, settings, &failure, &args.output, console)? {
+            if write_smallest(&fixture, generation, settings, &failure, &args.output, console)? {
                 return Ok(Some(PASSED));
             }
         }

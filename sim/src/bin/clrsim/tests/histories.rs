@@ -191,6 +191,8 @@ fn settings_that_do_not_go_together_are_refused() {
         &["--first", "1", "--strategy", "exhaustive"],
         &["--first", "1", "--strategy", "guided"],
         &["--first", "18446744073709551615"],
+        &["--minimize", &path],
+        &["--minimize", &folder.path("nowhere/small.kdl")],
     ] {
         let answer = folder.clrsim(&[&["explore", &path], args].concat());
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{args:?}");
@@ -221,6 +223,14 @@ fn a_history_is_made_smaller() {
     let args = ["explore", &path, "--on", "net10-windows", "--minimize", &small];
     assert_eq!(folder.clrsim(&args).code, 1);
     insta::assert_snapshot!("smaller", std::fs::read_to_string(&small).unwrap());
+    let well = folder.write("well.kdl", CALLBACK.replace("lock \"names\"", "").as_bytes());
+    let none = folder.path("none.kdl");
+    let answer = folder.clrsim(&["explore", &well, "--on", "net10-windows", "--minimize", &none]);
+    assert!(
+        answer.out.ends_with("DIR/none.kdl is not written: no history fails\n"),
+        "{}",
+        answer.out
+    );
     // It is as it says: the search finds it, and so does its string.
     assert_eq!(folder.clrsim(&["run", &small]).code, 0);
     let other = folder.path("other.kdl");

@@ -4,6 +4,7 @@ use super::sets;
 use clap::{Args, ValueEnum};
 use clr_sim::clause::Clause;
 use clr_sim::generation::Generations;
+use clr_sim::profiling::HResult;
 use std::path::PathBuf;
 
 const GENERATE_EXAMPLES: &str = "\
@@ -22,6 +23,7 @@ const MINIMIZE_EXAMPLES: &str = "\
 Examples:
   clrsim minimize my/crash-1a2b -o my.kdl
   clrsim minimize my/large.kdl -o my/small.kdl
+  clrsim minimize my/large.kdl --hresult 0x8013135F -o my/small.kdl
   clrsim minimize my/large.kdl --hresult E_FAIL --clause C-039 -o my/small.kdl
 
 The input is a text, or bytes that one of the fuzz targets snapshot, scenario and fixture_text
@@ -65,6 +67,30 @@ pub(crate) enum FuzzTarget {
     FixtureText,
 }
 
+/// How calls end that return nothing, as `--hresult` takes it, too.
+const WITHOUT_HRESULT: [&str; 4] = ["killed", "access-violation", "blocked", "endless"];
+
+/// What the names of HRESULTs begin with, the longest first.
+const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
+
+/// Takes an HRESULT, as it is printed: a number, or a name.
+fn ending(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(HResult);
+    let is_meant = |name: &str| {
+        let short = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
+        std::iter::once(name).chain(short).any(|name| name.eq_ignore_ascii_case(text))
+    };
+    let named = || HResult::NAMED.iter().copied().find(|it| it.name().is_some_and(is_meant));
+    let word = || WITHOUT_HRESULT.contains(&text).then(|| text.to_owned());
+    let found = number.or_else(named).map(|found| found.to_string()).or_else(word);
+    found.ok_or_else(|| {
+        "there is no such HRESULT; say a number, such as 0x8013135F, or a name, such as \
+         CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, UNMANAGED_CTX or E_FAIL"
+            .to_owned()
+    })
+}
+
 /// Print a text that is made at random.
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
@@ -98,8 +124,9 @@ pub(crate) struct MinimizeArgs {
     #[arg(short, long, value_name = "FIXTURE")]
     pub(crate) output: PathBuf,
 
-    /// What must stay: a snapshot that ends with this HRESULT
-    #[arg(long, value_name = "NAME")]
+    /// What must stay: a snapshot that ends with this HRESULT: its number (0x80131360), or its name
+    /// with or without what it begins with (CORPROF_E_STACKSNAPSHOT_UNSAFE or UNSAFE)
+    #[arg(long, value_name = "HRESULT", value_parser = ending)]
     pub(crate) hresult: Option<String>,
 
     /// What must stay: a snapshot that shows this clause at work

@@ -83,6 +83,31 @@ fn an_ending_is_kept_while_the_rest_goes() {
     let nothing = "DIR/right.kdl: nothing in it fails, so there is nothing to keep\n";
     assert_eq!(smaller(&folder, &[&path]), (1, nothing.to_owned()));
     assert_eq!(smaller(&folder, &[&path, "--hresult", "E_FAIL"]).0, 1);
+    // Whatever way it is said.
+    for way in ["0x8013135f", "0X8013135F", "UNMANAGED_CTX", "STACKSNAPSHOT_UNMANAGED_CTX"] {
+        let said = smaller(&folder, &[&path, "--hresult", way, "--clause", "C-044"]);
+        assert_eq!(said, (0, text.clone()), "{way}");
+    }
+    for way in ["UNMANAGED", "E_FAIR", "", "0x18013135F", "CTX"] {
+        let (code, refused) = smaller(&folder, &[&path, "--hresult", way]);
+        assert!(code == 2 && refused.contains("there is no such HRESULT"), "{way}: {refused}");
+    }
+}
+
+/// As step 5 of the chapter says it.
+#[test]
+fn the_text_of_a_field_bug_is_made_small() {
+    let folder = Folder::new();
+    let chapter = include_str!("../../../../book/field_bug.md");
+    let text = chapter.split("```kdl\n").nth(1).unwrap().split("```").next().unwrap();
+    let path = folder.write("my.kdl", text.as_bytes());
+    let command = chapter.split("`clrsim minimize my.kdl ").nth(1).unwrap().split('`').next();
+    let args: Vec<_> = command.unwrap().split_whitespace().collect();
+    let args = args.strip_suffix(&["-o", "small.kdl"]).unwrap();
+    let (code, small) = smaller(&folder, &[&[path.as_str()], args].concat());
+    assert_eq!(code, 0, "{small}");
+    assert!(small.lines().count() < text.lines().count(), "{small}");
+    assert!(small.contains("CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX"), "{small}");
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, Tro
     let source = Source::find(&args.fixture)?;
     let fixture = ProgramFixture::read(&source)?;
     let scenario = &fixture.scenario;
-    let linked = scenario.program.link().map_err(|error| source.trouble(error))?;
+    let linked = fixture.link(&source, "emit")?;
     let names = Names { scenario, linked: &linked };
     let mut files = Vec::new();
     for unit in &linked.units {

@@ -2,7 +2,7 @@
 
 use crate::console::Trouble;
 use crate::input::Source;
-use clr_sim::code::{CfiMistake, FunctionId, LinkedProgram, Role, WindowsMistake};
+use clr_sim::code::{CfiMistake, FunctionId, LinkError, LinkedProgram, Role, WindowsMistake};
 use clr_sim::run::BASE;
 use clr_sim::scenario::{
     MixedAt, Position as Place, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, explore_places,
@@ -46,6 +46,18 @@ impl ProgramFixture {
         let mixed_walks = mixed_walk_places(&text);
         let explore = explore_places(&text);
         Ok(Self { scenario, text, places, snapshots, mixed_walks, explore })
+    }
+
+    /// Its code, for a command that works without a runtime.
+    pub(crate) fn link(&self, source: &Source, command: &str) -> Result<LinkedProgram, Trouble> {
+        self.scenario.program.link().map_err(|error| match error {
+            LinkError::NeedsRuntime { function } => source.trouble(format_args!(
+                "its function {} goes through the runtime, and clrsim {command} is for programs \
+                 without one: use clrsim matrix, clrsim compare or clrsim timeline",
+                self.scenario.function_name(function).unwrap_or("?")
+            )),
+            error => source.trouble(error),
+        })
     }
 
     /// Line and column of a snapshot, or of one of its expectations.

@@ -96,6 +96,9 @@ Examples:
   clrsim trace programs/ryujit_funclet.kdl --function Method --at 7
   clrsim trace programs/msvc_region.kdl --stack --from 5 --limit 3
 
+The program is executed without a runtime. One that goes through the runtime is shown by clrsim
+matrix and clrsim compare, where it stops, and by clrsim timeline.
+
 A line is an instruction, or an interrupt in front of one: how many were executed before it, the
 function, indented by how many called it, and what the instruction does to the frame. [cfa-0x10] is
 the stack below the CFA, which is where the caller's rsp was in front of the call. A ! marks where
@@ -108,9 +111,9 @@ saved, one that the prologue has still to save is not.
 JSON: one object a line. Its kind is instruction or interrupt: number, address, function, offset,
 depth (calls around it), role (prologue, body, epilogue, helper), text, effect, rsp, cfa, windows
 (the mistakes: frame, function, mistake), cfi_mistakes (the same), cfi, where it is asked for (cfa,
-registers by name, such as rbx, return_address, signal_frame), stops (which of the fixture are here), and stack, where it
-is drawn: address, len, value, frame, role, pointing (registers). The last line is of the kind end
-(number, outcome, stops, stack) or cut (why).
+registers by name, such as rbx, return_address, signal_frame), stops (which of the fixture are
+here), and stack, where it is drawn: address, len, value, frame, role, pointing (registers). The
+last line is of the kind end (number, outcome, stops, stack) or cut (why).
 
 Exit codes:
   0  the run was printed, however the program ended

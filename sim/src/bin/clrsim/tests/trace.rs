@@ -125,5 +125,11 @@ fn what_is_not_there_is_said() {
         assert_eq!(answer.code, 2);
         answers += &answer.err;
     }
+    let through = folder.write("through.kdl", super::histories::CALLBACK.as_bytes());
+    for args in [&["trace", &through][..], &["emit", &through, "-o", &folder.path("out")]] {
+        let answer = folder.clrsim(args);
+        assert_eq!(answer.code, 2);
+        answers += &answer.err;
+    }
     insta::assert_snapshot!("refusals", answers);
 }

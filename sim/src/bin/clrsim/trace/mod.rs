@@ -23,7 +23,7 @@ pub(crate) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, T
     let source = Source::find(&args.fixture)?;
     let fixture = ProgramFixture::read(&source)?;
     let scenario = &fixture.scenario;
-    let linked = scenario.program.link().map_err(|error| source.trouble(error))?;
+    let linked = fixture.link(&source, "trace")?;
     let map = linked.code_map().map_err(|error| source.trouble(error))?;
     let thread = thread(args, &source, &fixture)?;
     let only = only(args, &source, &fixture)?;

@@ -17,9 +17,11 @@ mod show;
 mod texts;
 mod trace;
 
+use crate::args::Cli;
 use crate::console::{Console, Quiet};
 use crate::run_tool;
 use anstream::StripStream;
+use clap::CommandFactory as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::ffi::OsString;
@@ -145,10 +147,23 @@ fn help_is_the_same_everywhere() {
         ("help_emit", &["emit", "--help"]),
         ("help_clauses", &["clauses", "--help"]),
         ("help_coverage", &["coverage", "--help"]),
+        ("help_explore", &["explore", "--help"]),
+        ("help_replay", &["replay", "--help"]),
+        ("help_timeline", &["timeline", "--help"]),
     ] {
         let answer = clrsim(args);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
         insta::assert_snapshot!(name, answer.out);
+    }
+}
+
+/// Else clap breaks a line in two, the second of which is a word.
+#[test]
+fn lines_behind_the_options_fit_the_width_of_the_help() {
+    for command in Cli::command().get_subcommands() {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let long: Vec<_> = text.lines().filter(|line| line.chars().count() > 100).collect();
+        assert_eq!(long, [""; 0], "{}", command.get_name());
     }
 }
 

@@ -12,8 +12,8 @@ Examples:
   clrsim generate --seed 7
   clrsim generate --kind stack --seed 7 -o my.kdl
 
-What the text expects is what the simulator gives. It is no evidence of what a real runtime does, and
-the text says so.
+What the text expects is what the simulator gives. It is no evidence of what a real runtime does,
+and the text says so.
 
 Exit codes:
   0  the text was printed or written

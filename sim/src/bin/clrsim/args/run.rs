@@ -19,12 +19,12 @@ Texts (*.kdl) are stacks placed by hand, or programs, which are executed. Each s
 a call of DoStackSnapshot, made on each runtime that it expects something of: each is a case. So is
 each expectation of a walk at a stop of a program, which says itself by which rules the stack is
 walked; under precise rules what really called what has to be found as well; and each search of
-histories (clrsim explore) on each runtime that it expects something of. clrsim matrix shows
-what a text gives on all runtimes, whatever it expects.
+histories (clrsim explore) on each runtime that it expects something of. clrsim matrix shows what a
+text gives on all runtimes, whatever it expects.
 
 --bless writes into texts what their snapshots gave where they expect something else, and shows
-that as a patch. Read it: that the simulator does something is no reason to expect it. Of searches of
-histories it writes the strings of those that failed as they should, and never what to expect.
+that as a patch. Read it: that the simulator does something is no reason to expect it. Of searches
+of histories it writes the strings of those that failed as they should, and never what to expect.
 
 Vectors in DIR/vec/NAME.vec.gz are of the image DIR/img/NAME.dll or, where that is missing, of
 NAME.dll beside them.
@@ -39,8 +39,8 @@ Exit codes:
   1  some case failed
   2  the arguments are wrong, or an input is missing or cannot be read; the others are replayed";
 
-/// Run texts of stacks and programs, replay recorded walks and unwinds, and compare the answers with
-/// what is known.
+/// Run texts of stacks and programs, replay recorded walks and unwinds, and compare the answers
+/// with what is known.
 ///
 /// A case passes if all that is known of it comes out: registers, results, callbacks. It is skipped
 /// if no answer is expected, because its code cannot be unwound or because too little is known of

@@ -17,9 +17,10 @@ Examples:
   clrsim matrix my.kdl 2 --on windows --json
 
 Each snapshot is made on every runtime, whatever the text expects. Runtimes that give the same share
-a column. A row is a callback, with the place of its ip and its rsp; in the columns is which callback
-it was, from 1. A * marks rows that are not the same in all columns. Below, what decided each column:
-a sentence of the call's story, and in brackets its clauses; clrsim clauses C-044 says what one is.
+a column. A row is a callback, with the place of its ip and its rsp; in the columns is which
+callback it was, from 1. A * marks rows that are not the same in all columns. Below, what decided
+each column: a sentence of the call's story, and in brackets its clauses; clrsim clauses C-044 says
+what one is.
 
 In programs, addresses differ between runtimes for reasons of their own: there, columns are the same
 if they have the same functions in the same order.
@@ -35,8 +36,8 @@ Examples:
   clrsim compare my.kdl --policy truth,seeded --on net10-unix --format folded
   clrsim compare my.kdl --format speedscope > my.speedscope.json
 
-A row is a frame that is there, leaf first; without a word in front it is managed. A column is a walk
-of the whole stack by a policy:
+A row is a frame that is there, leaf first; without a word in front it is managed. A column is a
+walk of the whole stack by a policy:
 
   RU     the runtime reports the frame, and the unwinder comes to it
   R      the runtime alone does
@@ -69,7 +70,8 @@ Examples:
   clrsim new my.kdl
   clrsim new --program my/program.kdl
 
-What is written passes as it is: clrsim run my.kdl. The format is told in sim/src/scenario/grammar.md.
+What is written passes as it is: clrsim run my.kdl. The format is told in
+sim/src/scenario/grammar.md.
 
 Exit codes:
   0  the text was written

@@ -148,6 +148,10 @@ fn what_is_printed_makes_the_history_again() {
         assert_eq!(super::clrsim(&["replay", replay]).code, 0);
         assert_eq!(super::clrsim(&["replay", "--rules", replay]).code, 1);
     }
+    // A path of several words is one argument.
+    let spaced = folder.write("a b/broken.kdl", BROKEN.as_bytes());
+    let spaced = explore(&spaced, &["--rules"]).out;
+    assert!(spaced.contains("clrsim replay --rules \""), "{spaced}");
     // A text that says so itself.
     let says = format!("{BROKEN}explore rules=#true {{ expect {{ survives }} }}\n");
     let says = folder.write("says.kdl", says.as_bytes());

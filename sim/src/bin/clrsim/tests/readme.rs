@@ -25,34 +25,29 @@ pub(super) fn main_output() -> String {
     block.to_owned()
 }
 
-#[test]
-fn the_explanation_is_what_the_readme_shows() {
+/// Holds the first block of the README that begins with this command against what the command prints.
+fn is_as_shown(command: &str) {
     let readme = readme();
-    let (_, block) = readme.split_once("```console\n$ clrsim explain ").unwrap();
+    let (_, block) = readme.split_once(&format!("```console\n$ clrsim {command} ")).unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let (args, output) = block.split_once('\n').unwrap();
-    let args: Vec<_> = ["explain"].into_iter().chain(args.split_whitespace()).collect();
+    let args: Vec<_> = [command].into_iter().chain(args.split_whitespace()).collect();
     assert_eq!(clrsim(&args).out, output);
+}
+
+#[test]
+fn the_explanation_is_what_the_readme_shows() {
+    is_as_shown("explain");
 }
 
 #[test]
 fn the_search_is_what_the_readme_shows() {
-    let readme = readme();
-    let (_, block) = readme.split_once("```console\n$ clrsim explore ").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let (args, output) = block.split_once('\n').unwrap();
-    let args: Vec<_> = ["explore"].into_iter().chain(args.split_whitespace()).collect();
-    assert_eq!(clrsim(&args).out, output);
+    is_as_shown("explore");
 }
 
 #[test]
 fn the_comparison_is_what_the_readme_shows() {
-    let readme = readme();
-    let (_, block) = readme.split_once("```console\n$ clrsim compare ").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let (args, output) = block.split_once('\n').unwrap();
-    let args: Vec<_> = ["compare"].into_iter().chain(args.split_whitespace()).collect();
-    assert_eq!(clrsim(&args).out, output);
+    is_as_shown("compare");
 }
 
 /// Of the text that `clrsim new` writes.
@@ -72,12 +67,7 @@ fn the_matrix_is_what_the_readme_shows() {
 
 #[test]
 fn the_trace_prints_what_the_readme_shows() {
-    let readme = readme();
-    let (_, block) = readme.split_once("```console\n$ clrsim trace ").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let (args, output) = block.split_once('\n').unwrap();
-    let args: Vec<_> = ["trace"].into_iter().chain(args.split_whitespace()).collect();
-    assert_eq!(clrsim(&args).out, output);
+    is_as_shown("trace");
 }
 
 #[test]

@@ -240,6 +240,22 @@ fn what_a_script_remembers_is_shared() {
 }
 
 #[test]
+fn when_an_event_was_set_makes_a_difference() {
+    // Whoever has turns behind that does nothing else to the event.
+    let since = "function \"App.Main\" kind=jit { body { work 1 } }
+        thread main start=\"App.Main\"
+        profiler {
+            lock x
+            event e
+            thread reader { join busy; join setter; since e micros=8 { bark } }
+            thread busy { repeat 4 { lock x } }
+            thread setter { set e }
+        }
+        explore by=exhaustive schedules=200000 { expect { watchdog } }";
+    assert_eq!(told(since), (ExpectedEnd::Watchdog, None));
+}
+
+#[test]
 fn a_jump_leaves_locks_behind_and_others_alone() {
     let jumps = "function \"App.Main\" kind=jit { body { loop 3 { sleep } } }
         thread main start=\"App.Main\"

@@ -411,31 +411,6 @@ fn who_waits_for_others_lets_them_go_on() {
     assert!(report.survives() && !report.covered.unwrap().everything, "{report:?}");
 }
 
-/// When an event was set is a matter of time: nobody goes by it in another order unseen.
-#[test]
-fn when_an_event_was_set_is_looked_at() {
-    let load: &Load<'_> = &|setup| {
-        let event = setup.event();
-        setup.thread("sets", move |me| me.set(event));
-        setup.thread("asks", move |me| {
-            me.wait_for(event);
-            for _ in 0..3 {
-                me.point();
-            }
-            if me.was_set_before(event, 4) {
-                me.bark();
-            }
-        });
-        setup.thread("other", |me| {
-            me.point();
-            me.point();
-        });
-    };
-    let by = |budget: &Budget| search(load, budget).failure.map(|failure| failure.verdict);
-    assert_eq!(by(&Budget::random(1, 1_000)), Some(Verdict::Watchdog(thread(1))));
-    assert_eq!(by(&Budget::exhaustive(10_000)), Some(Verdict::Watchdog(thread(1))));
-}
-
 /// Windows has no signals, wherever the thread is.
 #[test]
 fn signals_are_for_unix() {

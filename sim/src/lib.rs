@@ -1,54 +1,59 @@
 //! A deterministic simulator of the .NET runtime for testing stack walks.
 //!
-//! What stands so far:
+//! A walker under test is given threads of texts, on every simulated runtime, and its answers are
+//! compared with the frames that really are on the stack:
 //!
-//! - [`machine`]: an emulated x64 machine, which runs the code whose stacks are walked.
-//! - [`code`]: programs of functions with every shape of frame, as machine code and unwind data.
-//! - [`truth`]: who really called whom, with which registers; [`run`]: a program being executed
-//!   beside it; [`roles`]: what lies on its stack.
-//! - [`generation`]: which runtime is simulated; [`runtime`]: its state as far as a walk can see it;
-//!   [`profiling`]: `DoStackSnapshot` over that state.
-//! - [`explain`]: why a call came out as it did. [`stage`]: threads set up by hand.
-//! - [`clause`]: the rules of the runtimes, by number; [`coverage`]: what exercises them.
-//! - [`world`]: programs executed together with a runtime; [`stubs`]: its code; [`model`]: what must be
-//!   reported of such threads, from the truth alone.
-//! - `recording` (feature `recording`): walks of real CLRs, made again and compared.
-//! - [`vectors`]: readers of recorded unwinds of real code, and of artificial ones.
-//! - [`replay`]: these unwinds, replayed through the walker and compared with what is known of them.
-//! - [`strategy`]: generators of programs and of threads, and what makes them smaller.
-//! - `scenario` (feature `scenario`): the text format of programs, stops, and what walks find there.
-//! - [`schedule`]: histories of such programs with a profiler in them, searched for deadlocks by [`check`].
-//! - `harness` (feature `scenario`): somebody else's walker against such texts.
-//! - `book` (feature `scenario`): where a newcomer begins.
+//! ```
+//! use clr_sim::harness::{Sampler, judge};
 //!
-//! The library touches no file and prints nothing; the tool `clrsim` (feature `cli`) does that.
+//! let text = r#"
+//! function "App.Main" kind="jit" { body { p-invoke "Lib.Sleep" } }
+//! function "Lib.Sleep" { body { work 3 } }
+//! stop at="Lib.Sleep"
+//! "#;
+//! // The sampler of this crate. A test of a profiler implements `StackWalker` for its own walker.
+//! let verdicts = judge(&Sampler, text)?;
+//! assert!(verdicts.iter().all(|verdict| verdict.is_right()));
+//! # Ok::<(), clr_sim::harness::JudgeError>(())
+//! ```
+//!
+//! # Entry points
+//!
+//! - [`harness`]: a walker against texts, on every runtime.
+//! - [`Scenario`]: one text: programs, stacks, snapshots, and the answers that each runtime must give.
+//! - [`check`]: a profiler, written as closures that block, in many interleavings with a program.
+//! - [`book`]: chapters for newcomers.
+//!
+//! # Crates
+//!
+//! This crate is a facade. Each module below is a crate of its own, and depends only on modules
+//! above it:
+//!
+//! - [`machine`]: an emulated x64 machine: memory, interpreter, save points.
+//! - [`codegen`]: functions of every frame shape as machine code, unwind data and images; their
+//!   execution, with a shadow stack.
+//! - [`runtime`]: generations of the CLR and their clauses; threads and Frames; `DoStackSnapshot` and
+//!   its explanation.
+//! - [`world`]: programs executed together with a runtime; synthetic threads; the reference model.
+//! - `recording` (feature `recording`): unwinds and walks recorded from real processes, replayed.
+//! - [`generate`]: generators of programs and threads (features `arbitrary` and `proptest`).
+//! - [`explore`]: histories of a profiler beside a program: search, verdicts, replay, timeline.
+//! - [`scenario`]: the text format.
+//!
+//! `clr_walker` is the walker under test, and the crate that a profiler ships. Feature `fixtures` adds
+//! the gallery as data. The library touches no file and prints nothing; the tool `clrsim` does that.
 
-#[cfg(feature = "scenario")]
 pub mod book;
-pub mod clause;
-pub mod code;
-pub mod coverage;
-pub mod explain;
-pub mod generation;
-#[cfg(feature = "scenario")]
 pub mod harness;
-pub mod machine;
-pub mod model;
-pub mod profiling;
-#[cfg(feature = "recording")]
-pub mod recording;
-pub mod replay;
-pub mod roles;
-pub mod run;
-pub mod runtime;
-#[cfg(feature = "scenario")]
-pub mod scenario;
-pub mod schedule;
-pub mod stage;
-pub mod strategy;
-pub mod stubs;
-pub mod truth;
-pub mod vectors;
-pub mod world;
 
-pub use schedule::check;
+#[cfg(feature = "fixtures")]
+pub use clr_fixtures as fixtures;
+#[cfg(feature = "recording")]
+pub use clr_recording as recording;
+pub use {
+    clr_codegen as codegen, clr_explore as explore, clr_generate as generate,
+    clr_machine as machine, clr_runtime as runtime, clr_scenario as scenario, clr_world as world,
+};
+
+pub use clr_explore::check;
+pub use clr_scenario::Scenario;

@@ -1,10 +1,10 @@
 //! What the every-instruction property costs: making programs, running them, unwinding at every
 //! instruction.
 
-use clr_sim::code::{Convention, FunctionId, LinkedProgram, Program};
-use clr_sim::run::{BASE, Run};
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::{Seeded, Size, program};
+use clr_codegen::execution::{BASE, Run};
+use clr_codegen::{Convention, FunctionId, LinkedProgram, Program};
+use clr_generate::{Seeded, Size, program};
+use clr_scenario::Scenario;
 use clr_tests::every_instruction::{self, Checked};
 use clr_walker::unwind::{Position, Unwinder};
 use std::hint::black_box;

@@ -1,12 +1,12 @@
 //! What texts and executed programs cost: the whole gallery, and cases of the property that
 //! `DoStackSnapshot` gives what the model says.
 
-use clr_sim::generation::Generation;
-use clr_sim::model::{Facts, Seen, expected};
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::{Seeded, world_call, world_program};
-use clr_sim::world::Event;
+use clr_generate::{Seeded, world_call, world_program};
+use clr_runtime::generation::Generation;
+use clr_scenario::Scenario;
 use clr_tests::world::{Plan, compare, examine};
+use clr_world::Event;
+use clr_world::reference::{Facts, Seen, expected};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -6,13 +6,13 @@ mod wrong;
 pub use wrong::{Mistake, Wrong};
 
 use crate::{dwarf, planted};
-use clr_sim::code::{
+use clr_codegen::execution::{LoadError, Outcome, Run, SIGNAL_STACK_TOP};
+use clr_codegen::shadow_stack::Caller;
+use clr_codegen::{
     CfiMistake, Convention, FrameLayout, FunctionId, LinkError, LinkedProgram, Program,
     WindowsMistake,
 };
-use clr_sim::machine::Machine;
-use clr_sim::run::{LoadError, Outcome, Run, SIGNAL_STACK_TOP};
-use clr_sim::truth::Caller;
+use clr_machine::Machine;
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::{self, Gpr, RegisterSet, Registers};
 use clr_walker::unwind::{self, Position, Rules, UnwindError, Unwinder};

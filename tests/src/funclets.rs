@@ -2,10 +2,10 @@
 //! them, while their function stands in the code that they guard.
 
 use crate::every_instruction::{Failure, check_stack, walkers};
-use clr_sim::code::{
+use clr_codegen::execution::{LoadError, Outcome, Run};
+use clr_codegen::{
     Convention, FrameLayout, FunctionId, LinkedProgram, PlacedClause, Program, Role,
 };
-use clr_sim::run::{LoadError, Outcome, Run};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Unwinder;
 use std::collections::BTreeSet;

@@ -15,15 +15,14 @@ pub use schedule::{ending_of_schedule, schedule};
 use crate::every_instruction::{self, Failure};
 use crate::world::{self, Plan, examine};
 use arbitrary::{Arbitrary as _, Unstructured};
-use clr_sim::code::Program;
-use clr_sim::generation::Generation;
-use clr_sim::recording::{RecordedCode, Recording, Replay};
-use clr_sim::replay::{VectorReplay, run_fuzz_record};
-use clr_sim::scenario::{Scenario, format_text};
-use clr_sim::strategy::{StagedCall, WorldCase};
-use clr_sim::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
-use clr_sim::vectors::win64::VectorFile;
-use clr_sim::vectors::{DecompressError, decompress};
+use clr_generate::{SmallProgram, StagedCall, WorldCase};
+use clr_recording::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
+use clr_recording::vectors::replay::{VectorReplay, run_fuzz_record};
+use clr_recording::vectors::win64::VectorFile;
+use clr_recording::vectors::{DecompressError, decompress};
+use clr_recording::{RecordedCode, Recording, Replay};
+use clr_runtime::generation::Generation;
+use clr_scenario::{Scenario, format_text};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, SIZE_OF_RUNTIME_FUNCTION};
@@ -379,7 +378,7 @@ const BOUNDARY_LIMIT: u64 = 3000;
 /// # Panics
 /// If not, with the program's text.
 pub fn program(data: &[u8]) {
-    let Ok(program) = Program::arbitrary(&mut Unstructured::new(data)) else {
+    let Ok(SmallProgram(program)) = SmallProgram::arbitrary(&mut Unstructured::new(data)) else {
         return;
     };
     let results = [

@@ -1,5 +1,6 @@
 //! What the tests of the whole system share.
 
+pub mod coverage;
 pub mod dwarf;
 pub mod every_instruction;
 pub mod funclets;

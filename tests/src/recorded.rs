@@ -1,9 +1,9 @@
 //! Whole stacks of recorded threads, held against what was recorded of them.
 
-use clr_sim::profiling::Outcome;
-use clr_sim::recording::{
+use clr_recording::{
     CALLER, LoadError, PretendedNative, Recording, Replay, SeedLine, SeedOrigin, Stop, WalkLine,
 };
+use clr_runtime::Outcome;
 use clr_walker::code_map::CodeMapError;
 use clr_walker::mixed::{
     Completeness, FrameKind, MixedFrame, MixedStack, Policy, SeenBy, WalkBuffer, Walker,

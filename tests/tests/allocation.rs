@@ -1,17 +1,18 @@
 //! A walk allocates nothing, nor does a snapshot.
 
 use allocation_counter::measure;
-use clr_sim::generation::Generation;
-use clr_sim::profiling::{Call, HResult, Outcome, SimulatedThread};
-use clr_sim::runtime::FrameKind;
-use clr_sim::stage::{NATIVE_WALKER, SELF, Stage};
-use clr_sim::vectors::win64::{Vector, VectorFile};
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_recording::vectors::win64::{Vector, VectorFile};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_runtime::FrameKind;
+use clr_runtime::Outcome;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{Call, HResult, SimulatedThread};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
 use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, WalkBuffer, Walker};
 use clr_walker::unwind::{Cache, Position, Rules, Unwinder};
+use clr_world::synthetic::{NATIVE_WALKER, SELF, Stage};
 use std::hint::black_box;
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];

@@ -1,6 +1,6 @@
 //! Marks of clauses (`C-014`) in the sources name clauses that there are.
 
-use clr_sim::clause::Clause;
+use clr_runtime::clause::Clause;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! Every clause is exercised where it holds, or says why not.
 
-use clr_sim::clause::Clause;
-use clr_sim::coverage::{Cover, Coverage, HOLES, TESTED};
-use clr_sim::recording::Recording;
-use clr_sim::scenario::Scenario;
-use clr_sim::vectors::decompress;
+use clr_recording::Recording;
+use clr_recording::vectors::decompress;
+use clr_runtime::clause::Clause;
+use clr_scenario::Scenario;
+use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Epilogues that are found by their code, read a second time: by a real decoder of instructions.
 
-use clr_sim::vectors::fuzz::stack_word;
+use clr_recording::vectors::fuzz::stack_word;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::memory::{Memory, Unreadable};

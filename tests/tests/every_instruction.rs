@@ -1,11 +1,11 @@
 //! The every-instruction property: whatever the program, at each instruction boundary of its run
 //! unwinding gives what execution knows to be true.
 
-use clr_sim::code::{CodeKind, Convention, Program, WindowsMistake};
-use clr_sim::run::Run;
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::near_valid::Mutation;
-use clr_sim::strategy::{Seeded, Size, programs};
+use clr_codegen::execution::Run;
+use clr_codegen::{CodeKind, Convention, Program, WindowsMistake};
+use clr_generate::near_valid::Mutation;
+use clr_generate::{Seeded, Size, programs};
+use clr_scenario::Scenario;
 use clr_tests::every_instruction::{self, Checked, Failure, Second};
 use clr_tests::{cases, planted};
 use clr_walker::code_map::{CodeMap, CodeRegion};
@@ -188,7 +188,7 @@ fn damaged_tables_end_in_an_answer() {
         let mut map = CodeMap::new();
         let region = CodeRegion::heap(heap.base, &bytes, FunctionTable::new(&table));
         map.insert(region.unwrap()).unwrap();
-        let start = clr_sim::code::FunctionId(0);
+        let start = clr_codegen::FunctionId(0);
         let mut run = Run::new(&program, &linked, start, 0).unwrap();
         for _ in 0..500 {
             let registers = run.machine().cpu().registers();

@@ -1,7 +1,7 @@
 //! What went wrong for real people: each public thread that a simulator can reproduce has its fixture.
 
-use clr_sim::profiling::HResult;
-use clr_sim::scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, ReasonKind, Scenario, WalkEnd};
+use clr_runtime::profiling::HResult;
+use clr_scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, ReasonKind, Scenario, WalkEnd};
 
 /// By what it went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Handlers and filters, called as a runtime calls them: their frames are unwound rightly at each
 //! instruction, they return what they should, and behind a catch the program goes on.
 
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::{Seeded, Size, program};
+use clr_generate::{Seeded, Size, program};
+use clr_scenario::Scenario;
 use clr_tests::every_instruction::Failure;
 use clr_tests::funclets::{Called, FuncletFailure, call_all};
 use clr_tests::{cases, first_seed};

@@ -1,9 +1,9 @@
 //! The seeds of the fuzz targets, run as tests.
 
 use arbitrary::{Arbitrary as _, Unstructured};
-use clr_sim::generation::Generation;
-use clr_sim::schedule::{Ending, Verdict};
-use clr_sim::strategy::{Seeded, StagedCall, WorldCase, WorldProgram};
+use clr_explore::{Ending, Verdict};
+use clr_generate::{Seeded, StagedCall, WorldCase, WorldProgram};
+use clr_runtime::generation::Generation;
 use clr_tests::mixed;
 use clr_tests::snapshot::{Checked, check, is_whole};
 use clr_tests::world::{Plan, examine};

@@ -1,8 +1,8 @@
 //! Every file of the gallery on every generation: what its calls give, and what each must say.
 
-use clr_sim::clause::Clause;
-use clr_sim::generation::{Generation, Generations};
-use clr_sim::scenario::{Scenario, SnapshotCall, format_text};
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::{Scenario, SnapshotCall, format_text};
 use clr_walker::mixed::{Completeness, Policy};
 
 /// What is wrong, by file.

@@ -1,9 +1,9 @@
 //! The texts of the gallery whose histories are searched: each must come to what it expects, on every
 //! generation that it is for. `CLR_TEST_TEXT` names a part of the names of those that are wanted.
 
-use clr_sim::generation::Generation;
-use clr_sim::scenario::{ExpectedEnd, Scenario};
-use clr_sim::schedule::Hazard;
+use clr_explore::Hazard;
+use clr_runtime::generation::Generation;
+use clr_scenario::{ExpectedEnd, Scenario};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -1,9 +1,9 @@
 //! The machine against real code: whole test functions of the recorded images run to their return,
 //! and recorded frames run to theirs, where the recording says what the registers were.
 
-use clr_sim::machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, Stop};
-use clr_sim::vectors::win64::{Vector, VectorFile};
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, Stop};
+use clr_recording::vectors::win64::{Vector, VectorFile};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::oracle_images;
 use clr_walker::image::pe::PeImage;
 use clr_walker::registers::{Gpr, Registers};

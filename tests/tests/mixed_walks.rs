@@ -1,8 +1,8 @@
 //! Whole stacks of programs that run through the runtime, by each policy: nothing is in them that is not
 //! there, what they claim is so, and where something is missing the reason is the true one.
 
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::{Seeded, world_program};
+use clr_generate::{Seeded, world_program};
+use clr_scenario::Scenario;
 use clr_tests::mixed::{Examined, Failure, First, Plan, Second, Way, examine, shrink};
 use clr_tests::{cases, first_seed};
 

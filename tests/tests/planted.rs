@@ -1,9 +1,9 @@
 //! The second unwinder: right without a bug, wrong with each.
 
-use clr_sim::replay::{fuzz_functions, fuzz_image};
-use clr_sim::vectors::fuzz::{self, FuzzFile, FuzzMemory, FuzzRecord, stack_word};
-use clr_sim::vectors::win64::{Vector, VectorFile};
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_recording::vectors::fuzz::{self, FuzzFile, FuzzMemory, FuzzRecord, stack_word};
+use clr_recording::vectors::replay::{fuzz_functions, fuzz_image};
+use clr_recording::vectors::win64::{Vector, VectorFile};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::planted::{Bug, Unwinder};
 use clr_tests::{cases, oracle_images};
 use clr_walker::code_map::{CodeMap, CodeRegion};

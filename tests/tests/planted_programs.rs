@@ -7,9 +7,9 @@
     reason = "the methods themselves are not for all lifetimes"
 )]
 
-use clr_sim::code::{Convention, Program};
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::{Size, programs};
+use clr_codegen::{Convention, Program};
+use clr_generate::{Size, programs};
+use clr_scenario::Scenario;
 use clr_tests::every_instruction::{Failure, Second, walk};
 use clr_tests::{dwarf, planted};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};

@@ -1,8 +1,8 @@
 //! Bugs that profilers have had, planted into a walker that has none: the property of whole stacks finds
 //! each within 1,000 walks, and shrinks what it found to a text of a few lines.
 
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::{Seeded, world_program};
+use clr_generate::{Seeded, world_program};
+use clr_scenario::Scenario;
 use clr_tests::mixed::{Bug, Failure, Plan, Second, WrongWalk, examine, shrink};
 use std::fmt::Write as _;
 use std::thread;

@@ -1,6 +1,6 @@
 //! Whatever the input: an answer or an error, and never a panic or an endless loop.
 
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::{cases, fuzz};
 use clr_walker::image::pe::PeImage;
 use clr_walker::registers::{CONTEXT_SIZE, Registers};
@@ -267,8 +267,8 @@ fn damage_leaves_some_images_readable() {
 
 #[test]
 fn samples_are_whole() {
-    use clr_sim::vectors::fuzz::FuzzFile;
-    use clr_sim::vectors::win64::VectorFile;
+    use clr_recording::vectors::fuzz::FuzzFile;
+    use clr_recording::vectors::win64::VectorFile;
     SAMPLES.with(|[vectors, records]| {
         let (vectors, records) =
             (VectorFile::parse(vectors).unwrap(), FuzzFile::parse(records).unwrap());

@@ -1,7 +1,7 @@
 //! ELF files as a reader sees them that nobody here wrote: binutils' readelf.
 
-use clr_sim::code::{Convention, Format, PlacedHelper, Unit};
-use clr_sim::strategy::{Seeded, Size, program};
+use clr_codegen::{Convention, Format, PlacedHelper, Unit};
+use clr_generate::{Seeded, Size, program};
 use clr_tests::cases;
 use std::io::ErrorKind;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 //!
 //! Where the tool is not installed these tests say so and pass, unless `CI_REQUIRE_LLVM` is set.
 
-use clr_sim::strategy::{Seeded, Size, program};
+use clr_generate::{Seeded, Size, program};
 use clr_tests::cases;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::RuntimeFunction;
@@ -323,7 +323,7 @@ fn generated_images_are_read_alike() {
     while images < cases(120) {
         let program = program(&mut Seeded::new(seeds.next().unwrap()), &Size::SMALL);
         let Ok(linked) = program.link() else { continue };
-        for unit in linked.units.iter().filter(|unit| unit.format == clr_sim::code::Format::Pe) {
+        for unit in linked.units.iter().filter(|unit| unit.format == clr_codegen::Format::Pe) {
             let Some(description) = check(&unit.bytes) else {
                 return;
             };

@@ -4,10 +4,10 @@
 //! Recordings have no unwind data of native code. [`stacks_hold_what_was_recorded`] pretends native code
 //! between the ends that were recorded; without it, nothing may be claimed to be complete.
 
-use clr_sim::profiling::HResult;
-use clr_sim::recording::{PretendedNative, RecordedCode, Recording, Replay, SeedOrigin, Stop};
-use clr_sim::runtime::MethodKind;
-use clr_sim::vectors::decompress;
+use clr_recording::vectors::decompress;
+use clr_recording::{PretendedNative, RecordedCode, Recording, Replay, SeedOrigin, Stop};
+use clr_runtime::MethodKind;
+use clr_runtime::profiling::HResult;
 use clr_tests::recorded::{Counts, Recorded, Unwalked, claim, is_fit, policies, table, walk};
 use clr_walker::mixed::{
     Advice, Completeness, FrameKind, Policy, Seed, SeedRefused, SeenBy, Stopped, advice,

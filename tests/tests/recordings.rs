@@ -1,8 +1,9 @@
 //! Walks that real CLRs made, made again.
 
-use clr_sim::profiling::{HResult, Outcome};
-use clr_sim::recording::{Difference, Hex, RecordedCode, Recording, Replay, Verdict, WalkLine};
-use clr_sim::vectors::decompress;
+use clr_recording::vectors::decompress;
+use clr_recording::{Difference, Hex, RecordedCode, Recording, Replay, Verdict, WalkLine};
+use clr_runtime::Outcome;
+use clr_runtime::profiling::HResult;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

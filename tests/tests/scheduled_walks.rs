@@ -1,10 +1,10 @@
 //! Profilers that walk by each policy, while programs run through the runtime under random schedules:
 //! nobody waits for ever, and nothing dies.
 
-use clr_sim::scenario::Scenario;
-use clr_sim::schedule::{Arena, Budget, Hazard, Process, Strategy};
-use clr_sim::strategy::{Seeded, world_program};
-use clr_tests::scheduled::Sampler;
+use clr_explore::{Arena, Budget, Hazard, Strategy};
+use clr_generate::{Seeded, world_program};
+use clr_scenario::Scenario;
+use clr_tests::scheduled::{Sampler, process};
 use clr_tests::{cases, first_seed};
 use clr_walker::mixed::Policy;
 use std::cell::Cell;
@@ -35,7 +35,7 @@ fn nobody_waits_for_ever() {
         }
         let program = world_program(&mut Seeded::new(seed));
         // A few are too large for the formats.
-        let Ok(process) = Process::drawn(&program) else { continue };
+        let Ok(process) = process(&program) else { continue };
         let Ok(mut arena) = Arena::new(&process) else { continue };
         programs += 1;
         for policy in POLICIES {

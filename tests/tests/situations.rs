@@ -1,9 +1,10 @@
 //! What came back in real runtimes, situation by situation, against the scenarios that rebuild it:
 //! each of them gives what was observed, and each outcome is rebuilt or a gap with a reason.
 
-use clr_sim::generation::Generation;
-use clr_sim::profiling::{HResult, Outcome};
-use clr_sim::scenario::{FoundSnapshot, Provenance, Scenario, SnapshotCall};
+use clr_runtime::Outcome;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::HResult;
+use clr_scenario::{FoundSnapshot, Provenance, Scenario, SnapshotCall};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Calls about threads of any shape, whole and damaged: what holds of all of them.
 
-use clr_sim::strategy::{Seeded, StagedCall, minimize, staged_call, staged_calls};
+use clr_generate::{Seeded, StagedCall, minimize, staged_call, staged_calls};
 use clr_tests::snapshot::{Checked, check};
 use clr_tests::{cases, first_seed};
 use proptest::prelude::*;
@@ -29,9 +29,7 @@ impl Tally {
         self.expected += u32::from(checked.expected);
         if let Some(outcome) = checked.outcome {
             let name = match outcome {
-                clr_sim::profiling::Outcome::AccessViolation { .. } => {
-                    "access violation".to_owned()
-                }
+                clr_runtime::Outcome::AccessViolation { .. } => "access violation".to_owned(),
                 outcome => outcome.to_string(),
             };
             *self.outcomes.entry(name).or_default() += 1;

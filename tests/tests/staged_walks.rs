@@ -1,7 +1,7 @@
 //! Whole stacks of threads set up by hand: whatever is damaged, a walk ends, and has no more frames than
 //! there is room for; where nothing is, no frame is invented.
 
-use clr_sim::strategy::{Seeded, staged_call};
+use clr_generate::{Seeded, staged_call};
 use clr_tests::mixed::{Staged, walk_staged};
 use clr_tests::{cases, first_seed};
 

@@ -1,9 +1,9 @@
 //! Each walk of the embedded recordings has its story.
 
-use clr_sim::clause::Clause;
-use clr_sim::explain::{Event, Kind, Teller};
-use clr_sim::recording::{RecordedCode, RecordedNames, Recording, Replay};
-use clr_sim::vectors::decompress;
+use clr_recording::vectors::decompress;
+use clr_recording::{RecordedCode, RecordedNames, Recording, Replay};
+use clr_runtime::clause::Clause;
+use clr_runtime::explain::{Event, Kind, Teller};
 use std::collections::BTreeSet;
 
 /// No recording is larger.

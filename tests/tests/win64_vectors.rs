@@ -1,9 +1,9 @@
 //! Every recorded unwind of the fixtures, replayed.
 
-use clr_sim::replay::{Quantity, VectorReplay, Verdict, run_fuzz_record};
-use clr_sim::vectors::fuzz::{FuzzFile, FuzzRecord};
-use clr_sim::vectors::win64::{Vector, VectorFile, VectorKind};
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, OutcomeStatus, decompress};
+use clr_recording::vectors::fuzz::{FuzzFile, FuzzRecord};
+use clr_recording::vectors::replay::{Quantity, VectorReplay, Verdict, run_fuzz_record};
+use clr_recording::vectors::win64::{Vector, VectorFile, VectorKind};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, OutcomeStatus, decompress};
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
 use clr_walker::registers::Gpr;

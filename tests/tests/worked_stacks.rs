@@ -1,19 +1,18 @@
 //! The stacks of the gallery on every generation: what calls leave behind and do not look at, and
 //! what is to be seen of some beside what they give.
 
-use clr_sim::generation::Generation;
-use clr_sim::profiling::{CallbackKind, HResult, Outcome};
-use clr_sim::runtime::{
+use clr_runtime::Outcome;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_runtime::{
     CallbackState, OsThreadId, Profiler, Runtime, THREAD_OBJECT_SIZE, TargetMemory as _, Thread,
 };
-use clr_sim::scenario::{
-    PlacedStack, Scenario, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed,
-};
-use clr_sim::stage::{MANAGED_WALKER, NATIVE_WALKER, SELF, Set};
+use clr_scenario::{PlacedStack, Scenario, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::{EventMask, ProfilerCallback, ProfilerInfo as _, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Unwinder};
+use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, Set};
 use std::cell::RefCell;
 
 /// What is wrong, by generation, file and call.
@@ -243,7 +242,7 @@ struct Walking {
     told: RefCell<Vec<String>>,
 }
 
-impl<'a> Profiler<'a, clr_sim::machine::Machine> for Walking {
+impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
     fn call_back(&self, runtime: &Runtime<'a>, thread: OsThreadId, callback: ProfilerCallback) {
         let (name, id) = match callback {
             ProfilerCallback::RuntimeThreadSuspended(id) => ("suspended", id),
@@ -251,7 +250,7 @@ impl<'a> Profiler<'a, clr_sim::machine::Machine> for Walking {
             _ => return,
         };
         let call = |thread| {
-            let call = clr_sim::profiling::Call { thread, ..Default::default() };
+            let call = clr_runtime::profiling::Call { thread, ..Default::default() };
             runtime.on(MANAGED_WALKER).do_stack_snapshot(&call, None)
         };
         assert_eq!(runtime.object_of(SELF), Some(id));
@@ -318,7 +317,7 @@ fn callbacks_get_what_the_call_says() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, OBJECT_ALLOCATED);
         let runtime = set.runtime();
-        let call = clr_sim::profiling::Call { client_data: 0xC11E_4747, ..set.call() };
+        let call = clr_runtime::profiling::Call { client_data: 0xC11E_4747, ..set.call() };
         let mut functions = Vec::new();
         let outcome = runtime.on(SELF).do_stack_snapshot(
             &call,
@@ -349,7 +348,7 @@ fn contexts_may_be_written_to() {
         let (set, _) = placed(generation, CALLBACK);
         let runtime = set.runtime();
         let seed = SnapshotSeed::new(SeedSource::Function("App.Compare".to_owned())).bytes(&set);
-        let call = clr_sim::profiling::Call { seed: seed.as_deref(), ..set.call() };
+        let call = clr_runtime::profiling::Call { seed: seed.as_deref(), ..set.call() };
         let mut values = Vec::new();
         let outcome = runtime.on(SELF).do_stack_snapshot(
             &call,
@@ -374,7 +373,7 @@ fn an_ignored_seed_leaves_no_trace() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, P_INVOKE);
         let seed = [0xFF; 0xC20];
-        let call = clr_sim::profiling::Call { seed: Some(&seed), ..set.call() };
+        let call = clr_runtime::profiling::Call { seed: Some(&seed), ..set.call() };
         let mut contexts = 0;
         let outcome = set.runtime().on(SELF).do_stack_snapshot(
             &call,
@@ -396,7 +395,7 @@ fn a_helpers_frame_is_completed_once() {
         for generation in stack.generations().iter() {
             let set = stack.stage(generation).set_up().unwrap();
             let runtime = set.runtime();
-            let unix = clr_sim::generation::Generations::UNIX.contains(generation);
+            let unix = clr_runtime::generation::Generations::UNIX.contains(generation);
             let slot = 0x1F_C800 + if unix { 0xA0 } else { 0xC0 };
             let read = || runtime.memory.borrow().read_u64(slot).unwrap();
             assert_eq!(read(), 0, "{generation}, {name}");
@@ -411,7 +410,7 @@ fn a_helpers_frame_is_completed_once() {
 /// §2.6: the thread that has the runtime suspended looks code up without the lock.
 #[test]
 fn the_suspending_thread_takes_no_lock() {
-    use clr_sim::runtime::Suspension;
+    use clr_runtime::Suspension;
     for generation in [Generation::Framework2, Generation::Net10Windows] {
         let (set, _) = placed(generation, JITTED_LEAF);
         let runtime = set.runtime();

@@ -1,16 +1,16 @@
 //! Programs that run through the runtime: whatever is called at any stop comes out as the model says.
 
-use clr_sim::code::{Clause, FuncletKind, FunctionId, RuntimeCallKind, Statement};
-use clr_sim::generation::Generation;
-use clr_sim::model::{Asker, Callback, Code, Expected, Facts, Lead, Row, Seen};
-use clr_sim::profiling::{CallbackKind, HResult};
-use clr_sim::runtime::{FrameKind, MethodKind};
-use clr_sim::strategy::{Measure, Seeded, WorldProgram, minimize, world_cases, world_program};
-use clr_sim::stubs::Hooks;
-use clr_sim::world::{Start, StopBy};
+use clr_codegen::{Clause, FuncletKind, FunctionId, RuntimeCallKind, Statement};
+use clr_generate::{Measure, Seeded, WorldProgram, minimize, world_cases, world_program};
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_runtime::{FrameKind, MethodKind};
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
 use clr_tests::{cases, first_seed, seed};
 use clr_walker::unwind::Position;
+use clr_world::reference::{Asker, Callback, Code, Expected, Facts, Lead, Row, Seen};
+use clr_world::stubs::Hooks;
+use clr_world::{Start, StopBy};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn calls_change_nothing() {
             let thread = step % program.threads.len();
             if step % 5 == 0 {
                 let call =
-                    clr_sim::strategy::world_call(&mut Seeded::new(step as u64), &program.threads);
+                    clr_generate::world_call(&mut Seeded::new(step as u64), &program.threads);
                 if let Some(seen) = Seen::new(&facts, &mut watched, call.target) {
                     let _ = clr_tests::world::compare(&mut watched, &seen, &call);
                 }

@@ -1,12 +1,12 @@
 //! Native code of programs that run through the runtime of Unix: unwound at every instruction by the
 //! call frame information of its ELF file, held against what really called what.
 
-use clr_sim::code::{CodeKind, Convention, Format};
-use clr_sim::strategy::{Seeded, WorldProgram, world_program};
-use clr_sim::world::{Activation, Event, World};
+use clr_codegen::{CodeKind, Convention, Format};
+use clr_generate::{Seeded, WorldProgram, world_program};
 use clr_tests::{cases, first_seed};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Trust, Unwinder};
+use clr_world::{Activation, Event, World};
 use std::collections::BTreeSet;
 
 /// How many steps from native frames a plain run compares.

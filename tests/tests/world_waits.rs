@@ -1,8 +1,8 @@
 //! What threads of worlds wait for is told before they do, and without a profiler none waits for ever.
 
-use clr_sim::strategy::{Choices as _, Seeded, world_program};
-use clr_sim::world::Event;
+use clr_generate::{Choices as _, Seeded, world_program};
 use clr_tests::cases;
+use clr_world::Event;
 
 /// Steps threads at random until all have ended. Those that wait are left alone in every other world:
 /// stepping them must not be what lets others go on.

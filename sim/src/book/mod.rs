@@ -8,7 +8,7 @@
 //! 6. [Your walker against all fixtures](your_walker)
 //! 7. [Write a sampler that does not hang](a_sampler)
 //! 8. [Your profiler's locks in a Rust test](locks_in_a_test)
-//! 9. [The grammar](crate::scenario)
+//! 9. [The grammar](clr_scenario)
 //! 10. [The clauses](the_clauses)
 //!
 //! Every text in it is run by the tests, on every generation, and what it says comes out.
@@ -41,9 +41,9 @@ chapters! {
 #[cfg(test)]
 mod tests {
     use super::CHAPTERS;
-    use crate::clause::{Chapter, entries};
-    use crate::generation::Generation;
-    use crate::scenario::Scenario;
+    use clr_runtime::clause::{Chapter, entries};
+    use clr_runtime::generation::Generation;
+    use clr_scenario::Scenario;
     use core::fmt::Write as _;
 
     /// The texts of a chapter.
@@ -84,7 +84,7 @@ mod tests {
 
 The rules of the CLR that the simulator keeps, in the project's own words. Code, fixtures and
 explanations name them by number; `clrsim clauses C-014` prints one. This page is written by a test
-from [the tables](crate::clause).
+from [the tables](clr_runtime::clause).
 "
         .to_owned();
         for chapter in Chapter::ALL {

@@ -1,7 +1,7 @@
 //! A sampler as the documentation wants it.
 
 use super::{Found, StackWalker, Target};
-use crate::profiling::Context;
+use clr_runtime::Context;
 use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
 use clr_walker::unwind::{Position, Unwinder};
 

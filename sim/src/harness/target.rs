@@ -1,9 +1,9 @@
 //! A thread as a profiler sees it that has stopped it.
 
-use crate::generation::Generation;
-use crate::machine::Machine;
-use crate::profiling::Outcome;
-use crate::runtime::{OsThreadId, Runtime};
+use clr_machine::Machine;
+use clr_runtime::Outcome;
+use clr_runtime::generation::Generation;
+use clr_runtime::{OsThreadId, Runtime};
 use clr_walker::code_map::CodeMap;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{FunctionId, ProfilerInfo, ThreadId};

@@ -1,7 +1,7 @@
 //! Walkers that are right, and walkers that are wrong in known ways.
 
 use super::{Found, Outcome, Sampler, StackWalker, Target, assert_all, judge};
-use crate::generation::{Generation, Generations};
+use clr_runtime::generation::{Generation, Generations};
 
 const TEXT: &str = r#"
 function "App.Main" kind="jit" { body { call "App.Foo" } }

@@ -1,14 +1,14 @@
 //! What a walker has found, held against the truth.
 
 use super::{Found, StackWalker, Target};
-use crate::code::FunctionId;
-use crate::generation::Generation;
-use crate::runtime::MethodKind;
-use crate::scenario::{PlacedStack, RunOnError, Scenario, ScenarioError, StackNode, Standing};
-use crate::stage::{NATIVE_WALKER, Place, SELF_OBJECT, Set, StageError};
-use crate::stubs::{Identity, method_id};
-use crate::world::World;
+use clr_codegen::FunctionId;
+use clr_runtime::MethodKind;
+use clr_runtime::generation::Generation;
+use clr_scenario::{PlacedStack, RunOnError, Scenario, ScenarioError, StackNode, Standing};
 use clr_walker::profiling::FunctionId as MethodId;
+use clr_world::World;
+use clr_world::stubs::{Identity, method_id};
+use clr_world::synthetic::{NATIVE_WALKER, Place, SELF_OBJECT, Set, StageError};
 use core::fmt;
 use thiserror::Error;
 

@@ -14,7 +14,7 @@ pub use bug::Bug;
 use image::Image;
 use program::{Cfa, Row, Rule};
 
-use clr_sim::code::{Format, LinkedProgram};
+use clr_codegen::{Format, LinkedProgram};
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;

@@ -1,7 +1,7 @@
 //! What an answer differs in from the truth.
 
-use clr_sim::code::{CfiMistake, FunctionId, WindowsMistake};
-use clr_sim::truth::Caller;
+use clr_codegen::shadow_stack::Caller;
+use clr_codegen::{CfiMistake, FunctionId, WindowsMistake};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 use std::fmt;

@@ -2,16 +2,17 @@
 
 use crate::mixed::{Failure, First, Plan, examine};
 use arbitrary::{Arbitrary as _, Unstructured};
-use clr_sim::model::{Facts, Seen};
-use clr_sim::profiling::{Outcome, SimulatedThread};
-use clr_sim::run::BASE;
-use clr_sim::runtime::{OsThreadId, Runtime, ThreadLife};
-use clr_sim::stage::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
-use clr_sim::strategy::{StagedCall, WorldCase};
+use clr_codegen::execution::BASE;
+use clr_generate::{StagedCall, WorldCase};
+use clr_runtime::Outcome;
+use clr_runtime::profiling::SimulatedThread;
+use clr_runtime::{OsThreadId, Runtime, ThreadLife};
 use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source, WalkBuffer,
     Walker,
 };
+use clr_world::reference::{Facts, Seen};
+use clr_world::synthetic::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
 
 /// A native thread of the profiler, beside those of a program.
 const PROFILER: OsThreadId = OsThreadId(0xFFFF);
@@ -177,7 +178,7 @@ fn is_at(set: &Set, row: usize, frame: &MixedFrame) -> bool {
 
 /// Whether a row's code may be called so.
 fn is_kind(set: &Set, row: &Row, kind: FrameKind) -> bool {
-    use clr_sim::runtime::MethodKind::{Dynamic, IlStub};
+    use clr_runtime::MethodKind::{Dynamic, IlStub};
     let name = row.function.split('@').next().unwrap_or_default();
     let hidden = matches!(row.kind, IlStub | Dynamic);
     match kind {

@@ -1,7 +1,7 @@
 //! Native code: call frame information, ELF and Mach-O images.
 
 use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, step, unwind};
-use clr_sim::vectors::fuzz::IMAGE_BASE;
+use clr_recording::vectors::fuzz::IMAGE_BASE;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::macho::MachoImage;

@@ -2,12 +2,12 @@
 
 use super::script::Script;
 use arbitrary::{Arbitrary as _, Unstructured};
-use clr_sim::generation::Generation;
-use clr_sim::schedule::{
+use clr_explore::{
     Arena, Choice, Ending, Happening, History, Limits, LockName, Process, Recording, Search, Setup,
     ThreadIndex, Trail, Verdict,
 };
-use clr_sim::strategy::WorldProgram;
+use clr_generate::WorldProgram;
+use clr_runtime::generation::Generation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a history goes.
@@ -111,7 +111,7 @@ impl<'a> Case<'a> {
     }
 
     fn process(&self) -> Option<Process> {
-        Process::drawn(&self.program).ok()
+        crate::scheduled::process(&self.program).ok()
     }
 
     fn loader<'p>(&'p self) -> impl Fn(&mut Setup<'p>) + 'p {

@@ -1,8 +1,8 @@
 //! Profilers made of bytes: whatever they do, in whatever order.
 
 use arbitrary::{Result, Unstructured};
-use clr_sim::profiling::CallbackKind;
-use clr_sim::schedule::{Event, Lock, Setup, Thread, ThreadIndex};
+use clr_explore::{Event, Lock, Setup, Thread, ThreadIndex};
+use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{
     HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
 };

@@ -2,15 +2,15 @@
 
 use super::truth::Leaf;
 use super::{CAPACITY, Found, Stop, Truth, Way, Wrong, judge};
-use clr_sim::model::{Facts, Row};
-use clr_sim::profiling::Outcome;
-use clr_sim::strategy::world::{By, Slice, WorldCall, WorldSeed};
-use clr_sim::strategy::{Choices, Seeded, WorldCase, WorldProgram, minimize};
-use clr_sim::world::{BuildError, Event, World, WorldError};
+use clr_generate::world::{By, Slice, WorldCall, WorldSeed};
+use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize};
+use clr_runtime::Outcome;
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, Policy};
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Registers;
+use clr_world::reference::{Facts, Row};
+use clr_world::{BuildError, Event, World, WorldError};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::mem::{Discriminant, discriminant};

@@ -1,15 +1,16 @@
 //! What a walk may say of a thread.
 
 use super::truth::{Leaf, Truth};
-use clr_sim::code::{Convention, FuncletKind};
-use clr_sim::model::{Callback, Code, Row, Seen};
-use clr_sim::profiling::{HResult, Outcome};
-use clr_sim::runtime::MethodKind;
+use clr_codegen::{Convention, FuncletKind};
+use clr_runtime::MethodKind;
+use clr_runtime::Outcome;
+use clr_runtime::profiling::HResult;
 use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source,
 };
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Position, Trust, UnwindError};
+use clr_world::reference::{Callback, Code, Row, Seen};
 use thiserror::Error;
 
 /// What a walk has found.

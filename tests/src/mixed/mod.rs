@@ -22,13 +22,14 @@ pub use second::Second;
 pub use staged::{Broken, Staged, walk_staged};
 pub use truth::{Known, Truth};
 
-use clr_sim::profiling::{Outcome, SimulatedThread};
-use clr_sim::run::BASE;
-use clr_sim::runtime::OsThreadId;
-use clr_sim::world::World;
+use clr_codegen::execution::BASE;
+use clr_runtime::OsThreadId;
+use clr_runtime::Outcome;
+use clr_runtime::profiling::SimulatedThread;
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::{Policy, WalkBuffer, Walker};
 use clr_walker::registers::Registers;
+use clr_world::World;
 
 /// A native thread of the profiler.
 const PROFILER: OsThreadId = OsThreadId(0xFFFF);

@@ -2,10 +2,11 @@
 
 use super::judge::Found;
 use crate::snapshot::{is_linked, is_whole};
-use clr_sim::profiling::{HResult, Outcome, SimulatedThread};
-use clr_sim::runtime::MethodKind;
-use clr_sim::stage::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
+use clr_runtime::MethodKind;
+use clr_runtime::Outcome;
+use clr_runtime::profiling::{HResult, SimulatedThread};
 use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, WalkBuffer, Walker};
+use clr_world::synthetic::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
 use thiserror::Error;
 
 /// What a walk of a stage gets wrong.

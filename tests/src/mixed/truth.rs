@@ -1,15 +1,15 @@
 //! A thread that stands still, with all that decides what a walk of it may say.
 
-use clr_sim::code::CodeKind;
-use clr_sim::generation::ProfilerSuspension;
-use clr_sim::model::{Asker, Code, Expected, Facts, Question, Seen, expected};
-use clr_sim::runtime::{MethodKind, Suspension};
-use clr_sim::stubs::Shared;
-use clr_sim::world::World;
+use clr_codegen::CodeKind;
+use clr_runtime::generation::ProfilerSuspension;
+use clr_runtime::{MethodKind, Suspension};
 use clr_walker::memory::Memory as _;
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{HResult, SnapshotFlags};
 use clr_walker::unwind::Position;
+use clr_world::World;
+use clr_world::reference::{Asker, Code, Expected, Facts, Question, Seen, expected};
+use clr_world::stubs::Shared;
 
 /// What a row's code is to a profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

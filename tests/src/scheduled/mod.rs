@@ -1,15 +1,28 @@
 //! The reference walker in a profiler as its documentation wants it, under schedules: while threads of the
 //! program allocate, compile, load, throw, begin and end, nothing may go wrong.
 
-use clr_sim::generation::Generation;
-use clr_sim::profiling::CallbackKind;
-use clr_sim::schedule::{Setup, Thread, ThreadIndex};
+use clr_explore::{Process, Setup, Thread, ThreadIndex};
+use clr_generate::WorldProgram;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackKind;
 use clr_walker::mixed::{Policy, RuntimeSuspension, WalkBuffer, Walker};
 use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _, ThreadId};
+use clr_world::BuildError;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::rc::Rc;
+
+/// Makes the process of a generated program, whose threads are named by their numbers.
+///
+/// # Errors
+/// Returns [`BuildError`] if the program cannot be built.
+pub fn process(program: &WorldProgram) -> Result<Process, BuildError> {
+    let threads = program.threads.iter().enumerate();
+    let threads: Vec<_> = threads.map(|(index, start)| (format!("app{index}"), *start)).collect();
+    let threads: Vec<_> = threads.iter().map(|(name, start)| (name.as_str(), *start)).collect();
+    Ok(Process::from_build(program.build()?, &threads).stopping_by(program.stop_by))
+}
 
 /// A walk has room for so many frames.
 const CAPACITY: usize = 64;
@@ -152,7 +165,7 @@ fn count(
 /// runtime's own list of threads, which whoever waits in `ThreadDestroyed` has (H-05).
 fn suspended_round(
     me: &Thread<'_, '_>,
-    list: clr_sim::schedule::Lock,
+    list: clr_explore::Lock,
     alive: &Alive,
     walked: &Cell<u64>,
 ) {

@@ -1,7 +1,7 @@
 //! Memory that knows what was written to it, and can take it back.
 
-use clr_sim::machine::Machine;
-use clr_sim::runtime::TargetMemory;
+use clr_machine::Machine;
+use clr_runtime::TargetMemory;
 use clr_walker::memory::{Memory, Unreadable};
 
 /// A machine's memory, with all words written since it was taken back.

@@ -9,9 +9,9 @@ mod promises;
 mod whole;
 mod world;
 
-use clr_sim::profiling::Outcome;
-use clr_sim::stage::{Place, Row, Stage};
-use clr_sim::strategy::StagedCall;
+use clr_generate::StagedCall;
+use clr_runtime::Outcome;
+use clr_world::synthetic::{Place, Row, Stage};
 use std::fmt;
 use thiserror::Error;
 

@@ -7,15 +7,18 @@
 //! or that meets an unwound region. How a call is refused is known of misplaced Frames too.
 
 use super::whole::{self, is_told};
-use clr_sim::generation::{Generation, Generations};
-use clr_sim::profiling::{HResult, Outcome};
-use clr_sim::runtime::frame::FrameShape;
-use clr_sim::runtime::{
+use clr_generate::StagedCall;
+use clr_runtime::Outcome;
+use clr_runtime::frame::FrameShape;
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::HResult;
+use clr_runtime::{
     ContextSafety, Funclet, MethodKind, Pass, ProfilerStatus, Suspension, ThreadLife,
 };
-use clr_sim::stage::{FrameRow, MANAGED_WALKER, Place, SELF, SELF_OBJECT, Stage, WALKER_OBJECT};
-use clr_sim::strategy::StagedCall;
 use clr_walker::profiling::{EventMask, ThreadId};
+use clr_world::synthetic::{
+    FrameRow, MANAGED_WALKER, Place, SELF, SELF_OBJECT, Stage, WALKER_OBJECT,
+};
 
 /// Those that hide the managed exception handling.
 const HIDING: Generations =

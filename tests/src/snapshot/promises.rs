@@ -2,14 +2,15 @@
 
 use super::world::{MOST_SHOTS, Observed, Request, World};
 use super::{Broken, Checked, model, promise, same, whole};
-use clr_sim::generation::{Generation, Generations};
-use clr_sim::profiling::{Call, FAIL_FAST, HResult, Outcome};
-use clr_sim::runtime::frame::FrameShape;
-use clr_sim::runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
-use clr_sim::stage::{MANAGED_WALKER, Place, SELF, SELF_OBJECT, Set, Stage, WALKER_OBJECT};
-use clr_sim::strategy::{Seed, StagedCall};
+use clr_generate::{Seed, StagedCall};
+use clr_runtime::frame::FrameShape;
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
+use clr_runtime::{FAIL_FAST, Outcome};
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use clr_walker::registers::Gpr;
+use clr_world::synthetic::{MANAGED_WALKER, Place, SELF, SELF_OBJECT, Set, Stage, WALKER_OBJECT};
 use std::cell::Cell;
 
 /// `CONTEXT_XSTATE`: bits of ContextFlags that decide how much of a seed is read (C-162).

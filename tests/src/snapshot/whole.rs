@@ -1,8 +1,8 @@
 //! Which stages are whole: a table of rows whose memory nothing but the rows decides.
 
-use clr_sim::runtime::frame::{FrameShape, layout};
-use clr_sim::runtime::{FrameKind, MethodKind};
-use clr_sim::stage::{FrameRow, Place, Stage};
+use clr_runtime::frame::{FrameShape, layout};
+use clr_runtime::{FrameKind, MethodKind};
+use clr_world::synthetic::{FrameRow, Place, Stage};
 
 /// What a TransitionBlock, and what is like one, takes at the end of a native frame.
 const BLOCK: u64 = 0x90;

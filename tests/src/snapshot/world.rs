@@ -1,10 +1,11 @@
 //! A staged thread on which calls are made, each on the same state.
 
 use super::journal::Journal;
-use clr_sim::profiling::{Call, Context, HResult, Outcome};
-use clr_sim::runtime::{OsThreadId, Runtime, Thread};
-use clr_sim::stage::Set;
+use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::{Context, Outcome};
+use clr_runtime::{OsThreadId, Runtime, Thread};
 use clr_walker::profiling::{FunctionId, SnapshotCallback};
+use clr_world::synthetic::Set;
 
 /// What a callback was called with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! A call, and what the model says of it.
 
-use clr_sim::model::{Asker, Callback, Expected, Facts, Question, Seen, expected};
-use clr_sim::profiling::{Call, CallbackKind, Context, Outcome};
-use clr_sim::runtime::OsThreadId;
-use clr_sim::strategy::WorldCase;
-use clr_sim::strategy::world::{By, WorldCall};
-use clr_sim::world::World;
+use clr_generate::WorldCase;
+use clr_generate::world::{By, WorldCall};
+use clr_runtime::OsThreadId;
+use clr_runtime::profiling::{Call, CallbackKind};
+use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
+use clr_world::World;
+use clr_world::reference::{Asker, Callback, Expected, Facts, Question, Seen, expected};
 use std::fmt;
 
 /// A thread of the operating system that the profiler has made.
@@ -105,8 +106,8 @@ fn question(world: &World<'_>, seen: &Seen, call: &WorldCall) -> Question {
         By::Thread(_) | By::Profiler => Asker::Native,
     };
     let count = seen.rows.len().max(1);
-    let knows_suspension =
-        world.generation().profiler_suspension() != clr_sim::generation::ProfilerSuspension::None;
+    let knows_suspension = world.generation().profiler_suspension()
+        != clr_runtime::generation::ProfilerSuspension::None;
     Question {
         caller,
         unnamed: call.unnamed && caller != Asker::Managed,

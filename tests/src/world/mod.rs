@@ -1,20 +1,21 @@
 //! `DoStackSnapshot` against the model, while programs run through the runtime.
 //!
 //! [`examine`] executes a program once and stops it often; at each stop it makes some calls, and
-//! compares each with what the [model](clr_sim::model) says of it. A case is a call compared.
+//! compares each with what the [model](clr_world::reference) says of it. A case is a call compared.
 
 mod call;
 mod print;
 
 pub use call::{Case, Mismatch, compare, make};
 
-use clr_sim::model::{Facts, Seen};
-use clr_sim::profiling::{CallbackKind, Outcome};
-use clr_sim::strategy::world::{By, Slice, WorldCall, WorldSeed};
-use clr_sim::strategy::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
-use clr_sim::world::{Build, Event, Start, StopBy, World, WorldError};
+use clr_generate::world::{By, Slice, WorldCall, WorldSeed};
+use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
+use clr_runtime::Outcome;
+use clr_runtime::profiling::CallbackKind;
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::SnapshotFlags;
+use clr_world::reference::{Facts, Seen};
+use clr_world::{Build, Event, Start, StopBy, World, WorldError};
 use std::fmt;
 
 /// A program is executed no further than so many steps.
@@ -70,7 +71,7 @@ impl Examined {
 #[derive(Clone, Debug)]
 pub enum Failure {
     /// The program cannot be built: a mistake of its generator.
-    Build(clr_sim::world::BuildError),
+    Build(clr_world::BuildError),
     /// It cannot be executed: a mistake of the generator, or of the runtime's code.
     World(Box<(WorldProgram, WorldError)>),
     /// A call does not come out as the model says.
@@ -326,7 +327,7 @@ fn helper_frames(facts: &Facts, world: &mut World<'_>, program: &WorldProgram) -
     let threads = 0..program.threads.len();
     let seen = threads.filter_map(|thread| Seen::new(facts, world, thread));
     seen.flat_map(|seen| seen.frames)
-        .filter(|frame| frame.kind.shape() == clr_sim::runtime::frame::FrameShape::HelperMethod)
+        .filter(|frame| frame.kind.shape() == clr_runtime::frame::FrameShape::HelperMethod)
         .map(|frame| frame.at)
         .collect()
 }

@@ -17,7 +17,7 @@ mod compile;
 mod mend;
 
 use callee::Callee;
-use clr_sim::machine::{Machine, PAGE_SIZE, Protection};
+use clr_machine::{Machine, PAGE_SIZE, Protection};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::memory::Memory;

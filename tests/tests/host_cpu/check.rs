@@ -3,7 +3,7 @@
 use crate::defined::{is_undefined, undefined_flags};
 use crate::encodings::Encoding;
 use crate::state::{FLAGS, Outcome, Start, State, WINDOW, Window, window};
-use clr_sim::machine::Machine;
+use clr_machine::Machine;
 use iced_x86::Mnemonic;
 use std::fmt::Write as _;
 

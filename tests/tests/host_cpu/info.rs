@@ -7,7 +7,7 @@ use crate::encodings::{Encoding, encodings};
 use crate::random::Random;
 use crate::samples::{number, sample};
 use crate::state::{FLAGS, FS_BASE, GS_BASE, Outcome, Start, State, Window, machine, window};
-use clr_sim::machine::{AccessKind, Machine, MemoryAccess};
+use clr_machine::{AccessKind, Machine, MemoryAccess};
 use iced_x86::{Code, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// The bits of registers that are read, that may be written, and that are written for sure.

@@ -1,4 +1,4 @@
-//! A real processor as the oracle of the machine, `clr_sim::machine`.
+//! A real processor as the oracle of the machine, `clr_machine`.
 //!
 //! On Linux x86-64 the same code is stepped on the machine and, under ptrace, on the host's
 //! processor, and all state is compared after each instruction:

@@ -50,8 +50,8 @@ use crate::defined::undefined_flags;
 use crate::encodings::Encoding;
 use crate::samples::background;
 use crate::state::{CODE, FLAGS, Outcome, Start, State, WINDOW, machine, window};
-use clr_sim::machine::Machine;
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_machine::Machine;
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 
 pub(crate) const NAME: &str = "host_cpu/results.gz";
 pub(crate) const MAGIC: &[u8; 8] = b"CLRHCPU1";

@@ -6,7 +6,7 @@ use crate::random::{Elements, Random};
 use crate::state::{
     CONSTANT, DF, FLAGS, FS_BASE, GS_BASE, MXCSR, NOTHING, Start, State, WINDOW, WINDOW_LEN, Window,
 };
-use clr_sim::machine::PAGE_SIZE;
+use clr_machine::PAGE_SIZE;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register,
 };

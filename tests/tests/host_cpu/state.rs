@@ -1,7 +1,7 @@
 //! What is compared: the registers of a processor, and what became of an instruction; and where
 //! things are in memory, the same on the machine and on the host.
 
-use clr_sim::machine::{Cpu, Machine, PAGE_SIZE, Protection, Stop};
+use clr_machine::{Cpu, Machine, PAGE_SIZE, Protection, Stop};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::Gpr;
 use core::fmt;

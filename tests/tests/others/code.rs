@@ -1,6 +1,6 @@
 //! The code and unwind data of a program's images and heap, as others want it: by sections.
 
-use clr_sim::code::{Format, LinkedProgram, Unit};
+use clr_codegen::{Format, LinkedProgram, Unit};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, RuntimeFunction};
 

@@ -2,7 +2,7 @@
 
 use crate::site::Site;
 use crate::{Difference, Which};
-use clr_sim::code::{Role, WindowsMistake};
+use clr_codegen::{Role, WindowsMistake};
 use clr_walker::registers::Gpr;
 
 /// A mistake of another unwinder. `UNWINDERS.md` has a minimal case of each, under its name.

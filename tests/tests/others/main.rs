@@ -11,11 +11,11 @@ mod page;
 mod pe_unwind_info;
 mod site;
 
-use clr_sim::code::{Convention, FunctionId, Program};
-use clr_sim::run::Run;
-use clr_sim::scenario::Scenario;
-use clr_sim::strategy::{Seeded, Size, minimize, program};
-use clr_sim::truth::Caller;
+use clr_codegen::execution::Run;
+use clr_codegen::shadow_stack::Caller;
+use clr_codegen::{Convention, FunctionId, Program};
+use clr_generate::{Seeded, Size, minimize, program};
+use clr_scenario::Scenario;
 use clr_tests::cases;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;

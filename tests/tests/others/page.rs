@@ -3,9 +3,9 @@
 use crate::disagreements::Mistake;
 use crate::framehop::Framehop;
 use crate::{Code, LIMIT, Which, test};
-use clr_sim::code::{FunctionId, LinkedProgram, Program, WindowsMistake};
-use clr_sim::run::Run;
-use clr_sim::scenario::Scenario;
+use clr_codegen::execution::Run;
+use clr_codegen::{FunctionId, LinkedProgram, Program, WindowsMistake};
+use clr_scenario::Scenario;
 use clr_tests::every_instruction::windows;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use crate::Answer;
 use crate::code::Code;
-use clr_sim::machine::Machine;
+use clr_machine::Machine;
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;

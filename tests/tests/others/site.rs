@@ -1,8 +1,8 @@
 //! A frame, and what is known of it.
 
-use clr_sim::code::{CodeKind, FrameRegister, FrameSet, Function, FunctionShape, LinkedProgram};
-use clr_sim::code::{PlacedInstruction, Program, Role, UnwindData};
-use clr_sim::machine::Machine;
+use clr_codegen::{CodeKind, FrameRegister, FrameSet, Function, FunctionShape, LinkedProgram};
+use clr_codegen::{PlacedInstruction, Program, Role, UnwindData};
+use clr_machine::Machine;
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;

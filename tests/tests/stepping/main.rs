@@ -15,7 +15,7 @@ mod live;
 mod shadow;
 mod vectors;
 
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 

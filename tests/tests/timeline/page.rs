@@ -3,8 +3,8 @@
 use crate::browser::Browser;
 use crate::seen::{HOSTILE, hostile};
 use crate::story::{ENDING, SAMPLER, frozen_in_malloc, long, waits};
-use clr_sim::schedule::timeline::Timeline;
-use clr_sim::schedule::{History, Slice, Standing};
+use clr_explore::timeline::Timeline;
+use clr_explore::{History, Slice, Standing};
 use serde_json::{Value, json};
 
 /// What the cards show.

@@ -1,8 +1,8 @@
 //! What is drawn in the terminal.
 
 use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long};
-use clr_sim::schedule::timeline::{Shape, Timeline};
-use clr_sim::schedule::{Happening, History, Kind};
+use clr_explore::timeline::{Shape, Timeline};
+use clr_explore::{Happening, History, Kind};
 
 fn plain(history: &History) -> Timeline<'_> {
     Timeline { history, title: "a history", ending: "", edges: &[], replay: None }

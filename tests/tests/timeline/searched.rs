@@ -1,11 +1,11 @@
 //! A history that a search has found.
 
 use crate::rows::drawn;
-use clr_sim::code::Program;
-use clr_sim::generation::Generation;
-use clr_sim::schedule::timeline::{Shape, Timeline};
-use clr_sim::schedule::{Budget, Process, Verdict, check};
-use clr_sim::stubs::Hooks;
+use clr_codegen::Program;
+use clr_explore::timeline::{Shape, Timeline};
+use clr_explore::{Budget, Process, Verdict, check};
+use clr_runtime::generation::Generation;
+use clr_world::stubs::Hooks;
 use std::collections::BTreeMap;
 
 #[test]

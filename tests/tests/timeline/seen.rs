@@ -1,8 +1,8 @@
 //! What lies in a page, read without a browser.
 
 use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long, waits};
-use clr_sim::schedule::timeline::Timeline;
-use clr_sim::schedule::{Edge, Happening, History, Kind, Slice, Standing, Why};
+use clr_explore::timeline::Timeline;
+use clr_explore::{Edge, Happening, History, Kind, Slice, Standing, Why};
 use serde_json::{Value, json};
 
 /// The data of a page.

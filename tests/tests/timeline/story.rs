@@ -1,10 +1,11 @@
 //! Histories made by hand.
 
-use clr_sim::profiling::{CallbackKind, Outcome};
-use clr_sim::runtime::{Lock, OsThreadId};
-use clr_sim::schedule::{
+use clr_explore::{
     Edge, Happening, History, Kind, Lane, LockName, Slice, Standing, ThreadIndex, Why,
 };
+use clr_runtime::Outcome;
+use clr_runtime::profiling::CallbackKind;
+use clr_runtime::{Lock, OsThreadId};
 
 pub(crate) const MAIN: ThreadIndex = ThreadIndex(0);
 pub(crate) const WORKER: ThreadIndex = ThreadIndex(1);

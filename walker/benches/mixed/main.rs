@@ -12,13 +12,13 @@ mod scripted;
 mod unwinders;
 
 use allocation_counter::measure;
-use clr_sim::generation::Generation;
-use clr_sim::profiling::SimulatedThread;
-use clr_sim::stage::{NATIVE_WALKER, SELF};
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::SimulatedThread;
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::{Completeness, MixedStack, Policy, WalkBuffer, Walker};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
 use clr_walker::unwind::Cache;
+use clr_world::synthetic::{NATIVE_WALKER, SELF};
 use framehop::x86_64::CacheX86_64;
 use process::stage;
 use scripted::Scripted;

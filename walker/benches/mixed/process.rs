@@ -1,9 +1,9 @@
 //! Stacks of the two kinds of code in turn.
 
-use clr_sim::generation::Generation;
-use clr_sim::runtime::FrameKind;
-use clr_sim::stage::Stage;
+use clr_runtime::FrameKind;
+use clr_runtime::generation::Generation;
 use clr_walker::registers::Gpr;
+use clr_world::synthetic::Stage;
 
 /// So many frames of one kind stand in a row.
 const RUN: usize = 4;

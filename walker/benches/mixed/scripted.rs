@@ -1,14 +1,14 @@
 //! A runtime and a thread that have all answers at hand.
 
-use clr_sim::profiling::Call;
-use clr_sim::runtime::Runtime;
-use clr_sim::stage::{Place, SELF, STACK, Set};
+use clr_runtime::Runtime;
+use clr_runtime::profiling::Call;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, ReJitId, SnapshotCallback,
     SnapshotFlags, SnapshotFrame, StackBounds, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::CONTEXT_SIZE;
+use clr_world::synthetic::{Place, SELF, STACK, Set};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::ops::Range;

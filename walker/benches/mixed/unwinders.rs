@@ -1,7 +1,7 @@
 //! The same stack by unwinders alone, which are given all code.
 
 use crate::scripted::Scripted;
-use clr_sim::runtime::Runtime;
+use clr_runtime::Runtime;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};

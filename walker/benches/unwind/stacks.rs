@@ -2,8 +2,8 @@
 //! functions.
 
 use crate::images::{Image, Images, fixture};
-use clr_sim::vectors::win64::{Vector, VectorFile};
-use clr_sim::vectors::{DECOMPRESSED_LIMIT, decompress};
+use clr_recording::vectors::win64::{Vector, VectorFile};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_walker::image::SIZE_OF_RUNTIME_FUNCTION;
 use clr_walker::memory::Segment;
 use clr_walker::registers::{Gpr, Registers};

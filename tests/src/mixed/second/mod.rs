@@ -8,8 +8,9 @@
 mod name;
 
 use super::{Bug, CAPACITY, Found, PROFILER, Stop, Way};
-use clr_sim::profiling::{Call, Caller, Context, Outcome, SimulatedThread};
-use clr_sim::run::BASE;
+use clr_codegen::execution::BASE;
+use clr_runtime::profiling::{Call, Caller, SimulatedThread};
+use clr_runtime::{Context, Outcome};
 use clr_walker::code_map::CodeMap;
 use clr_walker::memory::Memory;
 use clr_walker::mixed::{Policy, Reason, SeedRefused, Source};
@@ -113,7 +114,7 @@ struct Walk<'w, 'a, M> {
     relies_on_order: bool,
 }
 
-impl<M: clr_sim::runtime::TargetMemory> Walk<'_, '_, M> {
+impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
     fn has(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
     }

@@ -2,8 +2,8 @@
 
 use super::{Frame, Item, Walk};
 use crate::mixed::Found;
-use clr_sim::profiling::Outcome;
-use clr_sim::runtime::TargetMemory;
+use clr_runtime::Outcome;
+use clr_runtime::TargetMemory;
 use clr_walker::code_map::RegionKind;
 use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Reason};
 use clr_walker::profiling::{CallError, HResult, ProfilerInfo as _};

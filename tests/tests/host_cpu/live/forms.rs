@@ -6,7 +6,7 @@ use crate::check::{Complaints, Truth, check, is_known};
 use crate::encodings::{Encoding, encodings};
 use crate::samples::sample;
 use crate::state::{DATA, DATA_PAGES, Outcome, Start, WINDOW, WINDOW_LEN, machine};
-use clr_sim::machine::PAGE_SIZE;
+use clr_machine::PAGE_SIZE;
 use iced_x86::{Code, Mnemonic};
 
 /// What the host makes of one instruction, which is in its memory.

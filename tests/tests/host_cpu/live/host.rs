@@ -1,7 +1,7 @@
 //! A process on the host's processor, stepped by ptrace.
 
 use crate::state::{FLAGS, FS_BASE, GS_BASE, MXCSR, MXCSR_STICKY, Outcome, State};
-use clr_sim::machine::PAGE_SIZE;
+use clr_machine::PAGE_SIZE;
 use nix::errno::Errno;
 use nix::libc::{self, user_fpregs_struct, user_regs_struct};
 use nix::sys::ptrace;

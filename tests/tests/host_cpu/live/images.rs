@@ -5,7 +5,7 @@ use super::host::{EXECUTE, Host, READ, WRITE};
 use super::sequences::step;
 use crate::random::Random;
 use crate::state::{MXCSR, State};
-use clr_sim::machine::{Machine, PAGE_SIZE, Protection};
+use clr_machine::{Machine, PAGE_SIZE, Protection};
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Memory as _;
 use core::ops::Range;

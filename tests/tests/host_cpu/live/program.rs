@@ -6,7 +6,7 @@ use crate::live::is_supported;
 use crate::random::Random;
 use crate::samples::{number, sample};
 use crate::state::{CODE, Outcome};
-use clr_sim::machine::Machine;
+use clr_machine::Machine;
 use iced_x86::{
     Code, Encoder, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register,

@@ -8,7 +8,7 @@ use crate::defined::undefined_flags;
 use crate::random::Random;
 use crate::samples::background;
 use crate::state::{CODE, FLAGS, Outcome, Start, State, WINDOW, WINDOW_LEN, machine, window};
-use clr_sim::machine::{AccessKind, Machine};
+use clr_machine::{AccessKind, Machine};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use std::fmt::Write as _;
 

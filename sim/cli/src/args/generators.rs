@@ -1,0 +1,139 @@
+//! The command line of what makes texts: `generate`, `minimize`.
+
+use super::sets;
+use clap::{Args, ValueEnum};
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::Generations;
+use clr_runtime::profiling::HResult;
+use std::path::PathBuf;
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  clrsim generate --seed 7
+  clrsim generate --kind stack --seed 7 -o my.kdl
+
+What the text expects is what the simulator gives. It is no evidence of what a real runtime does,
+and the text says so.
+
+Exit codes:
+  0  the text was printed or written
+  2  the arguments are wrong, or the file is there already or cannot be written";
+
+const MINIMIZE_EXAMPLES: &str = "\
+Examples:
+  clrsim minimize my/crash-1a2b -o my.kdl
+  clrsim minimize my/large.kdl -o my/small.kdl
+  clrsim minimize my/large.kdl --hresult 0x8013135F -o my/small.kdl
+  clrsim minimize my/large.kdl --hresult E_FAIL --clause C-039 -o my/small.kdl
+
+The input is a text, or bytes that one of the fuzz targets snapshot, scenario and fixture_text
+was given. Without --target it is that of the folder that the input lies in, as fuzzers name
+folders; else what can be read as a text is of fixture_text, and all other bytes are of snapshot.
+
+A text that fails is made smaller as long as it fails in the same way: the same kinds of
+differences, in a snapshot or a walk of a stop. One of which histories are searched, as
+clrsim explore does it, is made smaller as long as one of them fails in the same way; the string
+of that history is written, too. Bytes of scenario are made smaller as long as a
+call does not come out as the model says; those for which all do, and those of snapshot, as long
+as the call ends as it did. With --hresult or --clause, whatever the input is, it is made smaller
+as long as some snapshot ends so, or has the clause in its story.
+
+Exit codes:
+  0  the smallest text was written
+  1  the input does not fail, or nothing in it ends so: there is nothing to keep
+  2  the arguments are wrong, the input is missing or cannot be run, or the file is there already";
+
+/// What is generated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GenerateKind {
+    /// A program with threads that goes through the runtime, with calls where it stops
+    #[default]
+    Scenario,
+    /// A stack placed by hand, with a call
+    Stack,
+    /// A program without a runtime, with walks where it stops
+    Program,
+}
+
+/// The fuzz target that bytes were given to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum FuzzTarget {
+    /// A thread set up by hand, and a call about it
+    Snapshot,
+    /// A program that goes through the runtime, how far its threads go, and a call
+    Scenario,
+    /// A text
+    FixtureText,
+}
+
+/// How calls end that return nothing, as `--hresult` takes it, too.
+const WITHOUT_HRESULT: [&str; 4] = ["killed", "access-violation", "blocked", "endless"];
+
+/// What the names of HRESULTs begin with, the longest first.
+const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
+
+/// Takes an HRESULT, as it is printed: a number, or a name.
+fn ending(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(HResult);
+    let is_meant = |name: &str| {
+        let short = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
+        std::iter::once(name).chain(short).any(|name| name.eq_ignore_ascii_case(text))
+    };
+    let named = || HResult::NAMED.iter().copied().find(|it| it.name().is_some_and(is_meant));
+    let word = || WITHOUT_HRESULT.contains(&text).then(|| text.to_owned());
+    let found = number.or_else(named).map(|found| found.to_string()).or_else(word);
+    found.ok_or_else(|| {
+        "there is no such HRESULT; say a number, such as 0x8013135F, or a name, such as \
+         CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, UNMANAGED_CTX or E_FAIL"
+            .to_owned()
+    })
+}
+
+/// Print a text that is made at random.
+#[derive(Debug, Args)]
+#[command(after_help = GENERATE_EXAMPLES)]
+pub(crate) struct GenerateArgs {
+    /// What to make
+    #[arg(long, value_name = "KIND", default_value = "scenario")]
+    pub(crate) kind: GenerateKind,
+
+    /// The number that it is made from: the same number, the same text
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: u64,
+
+    /// Write it to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Make a text smaller as long as it still fails, or turn a fuzzer's input into one.
+#[derive(Debug, Args)]
+#[command(after_help = MINIMIZE_EXAMPLES)]
+pub(crate) struct MinimizeArgs {
+    /// A text (*.kdl), or a fuzzer's input
+    #[arg(value_name = "INPUT")]
+    pub(crate) input: PathBuf,
+
+    /// The fuzz target that the input was given to
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) target: Option<FuzzTarget>,
+
+    /// The file to write
+    #[arg(short, long, value_name = "FIXTURE")]
+    pub(crate) output: PathBuf,
+
+    /// What must stay: a snapshot that ends with this HRESULT: its number (0x80131360), or its name
+    /// with or without what it begins with (CORPROF_E_STACKSNAPSHOT_UNSAFE or UNSAFE)
+    #[arg(long, value_name = "HRESULT", value_parser = ending)]
+    pub(crate) hresult: Option<String>,
+
+    /// What must stay: a snapshot that shows this clause at work
+    #[arg(long, value_name = "CLAUSE")]
+    pub(crate) clause: Option<Clause>,
+
+    /// The runtimes to look at [default: all]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+}

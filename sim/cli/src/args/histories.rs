@@ -1,0 +1,203 @@
+//! The command line of what searches and shows histories: `explore`, `replay`, `timeline`.
+
+use super::sets;
+use clap::{Args, ValueEnum};
+use clr_runtime::generation::Generations;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+const EXPLORE_EXAMPLES: &str = "\
+Examples:
+  clrsim explore my.kdl
+  clrsim explore my.kdl --on net10-windows --schedules 100000 --jobs 8
+  clrsim explore my.kdl --strategy exhaustive --preemptions 2
+  clrsim explore my.kdl --strategy pct --depth 4 --seed 7 --first 100000
+  clrsim explore my.kdl --rules --json
+  clrsim explore my.kdl --minimize my/small.kdl
+
+The text is a program, mostly with a profiler. What is not said here is as its first explore node
+says; the runtimes are those that it expects something of there, or all. In a history one thread at
+a time goes on, up to its next switch point: a lock, a wait, a suspension, a change of mode, a call
+of the runtime. Who is next is for the search to choose. The first history that fails is told: who
+waits for whom, the last steps of each thread, the hazard and what avoids it, and the string with
+which clrsim replay makes the same history again.
+
+The histories of random and pct depend on their number and the seed alone: machines can share them
+by --first and --schedules, and what is found does not depend on --jobs. The others go from one
+history to the next, on one thread.
+
+Exit codes:
+  0  no history failed
+  1  some history failed
+  2  the arguments are wrong, the input is missing or is no program, or cannot be run";
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  clrsim replay my.kdl@net10-windows:clr1:14b3a
+  clrsim replay --rules my.kdl@net10-windows:clr1:14b3a
+  clrsim replay gallery/hazards/h-08-callback-takes-a-lock.kdl@net10-windows:clr1:
+
+The string names the text, the runtime and the history, as clrsim explore prints it. In the last
+part stands where another thread went on than would have by itself: 14b3a is, the second thread at
+the 14th turn, and the first one 3 turns later. It holds as long as the text stays as it is.
+
+The first explore node of the text says whether a broken rule is a failure, and whether every
+instruction is a switch point. A history that was found otherwise, with flags of clrsim explore or
+by another explore node, needs --rules or --instructions, or --instructions=false, here and for
+clrsim timeline; what clrsim explore and run print after \"again:\" has them.
+
+Exit codes:
+  0  the history ends well
+  1  it fails
+  2  the arguments are wrong, the text is missing or cannot be run, or has no such history";
+
+const TIMELINE_EXAMPLES: &str = "\
+Examples:
+  clrsim timeline my.kdl
+  clrsim timeline my.kdl --on net10-windows --html my.html
+  clrsim timeline my.kdl@net10-windows:clr1:14b3a --width 160
+  clrsim timeline --rules my.kdl
+
+Of a text the first history that fails is drawn, found as its first explore node says, or if none
+fails the one in which nothing is chosen. The page is one file that needs no other: a moment is
+chosen with the mouse or the keys, and what every thread stands at, owns and waits for is shown.
+A string is drawn with the flags that clrsim replay needs for it.
+
+Exit codes:
+  0  the history was drawn, however it ends
+  2  the arguments are wrong, the text is missing or cannot be run, or has no such history; or the
+     page cannot be written";
+
+/// A way to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StrategyChoice {
+    /// Chooses at random: sometimes often, sometimes rarely
+    Random,
+    /// Gives threads priorities at random, and changes them less than --depth times
+    Pct,
+    /// Goes through all, up to the order of steps that have nothing to do with each other
+    Exhaustive,
+    /// Chooses at random, more often behind what was new
+    Guided,
+}
+
+/// Search the histories of a program with a profiler in it for one that fails.
+#[derive(Debug, Args)]
+#[command(after_help = EXPLORE_EXAMPLES)]
+pub(crate) struct ExploreArgs {
+    /// A program (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FIXTURE")]
+    pub(crate) fixture: PathBuf,
+
+    /// At most so many histories on each runtime
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) schedules: Option<u64>,
+
+    /// The way to search
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) strategy: Option<StrategyChoice>,
+
+    /// With pct: in how many steps in order a bug may lie
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
+    pub(crate) depth: Option<u32>,
+
+    /// With exhaustive: the most preemptions of a history
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=255))]
+    pub(crate) preemptions: Option<u32>,
+
+    /// The same seed makes the same histories
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// With random and pct: the number of the first history
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) first: u64,
+
+    /// The runtimes: names of runtimes, or of sets of them
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+
+    /// A documented rule that is broken is a failure, even if nothing came of it
+    #[arg(long)]
+    pub(crate) rules: bool,
+
+    /// Every instruction is a switch point
+    #[arg(long)]
+    pub(crate) instructions: bool,
+
+    /// Threads to search on; what is found does not depend on it [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Write the smallest text that still fails so to this file, with the string of its history
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) minimize: Option<PathBuf>,
+
+    /// One JSON object a line for each runtime
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How a history was found, where that is not as the text's first explore node says.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// A documented rule that is broken is a failure, even if nothing came of it, or is not
+    /// [default: as the text's first explore node says]
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", hide_possible_values = true
+    )]
+    pub(crate) rules: Option<bool>,
+
+    /// Every instruction is a switch point, or is not, as it was when the history was found
+    /// [default: as the text's first explore node says]
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", hide_possible_values = true
+    )]
+    pub(crate) instructions: Option<bool>,
+}
+
+/// Make a history again that clrsim explore has found.
+#[derive(Debug, Args)]
+#[command(after_help = REPLAY_EXAMPLES)]
+pub(crate) struct ReplayArgs {
+    /// Text, runtime and history: TEXT@RUNTIME:clr1:…
+    #[arg(value_name = "STRING")]
+    pub(crate) history: String,
+
+    #[command(flatten)]
+    pub(crate) found: HistoryArgs,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Draw a history: threads as lanes over time.
+#[derive(Debug, Args)]
+#[command(after_help = TIMELINE_EXAMPLES)]
+pub(crate) struct TimelineArgs {
+    /// A program (*.kdl), the name of an embedded one, or the string of a history
+    #[arg(value_name = "FIXTURE|STRING")]
+    pub(crate) history: String,
+
+    /// The runtime, if the string does not say it [default: the first one that the text is for]
+    #[arg(long, value_name = "NAME", value_parser = super::generations())]
+    pub(crate) on: Option<clr_runtime::generation::Generation>,
+
+    #[command(flatten)]
+    pub(crate) found: HistoryArgs,
+
+    /// Write it as a page to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// How wide it is drawn, in characters
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) width: usize,
+
+    /// Draw every turn: put none together
+    #[arg(long)]
+    pub(crate) all: bool,
+}

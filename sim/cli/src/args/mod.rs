@@ -1,0 +1,420 @@
+//! The command line.
+
+mod generators;
+mod histories;
+mod run;
+mod scenarios;
+
+pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
+pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
+pub(crate) use run::RunArgs;
+pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
+
+use crate::export::Format;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clr_runtime::clause::{Chapter, Clause};
+use clr_runtime::generation::{Generation, Generations};
+use clr_walker::unwind::Rules;
+use std::path::PathBuf;
+
+/// Of a fixed width, so that the help is the same on every terminal.
+const HELP_WIDTH: usize = 100;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything asked for was done, and every case passed
+  1  some case failed
+  2  the arguments are wrong, or an input is missing or cannot be read";
+
+const CLI_EXAMPLES: &str = "\
+Examples:
+  clrsim                                   run the embedded fixtures
+  clrsim run my/fixtures                   run all that lies in a folder
+  clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
+  clrsim compare my.kdl                    what profilers of each kind see of a text's threads
+  clrsim explore my.kdl                    search a profiler's histories for one that fails
+  clrsim list --clause C-044               the embedded texts that are about a rule
+  clrsim new my.kdl                        write a text to begin with
+  clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
+  clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
+                                           say why a recorded walk came out as it did
+  clrsim dump my.dll                       print the function table of an image, or its CFI
+  clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
+  clrsim emit my.kdl -o my/images          write a program's images for other tools
+  clrsim clauses C-044                     print a rule of the CLR";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  clrsim show win64/vec/asm_raw.vec.gz --case 1200
+  clrsim show win64/diff/fuzz.bin.gz --case 7 --rules windows
+  clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
+  clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5 --format folded
+
+The runtime that a walk was recorded in decides how it is walked, whatever --rules says. clrsim
+explain tells the same walk in sentences.
+
+Exit codes:
+  0  the case was drawn, whether it passes or not
+  2  the arguments are wrong, the input is missing or cannot be read, or there is no such case";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  clrsim explain clr/win31-async-alloc.walks.jsonl.gz
+  clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
+  clrsim explain clr/linux9-states.walks.jsonl.gz --json
+  clrsim explain my.kdl
+  clrsim explain my.kdl --snapshot 2 --on windows
+
+The call is made again, and each of its decisions is a line: the values that decided it, and in
+brackets the clauses that it shows at work, the one that decides first. Of a list that was given
+before only the first is repeated. clrsim clauses C-044 says what a clause is.
+
+The snapshots of a text are told one by one. Runtimes of which the same is told share a story; in
+programs, addresses differ between runtimes for reasons of their own, and do not count.
+
+In the words of the story a Frame with a capital F is the explicit Frame object of the runtime, a
+marker a callback with FunctionID 0, and a seed the CONTEXT that is given to DoStackSnapshot.
+
+JSON of a walk: one object. file, walk (its number), generation, situation, variant, workload,
+call (thread, walker, flags, seed), story, replayable and why (whether it is expected to come out
+as recorded), as_recorded, and differences. A line of the story has kind (call, check, start, walk,
+callback, refusal, end), depth (1 in a call that a callback has made), callback (its number), text,
+clauses.
+
+JSON of a text: an object a line, of the kind told, for each story. file, snapshot (its number in
+the text), title, call in words, runtimes, story, result, as_expected, and differences.
+
+Exit codes:
+  0  it was explained, whether it comes out as recorded or expected or not
+  2  the arguments are wrong, the input is missing or is neither a recording nor a text, or there is
+     no such walk or snapshot";
+
+const TRACE_EXAMPLES: &str = "\
+Examples:
+  clrsim trace programs/tail_call.kdl
+  clrsim trace programs/ryujit_funclet.kdl --function Method --at 7
+  clrsim trace programs/msvc_region.kdl --stack --from 5 --limit 3
+
+The program is executed without a runtime. One that goes through the runtime is shown by clrsim
+matrix and clrsim compare, where it stops, and by clrsim timeline.
+
+A line is an instruction, or an interrupt in front of one: how many were executed before it, the
+function, indented by how many called it, and what the instruction does to the frame. [cfa-0x10] is
+the stack below the CFA, which is where the caller's rsp was in front of the call. A ! marks where
+Windows' rules, or call frame information that is wrong on purpose, are known to go wrong, in this
+frame or in one that called it.
+
+At the fixture's stops the stack is drawn from rsp up: a value that a register had in the caller is
+saved, one that the prologue has still to save is not.
+
+JSON: one object a line. Its kind is instruction or interrupt: number, address, function, offset,
+depth (calls around it), role (prologue, body, epilogue, helper), text, effect, rsp, cfa, windows
+(the mistakes: frame, function, mistake), cfi_mistakes (the same), cfi, where it is asked for (cfa,
+registers by name, such as rbx, return_address, signal_frame), stops (which of the fixture are
+here), and stack, where it is drawn: address, len, value, frame, role, pointing (registers). The
+last line is of the kind end (number, outcome, stops, stack) or cut (why).
+
+Exit codes:
+  0  the run was printed, however the program ended
+  2  the arguments are wrong, the fixture is missing or is no program, or cannot be run";
+
+const EMIT_EXAMPLES: &str = "\
+Examples:
+  clrsim emit programs/tail_call.kdl -o my/images
+  clrsim emit my.kdl -o my/images --force
+
+Writes into the folder, which is made if need be:
+  native.dll    the unmanaged functions, as a PE image; for the convention system-v libnative.so, an
+                ELF image
+  managed.dll   the ready-to-run functions, as a PE image
+  jit.bin       the heap of the JIT, and jit.json: its base, RUNTIME_FUNCTIONs and nibble map
+  program.json  functions, their parts, and the role of each instruction
+Kinds of code that the program does not have are left out.
+
+Exit codes:
+  0  the files were written
+  2  the arguments are wrong, the fixture is missing or is no program, or a file is there already or
+     cannot be written";
+
+const CLAUSES_EXAMPLES: &str = "\
+Examples:
+  clrsim clauses
+  clrsim clauses C-044 C-045
+  clrsim clauses --generation net9-unix --chapter seeds
+  clrsim clauses C-014 --json
+
+Of each clause: its number, how well it is known, the runtimes in which it is true, the rule, and
+where that stands. It is
+
+  observed    in recorded calls of a real runtime, of one generation at least
+  read        in the source of a runtime
+  documented  in the documentation
+
+Files are those of CoreCLR 3.1 unless a repository is named. Frame with a capital F is the explicit
+Frame object of the runtime, a marker is a callback with FunctionID 0, a seed the CONTEXT that is
+given to DoStackSnapshot, and EH exception handling.
+
+JSON: one object a line: clause, chapter, rule, generations, evidence, source.
+
+Exit codes:
+  0  the clauses were printed
+  2  the arguments are wrong, there is no such clause, or none meets all conditions";
+
+const DUMP_EXAMPLES: &str = "\
+Examples:
+  clrsim dump my.dll
+  clrsim dump win64/img/gcc_O2.dll --function t_ack
+  clrsim dump win64/img/gcc_O2.dll --function 0x24f0 --json
+  clrsim dump my.so --function main
+
+Of an ELF image the call frame information is printed: for each range of code where the CFA is,
+which is the caller's rsp in front of its call, and where its registers are. [cfa-0x10] is what lies
+in memory there; a register that is not named holds what it held in the caller.
+
+JSON of an ELF image: one object a line for each function: begin, end, name, rows (begin, end, cfa,
+registers by name, such as rbx, return_address, signal_frame), and error, if rows are missing.
+
+Exit codes:
+  0  the functions were printed; broken entries are printed as what is wrong with them
+  2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
+
+/// Runs stacks and programs written as text on simulated .NET runtimes, holds what stack walks find
+/// there against what is known, and says why; replays and explains walks recorded in real runtimes.
+///
+/// Without a command: `run` on the embedded fixtures.
+#[derive(Debug, Parser)]
+#[command(name = "clrsim", bin_name = "clrsim", version, term_width = HELP_WIDTH)]
+#[command(after_help = CLI_EXAMPLES, after_long_help = format!("{CLI_EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Matrix(MatrixArgs),
+    Compare(CompareArgs),
+    List(ListArgs),
+    New(NewArgs),
+    Fmt(FmtArgs),
+    Generate(GenerateArgs),
+    Minimize(MinimizeArgs),
+    Explain(ExplainArgs),
+    Show(ShowArgs),
+    Trace(TraceArgs),
+    Explore(ExploreArgs),
+    Replay(ReplayArgs),
+    Timeline(TimelineArgs),
+    Emit(EmitArgs),
+    Dump(DumpArgs),
+    Clauses(ClausesArgs),
+}
+
+/// Draw one recorded unwind: code, unwind data, stack and frames; or the stack of a recorded walk.
+///
+/// Of a walk: its managed frames and the explicit Frames where they lie on the stack, what the walk
+/// did with them, and how often it read each word.
+#[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+pub(crate) struct ShowArgs {
+    /// A file of vectors or fuzz records, a recording of walks, or the name of an embedded one
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Which case of the file: counted from 0, or a walk's number in its recording [default: the
+    /// first one]
+    #[arg(long, value_name = "N")]
+    pub(crate) case: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) rules: RulesArg,
+
+    /// Write the stack for other tools: of a walk, what was reported
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+}
+
+/// Tell why a recorded walk or the snapshots of a text came out as they did: each decision of the
+/// runtime, with its clauses.
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(crate) struct ExplainArgs {
+    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), a text (*.kdl), or the name of an
+    /// embedded one
+    #[arg(value_name = "FIXTURE")]
+    pub(crate) fixture: PathBuf,
+
+    /// Which walk, by its number in the recording [default: the first one]
+    #[arg(long, value_name = "N")]
+    pub(crate) walk: Option<u32>,
+
+    /// Which snapshot of a text: its number, from 1, or its title [default: all]
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub(crate) snapshot: Option<String>,
+
+    /// The runtimes that a text is for: names of runtimes, or of sets of them [default: all]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+
+    /// One JSON object, or one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the function table of an image, or its CFI: ranges of code and how to unwind them.
+#[derive(Debug, Args)]
+#[command(after_help = DUMP_EXAMPLES)]
+pub(crate) struct DumpArgs {
+    /// An x86-64 PE or ELF image, or the name of an embedded one
+    #[arg(value_name = "IMAGE")]
+    pub(crate) image: PathBuf,
+
+    /// Only the function of this name, or the one that has code at this RVA (0x…)
+    #[arg(long, value_name = "NAME|RVA")]
+    pub(crate) function: Option<String>,
+
+    /// One JSON object a line for each function
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print a program's run instruction by instruction, and its stack.
+#[derive(Debug, Args)]
+#[command(after_help = TRACE_EXAMPLES)]
+pub(crate) struct TraceArgs {
+    /// A program (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FIXTURE")]
+    pub(crate) fixture: PathBuf,
+
+    /// Which of its threads [default: the first one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+
+    /// Only from the instruction with this number on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) from: u64,
+
+    /// At most so many lines
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: u64,
+
+    /// Only instructions of this function
+    #[arg(long, value_name = "NAME")]
+    pub(crate) function: Option<String>,
+
+    /// Draw the stack in front of the instruction with this number, too; can be repeated
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Vec<u64>,
+
+    /// Draw the stack at every line
+    #[arg(long)]
+    pub(crate) stack: bool,
+
+    /// Print what the call frame information of ELF images says, where that changes
+    #[arg(long)]
+    pub(crate) cfi: bool,
+
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a program's images, for use with other tools.
+#[derive(Debug, Args)]
+#[command(after_help = EMIT_EXAMPLES)]
+pub(crate) struct EmitArgs {
+    /// A program (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FIXTURE")]
+    pub(crate) fixture: PathBuf,
+
+    /// The folder to write to
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+
+    /// Replace files that are there already
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Print the rules of the CLR that the simulator keeps: clauses.
+#[derive(Debug, Args)]
+#[command(after_help = CLAUSES_EXAMPLES)]
+pub(crate) struct ClausesArgs {
+    /// Only these (C-014 or 14) [default: all]
+    #[arg(value_name = "CLAUSE")]
+    pub(crate) clauses: Vec<Clause>,
+
+    /// Only what is true of this runtime
+    #[arg(long, value_name = "NAME", value_parser = generations())]
+    pub(crate) generation: Option<Generation>,
+
+    /// Only this chapter
+    #[arg(long, value_name = "NAME", value_parser = chapters())]
+    pub(crate) chapter: Option<Chapter>,
+
+    /// One JSON object a line for each clause
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Takes sets of generations: names of single ones, and of sets.
+fn sets(words: &str) -> Result<Generations, String> {
+    let mut set = Generations::NONE;
+    for word in words.split([',', ' ']).filter(|word| !word.is_empty()) {
+        let known = Generations::from_word(word).or((word == "all").then_some(Generations::ALL));
+        set = set.with(known.ok_or_else(|| {
+            let names = Generations::NAMED.map(|(name, _)| name).into_iter();
+            let names: Vec<_> = names.chain(Generation::ALL.map(Generation::name)).collect();
+            format!("there is no runtime {word}; they are: all, {}", names.join(", "))
+        })?);
+    }
+    if set.is_empty() { Err("no runtime is named".to_owned()) } else { Ok(set) }
+}
+
+/// Takes the names of generations.
+fn generations() -> impl TypedValueParser<Value = Generation> {
+    PossibleValuesParser::new(Generation::ALL.map(Generation::name))
+        .try_map(|name| Generation::from_name(&name).ok_or("there is no such generation"))
+}
+
+/// Takes the names of chapters.
+fn chapters() -> impl TypedValueParser<Value = Chapter> {
+    PossibleValuesParser::new(Chapter::ALL.iter().map(|chapter| chapter.name()))
+        .try_map(|name| Chapter::from_name(&name).ok_or("there is no such chapter"))
+}
+
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct RulesArg {
+    /// Which rules decide where unwinders disagree
+    #[arg(long = "rules", value_name = "RULES", default_value = "precise")]
+    choice: RulesChoice,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum RulesChoice {
+    /// What execution shows, compared with the truth
+    #[default]
+    Precise,
+    /// What Windows does, mistakes included, compared with CoreCLR's answers
+    Windows,
+}
+
+impl RulesArg {
+    /// The walker's rules.
+    pub(crate) const fn rules(self) -> Rules {
+        match self.choice {
+            RulesChoice::Precise => Rules::Precise,
+            RulesChoice::Windows => Rules::Windows,
+        }
+    }
+
+    /// The name on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self.choice {
+            RulesChoice::Precise => "precise",
+            RulesChoice::Windows => "windows",
+        }
+    }
+}

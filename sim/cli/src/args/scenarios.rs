@@ -1,0 +1,203 @@
+//! The command line of what is about texts: `matrix`, `compare`, `list`, `new`, `fmt`.
+
+use super::sets;
+use crate::compare::TRUTH;
+use crate::export::Format;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::Generations;
+use clr_walker::mixed::Policy;
+use std::path::PathBuf;
+
+const MATRIX_EXAMPLES: &str = "\
+Examples:
+  clrsim matrix my.kdl
+  clrsim matrix my.kdl unseeded
+  clrsim matrix my.kdl 2 --on windows --json
+
+Each snapshot is made on every runtime, whatever the text expects. Runtimes that give the same share
+a column. A row is a callback, with the place of its ip and its rsp; in the columns is which
+callback it was, from 1. A * marks rows that are not the same in all columns. Below, what decided
+each column: a sentence of the call's story, and in brackets its clauses; clrsim clauses C-044 says
+what one is.
+
+In programs, addresses differ between runtimes for reasons of their own: there, columns are the same
+if they have the same functions in the same order.
+
+Exit codes:
+  0  the snapshots were made, whether they give what the text expects or not
+  2  the arguments are wrong, the text is missing or no scenario, or has no such snapshot";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  clrsim compare gallery/seeds/hole-at-the-leaf.kdl --on windows
+  clrsim compare my.kdl --stop 0 --policy seeded,signal --on net9 --json
+  clrsim compare my.kdl --policy truth,seeded --on net10-unix --format folded
+  clrsim compare my.kdl --format speedscope > my.speedscope.json
+
+A row is a frame that is there, leaf first; without a word in front it is managed. A column is a
+walk of the whole stack by a policy:
+
+  RU     the runtime reports the frame, and the unwinder comes to it
+  R      the runtime alone does
+  U      the unwinder alone does
+  -      nobody does
+  whole  every frame is claimed to be there
+  most   so are all that may be reported, and the native ones between them
+  no     something is missing, or may be
+  dies   the call ends the process, or never returns
+
+A ! marks what a walk takes for a frame and is none. Below, where each walk has gaps, and why.
+Runtimes where the same is seen share a table; in programs, addresses do not count.
+
+Exit codes:
+  0  the stacks were compared
+  2  the arguments are wrong, or the text is missing, is no scenario or stops nowhere";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  clrsim list
+  clrsim list --chapter programs
+  clrsim list my/fixtures --clause C-044 --json
+
+Exit codes:
+  0  the texts were listed
+  2  the arguments are wrong, a text is missing or no scenario, or none meets all conditions";
+
+const NEW_EXAMPLES: &str = "\
+Examples:
+  clrsim new my.kdl
+  clrsim new --program my/program.kdl
+
+What is written passes as it is: clrsim run my.kdl. The format is told in
+sim/src/scenario/grammar.md.
+
+Exit codes:
+  0  the text was written
+  2  the arguments are wrong, or the file is there already or cannot be written";
+
+const FMT_EXAMPLES: &str = "\
+Examples:
+  clrsim fmt my.kdl
+  clrsim fmt --check my/fixtures
+
+One node stands in a line, indented by four spaces for each block around it. Comments, numbers and
+the order stay.
+
+Exit codes:
+  0  the texts are laid out
+  1  with --check: some are not, and the change was shown
+  2  the arguments are wrong, or a text is missing, cannot be written or is no KDL";
+
+/// Show what a text's snapshots give on all runtimes, side by side, and why.
+#[derive(Debug, Args)]
+#[command(after_help = MATRIX_EXAMPLES)]
+pub(crate) struct MatrixArgs {
+    /// A text (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Only this snapshot: its number in the text, from 1, or its title [default: all]
+    #[arg(value_name = "SNAPSHOT")]
+    pub(crate) snapshot: Option<String>,
+
+    /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
+    /// net10 [default: all]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+
+    /// One JSON object a line for each snapshot
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what profilers of each kind see of the threads of a text, frame by frame, beside what is there.
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub(crate) struct CompareArgs {
+    /// A text (*.kdl), or the name of an embedded one
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Only this stop of a program, from 0 [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) stop: Option<usize>,
+
+    /// Only these policies; truth, with --format, is the stack as it is [default: all]
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = policies())]
+    pub(crate) policy: Vec<String>,
+
+    /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
+    /// net10 [default: those that the text is for]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+
+    /// Write the stacks for other tools
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    pub(crate) format: Option<Format>,
+
+    /// One JSON object a line for each table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Takes the names of policies.
+fn policies() -> PossibleValuesParser {
+    PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain([TRUTH]))
+}
+
+/// List texts by chapter, with what each shows.
+#[derive(Debug, Args)]
+#[command(after_help = LIST_EXAMPLES)]
+pub(crate) struct ListArgs {
+    /// Texts (*.kdl), or folders of them [default: the embedded ones]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Only this chapter: the folder that a text lies in
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chapter: Option<String>,
+
+    /// Only texts with this tag
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Option<String>,
+
+    /// Only texts that expect something by this clause
+    #[arg(long, value_name = "CLAUSE")]
+    pub(crate) clause: Option<Clause>,
+
+    /// One JSON object a line for each text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a text to begin with, which says what it is made of.
+#[derive(Debug, Args)]
+#[command(after_help = NEW_EXAMPLES)]
+pub(crate) struct NewArgs {
+    /// The file to write
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// A program, which is executed and stopped
+    #[arg(long, conflicts_with = "stack")]
+    pub(crate) program: bool,
+
+    /// A stack placed by hand: this is the default
+    #[arg(long)]
+    pub(crate) stack: bool,
+}
+
+/// Lay out texts in the usual form.
+#[derive(Debug, Args)]
+#[command(after_help = FMT_EXAMPLES)]
+pub(crate) struct FmtArgs {
+    /// Texts (*.kdl), or folders of them
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Write nothing, and show what would change
+    #[arg(long)]
+    pub(crate) check: bool,
+}

@@ -1,0 +1,125 @@
+//! `clrsim`: replays recorded unwinds and walks, draws and explains single ones, runs programs and
+//! holds walks of their stacks against what is known, and prints the function tables of images and
+//! the rules of the CLR.
+//!
+//! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
+//! ends with an exit code.
+
+mod aligned;
+mod args;
+mod bless;
+mod cfi;
+mod clauses;
+mod code;
+mod compare;
+mod console;
+mod drawn;
+mod dump;
+mod emit;
+mod expectation;
+mod explain;
+mod explore;
+mod export;
+mod fmt;
+mod frames;
+mod generate;
+mod histories;
+mod input;
+mod layout;
+mod list;
+mod matrix;
+mod minimize;
+mod mixed;
+mod new;
+mod program;
+mod recorded;
+mod replay;
+mod report;
+mod reporter;
+mod run;
+mod runtimes;
+mod searched;
+mod shots;
+mod show;
+mod snapshots;
+mod told;
+mod trace;
+mod unwind_data;
+mod walked;
+mod walks;
+
+#[cfg(test)]
+mod tests;
+
+use args::{Cli, Command, RunArgs};
+use clap::Parser as _;
+use console::{Console, Quiet, Trouble};
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::process::ExitCode;
+
+/// Everything was as it should be.
+const PASSED: u8 = 0;
+/// Some case failed.
+const FAILED: u8 = 1;
+/// The arguments are wrong, or an input cannot be read.
+const UNUSABLE: u8 = 2;
+
+fn main() -> ExitCode {
+    // The streams strip the colours where there is no terminal that shows them, or NO_COLOR is set.
+    let mut out = BufWriter::new(Quiet::new(anstream::stdout()));
+    let mut err = Quiet::new(anstream::stderr());
+    let mut console =
+        Console { out: &mut out, err: &mut err, progress: io::stderr().is_terminal() };
+    ExitCode::from(run_tool(std::env::args_os(), &mut console))
+}
+
+/// Runs the tool with `args`, the first of which is its own name; its exit code.
+fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
+    let result = match Cli::try_parse_from(args) {
+        Ok(cli) => command(cli, console),
+        Err(answer) => help_or_usage(&answer, console),
+    };
+    let result = result.and_then(|code| {
+        console.out.flush()?;
+        Ok(code)
+    });
+    result.unwrap_or_else(|trouble| {
+        console.complain(&trouble);
+        UNUSABLE
+    })
+}
+
+fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
+    match cli.command.unwrap_or(Command::Run(RunArgs::default())) {
+        Command::Run(args) => run::run(&args, console),
+        Command::Matrix(args) => matrix::matrix(&args, console),
+        Command::Compare(args) => compare::compare(&args, console),
+        Command::List(args) => list::list(&args, console),
+        Command::New(args) => new::new(&args, console),
+        Command::Fmt(args) => fmt::fmt(&args, console),
+        Command::Generate(args) => generate::generate(&args, console),
+        Command::Minimize(args) => minimize::minimize(&args, console),
+        Command::Show(args) => show::show(&args, console),
+        Command::Dump(args) => dump::dump(&args, console),
+        Command::Trace(args) => trace::trace(&args, console),
+        Command::Explore(args) => explore::explore(&args, console),
+        Command::Replay(args) => replay::replay(&args, console),
+        Command::Timeline(args) => replay::timeline(&args, console),
+        Command::Emit(args) => emit::emit(&args, console),
+        Command::Explain(args) => explain::explain(&args, console),
+        Command::Clauses(args) => clauses::clauses(&args, console),
+    }
+}
+
+/// clap gives help and version as an "error" too.
+fn help_or_usage(answer: &clap::Error, console: &mut Console<'_>) -> Result<u8, Trouble> {
+    let text = answer.render();
+    if answer.use_stderr() {
+        write!(console.err, "{}", text.ansi())?;
+        Ok(UNUSABLE)
+    } else {
+        write!(console.out, "{}", text.ansi())?;
+        Ok(PASSED)
+    }
+}

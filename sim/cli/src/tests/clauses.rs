@@ -1,0 +1,109 @@
+use super::clrsim;
+use clr_runtime::clause::{self, Chapter, Clause};
+use clr_runtime::generation::Generation;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+#[track_caller]
+fn printed(args: &[&str]) -> String {
+    let answer = clrsim(&[&["clauses"], args].concat());
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{args:?}");
+    answer.out
+}
+
+/// The objects of `--json`.
+#[track_caller]
+fn objects(args: &[&str]) -> Vec<Value> {
+    let json = printed(&[args, &["--json"]].concat());
+    json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The clauses that are printed, of which JSON and text have the same.
+#[track_caller]
+fn numbers(args: &[&str]) -> Vec<Clause> {
+    let json: Vec<Clause> = objects(args)
+        .iter()
+        .map(|object| object["clause"].as_str().unwrap().parse().unwrap())
+        .collect();
+    let text = printed(args);
+    let heads = text.lines().filter(|line| line.starts_with("C-"));
+    let text: Vec<Clause> = heads.map(|line| line[..5].parse().unwrap()).collect();
+    assert_eq!(json, text);
+    json
+}
+
+#[test]
+fn all_of_them() {
+    let text = printed(&[]);
+    assert_eq!(numbers(&[]), clause::entries().map(|entry| entry.clause).collect::<Vec<_>>());
+    for chapter in Chapter::ALL {
+        assert!(text.lines().any(|line| line == chapter.title()), "{chapter}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100 && line.trim_end() == line));
+}
+
+#[test]
+fn some_by_number() {
+    insta::assert_snapshot!("by_number", printed(&["C-113", "14", "c-162"]));
+    insta::assert_snapshot!("by_number_json", printed(&["C-014", "--json"]));
+    assert_eq!(numbers(&["C-009", "C-014", "C-009"]), [Clause::new(9), Clause::new(14)]);
+}
+
+#[test]
+fn of_a_generation() {
+    for generation in Generation::ALL {
+        let meant = clause::entries().filter(|entry| entry.generations.contains(generation));
+        let meant: Vec<_> = meant.map(|entry| entry.clause).collect();
+        assert_eq!(numbers(&["--generation", generation.name()]), meant, "{generation}");
+        let other = clause::entries().find(|entry| !meant.contains(&entry.clause)).unwrap();
+        for object in objects(&["--generation", generation.name()]) {
+            let names = object["generations"].as_array().unwrap();
+            assert!(names.contains(&Value::from(generation.name())), "{object}");
+        }
+        let other = other.clause.to_string();
+        assert_eq!(clrsim(&["clauses", &other, "--generation", generation.name()]).code, 2);
+    }
+}
+
+#[test]
+fn of_a_chapter() {
+    for chapter in Chapter::ALL {
+        let meant: Vec<_> = chapter.entries().iter().map(|entry| entry.clause).collect();
+        assert_eq!(numbers(&["--chapter", chapter.name()]), meant, "{chapter}");
+    }
+    let both = ["--chapter", "ending", "--generation", "framework-2"];
+    let both = numbers(&both);
+    assert!(both.contains(&Clause::new(107)) && !both.contains(&Clause::new(106)));
+}
+
+#[test]
+fn objects_have_what_the_help_says() {
+    for (object, entry) in objects(&[]).iter().zip(clause::entries()) {
+        let keys: Vec<_> = object.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            ["chapter", "clause", "evidence", "generations", "rule", "schema", "source"]
+        );
+        assert_eq!(object["chapter"], entry.chapter.name());
+        assert_eq!(object["evidence"], entry.evidence.name());
+        assert_eq!(object["rule"], entry.rule);
+        assert!(object["source"].as_array().unwrap().iter().all(Value::is_string));
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let mut refusals = String::new();
+    for args in [
+        &["clauses", "C-999"][..],
+        &["clauses", "H-01"],
+        &["clauses", "--generation", "net4"],
+        &["clauses", "--chapter", "weather"],
+        &["clauses", "C-004", "--generation", "net9-unix"],
+    ] {
+        let answer = clrsim(args);
+        assert_eq!(answer.code, 2);
+        writeln!(refusals, "$ clrsim {}\n{}", args.join(" "), answer.text()).unwrap();
+    }
+    insta::assert_snapshot!("refusals", refusals);
+}

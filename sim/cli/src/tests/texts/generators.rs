@@ -1,0 +1,177 @@
+//! `generate` and `minimize`.
+
+use super::super::{Numbers, clrsim};
+use super::{BARRIER, Folder};
+use std::fs;
+
+#[test]
+fn the_same_number_makes_the_same_text() {
+    for kind in ["scenario", "stack", "program"] {
+        let of = |seed: &str| clrsim(&["generate", "--kind", kind, "--seed", seed]);
+        let (one, other) = (of("3"), of("4"));
+        assert_eq!((one.code, one.err.as_str()), (0, ""));
+        assert_eq!(one.text(), of("3").text());
+        assert_ne!(one.out, other.out);
+        assert!(one.out.contains("no evidence of what a runtime does"), "{}", one.out);
+        assert!(!one.out.contains("from="), "{}", one.out);
+    }
+}
+
+#[test]
+fn generated_texts_pass() {
+    let folder = Folder::new();
+    let mut written = 0;
+    for seed in 0..40 {
+        for kind in ["scenario", "stack", "program"] {
+            let path = folder.path(&format!("{kind}{seed}.kdl"));
+            let seed = seed.to_string();
+            let answer = folder.clrsim(&["generate", "--kind", kind, "--seed", &seed, "-o", &path]);
+            written += usize::from(answer.code == 0);
+        }
+    }
+    assert!(written > 110, "{written}");
+    let run = folder.clrsim(&["run", &folder.path("")]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+    assert!(run.out.contains(&format!("passed: {written} files")), "{}", run.out);
+    let again = folder.clrsim(&["generate", "--seed", "4", "-o", &folder.path("stack3.kdl")]);
+    assert_eq!(again.code, 2);
+}
+
+/// Without a kind it is a program with threads, which stops somewhere and is walked there.
+#[test]
+fn scenarios_have_threads_stops_and_calls() {
+    let texts: Vec<_> =
+        (0..24).map(|seed| clrsim(&["generate", "--seed", &seed.to_string()])).collect();
+    assert!(texts.iter().all(|answer| answer.code == 0));
+    let count = |what: &str| texts.iter().filter(|answer| answer.out.contains(what)).count();
+    assert!(count("\nstop ") == 24 && count("    snapshot") == 24 && count("expect on=") > 18);
+    assert!(count("\nthread ") > 3 && count("    other ") > 0 && count("        frame ") > 3);
+    // Which functions, in which order, and nothing of where code lies.
+    assert_eq!((count("+0x"), count("rsp=")), (0, 0));
+}
+
+/// The number of lines that are left.
+fn smaller(folder: &Folder, args: &[&str]) -> (u8, String) {
+    let small = folder.path("small.kdl");
+    let _ = fs::remove_file(&small);
+    let answer = folder.clrsim(&[&["minimize", "-o", &small][..], args].concat());
+    (answer.code, fs::read_to_string(&small).unwrap_or(answer.out + &answer.err))
+}
+
+#[test]
+fn a_failure_is_kept_while_the_rest_goes() {
+    let folder = Folder::new();
+    let wrong = BARRIER.replace("frame \"App.Main+0x30\"", "frame \"App.Bar\"");
+    let path = folder.write("wrong.kdl", wrong.as_bytes());
+    let (code, text) = smaller(&folder, &[&path]);
+    assert_eq!(code, 0, "{text}");
+    insta::assert_snapshot!("failure", text);
+    let run = folder.clrsim(&["run", &folder.path("small.kdl")]);
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.out.contains("App.Bar"), "{}", run.out);
+}
+
+#[test]
+fn an_ending_is_kept_while_the_rest_goes() {
+    let folder = Folder::new();
+    let path = folder.write("right.kdl", BARRIER.as_bytes());
+    let ending = ["--hresult", "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX", "--clause", "C-044"];
+    let (code, text) = smaller(&folder, &[&[path.as_str()][..], &ending].concat());
+    assert_eq!(code, 0, "{text}");
+    insta::assert_snapshot!("ending", text);
+    assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 0);
+    let nothing = "DIR/right.kdl: nothing in it fails, so there is nothing to keep\n";
+    assert_eq!(smaller(&folder, &[&path]), (1, nothing.to_owned()));
+    assert_eq!(smaller(&folder, &[&path, "--hresult", "E_FAIL"]).0, 1);
+    // Whatever way it is said.
+    for way in ["0x8013135f", "0X8013135F", "UNMANAGED_CTX", "STACKSNAPSHOT_UNMANAGED_CTX"] {
+        let said = smaller(&folder, &[&path, "--hresult", way, "--clause", "C-044"]);
+        assert_eq!(said, (0, text.clone()), "{way}");
+    }
+    for way in ["UNMANAGED", "E_FAIR", "", "0x18013135F", "CTX"] {
+        let (code, refused) = smaller(&folder, &[&path, "--hresult", way]);
+        assert!(code == 2 && refused.contains("there is no such HRESULT"), "{way}: {refused}");
+    }
+}
+
+/// As step 5 of the chapter says it.
+#[test]
+fn the_text_of_a_field_bug_is_made_small() {
+    let folder = Folder::new();
+    let chapter = include_str!("../../../../src/book/field_bug.md");
+    let text = chapter.split("```kdl\n").nth(1).unwrap().split("```").next().unwrap();
+    let path = folder.write("my.kdl", text.as_bytes());
+    let command = chapter.split("`clrsim minimize my.kdl ").nth(1).unwrap().split('`').next();
+    let args: Vec<_> = command.unwrap().split_whitespace().collect();
+    let args = args.strip_suffix(&["-o", "small.kdl"]).unwrap();
+    let (code, small) = smaller(&folder, &[&[path.as_str()], args].concat());
+    assert_eq!(code, 0, "{small}");
+    assert!(small.lines().count() < text.lines().count(), "{small}");
+    assert!(small.contains("CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX"), "{small}");
+}
+
+#[test]
+fn walks_of_programs_are_made_smaller() {
+    let folder = Folder::new();
+    let text = String::from_utf8(super::super::fixture("programs/tail_call.kdl").to_vec()).unwrap();
+    let wrong =
+        text.replace("frame \"worker\" trust=\"prologue\"", "frame \"worker\" trust=\"body\"");
+    let path = folder.write("wrong.kdl", wrong.as_bytes());
+    let (code, small) = smaller(&folder, &[&path]);
+    assert_eq!(code, 0, "{small}");
+    assert!(small.lines().count() < wrong.lines().count() / 2 + 5, "{small}");
+    assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 1);
+}
+
+/// Bytes that look random and are always the same.
+fn bytes(numbers: &mut Numbers, len: usize) -> Vec<u8> {
+    (0..len).map(|_| numbers.below(256) as u8).collect()
+}
+
+/// A fuzzer's bytes become a text that ends as they did.
+#[test]
+fn bytes_become_texts() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(7);
+    for (name, len) in [("bytes", 2000), ("scenario/crash", 600)] {
+        let mut made = 0;
+        for _ in 0..20 {
+            let path = folder.write(name, &bytes(&mut numbers, len));
+            let (code, text) = smaller(&folder, &[&path]);
+            if code != 0 {
+                continue;
+            }
+            made += 1;
+            assert!(text.contains("no evidence of what a runtime does"), "{text}");
+            assert_eq!(text.contains("stack {"), name == "bytes", "{text}");
+            assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 0, "{text}");
+        }
+        assert!(made > 12, "{name}: {made}");
+    }
+}
+
+/// The folder tells which target it is, or the option, or what is in it.
+#[test]
+fn the_input_of_each_target_is_known() {
+    let folder = Folder::new();
+    let wrong = BARRIER.replace("frame \"App.Main+0x30\"", "frame \"App.Bar\"");
+    let named = folder.write("wrong.kdl", wrong.as_bytes());
+    let small = smaller(&folder, &[&named]);
+    assert_eq!(small.0, 0);
+    let path = folder.write("crash-1", wrong.as_bytes());
+    assert_eq!(smaller(&folder, &[&path]), small);
+    let elsewhere = folder.write("scenario/crash-1", wrong.as_bytes());
+    assert_eq!(smaller(&folder, &[&elsewhere, "--target", "fixture_text"]), small);
+    let (_, text) = smaller(&folder, &[&elsewhere]);
+    assert!(text.contains("function ") && !text.contains("stack {"), "{text}");
+    let (_, text) = smaller(&folder, &[&elsewhere, "--target", "snapshot"]);
+    assert!(text.contains("stack {") && !text.contains("App.Bar"), "{text}");
+    let (code, text) = smaller(&folder, &[&path, "--target", "program"]);
+    assert!(
+        code == 2 && text.contains("[possible values: snapshot, scenario, fixture_text]"),
+        "{text}"
+    );
+    let broken = folder.write("fixture_text/crash-2", b"stick");
+    let (code, text) = smaller(&folder, &[&broken]);
+    assert!(code == 2 && text.contains("unknown"), "{text}");
+}

@@ -1,0 +1,421 @@
+//! A run of a program: the machine that executes it, the truth beside it, and what the outside
+//! world does: services, interrupts, the end.
+
+use crate::SIGNAL_CONTEXT;
+use crate::shadow_stack::{Broken, Truth};
+use crate::{CodeKind, Entry, Format, FunctionId, MAX_SIGNAL_STACK, Unit};
+use crate::{LinkedProgram, Program, ReadBackError, THROW};
+use clr_machine::{
+    Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, Stop,
+};
+use clr_walker::image::Section;
+use clr_walker::image::elf::ElfImage;
+use clr_walker::image::pe::PeImage;
+use clr_walker::memory::Memory as _;
+use clr_walker::registers::{Gpr, Registers};
+use thiserror::Error;
+
+/// Where a thread's first function returns to (VA): a place without code.
+pub const BASE: u64 = 0x1_6000_0000;
+
+/// The top of a thread's stack, exclusive (VA).
+pub const STACK_TOP: u64 = 0x7F_F000_0000;
+
+/// The top of the alternate stack for signals, exclusive (VA). It lies above the thread's: a walk that
+/// comes back from it goes down.
+pub const SIGNAL_STACK_TOP: u64 = STACK_TOP + 0x800_0000;
+
+const RETURNED: u32 = 0;
+const THROWN: u32 = 1;
+
+/// Above the first function's return address there is this much stack, for its home space.
+const ABOVE: u64 = 0x80;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Outcome {
+    /// The first function returned.
+    #[error("returned")]
+    Returned,
+    /// The program stopped itself.
+    #[error("stopped")]
+    Stopped,
+    /// Something thrown was caught nowhere.
+    #[error("something thrown was not caught")]
+    Uncaught,
+    /// Its code cannot go on: out of stack, mostly.
+    #[error("{0}")]
+    Fault(#[from] Stop),
+    /// An interrupt found no stack.
+    #[error("an interrupt {0}")]
+    NoStack(Fault),
+    /// A function did not keep to the convention: a mistake of the code generator.
+    #[error("{0}")]
+    Broken(Broken),
+}
+
+/// Why a program cannot be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// Its images do not read back.
+    #[error(transparent)]
+    ReadBack(#[from] ReadBackError),
+    /// Its memory cannot be mapped.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// Its memory cannot be written.
+    #[error(transparent)]
+    Write(#[from] Fault),
+    /// There is no such function, or it is entered by interrupts.
+    #[error("there is no function {} that can be called", .0.0)]
+    Start(FunctionId),
+}
+
+/// A thread of a program, being executed.
+#[derive(Debug)]
+pub struct Run<'p> {
+    program: &'p Program,
+    linked: &'p LinkedProgram,
+    machine: Machine,
+    truth: Truth,
+    next_interrupt: usize,
+}
+
+impl<'p> Run<'p> {
+    /// Loads a program and calls its function `start`. `seed` decides what the registers hold.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn new(
+        program: &'p Program,
+        linked: &'p LinkedProgram,
+        start: FunctionId,
+        seed: u64,
+    ) -> Result<Self, LoadError> {
+        let callable = program.functions.get(start.index());
+        let entry = linked.entries.get(start.index());
+        let (Some(Entry::Call), Some(&entry)) = (callable.map(|f| f.shape.entry), entry) else {
+            return Err(LoadError::Start(start));
+        };
+        let mut machine = Machine::new();
+        for unit in &linked.units {
+            load(&mut machine, unit)?;
+        }
+        let stride = linked.stack_stride;
+        machine.map(STACK_TOP - stride, stride / PAGE_SIZE, Protection::READ_WRITE)?;
+        let alternate = u64::from(program.signal_stack.min(MAX_SIGNAL_STACK)).div_ceil(PAGE_SIZE);
+        if alternate > 0 {
+            let start = SIGNAL_STACK_TOP - alternate * PAGE_SIZE;
+            machine.map(start, alternate, Protection::READ_WRITE)?;
+        }
+        for unit in &linked.units {
+            // One more: the highest one is where the first switch leaves room above.
+            let size = (program.other_stacks(unit.kind) + 1) * stride;
+            if size > stride {
+                let start = unit.kind.other_stacks() - size;
+                machine.map(start, size / PAGE_SIZE, Protection::READ_WRITE)?;
+            }
+        }
+        machine.add_trap(BASE, RETURNED);
+        machine.add_trap(THROW, THROWN);
+        let mut registers = initial_registers(seed);
+        registers.set(Gpr::Rsp, STACK_TOP - ABOVE);
+        registers.rip = BASE;
+        let mut truth = Truth::new(program.convention);
+        truth.call(registers);
+        let rsp = registers.rsp() - 8;
+        machine.write(rsp, &BASE.to_le_bytes())?;
+        registers.set(Gpr::Rsp, rsp);
+        registers.rip = entry;
+        machine.cpu_mut().set_registers(&registers);
+        Ok(Self { program, linked, machine, truth, next_interrupt: 0 })
+    }
+
+    /// The machine.
+    #[must_use]
+    pub const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The machine, to be changed.
+    pub const fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    /// Who called whom.
+    #[must_use]
+    pub const fn truth(&self) -> &Truth {
+        &self.truth
+    }
+
+    /// What is being executed.
+    #[must_use]
+    pub const fn linked(&self) -> &'p LinkedProgram {
+        self.linked
+    }
+
+    /// Goes to the next instruction boundary in the program's code: executes an instruction, or
+    /// enters the handler of an interrupt that is due.
+    ///
+    /// # Errors
+    /// [`Outcome`] at the end. Of a fault, a stop or an interrupt without stack, the machine is as
+    /// before; otherwise it is where control went.
+    pub fn step(&mut self) -> Result<(), Outcome> {
+        if let Some(interrupt) = self.program.interrupts.get(self.next_interrupt)
+            && interrupt.after <= self.machine.executed()
+        {
+            self.next_interrupt += 1;
+            let registers = self.machine.cpu().registers();
+            return self.interrupt(&registers, None, interrupt.handler);
+        }
+        let stop = match self.machine.step_with(&mut self.truth) {
+            Ok(()) => match self.machine.cpu().rip() {
+                THROW => return self.throw(),
+                BASE => return Err(self.check(Outcome::Returned)),
+                _ => return self.truth.broken().map_or(Ok(()), |b| Err(Outcome::Broken(b))),
+            },
+            Err(stop) => stop,
+        };
+        match stop {
+            Stop::Int3 { address } => {
+                let placed = self.linked.instruction(address);
+                let Some(handler) = placed.and_then(|placed| placed.handler) else {
+                    return Err(Outcome::Fault(stop));
+                };
+                let mut registers = self.machine.cpu().registers();
+                registers.rip = address + 1;
+                self.interrupt(&registers, Some(address), handler)
+            }
+            Stop::System { address } if self.ends_signal(address) => {
+                self.end_signal(address).map_err(Outcome::NoStack)?;
+                self.truth.broken().map_or(Ok(()), |broken| Err(Outcome::Broken(broken)))
+            }
+            Stop::System { .. } => Err(self.check(Outcome::Stopped)),
+            Stop::Trap { id: RETURNED, .. } => Err(self.check(Outcome::Returned)),
+            Stop::Trap { id: THROWN, .. } => self.throw(),
+            stop => Err(Outcome::Fault(stop)),
+        }
+    }
+
+    /// Calls code from where the run stands, as if the next instruction stood behind a call of it: so
+    /// a runtime calls funclets. Arguments are set in the registers before.
+    ///
+    /// # Errors
+    /// [`Outcome::NoStack`] if there is no room for the return address; then nothing has changed.
+    pub fn call(&mut self, target: u64) -> Result<(), Outcome> {
+        let registers = self.machine.cpu().registers();
+        let rsp = registers.rsp().wrapping_sub(8);
+        self.machine.write(rsp, &registers.rip.to_le_bytes()).map_err(Outcome::NoStack)?;
+        self.truth.call(registers);
+        let cpu = self.machine.cpu_mut();
+        cpu.set(Gpr::Rsp, rsp);
+        cpu.set_rip(target);
+        Ok(())
+    }
+
+    fn check(&self, outcome: Outcome) -> Outcome {
+        self.truth.broken().map_or(outcome, Outcome::Broken)
+    }
+
+    /// Pushes a machine frame, as a processor does, and goes to the handler.
+    fn interrupt(
+        &mut self,
+        registers: &Registers,
+        from: Option<u64>,
+        handler: FunctionId,
+    ) -> Result<(), Outcome> {
+        const CS: u64 = 0x33;
+        const SS: u64 = 0x2B;
+        let entry = self.linked.entries.get(handler.index()).copied().unwrap_or(BASE);
+        let function = self.program.functions.get(handler.index());
+        if function.is_some_and(|function| function.shape.entry == Entry::Signal) {
+            return self.signal(registers, from, entry).map_err(Outcome::NoStack);
+        }
+        let error_code = function.is_some_and(|f| f.shape.entry == Entry::InterruptWithErrorCode);
+        let flags = self.machine.cpu().rflags();
+        let words = [0xE44, registers.rip, CS, flags, registers.rsp(), SS];
+        let words = if error_code { &words[..] } else { &words[1..] };
+        let rsp = (registers.rsp() & !15).wrapping_sub(8 * words.len() as u64);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.machine.write(rsp, &bytes).map_err(Outcome::NoStack)?;
+        self.truth.interrupt(*registers, from);
+        let cpu = self.machine.cpu_mut();
+        cpu.set(Gpr::Rsp, rsp);
+        cpu.set_rip(entry);
+        Ok(())
+    }
+
+    /// Where the kernel puts what it saves for a signal: below the red zone, or on the alternate stack,
+    /// if there is one and the thread is not on it already.
+    fn signal_context(&self, rsp: u64) -> Result<u64, Fault> {
+        const RED_ZONE: u64 = 128;
+        let size = u64::from(self.program.signal_stack.min(MAX_SIGNAL_STACK));
+        let alternate = SIGNAL_STACK_TOP - size..=SIGNAL_STACK_TOP;
+        let on_it = size > 0 && alternate.contains(&rsp);
+        let from = if size > 0 && !on_it { SIGNAL_STACK_TOP } else { rsp.wrapping_sub(RED_ZONE) };
+        let context = from.wrapping_sub(SIGNAL_CONTEXT.size) & !15;
+        let slot = context.wrapping_sub(8);
+        if size > 0 && !alternate.contains(&slot) {
+            return Err(Fault { address: slot, access: Access::Write, cause: Cause::Unmapped });
+        }
+        Ok(context)
+    }
+
+    /// Saves all registers, as Linux does, and calls the handler.
+    fn signal(
+        &mut self,
+        registers: &Registers,
+        from: Option<u64>,
+        entry: u64,
+    ) -> Result<(), Fault> {
+        let trampoline = self.linked.signal_return.unwrap_or(BASE);
+        let context = self.signal_context(registers.rsp())?;
+        let mut bytes = vec![0; SIGNAL_CONTEXT.size as usize];
+        let flags = self.machine.cpu().rflags();
+        let saved = SIGNAL_CONTEXT.registers.map(|(register, at)| (at, registers.get(register)));
+        let others = [
+            (SIGNAL_CONTEXT.rsp, registers.rsp()),
+            (SIGNAL_CONTEXT.rip, registers.rip),
+            (SIGNAL_CONTEXT.rflags, flags),
+        ];
+        for (at, value) in saved.into_iter().chain(others) {
+            let slot =
+                bytes.get_mut(at.cast_unsigned() as usize..).and_then(<[u8]>::first_chunk_mut);
+            if let Some(slot) = slot {
+                *slot = value.to_le_bytes();
+            }
+        }
+        self.machine.write(context, &bytes)?;
+        self.machine.write(context.wrapping_sub(8), &trampoline.to_le_bytes())?;
+        self.truth.interrupt(*registers, from);
+        let cpu = self.machine.cpu_mut();
+        // The signal's number, its siginfo_t, its ucontext_t.
+        cpu.set(Gpr::Rdi, 10);
+        cpu.set(Gpr::Rsi, context.wrapping_add(304));
+        cpu.set(Gpr::Rdx, context);
+        cpu.set(Gpr::Rsp, context);
+        cpu.set_rip(trampoline);
+        self.truth.call(cpu.registers());
+        cpu.set(Gpr::Rsp, context.wrapping_sub(8));
+        cpu.set_rip(entry);
+        Ok(())
+    }
+
+    /// Whether this system call is rt_sigreturn's.
+    fn ends_signal(&self, address: u64) -> bool {
+        let placed = |address| self.linked.instruction(address);
+        self.linked.signal_return.is_some_and(|trampoline| {
+            placed(trampoline).is_some_and(|first| address == trampoline + u64::from(first.len))
+        })
+    }
+
+    /// Gives the registers back that were saved for a signal.
+    fn end_signal(&mut self, from: u64) -> Result<(), Fault> {
+        let context = self.machine.cpu().rsp();
+        let read = |at: i32| self.machine.read_u64(context.wrapping_add(at.cast_unsigned().into()));
+        let refused = |_| Fault { address: context, access: Access::Read, cause: Cause::Unmapped };
+        let mut registers = self.machine.cpu().registers();
+        for (register, at) in SIGNAL_CONTEXT.registers {
+            registers.set(register, read(at).map_err(refused)?);
+        }
+        registers.set(Gpr::Rsp, read(SIGNAL_CONTEXT.rsp).map_err(refused)?);
+        registers.rip = read(SIGNAL_CONTEXT.rip).map_err(refused)?;
+        let flags = read(SIGNAL_CONTEXT.rflags).map_err(refused)?;
+        let cpu = self.machine.cpu_mut();
+        cpu.set_registers(&registers);
+        cpu.set_rflags(flags);
+        self.truth.on_interrupt_return(cpu, from);
+        Ok(())
+    }
+
+    /// Cuts the stack down to the innermost frame that catches, as exception handling would leave
+    /// it: with the frame's own registers.
+    fn throw(&mut self) -> Result<(), Outcome> {
+        let caught = self.truth.callers().iter().enumerate().rev().find_map(|(index, caller)| {
+            let placed = self.linked.instruction(caller.from?)?;
+            let mut registers = caller.registers;
+            registers.set(Gpr::Rsp, registers.rsp().wrapping_add(placed.arguments.into()));
+            Some((index, placed.landing?, registers))
+        });
+        let Some((index, landing, mut registers)) = caught else {
+            return Err(self.check(Outcome::Uncaught));
+        };
+        registers.rip = landing;
+        self.leave_stacks(index).map_err(Outcome::NoStack)?;
+        self.truth.cut(index);
+        self.machine.cpu_mut().set_registers(&registers);
+        Ok(())
+    }
+}
+
+impl Run<'_> {
+    /// Gives back the stacks that were switched to by frames beyond the `kept` outermost callers.
+    fn leave_stacks(&mut self, kept: usize) -> Result<(), Fault> {
+        let stride = self.linked.stack_stride;
+        let dropped = self.truth.callers().get(kept..).unwrap_or_default();
+        for from in dropped.iter().filter_map(|caller| caller.from) {
+            if !self.linked.instruction(from).is_some_and(|placed| placed.switches_stack) {
+                continue;
+            }
+            let here = |unit: &&Unit| from.wrapping_sub(unit.base) < CodeKind::SPACING;
+            if let Some(unit) = self.linked.units.iter().find(here)
+                && let Ok(end) = self.machine.read_u64(unit.stack_cell)
+            {
+                self.machine.write(unit.stack_cell, &(end + stride).to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Maps a unit of a linked program into a machine: an image by its sections, code of a heap with its cells.
+///
+/// # Errors
+/// [`LoadError`] if the image cannot be read back, or its pages are mapped already.
+pub fn load(machine: &mut Machine, unit: &Unit) -> Result<(), LoadError> {
+    let sections = match unit.format {
+        Format::Heap => None,
+        Format::Pe => {
+            Some(PeImage::parse(&unit.bytes).map_err(ReadBackError::Image)?.sections().clone())
+        }
+        Format::Elf => {
+            Some(ElfImage::parse(&unit.bytes).map_err(ReadBackError::Elf)?.sections().clone())
+        }
+    };
+    if let Some(sections) = sections {
+        for &Section { rva, bytes, executable } in sections.as_slice() {
+            let protection =
+                if executable { Protection::READ_EXECUTE } else { Protection::READ_WRITE };
+            put(machine, unit.base + u64::from(rva), bytes, protection)?;
+        }
+        return Ok(());
+    }
+    put(machine, unit.base, &unit.bytes, Protection::READ_EXECUTE)?;
+    put(machine, unit.cells.0, &unit.cells.1, Protection::READ_WRITE)
+}
+
+fn put(
+    machine: &mut Machine,
+    start: u64,
+    bytes: &[u8],
+    protection: Protection,
+) -> Result<(), LoadError> {
+    machine.map(start, (bytes.len() as u64).div_ceil(PAGE_SIZE), protection)?;
+    machine.write(start, bytes)?;
+    Ok(())
+}
+
+/// Registers without meaning, all different.
+pub fn initial_registers(seed: u64) -> Registers {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = state;
+        x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ x >> 31
+    };
+    let gpr = core::array::from_fn(|_| next());
+    let xmm = core::array::from_fn(|_| u128::from(next()) << 64 | u128::from(next()));
+    Registers { rip: 0, gpr, xmm }
+}

@@ -1,0 +1,110 @@
+//! Programs whose functions carry their unwind data: one description, from which come machine code
+//! and tables.
+//!
+//! ```text
+//! Program: functions with a FunctionShape and a body of Statements
+//!    │ check      rules: what makes a program valid
+//!    ▼
+//! layout          where things lie in each frame
+//!    │ lower      instructions, what each is there for, what the prologues do, and the rows of CFI
+//!    ▼
+//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map; for native code
+//!    │            of Unix ELF files with CFI
+//!    ▼
+//! LinkedProgram   bytes that the walker reads back, and what is known of every instruction
+//! ```
+//!
+//! The walker is shown the bytes alone. What is known besides ([`PlacedInstruction`]) is for those
+//! who check it.
+//!
+//! ```
+//! use clr_codegen::{Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement};
+//! use clr_codegen::execution::{Outcome, Run};
+//! use clr_walker::registers::Gpr;
+//! use clr_walker::unwind::{Position, Unwinder};
+//!
+//! // push rbx; push rsi; sub rsp, 48h; mov rbx, …; add rsp, 48h; pop rsi; pop rbx; ret
+//! let shape = FunctionShape { pushes: vec![Gpr::Rbx, Gpr::Rsi], locals: 0x48, ..Default::default() };
+//! let function = Function {
+//!     name: "f".to_owned(),
+//!     kind: Default::default(),
+//!     shape,
+//!     body: vec![Statement::Clobber(Gpr::Rbx)],
+//!     end: Some(Exit::Return(ReturnForm::Ret)),
+//! };
+//! let program = Program { functions: vec![function], ..Default::default() };
+//! let linked = program.link()?;
+//! let map = linked.code_map()?;
+//!
+//! // At every instruction the walker finds what the truth knows.
+//! let mut run = Run::new(&program, &linked, FunctionId(0), 0)?;
+//! let outcome = loop {
+//!     let mut registers = run.machine().cpu().registers();
+//!     Unwinder::new(&map).step(&mut registers, Position::Interrupted, run.machine())?;
+//!     let truth = run.truth().callers()[0].registers;
+//!     assert_eq!((registers.rip, registers.rsp()), (truth.rip, truth.rsp()));
+//!     assert_eq!(registers.get(Gpr::Rbx), truth.get(Gpr::Rbx));
+//!     if let Err(outcome) = run.step() {
+//!         break outcome;
+//!     }
+//! };
+//! assert_eq!(outcome, Outcome::Returned);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cfi;
+mod elf;
+pub mod estimate;
+pub mod execution;
+mod guarded;
+mod layout;
+mod library;
+mod link;
+mod lower;
+mod marks;
+mod nibble_map;
+mod pe;
+mod primitive;
+mod program;
+mod rules;
+mod runtime_call;
+mod service;
+pub mod shadow_stack;
+mod shape;
+mod slots;
+pub mod stack_layout;
+#[cfg(test)]
+mod tests;
+mod unwind_info;
+
+#[doc(hidden)]
+pub use cfi::SIGNAL_CONTEXT;
+pub use guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
+pub use layout::FrameLayout;
+#[doc(hidden)]
+pub use library::{LIBRARY_TEXT, PlainFunction, library};
+pub use link::{
+    Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart,
+    ReadBackError, SERVICE_SIZE, SERVICES, THROW, Unit, service_address,
+};
+pub use lower::THREAD_SLOT;
+pub use marks::{CfiMistake, PlacedHelper, PlacedInstruction, Role, WindowsMistake};
+pub use nibble_map::{NibbleMap, NibbleMapError};
+pub use primitive::{Primitive, Value, Word};
+pub use program::{
+    CallForm, CodeKind, Exit, Function, FunctionId, Interrupt, Program, ReturnForm, Statement,
+    TailCallForm,
+};
+#[doc(hidden)]
+pub use rules::may_realign;
+pub use rules::{
+    MAX_ARGUMENTS, MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
+    MAX_SIGNAL_STACK, Place, ProgramError, Rule,
+};
+pub use runtime_call::{RuntimeCall, RuntimeCallKind, Target};
+pub use service::Service;
+pub use shape::{
+    Allocation, ColdForm, Convention, Entry, EpilogueCfi, FrameRegister, FrameSet, FunctionShape,
+    Realign, Release, SaveArea, UnwindData, Wrap,
+};
+pub use slots::{FrameSlots, MachineWord, Slot, SlotRole};

@@ -1,0 +1,206 @@
+//! What lies on the stack of a thread, from rsp up to the caller outside the program.
+
+use crate::execution::Run;
+use crate::shadow_stack::Caller;
+use crate::{FrameSlots, FunctionId, LinkedProgram, Program, SIGNAL_CONTEXT, SlotRole};
+use clr_walker::code_map::CodeMap;
+use clr_walker::registers::Registers;
+use clr_walker::unwind::Position;
+
+/// A frame as execution knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrueFrame {
+    /// Its registers.
+    pub registers: Registers,
+    /// What its rip is.
+    pub position: Position,
+    /// Its function; `None` in code that belongs to none.
+    pub function: Option<FunctionId>,
+    /// It is a funclet of that function.
+    pub is_funclet: bool,
+    /// The canonical frame address (VA): rsp before the call, or the end of the machine frame.
+    pub cfa: u64,
+    /// Its caller.
+    pub caller: Caller,
+}
+
+/// A part of a stack that has one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackArea {
+    /// Where it begins (VA).
+    pub address: u64,
+    /// Its size in bytes, a multiple of 8.
+    pub len: u64,
+    /// Whose it is, 0 being the innermost frame: who put something there, or who left the space. As
+    /// many as there are frames stands for the caller outside the program.
+    pub frame: usize,
+    /// What it is for.
+    pub role: SlotRole,
+}
+
+impl Run<'_> {
+    /// The frames, innermost first. The caller outside the program is not among them.
+    #[must_use]
+    pub fn frames(&self) -> Vec<TrueFrame> {
+        let mut registers = self.machine().cpu().registers();
+        let mut position = Position::Interrupted;
+        let mut frames = Vec::new();
+        for caller in self.truth().callers().iter().rev() {
+            let function = self.linked().function_of(registers.rip, position);
+            let from = caller.from.and_then(|from| self.linked().instruction(from));
+            frames.push(TrueFrame {
+                registers,
+                position,
+                function,
+                // Functions call only functions behind them.
+                is_funclet: function.is_some() && from.and_then(|from| from.function) == function,
+                cfa: match caller.position {
+                    Position::ReturnAddress => caller.registers.rsp(),
+                    // The kernel's frame of a signal.
+                    Position::Interrupted if function.is_none() => caller.registers.rsp(),
+                    // A processor aligns the stack before it pushes a machine frame.
+                    Position::Interrupted => caller.registers.rsp() & !15,
+                },
+                caller: *caller,
+            });
+            (registers, position) = (caller.registers, caller.position);
+        }
+        frames
+    }
+
+    /// What lies on the stack, innermost first; ascending but where the stack was switched.
+    #[must_use]
+    pub fn stack(&self, program: &Program, map: &CodeMap<'_>) -> Vec<StackArea> {
+        let frames = self.frames();
+        let mut areas = Vec::new();
+        let mut homes = Vec::new();
+        for (index, frame) in frames.iter().enumerate() {
+            let put = Areas { frame: index, into: &mut areas, homes: &homes };
+            homes = put.frame(frame, program, self, map);
+        }
+        if let Some(last) = frames.last() {
+            let len = u64::from(program.convention.home_space());
+            let mut put = Areas { frame: frames.len(), into: &mut areas, homes: &homes };
+            put.home_space(last.cfa, len);
+        }
+        areas.dedup_by(|next, area| {
+            let same = matches!(next.role, SlotRole::HomeSpace | SlotRole::Dynamic)
+                && (area.role, area.frame) == (next.role, next.frame);
+            let joins = same && area.address.wrapping_add(area.len) == next.address;
+            if joins {
+                area.len += next.len;
+            }
+            joins
+        });
+        areas
+    }
+}
+
+/// Where the areas of a frame go.
+struct Areas<'a> {
+    frame: usize,
+    into: &'a mut Vec<StackArea>,
+    /// What the callee has in the frame's home space.
+    homes: &'a [(u64, SlotRole)],
+}
+
+impl Areas<'_> {
+    fn put(&mut self, address: u64, len: u64, role: SlotRole) {
+        if len > 0 {
+            self.into.push(StackArea { address, len, frame: self.frame, role });
+        }
+    }
+
+    /// Home space, with what the callee put there.
+    fn home_space(&mut self, start: u64, len: u64) {
+        for address in (start..start.saturating_add(len)).step_by(8) {
+            let home = self.homes.iter().find(|(at, _)| *at == address);
+            // What is in there is the callee's.
+            let callee = self.frame.saturating_sub(1);
+            let (frame, role) =
+                home.map_or((self.frame, SlotRole::HomeSpace), |(_, role)| (callee, *role));
+            self.into.push(StackArea { address, len: 8, frame, role });
+        }
+    }
+
+    /// A frame's areas; gives what it has in its caller's home space.
+    fn frame(
+        mut self,
+        frame: &TrueFrame,
+        program: &Program,
+        run: &Run<'_>,
+        map: &CodeMap<'_>,
+    ) -> Vec<(u64, SlotRole)> {
+        let (rsp, cfa) = (frame.registers.rsp(), frame.cfa);
+        let slots = frame.function.and_then(|id| {
+            let at = (frame.registers.rip, frame.position);
+            FrameSlots::new(program, run.linked(), map, id, frame.is_funclet, at)
+        });
+        let Some(slots) = slots else {
+            if frame.caller.position == Position::Interrupted {
+                // Of a signal on a stack of its own, only what the kernel has saved is there.
+                let len = cfa.checked_sub(rsp).unwrap_or(SIGNAL_CONTEXT.size);
+                self.put(rsp, len, SlotRole::Helper);
+                return Vec::new();
+            }
+            self.put(rsp, cfa.saturating_sub(rsp.saturating_add(8)), SlotRole::Helper);
+            self.put(cfa.wrapping_sub(8), 8, SlotRole::ReturnAddress);
+            return Vec::new();
+        };
+        let bottom = cfa.wrapping_add_signed(slots.bottom());
+        let outgoing = u64::from(slots.outgoing);
+        let below = bottom.saturating_sub(rsp);
+        let moved = below > 0;
+        let other_stack = below > run.linked().stack_stride;
+        if moved && !other_stack {
+            self.home_space(rsp, outgoing.min(below));
+            self.put(rsp + outgoing.min(below), below - outgoing.min(below), SlotRole::Dynamic);
+        } else if other_stack {
+            let is_calling = frame.position == Position::ReturnAddress;
+            self.home_space(rsp, if is_calling { outgoing } else { 0 });
+        }
+        let mut homes = Vec::new();
+        for slot in &slots.slots {
+            let address = cfa.wrapping_add_signed(slot.offset);
+            let len = u64::from(slot.len);
+            match slot.role {
+                role if slot.offset >= 0 => homes.push((address, role)),
+                // What is given back or not taken yet.
+                _ if address.saturating_add(len) <= rsp => {}
+                SlotRole::HomeSpace if moved && !other_stack => {
+                    self.put(address, len, SlotRole::Dynamic);
+                }
+                SlotRole::HomeSpace if other_stack => self.put(address, len, SlotRole::HomeSpace),
+                SlotRole::HomeSpace => {
+                    let start = address.max(rsp);
+                    self.home_space(start, address + len - start);
+                }
+                role => {
+                    let start = address.max(rsp);
+                    self.put(start, address + len - start, role);
+                }
+            }
+        }
+        homes
+    }
+}
+
+impl LinkedProgram {
+    /// The address of one of a function's instructions, counted by address from 0 (VA).
+    #[must_use]
+    pub fn instruction_of(&self, function: FunctionId, index: u32) -> Option<u64> {
+        let own = self.instructions.iter().filter(|placed| placed.function == Some(function));
+        own.map(|placed| placed.address).nth(index as usize)
+    }
+
+    /// The function that a frame is in whose rip is `rip` (VA). A return address counts for the
+    /// call in front of it.
+    #[must_use]
+    pub fn function_of(&self, rip: u64, position: Position) -> Option<FunctionId> {
+        let inside = match position {
+            Position::Interrupted => rip,
+            Position::ReturnAddress => rip.wrapping_sub(1),
+        };
+        self.instruction(inside)?.function
+    }
+}

@@ -1,0 +1,127 @@
+//! Programs that are nearly nothing, to be changed, and what is said of them.
+
+use crate::{
+    Clause, ClauseKind, CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function,
+    FunctionId, FunctionShape, Place, Program, ProgramError, Realign, Release, ReturnForm, Rule,
+    Statement, UnwindData,
+};
+use clr_walker::registers::Gpr::{self, Rbp, Rbx};
+
+/// What a program consists of: the function under test, one to be called, one for interrupts.
+pub(super) const MAIN: FunctionId = FunctionId(0);
+pub(super) const CALLEE: FunctionId = FunctionId(1);
+pub(super) const ISR: FunctionId = FunctionId(2);
+pub(super) const NOBODY: FunctionId = FunctionId(3);
+
+pub(super) const RET: Exit = Exit::Return(ReturnForm::Ret);
+
+pub(super) fn function(name: &str, shape: FunctionShape) -> Function {
+    Function { name: name.into(), kind: CodeKind::Native, shape, body: Vec::new(), end: Some(RET) }
+}
+
+/// A function of everything: any statement can stand in it.
+pub(super) fn shape() -> FunctionShape {
+    FunctionShape {
+        pushes: vec![Rbx, Rbp],
+        locals: 0x40,
+        frame: Some(frame(Rbp)),
+        release: Release::Lea,
+        ..FunctionShape::default()
+    }
+}
+
+pub(super) fn frame(register: Gpr) -> FrameRegister {
+    FrameRegister { register, offset: 0, set: FrameSet::AfterAllocation, described: true }
+}
+
+/// What a function must push and set that aligns its stack anew.
+pub(super) fn realigned() -> (Realign, Vec<Gpr>, Option<FrameRegister>) {
+    let frame = FrameRegister { set: FrameSet::BehindPush, ..frame(Rbp) };
+    (Realign::To32, vec![Rbp, Rbx], Some(frame))
+}
+
+pub(super) fn program(change: impl FnOnce(&mut Program)) -> Program {
+    let isr = FunctionShape { entry: Entry::Interrupt, ..FunctionShape::default() };
+    let functions = vec![
+        function("main", shape()),
+        function("callee", FunctionShape::default()),
+        function("isr", isr),
+    ];
+    let mut program = Program { functions, ..Program::default() };
+    assert_eq!(program.check(), Ok(()));
+    change(&mut program);
+    program
+}
+
+/// The first function has the default shape, changed.
+pub(super) fn shaped(change: impl FnOnce(&mut FunctionShape)) -> Program {
+    program(|program| {
+        program.functions[0].shape = FunctionShape::default();
+        change(&mut program.functions[0].shape);
+    })
+}
+
+pub(super) fn body(body: Vec<Statement>) -> Program {
+    program(|program| program.functions[0].body = body)
+}
+
+/// The first function is managed.
+pub(super) fn managed(body: Vec<Statement>) -> Program {
+    program(|program| {
+        program.functions[0].kind = CodeKind::Jit;
+        program.functions[0].body = body;
+    })
+}
+
+/// A clause that does nothing.
+pub(super) fn clause(kind: ClauseKind) -> Clause {
+    Clause { kind, body: Vec::new() }
+}
+
+/// The first function is a leaf without unwind data.
+pub(super) fn leaf(statement: Statement) -> Program {
+    let mut program = shaped(|shape| shape.unwind = UnwindData::None);
+    program.functions[0].body = vec![statement];
+    program
+}
+
+pub(super) fn ending(end: Option<Exit>, body: Vec<Statement>) -> Program {
+    program(|program| {
+        program.functions[0].body = body;
+        program.functions[0].end = end;
+    })
+}
+
+pub(super) fn system_v(mut program: Program) -> Program {
+    program.convention = Convention::SystemV;
+    program
+}
+
+/// The handler of interrupts, changed.
+pub(super) fn isr(change: impl FnOnce(&mut Function)) -> Program {
+    program(|program| change(&mut program.functions[2]))
+}
+
+#[track_caller]
+pub(super) fn breach(program: &Program, function: FunctionId, place: Place, rule: Rule) {
+    assert_eq!(program.check(), Err(ProgramError { function, place, rule }));
+    let error = program.link().expect_err("it is not valid");
+    assert!(!error.is_size(), "{error}");
+}
+
+#[track_caller]
+pub(super) fn shape_breach(program: &Program, rule: Rule) {
+    breach(program, MAIN, Place::Shape, rule);
+}
+
+/// The statement with this number in the first function breaks the rule.
+#[track_caller]
+pub(super) fn body_breach(statement: u32, program: &Program, rule: Rule) {
+    breach(program, MAIN, Place::Statement(statement), rule);
+}
+
+#[track_caller]
+pub(super) fn fine(program: &Program) {
+    assert_eq!(program.check(), Ok(()));
+    program.link().unwrap();
+}

@@ -1,0 +1,170 @@
+//! A turn of a thread of the program: up to something that others can see.
+
+use super::bug::Bug;
+use super::footprint::Footprint;
+use super::history::{Happening, ThreadIndex};
+use super::kernel::Kernel;
+use super::lock::LockName;
+use super::run::Run;
+use super::verdict::Verdict;
+use clr_runtime::Outcome;
+use clr_runtime::profiling::CallbackKind;
+use clr_runtime::{Suspension, Wait};
+use clr_world::{Event, WorldError};
+
+/// Why a thread of the program gives control back.
+pub(super) enum Came {
+    Point,
+    Callback(CallbackKind),
+    Hook,
+    /// Nothing has caught its exception.
+    Crash,
+}
+
+impl Run<'_, '_, '_, '_, '_> {
+    /// A thread of the program executes, up to something that others can see.
+    pub(super) fn execute(&self, thread: ThreadIndex) -> Came {
+        let kernel = self.ground.kernel;
+        let limits = self.ground.limits;
+        let mut world = kernel.world.borrow_mut();
+        let index = thread.index();
+        let mut instructions = 0;
+        let before = kernel.runtime.process.get();
+        let mode = world.is_cooperative(index);
+        let mut serving = world.is_serving(index);
+        // Instructions wait for nobody.
+        let mut asks = true;
+        let came = loop {
+            if asks && let Some(wait) = world.waits_for(index) {
+                kernel.touch(match wait {
+                    Wait::Lock(lock) => Footprint::lock(LockName::Runtime(lock)),
+                    _ => Footprint::ALL,
+                });
+                kernel.executed(thread, instructions);
+                kernel.tell(thread, Happening::Waits);
+                break Came::Point;
+            }
+            let event = world.step(index);
+            instructions += 1;
+            let was_serving = core::mem::replace(&mut serving, world.is_serving(index));
+            asks = serving || event != Ok(Event::Stepped);
+            let cooperative = world.is_cooperative(index);
+            let now = kernel.runtime.process.get();
+            if was_serving || serving {
+                kernel.touch(Footprint::CODE | Footprint::RUNTIME);
+                // Who suspends the others looks at them, and lets them go on elsewhere.
+                if now.suspension != Suspension::None {
+                    kernel.touch(Footprint::ALL);
+                }
+            }
+            let mut came = match event {
+                Ok(Event::Callback(kind)) if self.setup.handler(kind).is_some() => {
+                    Some(Came::Callback(kind))
+                }
+                Ok(Event::Hook) if self.setup.hook.is_some() => Some(Came::Hook),
+                Ok(Event::Stepped | Event::Waits | Event::Callback(_) | Event::Hook) => None,
+                Ok(Event::Ended) => Some(Came::Point),
+                Err(error) => {
+                    kernel.end(fault(thread, error));
+                    Some(Came::Point)
+                }
+            };
+            let changes = (was_serving || serving) && now != before;
+            let is_other = cooperative != mode && !Bug::MissedSafePoint.is_planted();
+            if changes || is_other || was_serving != serving || event == Ok(Event::Ended) {
+                kernel.executed(thread, instructions);
+                came = came.or(Some(Came::Point));
+                instructions = 0;
+            }
+            if changes {
+                kernel.changed(thread, &before, &now);
+            }
+            if cooperative != mode {
+                kernel.touch(Footprint::SUSPENSION);
+                kernel.tell(thread, Happening::Mode { cooperative });
+            }
+            if event == Ok(Event::Ended) {
+                if world.is_unhandled(index) {
+                    came = Some(Came::Crash);
+                } else {
+                    kernel.ended(thread);
+                }
+            }
+            let stoppable = !Bug::MissedSafePoint.is_planted()
+                && now.suspension != Suspension::None
+                && cooperative;
+            let is_point =
+                stoppable || limits.every_instruction || instructions >= limits.instructions;
+            if let Some(came) = came.or(is_point.then_some(Came::Point)) {
+                kernel.executed(thread, instructions);
+                break came;
+            }
+        };
+        world.sync();
+        came
+    }
+}
+
+fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
+    match error {
+        WorldError::Unloaded(_) => Verdict::UnloadedCode { by },
+        WorldError::Fault(clr_machine::Stop::Fault { .. }) => {
+            let at = 0;
+            Verdict::ProcessKilled { by, outcome: Outcome::AccessViolation { at } }
+        }
+        other => Verdict::Failed { by, words: other.to_string() },
+    }
+}
+
+impl Kernel<'_> {
+    /// A thread of the program has executed so many instructions.
+    fn executed(&self, thread: ThreadIndex, instructions: u32) {
+        if instructions > 0 {
+            self.tell(thread, Happening::Executed(instructions));
+        }
+    }
+
+    fn ended(&self, thread: ThreadIndex) {
+        if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
+            known.ended = true;
+        }
+        self.tell(thread, Happening::Ends);
+        self.touch(Footprint::SUSPENSION);
+    }
+
+    /// The process ends, and all its threads.
+    pub(super) fn all_ended(&self) {
+        for thread in &mut self.state.borrow_mut().threads {
+            thread.ended = true;
+        }
+        self.touch(Footprint::ALL);
+    }
+
+    /// What a step of the world has changed of the process.
+    fn changed(
+        &self,
+        thread: ThreadIndex,
+        before: &clr_runtime::Process,
+        now: &clr_runtime::Process,
+    ) {
+        for lock in clr_runtime::Lock::ALL {
+            let (was, is) = (before.owner(lock), now.owner(lock));
+            if was != is {
+                let name = LockName::Runtime(lock);
+                self.touch(Footprint::lock(name));
+                if lock == clr_runtime::Lock::CodeManager {
+                    self.touch(Footprint::CODE);
+                }
+                let happening = if is.is_some() {
+                    Happening::Acquired(name)
+                } else {
+                    Happening::Released(name)
+                };
+                self.tell(thread, happening);
+            }
+        }
+        if before.suspension != now.suspension {
+            self.touch(Footprint::ALL);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The profiling methods, as code under a schedule calls them: others can go first, and while they wait.
+
+use super::footprint::Footprint;
+use super::history::{Happening, ThreadIndex};
+use super::thread::Thread;
+use super::verdict::Rule;
+use clr_machine::Machine;
+use clr_runtime::Outcome;
+use clr_runtime::profiling::{Caller, HResult};
+use clr_runtime::{OsThreadId, Profiler, Runtime, ThreadLife, Wait};
+use clr_walker::profiling::{
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
+    ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+};
+
+type Result<T> = core::result::Result<T, CallError<Outcome>>;
+
+/// The most calls in callbacks of each other: a process would run out of stack some time, and so would a
+/// coroutine.
+const NESTED: u32 = 8;
+
+/// `ICorProfilerInfo`, as called on a thread.
+///
+/// What ends the process ends the history: no call comes back with [`CallError::Fatal`].
+#[derive(Clone, Copy, Debug)]
+pub struct Info<'i, 't, 'b> {
+    pub(super) thread: &'i Thread<'t, 'b>,
+}
+
+impl<'b> Profiler<'b, Machine> for Thread<'_, 'b> {
+    fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
+        let kind = callback.into();
+        self.tell(Happening::Callback(kind));
+        self.switch();
+        self.handlers.call(kind, self);
+        self.tell(Happening::CallbackOver(kind));
+    }
+
+    fn wait(&self, _: &Runtime<'b>, _: OsThreadId, wait: Wait) -> bool {
+        Thread::wait(self, wait)
+    }
+
+    /// Others may go on while something is owned that they can be in need of.
+    fn between(&self, runtime: &Runtime<'b>, os: OsThreadId) {
+        let owns = runtime.process.get().locks_of(os).next().is_some();
+        let reads = || runtime.thread(os, |thread| thread.code_manager_reads > 0);
+        if owns || reads() == Some(true) {
+            self.touching(Footprint::ALL, || self.switch());
+        }
+    }
+
+    fn reads_unlocked(&self, _: &Runtime<'b>, _: OsThreadId) {
+        self.kernel.touch(Footprint::ALL);
+        self.switch();
+        self.kernel.touch(Footprint::ALL);
+    }
+}
+
+impl<'b> Info<'_, '_, 'b> {
+    fn call<T>(
+        self,
+        name: &'static str,
+        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
+    ) -> Result<T> {
+        let thread = self.thread;
+        thread.switch();
+        thread.tell(Happening::Called(name));
+        let mut calls = 0;
+        thread.kernel.change_thread(thread.me, |me| {
+            me.calls += 1;
+            calls = me.calls;
+        });
+        if calls > NESTED {
+            thread.fail("calls are made in callbacks of calls without an end");
+        }
+        let runtime = &thread.kernel.runtime;
+        if runtime.thread(thread.os, |thread| thread.initialized) == Some(false) {
+            thread.does(Rule::FirstCallWhileSuspended);
+        }
+        let result = thread.touching(Footprint::CODE | Footprint::RUNTIME, || {
+            method(runtime.on(thread.os).telling(thread))
+        });
+        thread.kernel.change_thread(thread.me, |me| me.calls = me.calls.saturating_sub(1));
+        let outcome = match &result {
+            Ok(_) => Outcome::Returned(HResult::OK),
+            Err(CallError::Failed(failed)) => Outcome::Returned(*failed),
+            Err(CallError::Fatal(fatal)) => *fatal,
+        };
+        if thread.escapes() {
+            runtime.change_thread(thread.os, |thread| thread.escapes = false);
+        } else {
+            thread.tell(Happening::Returned(name, outcome));
+        }
+        if let Err(CallError::Fatal(fatal)) = result {
+            thread.killed(fatal);
+        }
+        result
+    }
+
+    /// A call that may trigger a GC: whoever holds a lock over it has it held while all wait (H-06).
+    fn may_trigger(self) {
+        let thread = self.thread;
+        let holds = {
+            let state = thread.kernel.state.borrow();
+            state.locks.contains(&Some(thread.me))
+        };
+        if holds {
+            thread.kernel.broke(thread.me, Rule::LockOverGcTrigger);
+        }
+    }
+
+    fn index_of(self, id: ThreadId) -> Option<ThreadIndex> {
+        if id == ThreadId(0) {
+            return Some(self.thread.me);
+        }
+        let os = self.thread.kernel.runtime.thread_of(id, |thread| thread.os)?;
+        self.thread.kernel.index_of(os)
+    }
+}
+
+impl ProfilerInfo for Info<'_, '_, '_> {
+    type Fatal = Outcome;
+
+    fn do_stack_snapshot(
+        &self,
+        id: ThreadId,
+        callback: Option<&mut SnapshotCallback<'_>>,
+        flags: SnapshotFlags,
+        client_data: u64,
+        context: Option<&[u8]>,
+        context_size: u32,
+    ) -> Result<()> {
+        let thread = self.thread;
+        let target = self.index_of(id).filter(|target| *target != thread.me);
+        let walks = |target| {
+            let mut state = thread.kernel.state.borrow_mut();
+            if let Some(me) = state.threads.get_mut(thread.me.index()) {
+                core::mem::replace(&mut me.walks, target)
+            } else {
+                None
+            }
+        };
+        self.call("DoStackSnapshot", |info| {
+            let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
+            thread.touching(looks_at | Footprint::SUSPENSION, || {
+                let before = walks(target);
+                let mut told = callback.map(|callback| {
+                    |frame: &mut SnapshotFrame<'_>| {
+                        thread.tell(Happening::SnapshotCallback);
+                        thread.switch();
+                        thread.kernel.change_thread(thread.me, |me| me.told += 1);
+                        let wanted = callback(frame);
+                        thread.kernel.change_thread(thread.me, |me| me.told -= 1);
+                        wanted
+                    }
+                });
+                let told = told.as_mut().map(|told| told as &mut SnapshotCallback<'_>);
+                let ended = ProfilerInfo::do_stack_snapshot(
+                    &info,
+                    id,
+                    told,
+                    flags,
+                    client_data,
+                    context,
+                    context_size,
+                );
+                walks(before);
+                let life = thread.kernel.runtime.thread_of(id, |target| target.life);
+                if target.is_some() && life == Some(ThreadLife::Dead) {
+                    // Before the walk, or during it: nobody has waited for it in ThreadDestroyed.
+                    thread.kernel.broke(thread.me, Rule::WalkOutlivesThread);
+                }
+                ended
+            })
+        })
+    }
+
+    fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
+        self.call("GetFunctionFromIP", |info| info.get_function_from_ip(ip))
+    }
+
+    fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.may_trigger();
+        self.call("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
+    }
+
+    fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.may_trigger();
+        self.call("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
+    }
+
+    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
+        self.call("GetCodeInfo", |info| info.get_code_info(function))
+    }
+
+    fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.call("GetCodeInfo2", |info| info.get_code_info2(function, ranges))
+    }
+
+    fn get_code_info3(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        ranges: &mut [CodeRange],
+    ) -> Result<u32> {
+        self.may_trigger();
+        self.call("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
+    }
+
+    fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.may_trigger();
+        self.call("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
+    }
+
+    fn get_function_info2(
+        &self,
+        function: FunctionId,
+        frame_info: Option<FrameInfo<'_>>,
+        type_arguments: u32,
+    ) -> Result<FunctionInfo> {
+        self.call("GetFunctionInfo2", |info| {
+            info.get_function_info2(function, frame_info, type_arguments)
+        })
+    }
+
+    fn get_current_thread_id(&self) -> Result<ThreadId> {
+        self.call("GetCurrentThreadID", |info| info.get_current_thread_id())
+    }
+
+    fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
+        self.call("GetThreadInfo", |info| info.get_thread_info(thread))
+    }
+
+    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
+        self.call("GetHandleFromThread", |info| info.get_handle_from_thread(thread))
+    }
+
+    fn enum_threads(&self) -> Result<Vec<ThreadId>> {
+        self.call("EnumThreads", |info| info.enum_threads())
+    }
+
+    fn initialize_current_thread(&self) -> Result<()> {
+        self.call("InitializeCurrentThread", |info| info.initialize_current_thread())
+    }
+
+    fn suspend_runtime(&self) -> Result<()> {
+        self.call("SuspendRuntime", |info| {
+            self.thread.touching(Footprint::ALL, || info.suspend_runtime())
+        })
+    }
+
+    fn resume_runtime(&self) -> Result<()> {
+        self.call("ResumeRuntime", |info| {
+            self.thread.touching(Footprint::ALL, || info.resume_runtime())
+        })
+    }
+
+    fn get_event_mask(&self) -> Result<EventMask> {
+        self.call("GetEventMask", |info| info.get_event_mask())
+    }
+
+    fn set_event_mask(&self, mask: EventMask) -> Result<()> {
+        self.call("SetEventMask", |info| info.set_event_mask(mask))
+    }
+}

@@ -1,0 +1,483 @@
+//! What the threads of a history share: the process, and who stands where.
+//!
+//! One thread runs at a time, until it gives control back at a switch point. All waiting is a value:
+//! whether a thread can go on is a question about the state, asked whenever somebody is to be chosen.
+
+use super::bug::Bug;
+use super::footprint::Footprint;
+use super::history::{Happening, History, Kind, Slice, ThreadIndex};
+use super::lock::LockName;
+use super::verdict::{Edge, Rule, Verdict, Why};
+use clr_coroutine::Id;
+use clr_runtime::{OsThreadId, Runtime, Suspension, Wait};
+use clr_walker::code_map::{CodeMap, CodeMapError};
+use clr_walker::registers::Registers;
+use clr_world::World;
+use core::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// What code on a coroutine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// A lock of the profiler.
+    Lock(u32),
+    /// What only the runtime or the process can end.
+    Runtime(Wait),
+    /// That an event of the profiler is set.
+    Event(u32),
+    /// The end of another thread.
+    Join(ThreadIndex),
+    /// That time goes by.
+    Time,
+}
+
+/// Code of the profiler that a thread executes: of its own, or of a callback, a hook or a signal's handler.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Activity {
+    pub id: Id,
+    pub ends_with: Happening,
+    pub waiting: Option<Waiting>,
+    /// When its waiting ends at the latest (µs).
+    pub until: Option<u64>,
+    /// It ended so.
+    pub timed_out: bool,
+    /// What each of its turns touches, as it is in the middle of a call.
+    pub within: Footprint,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub kind: Kind,
+    pub name: Rc<str>,
+    pub os: OsThreadId,
+    /// Code of the profiler on it, innermost last.
+    pub activities: Vec<Activity>,
+    /// Who has suspended it, by calls of the system.
+    pub suspended_by: Vec<ThreadIndex>,
+    /// Whom it walks by `DoStackSnapshot`.
+    pub walks: Option<ThreadIndex>,
+    /// How many calls of the runtime it is in, one in a callback of the other.
+    pub calls: u32,
+    /// How many callbacks of walks it is in.
+    pub told: u32,
+    /// The profiler's locks that it has owned so far, each once.
+    pub has_owned: Vec<u32>,
+    /// It is in a call of the system that suspends another one: that it is suspended itself stops it
+    /// where it comes back (H-01).
+    pub in_system: bool,
+    /// It is in an unwinder that is not re-entrant.
+    pub unwinds: bool,
+    /// Signals that it has not handled yet.
+    pub signals: u32,
+    /// What the signal that it handles has interrupted.
+    pub interrupted: Option<Registers>,
+    pub ended: bool,
+}
+
+impl Thread {
+    /// Whether a signal would be handled in the profiler's code that the thread executes: it is blocked
+    /// while one is being handled.
+    pub(super) fn takes_signal(&self) -> bool {
+        let handles = |activity: &Activity| activity.ends_with == Happening::SignalOver;
+        self.signals > 0 && !self.activities.iter().any(handles)
+    }
+}
+
+/// How all stands but for what the world knows.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub threads: Vec<Thread>,
+    /// Who owns the profiler's locks.
+    pub locks: Vec<Option<ThreadIndex>>,
+    pub events: Vec<bool>,
+    /// When they were set last (µs), those that were.
+    pub set_at: Vec<Option<u64>>,
+    /// Virtual time (µs).
+    pub now: u64,
+    pub slices: u64,
+    pub verdict: Option<Verdict>,
+    /// Rules that were broken without harm.
+    pub broken: Vec<(ThreadIndex, Rule)>,
+    /// What has happened, if anybody wants to know.
+    pub history: Option<History>,
+}
+
+/// What the threads of a history share.
+#[derive(Debug)]
+pub(super) struct Kernel<'b> {
+    pub(super) runtime: Rc<Runtime<'b>>,
+    pub(super) world: RefCell<World<'b>>,
+    pub(super) state: RefCell<State>,
+    /// How many threads the program has: they are the first ones.
+    pub(super) apps: u32,
+    /// The code that a profiler in the process has unwind data of.
+    pub(super) modules: CodeMap<'b>,
+    /// What the slice has touched so far.
+    footprint: Cell<Footprint>,
+    /// What stands is being unwound: nothing waits any more, and nothing is told.
+    over: Cell<bool>,
+    /// Whether the caller of the search was unwinding already.
+    unwinds: Cell<bool>,
+}
+
+impl<'b> Kernel<'b> {
+    pub(super) fn new(world: World<'b>) -> Result<Self, CodeMapError> {
+        let runtime = world.shared();
+        let apps = world.thread_count() as u32;
+        let modules = runtime.profilers_code_map()?;
+        Ok(Self {
+            runtime,
+            world: RefCell::new(world),
+            state: RefCell::default(),
+            apps,
+            modules,
+            footprint: Cell::default(),
+            over: Cell::new(false),
+            unwinds: Cell::new(false),
+        })
+    }
+
+    /// A history begins.
+    pub(super) fn begin(&self, state: State) {
+        *self.state.borrow_mut() = state;
+        self.over.set(false);
+        self.unwinds.set(std::thread::panicking());
+    }
+
+    /// The history is over: what still stands is unwound.
+    pub(super) fn finish(&self) {
+        self.over.set(true);
+    }
+
+    /// Whether code runs only to be unwound: at the end of a history, or as it has panicked. Nothing waits
+    /// then, since who gives control back in a destructor could not be unwound any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get() || (std::thread::panicking() && !self.unwinds.get())
+    }
+
+    /// The thread with this id of the system.
+    pub(super) fn index_of(&self, os: OsThreadId) -> Option<ThreadIndex> {
+        let state = self.state.borrow();
+        let index = state.threads.iter().position(|thread| thread.os == os)?;
+        Some(ThreadIndex(index as u32))
+    }
+
+    /// Changes what is known of a thread.
+    pub(super) fn change_thread(&self, thread: ThreadIndex, change: impl FnOnce(&mut Thread)) {
+        if let Some(thread) = self.state.borrow_mut().threads.get_mut(thread.index()) {
+            change(thread);
+        }
+    }
+
+    pub(super) fn kind(&self, thread: ThreadIndex) -> Kind {
+        let state = self.state.borrow();
+        state.threads.get(thread.index()).map_or(Kind::Profiler, |thread| thread.kind)
+    }
+
+    pub(super) fn tell(&self, thread: ThreadIndex, happening: Happening) {
+        if self.is_over() {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        let Some(history) = &mut state.history else { return };
+        if let Some(slice) = history.slices.last_mut().filter(|slice| slice.thread == thread) {
+            slice.happenings.push(happening);
+        }
+    }
+
+    /// A slice begins.
+    pub(super) fn begin_slice(&self, thread: ThreadIndex) {
+        self.footprint.set(Footprint::thread(thread));
+        let mut state = self.state.borrow_mut();
+        state.now += 1;
+        state.slices += 1;
+        let at = state.now;
+        if let Some(history) = &mut state.history {
+            let (happenings, standing) = (Vec::new(), Vec::new());
+            history.slices.push(Slice { at, thread, happenings, standing });
+        }
+    }
+
+    pub(super) fn touch(&self, footprint: Footprint) {
+        self.footprint.set(self.footprint.get() | footprint);
+    }
+
+    /// What the slice has touched.
+    pub(super) fn footprint(&self) -> Footprint {
+        self.footprint.get()
+    }
+
+    /// The history ends with this, unless it has ended already.
+    pub(super) fn end(&self, verdict: Verdict) {
+        if !self.is_over() {
+            self.state.borrow_mut().verdict.get_or_insert(verdict);
+        }
+    }
+
+    /// A rule was broken.
+    pub(super) fn broke(&self, by: ThreadIndex, rule: Rule) {
+        if self.is_over() {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        if !state.broken.contains(&(by, rule)) {
+            state.broken.push((by, rule));
+        }
+    }
+
+    /// Changes the code of the profiler that a thread executes.
+    pub(super) fn change_activity(&self, thread: ThreadIndex, change: impl FnOnce(&mut Activity)) {
+        let mut state = self.state.borrow_mut();
+        let thread = state.threads.get_mut(thread.index());
+        if let Some(activity) = thread.and_then(|thread| thread.activities.last_mut()) {
+            change(activity);
+        }
+    }
+
+    /// Who owns one of the profiler's locks.
+    pub(super) fn owner(&self, lock: u32) -> Option<ThreadIndex> {
+        self.state.borrow().locks.get(lock as usize).copied().flatten()
+    }
+
+    /// A thread takes one of the profiler's locks, if it is free: whether it was.
+    pub(super) fn try_acquire(&self, lock: u32, thread: ThreadIndex) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some(owner) = state.locks.get_mut(lock as usize) else { return false };
+        let free = owner.is_none();
+        owner.get_or_insert(thread);
+        if free
+            && let Some(thread) = state.threads.get_mut(thread.index())
+            && !thread.has_owned.contains(&lock)
+        {
+            thread.has_owned.push(lock);
+        }
+        free
+    }
+
+    /// Whether one of the profiler's locks is among those that the thread takes whom `walker` walks now:
+    /// the next walk may find it owned.
+    pub(super) fn is_lock_of_walked(&self, lock: u32, walker: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        let target = state.threads.get(walker.index()).and_then(|walker| walker.walks);
+        let target = target.and_then(|target| state.threads.get(target.index()));
+        target.is_some_and(|target| target.has_owned.contains(&lock))
+    }
+
+    /// One of the profiler's locks is given back.
+    pub(super) fn free(&self, lock: u32) {
+        if let Some(owner) = self.state.borrow_mut().locks.get_mut(lock as usize) {
+            *owner = None;
+        }
+    }
+
+    /// Whether a thread has another one suspended, or all of them on behalf of the profiler.
+    pub(super) fn suspends(&self, thread: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        let process = self.runtime.process.get();
+        let of_profiler = process.suspended_by_profiler || process.profiler_suspensions > 0;
+        let by = process.suspension.by().filter(|_| of_profiler);
+        if by.is_some() && by == state.threads.get(thread.index()).map(|thread| thread.os) {
+            return true;
+        }
+        state.threads.iter().any(|other| other.suspended_by.contains(&thread))
+            || state.threads.get(thread.index()).is_some_and(|thread| thread.walks.is_some())
+    }
+
+    /// How often a thread is suspended by calls of the system.
+    pub(super) fn suspensions(&self, thread: ThreadIndex) -> u32 {
+        let threads = self.runtime.threads.borrow();
+        threads.get(thread.index()).map_or(0, |thread| thread.suspended)
+    }
+
+    /// Whether what a thread waits for has come.
+    pub(super) fn has_come(&self, waiting: Waiting, os: OsThreadId) -> bool {
+        self.is_there(&self.state.borrow(), waiting, os)
+    }
+
+    fn is_there(&self, state: &State, waiting: Waiting, os: OsThreadId) -> bool {
+        match waiting {
+            Waiting::Lock(lock) => state.locks.get(lock as usize).is_none_or(Option::is_none),
+            Waiting::Event(event) => state.events.get(event as usize) != Some(&false),
+            Waiting::Join(thread) => {
+                state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
+            }
+            Waiting::Runtime(wait) => self.world.borrow().has_ended(os, wait),
+            Waiting::Time => false,
+        }
+    }
+
+    /// Who can go on now, in order. Who sleeps can go on at any time, the one first whose time comes first:
+    /// others may be as slow as they like. If there is nobody else, whoever waits with a limit that ends
+    /// earlier goes first: then there is nobody here, and time has to jump.
+    pub(super) fn runnable(&self, into: &mut Vec<ThreadIndex>) {
+        into.clear();
+        let state = self.state.borrow();
+        let known = self.runtime.threads.borrow();
+        let mut sleeper: Option<(u64, ThreadIndex)> = None;
+        let mut limit = u64::MAX;
+        for (index, thread) in state.threads.iter().enumerate() {
+            let index = ThreadIndex(index as u32);
+            let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
+            let stopped = suspended && !thread.in_system && !Bug::SuspensionIgnored.is_planted();
+            if thread.ended || stopped {
+                continue;
+            }
+            let ready = match thread.activities.last() {
+                Some(_) if thread.takes_signal() => true,
+                Some(activity) if activity.waiting == Some(Waiting::Time) => {
+                    let until = activity.until.unwrap_or(u64::MAX);
+                    if until > state.now && sleeper.is_none_or(|(first, _)| until < first) {
+                        sleeper = Some((until, index));
+                    }
+                    until <= state.now
+                }
+                Some(activity) => {
+                    let there = |waiting| self.is_there(&state, waiting, thread.os);
+                    let ready = activity.waiting.is_none_or(there);
+                    limit = limit.min(activity.until.filter(|_| !ready).unwrap_or(u64::MAX));
+                    ready
+                }
+                None if thread.kind.is_app() => {
+                    self.world.borrow().waits_for(index.index()).is_none()
+                }
+                None => false,
+            };
+            if ready {
+                into.push(index);
+            }
+        }
+        let sleeper = sleeper.filter(|(until, _)| !into.is_empty() || *until <= limit);
+        if let Some((_, index)) = sleeper {
+            let place = into.partition_point(|other| *other < index);
+            into.insert(place, index);
+        }
+    }
+
+    /// Nobody can go on: time jumps to when somebody has waited long enough. Whether there is somebody.
+    pub(super) fn jump(&self) -> bool {
+        if Bug::TimersForgotten.is_planted() {
+            return false;
+        }
+        let mut state = self.state.borrow_mut();
+        let known = self.runtime.threads.borrow();
+        let mut first: Option<(u64, usize)> = None;
+        for (index, thread) in state.threads.iter().enumerate() {
+            let suspended = known.get(index).is_some_and(|known| known.suspended > 0);
+            let until = thread.activities.last().and_then(|activity| activity.until);
+            if let Some(until) = until.filter(|_| !thread.ended && !suspended)
+                && first.is_none_or(|(earliest, _)| until < earliest)
+            {
+                first = Some((until, index));
+            }
+        }
+        let Some((until, index)) = first else { return false };
+        state.now = state.now.max(until);
+        let activity = state.threads.get_mut(index).and_then(|thread| thread.activities.last_mut());
+        if let Some(activity) = activity {
+            activity.waiting = None;
+            activity.until = None;
+            activity.timed_out = true;
+        }
+        true
+    }
+
+    /// Whether a thread waits with a limit, and is not suspended.
+    pub(super) fn has_limit(&self, index: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        let activity = state.threads.get(index.index()).and_then(|thread| thread.activities.last());
+        activity.is_some_and(|activity| activity.until.is_some()) && self.suspensions(index) == 0
+    }
+
+    /// Why a thread cannot go on, and until whom: nothing if it can, or if nobody can help.
+    pub(super) fn edges_of(&self, index: ThreadIndex, edges: &mut Vec<Edge>) {
+        let state = self.state.borrow();
+        let Some(thread) = state.threads.get(index.index()).filter(|thread| !thread.ended) else {
+            return;
+        };
+        let mut edge = |why, for_whom| edges.push(Edge { waits: index, why, for_whom });
+        let suspensions = self.suspensions(index) as usize;
+        for by in &thread.suspended_by {
+            edge(Why::Suspended, *by);
+        }
+        if suspensions > thread.suspended_by.len() {
+            for (other, walker) in state.threads.iter().enumerate() {
+                if walker.walks == Some(index) {
+                    edge(Why::Suspended, ThreadIndex(other as u32));
+                }
+            }
+        }
+        if suspensions > 0 {
+            return;
+        }
+        let wait = match thread.activities.last().map(|activity| activity.waiting) {
+            Some(Some(Waiting::Lock(lock))) => {
+                if let Some(Some(owner)) = state.locks.get(lock as usize).copied() {
+                    edge(Why::Lock(LockName::Profiler(lock)), owner);
+                }
+                return;
+            }
+            Some(Some(Waiting::Join(other))) => return edge(Why::Join, other),
+            Some(Some(Waiting::Runtime(wait))) => Some(wait),
+            None if thread.kind.is_app() => self.world.borrow().waits_for(index.index()),
+            Some(_) | None => None,
+        };
+        let Some(wait) = wait else { return };
+        let why = match wait {
+            Wait::Lock(lock) => Why::Lock(LockName::Runtime(lock)),
+            Wait::RuntimeRunning(_) => Why::RuntimeSuspended,
+            Wait::ThreadsToStop => Why::ToStop,
+            Wait::CodeManagerReaders => Why::CodeManagerReader,
+            Wait::Gc(_) => Why::Collection,
+            Wait::GcWanted => return,
+        };
+        for other in self.world.borrow().waited_for(thread.os, wait) {
+            let place = state.threads.iter().position(|thread| thread.os == other);
+            if let Some(place) = place {
+                edge(why, ThreadIndex(place as u32));
+            }
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// A number for what a deadlock is made of.
+    pub(super) fn abstract_state(&self) -> u64 {
+        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+        let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x0100_0000_01B3);
+        let state = self.state.borrow();
+        let world = self.world.borrow();
+        let process = self.runtime.process.get();
+        for lock in clr_runtime::Lock::ALL {
+            add(process.owner(lock).map_or(0, |owner| u64::from(owner.0)));
+        }
+        add(match process.suspension {
+            Suspension::None => 0,
+            Suspension::Suspending(by) => 1 << 32 | u64::from(by.0),
+            Suspension::Suspended(by) => 2 << 32 | u64::from(by.0),
+        });
+        for lock in &state.locks {
+            add(lock.map_or(0, |owner| u64::from(owner.0) + 1));
+        }
+        let known = self.runtime.threads.borrow();
+        for (index, thread) in state.threads.iter().enumerate() {
+            let suspended = known.get(index).map_or(0, |known| known.suspended);
+            add(u64::from(suspended) << 8 | u64::from(thread.ended));
+            add(thread.walks.map_or(0, |walks| u64::from(walks.0) + 1));
+            let activity = thread.activities.last();
+            add(match activity.and_then(|activity| activity.waiting) {
+                None => thread.activities.len() as u64,
+                Some(Waiting::Lock(lock)) => 0x100 | u64::from(lock) << 12,
+                Some(Waiting::Event(event)) => 0x200 | u64::from(event) << 12,
+                Some(Waiting::Join(thread)) => 0x300 | u64::from(thread.0) << 12,
+                Some(Waiting::Time) => 0x400,
+                Some(Waiting::Runtime(_)) => 0x500,
+            });
+            if thread.kind.is_app() {
+                add(u64::from(world.is_cooperative(index)));
+                add(u64::from(world.waits_for(index).is_some()));
+            }
+        }
+        hash
+    }
+}

@@ -1,0 +1,165 @@
+//! Which verdicts are the same finding.
+
+use super::lock::LockName;
+use super::verdict::{Edge, Verdict, Why};
+use clr_runtime::Outcome;
+use core::fmt::Write as _;
+
+impl Verdict {
+    /// What this finding has in common with all others of the same fault: the verdict, and of a deadlock
+    /// the cycle, as what each waits for, in order. It names no thread, numbers the profiler's locks as
+    /// they come, and is the same from wherever the cycle is looked at.
+    ///
+    /// A campaign sorts its findings by this.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::Deadlock(edges) => match cycle(edges) {
+                Some(cycle) => format!("deadlock: {cycle}"),
+                None => format!("deadlock without a cycle: {}", each(edges)),
+            },
+            Self::LiveLock => "live-lock".to_owned(),
+            Self::LostWakeUp(_) => "lost wake-up".to_owned(),
+            Self::DestroyedThread { .. } => "destroyed thread used".to_owned(),
+            Self::UnloadedCode { .. } => "unloaded code used".to_owned(),
+            Self::ProcessKilled { outcome: Outcome::AccessViolation { .. }, .. } => {
+                "process killed: access violation".to_owned()
+            }
+            Self::ProcessKilled { outcome, .. } => format!("process killed: {outcome}"),
+            Self::Watchdog(_) => "watchdog".to_owned(),
+            Self::Broken { rule, .. } => format!("rule broken: {rule:?}"),
+            Self::Failed { words, .. } => {
+                // Numbers differ from finding to finding.
+                let parts = words.split(|it: char| it.is_ascii_digit());
+                let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+                format!("failed: {}", parts.join("#"))
+            }
+        }
+    }
+}
+
+/// A cycle from the edge from which it comes first in order; `None` if it is none.
+fn cycle(edges: &[Edge]) -> Option<String> {
+    let follows = edges.iter().skip(1).chain(edges.first());
+    if edges.is_empty() || edges.iter().zip(follows).any(|(edge, next)| edge.for_whom != next.waits)
+    {
+        return None;
+    }
+    (0..edges.len()).map(|first| told(edges.iter().cycle().skip(first).take(edges.len()))).min()
+}
+
+/// All edges, when their order says nothing.
+fn each(edges: &[Edge]) -> String {
+    let mut each: Vec<_> = edges.iter().map(|edge| told([edge])).collect();
+    each.sort();
+    each.join(", ")
+}
+
+fn told<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
+    let mut text = String::new();
+    // The profiler's locks, in the order in which they come.
+    let mut own: Vec<u32> = Vec::new();
+    for edge in edges {
+        if !text.is_empty() {
+            text += ", ";
+        }
+        let what = match edge.why {
+            Why::Lock(LockName::Runtime(lock)) => lock.name(),
+            Why::Lock(LockName::Profiler(index)) => {
+                let known = own.iter().position(|known| *known == index);
+                let number = known.unwrap_or_else(|| {
+                    own.push(index);
+                    own.len() - 1
+                });
+                // Writing to a string cannot fail.
+                let _ = write!(text, "profiler's lock {}", number + 1);
+                continue;
+            }
+            Why::Suspended => "suspension",
+            Why::ToStop => "suspension of the runtime",
+            Why::RuntimeSuspended => "suspended runtime",
+            Why::Collection => "collection",
+            Why::Join => "end of a thread",
+            Why::CodeManagerReader => "code manager's readers",
+        };
+        text += what;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::ThreadIndex;
+    use super::*;
+    use clr_runtime::Lock;
+
+    fn ring(whys: &[Why], threads: &[u32]) -> Vec<Edge> {
+        let next = threads.iter().cycle().skip(1);
+        let pairs = threads.iter().zip(next);
+        whys.iter()
+            .zip(pairs)
+            .map(|(why, (waits, whom))| Edge {
+                waits: ThreadIndex(*waits),
+                why: *why,
+                for_whom: ThreadIndex(*whom),
+            })
+            .collect()
+    }
+
+    const HEAP: Why = Why::Lock(LockName::Runtime(Lock::ProcessHeap));
+    const OWN: [Why; 2] = [Why::Lock(LockName::Profiler(3)), Why::Lock(LockName::Profiler(1))];
+
+    #[test]
+    fn a_cycle_has_one_key_from_everywhere() {
+        let whys = [Why::Suspended, HEAP, OWN[0], OWN[1], OWN[0]];
+        let key = Verdict::Deadlock(ring(&whys, &[0, 1, 2, 3, 4])).key();
+        assert_eq!(
+            key,
+            "deadlock: process heap, profiler's lock 1, profiler's lock 2, profiler's lock 1, suspension"
+        );
+        for first in 0..whys.len() {
+            let mut edges = ring(&whys, &[7, 5, 9, 6, 8]);
+            edges.rotate_left(first);
+            assert_eq!(Verdict::Deadlock(edges).key(), key);
+        }
+        let others = [Why::Lock(LockName::Profiler(8)), Why::Lock(LockName::Profiler(9))];
+        let renamed = [Why::Suspended, HEAP, others[0], others[1], others[0]];
+        assert_eq!(Verdict::Deadlock(ring(&renamed, &[0, 1, 2, 3, 4])).key(), key);
+    }
+
+    const CLOSED: usize = 6;
+
+    #[test]
+    fn other_cycles_have_other_keys() {
+        let rings = [
+            ring(&[Why::Suspended, HEAP], &[0, 1]),
+            ring(&[Why::Suspended, Why::Lock(LockName::Runtime(Lock::Loader))], &[0, 1]),
+            ring(&[Why::Suspended, OWN[0]], &[0, 1]),
+            ring(&[OWN[1], OWN[0]], &[0, 1]),
+            ring(&[OWN[0]], &[0]),
+            ring(&[Why::Suspended, HEAP, HEAP], &[0, 1, 2]),
+            // Those behind `CLOSED` are none.
+            vec![Edge { waits: ThreadIndex(0), why: HEAP, for_whom: ThreadIndex(1) }],
+            Vec::new(),
+        ];
+        let keys: Vec<_> = rings.into_iter().map(|ring| Verdict::Deadlock(ring).key()).collect();
+        for (n, key) in keys.iter().enumerate() {
+            assert!(!keys[..n].contains(key), "{keys:#?}");
+            assert_eq!(key.starts_with("deadlock without a cycle"), n >= CLOSED, "{key}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_left_out() {
+        let by = ThreadIndex(1);
+        for at in [0x1000, 0xFFFF_0000] {
+            let outcome = Outcome::AccessViolation { at };
+            let key = Verdict::ProcessKilled { by, outcome }.key();
+            assert_eq!(key, "process killed: access violation");
+        }
+        for count in [4, 17] {
+            let words = format!("lost {count} of 20 frames");
+            assert_eq!(Verdict::Failed { by, words }.key(), "failed: lost # of # frames");
+        }
+    }
+}

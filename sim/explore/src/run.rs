@@ -1,0 +1,424 @@
+//! One history: from the first choice to its end.
+
+use super::bug::Bug;
+use super::execute::Came;
+use super::footprint::Footprint;
+use super::history::{Happening, History, Kind, Lane, ThreadIndex};
+use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
+use super::replay::Trail;
+use super::search::{Choice, Search};
+use super::setup::{Body, Handlers, Setup};
+use super::thread::Thread;
+use super::verdict::{Rule, Verdict};
+use super::{stuck, tell};
+use clr_coroutine::{Id, Scope, Stacks, State as Was};
+use clr_runtime::Outcome;
+use clr_walker::registers::Registers;
+use clr_world::{SignalError, SignalStack, WorldState};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// How far histories go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A history with more turns than this makes no progress.
+    pub slices: u64,
+    /// A turn of a thread ends after so many instructions.
+    pub instructions: u32,
+    /// Every instruction ends a turn.
+    pub every_instruction: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { slices: 20_000, instructions: 2_000, every_instruction: false }
+    }
+}
+
+/// How a history ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// What went wrong, if anything did.
+    pub verdict: Option<Verdict>,
+    /// Rules that were broken without harm, in order.
+    pub broken: Vec<(ThreadIndex, Rule)>,
+    /// How many turns there were.
+    pub slices: u64,
+    /// It was longer than its limit: its last turns were not chosen, but taken one after the other.
+    pub in_turn: bool,
+    /// What was chosen.
+    pub trail: Trail,
+    /// What happened, if it was recorded.
+    pub history: Option<History>,
+}
+
+impl Ending {
+    /// Whether another one is of the same history, recorded or not.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (&self.verdict, &self.broken, self.slices, &self.trail)
+            == (&other.verdict, &other.broken, other.slices, &other.trail)
+    }
+}
+
+/// Whether and how a history is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recording {
+    /// It is not.
+    #[default]
+    Nothing,
+    /// What happens.
+    Happenings,
+    /// What happens, and how each thread stands behind each turn.
+    Standing,
+}
+
+/// What all histories of a search share.
+pub(super) struct Ground<'g, 'b> {
+    pub kernel: &'g Kernel<'b>,
+    /// How the world stands at first.
+    pub start: &'g WorldState,
+    /// The names of the program's threads.
+    pub names: &'g [Rc<str>],
+    pub signal_stack: SignalStack,
+    pub limits: Limits,
+}
+
+/// Runs a history.
+pub(super) fn run<'p>(
+    ground: &Ground<'_, '_>,
+    load: &(dyn Fn(&mut Setup<'p>) + 'p),
+    search: &mut dyn Search,
+    stacks: &mut Stacks,
+    recording: Recording,
+) -> Ending {
+    let kernel = ground.kernel;
+    let mut setup = Setup::default();
+    load(&mut setup);
+    let bodies = begin(ground, &mut setup, recording);
+    let setup = &setup;
+    let mut trail = Trail::default();
+    clr_coroutine::scope(stacks, |scope| {
+        let mut run = Run { ground, setup, scope, stopped: false };
+        run.start(bodies);
+        run.go(search, &mut trail, recording);
+        kernel.finish();
+        run.scope.end_all();
+    });
+    let mut state = kernel.state.borrow_mut();
+    Ending {
+        verdict: state.verdict.take(),
+        broken: core::mem::take(&mut state.broken),
+        slices: state.slices,
+        in_turn: state.slices > ground.limits.slices,
+        trail,
+        history: state.history.take(),
+    }
+}
+
+/// The process as it stands at first, with the profiler's threads; what they execute.
+fn begin<'p>(
+    ground: &Ground<'_, '_>,
+    setup: &mut Setup<'p>,
+    recording: Recording,
+) -> Vec<(ThreadIndex, Body<'p>)> {
+    let kernel = ground.kernel;
+    let mut world = kernel.world.borrow_mut();
+    world.restore(ground.start);
+    if !Bug::StateCarriedOver.is_planted() {
+        kernel.runtime.forget_calls();
+    }
+    let mut threads: Vec<Known> = Vec::with_capacity(ground.names.len() + setup.threads.len());
+    let known = |kind, name: Rc<str>, os| Known {
+        kind,
+        name,
+        os,
+        activities: Vec::new(),
+        suspended_by: Vec::new(),
+        walks: None,
+        calls: 0,
+        told: 0,
+        has_owned: Vec::new(),
+        in_system: false,
+        unwinds: false,
+        signals: 0,
+        interrupted: None,
+        ended: false,
+    };
+    for (index, name) in ground.names.iter().enumerate() {
+        let os = world.os(index).unwrap_or_default();
+        threads.push(known(Kind::App, Rc::clone(name), os));
+    }
+    let mut bodies = Vec::with_capacity(setup.threads.len());
+    for (number, beginning) in setup.threads.drain(..).enumerate() {
+        let managed = beginning.kind == Kind::ManagedProfiler;
+        let os = world.add_profilers_thread(number as u32, managed);
+        bodies.push((ThreadIndex(threads.len() as u32), beginning.body));
+        threads.push(known(beginning.kind, beginning.name, os));
+    }
+    world.sync();
+    let history = (recording != Recording::Nothing).then(|| History {
+        lanes: threads.iter().map(lane).collect(),
+        locks: setup.locks.iter().map(ToString::to_string).collect(),
+        slices: Vec::new(),
+    });
+    drop(world);
+    kernel.begin(State {
+        threads,
+        locks: vec![None; setup.locks.len()],
+        events: vec![false; setup.events as usize],
+        set_at: vec![None; setup.events as usize],
+        history,
+        ..State::default()
+    });
+    bodies
+}
+
+fn lane(thread: &Known) -> Lane {
+    Lane { name: thread.name.to_string(), kind: thread.kind, os: thread.os }
+}
+
+pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
+    pub(super) ground: &'r Ground<'env, 'b>,
+    pub(super) setup: &'env Setup<'p>,
+    scope: &'r mut Scope<'stacks, 'env, ()>,
+    /// The program has ended: whoever sleeps or waits for an event has, too.
+    stopped: bool,
+}
+
+impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
+    fn start(&mut self, bodies: Vec<(ThreadIndex, Body<'p>)>) {
+        for (index, body) in bodies {
+            self.activity(index, Happening::Ends, body);
+        }
+    }
+
+    /// Code of the profiler begins on a thread.
+    fn activity(
+        &mut self,
+        me: ThreadIndex,
+        ends_with: Happening,
+        body: impl FnOnce(&Thread<'_, '_>) + 'env,
+    ) {
+        let kernel = self.ground.kernel;
+        let handlers: &'env dyn Handlers = self.setup;
+        let os = kernel.state.borrow().threads.get(me.index()).map(|thread| thread.os);
+        let os = os.unwrap_or_default();
+        let started = self.scope.start(move |yielder| {
+            body(&Thread { kernel, handlers, yielder, me, os });
+        });
+        let Ok(id) = started else {
+            let words = if clr_coroutine::SUPPORTED {
+                "no memory for a stack"
+            } else {
+                "nobody knows how to switch stacks on this processor"
+            };
+            let words = words.to_owned();
+            return kernel.end(Verdict::Failed { by: me, words });
+        };
+        let (waiting, until, within) = (None, None, Footprint::default());
+        let activity = Activity { id, ends_with, waiting, until, timed_out: false, within };
+        if let Some(thread) = kernel.state.borrow_mut().threads.get_mut(me.index()) {
+            thread.activities.push(activity);
+        }
+    }
+
+    /// From choice to choice.
+    fn go(&mut self, search: &mut dyn Search, trail: &mut Trail, recording: Recording) {
+        let kernel = self.ground.kernel;
+        let mut runnable = Vec::new();
+        let mut last = None;
+        loop {
+            if kernel.state.borrow().verdict.is_some() {
+                return;
+            }
+            kernel.runnable(&mut runnable);
+            if self.stopped {
+                kernel.without_sleepers(&mut runnable);
+            }
+            let slices = kernel.state.borrow().slices;
+            let limit = self.ground.limits.slices;
+            if slices >= limit {
+                if self.stopped {
+                    return;
+                }
+                if let Some(deadlock) = stuck::deadlock(kernel) {
+                    return kernel.end(deadlock);
+                }
+                if slices >= limit.saturating_mul(2) {
+                    return kernel.end(Verdict::LiveLock);
+                }
+            }
+            if runnable.is_empty() {
+                if !self.stopped && kernel.jump() {
+                    continue;
+                }
+                if let Some(verdict) = stuck::verdict(kernel, self.stopped) {
+                    kernel.end(verdict);
+                }
+                return;
+            }
+            // Who gets nowhere although everybody has his turn gets nowhere at all: not because the search
+            // has forgotten the one that he waits for.
+            let in_turn = slices >= limit;
+            let chosen = if in_turn {
+                let next = runnable.iter().find(|thread| Some(**thread) > last);
+                next.or(runnable.first()).copied()
+            } else {
+                let at = Choice { slice: slices, runnable: &runnable, last, kernel };
+                search.choose(&at).filter(|chosen| runnable.contains(chosen))
+            };
+            // The search has seen enough of this history.
+            let Some(thread) = chosen else { return };
+            if !in_turn {
+                trail.note(slices, &runnable, last, thread);
+            }
+            kernel.begin_slice(thread);
+            self.slice(thread);
+            if !in_turn {
+                search.ran(thread, kernel.footprint());
+            }
+            if recording == Recording::Standing {
+                tell::standing(kernel);
+            }
+            last = Some(thread);
+            if kernel.world.borrow().has_exited() {
+                kernel.all_ended();
+            }
+            self.stopped = self.stopped || kernel.has_program_ended();
+        }
+    }
+
+    /// The turn of a thread.
+    fn slice(&mut self, thread: ThreadIndex) {
+        let kernel = self.ground.kernel;
+        let (signalled, activity) = {
+            let state = kernel.state.borrow();
+            let thread = state.threads.get(thread.index());
+            let signalled = thread.is_some_and(Known::takes_signal);
+            (signalled, thread.and_then(|thread| thread.activities.last().copied()))
+        };
+        if signalled && self.signal(thread, activity.is_some()) {
+            return;
+        }
+        match activity {
+            Some(activity) => self.resume(thread, activity.id, activity.ends_with),
+            None => match self.execute(thread) {
+                Came::Point => {}
+                Came::Crash => {
+                    let handler = self.setup.crash.clone();
+                    self.activity(thread, Happening::Ends, move |thread| {
+                        if let Some(handler) = handler {
+                            handler(thread);
+                        }
+                        thread.unwind();
+                    });
+                }
+                Came::Callback(kind) => {
+                    if let Some(handler) = self.setup.handler(kind) {
+                        kernel.tell(thread, Happening::Callback(kind));
+                        let ends_with = Happening::CallbackOver(kind);
+                        self.activity(thread, ends_with, move |thread| handler(thread));
+                    }
+                }
+                Came::Hook => {
+                    if let Some(handler) = self.setup.hook.clone() {
+                        kernel.tell(thread, Happening::Hook);
+                        self.activity(thread, Happening::HookOver, move |thread| handler(thread));
+                    }
+                }
+            },
+        }
+    }
+
+    /// A thread gets a signal, if it can be handled where it stands: whether that has begun.
+    fn signal(&mut self, thread: ThreadIndex, in_profiler: bool) -> bool {
+        let kernel = self.ground.kernel;
+        if !kernel.runtime.generation.is_unix() {
+            kernel.signalled(thread, None);
+            return false;
+        }
+        let mut interrupted = None;
+        if !in_profiler {
+            let stack = self.ground.signal_stack;
+            match kernel.world.borrow_mut().signal(thread.index(), stack) {
+                Ok(signal) => interrupted = Some(signal.registers),
+                Err(SignalError::NoRoom { .. }) => {
+                    let outcome = Outcome::AccessViolation { at: 0 };
+                    kernel.end(Verdict::ProcessKilled { by: thread, outcome });
+                    return true;
+                }
+                Err(SignalError::NoSignals | SignalError::Ended | SignalError::NoThread(_)) => {
+                    kernel.signalled(thread, None);
+                    return false;
+                }
+                // It comes when the thread executes instructions again.
+                Err(SignalError::Busy | SignalError::InHandler) => return false,
+            }
+        }
+        kernel.signalled(thread, interrupted.as_ref());
+        kernel.world.borrow_mut().sync();
+        kernel.tell(thread, Happening::Signal);
+        if let Some(handler) = self.setup.signal.clone() {
+            self.activity(thread, Happening::SignalOver, move |thread| handler(thread));
+        }
+        true
+    }
+
+    /// Code of the profiler goes on.
+    fn resume(&mut self, thread: ThreadIndex, id: Id, ends_with: Happening) {
+        let kernel = self.ground.kernel;
+        match catch_unwind(AssertUnwindSafe(|| self.scope.resume(id))) {
+            Ok(Some(Was::Yielded(()))) => {}
+            Ok(_) => {
+                kernel.tell(thread, ends_with);
+                let mut state = kernel.state.borrow_mut();
+                if let Some(known) = state.threads.get_mut(thread.index()) {
+                    known.activities.pop();
+                    if ends_with == Happening::SignalOver {
+                        known.interrupted = None;
+                    }
+                    known.ended = known.activities.is_empty() && ends_with == Happening::Ends;
+                    if known.ended && known.kind.is_app() {
+                        // Nothing has caught its exception: the process ends, and all its threads.
+                        drop(state);
+                        kernel.all_ended();
+                    }
+                }
+            }
+            Err(panic) => {
+                let words = panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()))
+                    .unwrap_or_else(|| "it has panicked".to_owned());
+                kernel.end(Verdict::Failed { by: thread, words });
+            }
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// A signal has come to a thread.
+    fn signalled(&self, thread: ThreadIndex, interrupted: Option<&Registers>) {
+        if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
+            known.signals = known.signals.saturating_sub(1);
+            known.interrupted = interrupted.copied();
+        }
+    }
+
+    /// Only those who wait for others count any more.
+    fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
+        let state = self.state.borrow();
+        runnable.retain(|thread| {
+            let activity =
+                state.threads.get(thread.index()).and_then(|thread| thread.activities.last());
+            activity.is_none_or(|activity| activity.waiting != Some(Waiting::Time))
+        });
+    }
+
+    fn has_program_ended(&self) -> bool {
+        let state = self.state.borrow();
+        let mut apps = state.threads.iter().filter(|thread| thread.kind.is_app()).peekable();
+        apps.peek().is_some() && apps.all(|thread| thread.ended)
+    }
+}

@@ -1,0 +1,98 @@
+//! Random choices behind what was new.
+
+use super::dice::Dice;
+use super::{Choice, Search};
+use crate::history::ThreadIndex;
+use crate::replay::{Replay, Trail, by_itself};
+use crate::run::Ending;
+
+/// States are told apart by so many bits.
+const STATE_BITS: u32 = 18;
+/// As many histories are kept to go on from.
+const KEPT: usize = 512;
+
+/// Keeps the choices that have led to states of locks, modes and suspensions that were new, and goes on
+/// from somewhere in them.
+#[derive(Clone, Debug)]
+pub struct Guided {
+    seed: u64,
+    dice: Dice,
+    seen: Vec<u64>,
+    kept: Vec<Trail>,
+    /// The begin of one that was kept.
+    begin: Replay,
+    /// Up to this turn.
+    until: u64,
+    keeps: u64,
+    is_new: bool,
+}
+
+impl Guided {
+    /// The search with this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            dice: Dice::new(seed, 0),
+            seen: vec![0; 1 << (STATE_BITS - 6)],
+            kept: Vec::new(),
+            begin: Replay::new(Trail::default()),
+            until: 0,
+            keeps: 0,
+            is_new: false,
+        }
+    }
+
+    /// Notes a state: whether it is new.
+    fn note(&mut self, state: u64) -> bool {
+        let state = (state ^ state >> 32) & ((1 << STATE_BITS) - 1);
+        let Some(word) = self.seen.get_mut((state >> 6) as usize) else { return false };
+        let bit = 1 << (state & 63);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+}
+
+impl Search for Guided {
+    fn begin(&mut self, number: u64) -> bool {
+        self.dice = Dice::new(self.seed, number);
+        self.keeps = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
+        self.is_new = false;
+        self.until = 0;
+        let from = self.dice.below(self.kept.len() as u64) as usize;
+        if let Some(trail) = self.kept.get(from).filter(|_| self.dice.below(4) > 0) {
+            let cut = self.dice.below(trail.len() as u64 + 1) as usize;
+            let begin = trail.first(cut);
+            self.until = begin.turns.last().map_or(0, |(turn, _)| turn + 1);
+            self.begin = Replay::new(begin);
+        }
+        true
+    }
+
+    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        let state = at.state();
+        self.is_new |= self.note(state);
+        if at.slice < self.until {
+            return self.begin.choose(at);
+        }
+        if self.dice.below(64) < self.keeps {
+            return by_itself(at.runnable, at.last);
+        }
+        self.dice.one(at.runnable)
+    }
+
+    fn end(&mut self, ending: &Ending) {
+        if !self.is_new {
+            return;
+        }
+        if self.kept.len() < KEPT {
+            self.kept.push(ending.trail.clone());
+        } else {
+            let place = self.dice.below(KEPT as u64) as usize;
+            if let Some(kept) = self.kept.get_mut(place) {
+                kept.clone_from(&ending.trail);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Other threads, as a profiler under a schedule has them.
+
+use super::bug::Bug;
+use super::deeds::REDIRECTS;
+use super::footprint::Footprint;
+use super::history::{Happening, Kind, ThreadIndex};
+use super::thread::Thread;
+use super::verdict::{Rule, Verdict};
+use clr_codegen::execution::BASE;
+use clr_machine::Machine;
+use clr_runtime::OsThreadId;
+use clr_runtime::profiling::{SimulatedThread, ThreadError};
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
+use clr_walker::registers::Registers;
+
+/// A thread that can be suspended and looked at.
+#[derive(Debug)]
+pub struct Target<'g, 't, 'b> {
+    by: &'g Thread<'t, 'b>,
+    index: ThreadIndex,
+    os: OsThreadId,
+    /// As the runtime knows it.
+    known: Option<SimulatedThread<'t, 'b, Machine>>,
+}
+
+impl<'g, 't, 'b> Target<'g, 't, 'b> {
+    pub(super) fn new(by: &'g Thread<'t, 'b>, index: ThreadIndex) -> Option<Self> {
+        let os = by.kernel.state.borrow().threads.get(index.index())?.os;
+        let known = SimulatedThread::new(&*by.kernel.runtime, os, BASE);
+        Some(Self { by, index, os, known })
+    }
+
+    /// Its registers where its first managed frame is, as a profiler that unwinds without a mistake finds
+    /// them; `None` if it has none, or is not one of the program.
+    #[must_use]
+    pub fn top_managed(&self) -> Option<Registers> {
+        self.by.kernel.touch(Footprint::thread(self.index));
+        let world = self.by.kernel.world.borrow();
+        let is_app = self.index.0 < self.by.kernel.apps;
+        world.top_managed(self.index.index()).filter(|_| is_app && !self.is_gone())
+    }
+
+    /// What the system does in that call.
+    fn suspend_now(&self) -> Result<(), ThreadError> {
+        let by = self.by;
+        if by.kernel.kind(by.me) != Kind::Profiler {
+            by.kernel.broke(by.me, Rule::SuspenderRanManagedCode);
+        }
+        by.kernel.touch(Footprint::thread(self.index));
+        if self.is_gone() {
+            return Err(ThreadError::NoThread(self.os));
+        }
+        match &self.known {
+            Some(known) => known.suspend()?,
+            None => by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1),
+        }
+        if Bug::DoubleSuspension.is_planted() {
+            by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1);
+        }
+        let mut state = by.kernel.state.borrow_mut();
+        if let Some(thread) = state.threads.get_mut(self.index.index()) {
+            thread.suspended_by.push(by.me);
+        }
+        drop(state);
+        by.tell(Happening::Suspended(self.index));
+        Ok(())
+    }
+
+    /// Whether a function that has come to `ip` (VA) is on its stack.
+    #[must_use]
+    pub fn is_on_stack(&self, ip: u64) -> bool {
+        self.by.kernel.touch(Footprint::thread(self.index));
+        let activations = self.by.kernel.world.borrow().activations(self.index.index());
+        activations.iter().any(|activation| activation.registers.rip == ip)
+    }
+
+    /// Writes its registers, as they were read before: it goes on there. The system asks nobody who has
+    /// sent it elsewhere meanwhile (H-16): then the history ends here, as failed.
+    pub fn set_context(&self, registers: &Registers) {
+        let by = self.by;
+        by.switch();
+        by.kernel.touch(Footprint::thread(self.index));
+        by.tell(Happening::System(REDIRECTS));
+        let now = by.kernel.runtime.thread(self.os, |thread| thread.current.registers);
+        let place = |registers: &Registers| (registers.rip, registers.rsp());
+        if !self.is_gone() && now.is_some_and(|now| place(&now) != place(registers)) {
+            by.fail("a thread goes on where it no more was");
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        let state = self.by.kernel.state.borrow();
+        state.threads.get(self.index.index()).is_none_or(|thread| thread.ended)
+    }
+}
+
+impl Memory for Target<'_, '_, '_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.by.kernel.touch(Footprint::thread(self.index));
+        self.by.kernel.runtime.memory.borrow().read(address, buffer)
+    }
+}
+
+impl TargetThread for Target<'_, '_, '_> {
+    type Error = ThreadError;
+
+    fn id(&self) -> ThreadId {
+        self.known.as_ref().map_or(ThreadId(0), TargetThread::id)
+    }
+
+    fn stack(&self) -> StackBounds {
+        let anywhere = StackBounds { limit: 0, base: u64::MAX, root: BASE };
+        self.known.as_ref().map_or(anywhere, TargetThread::stack)
+    }
+
+    fn suspend(&self) -> Result<(), ThreadError> {
+        let by = self.by;
+        by.in_system(true);
+        by.switch();
+        by.in_system(false);
+        let suspended = self.suspend_now();
+        if by.kernel.suspensions(by.me) > 0 {
+            // Here it comes back from the system.
+            by.switch();
+        }
+        suspended
+    }
+
+    fn resume(&self) -> Result<(), ThreadError> {
+        let by = self.by;
+        by.switch();
+        by.kernel.touch(Footprint::thread(self.index));
+        let mut state = by.kernel.state.borrow_mut();
+        let Some(thread) = state.threads.get_mut(self.index.index()) else {
+            return Err(ThreadError::NoThread(self.os));
+        };
+        // Whoever resumes it: the system counts, and asks nobody.
+        let mine = thread.suspended_by.iter().rposition(|who| *who == by.me);
+        let Some(place) = mine.or_else(|| thread.suspended_by.len().checked_sub(1)) else {
+            drop(state);
+            by.kernel.broke(by.me, Rule::ResumeDoubled);
+            return Err(ThreadError::NotResumed(self.os));
+        };
+        thread.suspended_by.remove(place);
+        drop(state);
+        by.kernel.runtime.change_thread(self.os, |thread| {
+            let less = u32::from(!Bug::LostResume.is_planted());
+            thread.suspended = thread.suspended.saturating_sub(less);
+        });
+        by.tell(Happening::Resumed(self.index));
+        Ok(())
+    }
+
+    fn context(&self) -> Result<ThreadContext, ThreadError> {
+        let by = self.by;
+        by.switch();
+        by.kernel.touch(Footprint::thread(self.index));
+        by.tell(Happening::Context(self.index));
+        if self.is_gone() {
+            by.end(Verdict::DestroyedThread { by: by.me });
+        }
+        // In a handler of its own a thread has the registers that were interrupted.
+        let interrupted = {
+            let state = by.kernel.state.borrow();
+            let own = state.threads.get(self.index.index()).filter(|_| self.index == by.me);
+            own.and_then(|own| own.interrupted)
+        };
+        if let Some(registers) = interrupted {
+            return Ok(ThreadContext { registers, flags: ThreadContext::FULL });
+        }
+        match &self.known {
+            Some(known) => known.context(),
+            None => Err(ThreadError::NoContext(self.os)),
+        }
+    }
+}

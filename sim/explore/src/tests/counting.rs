@@ -1,0 +1,120 @@
+//! How many histories there are, and that each is seen.
+
+use super::priorities::in_order;
+use super::{Exhaustive, all, count, nothing, search};
+use crate::{Budget, Setup, Strategy, ThreadIndex, Verdict};
+
+/// Each thread takes a lock so many times; `which` tells which lock is whose.
+fn taking(which: &'static [usize], times: u32) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let locks = [setup.lock("0"), setup.lock("1"), setup.lock("2")];
+        for index in which {
+            let lock = locks[*index];
+            setup.thread("", move |me| {
+                for _ in 0..times {
+                    drop(me.lock(lock));
+                }
+            });
+        }
+    }
+}
+
+pub(super) fn counts() {
+    // Nothing in common: whatever the order, it is the same history.
+    assert_eq!(count(&taking(&[0, 1], 1)), 1);
+    assert_eq!(count(&taking(&[0, 1, 2], 3)), 1);
+    // One lock: as many as there are orders of who has it.
+    assert_eq!(count(&taking(&[0, 0], 1)), 2);
+    assert_eq!(count(&taking(&[0, 0, 0], 1)), 6);
+    assert_eq!(count(&taking(&[0, 0], 2)), 6);
+    assert_eq!(count(&taking(&[0, 0], 3)), 20);
+    assert_eq!(count(&taking(&[0, 0, 0], 2)), 90);
+    // Two pairs that have nothing to do with each other.
+    assert_eq!(count(&taking(&[0, 1, 0, 1], 1)), 4);
+}
+
+#[test]
+fn there_are_as_many_histories_as_orders_of_what_is_not_independent() {
+    counts();
+}
+
+#[test]
+fn without_sleeping_steps_there_are_as_many_as_interleavings() {
+    // Three turns of each thread: it begins and comes to the lock, has it, gives it back.
+    let brute = |load: &dyn Fn(&mut Setup<'_>)| {
+        all(&nothing(), load, Exhaustive::new(Some(u32::MAX)), drop)
+    };
+    assert_eq!(brute(&taking(&[0, 1], 1)), (20, 0));
+    let (a, b) = (brute(&taking(&[0, 0], 1)), brute(&taking(&[0, 0, 0], 1)));
+    // One goes through its section, and the other one's begin lies in front of, between or behind its
+    // three turns. With a third thread: 6 orders; the second one's begin lies anywhere before its
+    // section, as does the third one's, which has 7 or 8 turns before it.
+    assert_eq!(a, (8, 0));
+    assert_eq!(b, (6 * 4 * 7, 0));
+}
+
+#[test]
+fn what_was_not_seen_is_told() {
+    let load = taking(&[0, 0, 0], 2);
+    let whole = search(&load, &Budget::exhaustive(100_000));
+    let covered = whole.covered.unwrap();
+    assert!(covered.everything && covered.millionths == 1_000_000, "{covered:?}");
+    assert_eq!(whole.schedules, 90 + covered.cut);
+    let mut last = 0;
+    for schedules in [10, 40, 80] {
+        let part = search(&load, &Budget::exhaustive(schedules)).covered.unwrap();
+        assert!(!part.everything && part.millionths > last && part.millionths < 1_000_000);
+        last = part.millionths;
+    }
+    // A search that begins later has seen nothing before.
+    let later = Budget { first: 7, ..Budget::exhaustive(5) };
+    let later = search(&load, &later);
+    assert_eq!((later.schedules, later.covered.unwrap().everything), (5, false));
+}
+
+#[test]
+fn a_bound_on_preemptions_keeps_to_it() {
+    const TWO: &[&[u32]] = &[&[1, 2], &[3, 4]];
+    const THREE: &[&[u32]] = &[&[1, 2, 3], &[4, 5, 6]];
+    type Order = (&'static [&'static [u32]], &'static [u32], u32);
+    const ORDERS: [Order; 4] = [
+        (TWO, &[1, 3, 4, 2], 1),
+        (TWO, &[1, 3, 2, 4], 2),
+        (THREE, &[1, 4, 2, 5, 6, 3], 3),
+        (THREE, &[1, 4, 2, 5, 3, 6], 4),
+    ];
+    for (steps, wrong, needed) in ORDERS {
+        for bound in 0..6 {
+            let strategy = Strategy::Exhaustive { preemptions: Some(bound) };
+            let budget = Budget::exhaustive(1_000_000).by(strategy);
+            let report = search(&in_order(steps, wrong), &budget);
+            let covered = report.covered.unwrap();
+            assert_eq!(covered.preemptions, Some(bound));
+            assert_eq!(report.failure.is_some(), bound >= needed, "{wrong:?} {bound}");
+            assert_eq!(covered.everything, bound < needed);
+        }
+    }
+}
+
+#[test]
+fn code_that_depends_on_something_else_is_noticed() {
+    let calls = core::cell::Cell::new(0);
+    let report = search(
+        &|setup| {
+            let lock = setup.lock("");
+            calls.set(calls.get() + 1);
+            let even = calls.get() % 2 == 0;
+            for index in 0..2 {
+                setup.thread("", move |me| {
+                    if even && index == 0 {
+                        me.join(ThreadIndex(1));
+                    }
+                    drop(me.lock(lock));
+                });
+            }
+        },
+        &Budget::exhaustive(1_000),
+    );
+    assert_eq!(report.covered, None);
+    assert!(!matches!(report.failure, Some(failure) if failure.verdict == Verdict::LiveLock));
+}

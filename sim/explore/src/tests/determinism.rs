@@ -1,0 +1,153 @@
+//! The same seed makes the same histories, whatever was before, on every system.
+
+use super::executing;
+use crate::ThreadIndex;
+use crate::{Arena, Budget, Ending, Limits, Process, Recording, Setup, Strategy};
+use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+use clr_runtime::profiling::CallbackKind;
+use clr_walker::profiling::{
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread,
+};
+use std::fmt::Write as _;
+
+/// Threads that allocate and collect; a sampler that walks by the runtime, one that suspends itself, and an
+/// exporter.
+fn process() -> Process {
+    let runtime = |kind| Statement::Runtime(RuntimeCall { kind, target: None });
+    let new = runtime(RuntimeCallKind::New);
+    let collect = runtime(RuntimeCallKind::Collect);
+    executing(&[
+        ("Main", vec![Statement::Work(5), new.clone(), Statement::Work(5), collect]),
+        ("Other", vec![new.clone(), Statement::Work(9), new]),
+    ])
+}
+
+fn profiler(setup: &mut Setup<'_>) {
+    let (names, stacks) = (setup.lock("names"), setup.lock("stacks"));
+    let full = setup.event();
+    setup.on(CallbackKind::ObjectAllocated, move |me| drop(me.lock(names)));
+    setup.on(CallbackKind::GarbageCollectionStarted, move |me| me.set(full));
+    setup.thread("sampler", move |me| {
+        for round in 0..3 {
+            me.sleep(100);
+            let Some(target) = me.target(ThreadIndex(round % 2)) else { continue };
+            if round == 2 {
+                if target.suspend().is_ok() {
+                    let _ = target.context();
+                    let _ = target.resume();
+                }
+                continue;
+            }
+            let _stacks = me.lock(stacks);
+            let mut callback = |_: &mut SnapshotFrame<'_>| HResult::OK;
+            let flags = SnapshotFlags::DEFAULT;
+            let _ =
+                me.info().do_stack_snapshot(target.id(), Some(&mut callback), flags, 0, None, 0);
+        }
+    });
+    setup.thread("exporter", move |me| {
+        if me.wait_at_most(full, 1_000) {
+            let _stacks = me.lock(stacks);
+            let _ = me.try_acquire(names, 5).then(|| me.unlock(names));
+            me.allocate();
+        }
+    });
+}
+
+const STRATEGIES: [Strategy; 5] = [
+    Strategy::Random,
+    Strategy::Pct { depth: 3 },
+    Strategy::Guided,
+    Strategy::Exhaustive { preemptions: None },
+    Strategy::Exhaustive { preemptions: Some(2) },
+];
+
+/// The histories with these numbers, event by event.
+fn histories(
+    arena: &mut Arena<'_>,
+    strategy: Strategy,
+    numbers: core::ops::Range<u64>,
+) -> Vec<Ending> {
+    let budget = Budget::random(42, 0).by(strategy);
+    let mut search = arena.prepare(&profiler, &budget);
+    let mut run = |number| {
+        assert!(search.begin(number));
+        let ending = arena.run(&profiler, &mut *search, Limits::default(), Recording::Standing);
+        search.end(&ending);
+        ending
+    };
+    numbers.map(&mut run).collect()
+}
+
+pub(super) fn same_twice() {
+    let process = process();
+    for strategy in STRATEGIES {
+        let mut arena = Arena::new(&process).unwrap();
+        let once = histories(&mut arena, strategy, 0..60);
+        // In the same arena, which has seen those, and in a new one.
+        assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
+        let mut arena = Arena::new(&process).unwrap();
+        assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
+        let slices: u64 = once.iter().map(|ending| ending.slices).sum();
+        assert!(slices > 60 * 20, "{slices}");
+    }
+}
+
+#[test]
+fn the_same_seed_makes_the_same_histories() {
+    same_twice();
+}
+
+#[test]
+fn a_history_depends_on_its_number_alone() {
+    let process = process();
+    for strategy in STRATEGIES.into_iter().filter(|strategy| strategy.can_be_shared()) {
+        let all = histories(&mut Arena::new(&process).unwrap(), strategy, 0..24);
+        // As if three machines had shared them, the last one first.
+        for part in [16..24, 8..16, 0..8] {
+            let mut arena = Arena::new(&process).unwrap();
+            let place = part.start as usize;
+            assert!(all[place..place + 8] == histories(&mut arena, strategy, part), "{strategy:?}");
+        }
+    }
+}
+
+/// FNV-1a of all that was told of histories, in words.
+fn digest(endings: &[Ending]) -> u64 {
+    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    let mut words = |words: String| words.bytes().chain([b'\n']).for_each(&mut add);
+    for ending in endings {
+        words(ending.trail.to_string());
+        words(format!("{} {}", ending.slices, ending.verdict.is_some()));
+        for slice in ending.history.iter().flat_map(|history| &history.slices) {
+            words(format!("{} {}", slice.at, slice.thread.0));
+            slice.happenings.iter().for_each(|happening| words(happening.to_string()));
+            for standing in &slice.standing {
+                standing.stack.iter().for_each(|function| words(function.clone()));
+                standing.holds.iter().for_each(|lock| words(lock.to_string()));
+            }
+        }
+    }
+    hash
+}
+
+/// A history is the same wherever it is made: on each system, with words of each size. What the digests are
+/// changes when turns or choices do: then replay strings of earlier releases mean something else, and
+/// their version has to change.
+#[test]
+fn histories_are_the_same_on_every_system() {
+    if !clr_coroutine::SUPPORTED {
+        return;
+    }
+    let process = process();
+    let mut told = String::new();
+    for strategy in STRATEGIES {
+        let endings = histories(&mut Arena::new(&process).unwrap(), strategy, 0..50);
+        let slices: u64 = endings.iter().map(|ending| ending.slices).sum();
+        let failed = endings.iter().filter(|ending| ending.verdict.is_some()).count();
+        writeln!(told, "{strategy:?}: {:016x}, {slices} turns, {failed} failed", digest(&endings))
+            .unwrap();
+    }
+    insta::assert_snapshot!(told);
+}

@@ -1,0 +1,162 @@
+//! Small programs, drawn: sleeping steps leave out no outcome.
+
+use super::outcomes;
+use crate::{Event, Lock, Setup, Thread, ThreadIndex, Verdict};
+use clr_generate::{Choices as _, Seeded};
+use clr_walker::profiling::TargetThread as _;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Acquire(usize),
+    Release(usize),
+    Try(usize),
+    TryFor(usize),
+    Set(usize),
+    Reset(usize),
+    Wait(usize),
+    WaitFor(usize),
+    Sleep,
+    Suspend(u32),
+    Resume(u32),
+    Join(u32),
+    Note,
+    Allocate,
+}
+
+const LOCKS: usize = 2;
+const EVENTS: usize = 2;
+
+fn action(seeded: &mut Seeded, threads: u32) -> Action {
+    let lock = seeded.below(LOCKS as u32) as usize;
+    let other = seeded.below(threads);
+    match seeded.below(20) {
+        0..=3 => Action::Acquire(lock),
+        4..=7 => Action::Release(lock),
+        8 | 9 => Action::Try(lock),
+        10 => Action::TryFor(lock),
+        11 => Action::Set(lock % EVENTS),
+        12 => Action::Reset(lock % EVENTS),
+        13 => Action::Wait(lock % EVENTS),
+        14 => Action::WaitFor(lock % EVENTS),
+        15 => Action::Sleep,
+        16 => Action::Suspend(other),
+        17 => Action::Resume(other),
+        18 => {
+            if seeded.below(2) == 0 {
+                Action::Join(other)
+            } else {
+                Action::Allocate
+            }
+        }
+        _ => Action::Note,
+    }
+}
+
+type Log = Rc<RefCell<Vec<(u32, u32)>>>;
+
+fn act(me: &Thread<'_, '_>, action: Action, locks: &[Lock], events: &[Event], log: &Log) {
+    let saw = |what: bool| log.borrow_mut().push((me.index().0, what.into()));
+    match action {
+        Action::Acquire(lock) => me.acquire(locks[lock]),
+        Action::Release(lock) => me.unlock(locks[lock]),
+        Action::Try(lock) => saw(me.try_acquire(locks[lock], 0)),
+        Action::TryFor(lock) => saw(me.try_acquire(locks[lock], 2)),
+        Action::Set(event) => me.set(events[event]),
+        Action::Reset(event) => me.reset(events[event]),
+        Action::Wait(event) => me.wait_for(events[event]),
+        Action::WaitFor(event) => saw(me.wait_at_most(events[event], 3)),
+        Action::Sleep => me.sleep(2),
+        Action::Suspend(other) => {
+            saw(me.target(ThreadIndex(other)).unwrap().suspend().is_ok());
+        }
+        Action::Resume(other) => saw(me.target(ThreadIndex(other)).unwrap().resume().is_ok()),
+        Action::Join(other) => me.join(ThreadIndex(other)),
+        // What others see of it depends on the order.
+        Action::Note => {
+            me.point();
+            let count = log.borrow().iter().filter(|(_, what)| *what >= 10).count() as u32;
+            log.borrow_mut().push((me.index().0, 10 + count));
+        }
+        Action::Allocate => me.allocate(),
+    }
+}
+
+/// What came out: the kind of the end, and what each thread has seen, in its own order.
+fn told(verdict: Option<Verdict>, log: &Log) -> String {
+    let mut seen = log.take();
+    seen.sort_by_key(|(thread, _)| *thread);
+    let verdict = match verdict {
+        Some(Verdict::Deadlock(mut edges)) => {
+            edges.sort_unstable();
+            format!("{edges:?}")
+        }
+        other => format!("{other:?}"),
+    };
+    format!("{verdict} {seen:?}")
+}
+
+/// The first drawn program of which sleeping steps leave out an outcome.
+pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
+    for seed in seeds {
+        let mut seeded = Seeded::new(seed);
+        let threads = 2 + seeded.below(2);
+        let length = if threads == 2 { 4 } else { 2 };
+        let actions: Vec<Vec<Action>> = (0..threads)
+            .map(|_| (0..=seeded.below(length)).map(|_| action(&mut seeded, threads)).collect())
+            .collect();
+        let log = Log::default();
+        let load = |setup: &mut Setup<'_>| {
+            log.take();
+            let locks: Vec<_> = (0..LOCKS).map(|_| setup.lock("")).collect();
+            let events: Vec<_> = (0..EVENTS).map(|_| setup.event()).collect();
+            for actions in &actions {
+                let (actions, log) = (actions.clone(), Rc::clone(&log));
+                let (locks, events) = (locks.clone(), events.clone());
+                setup.thread("", move |me| {
+                    for action in actions {
+                        act(me, action, &locks, &events, &log);
+                    }
+                });
+            }
+        };
+        let all = outcomes(&load, false, |verdict| told(verdict, &log));
+        let some = outcomes(&load, true, |verdict| told(verdict, &log));
+        if all != some {
+            let lost: Vec<_> = all.difference(&some).collect();
+            return Some(format!("seed {seed}: {actions:?}\nlost {lost:#?}"));
+        }
+    }
+    None
+}
+
+/// Whoever waits for an event has to be chosen while it is set.
+pub(super) fn reset_events() {
+    let load = |setup: &mut Setup<'_>| {
+        let event = setup.event();
+        setup.thread("waits", move |me| me.wait_for(event));
+        setup.thread("sets", move |me| {
+            me.set(event);
+            me.reset(event);
+            me.point();
+            me.join(ThreadIndex(0));
+        });
+    };
+    for sleeping in [false, true] {
+        let found = outcomes(&load, sleeping, |verdict| format!("{verdict:?}"));
+        let found: Vec<_> = found.iter().map(String::as_str).collect();
+        assert_eq!(found, ["None", "Some(LostWakeUp(ThreadIndex(0)))"]);
+    }
+}
+
+#[test]
+fn a_wait_can_end_before_its_event_is_reset() {
+    reset_events();
+}
+
+#[test]
+fn sleeping_steps_leave_out_no_outcome() {
+    assert_eq!(difference(0..400), None);
+}

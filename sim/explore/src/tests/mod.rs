@@ -1,0 +1,124 @@
+mod counting;
+mod determinism;
+mod drawn;
+mod planted;
+mod priorities;
+mod program;
+mod trails;
+mod unwinding;
+mod verdicts;
+mod waiting;
+
+use super::{
+    Budget, Exhaustive, Limits, Process, Recording, Report, Search, Setup, Verdict, check,
+};
+use super::{Ending, check::Arena};
+use clr_codegen::{
+    CodeKind, Convention, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement,
+};
+use clr_runtime::generation::Generation;
+use clr_world::Start;
+use std::collections::BTreeSet;
+
+/// A process without a program.
+fn nothing() -> Process {
+    of(&Program::default(), &[])
+}
+
+fn of(program: &Program, threads: &[(&str, Start)]) -> Process {
+    on(Generation::CoreClr31Windows, program, threads)
+}
+
+fn on(generation: Generation, program: &Program, threads: &[(&str, Start)]) -> Process {
+    let (methods, hooks) = Default::default();
+    Process::new(program, &methods, hooks, generation, threads).unwrap()
+}
+
+fn function(name: &str, body: Vec<Statement>) -> Function {
+    Function {
+        name: name.to_owned(),
+        kind: CodeKind::Jit,
+        shape: FunctionShape::default(),
+        body,
+        end: Some(Exit::Return(ReturnForm::Ret)),
+    }
+}
+
+/// A process with a thread for each of these functions' bodies.
+fn executing(bodies: &[(&str, Vec<Statement>)]) -> Process {
+    executing_on(Generation::CoreClr31Windows, bodies)
+}
+
+fn executing_on(generation: Generation, bodies: &[(&str, Vec<Statement>)]) -> Process {
+    let functions = bodies.iter().map(|(name, body)| function(name, body.clone())).collect();
+    let starts = bodies.iter().enumerate();
+    let starts: Vec<_> = starts
+        .map(|(index, (name, _))| (*name, Start::Managed(FunctionId(index as u32))))
+        .collect();
+    let convention = if generation.is_unix() { Convention::SystemV } else { Convention::default() };
+    on(generation, &Program { convention, functions, ..Program::default() }, &starts)
+}
+
+type Load<'p> = dyn Fn(&mut Setup<'p>) + 'p;
+
+fn search(load: &Load<'_>, budget: &Budget) -> Report {
+    check(&nothing(), load, budget).unwrap()
+}
+
+/// All histories of profiler code alone end so, or at least one fails so.
+fn verdict(load: &Load<'_>) -> Option<Verdict> {
+    let report = search(load, &Budget::exhaustive(100_000));
+    assert!(report.failure.is_some() || report.covered.unwrap().everything);
+    report.failure.map(|failure| failure.verdict)
+}
+
+/// The edges of a deadlock, in short: who waits for whom.
+fn cycle(verdict: Option<Verdict>) -> Vec<(u32, u32)> {
+    let Some(Verdict::Deadlock(edges)) = verdict else { panic!("{verdict:?}") };
+    let mut pairs: Vec<_> = edges.iter().map(|edge| (edge.waits.0, edge.for_whom.0)).collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+/// Goes through all histories to the end, whatever they come to: how many were complete, and how many were
+/// cut.
+fn all(
+    process: &Process,
+    load: &Load<'_>,
+    mut search: Exhaustive,
+    mut ended: impl FnMut(Ending),
+) -> (u64, u64) {
+    let mut arena = Arena::new(process).unwrap();
+    let (mut count, mut cut) = (0, 0);
+    while search.begin(count) {
+        let ending = arena.run(load, &mut search, Limits::default(), Recording::Nothing);
+        let now = search.covered().unwrap().cut;
+        if now == cut {
+            ended(ending);
+        }
+        cut = now;
+        count += 1;
+        assert!(count < 3_000_000, "too many");
+    }
+    (count - cut, cut)
+}
+
+/// How many histories there are, up to the order of what is independent.
+fn count(load: &Load<'_>) -> u64 {
+    all(&nothing(), load, Exhaustive::new(None), drop).0
+}
+
+/// What all histories come to, as `tell` tells: by searching with sleeping steps, or without.
+fn outcomes(
+    load: &Load<'_>,
+    sleeping: bool,
+    tell: impl Fn(Option<Verdict>) -> String,
+) -> BTreeSet<String> {
+    // Nothing sleeps where preemptions are bounded.
+    let search = Exhaustive::new((!sleeping).then_some(u32::MAX));
+    let mut found = BTreeSet::new();
+    all(&nothing(), load, search, |ending| {
+        found.insert(tell(ending.verdict));
+    });
+    found
+}

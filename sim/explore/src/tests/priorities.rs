@@ -1,0 +1,77 @@
+//! Priorities find what they promise.
+
+use super::{Load, nothing};
+use crate::{Arena, Budget, Setup, Strategy};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// How many of the histories by priorities fail, and how many should at least: 1 of n·k^(d-1) for n
+/// threads and k turns, where k may be guessed twice too long; a tenth less, as it is by chance.
+fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
+    const HISTORIES: u64 = 20_000;
+    let process = nothing();
+    let mut arena = Arena::new(&process).unwrap();
+    let budget = |first| Budget {
+        first,
+        schedules: HISTORIES - first,
+        ..Budget::random(3, 0).by(Strategy::Pct { depth })
+    };
+    let length = arena.search(load, &Budget::exhaustive(1), |_| true).slices;
+    let (mut first, mut failed) = (0, 0);
+    while first < HISTORIES {
+        let Some(failure) = arena.search(load, &budget(first), |_| true).failure else { break };
+        failed += 1;
+        first = failure.number + 1;
+    }
+    (failed, HISTORIES * 9 / 10 / (threads * (2 * length).pow(depth - 1)))
+}
+
+/// Threads that say their steps one by one; it fails if they come in this order.
+pub(super) fn in_order(
+    steps: &'static [&'static [u32]],
+    wrong: &'static [u32],
+) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let said = Rc::new(RefCell::new(Vec::new()));
+        for steps in steps {
+            let said = Rc::clone(&said);
+            setup.thread("", move |me| {
+                for (place, step) in steps.iter().enumerate() {
+                    if place > 0 {
+                        me.point();
+                    }
+                    said.borrow_mut().push(*step);
+                    if *said.borrow() == wrong {
+                        me.fail("in this order");
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[track_caller]
+fn holds(steps: &'static [&'static [u32]], wrong: &'static [u32], depth: u32) {
+    let (failed, promised) = hits(&in_order(steps, wrong), steps.len() as u64, depth);
+    assert!(promised > 0 && failed >= promised, "{failed} of at least {promised}");
+}
+
+#[test]
+fn bugs_are_found_as_often_as_promised() {
+    // Whoever is second comes first.
+    holds(&[&[1], &[2]], &[2, 1], 1);
+    holds(&[&[1], &[2], &[3]], &[3], 1);
+    // Somebody is interrupted once.
+    holds(&[&[1, 2], &[3, 4]], &[1, 3, 4, 2], 2);
+    // Twice: each by the other, and goes on in another order than they were interrupted in.
+    holds(&[&[1, 2], &[3, 4]], &[1, 3, 2, 4], 3);
+    holds(&[&[1, 2], &[3, 4], &[5]], &[1, 3, 5, 4, 2], 3);
+    holds(&[&[1, 2], &[3, 4], &[5]], &[1, 3, 5, 2, 4], 3);
+}
+
+#[test]
+fn what_needs_more_changes_is_not_found() {
+    let order = in_order(&[&[1, 2], &[3, 4]], &[1, 3, 2, 4]);
+    assert_eq!(hits(&order, 2, 1).0, 0);
+    assert_eq!(hits(&order, 2, 2).0, 0);
+}

@@ -1,0 +1,157 @@
+//! Histories as strings.
+
+use super::{Load, executing, nothing, search};
+use crate::replay::{Trail, TrailError};
+use crate::{Arena, Budget, Limits, Random, Recording, Search, Setup, ThreadIndex};
+use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+use clr_generate::{Choices, Seeded};
+use std::cell::Cell;
+
+fn drawn(seed: u64) -> Trail {
+    let mut seeded = Seeded::new(seed);
+    let mut turn = 0;
+    let count = seeded.below(12);
+    let turns = (0..count).map(|place| {
+        let wide = seeded.below(10) == 0;
+        let gap = seeded.below(if wide { u32::MAX } else { 40 });
+        turn += u64::from(gap) + u64::from(place > 0);
+        let threads = if seeded.below(3) == 0 { 26 * 27 } else { 4 };
+        (turn, ThreadIndex(seeded.below(threads)))
+    });
+    Trail { turns: turns.collect() }
+}
+
+#[test]
+fn every_trail_comes_back_from_its_string() {
+    for seed in 0..5_000 {
+        let trail = drawn(seed);
+        let string = trail.to_string();
+        assert_eq!(string.parse(), Ok(trail), "{string}");
+    }
+}
+
+#[test]
+fn trails_are_written_so() {
+    let of = |turns: &[(u64, u32)]| {
+        let turns = turns.iter().map(|(turn, thread)| (*turn, ThreadIndex(*thread)));
+        Trail { turns: turns.collect() }.to_string()
+    };
+    assert_eq!(of(&[]), "clr1:");
+    assert_eq!(of(&[(14, 1), (17, 0)]), "clr1:14b3a");
+    assert_eq!(of(&[(0, 25), (1, 26), (9, 27), (10, 701)]), "clr1:0z1aa8ab1zz");
+}
+
+#[test]
+fn each_wrong_string_is_told_with_its_place() {
+    use TrailError::{Thread, Turns, Version};
+    for (text, error) in [
+        ("", Version),
+        ("clr1", Version),
+        ("clr2:1a", Version),
+        (" clr1:1a", Version),
+        ("clr1:a", Turns(5)),
+        ("clr1:1a2", Thread(8)),
+        ("clr1:1a2B", Thread(8)),
+        ("clr1:1a0b", Turns(7)),
+        ("clr1:1a-1b", Turns(7)),
+        ("clr1:1aaa", Thread(6)),
+        ("clr1:7é", Thread(6)),
+        ("clr1:99999999999999999999a", Turns(5)),
+        ("clr1:18446744073709551615a1b", Turns(26)),
+    ] {
+        assert_eq!(text.parse::<Trail>(), Err(error), "{text}");
+    }
+}
+
+fn quarrel(setup: &mut Setup<'_>) {
+    let (first, second) = (setup.lock("first"), setup.lock("second"));
+    let done = setup.event();
+    setup.thread("a", move |me| {
+        let _first = me.lock(first);
+        me.sleep(3);
+        let _second = me.lock(second);
+        me.set(done);
+    });
+    setup.thread("b", move |me| {
+        let _second = me.lock(second);
+        if me.try_acquire(first, 5) {
+            me.unlock(first);
+        }
+    });
+    setup.thread("c", move |me| {
+        let target = me.target(ThreadIndex(0)).unwrap();
+        clr_walker::profiling::TargetThread::suspend(&target).unwrap();
+        me.point();
+        clr_walker::profiling::TargetThread::resume(&target).unwrap();
+        me.wait_at_most(done, 50);
+    });
+}
+
+/// A history, run by its string, is the same event by event.
+pub(super) fn replays() {
+    let collect = RuntimeCall { kind: RuntimeCallKind::Collect, target: None };
+    let busy = vec![Statement::Runtime(collect), Statement::Work(9)];
+    for process in [nothing(), executing(&[("Main", busy.clone()), ("Other", busy)])] {
+        let mut arena = Arena::new(&process).unwrap();
+        let mut strings = std::collections::BTreeSet::new();
+        for number in 0..60 {
+            let mut random = Random::new(11);
+            assert!(random.begin(number));
+            let limits = Limits::default();
+            let ending = arena.run(&quarrel, &mut random, limits, Recording::Standing);
+            let string = ending.trail.to_string();
+            let trail: Trail = string.parse().unwrap();
+            let again = arena.replay(&quarrel, &trail, limits, Recording::Standing);
+            assert_eq!(again.as_ref(), Some(&ending), "{string}");
+            strings.insert(string);
+        }
+        assert!(strings.len() > 30, "{strings:?}");
+    }
+}
+
+#[test]
+fn histories_come_back_from_their_strings() {
+    replays();
+}
+
+#[test]
+fn failures_that_no_string_makes_again_are_told() {
+    let budget = Budget::random(3, 100);
+    let failure = search(&quarrel, &budget).failure.unwrap();
+    assert!(failure.repeats, "{failure:?}");
+    // What the profiler does depends on how often it has been loaded.
+    let loads = Cell::new(0);
+    let fickle: &Load<'_> = &|setup| {
+        loads.set(loads.get() + 1);
+        let fails = loads.get() == 5;
+        setup.thread("", move |me| {
+            if fails {
+                me.fail("the fifth");
+            }
+        });
+    };
+    let failure = search(fickle, &budget).failure.unwrap();
+    assert!(!failure.repeats, "{failure:?}");
+    // Who is there may depend on it, too.
+    let loads = Cell::new(0);
+    let few: &Load<'_> = &|setup| {
+        loads.set(loads.get() + 1);
+        if loads.get() == 1 {
+            setup.thread("", |_| {});
+            setup.thread("", |me| me.fail("the first"));
+        }
+    };
+    let failure = search(few, &budget).failure.unwrap();
+    assert!(!failure.repeats, "{failure:?}");
+}
+
+#[test]
+fn the_string_of_another_history_is_refused() {
+    let process = nothing();
+    let mut arena = Arena::new(&process).unwrap();
+    for string in ["clr1:0z", "clr1:5000a"] {
+        let trail = string.parse().unwrap();
+        let again = arena.replay(&quarrel, &trail, Limits::default(), Recording::Nothing);
+        assert_eq!(again, None, "{string}");
+    }
+}

@@ -1,0 +1,424 @@
+//! What histories come to when somebody waits for ever.
+
+use super::{Load, cycle, executing, executing_on, search, verdict};
+use crate::{Budget, LockName, Process, Rule, Setup, Strategy, ThreadIndex, Verdict, Why, check};
+use clr_codegen::Statement;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_walker::profiling::{
+    ProfilerInfo as _, SnapshotCallback, SnapshotFlags, TargetThread as _,
+};
+use std::collections::BTreeSet;
+
+const fn thread(index: u32) -> ThreadIndex {
+    ThreadIndex(index)
+}
+
+/// `threads` of which each takes its lock and then the next one's.
+fn ring(threads: usize) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let locks: Vec<_> = (0..threads).map(|_| setup.lock("")).collect();
+        for index in 0..threads {
+            let (own, next) = (locks[index], locks[(index + 1) % threads]);
+            setup.thread("", move |me| {
+                let _own = me.lock(own);
+                let _next = me.lock(next);
+            });
+        }
+    }
+}
+
+#[test]
+fn locks_in_a_ring_end_in_a_cycle_of_that_length() {
+    assert_eq!(cycle(verdict(&ring(1))), [(0, 0)]);
+    assert_eq!(cycle(verdict(&ring(2))), [(0, 1), (1, 0)]);
+    assert_eq!(cycle(verdict(&ring(3))), [(0, 1), (1, 2), (2, 0)]);
+}
+
+#[test]
+fn a_lock_that_nobody_gives_back_is_waited_for_in_vain() {
+    let verdict = verdict(&|setup| {
+        let lock = setup.lock("");
+        setup.thread("", move |me| me.acquire(lock));
+        setup.thread("", move |me| me.acquire(lock));
+    });
+    // Either one may be first.
+    assert!(matches!(cycle(verdict)[..], [(0, 1) | (1, 0)]));
+}
+
+/// A sampler that takes a lock while it has the owner suspended (H-08).
+fn sampler(setup: &mut Setup<'_>) {
+    let lock = setup.lock("");
+    setup.thread("worker", move |me| drop(me.lock(lock)));
+    setup.thread("sampler", move |me| {
+        let worker = me.target(thread(0)).unwrap();
+        if worker.suspend().is_ok() {
+            drop(me.lock(lock));
+            worker.resume().unwrap();
+        }
+    });
+}
+
+pub(super) fn suspended_owner() {
+    let Some(Verdict::Deadlock(mut edges)) = verdict(&sampler) else { panic!() };
+    edges.sort_unstable();
+    let edges: Vec<_> = edges.iter().map(|edge| (edge.waits.0, edge.why)).collect();
+    assert_eq!(edges, [(0, Why::Suspended), (1, Why::Lock(LockName::Profiler(0)))]);
+}
+
+#[test]
+fn the_owner_of_a_lock_may_be_suspended_by_who_wants_it() {
+    suspended_owner();
+}
+
+/// A sampler that does no more than to suspend and resume, twice.
+pub(super) fn suspends_and_resumes() {
+    let load: &Load<'_> = &|setup| {
+        let lock = setup.lock("");
+        setup.thread("worker", move |me| drop(me.lock(lock)));
+        setup.thread("sampler", move |me| {
+            let worker = me.target(thread(0)).unwrap();
+            for _ in 0..2 {
+                if worker.suspend().is_ok() {
+                    me.point();
+                    worker.resume().unwrap();
+                }
+            }
+            me.join(thread(0));
+        });
+    };
+    assert_eq!(verdict(load), None);
+}
+
+#[test]
+fn who_is_resumed_goes_on() {
+    suspends_and_resumes();
+}
+
+/// While a thread is suspended it does nothing.
+pub(super) fn suspended_stands_still() {
+    let load: &Load<'_> = &|setup| {
+        let counted = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counts = std::rc::Rc::clone(&counted);
+        setup.thread("worker", move |me| {
+            for _ in 0..3 {
+                me.point();
+                counts.set(counts.get() + 1);
+            }
+        });
+        setup.thread("sampler", move |me| {
+            let worker = me.target(thread(0)).unwrap();
+            if worker.suspend().is_ok() {
+                let before = counted.get();
+                me.point();
+                if counted.get() != before {
+                    me.fail("it goes on");
+                }
+                worker.resume().unwrap();
+            }
+        });
+    };
+    assert_eq!(verdict(load), None);
+}
+
+#[test]
+fn who_is_suspended_stands_still() {
+    suspended_stands_still();
+}
+
+#[test]
+fn threads_may_suspend_each_other_and_themselves() {
+    let each_other = verdict(&|setup| {
+        for other in [1, 0] {
+            setup.thread("", move |me| {
+                let other = me.target(thread(other)).unwrap();
+                if other.suspend().is_ok() {
+                    other.resume().unwrap();
+                }
+            });
+        }
+    });
+    // Who is suspended in the call by which it suspends finishes it (H-01).
+    assert_eq!(cycle(each_other), [(0, 1), (1, 0)]);
+    let itself = verdict(&|setup| {
+        setup.thread("", |me| me.target(me.index()).unwrap().suspend().unwrap());
+    });
+    assert_eq!(cycle(itself), [(0, 0)]);
+    // Three: one suspends the owner of a lock that another one wants, who is waited for by the first.
+    let three = verdict(&|setup| {
+        let lock = setup.lock("");
+        setup.thread("owner", move |me| drop(me.lock(lock)));
+        setup.thread("wants", move |me| drop(me.lock(lock)));
+        setup.thread("suspends", move |me| {
+            let owner = me.target(thread(0)).unwrap();
+            if owner.suspend().is_ok() {
+                me.join(thread(1));
+                owner.resume().unwrap();
+            }
+        });
+    });
+    assert_eq!(cycle(three), [(0, 2), (1, 0), (2, 1)]);
+}
+
+#[test]
+fn who_waits_for_the_end_of_each_other_waits_for_ever() {
+    let two = verdict(&|setup| {
+        setup.thread("", |me| me.join(thread(1)));
+        setup.thread("", |me| me.join(thread(0)));
+    });
+    assert_eq!(cycle(two), [(0, 1), (1, 0)]);
+    assert_eq!(cycle(verdict(&|setup| setup.thread("", |me| me.join(me.index())))), [(0, 0)]);
+    assert_eq!(
+        verdict(&|setup| {
+            setup.thread("", |me| me.join(thread(1)));
+            setup.thread("", |_| {});
+        }),
+        None
+    );
+}
+
+#[test]
+fn a_wake_up_can_be_lost() {
+    let lost = verdict(&|setup| {
+        let event = setup.event();
+        setup.thread("waits", move |me| me.wait_for(event));
+        setup.thread("sets", move |me| {
+            me.set(event);
+            me.reset(event);
+            me.join(thread(0));
+        });
+    });
+    assert_eq!(lost, Some(Verdict::LostWakeUp(thread(0))));
+    // Nobody cares whether a thread of the profiler waits for ever.
+    assert_eq!(
+        verdict(&|setup| {
+            let event = setup.event();
+            setup.thread("waits", move |me| me.wait_for(event));
+        }),
+        None
+    );
+}
+
+#[test]
+fn who_gets_nowhere_is_told() {
+    let spins: &Load<'_> = &|setup| {
+        setup.thread("spins", |me| {
+            loop {
+                me.point();
+            }
+        });
+    };
+    assert_eq!(verdict(spins), Some(Verdict::LiveLock));
+    // Behind somebody who spins two others may have come to a deadlock.
+    let report = search(
+        &|setup| {
+            ring(2)(setup);
+            setup.thread("spins", |me| {
+                loop {
+                    me.sleep(10);
+                }
+            });
+        },
+        &Budget::random(1, 300),
+    );
+    assert_eq!(cycle(report.failure.map(|failure| failure.verdict)), [(0, 1), (1, 0)]);
+}
+
+/// The rules that are broken in some history, without harm: all histories end well.
+fn broken(process: &Process, load: &Load<'_>) -> BTreeSet<(u32, Rule)> {
+    let mut budget = Budget::random(7, 300);
+    budget.limits.every_instruction = true;
+    let report = check(process, load, &budget).unwrap();
+    assert_eq!(report.failure, None);
+    report.broken.iter().map(|(by, rule, _)| (by.0, *rule)).collect()
+}
+
+#[test]
+fn a_callback_takes_no_lock_that_the_target_takes() {
+    let busy = executing(&[("Main", vec![Statement::Work(9)])]);
+    let walk = |takes: bool| {
+        move |setup: &mut Setup<'_>| {
+            let lock = setup.lock("");
+            let begun = setup.event();
+            setup.on(CallbackKind::ThreadCreated, move |me| {
+                if takes {
+                    drop(me.lock(lock));
+                }
+                me.set(begun);
+            });
+            setup.on(CallbackKind::ThreadDestroyed, |me| me.join(thread(1)));
+            setup.thread("sampler", move |me| {
+                me.wait_for(begun);
+                let target = me.target(thread(0)).unwrap().id();
+                let flags = SnapshotFlags::DEFAULT;
+                let callback: &mut SnapshotCallback<'_> = &mut |_| {
+                    drop(me.lock(lock));
+                    HResult::OK
+                };
+                let _ = me.info().do_stack_snapshot(target, Some(callback), flags, 0, None, 0);
+            });
+        }
+    };
+    let taken = broken(&busy, &walk(true));
+    assert!(taken.contains(&(1, Rule::CallbackTakesTargetsLock)), "{taken:?}");
+    assert!(!taken.contains(&(1, Rule::LockWhileSuspended)), "{taken:?}");
+    let others = broken(&busy, &walk(false));
+    assert!(!others.contains(&(1, Rule::CallbackTakesTargetsLock)), "{others:?}");
+    assert!(others.contains(&(1, Rule::LockWhileSuspended)), "{others:?}");
+}
+
+#[test]
+fn a_walk_does_not_outlive_its_thread() {
+    // On Unix it does no harm.
+    let on = |bodies| executing_on(Generation::Net10Unix, bodies);
+    let busy = on(&[("Main", vec![Statement::Work(9)])]);
+    let walk = |waits: bool| {
+        move |setup: &mut Setup<'_>| {
+            let begun = setup.event();
+            setup.on(CallbackKind::ThreadCreated, move |me| me.set(begun));
+            setup.on(CallbackKind::ThreadDestroyed, move |me| {
+                if waits {
+                    me.join(thread(1));
+                }
+            });
+            setup.thread("sampler", move |me| {
+                me.wait_for(begun);
+                let target = me.target(thread(0)).unwrap().id();
+                let callback: &mut SnapshotCallback<'_> = &mut |_| HResult::OK;
+                let flags = SnapshotFlags::DEFAULT;
+                let _ = me.info().do_stack_snapshot(target, Some(callback), flags, 0, None, 0);
+            });
+        }
+    };
+    let rule = (1, Rule::WalkOutlivesThread);
+    assert!(broken(&busy, &walk(false)).contains(&rule));
+    assert!(!broken(&busy, &walk(true)).contains(&rule));
+}
+
+#[test]
+fn resumes_can_be_forgotten_and_doubled() {
+    let busy = executing(&[("Main", vec![Statement::Work(9)])]);
+    let forgotten = check(
+        &busy,
+        &|setup| {
+            setup.thread("sampler", |me| {
+                let _ = me.target(thread(0)).unwrap().suspend();
+            });
+        },
+        &Budget::exhaustive(1_000),
+    );
+    let forgotten = forgotten.unwrap().failure.map(|failure| failure.verdict);
+    let rule = Rule::ResumeForgotten;
+    assert_eq!(forgotten, Some(Verdict::Broken { by: thread(1), rule }));
+
+    let doubled: &Load<'_> = &|setup| {
+        setup.thread("worker", |me| me.sleep(10));
+        setup.thread("sampler", |me| {
+            let worker = me.target(thread(0)).unwrap();
+            if worker.suspend().is_ok() {
+                worker.resume().unwrap();
+                assert!(worker.resume().is_err());
+            }
+        });
+    };
+    let report = search(doubled, &Budget::exhaustive(1_000));
+    assert!(report.survives());
+    let broken: Vec<_> = report.broken.iter().map(|(by, rule, _)| (*by, *rule)).collect();
+    assert_eq!(broken, [(thread(1), Rule::ResumeDoubled)]);
+    let rule = Rule::ResumeDoubled;
+    let failure = search(doubled, &Budget::exhaustive(1_000).with_rules()).failure.unwrap();
+    assert_eq!(failure.verdict, Verdict::Broken { by: thread(1), rule });
+}
+
+#[test]
+fn reports_are_told() {
+    let told = |load: &Load<'_>| search(load, &Budget::exhaustive(1_000)).to_string();
+    let load: &Load<'_> = &|setup| {
+        setup.thread("a", |me| {
+            me.allocate();
+            me.point();
+        });
+        setup.thread("b", |me| {
+            let a = me.target(thread(0)).unwrap();
+            assert!(a.resume().is_err());
+        });
+    };
+    let all = told(load);
+    let (count, rest) = all.strip_prefix("none of ").unwrap().split_once(' ').unwrap();
+    assert!(count.parse::<u64>().unwrap() > 1, "{all}");
+    let rest = rest.replace("clr1:", "").replace(|c: char| c.is_ascii_digit(), "");
+    assert!(
+        rest.starts_with(
+            "histories fails, which are all that differ\nwithout harm a rule is broken in "
+        ),
+        "{all}"
+    );
+    assert!(rest.ends_with(": nobody is resumed who is not suspended"), "{all}");
+    // Not all of them.
+    let few = search(load, &Budget::random(1, 3)).to_string();
+    assert!(few.starts_with("none of 3 histories fails\n"), "{few}");
+
+    let deadlock = told(&ring(1));
+    assert_eq!(deadlock.lines().next(), Some("deadlock:  cannot go on"));
+    assert_eq!(deadlock.lines().last(), Some("again: clr1:"));
+    // It fails at first, and not again.
+    let loads = std::cell::Cell::new(0);
+    let fickle = told(&|setup| {
+        loads.set(loads.get() + 1);
+        if loads.get() == 1 {
+            setup.thread("a", |me| me.fail("the first"));
+        }
+    });
+    assert_eq!(fickle.lines().last(), Some("not made again by: clr1:"));
+}
+
+/// In callbacks of what it calls somebody may call the same: the history ends before the stack does.
+#[test]
+fn calls_in_callbacks_of_calls_come_to_an_end() {
+    let load: &Load<'_> = &|setup| {
+        setup.on(CallbackKind::RuntimeSuspendStarted, |me| {
+            let _ = me.info().suspend_runtime();
+        });
+        setup.thread("sampler", |me| {
+            let _ = me.info().suspend_runtime();
+        });
+    };
+    let Some(Verdict::Failed { by, words }) = verdict(load) else { panic!() };
+    assert_eq!((by, &*words), (thread(0), "calls are made in callbacks of calls without an end"));
+}
+
+/// Somebody who spins keeps nobody from going on, however seldom a search has chosen them: that is no
+/// live-lock.
+#[test]
+fn who_waits_for_others_lets_them_go_on() {
+    let load: &Load<'_> = &|setup| {
+        let lock = setup.lock("");
+        setup.thread("owner", move |me| drop(me.lock(lock)));
+        setup.thread("spins", move |me| {
+            while !me.try_acquire(lock, 0) {}
+            me.unlock(lock);
+        });
+    };
+    let mut budget = Budget::random(1, 50).by(Strategy::Pct { depth: 3 });
+    budget.limits.slices = 50;
+    assert_eq!(search(load, &budget).failure, None);
+    // Nor is all seen if some histories had to be brought to their end.
+    let mut budget = Budget::exhaustive(3_000);
+    budget.limits.slices = 20;
+    let report = search(load, &budget);
+    assert!(report.survives() && !report.covered.unwrap().everything, "{report:?}");
+}
+
+/// Windows has no signals, wherever the thread is.
+#[test]
+fn signals_are_for_unix() {
+    let load: &Load<'_> = &|setup| {
+        setup.on_signal(|me| me.fail("a signal"));
+        setup.thread("target", |me| me.sleep(10));
+        setup.thread("sampler", |me| me.signal(thread(0)));
+    };
+    assert_eq!(verdict(load), None);
+    let unix = executing_on(Generation::Net10Unix, &[]);
+    let found = check(&unix, load, &Budget::random(1, 100)).unwrap().failure.unwrap();
+    assert!(matches!(found.verdict, Verdict::Failed { .. }), "{found:?}");
+}

@@ -1,0 +1,178 @@
+//! Time: who sleeps may wake early or late, who waits with a limit is patient.
+
+use super::{Load, cycle, executing, outcomes, search, verdict};
+use crate::{Budget, Happening, Limits, Setup, Slice, ThreadIndex, Verdict, check};
+use clr_codegen::Statement;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// What came out in all histories, by what the threads have said.
+fn said<'p>(load: impl Fn(&mut Setup<'p>, Rc<RefCell<Vec<&'static str>>>) + 'p) -> Vec<String> {
+    let said = Rc::new(RefCell::new(Vec::new()));
+    let again = Rc::clone(&said);
+    let load = move |setup: &mut Setup<'p>| {
+        again.take();
+        load(setup, Rc::clone(&again));
+    };
+    let told = |verdict: Option<Verdict>| {
+        format!("{}{}", said.take().join(" "), if verdict.is_none() { "" } else { "!" })
+    };
+    outcomes(&load, false, told).into_iter().collect()
+}
+
+#[test]
+fn who_sleeps_can_wake_before_others_have_done_anything() {
+    let orders = said(|setup, said| {
+        let also = Rc::clone(&said);
+        setup.thread("", move |me| {
+            me.sleep(1_000_000);
+            said.borrow_mut().push("slept");
+        });
+        setup.thread("", move |me| {
+            me.point();
+            also.borrow_mut().push("worked");
+        });
+    });
+    assert_eq!(orders, ["slept worked", "worked slept"]);
+}
+
+#[test]
+fn who_sleeps_longer_wakes_later() {
+    let orders = said(|setup, said| {
+        for (micros, word) in [(2_000, "second"), (1_000, "first"), (3_000, "third")] {
+            let said = Rc::clone(&said);
+            setup.thread("", move |me| {
+                me.sleep(micros);
+                assert!(me.now() >= micros);
+                said.borrow_mut().push(word);
+            });
+        }
+    });
+    assert!(orders.contains(&"first second third".to_owned()));
+    // Only if the one has not begun to sleep, the other one can be earlier.
+    let report = search(
+        &|setup| {
+            let (begun, woken) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+            for (micros, place) in [(5_000, 1), (1_000, 0)] {
+                let (begun, woken) = (Rc::clone(&begun), Rc::clone(&woken));
+                setup.thread("", move |me| {
+                    begun.set(begun.get() + 1);
+                    let both = begun.get() == 2;
+                    me.sleep(micros);
+                    if place == 1 && both && woken.get() == 0 {
+                        me.fail("too early");
+                    }
+                    woken.set(woken.get() + 1);
+                });
+            }
+        },
+        &Budget::exhaustive(1_000),
+    );
+    assert!(report.covered.unwrap().everything);
+    assert!(report.survives(), "{:?}", report.failure);
+}
+
+/// Whoever waits with a limit gets what it waits for, if that comes at all.
+pub(super) fn patience() {
+    let load: &Load<'_> = &|setup| {
+        let (lock, event) = (setup.lock(""), setup.event());
+        setup.thread("owner", move |me| {
+            let _lock = me.lock(lock);
+            me.sleep(1_000);
+            me.set(event);
+        });
+        setup.thread("patient", move |me| {
+            if !me.wait_at_most(event, 100_000) || !me.try_acquire(lock, 100_000) {
+                me.fail("there was time enough");
+            }
+        });
+    };
+    assert_eq!(verdict(load), None);
+    // If it never comes, the wait ends: here none of two who want each other's lock waits for ever.
+    let ends = said(|setup, said| {
+        let locks = [setup.lock(""), setup.lock("")];
+        for (index, word) in ["first", "second"].into_iter().enumerate() {
+            let said = Rc::clone(&said);
+            setup.thread("", move |me| {
+                let _own = me.lock(locks[index]);
+                if me.try_acquire(locks[1 - index], 1_000) {
+                    me.unlock(locks[1 - index]);
+                }
+                said.borrow_mut().push(word);
+            });
+        }
+    });
+    assert_eq!(ends, ["first second", "second first"]);
+}
+
+#[test]
+fn who_waits_with_a_limit_is_patient() {
+    patience();
+}
+
+#[test]
+fn to_try_a_lock_takes_no_time() {
+    let tries = said(|setup, said| {
+        let lock = setup.lock("");
+        setup.thread("", move |me| drop(me.lock(lock)));
+        setup.thread("", move |me| {
+            let had = me.try_acquire(lock, 0);
+            said.borrow_mut().push(if had { "had" } else { "not" });
+            me.unlock(lock);
+        });
+    });
+    assert_eq!(tries, ["had", "not"]);
+}
+
+#[test]
+fn a_sampler_that_only_sleeps_lets_limits_pass() {
+    let report = search(
+        &|setup| {
+            let never = setup.event();
+            setup.thread("waits", move |me| {
+                if !me.wait_at_most(never, 5_500) {
+                    me.bark();
+                }
+            });
+            setup.thread("sampler", |me| {
+                loop {
+                    me.sleep(1_000);
+                }
+            });
+        },
+        &Budget { limits: Limits { slices: 100, ..Limits::default() }, ..Budget::random(0, 20) },
+    );
+    let failure = report.failure.unwrap();
+    assert_eq!(failure.verdict, Verdict::Watchdog(ThreadIndex(0)));
+    let waits = |slice: &&Slice| {
+        slice.thread == ThreadIndex(0) && slice.happenings.contains(&Happening::Waits)
+    };
+    let from = failure.history.slices.iter().find(waits).unwrap().at;
+    let took = failure.history.slices.last().unwrap().at - from;
+    // It may be woken late, but not early.
+    assert!((5_501..100_000).contains(&took), "{took}");
+}
+
+#[test]
+fn what_waits_with_a_limit_at_the_end_of_the_program_is_no_deadlock() {
+    let process = executing(&[("Main", vec![Statement::Work(3)])]);
+    let wants = |limit: Option<u64>| {
+        let load = move |setup: &mut Setup<'_>| {
+            let locks = [setup.lock(""), setup.lock("")];
+            for index in 0..2 {
+                setup.thread("", move |me| {
+                    let _own = me.lock(locks[index]);
+                    match limit {
+                        Some(micros) => drop(me.try_acquire(locks[1 - index], micros)),
+                        None => me.acquire(locks[1 - index]),
+                    }
+                    me.unlock(locks[1 - index]);
+                });
+            }
+        };
+        check(&process, &load, &Budget::random(1, 200)).unwrap()
+    };
+    assert!(wants(Some(1_000)).survives());
+    let failure = wants(None).failure.unwrap();
+    assert_eq!(cycle(Some(failure.verdict)), [(1, 2), (2, 1)]);
+}

@@ -1,0 +1,174 @@
+//! A history as JSON that can lie inside of HTML.
+
+use super::Timeline;
+use super::state::{Life, State, states};
+use super::words::{happenings, tell, why};
+use crate::{Happening, History, Kind, Slice};
+use std::collections::BTreeMap;
+
+/// Texts and standings are there once, and named by their places.
+#[derive(Default)]
+struct Tables<'h> {
+    strings: BTreeMap<String, usize>,
+    in_order: Vec<String>,
+    standings: BTreeMap<State<'h>, usize>,
+    standings_in_order: Vec<String>,
+}
+
+/// All that a page needs of a history.
+pub(super) fn json(timeline: &Timeline<'_>) -> String {
+    let Timeline { history, title, ending, edges, replay } = *timeline;
+    let mut tables = Tables::default();
+    let states = states(history, edges);
+    let slices = history.slices.iter().zip(&states);
+    let slices: Vec<_> =
+        slices.map(|(slice, states)| tables.slice(history, slice, states)).collect();
+    let lanes = history.lanes.iter().map(|lane| {
+        let kind = match lane.kind {
+            Kind::App => "app",
+            Kind::Profiler => "profiler",
+            Kind::ManagedProfiler => "managed",
+        };
+        let name = string(&lane.name);
+        format!(r#"{{"name":{name},"kind":"{kind}","os":{}}}"#, lane.os.0)
+    });
+    let edges = edges.iter().map(|edge| {
+        let why = string(&why(history, edge.why));
+        format!(r#"{{"waits":{},"why":{why},"for":{}}}"#, edge.waits.0, edge.for_whom.0)
+    });
+    let parts = [
+        ("format", "1".to_owned()),
+        ("title", string(title)),
+        ("ending", string(ending)),
+        ("replay", replay.map_or_else(|| "null".to_owned(), string)),
+        ("lanes", lines(lanes)),
+        ("edges", lines(edges)),
+        ("strings", lines(tables.in_order.iter().map(|text| string(text)))),
+        ("standings", lines(tables.standings_in_order)),
+        ("slices", lines(slices)),
+    ];
+    let parts = parts.into_iter().map(|(name, value)| format!("\"{name}\":{value}"));
+    format!("{{{}}}", parts.collect::<Vec<_>>().join(",\n"))
+}
+
+impl<'h> Tables<'h> {
+    fn string(&mut self, text: &str) -> usize {
+        if let Some(place) = self.strings.get(text) {
+            return *place;
+        }
+        let place = self.in_order.len();
+        self.strings.insert(text.to_owned(), place);
+        self.in_order.push(text.to_owned());
+        place
+    }
+
+    fn slice(&mut self, history: &History, slice: &Slice, states: &[State<'h>]) -> String {
+        let waits = states.get(slice.thread.index()).and_then(|state| state.waits.as_deref());
+        let does = happenings(slice).map(|happening| {
+            let words = self.string(&tell(history, happening, waits));
+            match happening {
+                Happening::Suspended(target)
+                | Happening::Resumed(target)
+                | Happening::Context(target) => {
+                    format!(r#"["{}",{words},{}]"#, word(happening), target.0)
+                }
+                _ => format!(r#"["{}",{words}]"#, word(happening)),
+            }
+        });
+        let does = list(does.collect::<Vec<_>>());
+        let stand = states.iter().map(|state| self.standing(history, state).to_string());
+        let stand = list(stand.collect::<Vec<_>>());
+        let Slice { at, thread, .. } = slice;
+        format!(r#"{{"at":{at},"thread":{},"does":{does},"stand":{stand}}}"#, thread.0)
+    }
+
+    fn standing(&mut self, history: &History, state: &State<'h>) -> usize {
+        if let Some(place) = self.standings.get(state) {
+            return *place;
+        }
+        let stack = state.stack.iter().map(|frame| self.string(frame).to_string());
+        let stack = list(stack.collect::<Vec<_>>());
+        let holds =
+            state.holds.iter().map(|lock| self.string(&history.lock_name(*lock)).to_string());
+        let holds = list(holds.collect::<Vec<_>>());
+        let inside = state.inside.iter().map(|what| self.string(what).to_string());
+        let inside = list(inside.collect::<Vec<_>>());
+        let waits = state.waits.as_deref().map(|waits| self.string(waits).to_string());
+        let waits = waits.unwrap_or_else(|| "null".to_owned());
+        let life = match state.life {
+            Life::Waiting => "before",
+            Life::Lives => "lives",
+            Life::Ended => "ended",
+        };
+        let cooperative = match state.cooperative {
+            Some(true) => "true",
+            Some(false) => "false",
+            None => "null",
+        };
+        let by = list(state.suspended_by.iter().map(|by| by.0.to_string()));
+        let edges = state.edges.iter().map(|edge| {
+            let why = self.string(&why(history, edge.why));
+            format!("[{},{why}]", edge.for_whom.0)
+        });
+        let edges = list(edges.collect::<Vec<_>>());
+        self.standings_in_order.push(format!(
+            r#"{{"life":"{life}","stack":{stack},"holds":{holds},"waits":{waits},"edges":{edges},"by":{by},"cooperative":{cooperative},"inside":{inside}}}"#
+        ));
+        let place = self.standings.len();
+        self.standings.insert(state.clone(), place);
+        place
+    }
+}
+
+/// What kind of happening it is.
+const fn word(happening: Happening) -> &'static str {
+    match happening {
+        Happening::Executed(_) => "executes",
+        Happening::Acquired(_) => "takes",
+        Happening::Released(_) => "gives",
+        Happening::Waits => "waits",
+        Happening::Suspended(_) => "suspends",
+        Happening::Resumed(_) => "resumes",
+        Happening::Mode { .. } => "mode",
+        Happening::Callback(_) | Happening::Hook | Happening::Signal => "enters",
+        Happening::CallbackOver(_) | Happening::HookOver | Happening::SignalOver => "leaves",
+        Happening::Called(_) => "calls",
+        Happening::Returned(..) => "returns",
+        Happening::SnapshotCallback => "frame",
+        Happening::Context(_) => "reads",
+        Happening::System(_) => "system",
+        Happening::Sleeps(_) => "sleeps",
+        Happening::TimedOut => "timeout",
+        Happening::Says(_) => "says",
+        Happening::Begins => "begins",
+        Happening::Ends => "ends",
+    }
+}
+
+fn list(items: impl IntoIterator<Item = String>) -> String {
+    format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
+}
+
+/// A list with a line for each item.
+fn lines(items: impl IntoIterator<Item = String>) -> String {
+    format!("[\n{}\n]", items.into_iter().collect::<Vec<_>>().join(",\n"))
+}
+
+/// A text in quotation marks. Neither a tag nor a comment of HTML can begin or end in it.
+pub(super) fn string(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
+                quoted.extend(format!("\\u{:04x}", u32::from(char)).chars());
+            }
+            _ => quoted.push(char),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,285 @@
+//! A history for the terminal: rows of words with tones, from which a tool makes colours.
+
+use super::arrows::Lanes;
+use super::fold::{Entry, Item, items};
+use super::state::{State, states};
+use super::words::{kind, standing, visible, why};
+use super::wrap::{GLUE, cut, wrapped};
+use super::{Shape, Timeline};
+use crate::ThreadIndex;
+use core::fmt;
+
+/// How important a piece of text is, or what it stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tone {
+    /// Words.
+    #[default]
+    Plain,
+    /// Less important than the rest.
+    Dim,
+    /// What the eye should find first.
+    Head,
+    /// A thread that runs.
+    Running,
+    /// One that waits.
+    Waiting,
+    /// One that is suspended, or what suspends it.
+    Suspended,
+    /// One in code of the profiler that the runtime has called, or in a profiling method.
+    Callback,
+    /// Locks that are owned.
+    Lock,
+    /// What is wrong.
+    Bad,
+}
+
+/// A piece of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The text: no line breaks, nothing that a terminal obeys.
+    pub text: String,
+    /// What it stands for.
+    pub tone: Tone,
+}
+
+impl Span {
+    pub(super) fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+}
+
+/// A line of a drawing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// What it consists of, from left to right.
+    pub spans: Vec<Span>,
+}
+
+/// Without tones and without blanks at the end.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text: String = self.spans.iter().map(|span| span.text.as_str()).collect();
+        f.write_str(text.trim_end())
+    }
+}
+
+impl Row {
+    fn of(text: impl Into<String>, tone: Tone) -> Self {
+        Self { spans: vec![Span::new(text, tone)] }
+    }
+}
+
+/// How wide the names of threads are drawn at most, beside what they do.
+const NAME: usize = 20;
+/// How narrow words are wrapped.
+const WORDS: usize = 24;
+
+/// Where things are in a row.
+struct Drawing<'t, 'h> {
+    timeline: &'t Timeline<'h>,
+    states: &'t [Vec<State<'h>>],
+    pitch: usize,
+    /// How wide times are, names, and words.
+    time: usize,
+    name: usize,
+    words: usize,
+    rows: Vec<Row>,
+}
+
+/// A history, its end, and what the glyphs stand for.
+pub(super) fn rows(timeline: &Timeline<'_>, shape: Shape) -> Vec<Row> {
+    let Timeline { history, edges, .. } = *timeline;
+    let states = states(history, edges);
+    let pitch = Lanes::pitch(history.lanes.len(), shape.width);
+    let time = history.slices.last().map_or(1, |slice| slice.at.to_string().len()).max(2);
+    let names = history.lanes.iter().map(|lane| visible(&lane.name).chars().count());
+    let name = names.max().unwrap_or(0).min(NAME);
+    let left = time + 2 + pitch * history.lanes.len() + name + 2;
+    let words = shape.width.saturating_sub(left).max(WORDS);
+    let mut drawing =
+        Drawing { timeline, states: &states, pitch, time, name, words, rows: Vec::new() };
+    drawing.head(shape.width);
+    let items = items(history, &states, shape.fold);
+    for item in &items {
+        match item {
+            Item::Entry(entry) => drawing.entry(entry),
+            Item::Again { entries, times, last } => drawing.again(*entries, *times, *last),
+        }
+    }
+    drawing.end(shape);
+    drawing.rows
+}
+
+impl Drawing<'_, '_> {
+    /// The title, what the glyphs stand for, and the names above their lanes.
+    fn head(&mut self, width: usize) {
+        let title = visible(self.timeline.title);
+        self.rows.extend(wrapped(&title, width).into_iter().map(|line| Row::of(line, Tone::Head)));
+        self.legend(width);
+        self.rows.push(Row::default());
+        for (lane, its) in self.timeline.history.lanes.iter().enumerate() {
+            let margin = " ".repeat(self.time + 2);
+            let mut row = Row::of(margin, Tone::Plain);
+            row.spans.push(Span::new(self.bars(lane), Tone::Dim));
+            row.spans.push(Span::new("┌ ", Tone::Dim));
+            row.spans.push(Span::new(visible(&its.name), Tone::Head));
+            row.spans.push(Span::new(format!(" ({})", kind(its.kind)), Tone::Dim));
+            self.rows.push(row);
+        }
+    }
+
+    fn legend(&mut self, width: usize) {
+        let items = [
+            ("●", "runs", Tone::Running),
+            ("│", "could run", Tone::Dim),
+            ("◆ ║", "the same in a callback or a profiling method", Tone::Callback),
+            ("┊", "waits", Tone::Waiting),
+            ("▒", "is suspended", Tone::Suspended),
+            ("' \" *", "owns one lock, two, more", Tone::Lock),
+        ];
+        let mut row = Row::default();
+        let mut used = 0;
+        for (glyph, words, tone) in items {
+            let room = glyph.chars().count() + words.chars().count() + 4;
+            if used > 0 && used + room > width {
+                self.rows.push(core::mem::take(&mut row));
+                used = 0;
+            }
+            used += room;
+            row.spans.push(Span::new(glyph, tone));
+            row.spans.push(Span::new(format!(" {words}   "), Tone::Dim));
+        }
+        self.rows.push(row);
+    }
+
+    /// The lanes left of one, above their beginning.
+    fn bars(&self, lanes: usize) -> String {
+        format!("│{:1$}", "", self.pitch.saturating_sub(1)).repeat(lanes)
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        if entry.pause > 0 {
+            let before = entry.slices.start.saturating_sub(1);
+            let words = format!("… nobody can run for {} µs", entry.pause);
+            self.row(None, &self.lanes(before, &[]), vec![Span::new(words, Tone::Dim)]);
+        }
+        let last = entry.slices.end.saturating_sub(1);
+        let mut lanes = self.lanes(last, &entry.threads);
+        for link in entry.links.iter().filter(|link| link.waits) {
+            lanes.draw(*link);
+        }
+        for link in entry.links.iter().filter(|link| !link.waits) {
+            lanes.draw(*link);
+        }
+        let history = self.timeline.history;
+        let at = history.slices.get(entry.slices.start).map(|slice| slice.at);
+        let mut told = entry.told.join(&format!("{GLUE}· "));
+        let (mut name, mut width) = (Span::new(String::new(), Tone::Head), self.words);
+        if let [thread] = entry.threads.as_slice() {
+            let thread = cut(&visible(history.name(*thread)), self.name);
+            name.text = format!("{thread:width$}  ", width = self.name);
+        } else {
+            width += self.name + 2;
+        }
+        if told.is_empty() {
+            told.push_str("goes on");
+        }
+        let blank = Span::new(" ".repeat(name.text.chars().count()), Tone::Plain);
+        for (line, words) in wrapped(&told, width).into_iter().enumerate() {
+            let words = Span::new(words, Tone::Plain);
+            if line == 0 {
+                self.row(at, &lanes, vec![name.clone(), words]);
+            } else {
+                self.row(None, &self.lanes(last, &[]), vec![blank.clone(), words]);
+            }
+        }
+    }
+
+    fn again(&mut self, entries: usize, times: usize, last: usize) {
+        let until = self.timeline.history.slices.get(last).map_or(0, |slice| slice.at);
+        let again = if times == 1 { "once more".to_owned() } else { format!("{times} more times") };
+        let words = match entries {
+            1 => format!("… the same {again}, until {until} µs"),
+            _ => format!("… the last {entries} of these {again}, until {until} µs"),
+        };
+        let tone = Tone::Dim;
+        for line in wrapped(&words, self.name + 2 + self.words) {
+            self.row(None, &self.lanes(last, &[]), vec![Span::new(line, tone)]);
+        }
+    }
+
+    fn lanes(&self, slice: usize, running: &[ThreadIndex]) -> Lanes {
+        let states = self.states.get(slice).map_or(&[][..], Vec::as_slice);
+        Lanes::new(self.pitch, states, running)
+    }
+
+    fn row(&mut self, at: Option<u64>, lanes: &Lanes, words: Vec<Span>) {
+        let at = at.map(|at| at.to_string()).unwrap_or_default();
+        let mut spans = vec![Span::new(format!("{at:>width$}  ", width = self.time), Tone::Dim)];
+        spans.extend(lanes.spans());
+        spans.extend(words);
+        self.rows.push(Row { spans });
+    }
+
+    /// How it ended: the words, who waits for whom, and how each thread stands.
+    fn end(&mut self, shape: Shape) {
+        let Timeline { history, ending, edges, replay, .. } = *self.timeline;
+        if !ending.is_empty() {
+            self.rows.push(Row::default());
+            for line in ending.lines().flat_map(|line| wrapped(&visible(line), shape.width)) {
+                self.rows.push(Row::of(line, Tone::Bad));
+            }
+        }
+        for edge in edges {
+            let waits = format!("  {:1$} ", visible(history.name(edge.waits)), self.name);
+            let mut row = Row::of(waits, Tone::Head);
+            row.spans.push(Span::new(
+                format!("┄ {} ┄▷ ", visible(&why(history, edge.why))),
+                Tone::Waiting,
+            ));
+            row.spans.push(Span::new(visible(history.name(edge.for_whom)), Tone::Head));
+            self.rows.push(row);
+        }
+        let states = self.states;
+        if let Some(states) = states.last() {
+            for (lane, state) in history.lanes.iter().zip(states) {
+                self.rows.push(Row::default());
+                self.standing(&lane.name, state, shape.width);
+                let frames = state.stack.iter().take(shape.frames);
+                self.rows.extend(frames.map(|frame| {
+                    Row::of(format!("    {}", cut(&visible(frame), shape.width)), Tone::Plain)
+                }));
+                let hidden = state.stack.len().saturating_sub(shape.frames);
+                if hidden > 0 {
+                    self.rows.push(Row::of(format!("    … {hidden} more"), Tone::Dim));
+                }
+            }
+        }
+        if let Some(replay) = replay {
+            self.rows.push(Row::default());
+            let mut row = Row::of("replay ", Tone::Dim);
+            row.spans.push(Span::new(visible(replay), Tone::Plain));
+            self.rows.push(row);
+        }
+    }
+
+    /// How a thread stands, in as many rows as that needs.
+    fn standing(&mut self, name: &str, state: &State<'_>, width: usize) {
+        let name = format!("  {:1$}  ", visible(name), self.name);
+        let margin = name.chars().count();
+        let mut used = margin;
+        let mut row = Row::of(name, Tone::Head);
+        for (words, tone) in standing(self.timeline.history, state) {
+            let room = words.chars().count() + 2;
+            if used > margin && used + room > width {
+                self.rows.push(core::mem::replace(&mut row, Row::of(" ".repeat(margin), tone)));
+                used = margin;
+            } else if used > margin {
+                row.spans.push(Span::new("  ", Tone::Plain));
+            }
+            row.spans.push(Span::new(words, tone));
+            used += room;
+        }
+        self.rows.push(row);
+    }
+}

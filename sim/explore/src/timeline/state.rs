@@ -1,0 +1,155 @@
+//! How each thread stands behind each slice.
+
+use crate::{Edge, Happening, History, LockName, Slice, ThreadIndex, Why};
+use std::borrow::Cow;
+
+/// How a thread stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct State<'h> {
+    /// Leaf first; empty if it is not known.
+    pub(super) stack: &'h [String],
+    pub(super) holds: Cow<'h, [LockName]>,
+    /// What it does instead of going on, in words: "waits for the process heap".
+    pub(super) waits: Option<Cow<'h, str>>,
+    /// For whom it waits, and why.
+    pub(super) edges: Vec<Edge>,
+    pub(super) suspended_by: Cow<'h, [ThreadIndex]>,
+    pub(super) cooperative: Option<bool>,
+    /// The callbacks, hooks and signals' handlers that it is in, the innermost last.
+    pub(super) inside: Vec<&'static str>,
+    pub(super) life: Life,
+}
+
+/// Whether a thread can do anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Life {
+    Waiting,
+    #[default]
+    Lives,
+    Ended,
+}
+
+impl State<'_> {
+    pub(super) fn is_waiting(&self) -> bool {
+        self.life == Life::Lives && self.waits.is_some()
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.life == Life::Lives && !self.suspended_by.is_empty()
+    }
+}
+
+/// How each thread stands behind each slice, and who waits for whom at the end.
+pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<'h>>> {
+    let mut now: Vec<State<'h>> = vec![State::default(); history.lanes.len()];
+    for slice in history.slices.iter().filter(|slice| begins(slice)) {
+        if let Some(state) = now.get_mut(slice.thread.index()) {
+            state.life = Life::Waiting;
+        }
+    }
+    let mut all: Vec<Vec<State<'h>>> = Vec::with_capacity(history.slices.len());
+    for slice in &history.slices {
+        happened(&mut now, slice);
+        recorded(history, &mut now, slice);
+        all.push(now.clone());
+    }
+    if let Some(last) = all.last_mut() {
+        for edge in edges {
+            if let Some(state) = last.get_mut(edge.waits.index())
+                && !state.edges.contains(edge)
+                && edge.why != Why::Suspended
+            {
+                state.edges.push(*edge);
+            }
+        }
+    }
+    all
+}
+
+fn begins(slice: &Slice) -> bool {
+    slice.happenings.contains(&Happening::Begins)
+}
+
+/// What follows from what happened.
+fn happened(now: &mut [State<'_>], slice: &Slice) {
+    let me = slice.thread;
+    let Some(state) = now.get_mut(me.index()) else { return };
+    state.waits = None;
+    state.edges.clear();
+    if state.life == Life::Waiting {
+        state.life = Life::Lives;
+    }
+    for happening in &slice.happenings {
+        match *happening {
+            Happening::Suspended(target) => {
+                if let Some(target) = now.get_mut(target.index()) {
+                    target.suspended_by.to_mut().push(me);
+                }
+            }
+            Happening::Resumed(target) => {
+                if let Some(target) = now.get_mut(target.index()) {
+                    remove_last(&mut target.suspended_by, &me);
+                }
+            }
+            other => {
+                if let Some(state) = now.get_mut(me.index()) {
+                    happened_to(state, other);
+                }
+            }
+        }
+    }
+}
+
+fn happened_to(state: &mut State<'_>, happening: Happening) {
+    match happening {
+        Happening::Acquired(lock) => state.holds.to_mut().push(lock),
+        Happening::Released(lock) => remove_last(&mut state.holds, &lock),
+        Happening::Waits => state.waits = Some(Cow::Borrowed("waits")),
+        Happening::Sleeps(_) => state.waits = Some(Cow::Borrowed("sleeps")),
+        Happening::Mode { cooperative } => state.cooperative = Some(cooperative),
+        Happening::Callback(kind) => state.inside.push(kind.name()),
+        Happening::CallbackOver(kind) => leave(&mut state.inside, kind.name()),
+        Happening::Hook => state.inside.push("hook"),
+        Happening::HookOver => leave(&mut state.inside, "hook"),
+        Happening::Signal => state.inside.push("signal handler"),
+        Happening::SignalOver => leave(&mut state.inside, "signal handler"),
+        Happening::Called(method) => state.inside.push(method),
+        Happening::Returned(method, _) => leave(&mut state.inside, method),
+        Happening::Ends => state.life = Life::Ended,
+        _ => {}
+    }
+}
+
+/// Who leaves something leaves what is inside of it too.
+fn leave(inside: &mut Vec<&'static str>, what: &str) {
+    if let Some(place) = inside.iter().rposition(|name| *name == what) {
+        inside.truncate(place);
+    }
+}
+
+fn remove_last<T: Clone + PartialEq>(list: &mut Cow<'_, [T]>, what: &T) {
+    if let Some(place) = list.iter().rposition(|item| item == what) {
+        list.to_mut().remove(place);
+    }
+}
+
+/// What was recorded is right, whatever followed from what happened.
+fn recorded<'h>(history: &History, now: &mut [State<'h>], slice: &'h Slice) {
+    for (state, standing) in now.iter_mut().zip(&slice.standing) {
+        let waits = standing.edges.iter().filter(|edge| edge.why != Why::Suspended);
+        state.edges.clear();
+        state.edges.extend(waits);
+        let of_edge = state.edges.first().map(|edge| match edge.why {
+            Why::Lock(lock) => format!("waits for {}", history.lock_name(lock)),
+            why => format!("{why} {}", history.name(edge.for_whom)),
+        });
+        state.waits = standing.waits.as_deref().map(Cow::Borrowed).or(of_edge.map(Cow::Owned));
+        state.stack = &standing.stack;
+        state.holds = Cow::Borrowed(&standing.holds);
+        state.suspended_by = Cow::Borrowed(&standing.suspended_by);
+        state.cooperative = standing.cooperative;
+        if standing.ended {
+            state.life = Life::Ended;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What happened, in words that name the threads.
+
+use super::rows::Tone;
+use super::state::{Life, State};
+use crate::{Happening, History, Kind, Slice, Why};
+
+/// A text without anything that a terminal obeys, or that turns the direction of what follows.
+pub(crate) fn visible(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_control() || changes_layout(char) {
+            safe.extend(char.escape_unicode());
+        } else {
+            safe.push(char);
+        }
+    }
+    safe
+}
+
+/// Marks of direction, separators of lines, and what is invisible.
+const fn changes_layout(char: char) -> bool {
+    matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Why a thread waits for another, in words that end with its name.
+pub(crate) fn why(history: &History, why: Why) -> String {
+    match why {
+        Why::Lock(lock) => format!("waits for {}, which is owned by", history.lock_name(lock)),
+        other => other.to_string(),
+    }
+}
+
+/// What a thread is, for those who read of it.
+pub(super) const fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::App => "program",
+        Kind::Profiler => "profiler",
+        Kind::ManagedProfiler => "profiler, has run managed code",
+    }
+}
+
+/// What happened. `waits` is what the thread waits for, if that is known.
+pub(crate) fn tell(history: &History, happening: Happening, waits: Option<&str>) -> String {
+    match happening {
+        Happening::Waits => match waits.map(|waits| waits.strip_prefix("waits").ok_or(waits)) {
+            Some(Ok(what)) => format!("has to wait{}", visible(what)),
+            Some(Err(waits)) => visible(waits),
+            None => happening.to_string(),
+        },
+        Happening::Acquired(lock) => format!("takes {}", visible(&history.lock_name(lock))),
+        Happening::Released(lock) => format!("gives back {}", visible(&history.lock_name(lock))),
+        Happening::Suspended(target) => format!("suspends {}", visible(history.name(target))),
+        Happening::Resumed(target) => format!("resumes {}", visible(history.name(target))),
+        Happening::Context(target) => {
+            format!("reads the registers of {}", visible(history.name(target)))
+        }
+        other => visible(&other.to_string()),
+    }
+}
+
+/// Something that happened, and what the thread waited for behind the slice.
+pub(super) type Told<'h> = (Happening, Option<&'h str>);
+
+/// What happened in a turn. That who sleeps has to wait goes without saying.
+pub(super) fn happenings(slice: &Slice) -> impl Iterator<Item = Happening> {
+    let mut last = None;
+    slice.happenings.iter().copied().filter(move |happening| {
+        let slept = matches!(last.replace(*happening), Some(Happening::Sleeps(_)));
+        !(slept && *happening == Happening::Waits)
+    })
+}
+
+/// What happened one after the other, with what belongs together put together.
+pub(super) fn summary(history: &History, happenings: &[Told<'_>]) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut rest = happenings;
+    while let [first, after @ ..] = rest {
+        let alike = after.iter().take_while(|next| is_more_of(*first, **next)).count();
+        let (run, others) = rest.split_at(alike + 1);
+        rest = others;
+        told.push(match (first.0, rest) {
+            (Happening::Executed(_), _) => Happening::Executed(instructions(run)).to_string(),
+            (Happening::SnapshotCallback, _) if alike > 0 => format!("gets {} frames", run.len()),
+            (Happening::Called(method), [(returned, _), others @ ..])
+                if matches!(returned, Happening::Returned(of, _) if *of == method) =>
+            {
+                rest = others;
+                returned.to_string()
+            }
+            (Happening::Callback(kind), [(Happening::CallbackOver(of), _), others @ ..])
+                if *of == kind =>
+            {
+                rest = others;
+                format!("{}, leaves it", first.0)
+            }
+            (happening, _) if alike > 0 => {
+                format!("{} ({} times)", tell(history, happening, first.1), run.len())
+            }
+            (happening, _) => tell(history, happening, first.1),
+        });
+    }
+    told
+}
+
+fn is_more_of(first: Told<'_>, next: Told<'_>) -> bool {
+    first == next || matches!((first.0, next.0), (Happening::Executed(_), Happening::Executed(_)))
+}
+
+/// How many instructions these are together.
+pub(super) fn instructions(run: &[Told<'_>]) -> u32 {
+    let count = |(happening, _): &Told<'_>| match happening {
+        Happening::Executed(count) => *count,
+        _ => 0,
+    };
+    run.iter().map(count).fold(0, u32::saturating_add)
+}
+
+/// How a thread stands, from what stops it to what it owns.
+pub(super) fn standing(history: &History, state: &State<'_>) -> Vec<(String, Tone)> {
+    let mut told = Vec::new();
+    match state.life {
+        Life::Waiting => return vec![("has not begun".to_owned(), Tone::Dim)],
+        Life::Ended => return vec![("has ended".to_owned(), Tone::Dim)],
+        Life::Lives => {}
+    }
+    if state.is_suspended() {
+        let by: Vec<_> = state.suspended_by.iter().map(|by| visible(history.name(*by))).collect();
+        told.push((format!("suspended by {}", by.join(" and ")), Tone::Suspended));
+    }
+    if let Some(waits) = &state.waits {
+        told.push((visible(waits), Tone::Waiting));
+    }
+    if told.is_empty() {
+        told.push(("could run".to_owned(), Tone::Dim));
+    }
+    if !state.inside.is_empty() {
+        told.push((format!("in {}", state.inside.join(", in ")), Tone::Callback));
+    }
+    if !state.holds.is_empty() {
+        let name = |lock| visible(&history.lock_name(lock));
+        let locks: Vec<_> = state.holds.iter().copied().map(name).collect();
+        told.push((format!("owns {}", locks.join(" and ")), Tone::Lock));
+    }
+    match state.cooperative {
+        Some(true) => told.push(("cooperative".to_owned(), Tone::Dim)),
+        Some(false) => told.push(("preemptive".to_owned(), Tone::Dim)),
+        None => {}
+    }
+    told
+}

@@ -1,0 +1,48 @@
+//! Programs, and calls about staged threads, from the bytes of a fuzzer.
+
+use super::choices::Choices;
+use super::generate;
+use super::size::Size;
+use super::stage::{StagedCall, staged_call};
+use super::world::{WorldCase, WorldProgram, world_case, world_program};
+use arbitrary::{Arbitrary, Unstructured};
+use clr_codegen::Program;
+
+/// Bytes decide; where there are none left, all choices are 0, which ends a program soon.
+impl Choices for Unstructured<'_> {
+    fn below(&mut self, n: u32) -> u32 {
+        // An error would mean an empty range only.
+        self.int_in_range(0..=n.saturating_sub(1)).unwrap_or(0)
+    }
+}
+
+/// A program of the size [`Size::SMALL`], made from the bytes of a fuzzer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmallProgram(pub Program);
+
+impl<'a> Arbitrary<'a> for SmallProgram {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(Self(generate::program(bytes, &Size::SMALL)))
+    }
+}
+
+/// A thread of any size.
+impl<'a> Arbitrary<'a> for StagedCall {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(staged_call(bytes))
+    }
+}
+
+/// A program with threads of any size.
+impl<'a> Arbitrary<'a> for WorldProgram {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(world_program(bytes))
+    }
+}
+
+/// Such a program, how far it goes, and a call.
+impl<'a> Arbitrary<'a> for WorldCase {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(world_case(bytes))
+    }
+}

@@ -1,0 +1,94 @@
+//! Guarded statements and their clauses: how they are generated, repaired, and made plainer.
+
+use super::body::{Context, Draw};
+use super::choices::Choices;
+use clr_codegen::estimate;
+use clr_codegen::{
+    Clause, ClauseKind, CodeKind, Entry, FunctionShape, HandlerKind, MAX_CLAUSES, Statement,
+};
+use clr_walker::registers::Gpr;
+
+/// Whether such a function may have guarded statements.
+pub(super) fn may_guard(shape: &FunctionShape, kind: CodeKind) -> bool {
+    kind != CodeKind::Native
+        && shape.entry == Entry::Call
+        && shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp)
+}
+
+/// Drops clauses that do not go with the first one.
+pub(super) fn go_together(clauses: &mut Vec<Clause>) {
+    if clauses.first().is_some_and(Clause::catches) {
+        clauses.retain(Clause::catches);
+    } else {
+        clauses.truncate(1);
+    }
+    clauses.truncate(MAX_CLAUSES);
+}
+
+/// In how many ways a clause can become plainer.
+const WAYS: usize = 3;
+
+/// In how many ways clauses can become plainer.
+pub(super) fn ways(clauses: &[Clause]) -> u8 {
+    u8::try_from(WAYS * clauses.len()).unwrap_or(u8::MAX)
+}
+
+/// Makes clauses plainer: drops one, or makes one a plain catch, or lets its filter accept.
+pub(super) fn plainer(clauses: &mut Vec<Clause>, way: u8) {
+    let (index, way) = (usize::from(way) / WAYS, usize::from(way) % WAYS);
+    if way == 0 && index < clauses.len() {
+        clauses.remove(index);
+        return;
+    }
+    let Some(clause) = clauses.get_mut(index) else { return };
+    match (way, &mut clause.kind) {
+        (1, kind) => *kind = ClauseKind::Catch,
+        (_, ClauseKind::Filtered { accepts, .. }) => *accepts = true,
+        _ => {}
+    }
+}
+
+impl<C: Choices> Draw<'_, C> {
+    pub(super) fn may_guard(&self) -> bool {
+        may_guard(self.shape, self.around.kind)
+    }
+
+    /// A guarded statement that is paid for, with its clauses.
+    pub(super) fn guarded(&mut self, context: Context) -> Option<Statement> {
+        let inner = context.deeper();
+        let kinds = match self.choices.weighted(&[4, 2, 4]) {
+            0 => vec![HandlerKind::Finally],
+            1 => vec![HandlerKind::Fault],
+            _ => {
+                let catches = [HandlerKind::Catch, HandlerKind::Filtered];
+                (0..self.choices.between(1, 3)).map(|_| self.choices.one(catches)).collect()
+            }
+        };
+        let mut clauses: Vec<_> = kinds.iter().map(|kind| self.clause(*kind)).collect();
+        let stack = 2 * estimate::funclet(self.shape) * clauses.len() as u64;
+        let empty = Statement::Guarded(Vec::new(), clauses);
+        if !self.budget.grow(stack) {
+            return None;
+        }
+        let Statement::Guarded(_, empty) = self.paid(empty, context)? else { return None };
+        clauses = empty;
+        let body = self.body(Context { in_guarded: true, ..inner });
+        for body in clauses.iter_mut().flat_map(Clause::bodies_mut) {
+            *body = self.body(Context { in_funclet: true, ..inner });
+        }
+        Some(Statement::Guarded(body, clauses))
+    }
+
+    fn clause(&mut self, kind: HandlerKind) -> Clause {
+        let kind = match kind {
+            HandlerKind::Catch => ClauseKind::Catch,
+            HandlerKind::Finally => ClauseKind::Finally,
+            HandlerKind::Fault => ClauseKind::Fault,
+            HandlerKind::Filtered => {
+                let accepts = self.choices.chance(1, 2);
+                ClauseKind::Filtered { accepts, filter: Vec::new() }
+            }
+        };
+        Clause { kind, body: Vec::new() }
+    }
+}

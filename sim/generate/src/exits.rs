@@ -1,0 +1,82 @@
+//! Chooses how a generated function is left.
+
+use super::body::{Context, Draw};
+use super::choices::Choices;
+use clr_codegen::{Exit, FunctionId, ReturnForm, Statement, TailCallForm, UnwindData};
+
+/// The form that version 2 wants of all exits of a function.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    Return(ReturnForm),
+    TailCall(TailCallForm),
+}
+
+impl<C: Choices> Draw<'_, C> {
+    /// The end, by a jump to a function if there is one.
+    pub(super) fn end(&mut self, by_jump: Option<FunctionId>) -> Exit {
+        if let Some(callee) = by_jump
+            && let Some(exit) = self.jump(callee, Context::TOP)
+        {
+            return exit;
+        }
+        self.exit(Context::TOP).unwrap_or_else(|| {
+            self.form = Some(Form::Return(ReturnForm::Ret));
+            Exit::Return(ReturnForm::Ret)
+        })
+    }
+
+    /// An exit in the form of those that are there, if version 2 wants that.
+    pub(super) fn exit(&mut self, context: Context) -> Option<Exit> {
+        if !self.is_called() {
+            return Some(Exit::Return(ReturnForm::Ret));
+        }
+        let form = self.form.filter(|_| self.shape.unwind == UnwindData::Version2);
+        let jumps = match form {
+            Some(Form::Return(form)) => return Some(Exit::Return(form)),
+            Some(Form::TailCall(_)) => true,
+            None => self.tail_calls() && self.choices.chance(1, 4),
+        };
+        if jumps
+            && !self.callees.is_empty()
+            && let Some(callee) = self.callee(context)
+            && let Some(exit) = self.jump(callee, context)
+        {
+            return Some(exit);
+        }
+        if matches!(form, Some(Form::TailCall(_))) {
+            return None;
+        }
+        let form = match self.choices.below(8) {
+            4 => ReturnForm::RetImm,
+            5 => ReturnForm::RepRet,
+            6 => ReturnForm::BndRet,
+            7 => ReturnForm::RexRet,
+            _ => ReturnForm::Ret,
+        };
+        self.form = Some(Form::Return(form));
+        Some(Exit::Return(form))
+    }
+
+    pub(super) fn jump(&mut self, callee: FunctionId, context: Context) -> Option<Exit> {
+        let near = self.shape.unwind != UnwindData::Version2;
+        let forms = [
+            TailCallForm::Register,
+            TailCallForm::RegisterMemory,
+            TailCallForm::Memory,
+            TailCallForm::Near,
+        ];
+        let form = match self.form.filter(|_| !near) {
+            Some(Form::TailCall(form)) => form,
+            // Version 2 wants all exits of one form.
+            Some(Form::Return(_)) => return None,
+            None => self.choices.pick(&forms[..if near { 4 } else { 3 }])?,
+        };
+        let exit = Exit::TailCall(form, callee);
+        if !self.budget.call(&Statement::Exit(exit), callee, context.times) {
+            return None;
+        }
+        self.mark(callee);
+        self.form = Some(Form::TailCall(form));
+        Some(exit)
+    }
+}

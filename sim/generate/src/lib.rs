@@ -1,0 +1,57 @@
+//! Generators of programs, and of threads set up by hand, that shrink on the model.
+//!
+//! One generator serves all: [`program`] turns [`Choices`] into a valid program, whether they come
+//! from a seed ([`Seeded`]), from proptest (feature `proptest`) or from a fuzzer's bytes (feature
+//! `arbitrary`). [`staged_call`] does the same for threads and calls about them, and [`world_case`]
+//! for programs that go through the runtime. Shrinking
+//! ([`simpler`], [`minimize`]) works on the model itself, never on the choices, so a small change of
+//! it is a small step whatever made it.
+//!
+//! ```
+//! use clr_generate::{Seeded, Size, minimize, program};
+//!
+//! let fails = |program: &clr_codegen::Program| program.functions.len() > 1;
+//! let mut seeds = (0..).map(|seed| program(&mut Seeded::new(seed), &Size::SMALL));
+//! let large = seeds.find(fails).expect("some program has two functions");
+//! assert_eq!(minimize(large, fails).functions.len(), 2);
+//! ```
+
+#[cfg(feature = "arbitrary")]
+mod arbitrary;
+mod body;
+mod budget;
+mod choices;
+mod clauses;
+mod edit;
+mod exits;
+mod generate;
+mod measure;
+pub mod near_valid;
+#[cfg(feature = "proptest")]
+mod proptest;
+mod repair;
+mod shape;
+mod shrink;
+mod size;
+pub mod stage;
+mod statement;
+mod steps;
+#[cfg(test)]
+mod tests;
+pub mod world;
+
+#[cfg(feature = "proptest")]
+pub use self::proptest::{
+    ProgramTree, Programs, StagedCalls, Tree, WorldCases, programs, staged_calls, world_cases,
+};
+#[cfg(feature = "arbitrary")]
+pub use arbitrary::SmallProgram;
+pub use choices::{Choices, Seeded};
+pub use generate::program;
+pub use measure::Measure;
+pub use shrink::{
+    MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, simpler,
+};
+pub use size::Size;
+pub use stage::{Seed, StagedCall, staged_call};
+pub use world::{WorldCase, WorldProgram, world_call, world_case, world_program};

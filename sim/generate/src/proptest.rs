@@ -1,0 +1,147 @@
+//! Programs, and calls about staged threads, as strategies of proptest.
+
+use super::choices::Seeded;
+use super::generate;
+use super::shrink::{Search, Shrink};
+use super::size::Size;
+use super::stage::{StagedCall, staged_call};
+use super::world::{WorldCase, world_case};
+use clr_codegen::Program;
+use proptest::arbitrary::any;
+use proptest::strategy::{NewTree, Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use std::fmt;
+
+/// Programs of a size. They shrink on the model: see [`simpler`](super::simpler).
+#[must_use]
+pub const fn programs(size: Size) -> Programs {
+    Programs { size }
+}
+
+/// The strategy of [`programs`].
+#[derive(Clone, Copy, Debug)]
+pub struct Programs {
+    size: Size,
+}
+
+impl Strategy for Programs {
+    type Tree = ProgramTree;
+    type Value = Program;
+
+    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
+        // All that is random is one number, so that a program costs proptest as little as that.
+        let seed = any::<u64>().new_tree(runner)?.current();
+        Ok(ProgramTree::new(generate::program(&mut Seeded::new(seed), &self.size)))
+    }
+}
+
+/// Threads set up by hand with calls about them. They shrink on the model: see
+/// [`simpler`](super::simpler).
+#[must_use]
+pub const fn staged_calls() -> StagedCalls {
+    StagedCalls {}
+}
+
+/// The strategy of [`staged_calls`].
+#[derive(Clone, Copy, Debug)]
+pub struct StagedCalls {}
+
+impl Strategy for StagedCalls {
+    type Tree = Tree<StagedCall>;
+    type Value = StagedCall;
+
+    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
+        let seed = any::<u64>().new_tree(runner)?.current();
+        Ok(Tree::new(staged_call(&mut Seeded::new(seed))))
+    }
+}
+
+/// Programs that go through the runtime, how far they go, and calls there. They shrink on the model:
+/// see [`simpler`](super::simpler).
+#[must_use]
+pub const fn world_cases() -> WorldCases {
+    WorldCases {}
+}
+
+/// The strategy of [`world_cases`].
+#[derive(Clone, Copy, Debug)]
+pub struct WorldCases {}
+
+impl Strategy for WorldCases {
+    type Tree = Tree<WorldCase>;
+    type Value = WorldCase;
+
+    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
+        let seed = any::<u64>().new_tree(runner)?.current();
+        Ok(Tree::new(world_case(&mut Seeded::new(seed))))
+    }
+}
+
+/// A model and the smaller ones that may take its place.
+#[derive(Clone, Debug)]
+pub struct Tree<T: Shrink> {
+    /// Steps are listed once shrinking begins.
+    state: State<T>,
+}
+
+/// The tree of a program.
+pub type ProgramTree = Tree<Program>;
+
+#[derive(Clone, Debug)]
+enum State<T: Shrink> {
+    Fresh(T),
+    /// The search's best model fails; a candidate stands before it if it is being tried.
+    Searching(Box<Search<T>>, Option<T>),
+}
+
+impl<T: Shrink> Tree<T> {
+    /// A tree that shrinks this model.
+    #[must_use]
+    pub const fn new(model: T) -> Self {
+        Self { state: State::Fresh(model) }
+    }
+}
+
+impl<T: Shrink + fmt::Debug> ValueTree for Tree<T> {
+    type Value = T;
+
+    fn current(&self) -> T {
+        match &self.state {
+            State::Fresh(model) | State::Searching(_, Some(model)) => model.clone(),
+            State::Searching(search, None) => search.best().clone(),
+        }
+    }
+
+    /// What is current fails: goes on from there.
+    fn simplify(&mut self) -> bool {
+        match &mut self.state {
+            State::Fresh(model) => {
+                let mut search = Search::new(model.clone());
+                let candidate = search.next();
+                let more = candidate.is_some();
+                self.state = State::Searching(Box::new(search), candidate);
+                more
+            }
+            State::Searching(search, candidate) => {
+                if let Some(candidate) = candidate.take() {
+                    search.accept(candidate);
+                }
+                *candidate = search.next();
+                candidate.is_some()
+            }
+        }
+    }
+
+    /// What is current does not fail: drops it, and tries another. When none is left, what failed
+    /// last is current again.
+    fn complicate(&mut self) -> bool {
+        match &mut self.state {
+            State::Fresh(_) => false,
+            State::Searching(search, candidate) => {
+                let tried = candidate.is_some();
+                *candidate = if tried { search.next() } else { None };
+                tried
+            }
+        }
+    }
+}

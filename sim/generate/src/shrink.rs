@@ -1,0 +1,157 @@
+//! Makes what was generated smaller as long as it still shows something.
+
+use super::edit;
+use super::stage::{self, StagedCall};
+use super::steps;
+use super::world::{self, WorldCase, WorldProgram};
+use clr_codegen::Program;
+use core::fmt;
+
+/// The most candidates that [`minimize`] tries.
+pub const MAX_TRIALS: usize = 50_000;
+
+/// What becomes smaller by steps.
+pub trait Shrink: Clone {
+    /// A step towards something smaller.
+    type Step: Copy + fmt::Debug;
+
+    /// The steps that there are, the largest first.
+    fn steps(&self) -> Vec<Self::Step>;
+
+    /// What is behind a step; nothing if that is not valid or not smaller.
+    fn take(&self, step: Self::Step) -> Option<Self>;
+}
+
+/// A step towards a smaller program.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramStep(steps::Step);
+
+/// A step towards a smaller thread and a plainer call about it.
+#[derive(Clone, Copy, Debug)]
+pub struct StageStep(stage::Step);
+
+/// A step towards a smaller program of a world.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldProgramStep(world::ProgramStep);
+
+/// A step towards a smaller program of a world, an earlier stop, and a plainer call.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldCaseStep(world::CaseStep);
+
+/// Each step leads to a program that is less by [`Measure`](super::Measure).
+impl Shrink for Program {
+    type Step = ProgramStep;
+
+    fn steps(&self) -> Vec<ProgramStep> {
+        steps::steps(self).into_iter().map(ProgramStep).collect()
+    }
+
+    fn take(&self, ProgramStep(step): ProgramStep) -> Option<Self> {
+        edit::take(self, step)
+    }
+}
+
+impl Shrink for StagedCall {
+    type Step = StageStep;
+
+    fn steps(&self) -> Vec<StageStep> {
+        self.simpler_steps().into_iter().map(StageStep).collect()
+    }
+
+    fn take(&self, StageStep(step): StageStep) -> Option<Self> {
+        self.simpler(step)
+    }
+}
+
+impl Shrink for WorldProgram {
+    type Step = WorldProgramStep;
+
+    fn steps(&self) -> Vec<WorldProgramStep> {
+        self.simpler_steps().into_iter().map(WorldProgramStep).collect()
+    }
+
+    fn take(&self, WorldProgramStep(step): WorldProgramStep) -> Option<Self> {
+        self.simpler(step)
+    }
+}
+
+impl Shrink for WorldCase {
+    type Step = WorldCaseStep;
+
+    fn steps(&self) -> Vec<WorldCaseStep> {
+        self.simpler_steps().into_iter().map(WorldCaseStep).collect()
+    }
+
+    fn take(&self, WorldCaseStep(step): WorldCaseStep) -> Option<Self> {
+        self.simpler(step)
+    }
+}
+
+/// What is one step smaller, that behind the largest steps first. All of it is valid.
+pub fn simpler<T: Shrink>(model: &T) -> impl Iterator<Item = T> + '_ {
+    model.steps().into_iter().filter_map(|step| model.take(step))
+}
+
+/// The smallest model that still fails, as far as single steps lead.
+///
+/// `model` itself is taken to fail. At most [`MAX_TRIALS`] candidates are tried.
+pub fn minimize<T: Shrink>(model: T, mut fails: impl FnMut(&T) -> bool) -> T {
+    let mut search = Search::new(model);
+    for _ in 0..MAX_TRIALS {
+        match search.next() {
+            Some(candidate) if fails(&candidate) => search.accept(candidate),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    search.best
+}
+
+/// A search for the smallest model: it goes through all steps, again and again until none helps.
+#[derive(Clone, Debug)]
+pub(super) struct Search<T: Shrink> {
+    best: T,
+    steps: Vec<T::Step>,
+    next: usize,
+    /// A candidate was accepted since the first step was tried.
+    improved: bool,
+}
+
+impl<T: Shrink> Search<T> {
+    pub(super) fn new(best: T) -> Self {
+        let steps = best.steps();
+        Self { best, steps, next: 0, improved: false }
+    }
+
+    /// The smallest model so far.
+    #[cfg(feature = "proptest")]
+    pub(super) const fn best(&self) -> &T {
+        &self.best
+    }
+
+    /// The next candidate; nothing if no step is left.
+    pub(super) fn next(&mut self) -> Option<T> {
+        loop {
+            if let Some(&step) = self.steps.get(self.next) {
+                self.next += 1;
+                if let Some(candidate) = self.best.take(step) {
+                    return Some(candidate);
+                }
+            } else if self.improved {
+                self.improved = false;
+                self.next = 0;
+            } else {
+                return None;
+            }
+        }
+    }
+
+    /// Goes on from the candidate that came last.
+    pub(super) fn accept(&mut self, candidate: T) {
+        self.steps = candidate.steps();
+        self.best = candidate;
+        self.improved = true;
+        // The same place in the new list: what lies before it has been tried in this round.
+        self.next = self.next.saturating_sub(1);
+    }
+}

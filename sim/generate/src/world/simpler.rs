@@ -1,0 +1,158 @@
+//! Steps towards smaller programs of worlds, earlier stops and plainer calls.
+
+use super::{By, Slice, WorldCall, WorldCase, WorldProgram, WorldSeed, keep};
+use crate::{Measure, edit, steps};
+use clr_codegen::FunctionId;
+use clr_runtime::generation::Generation;
+use clr_walker::profiling::SnapshotFlags;
+use clr_world::stubs::Hooks;
+use clr_world::{Start, StopBy};
+
+/// A step towards a smaller program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ProgramStep {
+    /// Drops a thread.
+    Thread(usize),
+    /// Makes a method an ordinary one.
+    Method(FunctionId),
+    /// The first generation.
+    Generation,
+    /// No hooks.
+    Hooks,
+    /// Threads are redirected.
+    StopBy,
+    /// Makes the functions smaller.
+    Functions(steps::Step),
+}
+
+/// A step towards a smaller case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CaseStep {
+    /// Drops a slice.
+    Slice(usize),
+    /// Makes a slice half as long, or one step shorter.
+    Shorter(usize, bool),
+    /// Makes a part of the call what it is by default.
+    Default(usize),
+    /// Makes the program smaller.
+    Program(ProgramStep),
+}
+
+const DEFAULTS: &[fn(&mut WorldCall)] = &[
+    |call| call.seed = None,
+    |call| call.stop_at = None,
+    |call| call.suspended_by_profiler = false,
+    |call| call.unnamed = false,
+    |call| call.flags = SnapshotFlags::REGISTER_CONTEXT,
+    |call| call.by = By::Profiler,
+    |call| call.by = By::Target,
+    |call| call.target = 0,
+    |call| call.seed = call.seed.map(|seed| WorldSeed { flags: 0x10_000B, ..seed }),
+    |call| call.seed = call.seed.map(|seed| WorldSeed { row: seed.row / 2, ..seed }),
+];
+
+impl WorldProgram {
+    pub(crate) fn simpler_steps(&self) -> Vec<ProgramStep> {
+        let mut all: Vec<_> = (1..self.threads.len()).map(ProgramStep::Thread).collect();
+        all.extend(steps::steps(&self.program).into_iter().map(ProgramStep::Functions));
+        all.extend(self.methods.keys().copied().map(ProgramStep::Method));
+        all.extend([ProgramStep::Generation, ProgramStep::Hooks, ProgramStep::StopBy]);
+        all
+    }
+
+    pub(crate) fn simpler(&self, step: ProgramStep) -> Option<Self> {
+        let mut simpler = self.clone();
+        match step {
+            ProgramStep::Thread(index) => {
+                simpler.threads.remove(index);
+            }
+            ProgramStep::Method(id) => {
+                simpler.methods.remove(&id);
+            }
+            ProgramStep::Generation => {
+                let first = Generation::ALL.iter().find(|one| one.is_unix() == self.is_unix())?;
+                simpler.generation = *first;
+            }
+            ProgramStep::Hooks => simpler.hooks = Hooks::None,
+            ProgramStep::StopBy => simpler.stop_by = StopBy::Redirection,
+            ProgramStep::Functions(step) => {
+                simpler.program = edit::take(&self.program, step)?;
+                simpler.follow_names(self);
+            }
+        }
+        keep::repair(&mut simpler);
+        let smaller = Measure::of(&simpler.program) <= Measure::of(&self.program);
+        let valid = simpler.program.check().is_ok()
+            && simpler.program.convention == self.program.convention
+            && matches!(simpler.threads.first(), Some(Start::Managed(_)));
+        (smaller && valid && simpler != *self).then_some(simpler)
+    }
+
+    const fn is_unix(&self) -> bool {
+        self.generation.is_unix()
+    }
+
+    /// Functions may have gone or moved; their names stay.
+    fn follow_names(&mut self, before: &Self) {
+        let functions = &self.program.functions;
+        let now = |id: FunctionId| {
+            let name = before.program.functions.get(id.index()).map(|function| &function.name)?;
+            let place = functions.iter().position(|function| function.name == *name)?;
+            Some(FunctionId(place as u32))
+        };
+        self.methods =
+            before.methods.iter().filter_map(|(id, kind)| Some((now(*id)?, *kind))).collect();
+        // A thread whose function has gone begins with the first one.
+        let threads = before.threads.iter().filter_map(|start| match start {
+            Start::Managed(id) => Some(Start::Managed(now(*id).unwrap_or_default())),
+            Start::Native(id) => now(*id).map(Start::Native),
+            Start::ServerGc => Some(Start::ServerGc),
+        });
+        self.threads = threads.collect();
+    }
+}
+
+impl WorldCase {
+    pub(crate) fn simpler_steps(&self) -> Vec<CaseStep> {
+        let slices = 0..self.slices.len();
+        let mut all: Vec<_> = slices.clone().map(CaseStep::Slice).collect();
+        all.extend((0..DEFAULTS.len()).map(CaseStep::Default));
+        all.extend(self.program.simpler_steps().into_iter().map(CaseStep::Program));
+        all.extend(slices.clone().map(|slice| CaseStep::Shorter(slice, true)));
+        all.extend(slices.map(|slice| CaseStep::Shorter(slice, false)));
+        all
+    }
+
+    pub(crate) fn simpler(&self, step: CaseStep) -> Option<Self> {
+        let mut simpler = self.clone();
+        match step {
+            CaseStep::Slice(index) => {
+                simpler.slices.remove(index);
+            }
+            CaseStep::Shorter(index, half) => {
+                let Slice { steps, .. } = simpler.slices.get_mut(index)?;
+                *steps = if half { *steps / 2 } else { steps.checked_sub(1)? };
+            }
+            CaseStep::Default(part) => DEFAULTS.get(part)?(&mut simpler.call),
+            CaseStep::Program(step) => {
+                simpler.program = self.program.simpler(step)?;
+                let count = simpler.program.threads.len();
+                if count < self.program.threads.len() {
+                    // Which one has gone, the step says; others move up.
+                    let ProgramStep::Thread(gone) = step else { return None };
+                    let moved = |index: usize| if index > gone { index - 1 } else { index };
+                    simpler.slices.retain(|slice| slice.thread != gone);
+                    simpler.slices.iter_mut().for_each(|slice| slice.thread = moved(slice.thread));
+                    if simpler.call.target == gone || simpler.call.by == By::Thread(gone) {
+                        return None;
+                    }
+                    simpler.call.target = moved(simpler.call.target);
+                    if let By::Thread(other) = &mut simpler.call.by {
+                        *other = moved(*other);
+                    }
+                }
+            }
+        }
+        (simpler != *self).then_some(simpler)
+    }
+}

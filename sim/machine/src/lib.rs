@@ -1,0 +1,365 @@
+//! An x64 machine: memory of pages with permissions, registers, and an interpreter.
+//!
+//! It is deterministic: nothing but what the host puts into it decides what it does. Faults and
+//! other ends of a run are values ([`Stop`]), and leave the machine as it was before the
+//! instruction concerned. An instruction is decoded once and then found by its address, until a
+//! write to one of its bytes.
+//!
+//! What it knows: the integer instructions of 64-bit user code, BMI1 and BMI2; SSE and SSE2 but for
+//! MMX registers, `maskmovdqu` and the approximations of `rcpps` and `rsqrtps`; and VEX encodings of
+//! those for xmm registers, with scalar fused multiply-add but without comparisons,
+//! `vmovnt…`, `vlddqu` and those of mxcsr. Addresses have
+//! 64 bits. There is no x87, and there are no ymm registers.
+//!
+//! What it does not know stops the run with the name of the instruction
+//! ([`Stop::Unimplemented`]). Flags that the manuals leave undefined are computed as for the
+//! nearest defined case, or stay as they were. Floating point rounds to nearest and masks all
+//! exceptions; `ldmxcsr` of anything else is not implemented.
+//!
+//! ```
+//! use clr_machine::{Machine, Protection, Stop};
+//! use clr_walker::registers::Gpr;
+//!
+//! let mut machine = Machine::new();
+//! machine.map(0x1000, 1, Protection::READ_EXECUTE)?;
+//! machine.map(0x8000, 1, Protection::READ_WRITE)?;
+//! // lea rax, [rcx+rcx*2]; ret
+//! machine.write(0x1000, &[0x48, 0x8D, 0x04, 0x49, 0xC3])?;
+//! machine.write(0x8FF0, &0xE000_u64.to_le_bytes())?;
+//! machine.add_trap(0xE000, 7);
+//! machine.cpu_mut().set(Gpr::Rcx, 14);
+//! machine.cpu_mut().set(Gpr::Rsp, 0x8FF0);
+//! machine.cpu_mut().set_rip(0x1000);
+//! assert_eq!(machine.run(100), Stop::Trap { address: 0xE000, id: 7 });
+//! assert_eq!(machine.cpu().get(Gpr::Rax), 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![expect(clippy::inline_always, reason = "the speed of the loop hangs on what is inlined into it")]
+
+mod code;
+mod cpu;
+mod decode;
+mod exec;
+mod flags;
+mod memory;
+mod observer;
+mod op;
+mod stop;
+mod vector;
+
+pub use cpu::Cpu;
+pub use memory::{
+    AccessKind, MAX_PAGES, MapError, MemoryAccess, PAGE_SIZE, Protection, Region, StaleSnapshot,
+};
+pub use observer::{Observer, Until};
+pub use stop::{Access, Cause, Fault, InstructionForm, Stop};
+
+use clr_walker::memory::{Memory, Unreadable};
+use code::{CodeCache, LONGEST};
+use exec::Reason;
+use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};
+use memory::{AddressSpace, SavePoint};
+use op::{Kind, Op};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An x64 machine with one thread.
+#[derive(Debug)]
+pub struct Machine {
+    cpu: Cpu,
+    memory: AddressSpace,
+    code: CodeCache,
+    breakpoints: BTreeSet<u64>,
+    /// Ids by address.
+    traps: BTreeMap<u64, u32>,
+    executed: u64,
+    /// Why the last instruction could not be executed.
+    reason: Reason,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A state of a machine to go back to: memory, registers, and how far it has come. Breakpoints and
+/// traps are not part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot {
+    cpu: Cpu,
+    executed: u64,
+    memory: SavePoint,
+}
+
+impl Snapshot {
+    /// The registers that were saved.
+    #[must_use]
+    pub const fn cpu(&self) -> &Cpu {
+        &self.cpu
+    }
+}
+
+impl Machine {
+    /// A machine without memory, all integer and vector registers 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            cpu: Cpu::default(),
+            memory: AddressSpace::new(),
+            code: CodeCache::new(),
+            breakpoints: BTreeSet::new(),
+            traps: BTreeMap::new(),
+            executed: 0,
+            reason: Reason::Invalid,
+        }
+    }
+
+    /// Maps `pages` pages of zeroes from `start` (VA) on.
+    ///
+    /// # Errors
+    /// [`MapError`] if `start` is not the start of a page, a page is mapped already, there would be
+    /// too many, or they would go beyond the end of the address space.
+    pub fn map(&mut self, start: u64, pages: u64, protection: Protection) -> Result<(), MapError> {
+        self.memory.map(start, pages, protection)
+    }
+
+    /// Unmaps `pages` pages from `start` (VA) on.
+    ///
+    /// # Errors
+    /// [`MapError`] if `start` is not the start of a page or a page is not mapped.
+    pub fn unmap(&mut self, start: u64, pages: u64) -> Result<(), MapError> {
+        self.memory.unmap(start, pages)?;
+        self.code.invalidate(start, pages.saturating_mul(PAGE_SIZE));
+        Ok(())
+    }
+
+    /// Changes what may be done with `pages` pages from `start` (VA) on.
+    ///
+    /// # Errors
+    /// [`MapError`] if `start` is not the start of a page or a page is not mapped.
+    pub fn protect(
+        &mut self,
+        start: u64,
+        pages: u64,
+        protection: Protection,
+    ) -> Result<(), MapError> {
+        self.memory.protect(start, pages, protection)?;
+        self.code.invalidate(start, pages.saturating_mul(PAGE_SIZE));
+        Ok(())
+    }
+
+    /// What is mapped, ascending by address.
+    #[must_use]
+    pub fn regions(&self) -> Vec<Region> {
+        self.memory.regions()
+    }
+
+    /// Writes to memory as the host: whatever the pages permit, but they must be mapped.
+    ///
+    /// # Errors
+    /// [`Fault`] if a page is not mapped or there may be no more pages. Nothing is written then.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        self.memory.poke(address, bytes)?;
+        self.code.invalidate(address, bytes.len() as u64);
+        Ok(())
+    }
+
+    /// The registers.
+    #[inline]
+    #[must_use]
+    pub const fn cpu(&self) -> &Cpu {
+        &self.cpu
+    }
+
+    /// The registers, to be changed.
+    #[inline]
+    pub const fn cpu_mut(&mut self) -> &mut Cpu {
+        &mut self.cpu
+    }
+
+    /// How many instructions have been executed; an element of a string instruction that repeats
+    /// counts as one. Restoring a snapshot restores this too.
+    #[must_use]
+    pub const fn executed(&self) -> u64 {
+        self.executed
+    }
+
+    /// Lets runs stop before the instruction at `address` (VA). Whether there was no breakpoint.
+    pub fn add_breakpoint(&mut self, address: u64) -> bool {
+        self.code.invalidate(address, 1);
+        self.breakpoints.insert(address)
+    }
+
+    /// Takes a breakpoint away. Whether there was one.
+    pub fn remove_breakpoint(&mut self, address: u64) -> bool {
+        self.code.invalidate(address, 1);
+        self.breakpoints.remove(&address)
+    }
+
+    /// Makes `address` (VA) a service: getting there stops with [`Stop::Trap`] and `id`. Nothing
+    /// need be mapped there, and what is mapped there is not executed. Gives the id that it had.
+    pub fn add_trap(&mut self, address: u64, id: u32) -> Option<u32> {
+        self.code.invalidate(address, 1);
+        self.traps.insert(address, id)
+    }
+
+    /// Takes a service away. Gives its id.
+    pub fn remove_trap(&mut self, address: u64) -> Option<u32> {
+        self.code.invalidate(address, 1);
+        self.traps.remove(&address)
+    }
+
+    /// Begins or ends recording what instructions read and write, at the cost of speed. What was
+    /// recorded before and not taken is lost.
+    pub fn set_access_log(&mut self, on: bool) {
+        self.memory.set_log(on);
+    }
+
+    /// Takes what has been recorded, in the order in which it happened. Instruction bytes, and
+    /// what the host does, are not among it.
+    pub fn take_accesses(&mut self) -> Vec<MemoryAccess> {
+        self.memory.take_log()
+    }
+
+    /// Executes one instruction, even one with a breakpoint.
+    ///
+    /// # Errors
+    /// [`Stop`] if it cannot be executed. The machine is as before then.
+    pub fn step(&mut self) -> Result<(), Stop> {
+        self.step_with(&mut ())
+    }
+
+    /// Executes one instruction, even one with a breakpoint, and tells `observer`.
+    ///
+    /// # Errors
+    /// [`Stop`] if it cannot be executed or the observer does not want it. The machine is as before
+    /// then.
+    pub fn step_with(&mut self, observer: &mut impl Observer) -> Result<(), Stop> {
+        let address = self.cpu.rip();
+        let passed = !self.breakpoints.is_empty() && self.remove_breakpoint(address);
+        let stop = self.execute(observer, 1);
+        if passed {
+            self.add_breakpoint(address);
+        }
+        if stop == Stop::Limit { Ok(()) } else { Err(stop) }
+    }
+
+    /// Executes until something stops it, at most `limit` instructions. A breakpoint on the first
+    /// one is passed over.
+    pub fn run(&mut self, limit: u64) -> Stop {
+        self.run_with(&mut (), limit)
+    }
+
+    /// As [`run`](Self::run), and tells `observer`.
+    pub fn run_with(&mut self, observer: &mut impl Observer, limit: u64) -> Stop {
+        let mut limit = limit;
+        if limit > 0 && self.breakpoints.contains(&self.cpu.rip()) {
+            if let Err(stop) = self.step_with(observer) {
+                return stop;
+            }
+            limit -= 1;
+        }
+        self.execute(observer, limit)
+    }
+
+    /// Executes until the condition holds before an instruction ([`Stop::Observer`]) or something
+    /// else stops it, at most `limit` instructions.
+    pub fn run_until(&mut self, condition: impl FnMut(&Cpu) -> bool, limit: u64) -> Stop {
+        self.run_with(&mut Until(condition), limit)
+    }
+
+    /// Remembers the present state. This takes no longer for much memory than for little; pages are
+    /// copied when they are written to afterwards.
+    pub fn save(&mut self) -> Snapshot {
+        Snapshot { cpu: self.cpu, executed: self.executed, memory: self.memory.save() }
+    }
+
+    /// Goes back to a state saved on this machine. It can be gone back to again; states that were
+    /// saved after it cannot. This takes as long as pages have been touched since.
+    ///
+    /// # Errors
+    /// [`StaleSnapshot`] if an earlier state has been restored since it was saved, or all have been
+    /// forgotten.
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), StaleSnapshot> {
+        let code = &mut self.code;
+        self.memory.restore(snapshot.memory, |number| code.invalidate_page(number))?;
+        self.cpu = snapshot.cpu;
+        self.executed = snapshot.executed;
+        Ok(())
+    }
+
+    /// Makes all snapshots stale and frees what was kept for them.
+    pub fn forget_snapshots(&mut self) {
+        self.memory.forget_saves();
+    }
+
+    /// The index of the operation at `address`, which is decoded if need be.
+    #[cold]
+    #[inline(never)]
+    fn prepare(&mut self, address: u64) -> Result<u32, Stop> {
+        let index = self.code.enter(address);
+        if self.code.op(index).kind != Kind::Undecoded {
+            return Ok(index);
+        }
+        let op = if let Some(id) = self.traps.get(&address) {
+            Op { imm: id.cast_signed(), ..Op::new(Kind::Trap) }
+        } else if self.breakpoints.contains(&address) {
+            Op::new(Kind::Breakpoint)
+        } else {
+            self.decode(address).map_err(|reason| reason.at(address))?
+        };
+        let memory = &mut self.memory;
+        self.code.insert(address, op, |number| memory.watch(number));
+        Ok(self.code.enter(address))
+    }
+
+    fn decode(&mut self, address: u64) -> Result<Op, Reason> {
+        let mut bytes = [0; LONGEST as usize];
+        let on_page = (PAGE_SIZE - address % PAGE_SIZE).min(LONGEST) as usize;
+        let (here, beyond) = bytes.split_at_mut(on_page);
+        self.memory.load_slowly(address, here, Access::Execute).map_err(Reason::Fault)?;
+        let (mut instruction, error) = decode_bytes(here, address);
+        if error == DecoderError::NoMoreBytes && !beyond.is_empty() {
+            // The next page counts only for an instruction that goes on there.
+            let next = address.wrapping_add(on_page as u64);
+            self.memory.load_slowly(next, beyond, Access::Execute).map_err(Reason::Fault)?;
+            (instruction, _) = decode_bytes(&bytes, address);
+        }
+        if instruction.is_invalid() {
+            return Err(Reason::Invalid);
+        }
+        decode::decode(&instruction).ok_or(Reason::Unimplemented(instruction.code()))
+    }
+}
+
+fn decode_bytes(bytes: &[u8], address: u64) -> (Instruction, DecoderError) {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let instruction = decoder.decode();
+    (instruction, decoder.last_error())
+}
+
+/// What may be read, as instructions see it: guard pages, for one, may not.
+impl Memory for Machine {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.memory.read(address, buffer)
+    }
+
+    #[inline]
+    fn read_u64(&self, address: u64) -> Result<u64, Unreadable> {
+        self.memory.read_u64(address)
+    }
+
+    #[inline]
+    fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
+        self.memory.read_u128(address)
+    }
+
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        self.memory.window(address, len)
+    }
+}
+
+#[cfg(test)]
+mod tests;

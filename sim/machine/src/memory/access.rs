@@ -1,0 +1,391 @@
+//! Reading and writing: by instructions, and by the host.
+
+use super::pages::Page;
+use super::{AddressSpace, PAGE_SIZE, Protection};
+use crate::stop::{Access, Cause, Fault};
+use clr_walker::memory::{Memory, Unreadable};
+
+/// How many pages are found without a search.
+pub(super) const TRANSLATIONS: usize = 256;
+
+/// Where a page is, if it was used lately.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Translation {
+    /// The address of the page if it may be read from, otherwise an odd number.
+    read: u64,
+    /// The address of the page if it may be written to as it is, otherwise an odd number.
+    write: u64,
+    frame: u32,
+}
+
+impl Translation {
+    pub(super) const NONE: Self = Self { read: 1, write: 1, frame: 0 };
+}
+
+/// What an instruction has done to memory, or the host in its stead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryAccess {
+    /// The first address (VA).
+    pub address: u64,
+    /// How many bytes: 1 to 16.
+    pub size: u8,
+    /// Reading or writing.
+    pub kind: AccessKind,
+    /// The bytes read or written, the first in the lowest bits.
+    pub value: u128,
+}
+
+/// Reading or writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+}
+
+/// An access that has to be looked at more closely: the fast way does not know the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
+
+const OFFSET: u64 = PAGE_SIZE - 1;
+
+/// The parts of `address..address + len` that lie in one page each: address and length.
+fn parts(address: u64, len: usize) -> impl Iterator<Item = (u64, usize)> {
+    let mut left = len;
+    let mut at = address;
+    core::iter::from_fn(move || {
+        let here = ((PAGE_SIZE - (at & OFFSET)) as usize).min(left);
+        let part = (here > 0).then_some((at, here));
+        left -= here;
+        at = at.wrapping_add(here as u64);
+        part
+    })
+}
+
+impl AddressSpace {
+    #[inline(always)]
+    fn translation(&self, address: u64) -> Translation {
+        self.translations[(address / PAGE_SIZE) as usize % TRANSLATIONS]
+    }
+
+    /// The bytes at `address`, if they are in a page that was read from lately.
+    #[inline(always)]
+    pub(crate) fn load<const N: usize>(&self, address: u64) -> Result<[u8; N], Refused> {
+        let entry = self.translation(address);
+        let offset = (address & OFFSET) as usize;
+        if entry.read == address & !OFFSET
+            && let Some(frame) = self.frames.get(entry.frame)
+            && let Some(bytes) = frame[offset..].first_chunk()
+        {
+            return Ok(*bytes);
+        }
+        Err(Refused)
+    }
+
+    /// Writes the bytes at `address`, if they are in a page that was written to lately.
+    #[inline(always)]
+    pub(crate) fn store<const N: usize>(
+        &mut self,
+        address: u64,
+        bytes: [u8; N],
+    ) -> Result<(), Refused> {
+        let entry = self.translation(address);
+        let offset = (address & OFFSET) as usize;
+        if entry.write == address & !OFFSET
+            && let Some(frame) = self.frames.get_mut(entry.frame)
+            && let Some(place) = frame[offset..].first_chunk_mut()
+        {
+            *place = bytes;
+            return Ok(());
+        }
+        Err(Refused)
+    }
+
+    pub(super) fn forget_translation(&mut self, number: u64) {
+        self.translations[number as usize % TRANSLATIONS] = Translation::NONE;
+    }
+
+    pub(super) fn forget_translations(&mut self) {
+        self.translations.fill(Translation::NONE);
+    }
+
+    /// The page of `address`, if it permits what is wanted.
+    fn page(&self, address: u64, access: Access) -> Result<Page, Fault> {
+        let fault = |cause| Fault { address, access, cause };
+        let page = self.pages.get(&(address / PAGE_SIZE)).ok_or(fault(Cause::Unmapped))?;
+        let wanted = match access {
+            Access::Read => Protection::READ,
+            Access::Write => Protection::WRITE,
+            Access::Execute => Protection::EXECUTE,
+        };
+        if page.protection.permits(wanted) {
+            Ok(*page)
+        } else if page.protection.contains(Protection::GUARD) {
+            Err(fault(Cause::Guard))
+        } else {
+            Err(fault(Cause::Protected))
+        }
+    }
+
+    /// Checks that all the bytes may be accessed.
+    pub(crate) fn check(&self, address: u64, len: usize, access: Access) -> Result<(), Fault> {
+        parts(address, len).try_for_each(|(at, _)| self.page(at, access).map(|_| ()))
+    }
+
+    fn copy_out(&self, frame: u32, address: u64, into: &mut [u8]) {
+        let offset = (address & OFFSET) as usize;
+        let bytes = self.frames.get(frame).and_then(|frame| frame.get(offset..offset + into.len()));
+        if let Some(bytes) = bytes {
+            into.copy_from_slice(bytes);
+        }
+    }
+
+    /// Reads for an instruction, and remembers where the page is unless accesses are logged.
+    pub(crate) fn load_slowly(
+        &mut self,
+        address: u64,
+        into: &mut [u8],
+        access: Access,
+    ) -> Result<(), Fault> {
+        self.check(address, into.len(), access)?;
+        let mut done = 0;
+        for (at, len) in parts(address, into.len()) {
+            let page = self.page(at, access)?;
+            self.copy_out(page.frame, at, &mut into[done..done + len]);
+            done += len;
+            if self.log.is_none() && access == Access::Read {
+                self.remember(at, page, false);
+            }
+        }
+        if access == Access::Read {
+            self.record(address, into, AccessKind::Read);
+        }
+        Ok(())
+    }
+
+    /// Remembers where a page is. One that holds decoded code is not to be written to unnoticed.
+    fn remember(&mut self, address: u64, page: Page, may_write: bool) {
+        let start = address & !OFFSET;
+        let entry = &mut self.translations[(address / PAGE_SIZE) as usize % TRANSLATIONS];
+        // A page of which both is known keeps both.
+        let write = if may_write || entry.write == start { start } else { 1 };
+        let read = if page.protection.permits(Protection::READ) { start } else { 1 };
+        *entry = Translation { read, write, frame: page.frame };
+    }
+
+    /// Writes for an instruction. `is_code` tells of a page's number whether writes to it must
+    /// keep coming here.
+    pub(crate) fn store_slowly(
+        &mut self,
+        address: u64,
+        bytes: &[u8],
+        is_code: impl Fn(u64) -> bool,
+    ) -> Result<(), Fault> {
+        self.check(address, bytes.len(), Access::Write)?;
+        self.make_writable(address, bytes.len())?;
+        let mut rest = bytes;
+        for (at, len) in parts(address, bytes.len()) {
+            let (here, after) = rest.split_at(len);
+            rest = after;
+            let page = self.page(at, Access::Write)?;
+            self.copy_in(page.frame, at, here);
+            if self.log.is_none() {
+                let may_write = !is_code(at / PAGE_SIZE);
+                self.remember(at, page, may_write);
+            }
+        }
+        self.record(address, bytes, AccessKind::Write);
+        Ok(())
+    }
+
+    fn copy_in(&mut self, frame: u32, address: u64, bytes: &[u8]) {
+        let offset = (address & OFFSET) as usize;
+        let place = self.frames.get_mut(frame);
+        if let Some(place) = place.and_then(|frame| frame.get_mut(offset..offset + bytes.len())) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// Gives the mapped pages frames of their own.
+    fn make_writable(&mut self, address: u64, len: usize) -> Result<(), Fault> {
+        for (at, _) in parts(address, len) {
+            let fault = |cause| Fault { address: at, access: Access::Write, cause };
+            let number = at / PAGE_SIZE;
+            let page = *self.pages.get(&number).ok_or(fault(Cause::Unmapped))?;
+            if !self.frames.is_of(page.frame, self.generation) {
+                let copy = self.frames.copy(page.frame, self.generation);
+                let frame = copy.ok_or(fault(Cause::Exhausted))?;
+                self.set_page(number, Some(Page { frame, ..page }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes for the host, whatever the pages permit.
+    pub(crate) fn poke(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        for (at, _) in parts(address, bytes.len()) {
+            if !self.pages.contains_key(&(at / PAGE_SIZE)) {
+                return Err(Fault { address: at, access: Access::Write, cause: Cause::Unmapped });
+            }
+        }
+        self.make_writable(address, bytes.len())?;
+        let mut rest = bytes;
+        for (at, len) in parts(address, bytes.len()) {
+            let (here, after) = rest.split_at(len);
+            rest = after;
+            let Some(page) = self.pages.get(&(at / PAGE_SIZE)).copied() else { continue };
+            self.copy_in(page.frame, at, here);
+            if self.log.is_none() {
+                // It is likely to be read soon.
+                self.remember(at, page, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// The page of that number now holds decoded code.
+    pub(crate) fn watch(&mut self, number: u64) {
+        self.forget_translation(number);
+    }
+
+    fn record(&mut self, address: u64, bytes: &[u8], kind: AccessKind) {
+        if let Some(log) = &mut self.log {
+            let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte));
+            log.push(MemoryAccess { address, size: bytes.len() as u8, kind, value });
+        }
+    }
+
+    /// Begins or ends the log. While there is one, every access comes the slow way.
+    pub(crate) fn set_log(&mut self, on: bool) {
+        self.log = on.then(Vec::new);
+        self.forget_translations();
+    }
+
+    pub(crate) fn take_log(&mut self) -> Vec<MemoryAccess> {
+        self.log.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+}
+
+impl Memory for AddressSpace {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        if let Some(bytes) = self.window(address, buffer.len()) {
+            buffer.copy_from_slice(bytes);
+            return Ok(());
+        }
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        self.check(address, buffer.len(), Access::Read).map_err(|_| unreadable)?;
+        let mut done = 0;
+        for (at, len) in parts(address, buffer.len()) {
+            let page = self.page(at, Access::Read).map_err(|_| unreadable)?;
+            self.copy_out(page.frame, at, &mut buffer[done..done + len]);
+            done += len;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_u64(&self, address: u64) -> Result<u64, Unreadable> {
+        if let Ok(bytes) = self.load(address) {
+            return Ok(u64::from_le_bytes(bytes));
+        }
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    #[inline]
+    fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
+        if let Ok(bytes) = self.load(address) {
+            return Ok(u128::from_le_bytes(bytes));
+        }
+        let mut bytes = [0; 16];
+        self.read(address, &mut bytes)?;
+        Ok(u128::from_le_bytes(bytes))
+    }
+
+    #[inline]
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let entry = self.translation(address);
+        let offset = (address & OFFSET) as usize;
+        if entry.read != address & !OFFSET {
+            return None;
+        }
+        self.frames.get(entry.frame)?.get(offset..offset.checked_add(len)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> AddressSpace {
+        let mut space = AddressSpace::new();
+        space.map(0x1000, 2, Protection::READ_WRITE).unwrap();
+        space.map(0x3000, 1, Protection::READ).unwrap();
+        space.map(0x5000, 1, Protection::READ_WRITE | Protection::GUARD).unwrap();
+        space
+    }
+
+    #[test]
+    fn accesses_go_over_the_end_of_a_page() {
+        let mut space = space();
+        space.store_slowly(0x1FFD, &[1, 2, 3, 4, 5], |_| false).unwrap();
+        let mut bytes = [0; 7];
+        space.load_slowly(0x1FFC, &mut bytes, Access::Read).unwrap();
+        assert_eq!(bytes, [0, 1, 2, 3, 4, 5, 0]);
+        assert_eq!(space.load(0x1FFD), Ok([1, 2, 3]));
+        assert_eq!(space.load::<4>(0x1FFD), Err(Refused));
+        assert_eq!(space.store(0x2000, [9]), Ok(()));
+        assert_eq!(space.read_u64(0x1FFD), Ok(0x05_0903_0201));
+    }
+
+    #[test]
+    fn refused_writes_change_nothing() {
+        let mut space = space();
+        let fault = |address, cause| Err(Fault { address, access: Access::Write, cause });
+        let mut write = |address| space.store_slowly(address, &[0xEE; 8], |_| false);
+        assert_eq!(write(0x2FFC), fault(0x3000, Cause::Protected));
+        assert_eq!(write(0x4FFC), fault(0x4FFC, Cause::Unmapped));
+        assert_eq!(write(0x5800), fault(0x5800, Cause::Guard));
+        assert_eq!(write(u64::MAX - 3), fault(u64::MAX - 3, Cause::Unmapped));
+        assert_eq!(space.read_u64(0x2FF8), Ok(0));
+        assert_eq!(space.store(0x3000, [1]), Err(Refused));
+        assert!(space.read_u64(0x5000).is_err(), "a guard page is not readable");
+        assert!(space.read_u64(0x3FF9).is_err());
+        assert_eq!(space.poke(0x3FF8, &[7]), Ok(()), "the host may");
+        assert_eq!(space.read_u64(0x3FF8), Ok(7));
+        assert_eq!(space.poke(0x3FFF, &[7, 7]), fault(0x4000, Cause::Unmapped));
+        assert_eq!(space.read_u64(0x3FF8), Ok(7));
+    }
+
+    #[test]
+    fn pages_of_code_are_never_written_to_unnoticed() {
+        let mut space = space();
+        space.store_slowly(0x1000, &[1], |number| number == 1).unwrap();
+        assert_eq!(space.store(0x1000, [2]), Err(Refused));
+        space.store_slowly(0x2000, &[1], |number| number == 1).unwrap();
+        assert_eq!(space.store(0x2000, [2]), Ok(()));
+        space.watch(2);
+        assert_eq!(space.store(0x2000, [2]), Err(Refused));
+    }
+
+    #[test]
+    fn the_log_has_every_access() {
+        let mut space = space();
+        space.store_slowly(0x1000, &[1, 2], |_| false).unwrap();
+        space.set_log(true);
+        assert_eq!(space.store(0x1000, [2]), Err(Refused), "not unnoticed");
+        let mut bytes = [0; 2];
+        space.load_slowly(0x1000, &mut bytes, Access::Read).unwrap();
+        space.store_slowly(0x1001, &[4, 5], |_| false).unwrap();
+        assert_eq!(space.load::<2>(0x1000), Err(Refused), "still not");
+        let entry = |address, kind, value| MemoryAccess { address, size: 2, kind, value };
+        let log = [entry(0x1000, AccessKind::Read, 0x201), entry(0x1001, AccessKind::Write, 0x504)];
+        assert_eq!(space.take_log(), log);
+        assert_eq!(space.take_log(), []);
+        space.set_log(false);
+        space.load_slowly(0x1000, &mut bytes, Access::Read).unwrap();
+        assert_eq!(space.take_log(), []);
+    }
+}

@@ -1,0 +1,133 @@
+//! Walks recorded from real CLRs, in the format "clr-walks 1".
+//!
+//! [`Recording::parse`] believes nothing: what is not as the format says is an error with its line.
+
+mod json;
+mod load;
+mod memory;
+mod names;
+mod pretended;
+mod replay;
+mod state;
+mod stops;
+mod thread;
+pub mod vectors;
+
+pub use json::{
+    CallLine, CallbackLine, CodeLine, EntryLine, FrameLine, FunctionLine, Hex, ImageLine,
+    NestedLine, ParentLine, PolicyLine, ResultLine, SeedLine, StackLine, StateLine, WalkLine,
+};
+pub use load::{LoadError, RecordedCode};
+pub use memory::RecordedMemory;
+pub use names::RecordedNames;
+pub use pretended::PretendedNative;
+pub use replay::{Callback, Difference, Replay, Verdict};
+pub use state::{CALLER, TARGET};
+pub use stops::{SeedOrigin, Stop};
+pub use thread::RecordedThread;
+
+use clr_runtime::generation::Generation;
+use clr_walker::profiling::FunctionId;
+use json::Line;
+use thiserror::Error;
+
+/// A file of recorded walks of one process.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The runtime that made them.
+    pub generation: Generation,
+    /// The recording's name.
+    pub name: String,
+    /// Modules.
+    pub images: Vec<ImageLine>,
+    /// Functions, by the numbers that other lines use.
+    pub functions: Vec<FunctionLine>,
+    /// Managed code.
+    pub codes: Vec<CodeLine>,
+    /// Pieces of machine code: address (VA) and bytes.
+    pub bytes: Vec<(u64, Vec<u8>)>,
+    /// The walks, in the order of the calls.
+    pub walks: Vec<WalkLine>,
+}
+
+/// Why a file is no recording.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {problem}")]
+pub struct RecordingError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: RecordingProblem,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RecordingProblem {
+    /// It is not what the format says.
+    #[error("{0}")]
+    Json(String),
+    /// The first line tells the runtime.
+    #[error("the first line must be of type `recording`, format 1")]
+    NoHeader,
+    /// The runtime is none that is simulated.
+    #[error("the generation is unknown")]
+    Generation,
+    /// Only the first line tells the runtime.
+    #[error("a second line of type `recording`")]
+    SecondHeader,
+}
+
+impl Recording {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// [`RecordingError`]: the first line that is wrong.
+    pub fn parse(text: &str) -> Result<Self, RecordingError> {
+        let mut recording: Option<Self> = None;
+        for (index, line) in text.lines().enumerate() {
+            let error = |problem| RecordingError { line: index + 1, problem };
+            let line: Line = serde_json::from_str(line)
+                .map_err(|cause| error(RecordingProblem::Json(cause.to_string())))?;
+            match (line, &mut recording) {
+                (Line::Recording(header), None) => {
+                    if header.format != 1 {
+                        return Err(error(RecordingProblem::NoHeader));
+                    }
+                    let generation =
+                        header.generation().ok_or_else(|| error(RecordingProblem::Generation))?;
+                    recording = Some(Self {
+                        generation,
+                        name: header.name,
+                        images: Vec::new(),
+                        functions: Vec::new(),
+                        codes: Vec::new(),
+                        bytes: Vec::new(),
+                        walks: Vec::new(),
+                    });
+                }
+                (_, None) => return Err(error(RecordingProblem::NoHeader)),
+                (Line::Recording(_), Some(_)) => return Err(error(RecordingProblem::SecondHeader)),
+                (Line::Image(image), Some(recording)) => recording.images.push(image),
+                (Line::Function(function), Some(recording)) => recording.functions.push(function),
+                (Line::Code(code), Some(recording)) => recording.codes.push(code),
+                (Line::Bytes(bytes), Some(recording)) => {
+                    recording.bytes.push((bytes.at.0, bytes.hex.0));
+                }
+                (Line::Walk(walk), Some(recording)) => recording.walks.push(*walk),
+            }
+        }
+        recording.ok_or(RecordingError { line: 1, problem: RecordingProblem::NoHeader })
+    }
+
+    /// The function with this number.
+    #[must_use]
+    pub fn function(&self, id: u32) -> Option<&FunctionLine> {
+        self.functions.iter().find(|function| function.id == id)
+    }
+
+    /// The function with this FunctionID.
+    #[must_use]
+    pub fn function_by_id(&self, id: FunctionId) -> Option<&FunctionLine> {
+        self.functions.iter().find(|function| function.function_id.0 == id.0)
+    }
+}

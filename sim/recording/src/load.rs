@@ -1,0 +1,214 @@
+//! Recorded code as the code manager of a runtime.
+
+use super::{CodeLine, Hex, Recording};
+use clr_runtime::code_manager::{Block, Code, FuncletRange, Method, RangeSection, SectionError};
+use clr_runtime::{CodeManager, Funclet, MethodKind};
+use clr_walker::code_map::{CodeMapError, CodeRegion, RegionKind};
+use clr_walker::image::{FunctionTable, ImageError, SIZE_OF_RUNTIME_FUNCTION, Section, Sections};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::FunctionId;
+use thiserror::Error;
+
+/// Why a recording cannot be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// Two pieces of code share an address, or one is empty.
+    #[error(transparent)]
+    Map(#[from] CodeMapError),
+    /// A range of code is too large.
+    #[error(transparent)]
+    Sections(#[from] ImageError),
+    /// A range of code cannot be managed.
+    #[error(transparent)]
+    Section(#[from] SectionError),
+    /// Memory that cannot be mapped.
+    #[error("the memory at {address:#x} cannot be mapped")]
+    Memory {
+        /// Its address (VA).
+        address: u64,
+    },
+}
+
+impl From<Unreadable> for LoadError {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::Memory { address: unreadable.address }
+    }
+}
+
+/// Where unwind data is put: behind any code (RVA).
+const UNWIND_DATA: u32 = 0x8000_0000;
+
+/// Bytes that stand for a handler's RVA and data, which recordings leave out.
+const HANDLER: [u8; 8] = [0; 8];
+
+/// Code with its tables as bytes, one for each range of addresses.
+#[derive(Clone, Debug)]
+pub struct RecordedCode {
+    methods: Vec<Method>,
+    ranges: Vec<RangeBytes>,
+}
+
+#[derive(Clone, Debug)]
+struct RangeBytes {
+    base: u64,
+    size: u32,
+    /// The method, by its place in the list, and its funclets.
+    method: usize,
+    funclets: Vec<FuncletRange>,
+    /// It is a part of a ready-to-run image.
+    precompiled: bool,
+    /// Runs of machine code that are known, by RVA.
+    code: Vec<(u32, Vec<u8>)>,
+    unwind_data: Vec<u8>,
+    functions: Vec<u8>,
+}
+
+impl RecordedCode {
+    /// The code of a recording.
+    #[must_use]
+    pub fn new(recording: &Recording) -> Self {
+        let mut known = recording.bytes.clone();
+        known.sort();
+        let mut methods: Vec<_> = recording.functions.iter().map(method).collect();
+        // Code of which the function is not known belongs to one without metadata.
+        methods.push(Method { kind: MethodKind::Dynamic, ..Method::default() });
+        let unknown = methods.len() - 1;
+        let mut ranges = Vec::new();
+        for line in &recording.codes {
+            let function = line
+                .function
+                .and_then(|id| recording.functions.iter().position(|function| function.id == id));
+            for &(Hex(begin), size) in &line.ranges {
+                ranges.push(RangeBytes::new(
+                    line,
+                    function.unwrap_or(unknown),
+                    begin,
+                    size,
+                    &known,
+                ));
+            }
+        }
+        Self { methods, ranges }
+    }
+
+    /// What is managed code, and how it is unwound.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the code does not fit together.
+    pub fn manager(&self) -> Result<CodeManager<'_>, LoadError> {
+        let mut manager = CodeManager::new();
+        let methods: Vec<_> =
+            self.methods.iter().map(|method| manager.add_method(method.clone())).collect();
+        for range in &self.ranges {
+            let Some(method) = methods.get(range.method) else { continue };
+            let code = manager.add_code(Code {
+                method: *method,
+                start: range.base,
+                size: range.size.into(),
+                funclets: range.funclets.clone(),
+                ..Code::default()
+            });
+            let (low, high) = (range.base, range.base.saturating_add(range.size.into()));
+            let section = if range.precompiled {
+                RangeSection::ready_to_run(low, high, &[(low, code)])?
+            } else {
+                RangeSection::code_heap(low, high, &[(low, Block::Code(code))])?
+            };
+            manager.add_section(section, range.region()?)?;
+        }
+        Ok(manager)
+    }
+}
+
+fn method(function: &super::FunctionLine) -> Method {
+    let kind = match function {
+        function if function.dynamic && function.name.contains("IL_STUB") => MethodKind::IlStub,
+        function if function.dynamic => MethodKind::Dynamic,
+        function if function.exception_handling => MethodKind::ExceptionHandling,
+        _ => MethodKind::Ordinary,
+    };
+    let id = FunctionId(function.function_id.0);
+    Method { id, name: function.name.clone(), kind, ..Method::default() }
+}
+
+fn funclets(line: &CodeLine) -> Vec<FuncletRange> {
+    let at = |rva: u32| line.unwind_base.0.wrapping_add(u64::from(rva));
+    let funclets = line.entries.iter().filter_map(|entry| {
+        let funclet = match entry.funclet.as_deref()? {
+            "filter" => Funclet::Filter,
+            _ => Funclet::Handler,
+        };
+        Some(FuncletRange { start: at(entry.begin), end: at(entry.end), funclet })
+    });
+    funclets.collect()
+}
+
+impl RangeBytes {
+    fn new(line: &CodeLine, method: usize, base: u64, size: u64, known: &[(u64, Vec<u8>)]) -> Self {
+        let size = u32::try_from(size).unwrap_or(u32::MAX).min(UNWIND_DATA);
+        let end = base.saturating_add(u64::from(size));
+        // RVAs in the recording count from another base.
+        let rva = |recorded: u32| {
+            let address = line.unwind_base.0.wrapping_add(u64::from(recorded));
+            u32::try_from(address.checked_sub(base)?).ok().filter(|rva| *rva <= size)
+        };
+        let mut entries: Vec<_> = line.entries.iter().collect();
+        entries.sort_by_key(|entry| entry.begin);
+        let (mut unwind_data, mut functions) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let (Some(begin), Some(end)) = (rva(entry.begin), rva(entry.end)) else { continue };
+            functions.extend(entry_bytes(begin, end, unwind_data.len()));
+            unwind_data.extend_from_slice(&entry.unwind_info.0);
+            for parent in &entry.chain {
+                // A parent may lie anywhere; only its distance counts.
+                let wrapped = |recorded: u32| {
+                    line.unwind_base.0.wrapping_add(u64::from(recorded)).wrapping_sub(base) as u32
+                };
+                unwind_data.resize(unwind_data.len().next_multiple_of(4), 0);
+                let at = unwind_data.len() + SIZE_OF_RUNTIME_FUNCTION;
+                unwind_data.extend(entry_bytes(wrapped(parent.begin), wrapped(parent.end), at));
+                unwind_data.extend_from_slice(&parent.unwind_info.0);
+            }
+            unwind_data.extend_from_slice(&HANDLER);
+            unwind_data.resize(unwind_data.len().next_multiple_of(4), 0);
+        }
+        let mut code: Vec<(u32, Vec<u8>)> = Vec::new();
+        let first = known.partition_point(|(at, _)| *at < base);
+        for (at, bytes) in known[first..].iter().take_while(|(at, _)| *at < end) {
+            let at = (at - base) as u32;
+            match code.last_mut() {
+                // Runs overlap where a method is walked at two places close together.
+                Some((start, run)) if at <= *start + run.len() as u32 => {
+                    let there = (at - *start) as usize;
+                    run.extend_from_slice(bytes.get(run.len() - there..).unwrap_or_default());
+                }
+                _ => code.push((at, bytes.clone())),
+            }
+        }
+        Self {
+            base,
+            size,
+            method,
+            funclets: funclets(line),
+            precompiled: line.kind == "r2r",
+            code,
+            unwind_data,
+            functions,
+        }
+    }
+
+    fn region(&self) -> Result<CodeRegion<'_>, LoadError> {
+        let code =
+            self.code.iter().map(|(rva, bytes)| Section { rva: *rva, bytes, executable: true });
+        let unwind_data = Section { rva: UNWIND_DATA, bytes: &self.unwind_data, executable: false };
+        let sections = Sections::new(code.chain([unwind_data]).collect())?;
+        let functions = FunctionTable::new(&self.functions);
+        let kind = if self.precompiled { RegionKind::Image } else { RegionKind::CodeHeap };
+        Ok(CodeRegion::from_sections(self.base, self.size, kind, sections, functions)?)
+    }
+}
+
+/// The bytes of a RUNTIME_FUNCTION whose UNWIND_INFO lies `at` bytes into the unwind data.
+fn entry_bytes(begin: u32, end: u32, at: usize) -> impl Iterator<Item = u8> {
+    [begin, end, UNWIND_DATA + at as u32].into_iter().flat_map(u32::to_le_bytes)
+}

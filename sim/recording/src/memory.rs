@@ -1,0 +1,132 @@
+//! The memory that a recording holds of a target, as memory of the emulated machine.
+
+use super::{LoadError, StackLine};
+use clr_machine::{Machine, PAGE_SIZE, Protection};
+use clr_runtime::TargetMemory;
+use clr_walker::memory::{Memory, Unreadable};
+use core::cell::{Cell, RefCell};
+
+/// What a recording holds of its target's memory.
+///
+/// The machine has whole pages; of what lies beside the recorded bytes nothing is known, and it
+/// cannot be read.
+#[derive(Debug, Default)]
+pub struct RecordedMemory {
+    machine: Machine,
+    /// What is known: first address and the one behind the last. Ascending, not touching.
+    known: Vec<(u64, u64)>,
+    /// The first address that was asked for and is not known, though a process may have it.
+    missing: Cell<Option<u64>>,
+    /// What was read: address and size in bytes, if anybody wants to know.
+    reads: RefCell<Option<Vec<(u64, u32)>>>,
+}
+
+impl RecordedMemory {
+    /// The memory of a walk.
+    ///
+    /// # Errors
+    /// [`LoadError::Memory`] if it is more than a machine holds.
+    pub fn new(stack: Option<&StackLine>) -> Result<Self, LoadError> {
+        let mut memory = Self::default();
+        let Some(stack) = stack else { return Ok(memory) };
+        for (address, size, what) in &stack.regions {
+            if what == "zero" {
+                memory.make_known(address.0, *size)?;
+            }
+        }
+        for (address, bytes) in &stack.parts {
+            memory.insert(address.0, &bytes.0)?;
+        }
+        Ok(memory)
+    }
+
+    /// Adds bytes at `address` (VA), over what was there.
+    ///
+    /// # Errors
+    /// [`LoadError::Memory`] if it is more than a machine holds.
+    pub(super) fn insert(&mut self, address: u64, bytes: &[u8]) -> Result<(), LoadError> {
+        self.make_known(address, bytes.len() as u64)?;
+        self.machine.write(address, bytes).map_err(|_| LoadError::Memory { address })
+    }
+
+    /// Makes memory known, of zeroes where it was not.
+    fn make_known(&mut self, address: u64, size: u64) -> Result<(), LoadError> {
+        let error = LoadError::Memory { address };
+        let end = address.checked_add(size).ok_or(error)?;
+        if size == 0 || self.is_known(address, size) {
+            return Ok(());
+        }
+        let mut page = address / PAGE_SIZE * PAGE_SIZE;
+        while page < end {
+            if self.machine.read(page, &mut [0]).is_err() {
+                self.machine.map(page, 1, Protection::READ_WRITE).map_err(|_| error)?;
+            }
+            let Some(next) = page.checked_add(PAGE_SIZE) else { break };
+            page = next;
+        }
+        self.known.push((address, end));
+        self.known.sort_unstable();
+        self.known.dedup_by(|next, before| {
+            let joins = next.0 <= before.1;
+            if joins {
+                before.1 = before.1.max(next.1);
+            }
+            joins
+        });
+        Ok(())
+    }
+
+    /// Whether all of these bytes are known.
+    pub(super) fn is_known(&self, address: u64, size: u64) -> bool {
+        let after = self.known.partition_point(|(start, _)| *start <= address);
+        let range = after.checked_sub(1).and_then(|index| self.known.get(index));
+        range.is_some_and(|(_, end)| address.checked_add(size).is_some_and(|last| last <= *end))
+    }
+
+    /// The first address that was asked for and is not known, though a process may have it: what
+    /// came out rests on nothing then.
+    #[must_use]
+    pub const fn missing(&self) -> Option<u64> {
+        self.missing.get()
+    }
+
+    /// From now on it is noted what is read.
+    pub fn note_reads(&self) {
+        self.reads.replace(Some(Vec::new()));
+    }
+
+    /// What has been read since: address (VA) and size in bytes, in order.
+    pub fn take_reads(&self) -> Vec<(u64, u32)> {
+        self.reads.take().unwrap_or_default()
+    }
+}
+
+/// Whether no process has memory there.
+const fn is_surely_unreadable(address: u64) -> bool {
+    let canonical = (address << 16).cast_signed() >> 16 == address.cast_signed();
+    address < 0x1_0000 || !canonical || address >= 0x8000_0000_0000
+}
+
+impl Memory for RecordedMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        if !self.is_known(address, buffer.len() as u64) {
+            if !is_surely_unreadable(address) && self.missing.get().is_none() {
+                self.missing.set(Some(address));
+            }
+            return Err(unreadable);
+        }
+        if let Some(reads) = &mut *self.reads.borrow_mut() {
+            reads.push((address, buffer.len() as u32));
+        }
+        self.machine.read(address, buffer)
+    }
+}
+
+impl TargetMemory for RecordedMemory {
+    fn write_u64(&mut self, address: u64, value: u64) -> Result<(), Unreadable> {
+        let unreadable = Unreadable { address, len: 8 };
+        // What is written is known from then on.
+        self.insert(address, &value.to_le_bytes()).map_err(|_| unreadable)
+    }
+}

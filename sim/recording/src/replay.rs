@@ -1,0 +1,301 @@
+//! Walks made again, and compared with what was recorded.
+
+use super::pretended::{Leaf, StackEnds};
+use super::state::{CALLER, registers};
+use super::stops::stops;
+use super::{
+    CallbackLine, LoadError, PretendedNative, RecordedCode, RecordedMemory, RecordedThread,
+    Recording, SeedOrigin, Stop, TARGET, WalkLine,
+};
+use clr_runtime::explain::Event;
+use clr_runtime::profiling::{Call, HResult, SimulatedThread};
+use clr_runtime::{Context, Outcome};
+use clr_runtime::{FrameIdentities, Runtime, Suspension};
+use clr_walker::profiling::{
+    FunctionId, SnapshotCallback, SnapshotFlags, SnapshotFrame, TargetThread, ThreadId,
+};
+use clr_walker::registers::Registers;
+
+/// What a replayed walk says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All is as recorded.
+    Same,
+    /// Something differs.
+    Different(Difference),
+}
+
+/// The first thing that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// How the call ended.
+    Outcome(Outcome),
+    /// A callback, by its index.
+    Callback {
+        /// Its index.
+        index: u32,
+        /// What was called back; `None` if there were fewer callbacks than recorded.
+        found: Option<Box<Callback>>,
+    },
+    /// There were more callbacks than recorded.
+    Count(u32),
+    /// The result of the call that a callback made.
+    Nested(Outcome),
+    /// The walk wanted memory that nobody recorded.
+    Memory {
+        /// Its address (VA).
+        address: u64,
+    },
+    /// The walk cannot be loaded.
+    Load(LoadError),
+}
+
+/// What a StackSnapshotCallback was called with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callback {
+    /// `funcId`; `None` for a marker.
+    pub function: Option<FunctionId>,
+    /// `ip` (VA).
+    pub ip: u64,
+    /// `contextSize`.
+    pub context_size: u32,
+    /// `context`.
+    pub context: Option<Context>,
+}
+
+impl Callback {
+    fn new(frame: &SnapshotFrame<'_>) -> Self {
+        Self {
+            function: frame.function,
+            ip: frame.ip,
+            context_size: frame.context.len() as u32,
+            context: Context::from_bytes(frame.context),
+        }
+    }
+}
+
+/// A recording loaded into a runtime, in which its walks are made again.
+#[derive(Debug)]
+pub struct Replay<'r> {
+    recording: &'r Recording,
+    runtime: Runtime<'r, RecordedMemory>,
+    identities: FrameIdentities,
+    notes_reads: bool,
+}
+
+impl<'r> Replay<'r> {
+    /// Loads the code of a recording.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the code does not fit together.
+    pub fn new(recording: &'r Recording, code: &'r RecordedCode) -> Result<Self, LoadError> {
+        let generation = recording.generation;
+        let mut runtime = Runtime::new(generation, RecordedMemory::default());
+        runtime.code = code.manager()?;
+        Ok(Self {
+            recording,
+            runtime,
+            identities: FrameIdentities::of(generation),
+            notes_reads: false,
+        })
+    }
+
+    /// The runtime, in the state that the last walk left.
+    #[must_use]
+    pub const fn runtime(&self) -> &Runtime<'r, RecordedMemory> {
+        &self.runtime
+    }
+
+    /// From now on the memory of each walk notes what the call reads.
+    pub const fn note_reads(&mut self) {
+        self.notes_reads = true;
+    }
+
+    /// Loads the state that a walk was made in: the thread argument.
+    fn load(&mut self, walk: &WalkLine) -> Result<ThreadId, LoadError> {
+        self.runtime.identities.clone_from(&self.identities);
+        let state = walk.load(self.recording.generation, &mut self.runtime.identities)?;
+        if self.notes_reads {
+            state.memory.note_reads();
+        }
+        self.runtime.memory.replace(state.memory);
+        self.runtime.threads.replace(state.threads);
+        self.runtime.process.set(state.process);
+        Ok(state.thread)
+    }
+
+    /// Loads the state of a walk for whoever wants to walk the thread himself. The runtime is as it was
+    /// before the profiler suspended it, if it did.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the state does not fit together.
+    pub fn set_up(&mut self, walk: &WalkLine) -> Result<(), LoadError> {
+        self.load(walk)?;
+        if self.runtime.process.get().suspended_by_profiler {
+            self.runtime.change_process(|process| {
+                process.suspension = Suspension::None;
+                process.suspended_by_profiler = false;
+            });
+        }
+        Ok(())
+    }
+
+    /// The managed frames that the runtime comes by in a walk, leaf first, however early its callback
+    /// wanted no more: those included that no callback tells of.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the walk's state does not fit together.
+    pub fn stops(&mut self, walk: &WalkLine) -> Result<Vec<Stop>, LoadError> {
+        let generation = self.recording.generation;
+        let thread = self.load(walk)?;
+        let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
+        let flags = SnapshotFlags::REGISTER_CONTEXT;
+        let call = Call { thread, flags, seed: seed.as_deref(), context_size: 0, client_data: 0 };
+        self.runtime.log.listen();
+        self.runtime.on(CALLER).do_stack_snapshot(&call, Some(&mut |_| HResult::OK));
+        let events = self.runtime.log.take();
+        let seeded = events.iter().any(|event| matches!(event, Event::SeedManaged { .. }));
+        let start = match &walk.call.seed {
+            _ if !seeded => None,
+            Some(seed) => Some((seed.registers(), seed.origin() == SeedOrigin::Context)),
+            None => walk.target_registers().map(|registers| (registers, true)),
+        };
+        Ok(stops(&self.runtime, start.as_ref(), &events))
+    }
+
+    /// The target of the walk that was loaded last, standing at `registers` if they are known, on a
+    /// stack whose first function returns to `root` (VA).
+    pub fn target<'s, 'p>(
+        &'s self,
+        walk: &WalkLine,
+        registers: Option<Registers>,
+        root: u64,
+        native: &'p PretendedNative,
+    ) -> Option<RecordedThread<'s, 'r, 'p>> {
+        let os = if walk.relation == "self" { CALLER } else { TARGET };
+        let inner = SimulatedThread::new(&self.runtime, os, root)?;
+        Some(RecordedThread { runtime: &self.runtime, inner, registers, native })
+    }
+
+    /// The first address that the runtime wanted to read and nobody recorded, since the state was set up:
+    /// what it did rests on nothing then.
+    #[must_use]
+    pub fn missing(&self) -> Option<u64> {
+        self.runtime.memory.borrow().missing()
+    }
+
+    /// Native code for the target of the walk that was loaded last, which has come by `stops`.
+    pub fn pretend(&self, walk: &WalkLine, stops: &[Stop], root: u64) -> PretendedNative {
+        let nothing = PretendedNative::default();
+        let Some(target) = self.target(walk, None, root, &nothing) else { return nothing };
+        let stack = StackEnds {
+            root,
+            base: target.stack().base,
+            home: if self.recording.generation.is_unix() { 0 } else { 32 },
+        };
+        let memory = &*self.runtime.memory.borrow();
+        let registers = walk.target_registers();
+        let leaf = match &registers {
+            Some(leaf) if self.runtime.code.find(leaf.rip).is_some() => Leaf::Managed,
+            Some(leaf) => Leaf::Native(leaf),
+            None if walk.is_called_by_runtime() || walk.unwound_to().is_some() => Leaf::Recorder,
+            None => Leaf::Unknown,
+        };
+        let code = &self.runtime.code;
+        PretendedNative::new(stops, leaf, walk.unwound_to().as_ref(), stack, code, memory)
+    }
+
+    /// Makes a walk again, with every callback told to `observe`.
+    pub fn walk(&mut self, walk: &WalkLine, mut observe: impl FnMut(&Callback)) -> Verdict {
+        let generation = self.recording.generation;
+        let thread = match self.load(walk) {
+            Ok(thread) => thread,
+            Err(error) => return Verdict::Different(Difference::Load(error)),
+        };
+        let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
+        let call = Call {
+            thread,
+            flags: walk.flags(),
+            seed: seed.as_deref(),
+            context_size: walk.call.context_size,
+            client_data: 0,
+        };
+        let caller = self.runtime.on(CALLER);
+        let policy = walk.call.policy.clone().unwrap_or_default();
+        let mut count = 0;
+        let mut difference = None;
+        let mut nested = None;
+        let callback: &mut SnapshotCallback<'_> = &mut |frame| {
+            let index = count;
+            count += 1;
+            let found = Callback::new(frame);
+            observe(&found);
+            let recorded = walk.result.callbacks.get(index as usize);
+            // Beyond what was recorded, callbacks are only counted.
+            let missing = walk.result.callback_count.is_some();
+            let same = recorded.map_or(missing, |recorded| self.is_same(&found, recorded));
+            if !same && difference.is_none() {
+                difference = Some(Difference::Callback { index, found: Some(Box::new(found)) });
+            }
+            if index == 0 && walk.result.nested.is_some() {
+                nested = Some(caller.do_stack_snapshot(&call, None));
+            }
+            if policy.stop_at == Some(index) { HResult::FALSE } else { HResult::OK }
+        };
+        let null = walk.call.callback.as_deref() == Some("null");
+        let outcome = caller.do_stack_snapshot(&call, (!null).then_some(callback));
+        if let Some(address) = self.runtime.memory.borrow().missing() {
+            return Verdict::Different(Difference::Memory { address });
+        }
+        if let Some(difference) = difference {
+            return Verdict::Different(difference);
+        }
+        if !is_outcome(outcome, walk) {
+            return Verdict::Different(Difference::Outcome(outcome));
+        }
+        if let (Some(nested), Some(recorded)) = (nested, &walk.result.nested)
+            && recorded.hr.is_some_and(|hr| nested != HResult(hr.0 as u32).into())
+        {
+            return Verdict::Different(Difference::Nested(nested));
+        }
+        let expected = walk.result.callback_count.unwrap_or(walk.result.callbacks.len() as u32);
+        if count < expected {
+            return Verdict::Different(Difference::Callback { index: count, found: None });
+        }
+        if count > expected { Verdict::Different(Difference::Count(count)) } else { Verdict::Same }
+    }
+
+    fn is_same(&self, found: &Callback, recorded: &CallbackLine) -> bool {
+        let context = match (&found.context, &recorded.registers) {
+            (Some(found), Some(values)) => {
+                let expected = registers(values);
+                found.registers.gpr == expected.gpr
+                    && found.registers.rip == expected.rip
+                    && recorded.context_flags.is_none_or(|flags| u64::from(found.flags) == flags.0)
+            }
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        let function = recorded.function.map(|id| {
+            let function = self.recording.function(id);
+            FunctionId(function.map_or(0, |function| function.function_id.0))
+        });
+        found.function == function
+            && found.ip == recorded.ip.0
+            && found.context_size == recorded.context_size
+            && context
+    }
+}
+
+fn is_outcome(outcome: Outcome, walk: &WalkLine) -> bool {
+    match (outcome, walk.result.hr, walk.result.killed.as_deref()) {
+        (Outcome::Returned(HResult(found)), Some(recorded), _) => u64::from(found) == recorded.0,
+        (Outcome::AccessViolation { .. }, None, Some("SIGSEGV")) => true,
+        // What a wild id leads to depends on memory that nobody recorded.
+        (Outcome::ProcessKilled { code }, None, Some(how)) => {
+            how.ends_with(&format!("0x{code:08X}"))
+                || walk.state.target.as_deref() == Some("invalid")
+        }
+        _ => false,
+    }
+}

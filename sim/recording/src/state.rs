@@ -1,0 +1,314 @@
+//! A recorded walk as the state of a runtime, and as a call.
+
+use super::{FrameLine, Hex, LoadError, RecordedMemory, SeedLine, WalkLine};
+use clr_runtime::Context;
+use clr_runtime::frame::{FrameFields, FrameShape, FrameWriter, layout};
+use clr_runtime::generation::Generation;
+use clr_runtime::thread::THREAD_OBJECT_SIZE;
+use clr_runtime::{
+    ContextSafety, ExceptionState, ExceptionTracker, FRAME_TOP, FrameIdentities, FrameKind,
+    OsThreadId, Pass, Process, RunningFunclet, Suspension, Thread, ThreadFields, ThreadLife,
+};
+use clr_walker::memory::Memory;
+use clr_walker::profiling::{EventMask, SnapshotFlags, ThreadId};
+use clr_walker::registers::{Gpr, Registers};
+
+/// The calling thread of a replayed walk.
+pub const CALLER: OsThreadId = OsThreadId(1);
+/// Its target, if it is another one.
+pub const TARGET: OsThreadId = OsThreadId(2);
+/// One that has nothing to do with the walk.
+const STRANGER: OsThreadId = OsThreadId(3);
+
+/// Where Thread objects are put if nothing else is there (VA).
+const OBJECTS: u64 = 0x5A5A_0000_0000;
+/// Where CONTEXTs are put that a recording does not place (VA).
+const CONTEXTS: u64 = 0x5A5B_0000_0000;
+/// A stack's size in bytes where only its base is known.
+const DEFAULT_STACK: u64 = 8 << 20;
+/// ContextFlags of a redirected thread's CONTEXT, as they were observed there.
+const REDIRECTED_FLAGS: u32 = 0xC010_005B;
+/// Room for a CONTEXT in bytes.
+const CONTEXT_ROOM: usize = 0x4D0;
+
+/// rax to r15, then rip.
+pub(super) fn registers(values: &[Hex; 17]) -> Registers {
+    let mut registers = Registers { rip: values[16].0, ..Registers::default() };
+    for register in Gpr::ALL {
+        registers.set(register, values[usize::from(register.number())].0);
+    }
+    registers
+}
+
+impl SeedLine {
+    /// Its bytes, as many as can be read.
+    pub(super) fn bytes(&self, generation: Generation) -> Vec<u8> {
+        /// XStateFeaturesMask.
+        const XSTATE_FEATURES: usize = 0x4D0;
+        let flags = self.context_flags.0 as u32;
+        let context = Context { registers: registers(&self.registers), flags };
+        let mut bytes = context.to_bytes().to_vec();
+        bytes.resize(generation.context_size() as usize, 0);
+        if let Some(features) = self.xstate_features
+            && let Some(mask) = bytes.get_mut(XSTATE_FEATURES..XSTATE_FEATURES + 8)
+        {
+            mask.copy_from_slice(&features.0.to_le_bytes());
+        }
+        bytes.truncate(self.readable.map_or(bytes.len(), |readable| readable as usize));
+        bytes
+    }
+}
+
+/// What a walk finds.
+pub(super) struct WalkState {
+    pub process: Process,
+    pub threads: Vec<Thread>,
+    pub memory: RecordedMemory,
+    /// The thread argument.
+    pub thread: ThreadId,
+}
+
+impl WalkLine {
+    fn process(&self) -> Process {
+        let state = &self.state;
+        let suspension = if state.runtime_suspending {
+            Suspension::Suspending(STRANGER)
+        } else if state.runtime_suspended_by_profiler {
+            Suspension::Suspended(STRANGER)
+        } else {
+            Suspension::None
+        };
+        Process {
+            started: state.ee_started.unwrap_or(true),
+            event_mask: if state.snapshot_enabled.unwrap_or(true) {
+                EventMask::ENABLE_STACK_SNAPSHOT
+            } else {
+                EventMask::default()
+            },
+            suspension,
+            suspended_by_profiler: state.runtime_suspended_by_profiler,
+            ..Process::default()
+        }
+    }
+
+    /// infoFlags.
+    pub(super) fn flags(&self) -> SnapshotFlags {
+        SnapshotFlags(self.call.flags.0 as u32)
+    }
+
+    /// The state that the walk was made in.
+    pub(super) fn load(
+        &self,
+        generation: Generation,
+        identities: &mut FrameIdentities,
+    ) -> Result<WalkState, LoadError> {
+        let mut memory = RecordedMemory::new(self.stack.as_ref())?;
+        let mut objects = OBJECTS;
+        while memory.is_known(objects, 1) {
+            objects = objects.wrapping_add(0x1_0000_0000);
+        }
+        let own = self.relation == "self";
+        let target = ThreadId(objects);
+        let caller = ThreadId(objects + THREAD_OBJECT_SIZE);
+        let what = self.state.target.as_deref();
+        let caller_object = match (own, self.walker.as_str()) {
+            (true, _) if what == Some("none") => None,
+            (true, _) => Some(target),
+            (false, "managed") => Some(caller),
+            (false, _) => None,
+        };
+        memory.insert(objects, &[0; 2 * THREAD_OBJECT_SIZE as usize])?;
+        // Whatever an invalid id led to was not recorded: here it is memory of zeroes.
+        if what != Some("invalid") {
+            self.fields(what == Some("dead")).write(&mut memory, target)?;
+        }
+        ThreadFields::default().write(&mut memory, caller)?;
+        self.write_frames(generation, identities, &mut memory)?;
+        let mut threads = vec![self.target(generation, target, what)];
+        if own {
+            threads[0].os = CALLER;
+            threads[0].object = caller_object;
+        } else {
+            threads.push(Thread {
+                os: CALLER,
+                object: caller_object,
+                handle: 1,
+                ..Thread::default()
+            });
+        }
+        let thread = match (own, self.call.thread.as_str()) {
+            (_, "null") | (true, _) if what == Some("none") => ThreadId(0),
+            (true, "null") => ThreadId(0),
+            _ => target,
+        };
+        Ok(WalkState { process: self.process(), threads, memory, thread })
+    }
+
+    /// The target's Thread object.
+    fn fields(&self, dead: bool) -> ThreadFields {
+        let stack = self.stack.as_ref().map_or((0, u64::MAX), |stack| {
+            let limit = stack.limit.map_or(stack.base.0.wrapping_sub(DEFAULT_STACK), |at| at.0);
+            (limit, stack.base.0)
+        });
+        ThreadFields {
+            cooperative: self.state.mode.as_deref() == Some("coop"),
+            top_frame: self.frames.first().map_or(FRAME_TOP, |frame| frame.at.0),
+            hijack_locked: self.state.hijack_lock_held,
+            forbid_suspend: self.state.forbid_suspend.into(),
+            external_count: u32::from(!dead),
+            stack,
+            ..ThreadFields::default()
+        }
+    }
+
+    fn target(&self, generation: Generation, object: ThreadId, what: Option<&str>) -> Thread {
+        let flags = generation.own_context_flags();
+        let current = self.leaf.as_ref().map(|leaf| Context { registers: registers(leaf), flags });
+        Thread {
+            os: TARGET,
+            object: Some(object),
+            life: if what == Some("dead") { ThreadLife::Dead } else { ThreadLife::Running },
+            current: current.unwrap_or_default(),
+            safety: if self.state.in_system_call {
+                ContextSafety::InSystemCall
+            } else {
+                ContextSafety::Safe
+            },
+            handle: 1,
+            exceptions: self.exceptions(),
+            ..Thread::default()
+        }
+    }
+
+    fn exceptions(&self) -> ExceptionState {
+        let line = &self.state.exception;
+        let native = line
+            .second_pass_native
+            .then(|| ExceptionTracker { pass: Pass::Second, ..ExceptionTracker::default() });
+        let entered = ExceptionTracker {
+            pass: Pass::Second,
+            entered_managed_code: true,
+            ..ExceptionTracker::default()
+        };
+        let unwound = line.unwound.iter().map(|(lower, upper)| ExceptionTracker {
+            unwound: Some((lower.0, upper.0)),
+            ..entered
+        });
+        let funclets = line.funclets.iter().map(|funclet| ExceptionTracker {
+            funclet: Some(RunningFunclet {
+                caller_sp: funclet.caller_sp.0,
+                parent_caller_sp: funclet.parent_caller_sp.map(|sp| sp.0),
+            }),
+            ..entered
+        });
+        let trackers = native.into_iter().chain(unwound).chain(funclets).collect();
+        ExceptionState { trackers, inconsistent: false }
+    }
+
+    /// Links the Frames of the chain as they were: of many, memory holds nothing, and on Linux it
+    /// was copied after the walk.
+    fn write_frames(
+        &self,
+        generation: Generation,
+        identities: &mut FrameIdentities,
+        memory: &mut RecordedMemory,
+    ) -> Result<(), LoadError> {
+        let nexts = self.frames.iter().skip(1).map(|frame| frame.at.0).chain([FRAME_TOP]);
+        for (line, next) in self.frames.iter().zip(nexts) {
+            let (at, kind) = (line.at.0, line.kind());
+            if let Some(returns) = &line.returns {
+                let fields = line.fields(returns, memory);
+                let is_there = memory.is_known(fields.context_at, CONTEXT_ROOM as u64);
+                if kind == FrameKind::RedirectedThread && !is_there {
+                    memory.insert(fields.context_at, &[0; CONTEXT_ROOM])?;
+                }
+                FrameWriter { generation, identities, memory }.write(at, next, kind, &fields)?;
+            }
+            line.fill_context(memory)?;
+            // A vtable that was recorded is the process's own.
+            let recorded = memory.is_known(at, 8).then(|| memory.read_u64(at).ok()).flatten();
+            let word = match recorded {
+                Some(word) if identities.insert(word, kind) => word,
+                _ => identities.word(kind).unwrap_or_else(|| {
+                    let word = UNKNOWN_FRAMES + kind as u64;
+                    identities.insert(word, kind);
+                    word
+                }),
+            };
+            for (offset, value) in [(0, word), (layout::NEXT, next)] {
+                let address = at.wrapping_add(offset);
+                if !memory.is_known(address, 8) || memory.read_u64(address) != Ok(value) {
+                    memory.insert(address, &value.to_le_bytes())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// First words for kinds of Frames that a generation should not have.
+const UNKNOWN_FRAMES: u64 = 0x7FF8_2FFF_0000;
+
+impl FrameLine {
+    /// Its kind. What could not be told leads nowhere.
+    fn kind(&self) -> FrameKind {
+        match self.kind.as_str() {
+            // One of several kinds of one layout.
+            "HelperMethodFrame_xOBJ" => FrameKind::HelperMethod1Obj,
+            name => FrameKind::from_name(name).unwrap_or(FrameKind::DebuggerExit),
+        }
+    }
+
+    /// Of CONTEXTs that Frames have, vector registers were seldom recorded, and no walk depends on
+    /// them: where they are not known, they are 0.
+    fn fill_context(&self, memory: &mut RecordedMemory) -> Result<(), LoadError> {
+        let at = self.at.0;
+        let context = match self.kind().shape() {
+            FrameShape::Faulting => at.wrapping_add(layout::FAULTING_CONTEXT),
+            FrameShape::Resumable if memory.is_known(at.wrapping_add(layout::REGS), 8) => {
+                match memory.read_u64(at.wrapping_add(layout::REGS)) {
+                    Ok(context) => context,
+                    Err(_) => return Ok(()),
+                }
+            }
+            _ => return Ok(()),
+        };
+        // Only if the rest is there.
+        if !memory.is_known(context.wrapping_add(layout::CONTEXT_RIP), 8) {
+            return Ok(());
+        }
+        for n in 0..20 {
+            let at = context.wrapping_add(layout::CONTEXT_XMM6 + 8 * n);
+            if !memory.is_known(at, 8) {
+                memory.insert(at, &[0; 8])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it leads to, where its own memory does not say.
+    fn fields(
+        &self,
+        returns: &std::collections::BTreeMap<String, Hex>,
+        memory: &RecordedMemory,
+    ) -> FrameFields {
+        let value = |name: &str| returns.get(name).map_or(0, |value| value.0);
+        let mut registers = Registers { rip: value("rip"), ..Registers::default() };
+        for register in Gpr::ALL {
+            registers.set(register, value(register.name()));
+        }
+        let field = |offset: u64| {
+            let at = self.at.0.wrapping_add(offset);
+            memory.is_known(at, 8).then(|| memory.read_u64(at).ok()).flatten()
+        };
+        FrameFields {
+            method: field(layout::HELPER_METHOD).unwrap_or(0),
+            registers,
+            context_flags: returns
+                .get("context_flags")
+                .map_or(REDIRECTED_FLAGS, |flags| flags.0 as u32),
+            context_at: field(layout::REGS).unwrap_or(CONTEXTS),
+            lazy: None,
+        }
+    }
+}

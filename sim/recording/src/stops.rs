@@ -1,0 +1,147 @@
+//! The managed frames that a replayed walk comes by, those included that no callback tells of.
+
+use super::state::registers;
+use super::{RecordedMemory, SeedLine, WalkLine};
+use clr_runtime::Context;
+use clr_runtime::explain::Event;
+use clr_runtime::frame::{FrameReader, FrameShape};
+use clr_runtime::{MethodKind, Runtime};
+use clr_walker::profiling::FunctionId;
+use clr_walker::registers::Registers;
+
+/// A managed frame that a walk has come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Its method.
+    pub function: FunctionId,
+    /// What the method is: only ordinary ones are ever reported.
+    pub kind: MethodKind,
+    /// Its registers, as the runtime has them.
+    pub registers: Registers,
+    /// Its ip is an instruction that was interrupted, not a return address.
+    pub interrupted: bool,
+    /// Registers of the native code that it returns to; `None` if its caller is managed, or not known.
+    pub native_caller: Option<Registers>,
+}
+
+/// The frames that the events of a walk tell of, leaf first, with registers computed again from the
+/// recorded memory: as many as these agree about.
+///
+/// `start` are the registers that the walk starts from, if it does not start from the Frame chain, and
+/// whether the thread was interrupted there.
+pub(super) fn stops(
+    runtime: &Runtime<'_, RecordedMemory>,
+    start: Option<&(Registers, bool)>,
+    events: &[Event],
+) -> Vec<Stop> {
+    let memory = &*runtime.memory.borrow();
+    let mut stops: Vec<Stop> = Vec::new();
+    let mut next = start.copied();
+    for event in events {
+        match *event {
+            Event::FrameFollowed { at, .. } => {
+                let identities = &runtime.identities;
+                let frame = FrameReader::new(at, runtime.generation, identities, memory);
+                let Ok(Some(frame)) = frame else { break };
+                let registers = next.map_or_else(Registers::default, |(registers, _)| registers);
+                let mut context = Context { registers, flags: 0 };
+                if frame.update(&mut context, identities).is_err() {
+                    break;
+                }
+                // Of a thread that was interrupted, not of one that called.
+                let shape = frame.kind.shape();
+                let interrupted = matches!(shape, FrameShape::Faulting | FrameShape::Resumable);
+                next = Some((context.registers, interrupted));
+            }
+            Event::Managed { ip, rsp, .. } => {
+                let here = |(at, _): &(Registers, bool)| at.rip == ip && at.rsp() == rsp;
+                let Some((registers, interrupted)) = next.take().filter(here) else { break };
+                let Some(managed) = runtime.code.find(ip) else { break };
+                let (function, kind) = (managed.method.id, managed.method.kind);
+                let mut caller = registers;
+                let rules = runtime.generation.unwind_rules();
+                let unwound = runtime.code.unwind(managed, rules, &mut caller, memory).is_ok();
+                let native = unwound && runtime.code.find(caller.rip).is_none();
+                let native_caller = native.then_some(caller);
+                stops.push(Stop { function, kind, registers, interrupted, native_caller });
+                if !unwound {
+                    break;
+                }
+                next = Some((caller, false));
+            }
+            _ => {}
+        }
+    }
+    stops
+}
+
+/// How a seed was come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeedOrigin {
+    /// The target's own registers where it was interrupted or suspended.
+    Context,
+    /// Those that a hook of the runtime returns with.
+    Hook,
+    /// The recorder's own registers, in native code.
+    OwnCode,
+    /// The operating system's unwinder found it, going over native code from these registers.
+    Unwound,
+    /// Something else, mostly wrong on purpose, or old.
+    Other,
+}
+
+impl SeedLine {
+    /// How it was come by.
+    #[must_use]
+    pub fn origin(&self) -> SeedOrigin {
+        match self.made.as_str() {
+            "interrupted context" | "current context of the suspended target" => {
+                SeedOrigin::Context
+            }
+            "exact registers at the hook" => SeedOrigin::Hook,
+            "own native context" => SeedOrigin::OwnCode,
+            "own context unwound to the first managed frame"
+            | "own context unwound to code without an id"
+            | "suspended target unwound to the first managed frame"
+            | "interrupted context unwound to the first managed frame" => SeedOrigin::Unwound,
+            _ => SeedOrigin::Other,
+        }
+    }
+
+    /// Its registers.
+    #[must_use]
+    pub fn registers(&self) -> Registers {
+        registers(&self.registers)
+    }
+}
+
+impl WalkLine {
+    /// The target's registers where it stood, if the recording has them.
+    #[must_use]
+    pub fn target_registers(&self) -> Option<Registers> {
+        let seed = self.call.seed.as_ref();
+        let stands = |seed: &&SeedLine| {
+            let origin = seed.origin();
+            matches!(origin, SeedOrigin::Context | SeedOrigin::Hook | SeedOrigin::OwnCode)
+        };
+        let own = seed.filter(stands).map(SeedLine::registers);
+        // A few contexts are empty.
+        self.leaf.as_ref().map(registers).or(own).filter(|registers| registers.rip != 0)
+    }
+
+    /// Whether the calling thread walks itself where a Frame says which managed code was left: in a
+    /// callback of the runtime, but for fast hooks, or in a P/Invoke.
+    #[must_use]
+    pub fn is_called_by_runtime(&self) -> bool {
+        let elsewhere = ["signal", "elt-fast", "native-thread", "foreign-thread"];
+        self.relation == "self" && !elsewhere.iter().any(|name| self.situation.starts_with(name))
+    }
+
+    /// Where the operating system's unwinder came out of the native code at the stack's leaf.
+    #[must_use]
+    pub fn unwound_to(&self) -> Option<Registers> {
+        let seed = self.call.seed.as_ref()?;
+        let found = seed.origin() == SeedOrigin::Unwound && seed.registers().rip != 0;
+        found.then(|| seed.registers())
+    }
+}

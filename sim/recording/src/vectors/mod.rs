@@ -1,0 +1,404 @@
+//! Readers of recorded unwinds: what an unwinder is given and what it should answer.
+//!
+//! [`win64`] reads steps of code that really ran, with the caller as the code returned to it;
+//! [`fuzz`] reads artificial cases, with the answers of two unwinders. Both take the decompressed
+//! bytes ([`decompress`]), borrow from them, and believe no length or count in them.
+
+pub mod fuzz;
+mod records;
+pub mod replay;
+pub mod win64;
+
+use clr_walker::registers::Registers;
+use flate2::read::GzDecoder;
+use records::Cursor;
+use std::io::Read;
+use thiserror::Error;
+
+/// The most bytes that a compressed file is expected to hold: far more than any of ours, and no
+/// burden on the machine.
+pub const DECOMPRESSED_LIMIT: usize = 256 << 20;
+
+/// Why bytes could not be decompressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DecompressError {
+    /// The bytes are not one whole gzip member: another format, cut short, or damaged.
+    #[error("no whole gzip data: {decompressed:#x} bytes came out before the fault")]
+    Corrupt {
+        /// How many decompressed bytes preceded the fault.
+        decompressed: usize,
+    },
+    /// More bytes came out than allowed.
+    #[error("decompressing gives more than {limit:#x} bytes")]
+    TooLong {
+        /// The limit given, in bytes.
+        limit: usize,
+    },
+}
+
+/// The content of a gzip file of one member, if it is no longer than `limit` bytes. Memory is taken
+/// as content appears, so that a small file cannot ask for much; bytes after the member are not
+/// looked at.
+///
+/// # Errors
+/// [`DecompressError`] if `gz` is damaged or holds more than `limit` bytes.
+pub fn decompress(gz: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
+    let mut content = Vec::new();
+    let one_too_many = (limit as u64).saturating_add(1);
+    let end = GzDecoder::new(gz).take(one_too_many).read_to_end(&mut content);
+    if content.len() > limit {
+        Err(DecompressError::TooLong { limit })
+    } else if end.is_err() {
+        Err(DecompressError::Corrupt { decompressed: content.len() })
+    } else {
+        Ok(content)
+    }
+}
+
+/// Why bytes are not a file of vectors or of fuzz records. Offsets count bytes from the start of
+/// the decompressed file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum FormatError {
+    /// The file does not begin with the signature of its format.
+    #[error("the signature is missing")]
+    BadMagic,
+    /// The file, or the record within its stated length, ends before a field does.
+    #[error("the field at {offset:#x} is cut short")]
+    TooShort {
+        /// Start of the field.
+        offset: usize,
+    },
+    /// The length of a record is not a multiple of 4, does not hold its own field, or exceeds the
+    /// content by more than padding.
+    #[error("the length of the record at {offset:#x} is wrong")]
+    BadLength {
+        /// Start of the record.
+        offset: usize,
+    },
+    /// Reserved bytes or padding are not zero.
+    #[error("the bytes at {offset:#x} should be zero")]
+    NotZero {
+        /// Start of these bytes.
+        offset: usize,
+    },
+    /// The kind of a record is not one of those defined.
+    #[error("the kind at {offset:#x} is not defined")]
+    BadKind {
+        /// Offset of the kind.
+        offset: usize,
+    },
+    /// The status of an outcome is not one of those defined.
+    #[error("the status at {offset:#x} is not defined")]
+    BadStatus {
+        /// Offset of the status.
+        offset: usize,
+    },
+    /// The mask of an outcome names a register that there is not, or any register though the
+    /// status says that there is no answer.
+    #[error("the mask at {offset:#x} names registers that cannot be there")]
+    MaskOutOfRange {
+        /// Offset of the mask.
+        offset: usize,
+    },
+    /// Stack segments overlap or are not ascending.
+    #[error("the segment at {offset:#x} does not begin after the one before it")]
+    SegmentOrder {
+        /// Offset of the higher segment.
+        offset: usize,
+    },
+    /// A stack segment goes beyond the end of the address space.
+    #[error("the segment at {offset:#x} goes beyond the end of the address space")]
+    SegmentWraps {
+        /// Offset of the segment.
+        offset: usize,
+    },
+    /// The agreement of a fuzz record is neither 0 nor 1.
+    #[error("the agreement at {offset:#x} is not defined")]
+    BadAgreement {
+        /// Offset of the agreement.
+        offset: usize,
+    },
+    /// The epilogue field of a fuzz record is not one of those defined.
+    #[error("the epilogue at {offset:#x} is not defined")]
+    BadEpilogue {
+        /// Offset of the field.
+        offset: usize,
+    },
+    /// The image bytes of a fuzz record reach beyond [`fuzz::FILL_END`].
+    #[error("the image bytes counted at {offset:#x} are too many")]
+    BlobTooLong {
+        /// Offset of their count.
+        offset: usize,
+    },
+    /// The file goes on after the last of the records it counts.
+    #[error("the file should end at {offset:#x}")]
+    TrailingBytes {
+        /// Where the last record ends.
+        offset: usize,
+    },
+}
+
+/// How an unwind ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OutcomeStatus {
+    /// With an answer.
+    Fine,
+    /// With an answer, after a condition that a debug build of CoreCLR asserts against.
+    AssertionFired,
+    /// In a fault or an error: no answer.
+    Failed,
+    /// At a read outside the recorded memory (CoreCLR only): no answer.
+    ReadOutsideWindow,
+}
+
+/// The state that one unwind led to: that of the caller, if the unwinder is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How the unwind ended. The other fields mean something only if there is an answer
+    /// ([`Outcome::is_answer`]).
+    pub status: OutcomeStatus,
+    /// The integer registers whose values changed: bit n is the one with encoding n.
+    pub gpr_mask: u16,
+    /// The vector registers whose values changed: bit 0 is xmm6, bit 9 xmm15.
+    pub xmm_mask: u16,
+    /// The instruction pointer (VA).
+    pub rip: u64,
+    /// The establisher frame (VA); 0 for the truth of execution.
+    pub frame: u64,
+    /// The language handler (RVA) of a frame that has one to be called here, otherwise 0; 0 for the
+    /// truth of execution.
+    pub handler: u32,
+    /// The data of that handler (RVA), otherwise 0.
+    pub handler_data: u32,
+    /// The new values of the integer registers in [`gpr_mask`](Self::gpr_mask), 0 for the others.
+    pub gpr: [u64; 16],
+    /// The new values of the vector registers in [`xmm_mask`](Self::xmm_mask), 0 for the others.
+    pub xmm: [u128; 10],
+}
+
+impl Outcome {
+    /// Whether the unwind gave an answer.
+    #[must_use]
+    pub const fn is_answer(&self) -> bool {
+        matches!(self.status, OutcomeStatus::Fine | OutcomeStatus::AssertionFired)
+    }
+
+    /// All registers after the unwind, `input` being those before it. Without an answer they are
+    /// `input` itself.
+    #[must_use]
+    pub fn apply(&self, input: &Registers) -> Registers {
+        if !self.is_answer() {
+            return *input;
+        }
+        let mut registers = Registers { rip: self.rip, ..*input };
+        for (register, value) in selected(registers.gpr.iter_mut().zip(self.gpr), self.gpr_mask) {
+            *register = value;
+        }
+        for (register, value) in selected(registers.xmm.iter_mut().zip(self.xmm), self.xmm_mask) {
+            *register = value;
+        }
+        registers
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, FormatError> {
+        let offset = cursor.at;
+        let status = match cursor.u8()? {
+            1 => OutcomeStatus::Fine,
+            2 => OutcomeStatus::AssertionFired,
+            3 => OutcomeStatus::Failed,
+            4 => OutcomeStatus::ReadOutsideWindow,
+            _ => return Err(FormatError::BadStatus { offset }),
+        };
+        cursor.zeroes(1)?;
+        let masks = cursor.at;
+        let (gpr_mask, xmm_mask) = (cursor.u16()?, cursor.u16()?);
+        cursor.zeroes(2)?;
+        let mut outcome = Self {
+            status,
+            gpr_mask,
+            xmm_mask,
+            rip: cursor.u64()?,
+            frame: cursor.u64()?,
+            handler: cursor.u32()?,
+            handler_data: cursor.u32()?,
+            gpr: [0; 16],
+            xmm: [0; 10],
+        };
+        let (gpr_limit, xmm_limit) =
+            if outcome.is_answer() { (u16::MAX, (1 << outcome.xmm.len()) - 1) } else { (0, 0) };
+        if gpr_mask & !gpr_limit != 0 {
+            return Err(FormatError::MaskOutOfRange { offset: masks });
+        }
+        if xmm_mask & !xmm_limit != 0 {
+            return Err(FormatError::MaskOutOfRange { offset: masks + 2 });
+        }
+        for value in selected(&mut outcome.gpr, gpr_mask) {
+            *value = cursor.u64()?;
+        }
+        for value in selected(&mut outcome.xmm, xmm_mask) {
+            *value = cursor.u128()?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// Those of at most sixteen elements whose bits are set in `mask`.
+fn selected<T>(elements: impl IntoIterator<Item = T>, mask: u16) -> impl Iterator<Item = T> {
+    (0..16).zip(elements).filter(move |(bit, _)| mask >> bit & 1 != 0).map(|(_, element)| element)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clr_walker::registers::Gpr;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    /// The bytes of an outcome. Each u64 in them is a number of its own.
+    pub(super) fn outcome(status: u8, gpr_mask: u16, xmm_mask: u16) -> Vec<u8> {
+        let mut bytes = vec![status, 0];
+        bytes.extend(gpr_mask.to_le_bytes());
+        bytes.extend(xmm_mask.to_le_bytes());
+        bytes.extend([0, 0]);
+        for word in [0x1111_u64, 0x2222, 0x4444_0000_3333] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for n in 0..gpr_mask.count_ones() {
+            bytes.extend((0xA0 + u64::from(n)).to_le_bytes());
+        }
+        for n in 0..xmm_mask.count_ones() {
+            bytes.extend(((0xB << 64) + 0xC0 + u128::from(n)).to_le_bytes());
+        }
+        bytes
+    }
+
+    /// `bytes` with `patch` written over them at `offset`.
+    pub(super) fn patched(bytes: &[u8], offset: usize, patch: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        bytes[offset..offset + patch.len()].copy_from_slice(patch);
+        bytes
+    }
+
+    /// A fixture, decompressed.
+    pub(super) fn fixture(name: &str) -> Vec<u8> {
+        decompress(clr_fixtures::get(name).unwrap(), DECOMPRESSED_LIMIT).unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Outcome, FormatError> {
+        let mut cursor = Cursor::after_magic(bytes, *b"outcome:")?;
+        let outcome = Outcome::read(&mut cursor)?;
+        assert_eq!(cursor.at, bytes.len());
+        Ok(outcome)
+    }
+
+    /// An outcome in a file of which it is the only content, after 8 bytes.
+    fn file(status: u8, gpr_mask: u16, xmm_mask: u16) -> Vec<u8> {
+        [b"outcome:".to_vec(), outcome(status, gpr_mask, xmm_mask)].concat()
+    }
+
+    fn compressed(content: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn decompressing_stops_at_the_limit() {
+        let content = vec![7; 1 << 20];
+        let gz = compressed(&content);
+        for limit in [1 << 20, DECOMPRESSED_LIMIT, usize::MAX] {
+            assert_eq!(decompress(&gz, limit).as_ref(), Ok(&content));
+        }
+        for limit in [0, 1, (1 << 20) - 1] {
+            assert_eq!(decompress(&gz, limit), Err(DecompressError::TooLong { limit }));
+        }
+        assert_eq!(decompress(&compressed(&[]), 0), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn damaged_gzip_is_refused() {
+        let content: Vec<u8> = (0..=255).collect();
+        let gz = compressed(&content);
+        for len in 0..gz.len() {
+            let result = decompress(&gz[..len], 1000);
+            assert!(matches!(result, Err(DecompressError::Corrupt { .. })), "{len} bytes");
+        }
+        let corrupt = |decompressed| Err(DecompressError::Corrupt { decompressed });
+        assert_eq!(decompress(b"not gzip, but long enough for its header", 1000), corrupt(0));
+        let bad_checksum = patched(&gz, gz.len() - 8, &[!gz[gz.len() - 8]]);
+        assert_eq!(decompress(&bad_checksum, 1000), corrupt(256));
+    }
+
+    #[test]
+    fn an_outcome_changes_the_registers_it_names() {
+        let outcome = read(&file(1, 0x8009, 0x201)).unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Fine);
+        assert_eq!((outcome.gpr_mask, outcome.xmm_mask), (0x8009, 0x201));
+        assert_eq!((outcome.rip, outcome.frame), (0x1111, 0x2222));
+        assert_eq!((outcome.handler, outcome.handler_data), (0x3333, 0x4444));
+
+        let input = Registers { rip: 1, gpr: [2; 16], xmm: [3; 10] };
+        let mut expected = Registers { rip: 0x1111, ..input };
+        expected.set(Gpr::Rax, 0xA0);
+        expected.set(Gpr::Rbx, 0xA1);
+        expected.set(Gpr::R15, 0xA2);
+        expected.xmm[0] = 0xB << 64 | 0xC0;
+        expected.xmm[9] = 0xB << 64 | 0xC1;
+        assert_eq!(outcome.apply(&input), expected);
+
+        let asserted = read(&file(2, 0xFFFF, 0x3FF)).unwrap();
+        assert_eq!(asserted.status, OutcomeStatus::AssertionFired);
+        assert_eq!(asserted.apply(&input).gpr[15], 0xAF);
+        assert_eq!(asserted.apply(&input).xmm[9], 0xB << 64 | 0xC9);
+    }
+
+    #[test]
+    fn an_outcome_without_an_answer_changes_nothing() {
+        let input = Registers { rip: 1, gpr: [2; 16], xmm: [3; 10] };
+        for (status, meaning) in [(3, OutcomeStatus::Failed), (4, OutcomeStatus::ReadOutsideWindow)]
+        {
+            let outcome = read(&file(status, 0, 0)).unwrap();
+            assert_eq!(outcome.status, meaning);
+            assert!(!outcome.is_answer());
+            assert_eq!(outcome.apply(&input), input);
+        }
+    }
+
+    #[test]
+    fn a_mask_made_by_hand_is_harmless() {
+        let mut outcome = read(&file(1, 0, 0)).unwrap();
+        outcome.xmm_mask = 0xFFFF;
+        let input = Registers { rip: 1, gpr: [2; 16], xmm: [3; 10] };
+        assert_eq!(outcome.apply(&input).xmm, [0; 10]);
+    }
+
+    #[test]
+    fn malformed_outcomes_are_refused() {
+        for status in [0, 5, 255] {
+            let result = read(&file(status, 0, 0));
+            assert_eq!(result, Err(FormatError::BadStatus { offset: 8 }));
+        }
+        let good = file(1, 1, 1);
+        let result = read(&patched(&good, 9, &[1]));
+        assert_eq!(result, Err(FormatError::NotZero { offset: 9 }));
+        let result = read(&patched(&good, 15, &[1]));
+        assert_eq!(result, Err(FormatError::NotZero { offset: 14 }));
+        for xmm_mask in [0x400, 0x8000, 0xFFFF] {
+            let result = read(&file(1, 0, xmm_mask));
+            assert_eq!(result, Err(FormatError::MaskOutOfRange { offset: 12 }));
+        }
+        for status in [3, 4] {
+            let result = read(&file(status, 0x8000, 0));
+            assert_eq!(result, Err(FormatError::MaskOutOfRange { offset: 10 }));
+            let result = read(&file(status, 0, 1));
+            assert_eq!(result, Err(FormatError::MaskOutOfRange { offset: 12 }));
+        }
+        for len in 8..good.len() {
+            let result = read(&good[..len]);
+            assert!(matches!(result, Err(FormatError::TooShort { .. })), "{len} bytes");
+        }
+        assert_eq!(read(&good[..63]), Err(FormatError::TooShort { offset: 48 }));
+        assert_eq!(read(&good[..7]), Err(FormatError::BadMagic));
+    }
+}

@@ -1,0 +1,225 @@
+//! The code manager: which addresses are managed code, of which method, and how it is unwound
+//! (contract §2.6, §8.3, §8.4).
+
+mod method;
+mod section;
+
+pub use method::{Code, CodeIndex, Funclet, FuncletRange, Method, MethodIndex, MethodKind, Tier};
+pub use section::{Block, RangeSection, SectionError, StubKind};
+
+use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
+use clr_walker::image::RuntimeFunction;
+use clr_walker::memory::Memory;
+use clr_walker::profiling::FunctionId;
+use clr_walker::registers::Registers;
+use clr_walker::unwind::{Position, Rules, Step, UnwindError, Unwinder};
+use core::cell::RefCell;
+
+/// Marks the entry of cold code, whose unwind data is the RVA of the hot part's entry (contract
+/// §8.1). In other images bit 0 says the same.
+const COLD: u32 = 0x8000_0000;
+
+/// All managed code of a process.
+#[derive(Clone, Debug, Default)]
+pub struct CodeManager<'a> {
+    methods: Vec<Method>,
+    codes: Vec<Code>,
+    /// Ascending by address, not overlapping.
+    sections: Vec<RangeSection>,
+    map: CodeMap<'a>,
+    /// Methods whose code has gone, in the order in which it went.
+    freed: RefCell<Vec<MethodIndex>>,
+}
+
+/// Managed code at an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Managed<'c> {
+    /// The method.
+    pub method: &'c Method,
+    /// The version of its code.
+    pub code: &'c Code,
+    section: &'c RangeSection,
+}
+
+impl<'a> CodeManager<'a> {
+    /// One without code.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a method.
+    pub fn add_method(&mut self, method: Method) -> MethodIndex {
+        self.methods.push(method);
+        MethodIndex(self.methods.len() as u32 - 1)
+    }
+
+    /// Adds a version of a method's code. It is found once a section has it.
+    pub fn add_code(&mut self, code: Code) -> CodeIndex {
+        self.codes.push(code);
+        CodeIndex(self.codes.len() as u32 - 1)
+    }
+
+    /// The code and unwind data of all sections.
+    #[must_use]
+    pub const fn map(&self) -> &CodeMap<'a> {
+        &self.map
+    }
+
+    /// Adds a range section, with the code and unwind data of its range.
+    ///
+    /// # Errors
+    /// [`CodeMapError::Overlap`] if it shares an address with another one; nothing changes then.
+    pub fn add_section(
+        &mut self,
+        section: RangeSection,
+        region: CodeRegion<'a>,
+    ) -> Result<(), CodeMapError> {
+        let index = self.sections.partition_point(|other| other.low() < section.low());
+        let before = index.checked_sub(1).and_then(|before| self.sections.get(before));
+        let overlaps =
+            |other: &&RangeSection| other.low() < section.high() && section.low() < other.high();
+        if let Some(other) = before.into_iter().chain(self.sections.get(index)).find(overlaps) {
+            return Err(CodeMapError::Overlap { base: section.low(), other: other.low() });
+        }
+        self.map.insert(region)?;
+        self.sections.insert(index, section);
+        Ok(())
+    }
+
+    /// Unloads the section that has `address` (VA), and its code. Whether there was one.
+    pub fn remove_section(&mut self, address: u64) -> bool {
+        let Some(index) = self.section_index(address) else { return false };
+        let section = self.sections.remove(index);
+        if let Some((region, _)) = self.map.find(section.low()) {
+            let base = region.base();
+            self.map.remove(base);
+        }
+        true
+    }
+
+    /// Frees the code of a method in a heap of its own, as when what it belongs to is unloaded: none of its
+    /// addresses is managed code from then on, and its FunctionID is dangling (H-18). Whether it had any.
+    pub fn free(&self, id: FunctionId) -> bool {
+        let Some((method, _)) = self.method(id) else { return false };
+        let mut freed = self.freed.borrow_mut();
+        let is_new = !freed.contains(&method);
+        if is_new {
+            freed.push(method);
+        }
+        is_new
+    }
+
+    /// How many methods' code was freed.
+    #[must_use]
+    pub fn freed_count(&self) -> usize {
+        self.freed.borrow().len()
+    }
+
+    /// Goes back to when the code of the first `count` of these methods had been freed.
+    pub fn unfree(&self, count: usize) {
+        self.freed.borrow_mut().truncate(count);
+    }
+
+    /// Whether this was the FunctionID of a method whose code was freed.
+    #[must_use]
+    pub fn is_dangling(&self, id: FunctionId) -> bool {
+        let freed = self.freed.borrow();
+        !freed.is_empty() && self.method(id).is_some_and(|(method, _)| freed.contains(&method))
+    }
+
+    /// Whether code that was freed lay at an address (VA).
+    #[must_use]
+    pub fn was_freed(&self, address: u64) -> bool {
+        let freed = self.freed.borrow();
+        !freed.is_empty()
+            && self.codes.iter().any(|code| {
+                let offset = address.checked_sub(code.start);
+                freed.contains(&code.method) && offset.is_some_and(|offset| offset < code.size)
+            })
+    }
+
+    fn section_index(&self, address: u64) -> Option<usize> {
+        let after = self.sections.partition_point(|section| section.low() <= address);
+        let index = after.checked_sub(1)?;
+        self.sections.get(index).filter(|section| address < section.high())?;
+        Some(index)
+    }
+
+    /// The managed code that `ip` (VA) belongs to; for a stub, none.
+    #[must_use]
+    pub fn find(&self, ip: u64) -> Option<Managed<'_>> {
+        let section = self.sections.get(self.section_index(ip)?)?;
+        let Block::Code(CodeIndex(index)) = section.find(ip)? else { return None };
+        let code = self.codes.get(index as usize)?;
+        if self.freed.borrow().contains(&code.method) {
+            return None;
+        }
+        let method = self.methods.get(code.method.0 as usize)?;
+        Some(Managed { method, code, section })
+    }
+
+    /// Whether `address` (VA) is in an image that has been compiled ahead.
+    #[must_use]
+    pub fn is_in_image(&self, address: u64) -> bool {
+        let section = self.section_index(address).and_then(|index| self.sections.get(index));
+        section.is_some_and(RangeSection::ignores_ends)
+    }
+
+    /// What block `address` (VA) belongs to, stubs included.
+    #[must_use]
+    pub fn block(&self, address: u64) -> Option<Block> {
+        self.sections.get(self.section_index(address)?)?.find(address)
+    }
+
+    /// The method with this FunctionID.
+    #[must_use]
+    pub fn method(&self, id: FunctionId) -> Option<(MethodIndex, &Method)> {
+        let index = self.methods.iter().position(|method| method.id == id)?;
+        Some((MethodIndex(index as u32), self.methods.get(index)?))
+    }
+
+    /// All versions of a method's code that are still loaded, in the order in which they were made.
+    pub fn versions(&self, method: MethodIndex) -> impl Iterator<Item = &Code> {
+        let codes = (0..).zip(&self.codes).filter(move |(_, code)| code.method == method);
+        // Other code may have come to where it was.
+        codes.filter_map(|(index, code)| {
+            let loaded = self.block(code.start) == Some(Block::Code(CodeIndex(index)));
+            loaded.then_some(code)
+        })
+    }
+
+    /// Takes `registers` from managed code to its caller, by the runtime's own tables (C-145); code
+    /// without an entry is a leaf (C-146).
+    ///
+    /// # Errors
+    /// [`UnwindError`]; `registers` are then as they were.
+    pub fn unwind<M: Memory + ?Sized>(
+        &self,
+        managed: Managed<'_>,
+        rules: Rules,
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        let unwinder = Unwinder::new(&self.map).with_rules(rules);
+        if managed.section.ignores_ends()
+            && let Some((region, mut function)) = self.entry(registers.rip)
+        {
+            if managed.section.has_cold_entries() && function.unwind_info & COLD != 0 {
+                function.unwind_info = function.unwind_info & !COLD | 1;
+            }
+            unwinder.step_in_function(region, function, registers, memory)
+        } else {
+            unwinder.step(registers, Position::Interrupted, memory)
+        }
+    }
+
+    /// The entry that begins at `ip` (VA) or before, wherever it ends.
+    fn entry(&self, ip: u64) -> Option<(&CodeRegion<'a>, RuntimeFunction)> {
+        let (region, rva) = self.map.find(ip)?;
+        Some((region, region.functions().find_from_begin(rva)?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Which clauses an event shows at work.
+
+use super::{Dropped, Event, Hidden, Passed, Silent, Start};
+use crate::clause::Clause;
+use crate::frame::FrameShape;
+use crate::generation::{EmptyWalk, Generation, StackCheck};
+use crate::{FrameKind, Funclet};
+use clr_walker::profiling::ProfilerCallback;
+
+macro_rules! clauses {
+    ($($number:literal)*) => {{
+        const CLAUSES: &[Clause] = &[$(Clause::new($number)),*];
+        CLAUSES
+    }};
+}
+
+impl Event {
+    /// The clauses that the event shows at work in a runtime of `generation`, the one that decides
+    /// first.
+    pub fn clauses(&self, generation: Generation) -> impl Iterator<Item = Clause> {
+        let holds = move |clause: &Clause| {
+            clause.entry().is_some_and(|entry| entry.generations.contains(generation))
+        };
+        self.all_clauses(generation).iter().copied().filter(holds)
+    }
+
+    /// The same, with clauses that hold elsewhere only.
+    fn all_clauses(&self, generation: Generation) -> &'static [Clause] {
+        let unix = generation.is_unix();
+        match *self {
+            Self::Called { .. } => clauses![21 22],
+            Self::Passed(passed) => match passed {
+                Passed::Started | Passed::SnapshotEnabled => clauses![6],
+                Passed::InfoFlags => clauses![8],
+                Passed::HijackLock => clauses![14],
+                Passed::NotDetaching
+                | Passed::ContextSafe
+                | Passed::NoSuspensionInProgress
+                | Passed::ForbidSuspend => clauses![],
+                Passed::Exceptions => clauses![48],
+            },
+            Self::Target { other: false, .. } => clauses![9 13],
+            Self::Detaching => clauses![1],
+            Self::NotStarted => clauses![2 6],
+            Self::SnapshotNotEnabled if generation.has_detach() => clauses![3 5 6],
+            Self::SnapshotNotEnabled => clauses![4 5 6],
+            Self::BadFlags(_) => clauses![7 8],
+            Self::NoManagedThread => clauses![10 133],
+            Self::GcSpecial => clauses![11],
+            Self::NoGc => clauses![12],
+            Self::HijackLocked => clauses![14 15 16],
+            Self::SuspensionInProgress => clauses![17],
+            Self::SuspensionForbidden(_) => clauses![18 132],
+            Self::OtherThread => clauses![19],
+            Self::OtherCooperativeThread => clauses![20],
+            Self::NoSuspensionNeeded if unix => clauses![128],
+            Self::NoSuspensionNeeded => clauses![31 128],
+            Self::InvalidTarget => clauses![28],
+            Self::SuspensionFailed => clauses![27],
+            Self::Suspended(_) => clauses![26],
+            Self::Resumed(_) => clauses![26 25],
+            Self::CalledBack(
+                ProfilerCallback::RuntimeThreadSuspended(_)
+                | ProfilerCallback::RuntimeThreadResumed(_),
+            ) => clauses![29],
+            Self::SeedIgnored => clauses![37],
+            Self::ContextUnsafe { .. } => clauses![32],
+            Self::ContextUnreadable => clauses![35],
+            Self::CodeManagerBusy { .. } => clauses![36],
+            Self::ManagedButPreemptive { .. } => clauses![34],
+            Self::FrameBelowSp { .. } => clauses![33],
+            Self::OwnContext { .. } => clauses![43],
+            Self::SeedUnmanaged { own: true, .. } => clauses![44 39],
+            Self::SeedUnmanaged { ip: 0, .. } => clauses![42 38],
+            Self::SeedUnmanaged { .. } => clauses![38 39],
+            Self::SeedManaged { .. } => clauses![40],
+            Self::UnwindingNatively => clauses![48 134],
+            Self::InconsistentExceptions => clauses![50],
+            Self::Started(start) => match start {
+                Start::FrameChain => clauses![45 97],
+                Start::Seed => clauses![51 52 53],
+                Start::OwnContext => clauses![43],
+                Start::DebuggerContext => clauses![],
+            },
+            Self::Unhijacked { .. } => clauses![77],
+            Self::InitialNative => clauses![60],
+            Self::Managed { .. } => clauses![145 57],
+            Self::FrameDropped { why, kind, .. } => dropped_clauses(why, kind),
+            Self::FrameFollowed { kind, .. } => frame_clauses(kind),
+            Self::FrameCompleted { .. } => clauses![72],
+            Self::Hidden { why, .. } => hidden_clauses(why),
+            Self::FuncletMet { parent: Some(_), .. } => clauses![81 83],
+            Self::FuncletMet { parent: None, .. } => clauses![84],
+            Self::NotReported { why, .. } => match why {
+                Silent::Frame => clauses![65],
+                Silent::Dynamic => clauses![66],
+                Silent::ExceptionHandling => clauses![87 163],
+            },
+            Self::ReportedManaged { funclet: Some(Funclet::Filter), .. } => clauses![85 58 100],
+            Self::ReportedManaged { funclet: Some(Funclet::Handler), .. } => clauses![154 58 100],
+            Self::ReportedManaged { context: true, .. } => {
+                clauses![58 90 93 94 100 102 103 158 161]
+            }
+            Self::ReportedManaged { .. } => clauses![58 90 92 100],
+            Self::ReportedMarker { context: true, .. } => clauses![59 61 91 93 95 96 100],
+            Self::ReportedMarker { .. } => clauses![59 61 91 92 100],
+            Self::Aborted(_) => clauses![105 104],
+            Self::OffStack { .. } if generation.stack_check() == StackCheck::Readable => {
+                clauses![110 113]
+            }
+            Self::OffStack { .. } => clauses![109 113 55],
+            Self::ResumableFrame { .. } => clauses![75 113],
+            Self::Fault { .. } => clauses![111 113],
+            Self::BadCookie { .. } => clauses![112],
+            Self::SeedTooShort { .. } => clauses![162 53],
+            Self::NullCallback => clauses![24],
+            Self::Empty if generation.empty_walk() == EmptyWalk::FailsWithoutFrame => {
+                clauses![107]
+            }
+            Self::Empty => clauses![106],
+            Self::Ended(_) => clauses![25],
+            Self::Target { other: true, .. }
+            | Self::Mode { .. }
+            | Self::CalledBack(_)
+            | Self::NoFrame { .. }
+            | Self::CannotUnwind { .. }
+            | Self::CannotUnwindHelper { .. } => clauses![],
+        }
+    }
+}
+
+/// The clause of each way to leave a Frame unseen.
+fn dropped_clauses(why: Dropped, kind: Option<FrameKind>) -> &'static [Clause] {
+    match why {
+        Dropped::BelowCallerSp(_) => clauses![56],
+        Dropped::LeadsNowhere if kind == Some(FrameKind::InlinedCall) => clauses![71],
+        Dropped::LeadsNowhere => clauses![78],
+        Dropped::LeadsToUnmanagedCode(_) => clauses![79],
+    }
+}
+
+/// The clause of each reason to hide something.
+fn hidden_clauses(why: Hidden) -> &'static [Clause] {
+    match why {
+        Hidden::IlStub => clauses![67],
+        Hidden::Funclet => clauses![81],
+        Hidden::BelowFunclet => clauses![81 82],
+        Hidden::Unwound => clauses![86],
+    }
+}
+
+/// The clause of each kind of Frame.
+fn frame_clauses(kind: FrameKind) -> &'static [Clause] {
+    match kind.shape() {
+        FrameShape::InlinedCall => clauses![70 98 99],
+        FrameShape::HelperMethod => clauses![72],
+        FrameShape::FramedMethod if kind == FrameKind::PrestubMethod => clauses![73 69 130],
+        FrameShape::FramedMethod | FrameShape::Transition => clauses![73],
+        FrameShape::Hijack => clauses![74],
+        FrameShape::Resumable => clauses![76 97],
+        FrameShape::Faulting => clauses![160 97],
+        FrameShape::UnmanagedToManaged => clauses![80],
+        FrameShape::Software | FrameShape::FuncEval | FrameShape::TailCall | FrameShape::Mark => {
+            clauses![]
+        }
+    }
+}

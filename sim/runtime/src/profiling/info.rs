@@ -1,0 +1,431 @@
+//! `ICorProfilerInfo` over the simulated runtime: the methods beside `DoStackSnapshot`
+//! (contract §5).
+
+use super::{Call, Caller, HResult};
+use crate::code_manager::{Code, Method, MethodIndex};
+use crate::generation::ProfilerSuspension;
+use crate::thread::ThreadObject;
+use crate::{
+    CallbackState, Lock, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
+    Wait,
+};
+use crate::{Deed, Outcome};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::{
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
+    ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, ThreadId,
+};
+
+type Result<T> = core::result::Result<T, CallError<Outcome>>;
+
+/// A method that the runtime's interfaces do not have.
+fn needs(exists: bool) -> Result<()> {
+    if exists { Ok(()) } else { fail(HResult::NOT_IMPLEMENTED) }
+}
+
+fn fail<T>(result: HResult) -> Result<T> {
+    Err(result.into())
+}
+
+impl From<Outcome> for CallError<Outcome> {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Returned(result) => Self::Failed(result),
+            fatal => Self::Fatal(fatal),
+        }
+    }
+}
+
+impl<M: TargetMemory> Caller<'_, '_, M> {
+    /// What every method checks: that the profiler is not being detached. A thread's first call
+    /// makes what it needs.
+    fn asynchronous(&self) -> Result<()> {
+        let detaching = self.runtime.process.get().profiler == ProfilerStatus::Detaching;
+        if detaching && self.runtime.generation.has_detach() {
+            return fail(HResult::PROFILER_DETACHING);
+        }
+        Ok(self.initialize()?)
+    }
+
+    /// What methods check that threads of the runtime may call only in callbacks (C-122).
+    fn synchronous(&self, needed: CallbackState) -> Result<()> {
+        self.asynchronous()?;
+        let known = self.runtime.object_of(self.os).is_some();
+        if known && !self.callback_state().passes(needed) {
+            return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
+        }
+        Ok(())
+    }
+
+    /// The same, of methods that may trigger a GC.
+    fn triggering(&self) -> Result<()> {
+        let CallbackState(callback) = CallbackState::IN_CALLBACK;
+        self.synchronous(CallbackState(callback | CallbackState::IN_TRIGGERS_SCOPE.0))
+    }
+
+    /// A method that may trigger a GC looks at objects of the runtime in cooperative mode (H-06).
+    fn come_to_gc(&self) -> Result<()> {
+        Ok(self.become_cooperative()?)
+    }
+
+    fn callback_state(&self) -> CallbackState {
+        self.runtime.thread(self.os, |thread| thread.callback_state).unwrap_or_default()
+    }
+
+    /// A thread that must not be suspended cannot look code up: it may hold the lock (C-116).
+    fn outside_forbid_region(&self) -> Result<()> {
+        let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
+        if self.read(|memory| ThreadObject(id).forbid_suspend(memory))? != 0 {
+            return fail(HResult::ASYNCHRONOUS_UNSAFE);
+        }
+        Ok(())
+    }
+
+    /// The managed code at `ip` (contract §5.1).
+    fn look_up(&self, ip: u64) -> Result<Managed<'_>> {
+        self.outside_forbid_region()?;
+        let runtime = self.runtime;
+        if !runtime.process.get().gc_initialized {
+            return fail(HResult::NOT_YET_AVAILABLE);
+        }
+        if self.is_code_manager_busy()
+            && runtime.generation.refuses_to_wait()
+            && runtime.object_of(self.os).is_some()
+            && !self.callback_state().passes(CallbackState::IN_CALLBACK)
+        {
+            return fail(HResult::ASYNCHRONOUS_UNSAFE);
+        }
+        self.find_code(ip)?.ok_or_else(|| HResult::FAIL.into())
+    }
+
+    fn method(&self, function: FunctionId) -> Result<(MethodIndex, &Method)> {
+        if function == FunctionId(0) {
+            return fail(HResult::INVALID_ARGUMENT);
+        }
+        let found = self.runtime.code.method(function);
+        let (index, method) = found.ok_or(CallError::Failed(HResult::INVALID_ARGUMENT))?;
+        if self.runtime.code.is_dangling(function) {
+            // What the id points to was given back with the code (H-18).
+            let freed = Unreadable { address: function.0, len: 8 };
+            return Err(self.runtime.fault(freed).into());
+        }
+        if method.unrestored {
+            return fail(HResult::DATA_INCOMPLETE);
+        }
+        Ok((index, method))
+    }
+
+    /// The version of a method's code that `wanted` wants: the most recent one of those.
+    fn version(&self, function: FunctionId, wanted: impl Fn(&Code) -> bool) -> Result<&Code> {
+        self.outside_forbid_region()?;
+        let (index, _) = self.method(function)?;
+        let version = self.runtime.code.versions(index).filter(|code| wanted(code)).last();
+        version.ok_or_else(|| HResult::FUNCTION_NOT_COMPILED.into())
+    }
+
+    /// What enumerating the threads does about the lock of their list (contract §5.12, G17).
+    fn lock_threads(&self) -> Result<()> {
+        let (runtime, process) = (self.runtime, self.runtime.process.get());
+        let holds = process.owner(Lock::ThreadStore) == Some(self.os);
+        // Who has suspended the runtime has it, on behalf of the profiler.
+        if process.suspended_by_profiler || holds && !runtime.generation.locks_threads_twice() {
+            return Ok(());
+        }
+        self.go_through(&[Lock::ThreadStore])?;
+        let forgets = holds && runtime.generation.forgets_who_locked_threads();
+        runtime.change_process(|process| process.thread_store_forgotten |= forgets);
+        Ok(())
+    }
+
+    /// The checks that SuspendRuntime and ResumeRuntime have in common (contract §5.9).
+    fn suspending(&self) -> Result<()> {
+        let generation = self.runtime.generation;
+        needs(generation.profiler_suspension() != ProfilerSuspension::None)?;
+        if generation.suspends_only_in_callbacks() {
+            self.triggering()?;
+        } else {
+            self.asynchronous()?;
+            let state = self.callback_state();
+            if state.contains(CallbackState::IN_CALLBACK)
+                && !state.passes(CallbackState::IN_TRIGGERS_SCOPE)
+            {
+                return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
+            }
+        }
+        if self.runtime.process.get().started {
+            Ok(())
+        } else {
+            fail(HResult::RUNTIME_UNINITIALIZED)
+        }
+    }
+
+    /// The thread that `id` names. What is no Thread is read all the same.
+    fn known_thread(&self, id: ThreadId) -> Result<(u32, u64)> {
+        if id == ThreadId(0) || self.read(|memory| ThreadObject(id).is_gc_special(memory))? {
+            return fail(HResult::INVALID_ARGUMENT);
+        }
+        let known = self.runtime.thread_of(id, |thread| (thread.os.0, thread.handle));
+        known.ok_or_else(|| HResult::INVALID_ARGUMENT.into())
+    }
+}
+
+/// Writes as many pieces of code as there is room for, and tells how many there are (C-125).
+fn pieces(code: &Code, ranges: &mut [CodeRange]) -> u32 {
+    let hot = CodeRange { start: code.start, size: code.size };
+    let cold = code.cold.map(|(start, size)| CodeRange { start, size });
+    let pieces = core::iter::once(hot).chain(cold);
+    for (room, piece) in ranges.iter_mut().zip(pieces.clone()) {
+        *room = piece;
+    }
+    pieces.count() as u32
+}
+
+impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
+    type Fatal = Outcome;
+
+    fn do_stack_snapshot(
+        &self,
+        thread: ThreadId,
+        callback: Option<&mut SnapshotCallback<'_>>,
+        flags: SnapshotFlags,
+        client_data: u64,
+        context: Option<&[u8]>,
+        context_size: u32,
+    ) -> Result<()> {
+        let call = Call { thread, flags, seed: context, context_size, client_data };
+        match Caller::do_stack_snapshot(self, &call, callback) {
+            Outcome::Returned(HResult::OK) => Ok(()),
+            outcome => Err(outcome.into()),
+        }
+    }
+
+    fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
+        self.asynchronous()?;
+        let method = self.look_up(ip)?.method;
+        match method.kind {
+            MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok(method.id),
+            MethodKind::IlStub | MethodKind::Dynamic => fail(HResult::FAIL),
+        }
+    }
+
+    fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.runtime.did(Deed::Call("GetFunctionFromIP2"));
+        needs(self.runtime.generation.has_profiler_info4())?;
+        self.triggering()?;
+        self.come_to_gc()?;
+        let Managed { method, code, .. } = self.look_up(ip)?;
+        match method.kind {
+            MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok((method.id, code.rejit)),
+            MethodKind::IlStub | MethodKind::Dynamic => fail(HResult::FAIL),
+        }
+    }
+
+    fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
+        self.runtime.did(Deed::Call("GetFunctionFromIP3"));
+        needs(self.runtime.generation.has_profiler_info9())?;
+        self.triggering()?;
+        self.come_to_gc()?;
+        let Managed { method, code, .. } = self.look_up(ip)?;
+        Ok((method.id, code.rejit))
+    }
+
+    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
+        let mut first = [CodeRange { start: 0, size: 0 }];
+        self.get_code_info2(function, &mut first)?;
+        let [first] = first;
+        Ok(first)
+    }
+
+    fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetCodeInfo2"));
+        self.asynchronous()?;
+        let code = self.version(function, |code| code.rejit == ReJitId(0))?;
+        Ok(pieces(code, ranges))
+    }
+
+    fn get_code_info3(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        ranges: &mut [CodeRange],
+    ) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetCodeInfo3"));
+        needs(self.runtime.generation.has_profiler_info4())?;
+        self.triggering()?;
+        self.come_to_gc()?;
+        let code = self.version(function, |code| code.rejit == rejit)?;
+        Ok(pieces(code, ranges))
+    }
+
+    fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetCodeInfo4"));
+        needs(self.runtime.generation.has_profiler_info9())?;
+        self.triggering()?;
+        self.come_to_gc()?;
+        let code = self.look_up(start)?.code;
+        if code.start != start {
+            return fail(HResult::FAIL);
+        }
+        Ok(pieces(code, ranges))
+    }
+
+    fn get_function_info2(
+        &self,
+        function: FunctionId,
+        frame_info: Option<FrameInfo<'_>>,
+        type_arguments: u32,
+    ) -> Result<FunctionInfo> {
+        self.runtime.did(Deed::Call("GetFunctionInfo2"));
+        self.asynchronous()?;
+        if let Some(frame_info) = frame_info {
+            let of = self.runtime.frame_info.get();
+            if of != Some((frame_info.handle(), function)) {
+                return fail(HResult::INVALID_ARGUMENT);
+            }
+        }
+        let (_, method) = self.method(function)?;
+        // A frameInfo has no arguments of the frame, so it tells no more than none (C-124).
+        Ok(FunctionInfo {
+            class: if method.shared { 0 } else { method.class },
+            module: method.module,
+            token: method.token,
+            type_argument_count: method.type_arguments.len() as u32,
+            type_arguments: method
+                .type_arguments
+                .iter()
+                .copied()
+                .take(type_arguments as usize)
+                .collect(),
+        })
+    }
+
+    fn get_current_thread_id(&self) -> Result<ThreadId> {
+        self.asynchronous()?;
+        let Some(id) = self.runtime.object_of(self.os) else {
+            return fail(HResult::NOT_MANAGED_THREAD);
+        };
+        if self.read(|memory| ThreadObject(id).is_gc_special(memory))? {
+            return fail(HResult::NOT_MANAGED_THREAD);
+        }
+        Ok(id)
+    }
+
+    fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
+        self.runtime.did(Deed::Call("GetThreadInfo"));
+        self.synchronous(CallbackState::IN_CALLBACK)?;
+        Ok(self.known_thread(thread)?.0)
+    }
+
+    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
+        self.runtime.did(Deed::Call("GetHandleFromThread"));
+        self.synchronous(CallbackState::IN_CALLBACK)?;
+        match self.known_thread(thread)? {
+            (_, 0) => fail(HResult::INVALID_ARGUMENT),
+            (_, handle) => Ok(handle),
+        }
+    }
+
+    fn enum_threads(&self) -> Result<Vec<ThreadId>> {
+        self.runtime.did(Deed::Call("EnumThreads"));
+        needs(self.runtime.generation.has_profiler_info4())?;
+        self.synchronous(CallbackState::IN_CALLBACK)?;
+        self.lock_threads()?;
+        let threads = self.runtime.threads.borrow();
+        let live = threads.iter().filter(|thread| thread.life == ThreadLife::Running);
+        Ok(live.filter(|thread| !thread.is_gc_special).filter_map(|thread| thread.object).collect())
+    }
+
+    fn initialize_current_thread(&self) -> Result<()> {
+        self.runtime.did(Deed::Call("InitializeCurrentThread"));
+        needs(self.runtime.generation.has_profiler_info4())?;
+        self.synchronous(CallbackState::IN_CALLBACK)
+    }
+
+    fn suspend_runtime(&self) -> Result<()> {
+        self.runtime.did(Deed::Call("SuspendRuntime"));
+        self.suspending()?;
+        let (runtime, os) = (self.runtime, self.os);
+        match runtime.process.get().suspension {
+            Suspension::None => {}
+            // It is counted once more, but never counted down again (contract §5.9).
+            Suspension::Suspended(owner) if owner == os => {
+                runtime.change_process(|process| {
+                    process.profiler_suspensions += 1;
+                    process.suspended_by_profiler = true;
+                });
+                return Ok(());
+            }
+            _ => return fail(HResult::SUSPENSION_IN_PROGRESS),
+        }
+        let marks_first =
+            runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
+        runtime.change_process(|process| process.suspended_by_profiler = marks_first);
+        // Where nobody lets it wait, nobody goes on either who has the lock.
+        let _ = self.acquire(Lock::ThreadStore);
+        self.tell_of_suspension(ProfilerCallback::RuntimeSuspendStarted);
+        runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
+        self.tell_of_own_suspension()?;
+        // Where nobody lets it wait, no thread runs either.
+        self.wait(Wait::ThreadsToStop);
+        if marks_first {
+            // There the last callback still lies in the suspending phase (C-017, C-168).
+            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
+            runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
+        } else {
+            runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
+            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
+        }
+        runtime.change_process(|process| {
+            process.suspended_by_profiler = true;
+            process.profiler_suspensions += 1;
+        });
+        Ok(())
+    }
+
+    fn resume_runtime(&self) -> Result<()> {
+        self.suspending()?;
+        let runtime = self.runtime;
+        if !runtime.process.get().suspended_by_profiler {
+            return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
+        }
+        // Where the mark is set first, it goes last.
+        let unmarks_last =
+            runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
+        runtime.change_process(|process| process.suspended_by_profiler = unmarks_last);
+        self.tell_of_suspension(ProfilerCallback::RuntimeResumeStarted);
+        runtime.change_process(|process| {
+            process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
+            if process.profiler_suspensions == 0 {
+                // Whoever resumes it, who has suspended it has the lock (contract §5.10).
+                if let Some(by) = process.suspension.by() {
+                    process.release(Lock::ThreadStore, by);
+                }
+                process.suspension = Suspension::None;
+            }
+        });
+        self.tell_of_suspension(ProfilerCallback::RuntimeResumeFinished);
+        runtime.change_process(|process| process.suspended_by_profiler = false);
+        Ok(())
+    }
+
+    fn get_event_mask(&self) -> Result<EventMask> {
+        self.asynchronous()?;
+        Ok(self.runtime.process.get().event_mask)
+    }
+
+    fn set_event_mask(&self, mask: EventMask) -> Result<()> {
+        self.asynchronous()?;
+        let process = self.runtime.process.get();
+        let generation = self.runtime.generation;
+        let starting = process.profiler == ProfilerStatus::InitializingForStartup;
+        let changed = mask.0 ^ process.event_mask.0;
+        if !starting && changed & generation.immutable_events() != 0 {
+            return fail(HResult::FAIL);
+        }
+        if process.attached && mask.0 & !generation.attachable_events() != 0 {
+            return fail(HResult::UNSUPPORTED_FOR_ATTACHING_PROFILER);
+        }
+        self.runtime.change_process(|process| process.event_mask = mask);
+        Ok(())
+    }
+}

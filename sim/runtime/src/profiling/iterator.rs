@@ -1,0 +1,412 @@
+//! The walk: the runtime's stack frame iterator and its filter (contract §3.2, §3.3, §3.8, §3.9).
+
+use super::entry::Target;
+use super::report::Reporter;
+use super::{Call, Caller, HResult};
+use crate::context::Context;
+use crate::explain::{Dropped, Event};
+use crate::frame::{FrameReader, LazyStateError, layout};
+use crate::generation::{EmptyWalk, StackCheck};
+use crate::{FAIL_FAST, Outcome};
+use crate::{FRAME_TOP, Funclet, Lock, Managed, MethodKind, Runtime, TargetMemory};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::SnapshotCallback;
+use clr_walker::unwind::UnwindError;
+
+/// More managed frames than any stack has: what would take more goes round in circles.
+const STEP_LIMIT: u32 = 1 << 20;
+/// More Frames than a stack of 8 MiB has room for.
+const FRAME_LIMIT: u32 = 1 << 17;
+
+/// What the iterator stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The start of a walk without managed code.
+    InitialNative,
+    /// An activation of managed code.
+    Frameless,
+    /// An explicit Frame.
+    Frame,
+    /// The unmanaged run that the managed frame just left was called from.
+    Marker,
+    /// Nothing.
+    Done,
+}
+
+/// Why a walk ends early.
+pub(super) enum Break {
+    /// The runtime gives up.
+    Fail,
+    /// Memory could not be read.
+    Fault(Unreadable),
+    /// The call ends in another way.
+    End(Outcome),
+}
+
+impl From<Unreadable> for Break {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::Fault(unreadable)
+    }
+}
+
+impl From<LazyStateError> for Break {
+    fn from(error: LazyStateError) -> Self {
+        match error {
+            LazyStateError::Fault(unreadable) => Self::Fault(unreadable),
+            LazyStateError::Native { .. } => Self::End(Outcome::ProcessKilled { code: FAIL_FAST }),
+        }
+    }
+}
+
+/// Up to where a handler funclet hides what is on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SkipTo {
+    /// The frame whose caller SP this is.
+    CallerSp(u64),
+    /// The next managed frame.
+    Next,
+}
+
+/// A walk about to start.
+pub(super) struct Walk<'w, 'r, 'a, M> {
+    pub caller: Caller<'r, 'a, M>,
+    pub target: Target,
+    pub call: &'w Call<'w>,
+    /// What it starts from.
+    pub context: Context,
+    /// It starts from the seed that was given.
+    pub seeded: bool,
+    /// The call has suspended the target.
+    pub suspended: bool,
+}
+
+pub(super) struct FrameIterator<'r, 'a, M> {
+    pub runtime: &'r Runtime<'a, M>,
+    /// Who walks.
+    walker: Caller<'r, 'a, M>,
+    pub(super) target: Target,
+    suspended: bool,
+    /// The bounds of the target's stack (VA).
+    stack: (u64, u64),
+    pub context: Context,
+    /// The caller's, if it has been computed.
+    pub(super) caller: Option<Context>,
+    /// The next Frame of the chain (VA).
+    pub(super) frame: u64,
+    /// The managed code at rip.
+    code: Option<Managed<'r>>,
+    /// The kind of the current item's method, or of that of the managed frame just left.
+    pub method: Option<MethodKind>,
+    pub funclet: Option<Funclet>,
+    pub state: State,
+    pub(super) skip_to: Option<SkipTo>,
+    steps: u32,
+    frame_steps: u32,
+    /// Where the GS cookie of what the walk is at lies (VA).
+    cookie: Option<u64>,
+}
+
+impl<M: TargetMemory> Walk<'_, '_, '_, M> {
+    /// Makes the walk, inside the guard that turns faults into a result on Windows.
+    pub(super) fn run(self, callback: Option<&mut SnapshotCallback<'_>>) -> Outcome {
+        match self.make(callback) {
+            Ok(result) => result.into(),
+            Err(Break::Fail) => HResult::FAIL.into(),
+            Err(Break::Fault(unreadable)) => self.caller.runtime.fault_in_walk(unreadable),
+            Err(Break::End(outcome)) => outcome,
+        }
+    }
+
+    fn make(&self, callback: Option<&mut SnapshotCallback<'_>>) -> Result<HResult, Break> {
+        let runtime = self.caller.runtime;
+        self.caller.wait_for_code_manager().map_err(Break::End)?;
+        let object = self.target.object;
+        let unhijacked = object.unhijack(&mut *runtime.memory.borrow_mut())?;
+        if let Some((slot, address)) = unhijacked {
+            runtime.tell(|| Event::Unhijacked { slot, address });
+        }
+        let (frame, stack) = {
+            let memory = &*runtime.memory.borrow();
+            (object.top_frame(memory)?, object.stack(memory)?)
+        };
+        let mut iterator = FrameIterator {
+            runtime,
+            walker: self.caller,
+            target: self.target,
+            suspended: self.suspended,
+            stack,
+            context: self.context,
+            caller: None,
+            frame,
+            code: runtime.code.find(self.context.registers.rip),
+            method: None,
+            funclet: None,
+            state: State::Done,
+            skip_to: None,
+            steps: 0,
+            frame_steps: 0,
+            cookie: None,
+        };
+        let seed = self.call.seed.filter(|_| self.seeded);
+        iterator.run(Reporter::new(runtime, self.call, seed, callback))
+    }
+}
+
+impl<M: TargetMemory> FrameIterator<'_, '_, M> {
+    fn run(&mut self, mut reporter: Reporter<'_, '_>) -> Result<HResult, Break> {
+        self.see_frame_cookie()?;
+        // Framework 2 takes anything to start from for success (C-107).
+        let mut found = self.runtime.generation.empty_walk() == EmptyWalk::FailsWithoutFrame
+            && (self.code.is_some() || self.frame != FRAME_TOP);
+        if self.code.is_none() {
+            self.runtime.tell(|| Event::InitialNative);
+            self.state = State::InitialNative;
+        } else {
+            self.enter()?;
+        }
+        self.filter()?;
+        while self.is_valid() {
+            found = true;
+            self.check_cookie()?;
+            if let Some(result) = reporter.report(self)? {
+                self.runtime.tell(|| Event::Aborted(result));
+                return Ok(HResult::ABORTED);
+            }
+            self.check_cookie()?;
+            self.advance()?;
+            self.filter()?;
+        }
+        if found {
+            return Ok(HResult::OK);
+        }
+        self.runtime.tell(|| Event::Empty);
+        Ok(HResult::FAIL)
+    }
+
+    pub(super) const fn is_valid(&self) -> bool {
+        !matches!(self.state, State::Done)
+            && (self.code.is_some()
+                || self.frame != FRAME_TOP
+                || matches!(self.state, State::Marker))
+    }
+
+    /// What `look` sees of the next Frame of the chain. A word that is no Frame's is called through
+    /// all the same, and leads wherever it says.
+    fn look_at_frame<T>(
+        &self,
+        look: impl FnOnce(&FrameReader<'_, M>) -> Result<T, Unreadable>,
+    ) -> Result<T, Break> {
+        let runtime = self.runtime;
+        let memory = &*runtime.memory.borrow();
+        let frame = FrameReader::new(self.frame, runtime.generation, &runtime.identities, memory)?;
+        let Some(frame) = frame else {
+            let word = memory.read_u64(self.frame)?;
+            runtime.tell(|| Event::NoFrame { at: self.frame, word });
+            return Err(Break::Fault(Unreadable { address: word, len: 8 }));
+        };
+        Ok(look(&frame)?)
+    }
+
+    /// Goes on to the Frame below on the chain.
+    fn drop_frame(&mut self, why: Option<Dropped>) -> Result<(), Break> {
+        self.frame_steps += 1;
+        if self.frame_steps > FRAME_LIMIT {
+            return Err(Break::End(Outcome::Endless));
+        }
+        let at = self.frame;
+        let memory = &*self.runtime.memory.borrow();
+        self.frame = memory.read_u64(at.wrapping_add(layout::NEXT))?;
+        self.see_frame_cookie()?;
+        if let Some(why) = why {
+            self.runtime.tell(|| {
+                let word = memory.read_u64(at).ok();
+                let kind = word.and_then(|word| self.runtime.identities.kind(word));
+                Event::FrameDropped { at, kind, why }
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether the next Frame has a method.
+    pub(super) fn frame_has_function(&self) -> Result<bool, Break> {
+        self.complete_frame()?;
+        self.look_at_frame(|frame| Ok(frame.function()? != 0))
+    }
+
+    /// Looks at what the iterator has come to.
+    fn enter(&mut self) -> Result<(), Break> {
+        let Some(managed) = self.code else {
+            self.state = if self.frame == FRAME_TOP { State::Done } else { State::Frame };
+            return Ok(());
+        };
+        let (ip, rsp) = (self.context.registers.rip, self.context.registers.rsp());
+        self.method = Some(managed.method.kind);
+        self.funclet = managed.code.funclet(ip);
+        let caller_sp = self.caller(managed)?.registers.rsp();
+        let function = managed.method.id;
+        self.runtime.tell(|| Event::Managed { function, ip, rsp, caller_sp });
+        // Frames of the method itself and of what it called are dropped unseen (C-056).
+        while self.frame != FRAME_TOP && self.frame < caller_sp {
+            self.drop_frame(Some(Dropped::BelowCallerSp(caller_sp)))?;
+        }
+        self.frame_steps = 0;
+        if let Some(below) = managed.code.gs_cookie {
+            let at = caller_sp.wrapping_sub(u64::from(below));
+            if at >= rsp || self.runtime.generation.checks_cookies_below_rsp() {
+                self.cookie = Some(at);
+                self.check_cookie()?;
+            }
+        }
+        self.state = State::Frameless;
+        Ok(())
+    }
+
+    /// The caller's context: it is computed once, and where it is to be, for it is large.
+    fn caller(&mut self, managed: Managed<'_>) -> Result<&Context, Break> {
+        if self.caller.is_some() {
+            return self.caller.as_ref().ok_or(Break::Fail);
+        }
+        let caller = self.caller.insert(self.context);
+        let Runtime { generation, code, memory, .. } = self.runtime;
+        let rules = generation.unwind_rules();
+        match code.unwind(managed, rules, &mut caller.registers, &*memory.borrow()) {
+            Ok(_) => Ok(caller),
+            Err(UnwindError::Stack(unreadable)) => Err(Break::Fault(unreadable)),
+            // Broken unwind data, which no compiler makes: what a runtime does with it is not known.
+            Err(_) => {
+                self.runtime.tell(|| Event::CannotUnwind { ip: self.context.registers.rip });
+                Err(Break::Fail)
+            }
+        }
+    }
+
+    pub(super) fn advance(&mut self) -> Result<(), Break> {
+        self.steps += 1;
+        if self.steps > STEP_LIMIT {
+            return Err(Break::End(Outcome::Endless));
+        }
+        match self.state {
+            State::Frameless => {
+                let Some(managed) = self.code else { return Ok(()) };
+                self.context = *self.caller(managed)?;
+                self.caller = None;
+                self.check_stack()?;
+                self.code = self.runtime.code.find(self.context.registers.rip);
+                if self.code.is_none() {
+                    self.state = State::Marker;
+                    return Ok(());
+                }
+            }
+            State::Frame => self.leave_frame()?,
+            State::Marker | State::InitialNative | State::Done => {}
+        }
+        self.enter()
+    }
+
+    /// Whether the stack pointer is still on the stack (C-109, C-110).
+    fn check_stack(&self) -> Result<(), Break> {
+        let registers = &self.context.registers;
+        let rsp = registers.rsp();
+        let on_stack = match self.runtime.generation.stack_check() {
+            StackCheck::Bounds => {
+                let (limit, base) = self.stack;
+                limit <= rsp && rsp < base
+            }
+            StackCheck::Readable => {
+                let memory = &*self.runtime.memory.borrow();
+                let slot = rsp.wrapping_sub(8);
+                memory.read_u64(slot).is_ok() && memory.read(registers.rip, &mut [0]).is_ok()
+            }
+        };
+        if on_stack {
+            return Ok(());
+        }
+        self.runtime.tell(|| Event::OffStack { rsp, stack: self.stack });
+        Err(Break::Fail)
+    }
+
+    /// Lets a HelperMethodFrame find its managed caller, if nobody has asked it before.
+    fn complete_frame(&self) -> Result<(), Break> {
+        let Runtime { generation, identities, native, code, memory, .. } = self.runtime;
+        let missing = {
+            let memory = &*memory.borrow();
+            match FrameReader::new(self.frame, *generation, identities, memory)? {
+                Some(frame) => frame.missing(native, code).inspect_err(|error| {
+                    if let LazyStateError::Native { at: ip } = *error {
+                        self.runtime.tell(|| Event::CannotUnwindHelper { ip });
+                    }
+                })?,
+                None => None,
+            }
+        };
+        if let Some(completion) = missing {
+            // Native code is unwound by the system's tables there (H-11).
+            if !generation.is_unix() {
+                self.walker.go_through(&[Lock::FunctionTables]).map_err(Break::End)?;
+            }
+            completion.write(&mut *memory.borrow_mut())?;
+            self.runtime.tell(|| Event::FrameCompleted { at: self.frame });
+        }
+        Ok(())
+    }
+
+    /// Goes where an explicit Frame leads.
+    fn leave_frame(&mut self) -> Result<(), Break> {
+        let at = self.frame;
+        let identities = &self.runtime.identities;
+        self.complete_frame()?;
+        let (kind, ip, active) = self.look_at_frame(|frame| {
+            Ok((frame.kind, frame.return_address(identities)?, frame.is_active_call()?))
+        })?;
+        self.code = self.runtime.code.find(ip);
+        if self.code.is_none() {
+            // An active call that returns to unmanaged code must be left too, or it never would be.
+            return self.drop_frame(Some(match ip {
+                0 => Dropped::LeadsNowhere,
+                ip => Dropped::LeadsToUnmanagedCode(ip),
+            }));
+        }
+        let mut context = self.context;
+        let resumable = self.look_at_frame(|frame| {
+            frame.update(&mut context, identities)?;
+            Ok(frame.is_resumable())
+        })?;
+        self.context = context;
+        self.caller = None;
+        let rsp = context.registers.rsp();
+        self.runtime.tell(|| Event::FrameFollowed { at, kind, ip, rsp });
+        if resumable && self.suspended && self.runtime.generation.stops_at_resumable_frames() {
+            self.runtime.tell(|| Event::ResumableFrame { at });
+            return Err(Break::Fail);
+        }
+        // An active call's Frame is dropped by the method that it lies in.
+        if active { Ok(()) } else { self.drop_frame(None) }
+    }
+
+    /// The method at rip.
+    pub(super) const fn managed(&self) -> Option<Managed<'_>> {
+        self.code
+    }
+
+    /// From now on the cookie of the next Frame is the one to look at, if Frames have one: it is
+    /// looked at when the walk comes to the Frame, whatever becomes of that (contract §3.2).
+    fn see_frame_cookie(&mut self) -> Result<(), Break> {
+        if !self.runtime.generation.frames_have_cookies() || self.frame == FRAME_TOP {
+            return Ok(());
+        }
+        self.cookie = Some(self.frame.wrapping_add(layout::COOKIE));
+        self.check_cookie()
+    }
+
+    /// Ends the process if the GS cookie is not what it should be (C-112).
+    fn check_cookie(&self) -> Result<(), Break> {
+        let (Some(at), Some(cookie)) = (self.cookie, self.runtime.process.get().gs_cookie) else {
+            return Ok(());
+        };
+        if self.runtime.memory.borrow().read_u64(at)? == cookie {
+            return Ok(());
+        }
+        self.runtime.tell(|| Event::BadCookie { at });
+        Err(Break::End(Outcome::ProcessKilled { code: FAIL_FAST }))
+    }
+}

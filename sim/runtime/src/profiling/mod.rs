@@ -1,0 +1,199 @@
+//! The profiling interface as the runtimes implement it: `DoStackSnapshot`, and what profilers call
+//! beside it.
+
+mod callbacks;
+mod entry;
+mod filter;
+mod info;
+mod iterator;
+mod report;
+mod suspend;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use callbacks::{CallbackKind, CallbackMode};
+pub use clr_walker::profiling::HResult;
+pub use target::{SimulatedThread, ThreadError};
+
+use crate::context;
+use crate::explain::Event;
+use crate::generation::WalkFault;
+use crate::outcome::Outcome;
+use crate::profiler_rules::Deed;
+use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::{ProfilerCallback, SnapshotCallback, SnapshotFlags, ThreadId};
+use core::fmt;
+
+/// A call of `DoStackSnapshot`, but for the callback.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call<'s> {
+    /// The target: 0 for the caller.
+    pub thread: ThreadId,
+    /// `infoFlags`.
+    pub flags: SnapshotFlags,
+    /// The seed: as many of its bytes as can be read.
+    pub seed: Option<&'s [u8]>,
+    /// `contextSize`, which nobody looks at (C-022).
+    pub context_size: u32,
+    /// `clientData`.
+    pub client_data: u64,
+}
+
+/// A thread that calls profiling methods: the `ICorProfilerInfo` that it has.
+pub struct Caller<'r, 'a, M> {
+    pub(super) runtime: &'r Runtime<'a, M>,
+    pub(super) os: OsThreadId,
+    /// Who is called back.
+    profiler: Option<&'r dyn Profiler<'a, M>>,
+}
+
+impl<M> fmt::Debug for Caller<'_, '_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("os", &self.os).finish_non_exhaustive()
+    }
+}
+
+impl<M> Clone for Caller<'_, '_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Caller<'_, '_, M> {}
+
+impl<'a, M: TargetMemory> Runtime<'a, M> {
+    /// The profiling methods, as called on a thread.
+    pub const fn on(&self, os: OsThreadId) -> Caller<'_, 'a, M> {
+        Caller { runtime: self, os, profiler: self.profiler }
+    }
+
+    /// What a fault within the walk leads to (C-111).
+    fn fault_in_walk(&self, unreadable: Unreadable) -> Outcome {
+        let at = unreadable.address;
+        self.tell(|| Event::Fault { at });
+        match self.generation.walk_fault() {
+            WalkFault::Unexpected => HResult::UNEXPECTED.into(),
+            WalkFault::Kills => Outcome::AccessViolation { at },
+        }
+    }
+
+    /// What a fault before the walk leads to: nothing guards it.
+    fn fault(&self, unreadable: Unreadable) -> Outcome {
+        let at = unreadable.address;
+        self.tell(|| Event::Fault { at });
+        Outcome::AccessViolation { at }
+    }
+}
+
+impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
+    /// The same thread, calling on behalf of this profiler: it is called back, and lets it wait.
+    #[must_use]
+    pub const fn telling(self, profiler: &'r dyn Profiler<'a, M>) -> Self {
+        Self { profiler: Some(profiler), ..self }
+    }
+
+    /// Makes a callback on the thread, with the bits that callbacks set.
+    fn call_back(&self, callback: ProfilerCallback) {
+        self.runtime.tell(|| Event::CalledBack(callback));
+        let Some(profiler) = self.profiler else { return };
+        self.in_callback(callback.into(), |caller| {
+            profiler.call_back(caller.runtime, caller.os, callback);
+        });
+    }
+
+    /// Has whoever lets it wait do so, if there is anybody: whether it goes on.
+    fn wait(&self, wait: Wait) -> bool {
+        self.profiler.is_some_and(|profiler| profiler.wait(self.runtime, self.os, wait))
+    }
+
+    /// Takes a lock, as soon as it is free. Where nobody is called back, nobody else goes on either: the
+    /// call does without it then.
+    fn acquire(&self, lock: Lock) -> Result<(), Outcome> {
+        self.wait_while(|| {
+            let mut process = self.runtime.process.get();
+            let taken = process.try_acquire(lock, self.os) || self.profiler.is_none();
+            self.runtime.process.set(process);
+            Ok((!taken).then_some(Wait::Lock(lock)))
+        })?;
+        self.between();
+        Ok(())
+    }
+
+    /// Gives a lock back.
+    fn release(&self, lock: Lock) {
+        self.runtime.change_process(|process| {
+            process.release(lock, self.os);
+        });
+        self.between();
+    }
+
+    /// Takes locks one after the other, and gives them back.
+    fn go_through(&self, locks: &[Lock]) -> Result<(), Outcome> {
+        for (taken, lock) in locks.iter().enumerate() {
+            if let Err(blocked) = self.acquire(*lock) {
+                for lock in locks.iter().take(taken) {
+                    self.release(*lock);
+                }
+                return Err(blocked);
+            }
+        }
+        for lock in locks.iter().rev() {
+            self.release(*lock);
+        }
+        Ok(())
+    }
+
+    /// Others may go on here.
+    fn between(&self) {
+        if let Some(profiler) = self.profiler {
+            profiler.between(self.runtime, self.os);
+        }
+    }
+
+    /// Makes what a thread needs at its first call: from the process's heap, with a stress log of its own
+    /// if there are any (H-03).
+    fn initialize(&self) -> Result<(), Outcome> {
+        if self.runtime.thread(self.os, |thread| thread.initialized) != Some(false) {
+            return Ok(());
+        }
+        self.runtime.did(Deed::FirstCall);
+        self.go_through(&[Lock::ThreadInit, Lock::ProcessHeap])?;
+        if self.runtime.process.get().stress_log {
+            self.go_through(&[Lock::StressLog, Lock::ProcessHeap])?;
+        }
+        self.runtime.change_thread(self.os, |thread| thread.initialized = true);
+        Ok(())
+    }
+
+    /// Waits as long as `wait` tells for what.
+    fn wait_while(
+        &self,
+        mut wait: impl FnMut() -> Result<Option<Wait>, Outcome>,
+    ) -> Result<(), Outcome> {
+        while let Some(wait) = wait()? {
+            if !self.wait(wait) {
+                return Err(Outcome::Blocked);
+            }
+        }
+        Ok(())
+    }
+
+    /// `DoStackSnapshot`: walks the stack of a thread.
+    #[expect(clippy::must_use_candidate, reason = "the callbacks may be all that is wanted")]
+    pub fn do_stack_snapshot(
+        &self,
+        call: &Call<'_>,
+        callback: Option<&mut SnapshotCallback<'_>>,
+    ) -> Outcome {
+        self.runtime.tell(|| Event::Called {
+            thread: call.thread,
+            flags: call.flags,
+            seed: call.seed.and_then(context::rip_of),
+        });
+        let outcome = self.enter(call, callback);
+        self.runtime.tell(|| Event::Ended(outcome));
+        outcome
+    }
+}

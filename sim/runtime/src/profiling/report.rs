@@ -1,0 +1,124 @@
+//! What the profiler is told of the stops of a walk, and how (contract §3.4 to §3.7).
+
+use super::iterator::{Break, FrameIterator, State};
+use super::{Call, HResult};
+use crate::context::{Context, MAX_CONTEXT_SIZE};
+use crate::explain::{Event, Silent};
+use crate::{Funclet, MethodKind, Runtime, TargetMemory};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::{FrameInfo, FunctionId, SnapshotCallback, SnapshotFrame};
+
+/// Makes the callbacks of one walk.
+pub(super) struct Reporter<'w, 'f> {
+    flags_want_context: bool,
+    client_data: u64,
+    callback: Option<&'w mut SnapshotCallback<'f>>,
+    context_size: usize,
+    /// The CONTEXT that callbacks get: what the walk does not know of it is the seed's, or 0, but
+    /// for what they write into it.
+    bytes: [u8; MAX_CONTEXT_SIZE],
+}
+
+impl<'w, 'f> Reporter<'w, 'f> {
+    pub(super) fn new<M>(
+        runtime: &Runtime<'_, M>,
+        call: &Call<'_>,
+        seed: Option<&[u8]>,
+        callback: Option<&'w mut SnapshotCallback<'f>>,
+    ) -> Self {
+        let mut bytes = [0; MAX_CONTEXT_SIZE];
+        let flags_want_context = call.flags.wants_context();
+        let size = runtime.generation.context_size() as usize;
+        // Nobody reads it otherwise.
+        if flags_want_context && let Some(seed) = seed {
+            let len = seed.len().min(size);
+            bytes[..len].copy_from_slice(&seed[..len]);
+        }
+        Self {
+            flags_want_context,
+            client_data: call.client_data,
+            callback,
+            context_size: if flags_want_context { size } else { 0 },
+            bytes,
+        }
+    }
+
+    /// Tells the profiler of the stop, if it is to be told: what the callback returned, if it wants
+    /// no more.
+    pub(super) fn report<M: TargetMemory>(
+        &mut self,
+        walk: &mut FrameIterator<'_, '_, M>,
+    ) -> Result<Option<HResult>, Break> {
+        let runtime = walk.runtime;
+        let function = match reported(walk) {
+            Ok(function) => function,
+            Err(why) => {
+                let is_frame = why == Silent::Frame;
+                let at = if is_frame { walk.frame } else { walk.context.registers.rip };
+                runtime.tell(|| Event::NotReported { at, why });
+                return Ok(None);
+            }
+        };
+        let (ip, rsp) = (walk.context.registers.rip, walk.context.registers.rsp());
+        let context = self.flags_want_context;
+        runtime.tell(|| match function {
+            Some(function) => {
+                Event::ReportedManaged { function, ip, rsp, funclet: walk.funclet, context }
+            }
+            None => Event::ReportedMarker { ip, rsp, context },
+        });
+        let Some(callback) = &mut self.callback else {
+            runtime.tell(|| Event::NullCallback);
+            return Err(Break::Fault(Unreadable { address: 0, len: 1 }));
+        };
+        if context {
+            walk.context.write(&mut self.bytes);
+        }
+        let handle = runtime.next_frame_info.get();
+        runtime.next_frame_info.set(handle.wrapping_add(1));
+        let before = runtime.frame_info.replace(Some((handle, function.unwrap_or_default())));
+        let mut frame = SnapshotFrame {
+            function,
+            ip,
+            frame_info: FrameInfo::new(handle),
+            context: &mut self.bytes[..self.context_size],
+            client_data: self.client_data,
+        };
+        let result = callback(&mut frame);
+        runtime.frame_info.set(before);
+        // What is written into a managed frame's context is lost: its caller's has been computed.
+        // After a marker the walk goes on from it.
+        if context
+            && walk.state == State::Marker
+            && let Some(written) = Context::from_bytes(&self.bytes)
+        {
+            walk.context = written;
+        }
+        Ok((result != HResult::OK).then_some(result))
+    }
+}
+
+/// Of what the profiler is told: a function, or the marker of an unmanaged run.
+fn reported<M: TargetMemory>(
+    walk: &FrameIterator<'_, '_, M>,
+) -> Result<Option<FunctionId>, Silent> {
+    let hides = walk.runtime.generation.hides_exception_handling();
+    let handling = walk.method == Some(MethodKind::ExceptionHandling);
+    match walk.state {
+        // The run that such a method was called from is hidden with it.
+        State::Marker if hides && (handling || walk.funclet == Some(Funclet::Filter)) => {
+            Err(Silent::ExceptionHandling)
+        }
+        State::Marker => Ok(None),
+        State::Frameless if hides && handling => Err(Silent::ExceptionHandling),
+        State::Frameless => match walk.managed() {
+            Some(managed)
+                if !matches!(managed.method.kind, MethodKind::IlStub | MethodKind::Dynamic) =>
+            {
+                Ok(Some(managed.method.id))
+            }
+            _ => Err(Silent::Dynamic),
+        },
+        State::Frame | State::InitialNative | State::Done => Err(Silent::Frame),
+    }
+}

@@ -1,0 +1,93 @@
+//! How a call suspends its target on Windows (contract §2.4), and how the runtime is suspended.
+
+use super::entry::Target;
+use super::{Caller, HResult, Outcome};
+use crate::explain::Event;
+use crate::thread::{ThreadLife, ThreadObject};
+use crate::{Lock, TargetMemory};
+use clr_walker::profiling::{EventMask, ProfilerCallback};
+
+impl<M: TargetMemory> Caller<'_, '_, M> {
+    /// Suspends the target, with one try. A thread that is none ends the process (C-027, C-028).
+    pub(super) fn suspend(&self, target: Target) -> Result<(), Outcome> {
+        let runtime = self.runtime;
+        let object = target.object;
+        let count = self.read(|memory| object.external_count(memory))?.wrapping_add(1);
+        self.change(|memory| object.set_external_count(memory, count))?;
+        let known = runtime.thread_of(object.0, |thread| {
+            (
+                thread.os,
+                thread.life == ThreadLife::Running && thread.handle != 0,
+                thread.resists_suspension,
+            )
+        });
+        let Some((os, true, resists)) = known.filter(|_| count != 1) else {
+            runtime.tell(|| Event::InvalidTarget);
+            return Err(Outcome::ProcessKilled { code: HResult::INVALID_TARGET_THREAD.0 });
+        };
+        if resists {
+            self.change(|memory| object.set_external_count(memory, count.wrapping_sub(1)))?;
+            runtime.tell(|| Event::SuspensionFailed);
+            return Err(HResult::UNSAFE.into());
+        }
+        // So that the target cannot be stopped with it.
+        let logs = runtime.process.get().stress_log;
+        if logs {
+            self.acquire(Lock::StressLog)?;
+        }
+        // While it suspends, the caller itself must not be suspended (C-030).
+        self.forbid_own_suspension(true)?;
+        runtime.change_thread(os, |thread| thread.suspended += 1);
+        self.forbid_own_suspension(false)?;
+        if logs {
+            self.release(Lock::StressLog);
+        }
+        runtime.tell(|| Event::Suspended(object.0));
+        self.tell_of_suspension(ProfilerCallback::RuntimeThreadSuspended(object.0));
+        Ok(())
+    }
+
+    /// Lets the target run again.
+    pub(super) fn resume(&self, target: Target) {
+        let runtime = self.runtime;
+        let object = target.object;
+        if let Some(os) = runtime.thread_of(object.0, |thread| thread.os) {
+            runtime
+                .change_thread(os, |thread| thread.suspended = thread.suspended.saturating_sub(1));
+        }
+        runtime.tell(|| Event::Resumed(object.0));
+        self.tell_of_suspension(ProfilerCallback::RuntimeThreadResumed(object.0));
+        // The object was there when the count went up; if it is not any more, nobody notices here.
+        let _ = self.change(|memory| {
+            let count = object.external_count(memory)?;
+            object.set_external_count(memory, count.wrapping_sub(1))
+        });
+    }
+
+    /// Makes one of the callbacks about suspensions, if the profiler wants them.
+    pub(super) fn tell_of_suspension(&self, callback: ProfilerCallback) {
+        if self.runtime.process.get().event_mask.contains(EventMask::MONITOR_SUSPENDS) {
+            self.call_back(callback);
+        }
+    }
+
+    /// A thread that suspends the runtime counts as suspended itself, and must not be walked while it
+    /// is told so (C-132).
+    pub(super) fn tell_of_own_suspension(&self) -> Result<(), Outcome> {
+        let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
+        self.forbid_own_suspension(true)?;
+        self.tell_of_suspension(ProfilerCallback::RuntimeThreadSuspended(id));
+        self.forbid_own_suspension(false)
+    }
+
+    /// Counts the caller's own forbid-suspend region up or down, if the runtime knows it.
+    fn forbid_own_suspension(&self, enter: bool) -> Result<(), Outcome> {
+        let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
+        let object = ThreadObject(id);
+        self.change(|memory| {
+            let count = object.forbid_suspend(memory)?;
+            let count = if enter { count.wrapping_add(1) } else { count.wrapping_sub(1) };
+            object.set_forbid_suspend(memory, count)
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! Threads and modules as a profiler in the simulated process has them.
+
+use crate::profiler_rules::Breach;
+use crate::thread::ThreadObject;
+use crate::{ContextSafety, OsThreadId, Runtime, TargetMemory};
+use clr_codegen::{SERVICES, Service};
+use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
+use clr_walker::image::FunctionTable;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
+use thiserror::Error;
+
+/// What the simulated system refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ThreadError {
+    /// There is no such thread.
+    #[error("there is no thread {}", .0.0)]
+    NoThread(OsThreadId),
+    /// It cannot be suspended: its handle is invalid, or another fiber runs on it (H-26).
+    #[error("thread {} cannot be suspended", .0.0)]
+    NotSuspended(OsThreadId),
+    /// It was resumed more often than suspended.
+    #[error("thread {} is not suspended", .0.0)]
+    NotResumed(OsThreadId),
+    /// Its registers cannot be read.
+    #[error("the registers of thread {} cannot be read", .0.0)]
+    NoContext(OsThreadId),
+}
+
+/// A thread of the simulated process that the runtime knows, as its profiler sees it.
+#[derive(Debug)]
+pub struct SimulatedThread<'r, 'a, M> {
+    runtime: &'r Runtime<'a, M>,
+    os: OsThreadId,
+    id: ThreadId,
+    stack: StackBounds,
+    /// Who asks, if it has been said.
+    asker: Option<OsThreadId>,
+}
+
+impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
+    /// The thread with this id of the system, if the runtime knows it. Its first function returns to
+    /// `root` (VA). It is another thread that asks.
+    #[must_use]
+    pub fn new(runtime: &'r Runtime<'a, M>, os: OsThreadId, root: u64) -> Option<Self> {
+        let id = runtime.object_of(os)?;
+        let (limit, base) = ThreadObject(id).stack(&*runtime.memory.try_borrow().ok()?).ok()?;
+        Some(Self { runtime, os, id, stack: StackBounds { limit, base, root }, asker: None })
+    }
+
+    /// The same, as thread `asker` has it: who asks for its own registers does not suspend itself.
+    #[must_use]
+    pub const fn asked_by(mut self, asker: OsThreadId) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// The system's id of it.
+    #[must_use]
+    pub const fn os(&self) -> OsThreadId {
+        self.os
+    }
+}
+
+impl<M: TargetMemory> Memory for SimulatedThread<'_, '_, M> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let unreadable = Unreadable { address, len: buffer.len() as u32 };
+        self.runtime.memory.try_borrow().map_err(|_| unreadable)?.read(address, buffer)
+    }
+}
+
+impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
+    type Error = ThreadError;
+
+    fn id(&self) -> ThreadId {
+        self.id
+    }
+
+    fn stack(&self) -> StackBounds {
+        self.stack
+    }
+
+    fn suspend(&self) -> Result<(), ThreadError> {
+        let thread = self.runtime.thread(self.os, |thread| {
+            let can_be = thread.handle != 0 && !thread.resists_suspension;
+            can_be.then_some(()).ok_or(ThreadError::NotSuspended(self.os))
+        });
+        thread.ok_or(ThreadError::NoThread(self.os))??;
+        self.runtime.change_thread(self.os, |thread| thread.suspended += 1);
+        Ok(())
+    }
+
+    fn resume(&self) -> Result<(), ThreadError> {
+        let suspended = self.runtime.thread(self.os, |thread| thread.suspended);
+        let less = suspended.ok_or(ThreadError::NoThread(self.os))?.checked_sub(1);
+        let less = less.ok_or(ThreadError::NotResumed(self.os))?;
+        self.runtime.change_thread(self.os, |thread| thread.suspended = less);
+        Ok(())
+    }
+
+    fn context(&self) -> Result<ThreadContext, ThreadError> {
+        let thread = self
+            .runtime
+            .thread(self.os, |thread| (thread.current, thread.safety, thread.suspended));
+        let (current, safety, suspended) = thread.ok_or(ThreadError::NoThread(self.os))?;
+        if suspended == 0 && self.asker != Some(self.os) {
+            self.runtime.broke(Breach::ContextOfRunning { thread: self.os });
+        }
+        let told = match safety {
+            _ if self.runtime.generation.is_unix() => 0,
+            ContextSafety::NotReported => 0,
+            ContextSafety::Safe => ThreadContext::EXCEPTION_REPORTING,
+            ContextSafety::InSystemCall => {
+                ThreadContext::EXCEPTION_REPORTING | ThreadContext::SERVICE_ACTIVE
+            }
+            ContextSafety::InExceptionDispatch => {
+                ThreadContext::EXCEPTION_REPORTING | ThreadContext::EXCEPTION_ACTIVE
+            }
+            ContextSafety::Unreadable => return Err(ThreadError::NoContext(self.os)),
+        };
+        let flags = ThreadContext::FULL | told;
+        Ok(ThreadContext { registers: current.registers, flags })
+    }
+}
+
+/// What stands where the world serves the runtime's code: a function that calls nothing.
+static SERVICE_CODE: [u8; 16 * Service::ALL.len()] = [0xC3; 16 * Service::ALL.len()];
+
+impl<'a, M: TargetMemory> Runtime<'a, M> {
+    /// The code that a profiler in the process has unwind data of: native images; on Windows what
+    /// the runtime tells the system of its heaps and images too; on Unix of the latter those that are
+    /// files.
+    ///
+    /// # Errors
+    /// [`CodeMapError`] if two of them share an address.
+    pub fn profilers_code_map(&self) -> Result<CodeMap<'a>, CodeMapError> {
+        let mut map = CodeMap::new();
+        for region in self.native.map().regions() {
+            map.insert(region.clone())?;
+        }
+        let unix = self.generation.is_unix();
+        for region in self.code.map().regions() {
+            if !unix || region.kind() == RegionKind::Image {
+                map.insert(region.clone())?;
+            }
+        }
+        map.insert(CodeRegion::heap(SERVICES, &SERVICE_CODE, FunctionTable::default())?)?;
+        Ok(map)
+    }
+}

@@ -1,0 +1,182 @@
+//! From where methods may be called (contract §5, §6).
+
+use super::*;
+use clr_walker::profiling::{CodeRange, EventMask};
+
+type Method = (&'static str, fn(Caller<'_, '_, Machine>) -> Answer<()>);
+
+/// Methods that may be called from anywhere.
+const ASYNCHRONOUS: [Method; 7] = [
+    ("GetFunctionFromIP", |caller| caller.get_function_from_ip(FOO_TIER0).map(|_| ())),
+    ("GetCodeInfo", |caller| caller.get_code_info(FOO).map(|_| ())),
+    ("GetCodeInfo2", |caller| caller.get_code_info2(FOO, &mut []).map(|_| ())),
+    ("GetFunctionInfo2", |caller| caller.get_function_info2(FOO, None, 0).map(|_| ())),
+    ("GetCurrentThreadID", |caller| match caller.get_current_thread_id() {
+        Err(CallError::Failed(NOT_MANAGED_THREAD)) => Ok(()),
+        answer => answer.map(|_| ()),
+    }),
+    ("GetEventMask", |caller| caller.get_event_mask().map(|_| ())),
+    ("SetEventMask", |caller| caller.set_event_mask(EventMask(0x1000_0000))),
+];
+
+/// Methods that threads of the runtime may call only in callbacks, and the generations that lack them.
+const SYNCHRONOUS: [(Method, &[Generation]); 4] = [
+    (("GetThreadInfo", |caller| caller.get_thread_info(OTHER_ID).map(|_| ())), &[]),
+    (("GetHandleFromThread", |caller| caller.get_handle_from_thread(OTHER_ID).map(|_| ())), &[]),
+    (("EnumThreads", |caller| caller.enum_threads().map(|_| ())), &[Framework2]),
+    (("InitializeCurrentThread", |caller| caller.initialize_current_thread()), &[Framework2]),
+];
+
+const NO_RANGE: CodeRange = CodeRange { start: 0, size: 0 };
+
+/// The same, where a GC may be triggered besides.
+const TRIGGERING: [(Method, &[Generation]); 4] = [
+    (
+        ("GetFunctionFromIP2", |caller| caller.get_function_from_ip2(FOO_TIER0).map(|_| ())),
+        &[Framework2],
+    ),
+    (
+        ("GetFunctionFromIP3", |caller| caller.get_function_from_ip3(FOO_TIER0).map(|_| ())),
+        &[Framework2, Framework4],
+    ),
+    (
+        ("GetCodeInfo3", |caller| {
+            caller.get_code_info3(FOO, ReJitId(5), &mut [NO_RANGE]).map(|_| ())
+        }),
+        &[Framework2],
+    ),
+    (
+        ("GetCodeInfo4", |caller| caller.get_code_info4(FOO_TIER0, &mut [NO_RANGE]).map(|_| ())),
+        &[Framework2, Framework4],
+    ),
+];
+
+/// Bits of a thread: in a P/Invoke or in managed code; in a callback; in one that may trigger; after
+/// ForceGC; after a request of ReJIT.
+const BITS: [u8; 6] = [0, 1, 2, 3, 4, 8];
+
+/// C-119, C-173.
+#[test]
+fn what_is_needed_of_the_caller_depends_on_the_method() {
+    let asynchronous = ASYNCHRONOUS.iter().map(|method| (*method, &[][..], &BITS[..]));
+    let synchronous = SYNCHRONOUS.iter().map(|(method, lack)| (*method, *lack, &[1, 3, 4, 8][..]));
+    let triggering = TRIGGERING.iter().map(|(method, lack)| (*method, *lack, &[3, 4, 8][..]));
+    for ((name, call), lack, passing) in asynchronous.chain(synchronous).chain(triggering) {
+        for generation in Generation::ALL {
+            let runtime = process(generation);
+            let exists = !lack.contains(&generation);
+            for bits in BITS {
+                let expected = match passing.contains(&bits) {
+                    _ if !exists => failed(E_NOTIMPL),
+                    true => Ok(()),
+                    false => failed(UNSUPPORTED_CALL_SEQUENCE),
+                };
+                for os in [WORKER, OTHER] {
+                    let found = with_state(&runtime, os, bits, call);
+                    assert_eq!(found, expected, "{generation}, {name}, {os:?}, {bits}");
+                }
+            }
+            // A native thread passes all checks (C-122).
+            let expected = if exists { Ok(()) } else { failed(E_NOTIMPL) };
+            assert_eq!(call(runtime.on(STRANGER)), expected, "{generation}, {name}");
+        }
+    }
+}
+
+#[test]
+fn while_the_profiler_is_detached_every_method_says_so() {
+    let synchronous = SYNCHRONOUS.iter().chain(&TRIGGERING);
+    let with_gaps = synchronous.map(|(method, lack)| (*method, *lack));
+    let methods: Vec<_> =
+        ASYNCHRONOUS.iter().map(|method| (*method, &[][..])).chain(with_gaps).collect();
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        runtime.change_process(|process| process.profiler = crate::ProfilerStatus::Detaching);
+        for ((name, call), lack) in &methods {
+            // The first runtime cannot detach profilers.
+            let expected = match generation {
+                _ if lack.contains(&generation) => failed(E_NOTIMPL),
+                Framework2 => Ok(()),
+                _ => failed(PROFILER_DETACHING),
+            };
+            assert_eq!(call(runtime.on(STRANGER)), expected, "{generation}, {name}");
+            if generation != Framework2 && !lack.contains(&generation) {
+                // Before the call's sequence is looked at.
+                assert_eq!(call(runtime.on(WORKER)), expected, "{generation}, {name}");
+            }
+        }
+    }
+}
+
+/// The table of contract §6: mode (c, p, or a for any) and whether a GC may be triggered.
+#[test]
+fn callbacks_have_the_mode_and_the_triggers_of_the_contract() {
+    const TABLE: &str = "
+        ThreadCreated p T, ThreadAssignedToOSThread a -, ThreadDestroyed p T, ThreadNameChanged p T,
+        JITCompilationStarted p T, JITCompilationFinished p T, JITInlining p T,
+        JITCachedFunctionSearchStarted p T, JITCachedFunctionSearchFinished p T,
+        ReJITCompilationStarted p T, ReJITCompilationFinished p T, ClassLoadStarted p T,
+        ClassLoadFinished p T, ModuleLoadStarted c T, ModuleLoadFinished p T, AssemblyLoadStarted c T,
+        AssemblyLoadFinished c T, AppDomainCreationStarted c T, AppDomainCreationFinished c T,
+        ObjectAllocated c T, ManagedToUnmanagedTransition p T, UnmanagedToManagedTransition p T,
+        ExceptionThrown c T, ExceptionSearchFunctionEnter p T, ExceptionSearchFunctionLeave p T,
+        ExceptionSearchFilterEnter p T, ExceptionSearchFilterLeave p T, ExceptionSearchCatcherFound p T,
+        ExceptionUnwindFinallyEnter c -, ExceptionUnwindFinallyLeave c -, ExceptionCatcherEnter c -,
+        ExceptionCatcherLeave c T, RuntimeSuspendStarted a -, RuntimeSuspendFinished a -,
+        RuntimeSuspendAborted a -, RuntimeResumeStarted a T, RuntimeResumeFinished a T,
+        RuntimeThreadSuspended a -, RuntimeThreadResumed a -, GarbageCollectionStarted c -,
+        GarbageCollectionFinished c -, MovedReferences c -, SurvivingReferences c -,
+        ObjectReferences c -, RootReferences c -, HandleCreated c -, HandleDestroyed c -,
+        FinalizeableObjectQueued c T, DynamicMethodUnloaded c T, DynamicMethodJITCompilationStarted p T,
+        DynamicMethodJITCompilationFinished p T, EnterLeaveSlow c T, Shutdown a T,
+        ModuleUnloadStarted p T, ModuleUnloadFinished p T, ClassUnloadStarted p T,
+        ClassUnloadFinished p T, AssemblyUnloadStarted p T, AssemblyUnloadFinished p T,
+        FunctionUnloadStarted p T";
+    let mut left = CallbackKind::ALL.to_vec();
+    let mut check = |name: &str, mode: &str, triggers: bool, generation: Generation| {
+        let kind = CallbackKind::from_name(name).unwrap_or_else(|| panic!("{name}"));
+        left.retain(|other| *other != kind);
+        let found = match kind.mode(generation) {
+            CallbackMode::Cooperative => "c",
+            CallbackMode::Preemptive => "p",
+            CallbackMode::Any => "a",
+        };
+        assert_eq!((found, kind.allows_triggers()), (mode, triggers), "{name}, {generation}");
+        assert_eq!(kind.state().0, if triggers { 3 } else { 1 }, "{name}");
+    };
+    for generation in Generation::ALL {
+        for row in TABLE.split(',') {
+            let [name, mode, triggers] = *row.split_whitespace().collect::<Vec<_>>() else {
+                panic!("{row}")
+            };
+            check(name, mode, triggers == "T", generation);
+        }
+        let [enter, leave] = match generation {
+            Net9Unix | Net10Unix => ["p", "p"],
+            Net10Windows => ["c", "c"],
+            _ => ["p", "c"],
+        };
+        check("ExceptionUnwindFunctionEnter", enter, false, generation);
+        check("ExceptionUnwindFunctionLeave", leave, false, generation);
+    }
+    assert_eq!(left, []);
+}
+
+#[test]
+fn a_thread_in_a_callback_has_its_bits_meanwhile() {
+    let runtime = process(CoreClr31Windows);
+    let bits = |caller: &Caller<'_, '_, Machine>| {
+        caller.runtime.thread(WORKER, |thread| thread.callback_state.0).unwrap()
+    };
+    let caller = runtime.on(WORKER);
+    let (inner, outer) = caller.in_callback(CallbackKind::JITCompilationStarted, |caller| {
+        // One that may not trigger, within one that may: bits are only added.
+        let inner = caller.in_callback(CallbackKind::GarbageCollectionStarted, bits);
+        (inner, bits(caller))
+    });
+    assert_eq!((inner, outer, bits(&caller)), (3, 3, 0));
+    assert_eq!(caller.in_callback(CallbackKind::GarbageCollectionStarted, bits), 1);
+    runtime.change_thread(WORKER, |thread| thread.callback_state = CallbackState(4));
+    assert_eq!(caller.in_callback(CallbackKind::GarbageCollectionStarted, bits), 5);
+    assert_eq!(bits(&caller), 4);
+}

@@ -1,0 +1,203 @@
+//! GetCodeInfo, 2, 3 and 4; GetFunctionInfo2.
+
+use super::*;
+use clr_walker::profiling::{CodeRange, FrameInfo, FunctionInfo};
+
+const fn range(start: u64, size: u64) -> CodeRange {
+    CodeRange { start, size }
+}
+
+/// What a call writes into an array of this length, and the number that it tells.
+fn pieces(
+    len: usize,
+    call: impl FnOnce(&mut [CodeRange]) -> Answer<u32>,
+) -> Answer<(u32, Vec<CodeRange>)> {
+    let mut ranges = vec![range(0, 0); len];
+    let count = call(&mut ranges)?;
+    Ok((count, ranges))
+}
+
+const HOT: CodeRange = range(SPLIT_AT, 0x30);
+const COLD: CodeRange = range(HEAP + 0x900, 0x18);
+
+#[test]
+fn code_has_one_or_two_pieces() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        let caller = runtime.on(WORKER);
+        assert_eq!(caller.get_code_info(SPLIT), Ok(HOT), "{generation}");
+        // The count is the whole one, even if the array is shorter (C-125).
+        for (len, expected) in
+            [(0, vec![]), (1, vec![HOT]), (2, vec![HOT, COLD]), (3, vec![HOT, COLD, range(0, 0)])]
+        {
+            let found = pieces(len, |ranges| caller.get_code_info2(SPLIT, ranges));
+            assert_eq!(found, Ok((2, expected)), "{generation}, {len}");
+        }
+        // Of the versions, the most recent one that no ReJIT made.
+        let found = pieces(2, |ranges| caller.get_code_info2(FOO, ranges));
+        assert_eq!(found, Ok((1, vec![range(FOO_TIER1, 0x30), range(0, 0)])), "{generation}");
+        assert_eq!(caller.get_code_info(FOO), Ok(range(FOO_TIER1, 0x30)), "{generation}");
+    }
+}
+
+#[test]
+fn code_that_is_not_there_has_no_pieces() {
+    for generation in Generation::ALL {
+        let mut runtime = process(generation);
+        for (function, result) in [
+            (FunctionId(0), E_INVALIDARG),
+            (FunctionId(0x99), E_INVALIDARG),
+            (NOT_COMPILED, FUNCTION_NOT_COMPILED),
+            (UNRESTORED, DATAINCOMPLETE),
+        ] {
+            let caller = runtime.on(STRANGER);
+            assert_eq!(caller.get_code_info(function), failed(result), "{generation}");
+            let found = pieces(2, |ranges| caller.get_code_info2(function, ranges));
+            assert_eq!(found, failed(result), "{generation}, {function:?}");
+            let found = pieces(2, |ranges| caller.get_code_info3(function, ReJitId(0), ranges));
+            let result = if generation == Framework2 { E_NOTIMPL } else { result };
+            assert_eq!(found, failed(result), "{generation}, {function:?}");
+        }
+        assert!(runtime.code.remove_section(HEAP));
+        let found = runtime.on(STRANGER).get_code_info(FOO);
+        assert_eq!(found, failed(FUNCTION_NOT_COMPILED), "{generation}");
+    }
+}
+
+#[test]
+fn in_a_forbid_suspend_region_code_is_not_looked_up() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        set_word(&runtime, WORKER_ID, FORBID_SUSPEND, 1);
+        for function in [FOO, FunctionId(0)] {
+            let found = runtime.on(WORKER).get_code_info(function);
+            assert_eq!(found, failed(ASYNCHRONOUS_UNSAFE), "{generation}");
+        }
+        // What is not about code can be asked (§5.6).
+        assert!(runtime.on(WORKER).get_function_info2(FOO, None, 0).is_ok(), "{generation}");
+    }
+}
+
+#[test]
+fn versions_are_told_by_their_rejit_id_or_their_start() {
+    for generation in CORECLR_31.into_iter().chain(NEW) {
+        let runtime = process(generation);
+        let caller = runtime.on(STRANGER);
+        for (rejit, expected) in [
+            (0, Ok((1, vec![range(FOO_TIER1, 0x30)]))),
+            (5, Ok((1, vec![range(FOO_REJIT, 0x30)]))),
+            (6, failed(FUNCTION_NOT_COMPILED)),
+        ] {
+            let found = pieces(1, |ranges| caller.get_code_info3(FOO, ReJitId(rejit), ranges));
+            assert_eq!(found, expected, "{generation}, {rejit}");
+        }
+        for (start, expected) in [
+            (FOO_TIER0, Ok((1, vec![range(FOO_TIER0, 0x30)]))),
+            (FOO_REJIT, Ok((1, vec![range(FOO_REJIT, 0x30)]))),
+            (SPLIT_AT, Ok((2, vec![HOT]))),
+            (FOO_TIER0 + 1, failed(E_FAIL)),
+            (PRECODE_AT, failed(E_FAIL)),
+            (NATIVE, failed(E_FAIL)),
+        ] {
+            let found = pieces(1, |ranges| caller.get_code_info4(start, ranges));
+            assert_eq!(found, expected, "{generation}, {start:#x}");
+        }
+    }
+}
+
+#[test]
+fn functions_have_their_numbers() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        let caller = runtime.on(STRANGER);
+        for (asked, type_arguments) in
+            [(0, vec![]), (1, vec![0xA1]), (3, vec![0xA1, 0xA2, 0xA3]), (9, vec![0xA1, 0xA2, 0xA3])]
+        {
+            let expected = FunctionInfo {
+                class: 0xC11,
+                module: 0xD00,
+                token: 0x0600_0011,
+                type_argument_count: 3,
+                type_arguments,
+            };
+            let found = caller.get_function_info2(FOO, None, asked);
+            assert_eq!(found, Ok(expected), "{generation}, {asked}");
+        }
+        // C-124.
+        assert_eq!(caller.get_function_info2(SHARED, None, 0).unwrap().class, 0, "{generation}");
+        for (function, result) in [
+            (FunctionId(0), E_INVALIDARG),
+            (FunctionId(0x99), E_INVALIDARG),
+            (UNRESTORED, DATAINCOMPLETE),
+        ] {
+            let found = caller.get_function_info2(function, None, 0);
+            assert_eq!(found, failed(result), "{generation}, {function:?}");
+        }
+    }
+}
+
+/// A seed in [`FOO`], called from native code.
+fn seed(runtime: &Runtime<'_, Machine>) -> Vec<u8> {
+    runtime.memory.borrow_mut().write(STACK + 0x100, &NATIVE.to_le_bytes()).unwrap();
+    let mut seed = vec![0; 0xC20];
+    seed[0xF8..0x100].copy_from_slice(&(FOO_TIER0 + 8).to_le_bytes());
+    seed[0x98..0xA0].copy_from_slice(&(STACK + 0x100).to_le_bytes());
+    seed
+}
+
+/// C-101.
+#[test]
+fn a_frame_info_is_of_its_function_while_its_callback_lasts() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        let caller = runtime.on(WORKER);
+        let seed = seed(&runtime);
+        let call = Call { seed: Some(&seed), ..Call::default() };
+        let mut told = Vec::new();
+        let outcome = caller.do_stack_snapshot(
+            &call,
+            Some(&mut |frame| {
+                let ask = |function| caller.get_function_info2(function, Some(frame.frame_info), 0);
+                let asked = [FOO, SHARED, FunctionId(0)].map(ask).map(|answer| answer.map(|_| ()));
+                told.push((frame.function, asked, frame.frame_info.handle()));
+                HResult::OK
+            }),
+        );
+        assert_eq!(outcome, Outcome::Returned(HResult::OK), "{generation}");
+        let [(foo, of_foo, handle), (marker, of_marker, _)] = &told[..] else { panic!("{told:?}") };
+        let invalid = || failed(E_INVALIDARG);
+        assert_eq!((foo, marker), (&Some(FOO), &None), "{generation}");
+        // C-123.
+        assert_eq!(of_foo, &[Ok(()), invalid(), invalid()], "{generation}");
+        assert_eq!(of_marker, &[invalid(), invalid(), invalid()], "{generation}");
+        // Behind its callback it is none any more, and so is one that was never given.
+        for handle in [*handle, 0, u64::MAX] {
+            let stale = caller.get_function_info2(FOO, Some(FrameInfo::new(handle)), 0);
+            assert_eq!(stale.map(|_| ()), invalid(), "{generation}");
+        }
+    }
+}
+
+#[test]
+fn a_walk_within_a_callback_leaves_its_frame_info_alone() {
+    let runtime = process(CoreClr31Windows);
+    let caller = runtime.on(WORKER);
+    let seed = seed(&runtime);
+    let call = Call { seed: Some(&seed), ..Call::default() };
+    // The other thread is in the same code.
+    set_word(&runtime, OTHER_ID, COOPERATIVE, 1);
+    let current = crate::Context::from_bytes(&seed).unwrap();
+    runtime.change_thread(OTHER, |thread| thread.current = current);
+    let mut answers = Vec::new();
+    caller.do_stack_snapshot(
+        &call,
+        Some(&mut |frame| {
+            assert_eq!(walk(caller, OTHER_ID), Outcome::Returned(HResult::OK));
+            assert_eq!(walk(caller, WORKER_ID), Outcome::Returned(UNSAFE));
+            let info = caller.get_function_info2(FOO, Some(frame.frame_info), 0);
+            answers.push(info.map(|info| info.class));
+            HResult(1)
+        }),
+    );
+    assert_eq!(answers, [Ok(0xC11)]);
+}

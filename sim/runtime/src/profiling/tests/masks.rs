@@ -1,0 +1,125 @@
+//! GetEventMask and SetEventMask (contract §1.3, §5.11).
+
+use super::*;
+use crate::ProfilerStatus;
+use clr_walker::profiling::EventMask;
+
+const SNAPSHOT: u32 = 0x1000_0000;
+
+/// Bits that cannot change after startup, from corprof.idl: CODE_TRANSITIONS, REMOTING, its COOKIE and
+/// ASYNC, INPROC_DEBUGGING, JIT_MAPS, DISABLE_INLINING and OPTIMIZATIONS, OBJECT_ALLOCATED,
+/// FUNCTION_ARGS, FUNCTION_RETVAL, FRAME_INFO, USE_PROFILE_IMAGES, TRANSPARENCY_CHECKS, NGEN_IMAGES.
+const IMMUTABLE: [u32; 15] = [
+    0x800,
+    0x400,
+    0x4000,
+    0x8000,
+    0x8_0000,
+    0x10_0000,
+    0x20_0000,
+    0x40_0000,
+    0x80_0000,
+    0x200_0000,
+    0x400_0000,
+    0x800_0000,
+    0x2000_0000,
+    0x4000_0000,
+    0x8000_0000,
+];
+/// ENABLE_REJIT: immutable until CoreCLR 3 let attached profilers have it.
+const REJIT: u32 = 0x4_0000;
+/// Bits that an attached profiler may set: class, module, assembly and app domain loads, JIT
+/// compilation, exceptions, GC, threads, suspensions.
+const ATTACHABLE: [u32; 9] = [2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0x200, 0x1_0000];
+/// The rest: function unloads, allocations, enter and leave, COM, cache searches, CLR exceptions.
+const NEITHER: [u32; 6] = [1, 0x100, 0x1000, 0x2000, 0x2_0000, 0x100_0000];
+
+/// What setting one more bit gives, and whether the mask then has it.
+fn set(
+    generation: Generation,
+    status: ProfilerStatus,
+    attached: bool,
+    bit: u32,
+) -> (Answer<()>, bool) {
+    let runtime = process(generation);
+    runtime.change_process(|process| {
+        process.profiler = status;
+        process.attached = attached;
+    });
+    let caller = runtime.on(WORKER);
+    let answer = caller.set_event_mask(EventMask(SNAPSHOT | bit));
+    let mask = caller.get_event_mask().unwrap().0;
+    assert_eq!(mask & !bit, SNAPSHOT);
+    (answer, mask & bit != 0)
+}
+
+#[test]
+fn after_startup_some_events_cannot_be_asked_for() {
+    for generation in Generation::ALL {
+        let rejit_is_immutable = [Framework2, Framework4].contains(&generation);
+        let immutable = IMMUTABLE.map(|bit| (bit, true));
+        let others = ATTACHABLE.into_iter().chain(NEITHER).map(|bit| (bit, false));
+        for (bit, immutable) in
+            immutable.into_iter().chain(others).chain([(REJIT, rejit_is_immutable)])
+        {
+            let during = set(generation, ProfilerStatus::InitializingForStartup, false, bit);
+            assert_eq!(during, (Ok(()), true), "{generation}, {bit:#x}");
+            let after = set(generation, ProfilerStatus::Active, false, bit);
+            let expected = if immutable { (failed(E_FAIL), false) } else { (Ok(()), true) };
+            assert_eq!(after, expected, "{generation}, {bit:#x}");
+        }
+    }
+}
+
+#[test]
+fn attached_profilers_may_have_some_events_alone() {
+    for generation in Generation::ALL.into_iter().filter(|generation| *generation != Framework2) {
+        for status in [ProfilerStatus::Active, ProfilerStatus::InitializingForAttach] {
+            let expect = |bit, expected: (Answer<()>, bool)| {
+                assert_eq!(set(generation, status, true, bit), expected, "{generation}, {bit:#x}");
+            };
+            for bit in ATTACHABLE {
+                expect(bit, (Ok(()), true));
+            }
+            for bit in NEITHER {
+                expect(bit, (failed(UNSUPPORTED_FOR_ATTACHING), false));
+            }
+            // That they cannot change is seen first.
+            for bit in IMMUTABLE {
+                expect(bit, (failed(E_FAIL), false));
+            }
+            let rejit =
+                if generation == Framework4 { (failed(E_FAIL), false) } else { (Ok(()), true) };
+            expect(REJIT, rejit);
+        }
+    }
+}
+
+#[test]
+fn what_was_set_at_startup_cannot_be_waived() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        runtime.change_process(|process| process.event_mask = EventMask(SNAPSHOT | 0x80_0000));
+        let caller = runtime.on(STRANGER);
+        assert_eq!(caller.set_event_mask(EventMask(SNAPSHOT)), failed(E_FAIL), "{generation}");
+        // What stays may be named again.
+        assert_eq!(caller.set_event_mask(EventMask(0x80_0000)), Ok(()), "{generation}");
+        assert_eq!(caller.get_event_mask(), Ok(EventMask(0x80_0000)), "{generation}");
+    }
+}
+
+/// C-005.
+#[test]
+fn snapshots_are_switched_on_and_off_at_any_time() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        let caller = runtime.on(WORKER);
+        let enabled = walk(caller, ThreadId(0));
+        caller.set_event_mask(EventMask(0)).unwrap();
+        let disabled = walk(caller, ThreadId(0));
+        caller.set_event_mask(EventMask(SNAPSHOT)).unwrap();
+        assert_eq!(walk(caller, ThreadId(0)), enabled, "{generation}");
+        let refused = HResult(if generation == Framework2 { 0x8007_0057 } else { 0x8013_1374 });
+        assert_eq!((enabled, disabled), (E_FAIL.into(), refused.into()), "{generation}");
+    }
+}

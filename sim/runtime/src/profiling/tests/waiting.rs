@@ -1,0 +1,41 @@
+//! Who lets a profiling method wait, and for what.
+
+use super::*;
+use crate::{Lock, Wait};
+
+/// Lets so many waits pass before the writer gives the lock back.
+struct Patient {
+    waits: RefCell<Vec<(OsThreadId, Wait)>>,
+    until: usize,
+}
+
+impl<'a> Profiler<'a, Machine> for Patient {
+    fn call_back(&self, _: &Runtime<'a, Machine>, _: OsThreadId, _: ProfilerCallback) {}
+
+    fn wait(&self, runtime: &Runtime<'a, Machine>, thread: OsThreadId, wait: Wait) -> bool {
+        let mut waits = self.waits.borrow_mut();
+        waits.push((thread, wait));
+        if waits.len() == self.until {
+            runtime.change_process(|process| process.code_manager_writer = None);
+        }
+        waits.len() <= self.until
+    }
+}
+
+/// H-09: who waits goes on when the lock is free, and looks again whenever it is let go on.
+#[test]
+fn who_calls_lets_the_method_wait() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        for (until, expected) in [(1, Ok(FOO)), (3, Ok(FOO)), (0, fatal(Outcome::Blocked))] {
+            runtime.change_process(|process| process.code_manager_writer = Some(OsThreadId(9)));
+            let patient = Patient { waits: RefCell::default(), until };
+            let found = with_state(&runtime, OTHER, 1, |caller| {
+                caller.telling(&patient).get_function_from_ip(FOO_TIER0)
+            });
+            assert_eq!(found, expected, "{generation}, {until}");
+            let once = (OTHER, Wait::Lock(Lock::CodeManager));
+            assert_eq!(*patient.waits.borrow(), vec![once; until.max(1)], "{generation}");
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Threads: what the operating system knows of them, and their Thread objects, which lie in the
+//! target's memory like all that a runtime looks at without asking whether it is there.
+
+use super::exception::ExceptionState;
+use super::frame::FRAME_TOP;
+use super::memory::{TargetMemory, read_u32};
+use crate::Context;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::profiling::ThreadId;
+
+/// A thread of the operating system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OsThreadId(
+    /// Its number.
+    pub u32,
+);
+
+/// Where a thread is in its life (contract §6, ThreadCreated to ThreadDestroyed).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ThreadLife {
+    /// It has a Thread object, and has not started.
+    Created,
+    /// It runs.
+    #[default]
+    Running,
+    /// It has ended; its Thread object is still there.
+    Dead,
+}
+
+/// Whether the context that the system gives of a stopped thread may be used (contract §2.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ContextSafety {
+    /// It may.
+    #[default]
+    Safe,
+    /// The thread is in a system call: SERVICE_ACTIVE.
+    InSystemCall,
+    /// The kernel is dispatching an exception: EXCEPTION_ACTIVE.
+    InExceptionDispatch,
+    /// The system does not tell: no EXCEPTION_REPORTING.
+    NotReported,
+    /// It cannot be read at all.
+    Unreadable,
+}
+
+/// Bits that say from where a thread calls a profiling method (contract §2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CallbackState(
+    /// The bits.
+    pub u8,
+);
+
+impl CallbackState {
+    /// In a callback.
+    pub const IN_CALLBACK: Self = Self(1);
+    /// In one in which a GC may be triggered.
+    pub const IN_TRIGGERS_SCOPE: Self = Self(2);
+    /// It has called ForceGC, or asked for ReJIT: whatever is checked, it passes.
+    const PASSES: u8 = 4 | 8;
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether a check that all bits of `other` are set passes.
+    #[must_use]
+    pub const fn passes(self, other: Self) -> bool {
+        self.contains(other) || self.0 & Self::PASSES != 0
+    }
+}
+
+/// A thread: what is not in its Thread object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
+pub struct Thread {
+    /// The operating system's id.
+    pub os: OsThreadId,
+    /// Its Thread object; `None` for a thread that the runtime does not know.
+    pub object: Option<ThreadId>,
+    /// Where it is in its life.
+    pub life: ThreadLife,
+    /// Its registers, with ContextFlags as the system gives them.
+    pub current: Context,
+    /// Whether these may be used.
+    pub safety: ContextSafety,
+    /// How often it is suspended.
+    pub suspended: u32,
+    /// Its handle: 0 if it is invalid.
+    pub handle: u64,
+    /// From where it calls.
+    pub callback_state: CallbackState,
+    /// A native thread of the GC.
+    pub is_gc_special: bool,
+    /// What the first profiling call of a thread makes for it has been made (H-03).
+    pub initialized: bool,
+    /// How often it has the code manager's reader lock (H-10).
+    pub code_manager_reads: u32,
+    /// It leaves the callback of a walk for code beyond the walk, by longjmp say: the runtime's own code
+    /// behind it never runs (H-30).
+    pub escapes: bool,
+    /// Suspending it does not work: another fiber runs on it, its stress log cannot be made (C-027).
+    pub resists_suspension: bool,
+    /// It leaves cooperative mode while it is being looked at: possible only while nobody has stopped
+    /// it (C-034).
+    pub leaves_cooperative_mode: bool,
+    /// What its exceptions have come to.
+    pub exceptions: ExceptionState,
+}
+
+/// Offsets of the fields of a Thread object, in bytes. They are the simulator's own: the contract
+/// tells which fields are read, not where they lie.
+pub mod offset {
+    /// Offset of the state bits.
+    pub const STATE: u64 = 0x00;
+    /// Offset of the GC mode: 1 is cooperative.
+    pub const COOPERATIVE: u64 = 0x04;
+    /// Offset of the pointer to the topmost Frame.
+    pub const TOP_FRAME: u64 = 0x08;
+    pub(super) const HIJACK_LOCK: u64 = 0x10;
+    pub(super) const FORBID_SUSPEND: u64 = 0x14;
+    pub(super) const EXTERNAL_COUNT: u64 = 0x18;
+    pub(super) const STACK_BASE: u64 = 0x20;
+    pub(super) const STACK_LIMIT: u64 = 0x28;
+    pub(super) const HIJACKED_SLOT: u64 = 0x30;
+    /// Offset of the return address that a hijack has replaced.
+    pub const HIJACKED_ADDRESS: u64 = 0x38;
+    pub(super) const PROFILER_CONTEXT: u64 = 0x40;
+    pub(super) const DEBUGGER_CONTEXT: u64 = 0x48;
+}
+
+/// A Thread object's size in bytes.
+pub const THREAD_OBJECT_SIZE: u64 = 0x50;
+
+/// `TS_Hijacked`.
+const HIJACKED: u32 = 1;
+/// It belongs to the GC.
+const GC_SPECIAL: u32 = 2;
+
+/// What a Thread object holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
+pub struct ThreadFields {
+    /// `m_fPreemptiveGCDisabled`.
+    pub cooperative: bool,
+    /// It belongs to the GC (C-011).
+    pub gc_special: bool,
+    /// `m_pFrame` (VA), or [`FRAME_TOP`].
+    pub top_frame: u64,
+    /// `m_hijackLock` is taken.
+    pub hijack_locked: bool,
+    /// `m_dwForbidSuspendThread`.
+    pub forbid_suspend: u32,
+    /// The external reference count: 0 once nobody needs the thread.
+    pub external_count: u32,
+    /// The stack's bounds (VA): its lowest address, and the one behind its highest.
+    pub stack: (u64, u64),
+    /// The slot with the hijacked return address (VA), and what was in it.
+    pub hijacked: Option<(u64, u64)>,
+    /// The debugger has a filter context on it.
+    pub debugger_context: bool,
+}
+
+impl Default for ThreadFields {
+    fn default() -> Self {
+        Self {
+            cooperative: false,
+            gc_special: false,
+            top_frame: FRAME_TOP,
+            hijack_locked: false,
+            forbid_suspend: 0,
+            external_count: 1,
+            stack: (0, u64::MAX),
+            hijacked: None,
+            debugger_context: false,
+        }
+    }
+}
+
+impl ThreadFields {
+    /// Writes a Thread object at `at` (VA).
+    ///
+    /// # Errors
+    /// [`Unreadable`] if it does not lie in writable memory.
+    pub fn write<M: TargetMemory + ?Sized>(
+        &self,
+        memory: &mut M,
+        at: ThreadId,
+    ) -> Result<(), Unreadable> {
+        let state = if self.hijacked.is_some() { HIJACKED } else { 0 }
+            | if self.gc_special { GC_SPECIAL } else { 0 };
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let (slot, address) = self.hijacked.unwrap_or_default();
+        for (offset, value) in [
+            (offset::STATE, pair(state, self.cooperative.into())),
+            (offset::TOP_FRAME, self.top_frame),
+            (offset::HIJACK_LOCK, pair(self.hijack_locked.into(), self.forbid_suspend)),
+            (offset::EXTERNAL_COUNT, self.external_count.into()),
+            (offset::STACK_BASE, self.stack.1),
+            (offset::STACK_LIMIT, self.stack.0),
+            (offset::HIJACKED_SLOT, slot),
+            (offset::HIJACKED_ADDRESS, address),
+            (offset::PROFILER_CONTEXT, 0),
+            (offset::DEBUGGER_CONTEXT, self.debugger_context.into()),
+        ] {
+            memory.write_u64(at.0.wrapping_add(offset), value)?;
+        }
+        Ok(())
+    }
+}
+
+/// A Thread object, wherever it is said to lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadObject(pub ThreadId);
+
+impl ThreadObject {
+    fn at(self, offset: u64) -> u64 {
+        self.0.0.wrapping_add(offset)
+    }
+
+    fn word<M: Memory + ?Sized>(self, memory: &M, offset: u64) -> Result<u32, Unreadable> {
+        read_u32(memory, self.at(offset))
+    }
+
+    fn set_word<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        offset: u64,
+        value: u32,
+    ) -> Result<(), Unreadable> {
+        // Memory is written by eight bytes: the other half stays.
+        let (whole, shift) = (offset & !7, 8 * (offset & 4));
+        let old = memory.read_u64(self.at(whole))?;
+        let new = old & !(0xFFFF_FFFF << shift) | u64::from(value) << shift;
+        memory.write_u64(self.at(whole), new)
+    }
+
+    pub(crate) fn is_gc_special<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
+        Ok(self.word(memory, offset::STATE)? & GC_SPECIAL != 0)
+    }
+    /// Returns true if the thread is in cooperative GC mode.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn is_cooperative<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
+        Ok(self.word(memory, offset::COOPERATIVE)? != 0)
+    }
+    /// Sets the GC mode of the thread.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn set_cooperative<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        cooperative: bool,
+    ) -> Result<(), Unreadable> {
+        self.set_word(memory, offset::COOPERATIVE, cooperative.into())
+    }
+    /// Returns the address of the topmost Frame of the thread (VA).
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn top_frame<M: Memory + ?Sized>(self, memory: &M) -> Result<u64, Unreadable> {
+        memory.read_u64(self.at(offset::TOP_FRAME))
+    }
+
+    /// Takes the hijack lock, if it is free: whether it was (C-014).
+    pub(crate) fn try_hijack_lock<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+    ) -> Result<bool, Unreadable> {
+        let free = self.word(memory, offset::HIJACK_LOCK)? == 0;
+        if free {
+            self.set_word(memory, offset::HIJACK_LOCK, 1)?;
+        }
+        Ok(free)
+    }
+
+    pub(crate) fn release_hijack_lock<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+    ) -> Result<(), Unreadable> {
+        self.set_word(memory, offset::HIJACK_LOCK, 0)
+    }
+    /// Returns the count of regions in which the thread must not be suspended.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn forbid_suspend<M: Memory + ?Sized>(self, memory: &M) -> Result<u32, Unreadable> {
+        self.word(memory, offset::FORBID_SUSPEND)
+    }
+    /// Sets the count of regions in which the thread must not be suspended.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn set_forbid_suspend<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        count: u32,
+    ) -> Result<(), Unreadable> {
+        self.set_word(memory, offset::FORBID_SUSPEND, count)
+    }
+
+    pub(crate) fn external_count<M: Memory + ?Sized>(self, memory: &M) -> Result<u32, Unreadable> {
+        self.word(memory, offset::EXTERNAL_COUNT)
+    }
+
+    pub(crate) fn set_external_count<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        count: u32,
+    ) -> Result<(), Unreadable> {
+        self.set_word(memory, offset::EXTERNAL_COUNT, count)
+    }
+
+    /// The stack's bounds (VA).
+    pub(crate) fn stack<M: Memory + ?Sized>(self, memory: &M) -> Result<(u64, u64), Unreadable> {
+        let limit = memory.read_u64(self.at(offset::STACK_LIMIT))?;
+        Ok((limit, memory.read_u64(self.at(offset::STACK_BASE))?))
+    }
+
+    /// Whether a return address is hijacked.
+    pub fn is_hijacked<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
+        Ok(self.word(memory, offset::STATE)? & HIJACKED != 0)
+    }
+
+    /// Puts `to` in the place of the return address in `slot`, which is `address`.
+    pub fn hijack<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        slot: u64,
+        address: u64,
+        to: u64,
+    ) -> Result<(), Unreadable> {
+        let state = self.word(memory, offset::STATE)?;
+        self.set_word(memory, offset::STATE, state | HIJACKED)?;
+        memory.write_u64(self.at(offset::HIJACKED_SLOT), slot)?;
+        memory.write_u64(self.at(offset::HIJACKED_ADDRESS), address)?;
+        memory.write_u64(slot, to)
+    }
+
+    /// Puts a hijacked return address back: the slot and the address, if there was one (C-077).
+    pub fn unhijack<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+    ) -> Result<Option<(u64, u64)>, Unreadable> {
+        let state = self.word(memory, offset::STATE)?;
+        if state & HIJACKED == 0 {
+            return Ok(None);
+        }
+        let slot = memory.read_u64(self.at(offset::HIJACKED_SLOT))?;
+        let address = memory.read_u64(self.at(offset::HIJACKED_ADDRESS))?;
+        memory.write_u64(slot, address)?;
+        self.set_word(memory, offset::STATE, state & !HIJACKED)?;
+        Ok(Some((slot, address)))
+    }
+
+    pub(crate) fn profiler_context<M: Memory + ?Sized>(
+        self,
+        memory: &M,
+    ) -> Result<bool, Unreadable> {
+        Ok(memory.read_u64(self.at(offset::PROFILER_CONTEXT))? != 0)
+    }
+
+    /// Publishes or takes back the seed as the profiler's filter context.
+    pub(crate) fn set_profiler_context<M: TargetMemory + ?Sized>(
+        self,
+        memory: &mut M,
+        set: bool,
+    ) -> Result<(), Unreadable> {
+        memory.write_u64(self.at(offset::PROFILER_CONTEXT), set.into())
+    }
+
+    pub(crate) fn debugger_context<M: Memory + ?Sized>(
+        self,
+        memory: &M,
+    ) -> Result<bool, Unreadable> {
+        Ok(memory.read_u64(self.at(offset::DEBUGGER_CONTEXT))? != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+//! Writes into a text what its snapshots gave, in place of expectations that were not met.
+
+use super::error::ScenarioError;
+use super::format::expected_text;
+use super::found::{FoundShot, FoundSnapshot};
+use super::parse::tokens::{Token, Tokens};
+use super::places::{SnapshotAt, inside, named};
+use super::site::SnapshotReport;
+use super::snapshot::{
+    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, Stale,
+};
+use super::{Scenario, Span};
+use clr_runtime::generation::{Generation, Generations};
+use clr_walker::registers::{Gpr, Registers};
+use core::ops::Range;
+use kdl::{KdlDocument, KdlNode};
+
+/// The text with the `expect` nodes of snapshots rewritten where `reports` tell that they were not
+/// met; a snapshot without any gets some. All other bytes stay as they are. Generations that gave the
+/// same share a node; nodes that were met keep where they come from, and their clauses.
+///
+/// That a simulator does something is no reason to expect it: what is written is for a person to read.
+///
+/// # Errors
+/// [`ScenarioError`] if the text is no scenario.
+pub fn bless(
+    text: &str,
+    reports: &[(Generation, Vec<SnapshotReport>)],
+) -> Result<String, ScenarioError> {
+    let scenario = Scenario::parse(text)?;
+    let calls = scenario.snapshots().map(|SnapshotAt { stop, snapshot, call }| {
+        let mut found = Vec::new();
+        for (generation, reports) in reports {
+            let report = reports.iter().find(|it| it.stop == stop && it.snapshot == snapshot);
+            found.extend(report.map(|it| (*generation, it.is_right(), &it.found)));
+        }
+        (call.expect.as_slice(), found)
+    });
+    Ok(apply(text, edit_all(text, "snapshot", calls)))
+}
+
+/// An expectation that can be written from what was found.
+pub(super) trait Blessable: Clone + PartialEq {
+    /// What is found.
+    type Found;
+
+    /// What was found, as an expectation.
+    fn of_found(on: Generations, found: &Self::Found) -> Self;
+
+    /// The generations that it is for.
+    fn on(&mut self) -> &mut Generations;
+
+    /// Whether it says the same as one that was made of what was found, generations and clauses apart.
+    fn is_as_found(&self, new: &Self) -> bool;
+
+    /// Its node, as it stands at a depth of blocks.
+    fn text(&self, depth: usize) -> String;
+}
+
+impl Blessable for ExpectedSnapshot {
+    type Found = FoundSnapshot;
+
+    fn of_found(on: Generations, found: &FoundSnapshot) -> Self {
+        Self::of(on, found)
+    }
+
+    fn on(&mut self) -> &mut Generations {
+        &mut self.on
+    }
+
+    fn is_as_found(&self, new: &Self) -> bool {
+        let clauses = self.clauses.clone();
+        self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
+    }
+
+    fn text(&self, depth: usize) -> String {
+        expected_text(self, depth)
+    }
+}
+
+/// What is expected at a node, and what was found on generations: whether that is as expected.
+type Made<'m, E> = (&'m [E], Vec<(Generation, bool, &'m <E as Blessable>::Found)>);
+
+/// What is to be replaced by what in the nodes of that name.
+pub(super) fn edit_all<'m, E: Blessable + 'm>(
+    text: &str,
+    name: &'static str,
+    made: impl Iterator<Item = Made<'m, E>>,
+) -> Vec<(Range<usize>, String)> {
+    let mut edits = Vec::new();
+    for ((expect, found), place) in made.zip(&places(text, name)) {
+        place.edit(text, expect, &blessed(expect, &found), &mut edits);
+    }
+    edits
+}
+
+/// The text with parts replaced.
+pub(super) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
+    // From the end, so that the places of the others stay.
+    edits.sort_by_key(|(range, _)| core::cmp::Reverse(range.start));
+    let mut text = text.to_owned();
+    for (range, new) in edits {
+        text.replace_range(range, &new);
+    }
+    text
+}
+
+/// What is expected now: the nodes that there are, `None` where one is gone, then new ones.
+pub(super) fn blessed<E: Blessable>(
+    old: &[E],
+    found: &[(Generation, bool, &E::Found)],
+) -> Vec<Option<E>> {
+    let wrong: Vec<_> =
+        found.iter().filter(|(_, is_right, _)| old.is_empty() || !is_right).collect();
+    let all: Vec<_> = wrong.iter().map(|(generation, ..)| *generation).collect();
+    let all = Generations::of(&all);
+    let mut expect: Vec<Option<E>> = Vec::new();
+    for old in old {
+        let mut old = old.clone();
+        let on = old.on().without(all);
+        *old.on() = on;
+        expect.push((!on.is_empty()).then_some(old));
+    }
+    for (generation, _, found) in wrong {
+        let on = Generations::of(&[*generation]);
+        let new = E::of_found(on, found);
+        match expect.iter_mut().flatten().find(|other| other.is_as_found(&new)) {
+            Some(same) => *same.on() = same.on().with(on),
+            None => expect.push(Some(new)),
+        }
+    }
+    expect
+}
+
+impl ExpectedSnapshot {
+    /// What was found, as an expectation.
+    #[must_use]
+    pub fn of(on: Generations, found: &FoundSnapshot) -> Self {
+        let flags = |shot: &FoundShot| Some(shot.shot.context?.flags);
+        let named = |flags| {
+            if flags == found.rules.own_flags {
+                ExpectedFlags::Own
+            } else {
+                ExpectedFlags::Value(flags)
+            }
+        };
+        let first = found.shots.first().and_then(flags);
+        let same = found.shots.iter().all(|shot| flags(shot) == first);
+        let usual =
+            |shot: &FoundShot| flags(shot) == found.rules.flags || shot.shot.context.is_none();
+        let shot = |shot: &FoundShot| ExpectedShot {
+            marker: shot.shot.function.is_none(),
+            label: Some(shot.shot.label.clone()),
+            registers: registers(shot, found),
+            stale: stale(shot, found),
+            context_flags: flags(shot).filter(|_| !same && !usual(shot)).map(named),
+        };
+        let nested = found.nested.iter().filter_map(|nested| nested.outcomes.first());
+        Self {
+            on,
+            from: Provenance::Source,
+            others: false,
+            context_flags: first.filter(|_| same && !found.shots.iter().all(usual)).map(named),
+            frames: found.shots.iter().map(shot).collect(),
+            nested: nested.map(|outcome| ExpectedOutcome::from(*outcome)).collect(),
+            result: found.outcome.into(),
+            clauses: Vec::new(),
+        }
+    }
+}
+
+/// rsp, and the nonvolatile registers that are neither the row's nor those that the walk started with:
+/// those of another row. rax if it is not what it was.
+fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
+    let Some(context) = shot.shot.context else { return Vec::new() };
+    let value = |register: Gpr| context.registers.get(register);
+    let is_of_none = |register: &Gpr| {
+        let others = [shot.truth, found.rules.start];
+        shot.truth.is_some()
+            && others.into_iter().flatten().all(|one| one.get(*register) != value(*register))
+    };
+    let others = found.rules.nonvolatile.iter().copied().filter(is_of_none);
+    let mut registers: Vec<_> = others.filter(|register| *register != Gpr::Rsp).collect();
+    registers.push(Gpr::Rsp);
+    let is_other = |start: Registers| start.get(Gpr::Rax) != value(Gpr::Rax);
+    registers.extend(found.rules.start.filter(|start| is_other(*start)).map(|_| Gpr::Rax));
+    registers.sort();
+    registers.into_iter().map(|register| (register, value(register))).collect()
+}
+
+/// Which registers are not the row's but those that the walk started with.
+fn stale(shot: &FoundShot, found: &FoundSnapshot) -> Stale {
+    let (Some(context), Some(truth), Some(start)) =
+        (shot.shot.context, shot.truth, found.rules.start)
+    else {
+        return Stale::None;
+    };
+    let value = |register: Gpr| context.registers.get(register);
+    let is_started = |register: Gpr| value(register) == start.get(register);
+    let is_stale =
+        |register: &Gpr| value(*register) != truth.get(*register) && is_started(*register);
+    let nonvolatile = found.rules.nonvolatile;
+    let mut stale: Vec<_> = nonvolatile.iter().copied().filter(is_stale).collect();
+    stale.sort();
+    if stale.is_empty() {
+        return Stale::None;
+    }
+    let all = nonvolatile.iter().all(|register| *register == Gpr::Rbp || is_started(*register));
+    if all && !stale.contains(&Gpr::Rbp) { Stale::All } else { Stale::Only(stale) }
+}
+
+/// Where a snapshot stands, and its expectations.
+struct Place {
+    node: Range<usize>,
+    has_block: bool,
+    expect: Vec<Range<usize>>,
+}
+
+/// The nodes of that name in stops of a text that is a scenario, and then outside.
+fn places(text: &str, name: &'static str) -> Vec<Place> {
+    let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
+    let tokens: Vec<_> = Tokens::new(text).collect();
+    let range = |node: &KdlNode| {
+        let start = node.name().span().offset();
+        start..end_of(&tokens, start)
+    };
+    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), name));
+    let all = stops.chain(named(document.nodes(), name));
+    let place = |node: &KdlNode| Place {
+        node: range(node),
+        has_block: node.children().is_some(),
+        expect: named(inside(node), "expect").map(range).collect(),
+    };
+    all.map(place).collect()
+}
+
+/// Where the node ends that starts at an offset.
+pub(super) fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> usize {
+    let (mut depth, mut end) = (0_usize, start);
+    for (span, token) in tokens.iter().filter(|(span, _)| span.offset >= start) {
+        match token {
+            Ok(Token::Open) => depth += 1,
+            Ok(Token::Close) if depth <= 1 => return if depth == 1 { span.end() } else { end },
+            Ok(Token::Close) => depth -= 1,
+            Ok(Token::Newline | Token::Semicolon | Token::LineComment) if depth == 0 => return end,
+            Ok(Token::Space | Token::BlockComment | Token::Continuation) => continue,
+            _ => {}
+        }
+        end = span.end();
+    }
+    end
+}
+
+impl Place {
+    /// Notes what is to be replaced by what.
+    fn edit<E: Blessable>(
+        &self,
+        text: &str,
+        before: &[E],
+        expect: &[Option<E>],
+        edits: &mut Vec<(Range<usize>, String)>,
+    ) {
+        let depth = |at: usize| indentation(text, at).len() / 4;
+        let (old, new) = expect.split_at(self.expect.len().min(expect.len()));
+        let added = |depth: usize| {
+            let text = |new: &E| format!("\n{}{}", "    ".repeat(depth), new.text(depth));
+            new.iter().flatten().map(text).collect::<String>()
+        };
+        for ((range, before), after) in self.expect.iter().zip(before).zip(old) {
+            match after {
+                Some(after) if after == before => {}
+                Some(after) => {
+                    edits.push((range.clone(), after.text(depth(range.start))));
+                }
+                None => edits.push((whole_line(text, range), String::new())),
+            }
+        }
+        let last = self.expect.iter().zip(old).rfind(|(_, after)| after.is_some());
+        if new.is_empty() {
+            return;
+        }
+        if let Some((range, _)) = last {
+            edits.push((range.end..range.end, added(depth(range.start))));
+            return;
+        }
+        let depth = depth(self.node.start);
+        let end = format!("\n{}}}", "    ".repeat(depth));
+        if self.has_block {
+            // In front of the brace that ends it, and what stands in front of that.
+            let inside = text.get(self.node.start..self.node.end.saturating_sub(1));
+            let inside = inside.unwrap_or_default();
+            let at = self.node.start + inside.trim_end().len();
+            edits.push((at..self.node.end, added(depth + 1) + &end));
+        } else {
+            let block = format!(" {{{}{end}", added(depth + 1));
+            edits.push((self.node.end..self.node.end, block));
+        }
+    }
+}
+
+/// The blanks in front of the first thing in the line.
+pub(super) fn indentation(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(start..).unwrap_or_default();
+    let end = line.find(|c| c != ' ').unwrap_or(line.len());
+    line.get(..end).unwrap_or_default()
+}
+
+/// The place of a node, with its line if nothing else stands in it.
+fn whole_line(text: &str, range: &Range<usize>) -> Range<usize> {
+    let before = text.get(..range.start).unwrap_or_default();
+    let after = text.get(range.end..).unwrap_or_default();
+    let blank_after = after.trim_start_matches([' ', ';', '\r']);
+    let end = text.len() - blank_after.len();
+    let line = before.trim_end_matches(' ');
+    if line.ends_with('\n') && blank_after.starts_with('\n') {
+        line.len()..end + 1
+    } else {
+        range.start..end
+    }
+}

@@ -1,0 +1,51 @@
+//! Writes into a text what its walks of whole stacks found, in place of expectations that were not
+//! met.
+
+use super::Scenario;
+use super::bless::{Blessable, apply, edit_all};
+use super::error::ScenarioError;
+use super::format::expected_mixed_text;
+use super::mixed::{ExpectedMixed, FoundMixed, MixedAt, MixedReport};
+use super::snapshot::Provenance;
+use clr_runtime::generation::{Generation, Generations};
+
+/// As [`bless`](super::bless) does it for snapshots.
+///
+/// # Errors
+/// [`ScenarioError`] if the text is no scenario.
+pub fn bless_mixed(
+    text: &str,
+    reports: &[(Generation, Vec<MixedReport>)],
+) -> Result<String, ScenarioError> {
+    let scenario = Scenario::parse(text)?;
+    let calls = scenario.mixed_walks().map(|MixedAt { stop, walk, says }| {
+        let mut found = Vec::new();
+        for (generation, reports) in reports {
+            let report = reports.iter().find(|it| it.stop == stop && it.walk == walk);
+            found.extend(report.map(|it| (*generation, it.is_right(), &it.found)));
+        }
+        (says.expect.as_slice(), found)
+    });
+    Ok(apply(text, edit_all(text, "mixed-walk", calls)))
+}
+
+impl Blessable for ExpectedMixed {
+    type Found = FoundMixed;
+
+    fn of_found(on: Generations, found: &FoundMixed) -> Self {
+        Self::of(on, found)
+    }
+
+    fn on(&mut self) -> &mut Generations {
+        &mut self.on
+    }
+
+    fn is_as_found(&self, new: &Self) -> bool {
+        let clauses = self.clauses.clone();
+        self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
+    }
+
+    fn text(&self, depth: usize) -> String {
+        expected_mixed_text(self, depth)
+    }
+}

@@ -1,0 +1,228 @@
+//! What the [model](clr_world::reference) says of the calls of a program.
+
+use super::execute::{RunOnError, Standing, label_of};
+use super::found::{FoundShot, FoundSnapshot};
+use super::snapshot::{
+    ExpectedSnapshot, SEED_FLAGS, SeedSource, SnapshotCall, SnapshotCaller, SnapshotThread,
+};
+use super::{Scenario, SnapshotReport};
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::HResult;
+use clr_walker::registers::{Gpr, Registers};
+use clr_world::reference::{Asker, Callback, Expected, Facts, Question, Seen, expected};
+use clr_world::stubs::Identity;
+use clr_world::synthetic::Shot;
+use clr_world::{Activation, Start, World};
+
+/// What the model says of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Modelled {
+    /// The place of the stop in [`Scenario::stops`].
+    pub stop: usize,
+    /// The place of the call among those of the stop.
+    pub snapshot: usize,
+    /// What must come of it.
+    pub expected: Expected,
+    /// For each callback where its ip is, and the registers of the activation that it is about.
+    pub places: Vec<(String, Registers)>,
+}
+
+impl Scenario {
+    /// What the model says of the calls of a program on one generation. Calls that it says nothing of
+    /// are not among them, such as those with a seed of single registers, nor those of stops that are
+    /// not reached.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn by_model(&self, generation: Generation) -> Result<Vec<Modelled>, RunOnError> {
+        let starts = self.starts();
+        let mut all = Vec::new();
+        self.stand_at_stops(generation, |standing| {
+            let Standing { stop, world, thread, .. } = standing;
+            let facts = Facts::new(world.expanded(), world.linked());
+            let Some(seen) = Seen::new(&facts, world, thread) else { return };
+            let calls = self.stops.get(stop).map_or(&[][..], |stop| &stop.snapshots);
+            for (snapshot, call) in calls.iter().enumerate() {
+                let question = question(call, &starts, thread, world, &seen);
+                let expected = question.and_then(|question| expected(&seen, &question));
+                let Some(expected) = expected else { continue };
+                let place = |callback: &Callback| {
+                    let row = seen.rows.get(callback.row);
+                    let label = label_of(world.as_synced(), callback.context.registers.rip);
+                    (label, row.map(|row| row.registers).unwrap_or_default())
+                };
+                let places = expected.callbacks.iter().map(place).collect();
+                all.push(Modelled { stop, snapshot, expected, places });
+            }
+        })?;
+        Ok(all)
+    }
+
+    /// The calls that do not come out as the model says, on one generation.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn against_model(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
+        let modelled = self.by_model(generation)?;
+        let is_other = |report: &SnapshotReport| {
+            let own =
+                |one: &&Modelled| report.stop == Some(one.stop) && report.snapshot == one.snapshot;
+            let expected = modelled.iter().find(own);
+            expected.is_some_and(|one| !is_as_modelled(&report.found, &one.expected))
+        };
+        let mut reports = self.run_on(generation)?;
+        reports.retain(is_other);
+        Ok(reports)
+    }
+
+    /// Lets every call expect what the model says of it on one generation, and nothing else. Calls that
+    /// it says nothing of go.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn expect_what_the_model_says(&mut self, generation: Generation) -> Result<(), RunOnError> {
+        for call in self.calls_mut() {
+            call.expect.clear();
+        }
+        let modelled = self.by_model(generation)?;
+        let reports = self.run_on(generation)?;
+        for (index, stop) in self.stops.iter_mut().enumerate() {
+            for (snapshot, call) in stop.snapshots.iter_mut().enumerate() {
+                let own = |one: &&Modelled| (one.stop, one.snapshot) == (index, snapshot);
+                let made =
+                    |one: &&SnapshotReport| (one.stop, one.snapshot) == (Some(index), snapshot);
+                if let (Some(one), Some(made)) =
+                    (modelled.iter().find(own), reports.iter().find(made))
+                {
+                    let found = one.as_found(&made.found);
+                    let on = Generations::of(&[generation]);
+                    call.expect = vec![ExpectedSnapshot::of(on, &found)];
+                }
+            }
+            stop.snapshots.retain(|call| !call.expect.is_empty());
+        }
+        self.stops.retain(|stop| !stop.snapshots.is_empty());
+        Ok(())
+    }
+}
+
+impl Modelled {
+    /// The same as if it had been found, in the place of what has been.
+    fn as_found(&self, made: &FoundSnapshot) -> FoundSnapshot {
+        let rules = made.rules;
+        let pairs = self.expected.callbacks.iter().zip(&self.places).enumerate();
+        let start = rules.start.unwrap_or_default();
+        let shots = pairs.map(|(index, (callback, (label, truth)))| {
+            let mut context = callback.context;
+            // That of a seed is none of the thread's.
+            let own = made.shots.get(index).and_then(|shot| shot.shot.context);
+            let rax = own.map_or(start, |own| own.registers).get(Gpr::Rax);
+            context.registers.set(Gpr::Rax, rax);
+            let shot = Shot {
+                function: callback.function,
+                ip: context.registers.rip,
+                context_size: rules.size.filter(|_| rules.wanted).unwrap_or_default(),
+                context: rules.wanted.then_some(context),
+                label: label.clone(),
+            };
+            FoundShot { shot, function: None, truth: Some(*truth) }
+        });
+        FoundSnapshot {
+            shots: shots.collect(),
+            outcome: self.expected.outcome,
+            nested: Vec::new(),
+            rules,
+        }
+    }
+}
+
+/// The call as the model asks it; `None` if it cannot.
+fn question(
+    call: &SnapshotCall,
+    starts: &[Start],
+    thread: usize,
+    world: &World<'_>,
+    target: &Seen,
+) -> Option<Question> {
+    let is_plain = !call.null_callback && call.in_callback.is_none() && call.nested.is_empty();
+    let stops = call.stop_at.is_none_or(|last| last.returns == HResult::FALSE);
+    if !is_plain || !stops {
+        return None;
+    }
+    let caller = match call.by {
+        SnapshotCaller::Own => Asker::Target,
+        SnapshotCaller::NativeWalker => Asker::Native,
+        SnapshotCaller::ManagedWalker => Asker::Managed,
+        SnapshotCaller::Thread(other) if other as usize == thread => Asker::Target,
+        SnapshotCaller::Thread(other) => match starts.get(other as usize)? {
+            Start::Managed(_) => Asker::Managed,
+            Start::Native(_) | Start::ServerGc => Asker::Native,
+        },
+    };
+    let unnamed = match call.thread {
+        SnapshotThread::Own => false,
+        // To another thread of the runtime, 0 means itself.
+        SnapshotThread::Null if caller != Asker::Managed => true,
+        SnapshotThread::Thread(other) if other as usize == thread => false,
+        _ => return None,
+    };
+    let seed = match &call.seed {
+        None => None,
+        Some(seed) => {
+            let changed = seed.rip.is_some() || !seed.registers.is_empty() || seed.features != 0;
+            if changed || seed.cut.is_some() {
+                return None;
+            }
+            let row = row_of(&seed.from, thread, world, target)?;
+            Some((row, seed.flags.unwrap_or(SEED_FLAGS)))
+        }
+    };
+    Some(Question {
+        caller,
+        unnamed,
+        flags: call.flags,
+        seed,
+        suspended_by_profiler: call.suspended,
+        stop_at: call.stop_at.map(|last| last.callback.saturating_sub(1)),
+    })
+}
+
+/// The row that a seed is made from.
+fn row_of(from: &SeedSource, thread: usize, world: &World<'_>, target: &Seen) -> Option<usize> {
+    let expanded = world.expanded();
+    let activations = world.activations(thread);
+    let find = |is: &dyn Fn(usize) -> bool| {
+        let own = |one: &&Activation| one.function.is_some_and(|id| is(id.index()));
+        activations.iter().find(own)
+    };
+    let activation = match from {
+        SeedSource::Leaf => activations.first(),
+        SeedSource::TopManaged => {
+            find(&|id| matches!(expanded.identities.get(id), Some(Identity::Method(_))))
+        }
+        SeedSource::Function(name) => find(&|id| {
+            expanded.program.functions.get(id).is_some_and(|function| function.name == *name)
+        }),
+        SeedSource::Stale | SeedSource::Bytes(_) => None,
+    }?;
+    let place = |row: &clr_world::reference::Row| (row.registers.rip, row.registers.rsp());
+    let own = (activation.registers.rip, activation.registers.rsp());
+    target.rows.iter().position(|row| place(row) == own)
+}
+
+/// Whether a call gave what the model says, rax apart: that of a seed is [`SEED_RAX`](super::SEED_RAX).
+pub(super) fn is_as_modelled(found: &FoundSnapshot, expected: &Expected) -> bool {
+    let mut pairs = found.shots.iter().zip(&expected.callbacks);
+    let is_same = pairs.all(|(made, callback)| {
+        let shot = &made.shot;
+        let context = shot.context.is_none_or(|context| {
+            let (mut found, mut expected) = (context, callback.context);
+            for registers in [&mut found.registers, &mut expected.registers] {
+                registers.set(Gpr::Rax, 0);
+            }
+            found == expected
+        });
+        shot.function == callback.function && shot.ip == callback.context.registers.rip && context
+    });
+    is_same && found.shots.len() == expected.callbacks.len() && found.outcome == expected.outcome
+}

@@ -1,0 +1,345 @@
+//! Scripts as blocking code of a profiler.
+
+use super::{Action, Care, Method, ProfilerScript, ScriptSeed, Who};
+use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
+use clr_explore::{Event, Lock, Setup, Target, Thread, ThreadIndex};
+use clr_runtime::profiling::HResult;
+use clr_runtime::{Context, Outcome};
+use clr_walker::mixed::{WalkBuffer, Walker};
+use clr_walker::profiling::{
+    CallError, CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, TargetThread as _, ThreadId,
+};
+use clr_walker::registers::{Gpr, Registers};
+use std::cell::{RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// For how many frames a walk has room.
+const ROOM: usize = 64;
+
+/// What the profiler remembers of threads, in one history.
+#[derive(Debug, Default)]
+struct Memory {
+    registers: BTreeMap<ThreadIndex, Registers>,
+    functions: BTreeMap<ThreadIndex, FunctionId>,
+}
+
+/// What its scripts need, in one history.
+#[derive(Debug, Default)]
+struct Script {
+    locks: Vec<Lock>,
+    events: Vec<Event>,
+    memory: RefCell<Memory>,
+}
+
+impl ProfilerScript {
+    /// Loads the profiler, for one history.
+    pub(super) fn load<'p>(&'p self, setup: &mut Setup<'p>) {
+        let script = Rc::new(Script {
+            locks: self.locks.iter().map(|name| setup.lock(name)).collect(),
+            events: self.events.iter().map(|_| setup.event()).collect(),
+            memory: RefCell::default(),
+        });
+        for thread in &self.threads {
+            let script = Rc::clone(&script);
+            let body = move |me: &Thread<'_, '_>| script.act(me, &thread.actions);
+            if thread.managed {
+                setup.managed_thread(&thread.name, body);
+            } else {
+                setup.thread(&thread.name, body);
+            }
+        }
+        for (kind, actions) in &self.callbacks {
+            let script = Rc::clone(&script);
+            setup.on(*kind, move |me| script.act(me, actions));
+        }
+        if let Some(actions) = &self.hook {
+            let script = Rc::clone(&script);
+            setup.on_hook(move |me| script.act(me, actions));
+        }
+        if let Some(actions) = &self.signal {
+            let script = Rc::clone(&script);
+            setup.on_signal(move |me| script.act(me, actions));
+        }
+        if let Some(actions) = &self.crash {
+            let script = Rc::clone(&script);
+            setup.on_crash(move |me| script.act(me, actions));
+        }
+    }
+}
+
+const fn index(of: Who, me: &Thread<'_, '_>) -> ThreadIndex {
+    match of {
+        Who::Own => me.index(),
+        Who::Thread(index) => ThreadIndex(index),
+    }
+}
+
+fn hresult<T>(result: &Result<T, CallError<Outcome>>) -> HResult {
+    match result {
+        Ok(_) => HResult::OK,
+        Err(CallError::Failed(failed)) => *failed,
+        // The history has ended.
+        Err(CallError::Fatal(_)) => HResult::FAIL,
+    }
+}
+
+fn held_to(me: &Thread<'_, '_>, name: &str, found: HResult, wanted: Option<HResult>) {
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+        me.fail(format!("{name} returned {found} in place of {wanted}"));
+    }
+}
+
+/// Whether a snapshot is made.
+fn is_wanted(me: &Thread<'_, '_>, target: &Target<'_, '_, '_>, care: Care) -> bool {
+    !care.listed || me.info().enum_threads().is_ok_and(|threads| threads.contains(&target.id()))
+}
+
+impl Script {
+    /// What the profiler remembers: all its threads share it.
+    fn memory(&self, me: &Thread<'_, '_>) -> RefMut<'_, Memory> {
+        me.shares();
+        self.memory.borrow_mut()
+    }
+
+    fn act(&self, me: &Thread<'_, '_>, actions: &[Action]) {
+        for action in actions {
+            if me.is_over() || me.escapes() {
+                return;
+            }
+            self.one(me, action);
+        }
+    }
+
+    fn one(&self, me: &Thread<'_, '_>, action: &Action) {
+        let target = |of: Who| me.target(index(of, me));
+        let lock = |index: u32| self.locks.get(index as usize).copied();
+        let event = |index: u32| self.events.get(index as usize).copied();
+        match action {
+            Action::Suspend(of) => drop(target(*of).map(|target| target.suspend())),
+            Action::Suspended(of, actions) => {
+                if let Some(target) = target(*of) {
+                    self.while_suspended(me, &target, actions);
+                }
+            }
+            Action::Resume(of) => drop(target(*of).map(|target| target.resume())),
+            Action::Context(of) => drop(target(*of).and_then(|target| self.read(me, *of, &target))),
+            Action::SetContext(of) => {
+                let known = self.memory(me).registers.get(&index(*of, me)).copied();
+                if let Some((target, registers)) = target(*of).zip(known) {
+                    target.set_context(&registers);
+                }
+            }
+            Action::Snapshot { of, seed, returns, care, callback } => {
+                if let Some(target) = target(*of).filter(|target| is_wanted(me, target, *care)) {
+                    let found = self.snapshots(me, (*of, &target), *seed, (*care, callback));
+                    held_to(me, "DoStackSnapshot", found, *returns);
+                }
+            }
+            Action::Walk { of, policy } => {
+                if let Some(target) = target(*of) {
+                    let mut buffer = WalkBuffer::new(ROOM);
+                    // What ends the process ends the history.
+                    let _ =
+                        Walker::new(&me.info(), me.modules(), *policy).walk(&target, &mut buffer);
+                }
+            }
+            Action::Lock(index, actions) => {
+                let _guard = lock(*index).map(|lock| me.lock(lock));
+                self.act(me, actions);
+            }
+            Action::Acquire(index) => drop(lock(*index).map(|lock| me.acquire(lock))),
+            Action::Release(index) => drop(lock(*index).map(|lock| me.unlock(lock))),
+            Action::TryLock { lock: index, micros, then, otherwise } => {
+                let taken = lock(*index).filter(|lock| me.try_acquire(*lock, *micros));
+                match taken {
+                    Some(lock) => {
+                        self.act(me, then);
+                        if !me.escapes() {
+                            me.unlock(lock);
+                        }
+                    }
+                    None => self.act(me, otherwise),
+                }
+            }
+            Action::Escape => me.escape(),
+            Action::Detach => me.request_detach(),
+            Action::Set(index) => drop(event(*index).map(|event| me.set(event))),
+            Action::Since { event: index, micros, then } => {
+                if event(*index).is_some_and(|event| me.was_set_before(event, *micros)) {
+                    self.act(me, then);
+                }
+            }
+            Action::Reset(index) => drop(event(*index).map(|event| me.reset(event))),
+            Action::Wait { event: index, micros, then, otherwise } => {
+                let was_set = match (event(*index), micros) {
+                    (Some(event), None) => {
+                        me.wait_for(event);
+                        true
+                    }
+                    (Some(event), Some(micros)) => me.wait_at_most(event, *micros),
+                    (None, _) => false,
+                };
+                self.act(me, if was_set { then } else { otherwise });
+            }
+            Action::Sleep(micros) => me.sleep(*micros),
+            Action::Allocate => me.allocate(),
+            Action::Log => me.log(),
+            Action::LoadLibrary => me.load_library(),
+            Action::LookUpFunctionEntry => me.look_up_function_entry(),
+            Action::Unwind => me.unwind(),
+            Action::Call { method, of, returns } => {
+                if let Some(target) = target(*of) {
+                    let found = self.call(me, *method, (*of, &target));
+                    held_to(me, method.name(), found, *returns);
+                }
+            }
+            Action::SuspendRuntime => drop(me.info().suspend_runtime()),
+            Action::RuntimeSuspended(actions) => {
+                if me.info().suspend_runtime().is_ok() {
+                    self.act(me, actions);
+                    if !me.escapes() {
+                        let _ = me.info().resume_runtime();
+                    }
+                }
+            }
+            Action::ResumeRuntime => drop(me.info().resume_runtime()),
+            Action::Prepare => drop(me.info().get_function_from_ip(0)),
+            Action::Signal(of) => me.signal(index(*of, me)),
+            Action::Repeat(times, actions) => (0..*times).for_each(|_| self.act(me, actions)),
+            Action::Join(of) => me.join(index(*of, me)),
+            Action::Bark => me.bark(),
+            Action::Fail(words) => me.fail(words.as_str()),
+        }
+    }
+
+    fn while_suspended(
+        &self,
+        me: &Thread<'_, '_>,
+        target: &Target<'_, '_, '_>,
+        actions: &[Action],
+    ) {
+        if target.suspend().is_ok() {
+            self.act(me, actions);
+            if !me.escapes() {
+                // Who was suspended can have been resumed by others: that is told as a rule broken.
+                let _ = target.resume();
+            }
+        }
+    }
+
+    /// Reads the registers of a thread.
+    fn read(&self, me: &Thread<'_, '_>, of: Who, target: &Target<'_, '_, '_>) -> Option<Registers> {
+        let context = target.context().ok()?;
+        let of = index(of, me);
+        self.memory(me).registers.insert(of, context.registers);
+        Some(context.registers)
+    }
+
+    /// Those that were read last; if there are none, they are read.
+    fn registers(
+        &self,
+        me: &Thread<'_, '_>,
+        of: Who,
+        target: &Target<'_, '_, '_>,
+    ) -> Option<Registers> {
+        let known = self.memory(me).registers.get(&index(of, me)).copied();
+        known.or_else(|| self.read(me, of, target))
+    }
+
+    /// Again and again, if that is wanted.
+    fn snapshots(
+        &self,
+        me: &Thread<'_, '_>,
+        of: (Who, &Target<'_, '_, '_>),
+        seed: ScriptSeed,
+        callback: (Care, &[Action]),
+    ) -> HResult {
+        loop {
+            let found = self.snapshot(me, of, seed, callback);
+            if !callback.0.again || found != HResult::UNSAFE || me.is_over() {
+                return found;
+            }
+        }
+    }
+
+    fn snapshot(
+        &self,
+        me: &Thread<'_, '_>,
+        (of, target): (Who, &Target<'_, '_, '_>),
+        seed: ScriptSeed,
+        (care, callback): (Care, &[Action]),
+    ) -> HResult {
+        let registers = match seed {
+            ScriptSeed::None => None,
+            ScriptSeed::Leaf => self.registers(me, of, target),
+            ScriptSeed::TopManaged => target.top_managed(),
+        };
+        let seed = registers.map(|mut registers| {
+            registers.set(Gpr::Rax, SEED_RAX);
+            let mut bytes = Context { registers, flags: SEED_FLAGS }.to_bytes().to_vec();
+            bytes.resize(SEED_SIZE as usize, 0);
+            bytes
+        });
+        let id = if of == Who::Own { ThreadId(0) } else { target.id() };
+        let place = index(of, me);
+        self.memory(me).functions.remove(&place);
+        let result = me.info().do_stack_snapshot(
+            id,
+            Some(&mut |frame| {
+                if let Some(function) = frame.function {
+                    self.memory(me).functions.entry(place).or_insert(function);
+                }
+                if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
+                    me.was_told_untruth();
+                }
+                self.act(me, callback);
+                if me.escapes() { HResult::FAIL } else { HResult::OK }
+            }),
+            SnapshotFlags::REGISTER_CONTEXT,
+            0,
+            seed.as_deref(),
+            SEED_SIZE,
+        );
+        hresult(&result)
+    }
+
+    fn call(
+        &self,
+        me: &Thread<'_, '_>,
+        method: Method,
+        (of, target): (Who, &Target<'_, '_, '_>),
+    ) -> HResult {
+        let info = me.info();
+        let place = index(of, me);
+        let function = || {
+            let found = self.memory(me).functions.get(&place).copied();
+            found.unwrap_or(FunctionId(0))
+        };
+        match method {
+            Method::GetFunctionFromIp | Method::GetFunctionFromIp2 | Method::GetFunctionFromIp3 => {
+                let ip = self.registers(me, of, target).map_or(0, |registers| registers.rip);
+                let found = match method {
+                    Method::GetFunctionFromIp2 => info.get_function_from_ip2(ip).map(|(id, _)| id),
+                    Method::GetFunctionFromIp3 => info.get_function_from_ip3(ip).map(|(id, _)| id),
+                    _ => info.get_function_from_ip(ip),
+                };
+                if let Ok(function) = found {
+                    self.memory(me).functions.insert(place, function);
+                }
+                hresult(&found)
+            }
+            Method::GetFunctionInfo2 => hresult(&info.get_function_info2(function(), None, 0)),
+            Method::GetCodeInfo2 => {
+                let mut ranges = [CodeRange { start: 0, size: 0 }; 8];
+                hresult(&info.get_code_info2(function(), &mut ranges))
+            }
+            Method::GetThreadInfo => hresult(&info.get_thread_info(target.id())),
+            Method::GetHandleFromThread => hresult(&info.get_handle_from_thread(target.id())),
+            Method::GetCurrentThreadId => hresult(&info.get_current_thread_id()),
+            Method::EnumThreads => hresult(&info.enum_threads()),
+            Method::InitializeCurrentThread => hresult(&info.initialize_current_thread()),
+            Method::GetEventMask => hresult(&info.get_event_mask()),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Searching the histories of a text, and holding them against what is expected.
+
+use super::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method, WaitKind, Who};
+use crate::Scenario;
+use crate::execute::RunOnError;
+use crate::terms::Term as _;
+use clr_explore::{
+    Arena, Budget, Edge, Failure, Hazard, History, LockName, Process, Recording, Report, Rule,
+    Setup, ThreadIndex, Trail, Verdict, Why,
+};
+use clr_runtime::generation::Generation;
+use clr_world::SignalStack;
+use core::fmt;
+
+/// What a search of a text came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explored {
+    /// The place of the search in [`Scenario::explore`].
+    pub explore: usize,
+    /// The place of the expectation that counts among the search's.
+    pub expected: usize,
+    /// On which generation.
+    pub generation: Generation,
+    /// What it came to.
+    pub found: Report,
+    /// The hazard that the failure is an instance of.
+    pub hazard: Option<Hazard>,
+    /// What is not as expected.
+    pub differences: Vec<HistoryDifference>,
+}
+
+impl Explored {
+    /// Whether all is as expected.
+    #[must_use]
+    pub const fn is_right(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// What is not as expected of the histories of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryDifference {
+    /// The search ends otherwise.
+    End {
+        /// How it should.
+        expected: ExpectedEnd,
+        /// How it does.
+        found: ExpectedEnd,
+    },
+    /// The search has not seen everything.
+    NotEverything,
+    /// A wait is not there: its place among those expected.
+    Wait(usize),
+    /// It is an instance of another hazard, or of none.
+    Hazard {
+        /// Of which it should be.
+        expected: Hazard,
+        /// Of which it is.
+        found: Option<Hazard>,
+    },
+    /// The replay string is not one of a history of this text.
+    Strays,
+    /// The history that it makes ends otherwise.
+    Replay(ExpectedEnd),
+}
+
+impl fmt::Display for HistoryDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::End { expected, found } => write!(f, "{found} in place of {expected}"),
+            Self::NotEverything => f.write_str("the search has not seen everything"),
+            Self::Wait(place) => write!(f, "wait {place} is not there"),
+            Self::Hazard { expected, found: Some(found) } => {
+                write!(f, "{found} in place of {expected}")
+            }
+            Self::Hazard { expected, found: None } => {
+                write!(f, "it is no instance of {expected}")
+            }
+            Self::Strays => f.write_str("the replay string is not one of this text"),
+            Self::Replay(found) => write!(f, "the replay string comes to {found}"),
+        }
+    }
+}
+
+impl fmt::Display for ExpectedEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => write!(f, "rule {}", rule.word()),
+            other => f.write_str(other.word()),
+        }
+    }
+}
+
+impl ExpectedEnd {
+    /// Its node.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Survives { .. } => "survives",
+            Self::Deadlock => "deadlock",
+            Self::LiveLock => "live-lock",
+            Self::LostWakeUp => "lost-wake-up",
+            Self::DestroyedThread => "destroyed-thread",
+            Self::UnloadedCode => "unloaded-code",
+            Self::Killed => "killed",
+            Self::Watchdog => "watchdog",
+            Self::Rule(_) => "rule",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// How a history ended.
+    #[must_use]
+    pub const fn of(verdict: Option<&Verdict>) -> Self {
+        match verdict {
+            None => Self::Survives { everything: false },
+            Some(Verdict::Deadlock(_)) => Self::Deadlock,
+            Some(Verdict::LiveLock) => Self::LiveLock,
+            Some(Verdict::LostWakeUp(_)) => Self::LostWakeUp,
+            Some(Verdict::DestroyedThread { .. }) => Self::DestroyedThread,
+            Some(Verdict::UnloadedCode { .. }) => Self::UnloadedCode,
+            Some(Verdict::ProcessKilled { .. }) => Self::Killed,
+            Some(Verdict::Watchdog(_)) => Self::Watchdog,
+            Some(Verdict::Broken { rule, .. }) => Self::Rule(*rule),
+            Some(Verdict::Failed { .. }) => Self::Failed,
+        }
+    }
+
+    /// Whether that is the same, but for whether everything was seen.
+    fn is(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Survives { .. }, Self::Survives { .. }) => true,
+            (one, other) => one == other,
+        }
+    }
+}
+
+impl ExpectedWait {
+    fn is(&self, edge: &Edge) -> bool {
+        let who = |who: Who, thread: ThreadIndex| who == Who::Thread(thread.0);
+        let lock = match edge.why {
+            Why::Lock(lock) => Some(lock),
+            _ => None,
+        };
+        who(self.waits, edge.waits)
+            && who(self.for_whom, edge.for_whom)
+            && self.why.is_none_or(|why| why == WaitKind::of(edge.why))
+            && (self.lock.is_none() || self.lock == lock)
+    }
+}
+
+impl WaitKind {
+    const fn of(why: Why) -> Self {
+        match why {
+            Why::Lock(_) => Self::Lock,
+            Why::Suspended => Self::Suspended,
+            Why::ToStop => Self::ToStop,
+            Why::RuntimeSuspended => Self::RuntimeSuspended,
+            Why::Collection => Self::Collection,
+            Why::Join => Self::Join,
+            Why::CodeManagerReader => Self::CodeManagerReader,
+        }
+    }
+}
+
+impl Method {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.word()
+    }
+}
+
+/// What a replay string comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replayed {
+    /// It is none of the text.
+    Strays,
+    /// A history that ends so.
+    Ends(ExpectedEnd),
+}
+
+impl ExpectedHistory {
+    /// What is not as expected of a search, and of the history of the replay string if there is one.
+    fn differences(
+        &self,
+        budget: &Budget,
+        found: &Report,
+        hazard: Option<Hazard>,
+        replayed: Option<Replayed>,
+    ) -> Vec<HistoryDifference> {
+        let mut differences = Vec::new();
+        let failure = found.failure.as_ref();
+        let verdict = failure.map(|failure| &failure.verdict);
+        let ends = ExpectedEnd::of(verdict);
+        let was_broken = |rule: Rule| found.broken.iter().any(|(_, broken, _)| *broken == rule);
+        let is_end = match self.ends {
+            ExpectedEnd::Rule(rule) if budget.rules && ends != self.ends => was_broken(rule),
+            expected => expected.is(ends),
+        };
+        if !is_end {
+            differences.push(HistoryDifference::End { expected: self.ends, found: ends });
+            return differences;
+        }
+        let everything = found.covered.is_some_and(|covered| covered.everything);
+        if self.ends == (ExpectedEnd::Survives { everything: true }) && !everything {
+            differences.push(HistoryDifference::NotEverything);
+        }
+        let edges: &[Edge] = match verdict {
+            Some(Verdict::Deadlock(edges)) => edges,
+            _ => &[],
+        };
+        for (place, wait) in self.waits.iter().enumerate() {
+            if !edges.iter().any(|edge| wait.is(edge)) {
+                differences.push(HistoryDifference::Wait(place));
+            }
+        }
+        if let Some(expected) = self.hazard.filter(|expected| hazard != Some(*expected)) {
+            differences.push(HistoryDifference::Hazard { expected, found: hazard });
+        }
+        match replayed {
+            Some(Replayed::Strays) => differences.push(HistoryDifference::Strays),
+            Some(Replayed::Ends(ends)) if !self.ends.is(ends) => {
+                differences.push(HistoryDifference::Replay(ends));
+            }
+            _ => {}
+        }
+        differences
+    }
+}
+
+/// A process of a text on one generation, with its profiler: what histories are made of.
+#[derive(Debug)]
+pub struct Exploring<'s> {
+    scenario: &'s Scenario,
+    process: Process,
+}
+
+impl<'s> Exploring<'s> {
+    /// The process of a program.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn new(scenario: &'s Scenario, generation: Generation) -> Result<Self, RunOnError> {
+        Ok(Self { scenario, process: scenario.process_on(generation)? })
+    }
+
+    /// Makes it ready.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn arena(&self) -> Result<Arena<'_>, RunOnError> {
+        Ok(Arena::new(&self.process)?)
+    }
+
+    /// Loads the profiler, for one history.
+    pub fn load<'p>(&'p self, setup: &mut Setup<'p>) {
+        if let Some(profiler) = &self.scenario.profiler {
+            profiler.load(setup);
+        }
+    }
+
+    /// Searches; `progress` is told how many histories there were, and says whether to go on.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn search(
+        &self,
+        budget: &Budget,
+        progress: impl FnMut(u64) -> bool,
+    ) -> Result<Report, RunOnError> {
+        Ok(self.arena()?.search(&|setup| self.load(setup), budget, progress))
+    }
+
+    /// Makes a history again; `None` if it is not one of this text and generation.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn replay(
+        &self,
+        trail: &Trail,
+        budget: &Budget,
+    ) -> Result<Option<(Option<Verdict>, History)>, RunOnError> {
+        let mut arena = self.arena()?;
+        let (limits, recording) = (budget.limits, Recording::Standing);
+        let ending = arena.replay(&|setup| self.load(setup), trail, limits, recording);
+        Ok(ending.map(|ending| {
+            let of_rule = ending.broken.first().filter(|_| budget.rules);
+            let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
+            (ending.verdict.or(of_rule), ending.history.unwrap_or_default())
+        }))
+    }
+}
+
+impl Scenario {
+    /// The process of the text's program on one generation, without its profiler: for one in Rust, in
+    /// [`check`](clr_explore::check).
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn process_on(&self, generation: Generation) -> Result<Process, RunOnError> {
+        let Self { program, methods, hooks, threads, .. } = self;
+        let starts = threads.iter().zip(self.starts());
+        let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
+        let process = Process::new(program, methods, *hooks, generation, &threads)?;
+        let process = match self.exits_with() {
+            Some(thread) => process.exiting_with(thread),
+            None => process,
+        };
+        Ok(process.handling_signals_on(match program.signal_stack {
+            0 => SignalStack::Own,
+            size => SignalStack::Alternate(size),
+        }))
+    }
+
+    /// Searches the histories of the text on one generation, as it asks for. A search that is not for
+    /// the generation has no report.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn explore_on(&self, generation: Generation) -> Result<Vec<Explored>, RunOnError> {
+        let mut all = Vec::new();
+        let mut exploring = None;
+        for (explore, says) in self.explore.iter().enumerate() {
+            let Some((expected, expect)) = says.expected_on(generation) else { continue };
+            let exploring = match &exploring {
+                Some(exploring) => exploring,
+                None => exploring.insert(Exploring::new(self, generation)?),
+            };
+            let budget = says.budget();
+            let found = exploring.search(&budget, |_| true)?;
+            let replayed = match &expect.replay {
+                Some(trail) => Some(match exploring.replay(trail, &budget)? {
+                    Some((verdict, _)) => Replayed::Ends(ExpectedEnd::of(verdict.as_ref())),
+                    None => Replayed::Strays,
+                }),
+                None => None,
+            };
+            let hazard = found.failure.as_ref().and_then(hazard_of);
+            let differences = expect.differences(&budget, &found, hazard, replayed);
+            all.push(Explored { explore, expected, generation, found, hazard, differences });
+        }
+        Ok(all)
+    }
+
+    /// The name of a thread, for an action.
+    #[must_use]
+    pub fn name_of(&self, who: Who) -> &str {
+        let Who::Thread(index) = who else { return "own" };
+        let index = index as usize;
+        let threads = self.threads.iter().map(|thread| &*thread.name);
+        let profiler = self.profiler.iter().flat_map(|profiler| &profiler.threads);
+        let mut names = threads.chain(profiler.map(|thread| &*thread.name));
+        names.nth(index).unwrap_or_default()
+    }
+
+    /// What a text calls a lock.
+    #[must_use]
+    pub fn name_of_lock(&self, lock: LockName) -> &str {
+        match lock {
+            LockName::Runtime(lock) => lock.name(),
+            LockName::Profiler(index) => {
+                let name = self.profiler.as_ref().and_then(|it| it.locks.get(index as usize));
+                name.map_or("", String::as_str)
+            }
+        }
+    }
+}
+
+fn hazard_of(failure: &Failure) -> Option<Hazard> {
+    Hazard::of(&failure.verdict, &failure.history)
+}
+
+impl Exploration {
+    /// On which generations it is searched.
+    pub fn generations(&self) -> impl Iterator<Item = Generation> {
+        Generation::ALL.into_iter().filter(|generation| self.expected_on(*generation).is_some())
+    }
+}

@@ -1,0 +1,190 @@
+//! Making the walks of a text, wherever they are made: on a stack placed by hand, or where a program
+//! has stopped.
+
+use super::{FoundMixed, MixedDifference, MixedWalk};
+use crate::Scenario;
+use crate::execute::RunOnError;
+use crate::site::Site;
+use crate::snapshot::SnapshotCaller;
+use clr_codegen::execution::BASE;
+use clr_runtime::Runtime;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::SimulatedThread;
+use clr_walker::code_map::CodeMap;
+use clr_walker::mixed::{WalkBuffer, Walker};
+use clr_world::synthetic::Set;
+use clr_world::{Build, BuildError};
+
+/// What a walk of a text found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MixedReport {
+    /// The place of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    pub stop: Option<usize>,
+    /// Its place among the walks there.
+    pub walk: usize,
+    /// The place of the expectation that counts among the walk's.
+    pub expected: Option<usize>,
+    /// What it found.
+    pub found: FoundMixed,
+    /// What is not as expected.
+    pub differences: Vec<MixedDifference>,
+}
+
+impl MixedReport {
+    /// Whether all is as expected.
+    #[must_use]
+    pub const fn is_right(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// A walk of a text, and where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MixedAt<'s> {
+    /// The place of its stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    pub stop: Option<usize>,
+    /// Its place among the walks there.
+    pub walk: usize,
+    /// What it says.
+    pub says: &'s MixedWalk,
+}
+
+impl MixedAt<'_> {
+    fn report(&self, generation: Generation, found: FoundMixed) -> MixedReport {
+        let expected = self.says.expected_on(generation);
+        let differences = expected.map(|(_, expected)| expected.differences(&found));
+        MixedReport {
+            stop: self.stop,
+            walk: self.walk,
+            expected: expected.map(|(index, _)| index),
+            found,
+            differences: differences.unwrap_or_default(),
+        }
+    }
+}
+
+fn each_of(stop: Option<usize>, walks: &[MixedWalk]) -> impl Iterator<Item = MixedAt<'_>> {
+    walks.iter().enumerate().map(move |(walk, says)| MixedAt { stop, walk, says })
+}
+
+/// What a thread is walked with.
+pub(super) struct Ground<'g, 'b> {
+    pub(super) site: &'g dyn Site,
+    runtime: &'g Runtime<'b>,
+    map: &'g CodeMap<'b>,
+    /// What the thread's first function returns to (VA).
+    root: u64,
+}
+
+impl Ground<'_, '_> {
+    /// Makes a walk.
+    pub(super) fn walk(&self, walk: &MixedWalk) -> Result<FoundMixed, RunOnError> {
+        let own = self.site.os(SnapshotCaller::Own);
+        let Some(target) = SimulatedThread::new(self.runtime, own, self.root) else {
+            return Err(RunOnError::UnknownThread);
+        };
+        let mut buffer = WalkBuffer::new(walk.room as usize);
+        let asker = self.site.os(walk.walker());
+        let (target, walker) = (target.asked_by(asker), self.runtime.on(asker));
+        let stack = match walk.in_callback {
+            Some(kind) => walker.in_callback(kind, |info| {
+                Walker::new(info, self.map, walk.policy).walk(&target, &mut buffer)
+            }),
+            None => Walker::new(&walker, self.map, walk.policy).walk(&target, &mut buffer),
+        };
+        Ok(match stack {
+            Ok(stack) => FoundMixed::new(stack, |ip| self.site.label_of(ip)),
+            Err(outcome) => FoundMixed::fatal(outcome),
+        })
+    }
+}
+
+impl Scenario {
+    /// The walks of whole stacks of the text, in its order.
+    pub fn mixed_walks(&self) -> impl Iterator<Item = MixedAt<'_>> {
+        let stops = self.stops.iter().enumerate();
+        let stops = stops.flat_map(|(index, stop)| each_of(Some(index), &stop.mixed_walks));
+        stops.chain(self.stack.iter().flat_map(|stack| each_of(None, &stack.mixed_walks)))
+    }
+
+    /// Makes the walks of whole stacks of the text on one generation. One that is not for it has no
+    /// report.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn mixed_on(&self, generation: Generation) -> Result<Vec<MixedReport>, RunOnError> {
+        self.each_mixed_on(generation).into_iter().map(|(_, made)| made).collect()
+    }
+
+    /// The same, one by one: a stop that is not reached leaves the walks at others as they are.
+    #[must_use]
+    pub fn each_mixed_on(&self, generation: Generation) -> EachMixed<'_> {
+        let wanted = |at: &MixedAt<'_>| at.says.is_made_on(generation);
+        let all: Vec<_> = self.mixed_walks().filter(wanted).collect();
+        let mut each = Vec::with_capacity(all.len());
+        let mut rest = all.as_slice();
+        let mut ready = None;
+        while let Some(stop) = rest.first().map(|first| first.stop) {
+            let (here, others) = rest.split_at(rest.partition_point(|at| at.stop == stop));
+            rest = others;
+            let ready = ready.get_or_insert_with(|| Ready::new(self, generation));
+            let found = match ready {
+                Ok(ready) => ready.look(self, stop, here, |ground, at| ground.walk(at.says)),
+                Err(error) => Err(*error),
+            };
+            match found {
+                Ok(found) => each.extend(
+                    here.iter().zip(found).map(|(at, it)| (*at, Ok(at.report(generation, it)))),
+                ),
+                Err(error) => each.extend(here.iter().map(|at| (*at, Err(error)))),
+            }
+        }
+        each
+    }
+}
+
+/// What became of each walk of whole stacks of a text on one generation.
+pub type EachMixed<'s> = Vec<(MixedAt<'s>, Result<MixedReport, RunOnError>)>;
+
+/// What a text is run with on one generation.
+pub(super) enum Ready {
+    Set(Box<Set>),
+    Build(Box<Build>),
+}
+
+impl Ready {
+    pub(super) fn new(scenario: &Scenario, generation: Generation) -> Result<Self, RunOnError> {
+        if let Some(stack) = &scenario.stack {
+            return Ok(Self::Set(stack.stage(generation).set_up()?.into()));
+        }
+        let Scenario { program, methods, hooks, .. } = scenario;
+        Ok(Self::Build(Build::with_hooks(program, methods, generation, *hooks)?.into()))
+    }
+
+    /// Looks at the thread of a stop, or of a stack placed by hand, for each item anew.
+    pub(super) fn look<I, T>(
+        &self,
+        scenario: &Scenario,
+        stop: Option<usize>,
+        items: impl IntoIterator<Item = I>,
+        look: impl Fn(&Ground<'_, '_>, I) -> Result<T, RunOnError>,
+    ) -> Result<Vec<T>, RunOnError> {
+        let look = |site: &dyn Site, runtime: &Runtime<'_>, root: u64, item: I| {
+            let map = runtime.profilers_code_map().map_err(BuildError::from)?;
+            look(&Ground { site, runtime, map: &map, root }, item)
+        };
+        match self {
+            Self::Set(set) => {
+                items.into_iter().map(|item| look(&**set, &set.runtime(), 0, item)).collect()
+            }
+            Self::Build(build) => {
+                let stop = stop.and_then(|index| Some((index, scenario.stops.get(index)?)));
+                let Some(stop) = stop else { return Ok(Vec::new()) };
+                let seen = scenario.look_at(build, stop, items, |stopped, item| {
+                    look(stopped, stopped.runtime(), BASE, item)
+                })?;
+                seen.into_iter().collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Texts of programs that go through the runtime: drawn at random, or by a fuzzer.
+
+use super::snapshot::{
+    LastCallback, SEED_FLAGS, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed,
+    SnapshotThread,
+};
+use super::{Scenario, Stop, StopAt, Thread};
+use clr_codegen::FunctionId;
+use clr_generate::world::{By, Slice, WorldCall, WorldCase, WorldProgram, WorldSeed};
+use clr_runtime::generation::ProfilerSuspension;
+use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_walker::registers::Gpr;
+use clr_world::stubs::RuntimeFunction;
+use clr_world::{Event, Start, World};
+use std::collections::BTreeMap;
+
+impl Scenario {
+    /// A program with its threads as a text, which stops nowhere yet. How threads are stopped, no text
+    /// says.
+    #[must_use]
+    pub fn of_world(world: &WorldProgram) -> Self {
+        let thread = |(index, start): (usize, &Start)| {
+            let (start, gc) = match *start {
+                Start::Managed(start) | Start::Native(start) => (start, false),
+                Start::ServerGc => (FunctionId(0), true),
+            };
+            let name = match index {
+                0 => Thread::DEFAULT_NAME.to_owned(),
+                _ => format!("thread{index}"),
+            };
+            Thread { name, start, gc, exits: false }
+        };
+        Self {
+            program: world.program.clone(),
+            methods: world.methods.clone(),
+            threads: world.threads.iter().enumerate().map(thread).collect(),
+            hooks: world.hooks,
+            ..Self::default()
+        }
+    }
+
+    /// A case as a text, which expects nothing yet: its target is stopped where the case has brought
+    /// it, the other threads stand where they stand. `None` if no text can say it, as of a thread in
+    /// the middle of a service.
+    ///
+    /// A text brings one thread after the other to its place; what came about otherwise may come out
+    /// otherwise.
+    #[must_use]
+    pub fn of_case(case: &WorldCase) -> Option<Self> {
+        let WorldCase { program, slices, call } = case;
+        let mut scenario = Self::of_world(program);
+        scenario.stops.push(stop(program, slices, &[*call])?);
+        Some(scenario)
+    }
+}
+
+/// The stop that a program has come to after some slices, with calls about the target of the first of
+/// them; `None` if no text can say it.
+#[must_use]
+pub fn stop(program: &WorldProgram, slices: &[Slice], calls: &[WorldCall]) -> Option<Stop> {
+    let target = calls.first()?.target;
+    let build = program.build().ok()?;
+    let mut world = build.world(&program.threads).ok()?;
+    let mut threads = vec![Passed::default(); program.threads.len()];
+    for slice in slices {
+        let passed = threads.get_mut(slice.thread)?;
+        for _ in 0..slice.steps {
+            passed.step(&mut world, slice.thread)?;
+        }
+    }
+    let at = |thread: usize| threads.get(thread)?.place(&world, thread);
+    // Those that went last come last.
+    let mut others: Vec<usize> = Vec::new();
+    for slice in slices.iter().filter(|slice| slice.thread != target) {
+        others.retain(|other| *other != slice.thread);
+        others.push(slice.thread);
+    }
+    // A text cannot bring another thread to its end.
+    let stands = |at: &StopAt| *at != StopAt::End;
+    let others = others.into_iter().map(|other| Some((other as u32, at(other).filter(stands)?)));
+    let others = others.collect::<Option<Vec<_>>>()?;
+    let snapshots = calls.iter().filter(|call| call.target == target);
+    let snapshots = snapshots.map(|call| snapshot(program, &world, call)).collect();
+    let (expect, mixed_walks) = (Vec::new(), Vec::new());
+    Some(Stop { thread: target as u32, at: at(target)?, expect, others, snapshots, mixed_walks })
+}
+
+/// What a thread has come by.
+#[derive(Clone, Debug, Default)]
+struct Passed {
+    /// How often it was in front of the instruction at an address (VA).
+    visits: BTreeMap<u64, u32>,
+    callbacks: BTreeMap<CallbackKind, u32>,
+    last: Option<Event>,
+}
+
+impl Passed {
+    fn step(&mut self, world: &mut World<'_>, thread: usize) -> Option<()> {
+        if self.last == Some(Event::Ended) {
+            return Some(());
+        }
+        if let Some(rip) = world.rip(thread).filter(|_| !world.is_serving(thread)) {
+            *self.visits.entry(rip).or_default() += 1;
+        }
+        let event = world.step(thread).ok()?;
+        if let Event::Callback(kind) = event {
+            *self.callbacks.entry(kind).or_default() += 1;
+        }
+        self.last = Some(event);
+        Some(())
+    }
+
+    /// Where it stands, as a text says it.
+    fn place(&self, world: &World<'_>, thread: usize) -> Option<StopAt> {
+        match self.last {
+            None => return Some(StopAt::After(0)),
+            Some(Event::Ended) => return Some(StopAt::End),
+            Some(Event::Callback(kind)) => {
+                let visit = *self.callbacks.get(&kind)?;
+                return Some(StopAt::Callback { kind, visit });
+            }
+            Some(Event::Stepped | Event::Hook | Event::Waits) => {}
+        }
+        let rip = world.rip(thread).filter(|_| !world.is_serving(thread))?;
+        let (linked, expanded) = (world.linked(), world.expanded());
+        let id = linked.instruction(rip)?.function?;
+        let own = linked.instructions.iter().filter(|placed| placed.function == Some(id));
+        let index = own.map(|placed| placed.address).position(|address| address == rip)? as u32;
+        let visit = self.visits.get(&rip).map_or(1, |visits| visits + 1);
+        if let Some(function) = expanded.placed.iter().position(|placed| *placed == id) {
+            let function = FunctionId(function as u32);
+            return Some(StopAt::Instruction { function, index, visit });
+        }
+        let shared = expanded.shared.iter().find(|(_, placed)| **placed == id);
+        let stub = expanded.stubs.iter().find(|(_, placed)| **placed == id);
+        let function = match (shared, stub) {
+            (Some((shared, _)), _) => RuntimeFunction::Shared(*shared),
+            (None, Some(((target, stub), _))) => RuntimeFunction::Stub(*stub, *target),
+            (None, None) => return None,
+        };
+        Some(StopAt::Runtime { function, index, visit })
+    }
+}
+
+/// The call as a text says it.
+fn snapshot(program: &WorldProgram, world: &World<'_>, call: &WorldCall) -> SnapshotCall {
+    let by = match call.by {
+        By::Profiler => SnapshotCaller::NativeWalker,
+        By::Thread(other) if other != call.target => SnapshotCaller::Thread(other as u32),
+        By::Target | By::Thread(_) => SnapshotCaller::Own,
+    };
+    // To another thread of the runtime, 0 means itself.
+    let knows = |thread: usize| world.object(thread).is_some();
+    let is_other = match by {
+        SnapshotCaller::Thread(other) => knows(other as usize),
+        _ => false,
+    };
+    let suspends = program.generation.profiler_suspension() != ProfilerSuspension::None;
+    SnapshotCall {
+        by,
+        thread: if call.unnamed && !is_other { SnapshotThread::Null } else { SnapshotThread::Own },
+        flags: call.flags,
+        seed: call.seed.and_then(|seed| seed_of(world, call.target, seed)),
+        stop_at: call.stop_at.map(|before| LastCallback {
+            callback: before.saturating_add(1),
+            returns: HResult::FALSE,
+        }),
+        suspended: call.suspended_by_profiler && suspends,
+        ..SnapshotCall::default()
+    }
+}
+
+/// The seed; of an activation that is neither the leaf nor the first one of its function, with its
+/// registers one by one.
+fn seed_of(world: &World<'_>, target: usize, seed: WorldSeed) -> Option<SnapshotSeed> {
+    let activations = world.activations(target);
+    let index = (seed.row as usize).checked_rem(activations.len())?;
+    let activation = activations.get(index)?;
+    let flags = (seed.flags != SEED_FLAGS).then_some(seed.flags);
+    let first = activations.iter().position(|one| one.function == activation.function);
+    let function = activation.function.filter(|_| first == Some(index));
+    let name = function.and_then(|id| world.expanded().program.functions.get(id.index()));
+    let from = match name {
+        _ if index == 0 => SeedSource::Leaf,
+        Some(function) => SeedSource::Function(function.name.clone()),
+        None => {
+            let registers = Gpr::ALL.map(|gpr| (gpr, activation.registers.get(gpr)));
+            return Some(SnapshotSeed {
+                rip: Some(SeedAddress::Address(activation.registers.rip)),
+                registers: registers.into_iter().filter(|(_, value)| *value != 0).collect(),
+                flags: Some(seed.flags),
+                ..SnapshotSeed::new(SeedSource::Bytes(0))
+            });
+        }
+    };
+    Some(SnapshotSeed { flags, ..SnapshotSeed::new(from) })
+}

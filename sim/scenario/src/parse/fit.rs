@@ -1,0 +1,155 @@
+//! Whether a stack placed by hand fits together on every generation that something is expected on,
+//! told at the place in the text that does not fit.
+
+use crate::error::Span;
+use crate::grammar::{MAX_STACK_NODES, MAX_WORDS};
+use crate::placed::{PlacedItem, PlacedStack, StackNode};
+use crate::problem::ProblemKind;
+use crate::snapshot::{SeedAddress, SeedSource, SnapshotCall};
+use clr_runtime::generation::{Generation, Generations};
+use clr_world::synthetic::{Set, StageError};
+
+/// Where the parts of a stack stand.
+#[derive(Default)]
+pub(super) struct StackPlaces {
+    pub(super) stack: Span,
+    /// Its nodes and their names.
+    pub(super) items: Vec<(&'static str, Span)>,
+    pub(super) snapshots: Vec<Span>,
+    pub(super) mixed_walks: Vec<Span>,
+}
+
+type Problems = Vec<(Span, ProblemKind)>;
+
+/// Notes what does not fit.
+pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
+    let words = stack.items.iter().map(|item| match item.node {
+        StackNode::Word { count, .. } => u64::from(count),
+        _ => 0,
+    });
+    if stack.items.len() > MAX_STACK_NODES || words.sum::<u64>() > u64::from(MAX_WORDS) {
+        problems.push((places.stack, ProblemKind::LargeStack));
+        return;
+    }
+    let generations = stack.generations();
+    twice(stack, places, problems);
+    frames(stack, generations, places, problems);
+    if !problems.is_empty() {
+        return;
+    }
+    for generation in generations.iter() {
+        match stack.stage(generation).set_up() {
+            Ok(set) => {
+                for (call, span) in stack.snapshots.iter().zip(&places.snapshots) {
+                    let made = call.is_made_on(generation);
+                    let problem = made.then(|| seed(call, &set)).flatten();
+                    problems.extend(problem.map(|problem| (*span, problem)));
+                }
+            }
+            Err(error) => {
+                let span = place_of(error, stack, generation, places);
+                problems.push((span, ProblemKind::Stage { error, generation }));
+            }
+        }
+        // What is wrong on one generation mostly is on the others too.
+        if !problems.is_empty() {
+            return;
+        }
+    }
+}
+
+/// What a stack has one of stands twice for a generation.
+fn twice(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
+    let mut seen: Vec<(&'static str, Generations)> = Vec::new();
+    for (item, (name, span)) in stack.items.iter().zip(&places.items) {
+        if item.node.repeats() {
+            continue;
+        }
+        let before = seen.iter_mut().find(|(other, _)| other == name);
+        let Some((_, on)) = before else {
+            seen.push((name, item.on));
+            continue;
+        };
+        if let Some(generation) = on.both(item.on).iter().next() {
+            problems.push((*span, ProblemKind::Again { node: name, generation }));
+        }
+        *on = on.with(item.on);
+    }
+}
+
+/// Frames of kinds that a generation has not.
+fn frames(
+    stack: &PlacedStack,
+    generations: Generations,
+    places: &StackPlaces,
+    problems: &mut Problems,
+) {
+    for (item, (_, span)) in stack.items.iter().zip(&places.items) {
+        let StackNode::Frame(frame) = &item.node else { continue };
+        let missing = item.on.both(generations).iter();
+        let missing = missing.filter(|generation| !frame.kind.exists_in(*generation));
+        let missing_on = Generations::of(&missing.collect::<Vec<_>>());
+        if !missing_on.is_empty() {
+            let kind = frame.kind;
+            problems.push((*span, ProblemKind::NoSuchFrame { kind, missing_on }));
+        }
+    }
+}
+
+/// What a seed names and the stack has not.
+fn seed(call: &SnapshotCall, set: &Set) -> Option<ProblemKind> {
+    let seed = call.seed.as_ref()?;
+    let rows = || set.stage().rows.iter();
+    let missing = match (&seed.from, &seed.rip) {
+        (SeedSource::Stale, _) => return Some(ProblemKind::NotOnStack("stale registers")),
+        (SeedSource::Leaf, _) if rows().next().is_none() => {
+            return Some(ProblemKind::NotOnStack("leaf without rows"));
+        }
+        (SeedSource::TopManaged, _) if seed.bytes(set).is_none() => {
+            return Some(ProblemKind::NotOnStack("managed row"));
+        }
+        (SeedSource::Function(function), _) if set.seed(function).is_none() => function,
+        (_, Some(SeedAddress::Label(label))) if set.address(label).is_none() => label,
+        _ => return None,
+    };
+    let allowed: Vec<_> = rows().map(|row| row.function.clone()).collect();
+    Some(ProblemKind::NotOnThisStack {
+        found: missing.clone(),
+        generation: set.stage().generation,
+        allowed: allowed.into(),
+    })
+}
+
+/// The node that an error is about.
+fn place_of(
+    error: StageError,
+    stack: &PlacedStack,
+    generation: Generation,
+    places: &StackPlaces,
+) -> Span {
+    let there = stack.items.iter().zip(&places.items);
+    let mut there = there.filter(|(item, _)| item.on.contains(generation));
+    let mut rows = 0;
+    let mut frames = 0;
+    let is_it = |item: &PlacedItem| match (&item.node, error) {
+        (StackNode::Row { .. }, StageError::Row { index }) => {
+            rows += 1;
+            rows == index + 1
+        }
+        (StackNode::Frame(_), StageError::Frame { index }) => {
+            frames += 1;
+            frames == index + 1
+        }
+        (StackNode::Hijacked(_), StageError::Hijacked) => true,
+        (StackNode::Frame(frame), StageError::Memory { at }) => {
+            at.wrapping_sub(frame.at).cast_signed().unsigned_abs() < 0x200
+        }
+        (StackNode::Block { at: block, .. }, StageError::Memory { at }) => *block == at,
+        (StackNode::Word { at: word, count, .. }, StageError::Memory { at }) => {
+            at.wrapping_sub(*word) < 8 * u64::from(*count)
+        }
+        _ => false,
+    };
+    let mut is_it = is_it;
+    there.find(|(item, _)| is_it(item)).map_or(places.stack, |(_, (_, span))| *span)
+}

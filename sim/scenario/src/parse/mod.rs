@@ -1,0 +1,161 @@
+//! From text to scenario.
+
+mod body;
+mod fit;
+mod function;
+mod histories;
+mod mixed;
+mod node;
+mod reader;
+mod rules;
+mod snapshot;
+mod stack;
+mod stop;
+pub(crate) mod syntax;
+pub(crate) mod tokens;
+mod words;
+
+use super::error::{ScenarioError, Span};
+use super::problem::ProblemKind;
+use super::{PlacedStack, Scenario, Thread};
+use clr_codegen::{Convention, FunctionId};
+use clr_runtime::MethodKind;
+use kdl::{KdlDocument, KdlError};
+use node::Fields;
+pub(crate) use reader::FREE_SLOT;
+use reader::Reader;
+pub(crate) use words::{ALL_SAVED, OWN_FLAGS};
+
+impl Scenario {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// [`ScenarioError`]: all that is wrong with the nodes of the text, or if nothing is, the first
+    /// rule that its program breaks. If the text is no KDL, only that is told.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        read(text).map_err(|problems| ScenarioError::new(text, problems))
+    }
+}
+
+fn read(text: &str) -> Result<Scenario, Vec<(Span, ProblemKind)>> {
+    let errors = syntax::check(text);
+    if !errors.is_empty() {
+        return Err(errors.into_iter().map(|(span, error)| (span, error.into())).collect());
+    }
+    let document = KdlDocument::parse_v2(text).map_err(|error| kdl_problems(&error, text))?;
+    let mut reader = Reader::new(&document);
+    let (scenario, places) = reader.scenario(&document);
+    if reader.problems.is_empty() {
+        match &scenario.stack {
+            Some(stack) => fit::check(stack, &places.stack, &mut reader.problems),
+            None => rules::check(&scenario, &places, &mut reader.problems),
+        }
+    }
+    if reader.problems.is_empty() { Ok(scenario) } else { Err(reader.problems) }
+}
+
+/// What the KDL parser refuses though the check of the syntax did not.
+fn kdl_problems(error: &KdlError, text: &str) -> Vec<(Span, ProblemKind)> {
+    let problem = |span: Span, message: Option<&str>| {
+        let start = span.offset.min(text.len());
+        let span = Span::between(start, span.end().min(text.len()));
+        (span, ProblemKind::Kdl(message.unwrap_or("this is not KDL").to_owned()))
+    };
+    let mut problems: Vec<_> = error
+        .diagnostics
+        .iter()
+        .map(|diagnostic| problem(diagnostic.span.into(), diagnostic.message.as_deref()))
+        .collect();
+    if problems.is_empty() {
+        problems.push(problem(Span::default(), None));
+    }
+    problems
+}
+
+impl Reader {
+    fn scenario(&mut self, document: &KdlDocument) -> (Scenario, rules::Places) {
+        let mut scenario = Scenario::default();
+        let mut places = rules::Places::default();
+        let (mut stack, mut snapshots, mut mixed_walks) = (None, Vec::new(), Vec::new());
+        for fields in self.nodes(document.nodes(), super::grammar::Level::Text) {
+            let name = fields.rule.name;
+            match name {
+                "shows" => scenario.about.shows = Some(fields.arg_text().to_owned()),
+                "tag" => scenario.about.tags = fields.arg_texts(),
+                "stack" => {
+                    stack = Some(self.stack(&fields, &mut places.stack));
+                    continue;
+                }
+                "snapshot" => {
+                    snapshots.push(self.snapshot(&fields));
+                    places.stack.snapshots.push(fields.span());
+                    continue;
+                }
+                "mixed-walk" => {
+                    mixed_walks.push(self.mixed_walk(&fields));
+                    places.stack.mixed_walks.push(fields.span());
+                    continue;
+                }
+                "profiler" => {
+                    scenario.profiler = Some(self.profiler(&fields));
+                    places.profiler = fields.span();
+                }
+                "explore" => {
+                    scenario.explore.push(self.explore(&fields));
+                }
+                "hooks" => scenario.hooks = fields.arg_term(),
+                "signal-stack" => scenario.program.signal_stack = fields.arg_number(),
+                "convention" => {
+                    scenario.program.convention = fields.arg_term::<Convention>();
+                }
+                "function" => {
+                    let (function, place) = self.function(&fields);
+                    let id = FunctionId(scenario.program.functions.len() as u32);
+                    if let Some(method) = fields.term::<MethodKind>("method") {
+                        scenario.methods.insert(id, method);
+                    }
+                    scenario.program.functions.push(function);
+                    places.functions.push(place);
+                }
+                "interrupt" => {
+                    scenario.program.interrupts.push(interrupt(&fields));
+                    places.interrupts.push(fields.span());
+                }
+                "thread" => {
+                    let name = fields.arg_text().to_owned();
+                    let start = fields.function("start").unwrap_or_default();
+                    let gc = fields.flag("gc").unwrap_or_default();
+                    let exits = fields.flag("exits").unwrap_or_default();
+                    scenario.threads.push(Thread { name, start, gc, exits });
+                    places.threads.push(fields.span());
+                }
+                _ => scenario.stops.push(self.stop(&fields)),
+            }
+            if !matches!(name, "shows" | "tag") {
+                places.program.get_or_insert((name, fields.span()));
+            }
+        }
+        if let Some(items) = stack {
+            if let Some((name, span)) = places.program {
+                self.problem(span, ProblemKind::Excluded("stack", name));
+            }
+            scenario.stack = Some(PlacedStack { items, snapshots, mixed_walks });
+            return (scenario, places);
+        }
+        for span in places.stack.snapshots.iter().chain(&places.stack.mixed_walks) {
+            self.problem(*span, ProblemKind::SnapshotOfNothing);
+        }
+        if scenario.threads.is_empty() {
+            scenario.threads.push(Thread::main());
+            places.threads.push(Span::default());
+        }
+        (scenario, places)
+    }
+}
+
+fn interrupt(fields: &Fields<'_>) -> clr_codegen::Interrupt {
+    clr_codegen::Interrupt {
+        after: fields.number("after").unwrap_or_default(),
+        handler: fields.function("handler").unwrap_or_default(),
+    }
+}

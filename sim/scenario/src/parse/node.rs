@@ -1,0 +1,243 @@
+//! A node whose arguments and properties are known to be what the grammar says.
+
+use crate::error::Span;
+use crate::grammar::NodeRule;
+use crate::histories::Who;
+use crate::snapshot::{
+    ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread, Stale,
+};
+use crate::terms::Term;
+use clr_codegen::FunctionId;
+use clr_explore::{Hazard, LockName, Trail};
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::Generations;
+use clr_runtime::profiling::HResult;
+use clr_walker::registers::Gpr;
+use clr_world::stubs::RuntimeFunction;
+use kdl::KdlNode;
+
+/// A value of one of the grammar's kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Name(String),
+    Function(FunctionId),
+    Runtime(RuntimeFunction),
+    Thread(u32),
+    Number(u64),
+    Flag(bool),
+    Word(&'static str),
+    Gpr(Gpr),
+    Xmm(u8),
+    /// A slot that stays free.
+    Free,
+    /// All nonvolatile registers.
+    All,
+    Label(String, u32),
+    Address(SeedAddress),
+    Generations(Generations),
+    Caller(SnapshotCaller),
+    Target(SnapshotThread),
+    HResult(HResult),
+    Outcome(ExpectedOutcome),
+    Flags(ExpectedFlags),
+    Registers(Vec<Gpr>),
+    Clause(Clause),
+    Party(Who),
+    /// A lock or an event of the profiler.
+    Index(u32),
+    Lock(LockName),
+    Hazard(Hazard),
+    Trail(Trail),
+}
+
+impl Value {
+    /// The thread, if it is one.
+    pub(super) const fn thread(&self) -> Option<u32> {
+        match self {
+            Self::Thread(thread) => Some(*thread),
+            _ => None,
+        }
+    }
+}
+
+/// A node's parts. A part that is wrong is missing: its problem is noted, and what is made of the
+/// others comes to nothing.
+pub(super) struct Fields<'t> {
+    pub(super) node: &'t KdlNode,
+    pub(super) rule: &'static NodeRule,
+    pub(super) args: Vec<Value>,
+    pub(super) properties: Vec<(&'static str, Value)>,
+}
+
+impl<'t> Fields<'t> {
+    /// Where its name stands.
+    pub(super) fn span(&self) -> Span {
+        self.node.name().span().into()
+    }
+
+    /// The nodes of its block.
+    pub(super) fn children(&self) -> &'t [KdlNode] {
+        self.node.children().map_or(&[], |block| block.nodes())
+    }
+
+    pub(super) fn property(&self, name: &str) -> Option<&Value> {
+        Some(&self.properties.iter().find(|(found, _)| *found == name)?.1)
+    }
+
+    pub(super) fn arg_text(&self) -> &str {
+        match self.args.first() {
+            Some(Value::Name(name)) => name,
+            _ => "",
+        }
+    }
+
+    /// The argument, or the default.
+    pub(super) fn arg_term<T: Term + Default>(&self) -> T {
+        match self.args.first() {
+            Some(Value::Word(word)) => T::from_word(word).unwrap_or_default(),
+            _ => T::default(),
+        }
+    }
+
+    /// The argument as a number of a range that the grammar gives.
+    pub(super) fn arg_number<T: TryFrom<u64> + Default>(&self) -> T {
+        match self.args.first() {
+            Some(Value::Number(number)) => T::try_from(*number).unwrap_or_default(),
+            _ => T::default(),
+        }
+    }
+
+    pub(super) fn arg_flag(&self) -> bool {
+        matches!(self.args.first(), Some(Value::Flag(true)))
+    }
+
+    pub(super) fn arg_function(&self) -> Option<FunctionId> {
+        match self.args.first() {
+            Some(Value::Function(function)) => Some(*function),
+            _ => None,
+        }
+    }
+
+    /// The arguments that are integer registers.
+    pub(super) fn arg_gprs(&self) -> Vec<Gpr> {
+        let gpr = |value: &Value| match value {
+            Value::Gpr(register) => Some(*register),
+            _ => None,
+        };
+        self.args.iter().filter_map(gpr).collect()
+    }
+
+    /// The arguments that are vector registers.
+    pub(super) fn arg_xmms(&self) -> Vec<u8> {
+        let xmm = |value: &Value| match value {
+            Value::Xmm(number) => Some(*number),
+            _ => None,
+        };
+        self.args.iter().filter_map(xmm).collect()
+    }
+
+    /// The names among the arguments.
+    pub(super) fn arg_texts(&self) -> Vec<String> {
+        let text = |value: &Value| match value {
+            Value::Name(name) => Some(name.clone()),
+            _ => None,
+        };
+        self.args.iter().filter_map(text).collect()
+    }
+
+    /// The argument's value of an enum that has no default.
+    pub(super) fn arg_word<T: Term>(&self) -> Option<T> {
+        match self.args.first()? {
+            Value::Word(word) => T::from_word(word),
+            _ => None,
+        }
+    }
+
+    /// The clauses among the arguments.
+    pub(super) fn arg_clauses(&self) -> impl Iterator<Item = Clause> {
+        self.args.iter().filter_map(|arg| match arg {
+            Value::Clause(clause) => Some(*clause),
+            _ => None,
+        })
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        match self.property(name)? {
+            Value::Name(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// For which generations it is: all, unless it says otherwise.
+    pub(super) fn on(&self) -> Generations {
+        match self.property("on") {
+            Some(Value::Generations(on)) => *on,
+            _ => Generations::ALL,
+        }
+    }
+
+    pub(super) fn hresult(&self, name: &str) -> Option<HResult> {
+        match self.property(name)? {
+            Value::HResult(result) => Some(*result),
+            _ => None,
+        }
+    }
+
+    pub(super) fn context_flags(&self) -> Option<ExpectedFlags> {
+        match self.property("context-flags")? {
+            Value::Flags(flags) => Some(*flags),
+            _ => None,
+        }
+    }
+
+    /// Whether the property is written, be it right or wrong.
+    pub(super) fn is_written(&self, name: &str) -> bool {
+        self.node.entry(name).is_some()
+    }
+
+    /// The integer registers that it gives values, ascending.
+    pub(super) fn registers(&self) -> Vec<(Gpr, u64)> {
+        let value = |register: Gpr| Some((register, self.number(register.name())?));
+        Gpr::ALL.into_iter().filter_map(value).collect()
+    }
+
+    pub(super) fn term<T: Term>(&self, name: &str) -> Option<T> {
+        match self.property(name)? {
+            Value::Word(word) => T::from_word(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn number<T: TryFrom<u64>>(&self, name: &str) -> Option<T> {
+        match self.property(name)? {
+            Value::Number(number) => T::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Option<bool> {
+        match self.property(name)? {
+            Value::Flag(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    pub(super) fn stale(&self) -> Stale {
+        match self.property("stale") {
+            Some(Value::Flag(true)) => Stale::All,
+            Some(Value::Registers(registers)) => Stale::Only(registers.clone()),
+            _ => Stale::None,
+        }
+    }
+
+    pub(super) fn function(&self, name: &str) -> Option<FunctionId> {
+        match self.property(name)? {
+            Value::Function(function) => Some(*function),
+            _ => None,
+        }
+    }
+
+    pub(super) fn thread(&self, name: &str) -> Option<u32> {
+        self.property(name)?.thread()
+    }
+}

@@ -1,0 +1,345 @@
+//! Holds nodes against the grammar's tables, and notes every problem.
+
+use super::node::{Fields, Value};
+use super::words::{ALL_SAVED, caller, number_of, target, word};
+use crate::Thread;
+use crate::error::Span;
+use crate::grammar::{Args, Kind, Level, NodeRule};
+use crate::histories::Who;
+use crate::placed::PlacedThread;
+use crate::problem::{Expected, ProblemKind};
+use crate::snapshot::{SnapshotCaller, SnapshotThread};
+use crate::terms::{Term, XMM, xmm_number};
+use clr_codegen::FunctionId;
+use clr_explore::LockName;
+use clr_runtime::Lock;
+use clr_runtime::generation::{Generation, Generations};
+use clr_walker::registers::Gpr;
+use clr_world::stubs::RuntimeFunction;
+use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is known of the whole text before its parts are read: names may be used before they are
+/// defined.
+pub(super) struct Reader {
+    pub(super) problems: Vec<(Span, ProblemKind)>,
+    functions: Names,
+    threads: Names,
+    /// Threads of the program, and behind them those of the profiler.
+    parties: Names,
+    locks: Names,
+    events: Names,
+}
+
+/// Names in their order, and the number of each.
+struct Names {
+    in_order: Arc<[String]>,
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// Those that the profiler gives by nodes of this name, behind others.
+    fn of_profiler(document: &KdlDocument, node: &str, before: &[String]) -> Self {
+        let mut names = Self { in_order: [].into(), numbers: BTreeMap::new() };
+        let mut in_order = before.to_vec();
+        let profiler = document.nodes().iter().filter(|other| other.name().value() == "profiler");
+        let blocks = profiler.filter_map(KdlNode::children);
+        let nodes = blocks.flat_map(KdlDocument::nodes);
+        for node in nodes.filter(|other| other.name().value() == node) {
+            let args = node.entries().iter().filter(|entry| entry.name().is_none());
+            let args = args.map(|entry| entry.value().as_string().unwrap_or_default().to_owned());
+            in_order.extend(args);
+        }
+        for (name, number) in in_order.iter().zip(0..) {
+            names.numbers.entry(name.clone()).or_insert(number);
+        }
+        names.in_order = in_order.into();
+        names
+    }
+
+    fn of(document: &KdlDocument, node: &str) -> Self {
+        let (mut in_order, mut numbers) = (Vec::new(), BTreeMap::new());
+        for node in document.nodes().iter().filter(|other| other.name().value() == node) {
+            let first = node.entries().iter().find(|entry| entry.name().is_none());
+            let name = first.and_then(|entry| entry.value().as_string()).unwrap_or_default();
+            // A second one of that name is a problem of its own.
+            numbers.entry(name.to_owned()).or_insert(in_order.len() as u32);
+            in_order.push(name.to_owned());
+        }
+        Self { in_order: in_order.into(), numbers }
+    }
+}
+
+impl Reader {
+    pub(super) fn new(document: &KdlDocument) -> Self {
+        let mut threads = Names::of(document, "thread");
+        let is_stack = document.nodes().iter().any(|node| node.name().value() == "stack");
+        if threads.in_order.is_empty() && !is_stack {
+            threads.in_order = [Thread::DEFAULT_NAME.to_owned()].into();
+            threads.numbers.insert(Thread::DEFAULT_NAME.to_owned(), 0);
+        }
+        let of_profiler = |node, before: &[String]| Names::of_profiler(document, node, before);
+        Self {
+            problems: Vec::new(),
+            functions: Names::of(document, "function"),
+            parties: of_profiler("thread", &threads.in_order),
+            locks: of_profiler("lock", &[]),
+            events: of_profiler("event", &[]),
+            threads,
+        }
+    }
+
+    pub(super) fn problem(&mut self, span: Span, kind: ProblemKind) {
+        self.problems.push((span, kind));
+    }
+
+    /// The nodes of a block, those apart that cannot stand there.
+    pub(super) fn nodes<'t>(&mut self, nodes: &'t [KdlNode], level: Level) -> Vec<Fields<'t>> {
+        let mut seen = BTreeSet::new();
+        let mut all = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let span = node.name().span().into();
+            let name = node.name().value();
+            let Some(rule) = level.nodes().iter().find(|rule| rule.name == name) else {
+                let allowed = level.nodes().iter().map(|rule| rule.name.to_owned()).collect();
+                let found = name.to_owned();
+                let place = level.place();
+                self.problem(span, ProblemKind::UnknownNode { found, place, allowed });
+                continue;
+            };
+            if rule.once && !seen.insert(rule.name) {
+                self.problem(span, ProblemKind::DuplicateNode(rule.name));
+            }
+            all.push(self.fields(node, rule));
+        }
+        all
+    }
+
+    fn fields<'t>(&mut self, node: &'t KdlNode, rule: &'static NodeRule) -> Fields<'t> {
+        let name_span: Span = node.name().span().into();
+        let (kind, least, limit) = match rule.args {
+            Args::None => (Kind::Flag, 0, 0),
+            Args::One(kind) => (kind, 1, 1),
+            Args::Optional(kind) => (kind, 0, 1),
+            Args::Many(kind, limit) => (kind, 0, limit),
+        };
+        let mut fields = Fields { node, rule, args: Vec::new(), properties: Vec::new() };
+        let mut count = 0;
+        let mut names = BTreeSet::new();
+        for entry in node.entries() {
+            let span: Span = entry.span().into();
+            if let Some(name) = entry.name() {
+                let name = name.value();
+                if !names.insert(name) {
+                    self.problem(span, ProblemKind::DuplicateProperty(name.to_owned()));
+                }
+                self.property(&mut fields, name, entry, span);
+                continue;
+            }
+            count += 1;
+            if count > limit {
+                self.problem(span, ProblemKind::ExtraArgument { node: rule.name, limit });
+            } else {
+                fields.args.extend(self.value(kind, entry.value(), span));
+            }
+        }
+        if count < least {
+            let expected = expected(kind);
+            self.problem(name_span, ProblemKind::MissingArgument { node: rule.name, expected });
+        }
+        for property in rule.properties {
+            if property.required && !names.contains(property.name) {
+                let expected = expected(property.kind);
+                let (node, property) = (rule.name, property.name);
+                let missing = ProblemKind::MissingProperty { node, property, expected };
+                self.problem(name_span, missing);
+            }
+        }
+        if node.children().is_some() && rule.block.is_none() {
+            self.problem(name_span, ProblemKind::ExtraBlock(rule.name));
+        }
+        fields
+    }
+
+    fn property(&mut self, fields: &mut Fields<'_>, name: &str, entry: &KdlEntry, span: Span) {
+        let rules = fields.rule.properties;
+        if let Some(rule) = rules.iter().find(|rule| rule.name == name) {
+            let value = self.value(rule.kind, entry.value(), value_span(entry, span));
+            fields.properties.extend(value.map(|value| (rule.name, value)));
+        } else {
+            let allowed = rules.iter().map(|rule| rule.name.to_owned()).collect();
+            let (node, found) = (fields.rule.name, name.to_owned());
+            let span = entry.name().map_or(span, |name| name.span().into());
+            self.problem(span, ProblemKind::UnknownProperty { node, found, allowed });
+        }
+    }
+
+    fn value(&mut self, kind: Kind, value: &KdlValue, span: Span) -> Option<Value> {
+        match self.typed(kind, value) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.problem(span, problem);
+                None
+            }
+        }
+    }
+
+    fn typed(&self, kind: Kind, value: &KdlValue) -> Result<Value, ProblemKind> {
+        match (kind, value) {
+            (Kind::Number(least, most), KdlValue::Integer(number)) => u64::try_from(*number)
+                .ok()
+                .filter(|number| (least..=most).contains(number))
+                .map(Value::Number)
+                .ok_or_else(|| ProblemKind::OutOfRange {
+                    found: *number,
+                    expected: expected(kind),
+                }),
+            (Kind::Flag | Kind::Stale, KdlValue::Bool(flag)) => Ok(Value::Flag(*flag)),
+            (Kind::Number(..) | Kind::Flag, _) => Err(wrong_type(kind, value)),
+            (_, KdlValue::String(text)) => self.text(kind, text),
+            (_, KdlValue::Integer(number)) => number_of(kind, *number, value),
+            (_, _) => Err(wrong_type(kind, value)),
+        }
+    }
+
+    fn text(&self, kind: Kind, text: &str) -> Result<Value, ProblemKind> {
+        let found = || text.to_owned();
+        let value = match kind {
+            Kind::Name => Some(Value::Name(text.to_owned())),
+            Kind::Code if !self.functions.numbers.contains_key(text) => {
+                let function =
+                    |name: &str| self.functions.numbers.get(name).copied().map(FunctionId);
+                let found = RuntimeFunction::from_name(text, function);
+                let found = found.ok_or_else(|| {
+                    let allowed = Arc::clone(&self.functions.in_order);
+                    ProblemKind::UnknownFunction { found: text.to_owned(), allowed }
+                })?;
+                Some(Value::Runtime(found))
+            }
+            Kind::Function | Kind::Code => {
+                let number = self.functions.numbers.get(text).ok_or_else(|| {
+                    let allowed = Arc::clone(&self.functions.in_order);
+                    ProblemKind::UnknownFunction { found: found(), allowed }
+                })?;
+                Some(Value::Function(FunctionId(*number)))
+            }
+            Kind::Thread => {
+                let number = self.threads.numbers.get(text).ok_or_else(|| {
+                    let allowed = Arc::clone(&self.threads.in_order);
+                    ProblemKind::UnknownThread { found: found(), allowed }
+                })?;
+                Some(Value::Thread(*number))
+            }
+            Kind::Party if text == OWN => Some(Value::Party(Who::Own)),
+            Kind::Party => {
+                let number = self.parties.numbers.get(text).ok_or_else(|| {
+                    let allowed = Arc::clone(&self.parties.in_order);
+                    ProblemKind::UnknownThread { found: found(), allowed }
+                })?;
+                Some(Value::Party(Who::Thread(*number)))
+            }
+            Kind::AnyLock if !self.locks.numbers.contains_key(text) => {
+                let lock = Lock::ALL.into_iter().find(|lock| lock.name() == text);
+                lock.map(|lock| Value::Lock(LockName::Runtime(lock)))
+            }
+            Kind::AnyLock => {
+                let number = self.locks.numbers.get(text);
+                number.map(|number| Value::Lock(LockName::Profiler(*number)))
+            }
+            Kind::Lock | Kind::Event => {
+                let names = if kind == Kind::Lock { &self.locks } else { &self.events };
+                let number = names.numbers.get(text).ok_or_else(|| {
+                    let what = if kind == Kind::Lock { "lock" } else { "event" };
+                    let allowed = Arc::clone(&names.in_order);
+                    ProblemKind::UnknownOfProfiler { what, found: found(), allowed }
+                })?;
+                Some(Value::Index(*number))
+            }
+            Kind::Trail => {
+                let trail = text.parse().map_err(ProblemKind::Trail)?;
+                Some(Value::Trail(trail))
+            }
+            Kind::Word(words) => {
+                words.iter().find(|word| **word == text).map(|word| Value::Word(word))
+            }
+            Kind::Slot if text == FREE_SLOT => Some(Value::Free),
+            Kind::Gpr | Kind::Slot => Gpr::from_word(text).map(Value::Gpr),
+            Kind::Register => {
+                let xmm = || xmm_number(text).map(Value::Xmm);
+                Gpr::from_word(text).map(Value::Gpr).or_else(xmm)
+            }
+            Kind::Caller => {
+                let term = PlacedThread::from_word(text).and_then(caller);
+                let thread = || Some(SnapshotCaller::Thread(*self.threads.numbers.get(text)?));
+                term.or_else(thread).map(Value::Caller)
+            }
+            Kind::Target => {
+                let thread = || Some(SnapshotThread::Thread(*self.threads.numbers.get(text)?));
+                target(text).or_else(thread).map(Value::Target)
+            }
+            _ => word(kind, text),
+        };
+        value.ok_or_else(|| ProblemKind::UnknownWord { found: found(), expected: expected(kind) })
+    }
+}
+
+/// Where the value of a property stands: at its end.
+fn value_span(entry: &KdlEntry, span: Span) -> Span {
+    let len = entry.format().map_or(span.len, |format| format.value_repr.len().min(span.len));
+    Span { offset: span.end() - len, len }
+}
+
+/// What is written for the thread that executes an action.
+const OWN: &str = "own";
+
+/// What is written for a home slot in which nothing is stored.
+pub(crate) const FREE_SLOT: &str = "none";
+
+fn expected(kind: Kind) -> Expected {
+    let registers = || Gpr::WORDS.to_vec();
+    match kind {
+        Kind::Name => Expected::Name,
+        Kind::Function | Kind::Code => Expected::Function,
+        Kind::Thread => Expected::Thread,
+        Kind::Number(least, most) => Expected::Number(least, most),
+        Kind::Flag => Expected::Flag,
+        Kind::Word(words) => Expected::Word(words.to_vec()),
+        Kind::Gpr => Expected::Word(registers()),
+        Kind::Slot => Expected::Word([registers(), vec![FREE_SLOT]].concat()),
+        Kind::Register => Expected::Word([registers(), XMM.to_vec()].concat()),
+        Kind::Saved => Expected::Word([registers(), vec![ALL_SAVED]].concat()),
+        Kind::Tag => Expected::Tag,
+        Kind::Label => Expected::Label,
+        Kind::Address => Expected::Address,
+        Kind::Generations => {
+            let sets = Generations::NAMED.into_iter().map(|(name, _)| name);
+            Expected::Generations(sets.chain(Generation::ALL.map(Generation::name)).collect())
+        }
+        Kind::Caller => Expected::Caller,
+        Kind::Target => Expected::Target,
+        Kind::Seed => Expected::Seed,
+        Kind::HResult => Expected::HResult,
+        Kind::Outcome => Expected::Outcome,
+        Kind::Flags => Expected::Flags,
+        Kind::Stale => Expected::Stale,
+        Kind::Clause => Expected::Clause,
+        Kind::Party => Expected::Party,
+        Kind::Lock => Expected::Lock,
+        Kind::AnyLock => Expected::AnyLock,
+        Kind::Event => Expected::Event,
+        Kind::Hazard => Expected::Hazard,
+        Kind::Trail => Expected::Trail,
+    }
+}
+
+pub(super) fn wrong_type(kind: Kind, value: &KdlValue) -> ProblemKind {
+    let found = match value {
+        KdlValue::String(_) => "string",
+        KdlValue::Integer(_) => "number",
+        KdlValue::Float(_) => "fraction",
+        KdlValue::Bool(_) => "truth value",
+        KdlValue::Null => "null",
+    };
+    ProblemKind::WrongType { found, expected: expected(kind) }
+}

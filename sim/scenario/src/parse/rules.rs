@@ -1,0 +1,101 @@
+//! The rules of programs and threads, told at the place in the text that breaks them.
+
+use super::fit::StackPlaces;
+use crate::Scenario;
+use crate::error::Span;
+use crate::problem::ProblemKind;
+use clr_codegen::{Entry, Place, ProgramError, Rule};
+use std::collections::BTreeSet;
+
+/// Where the parts of a scenario stand.
+#[derive(Default)]
+pub(super) struct Places {
+    pub(super) functions: Vec<FunctionPlaces>,
+    pub(super) interrupts: Vec<Span>,
+    pub(super) threads: Vec<Span>,
+    /// The first node of a program.
+    pub(super) program: Option<(&'static str, Span)>,
+    pub(super) stack: StackPlaces,
+    pub(super) profiler: Span,
+}
+
+/// Where the parts of a function stand.
+pub(super) struct FunctionPlaces {
+    function: Span,
+    /// The parts of its block, by name.
+    pub(super) parts: Vec<(&'static str, Span)>,
+    /// Its statements, in the order of the text.
+    pub(super) statements: Vec<Span>,
+    /// What says how it ends.
+    pub(super) end: Span,
+}
+
+impl FunctionPlaces {
+    pub(super) const fn new(function: Span) -> Self {
+        Self { function, parts: Vec::new(), statements: Vec::new(), end: function }
+    }
+
+    /// The part of the shape that a rule is about.
+    fn shape(&self, rule: Rule) -> Span {
+        let names: &[&str] = match rule {
+            Rule::FirstEntry => &["entry"],
+            Rule::Home => &["home"],
+            Rule::StackPointer => &["push", "home"],
+            Rule::Pushes => &["push"],
+            Rule::Locals => &["locals"],
+            Rule::Saved(_) => &["save", "push", "home"],
+            Rule::SavedXmm(_) | Rule::SavesBelowFrame => &["save"],
+            Rule::FrameRegister => &["frame"],
+            Rule::Release => &["release"],
+            Rule::Chkstk => &["allocation"],
+            Rule::Unix => &["wrap", "realign", "arguments", "epilogue-cfi", "entry", "frame"],
+            Rule::Realign => &["realign"],
+            Rule::Wrap => &["wrap"],
+            Rule::Arguments => &["arguments"],
+            Rule::Leaf | Rule::Version2 => &["unwind"],
+            _ => &[],
+        };
+        let part = |name: &&str| self.parts.iter().find(|(part, _)| part == name);
+        names.iter().find_map(part).map_or(self.function, |(_, span)| *span)
+    }
+}
+
+impl Places {
+    fn of(&self, error: &ProgramError) -> Span {
+        let function = self.functions.get(error.function.index());
+        let span = match error.place {
+            Place::Interrupt(index) => self.interrupts.get(index as usize).copied(),
+            Place::Function => function.map(|function| function.function),
+            Place::Shape => function.map(|function| function.shape(error.rule)),
+            Place::Statement(index) => {
+                function.and_then(|function| function.statements.get(index as usize).copied())
+            }
+            Place::End => function.map(|function| function.end),
+        };
+        span.unwrap_or_default()
+    }
+}
+
+/// Notes the first rule that the program breaks, and what is wrong with threads.
+pub(super) fn check(scenario: &Scenario, places: &Places, problems: &mut Vec<(Span, ProblemKind)>) {
+    if let Err(error) = scenario.program.check() {
+        problems.push((places.of(&error), ProblemKind::Rule(error.rule)));
+        return;
+    }
+    let mut names = BTreeSet::new();
+    for (thread, span) in scenario.threads.iter().zip(&places.threads) {
+        if thread.name.is_empty() || !names.insert(&thread.name) {
+            problems.push((*span, ProblemKind::ThreadName));
+        }
+        let start = scenario.program.functions.get(thread.start.index());
+        if start.is_none_or(|start| start.shape.entry != Entry::Call) {
+            problems.push((*span, ProblemKind::ThreadStart));
+        }
+    }
+    let profiler = scenario.profiler.iter().flat_map(|profiler| &profiler.threads);
+    for thread in profiler {
+        if !names.insert(&thread.name) {
+            problems.push((places.profiler, ProblemKind::ThreadName));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Whether a text is KDL, of the part of KDL that scenarios use.
+//!
+//! This is checked before the text is given to the `kdl` crate, whose parser calls itself once for
+//! each block, comment and error, and takes exponential time for some left-out blocks. Hostile text
+//! would overflow its stack. What passes here has few of each, and no errors.
+
+use super::tokens::{Token, Tokens};
+use crate::error::Span;
+use crate::grammar::{MAX_BLOCKS, MAX_TEXT};
+use crate::problem::SyntaxError;
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A node.
+    Node,
+    /// A node, which is left out.
+    LeftOutNode,
+    /// An argument, a property, a block, or the node's end.
+    Entry,
+    /// The same, or `=`.
+    EntryOrEquals,
+    /// An argument or a property, which is left out.
+    LeftOutEntry,
+    /// The value of a property.
+    Value,
+    /// The end of a node that has had its block.
+    End,
+    /// Anything: the node is wrong already.
+    Any,
+}
+
+/// A block that is open.
+struct Block {
+    start: Span,
+    left_out: bool,
+}
+
+struct Syntax {
+    state: State,
+    /// Spaces or comments stand in front of the token.
+    apart: bool,
+    /// The line goes on in the next.
+    continued: bool,
+    /// The node is left out.
+    left_out: bool,
+    blocks: Vec<Block>,
+    errors: Vec<(Span, SyntaxError)>,
+}
+
+/// All that is wrong with a text's syntax.
+pub(crate) fn check(text: &str) -> Vec<(Span, SyntaxError)> {
+    if text.len() > MAX_TEXT {
+        return vec![(Span::between(MAX_TEXT, text.len()), SyntaxError::TooLong)];
+    }
+    let mut syntax = Syntax {
+        state: State::Node,
+        apart: false,
+        continued: false,
+        left_out: false,
+        blocks: Vec::new(),
+        errors: Vec::new(),
+    };
+    for (span, token) in Tokens::new(text) {
+        match token {
+            Ok(token) => syntax.token(span, token),
+            Err(error) => syntax.fail(span, error),
+        }
+    }
+    let end = Span::between(text.len(), text.len());
+    if syntax.continued {
+        syntax.fail(end, SyntaxError::Entry);
+    }
+    syntax.end_node(end);
+    let unclosed = syntax.blocks.iter().map(|block| (block.start, SyntaxError::UnclosedBlock));
+    syntax.errors.extend(unclosed);
+    syntax.errors
+}
+
+impl Syntax {
+    /// Notes an error. The rest of the node tells nothing more.
+    fn fail(&mut self, span: Span, error: SyntaxError) {
+        if self.state != State::Any {
+            self.errors.push((span, error));
+        }
+        self.state = State::Any;
+    }
+
+    fn token(&mut self, span: Span, token: Token) {
+        match token {
+            Token::Space | Token::LineComment | Token::BlockComment => {
+                self.apart = true;
+                return;
+            }
+            Token::Newline if self.continued => {
+                self.continued = false;
+                return;
+            }
+            _ => {}
+        }
+        if self.continued {
+            self.continued = false;
+            self.fail(span, SyntaxError::Entry);
+        }
+        match token {
+            Token::Word | Token::String => self.value(span, true),
+            Token::Number | Token::Keyword => self.value(span, false),
+            Token::Equals => match self.state {
+                State::EntryOrEquals => self.state = State::Value,
+                State::Node | State::LeftOutNode => self.fail(span, SyntaxError::NodeName),
+                State::End => self.fail(span, SyntaxError::BehindBlock),
+                _ => self.fail(span, SyntaxError::Property),
+            },
+            Token::Open => self.open(span),
+            Token::Close => self.close(span),
+            Token::Semicolon if self.state == State::Node => {
+                self.fail(span, SyntaxError::NodeName);
+                self.state = State::Node;
+            }
+            Token::Semicolon if self.left_out => {
+                self.fail(span, SyntaxError::SlashdashSemicolon);
+                self.end_node(span);
+            }
+            Token::Newline | Token::Semicolon => self.end_node(span),
+            Token::Slashdash => self.slashdash(span),
+            Token::Continuation => match self.state {
+                State::Entry | State::EntryOrEquals => self.continued = true,
+                _ => self.fail(span, SyntaxError::Entry),
+            },
+            Token::Space | Token::LineComment | Token::BlockComment => {}
+        }
+        self.apart = token == Token::Continuation;
+    }
+
+    fn value(&mut self, span: Span, is_text: bool) {
+        let next = match self.state {
+            State::Node | State::LeftOutNode if is_text => State::Entry,
+            State::Node | State::LeftOutNode => return self.fail(span, SyntaxError::NodeName),
+            State::Entry | State::EntryOrEquals if !self.apart => {
+                return self.fail(span, SyntaxError::Space);
+            }
+            State::Entry | State::EntryOrEquals | State::LeftOutEntry if is_text => {
+                State::EntryOrEquals
+            }
+            State::Entry | State::EntryOrEquals | State::LeftOutEntry | State::Value => {
+                State::Entry
+            }
+            State::End => return self.fail(span, SyntaxError::BehindBlock),
+            State::Any => State::Any,
+        };
+        self.state = next;
+    }
+
+    fn slashdash(&mut self, span: Span) {
+        if self.left_out || self.blocks.iter().any(|block| block.left_out) {
+            return self.fail(span, SyntaxError::NestedSlashdash);
+        }
+        match self.state {
+            State::Node => {
+                self.state = State::LeftOutNode;
+                self.left_out = true;
+            }
+            State::Entry | State::EntryOrEquals if self.apart => self.state = State::LeftOutEntry,
+            State::Entry | State::EntryOrEquals => self.fail(span, SyntaxError::Space),
+            State::End => self.fail(span, SyntaxError::BehindBlock),
+            _ => self.fail(span, SyntaxError::Slashdash),
+        }
+    }
+
+    fn open(&mut self, span: Span) {
+        match self.state {
+            State::Entry | State::EntryOrEquals | State::Any => {}
+            State::Node => self.fail(span, SyntaxError::NodeName),
+            State::LeftOutNode | State::LeftOutEntry => self.fail(span, SyntaxError::Slashdash),
+            State::Value => self.fail(span, SyntaxError::Property),
+            State::End => self.fail(span, SyntaxError::BehindBlock),
+        }
+        // One error for the whole rest, else each block of a hostile text would be one.
+        if self.blocks.len() == MAX_BLOCKS as usize {
+            self.errors.push((span, SyntaxError::Nesting));
+        }
+        self.blocks.push(Block { start: span, left_out: self.left_out });
+        self.state = State::Node;
+        self.left_out = false;
+    }
+
+    fn close(&mut self, span: Span) {
+        self.end_node(span);
+        if self.blocks.pop().is_none() {
+            self.errors.push((span, SyntaxError::StrayBrace));
+        }
+        self.state = State::End;
+    }
+
+    fn end_node(&mut self, span: Span) {
+        match self.state {
+            State::LeftOutNode | State::LeftOutEntry => self.fail(span, SyntaxError::Slashdash),
+            State::Value => self.fail(span, SyntaxError::Property),
+            _ => {}
+        }
+        self.state = State::Node;
+        self.left_out = false;
+    }
+}

@@ -1,0 +1,132 @@
+//! Making the calls of a stack placed by hand.
+
+use super::PlacedStack;
+use super::mixed::{MixedFrameKind, SiteRow};
+use super::site::Site;
+use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
+use super::told::{self, ToldSnapshot};
+use clr_runtime::generation::Generation;
+use clr_runtime::{OsThreadId, Runtime};
+use clr_walker::profiling::{FunctionId, ThreadId};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::Position;
+use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, Set, StageError};
+
+impl PlacedStack {
+    /// Makes the calls on one generation.
+    pub(super) fn make_on(
+        &self,
+        generation: Generation,
+        told: bool,
+    ) -> Result<Vec<ToldSnapshot>, StageError> {
+        let set = self.stage(generation).set_up()?;
+        let snapshots = self.snapshots.iter().enumerate();
+        let made = snapshots.filter(|(_, call)| call.is_made_on(generation));
+        let report = |(snapshot, call): (usize, &SnapshotCall)| {
+            let (found, events, story) = told::made(call, &set, &call.process(&set), told);
+            let report = call.compare(None, snapshot, generation, found);
+            ToldSnapshot { report, events, story }
+        };
+        Ok(made.map(report).collect())
+    }
+}
+
+impl Site for Set {
+    fn generation(&self) -> Generation {
+        self.stage().generation
+    }
+
+    fn is_cooperative(&self) -> bool {
+        self.stage().cooperative
+    }
+
+    fn os(&self, caller: SnapshotCaller) -> OsThreadId {
+        match caller {
+            SnapshotCaller::Own | SnapshotCaller::Thread(_) => SELF,
+            SnapshotCaller::NativeWalker => NATIVE_WALKER,
+            SnapshotCaller::ManagedWalker => MANAGED_WALKER,
+        }
+    }
+
+    fn id(&self, thread: SnapshotThread) -> ThreadId {
+        match thread {
+            SnapshotThread::Own | SnapshotThread::Thread(_) => self.thread(),
+            SnapshotThread::Null => ThreadId(0),
+            SnapshotThread::Value(value) => ThreadId(value),
+        }
+    }
+
+    fn registers_of(&self, source: &SeedSource) -> Option<Registers> {
+        match source {
+            SeedSource::Function(function) => Some(self.seed(function)?.registers),
+            SeedSource::Leaf => self.registers(0),
+            SeedSource::TopManaged => {
+                let mut rows = self.stage().rows.iter();
+                self.registers(rows.position(|row| row.place != Place::Native)?)
+            }
+            SeedSource::Stale | SeedSource::Bytes(_) => None,
+        }
+    }
+
+    fn address_of(&self, label: &str) -> Option<u64> {
+        self.address(label)
+    }
+
+    fn label_of(&self, ip: u64) -> String {
+        self.label(ip)
+    }
+
+    fn name_of(&self, id: FunctionId) -> Option<String> {
+        self.name(id).map(str::to_owned)
+    }
+
+    fn rows(&self) -> Vec<SiteRow> {
+        let rows = self.stage().rows.iter().enumerate();
+        let row = |(index, row): (usize, &Row)| {
+            let registers = self.registers(index)?;
+            let kind = match row.place {
+                Place::Native => MixedFrameKind::Native,
+                Place::Heap | Place::ReadyToRun => SiteRow::kind_of(row.kind),
+            };
+            let position = if index == 0 { Position::Interrupted } else { Position::ReturnAddress };
+            Some(SiteRow { kind, ip: registers.rip, sp: registers.rsp(), position })
+        };
+        rows.filter_map(row).collect()
+    }
+
+    fn truth(&self, ip: u64, rsp: u64) -> Option<Registers> {
+        let rows = (0..self.stage().rows.len()).filter_map(|row| self.registers(row));
+        rows.into_iter().find(|row| row.rip == ip && row.rsp() == rsp)
+    }
+}
+
+impl SnapshotSeed {
+    /// Its bytes on a stack placed by hand, as many as can be read; `None` if the stack has not what it
+    /// is made from.
+    #[must_use]
+    pub fn bytes(&self, set: &Set) -> Option<Vec<u8>> {
+        self.bytes_at(set)
+    }
+}
+
+impl SnapshotCall {
+    /// A process for the call.
+    #[must_use]
+    pub fn process<'s>(&self, set: &'s Set) -> Runtime<'s> {
+        let runtime = set.runtime();
+        self.suspend(set, &runtime);
+        runtime
+    }
+
+    /// Makes the call on a new process.
+    #[must_use]
+    pub fn make(&self, set: &Set) -> super::FoundSnapshot {
+        self.make_at(set, &self.process(set))
+    }
+
+    /// Makes the call on a process.
+    #[must_use]
+    pub fn make_on(&self, set: &Set, runtime: &Runtime<'_>) -> super::FoundSnapshot {
+        self.make_at(set, runtime)
+    }
+}

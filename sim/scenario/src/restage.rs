@@ -1,0 +1,220 @@
+//! Texts of stacks that were set up otherwise: at random, or by a fuzzer.
+
+use super::Scenario;
+use super::bless::blessed;
+use super::placed::{
+    PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode,
+};
+use super::snapshot::{
+    LastCallback, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed,
+    SnapshotThread,
+};
+use clr_generate::StagedCall;
+use clr_generate::stage::Seed;
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::HResult;
+use clr_runtime::{MethodKind, OsThreadId, Process, Suspension};
+use clr_walker::profiling::ThreadId;
+use clr_walker::registers::Gpr;
+use clr_world::synthetic::{Place, SELF_OBJECT, Stage};
+
+impl PlacedThread {
+    /// The one with this number; `None` if no text can name it.
+    #[must_use]
+    pub fn of(os: OsThreadId) -> Option<Self> {
+        let all = [Self::Own, Self::NativeWalker, Self::ManagedWalker, Self::Other];
+        all.into_iter().find(|thread| thread.os() == os)
+    }
+}
+
+impl PlacedStack {
+    /// The stack of a stage, for all generations: [`stage`](Self::stage) gives it back. `None` if it
+    /// has what no text can say, as a process half suspended.
+    #[must_use]
+    pub fn of(stage: &Stage) -> Option<Self> {
+        let mut nodes = Vec::new();
+        if stage.cooperative {
+            nodes.push(StackNode::Mode(ThreadMode::Cooperative));
+        }
+        let rows = stage.rows.iter().cloned();
+        nodes.extend(rows.map(|row| StackNode::Row { row, saves_all: false }));
+        nodes.extend(stage.frames.iter().cloned().map(StackNode::Frame));
+        nodes.extend(stage.exceptions.trackers.iter().copied().map(StackNode::Exception));
+        thread(stage, &mut nodes);
+        nodes.extend(stage.stubs.iter().map(|(name, kind)| StackNode::Stub(name.clone(), *kind)));
+        nodes.extend(
+            stage.blocks.iter().map(|(at, size)| StackNode::Block { at: *at, size: *size }),
+        );
+        let words = stage.overwritten.iter();
+        nodes.extend(words.map(|(at, value)| StackNode::Word { at: *at, value: *value, count: 1 }));
+        process(&stage.process, &mut nodes)?;
+        let item = |node| PlacedItem { on: Generations::ALL, node };
+        let items = nodes.into_iter().map(item).collect();
+        let stack = Self { items, ..Self::default() };
+        (stack.stage(stage.generation) == *stage).then_some(stack)
+    }
+}
+
+/// What is not usual of the thread.
+fn thread(stage: &Stage, nodes: &mut Vec<StackNode>) {
+    let usual = Stage::new(stage.generation);
+    let mut push = |is_usual: bool, node: StackNode| {
+        if !is_usual {
+            nodes.push(node);
+        }
+    };
+    let (limit, base) = stage.stack;
+    push(stage.stack == usual.stack, StackNode::Bounds { limit, base });
+    push(stage.safety == usual.safety, StackNode::Safety(stage.safety));
+    push(!stage.exceptions.inconsistent, StackNode::InconsistentExceptions);
+    push(stage.life == usual.life, StackNode::Life(stage.life));
+    push(stage.forbid_suspend == 0, StackNode::ForbidSuspend(stage.forbid_suspend));
+    push(!stage.hijack_locked, StackNode::HijackLocked);
+    push(!stage.gc_special, StackNode::GcSpecial);
+    push(!stage.resists_suspension, StackNode::ResistsSuspension);
+    push(!stage.leaves_cooperative_mode, StackNode::LeavesCooperativeMode);
+    push(!stage.debugger_context, StackNode::DebuggerContext);
+    nodes.extend(stage.hijacked.clone().map(StackNode::Hijacked));
+}
+
+/// What is not usual of the process.
+fn process(process: &Process, nodes: &mut Vec<StackNode>) -> Option<()> {
+    let usual = Process::default();
+    let mut push = |is_usual: bool, node: StackNode| {
+        if !is_usual {
+            nodes.push(node);
+        }
+    };
+    push(process.profiler == usual.profiler, StackNode::Profiler(process.profiler));
+    push(!process.attached, StackNode::Attached);
+    let mask = process.event_mask;
+    push(mask == usual.event_mask, StackNode::EventMask(mask.0));
+    push(process.started, StackNode::NotStarted);
+    push(process.gc_initialized, StackNode::NoGc);
+    let suspension = match process.suspension {
+        Suspension::None => None,
+        Suspension::Suspending(by) => Some((SuspensionState::Suspending, by)),
+        Suspension::Suspended(by) => Some((SuspensionState::Suspended, by)),
+    };
+    if let Some((state, by)) = suspension {
+        nodes.push(StackNode::Suspension(state, PlacedThread::of(by)?));
+    }
+    if process.suspended_by_profiler {
+        nodes.push(StackNode::SuspendedByProfiler);
+    }
+    if let Some(thread) = process.code_manager_writer {
+        nodes.push(StackNode::CodeManagerWriter(PlacedThread::of(thread)?));
+    }
+    nodes.extend(process.gs_cookie.map(StackNode::GsCookie));
+    Some(())
+}
+
+impl SnapshotCall {
+    /// The call about a stage; `None` if no text can say it.
+    #[must_use]
+    pub fn of(call: &StagedCall) -> Option<Self> {
+        let by = match PlacedThread::of(call.caller)? {
+            PlacedThread::Own => SnapshotCaller::Own,
+            PlacedThread::NativeWalker => SnapshotCaller::NativeWalker,
+            PlacedThread::ManagedWalker => SnapshotCaller::ManagedWalker,
+            PlacedThread::Other => return None,
+        };
+        let seed = match &call.seed {
+            Some(seed) => Some(seed_of(seed, &call.stage)?),
+            None => None,
+        };
+        Some(Self {
+            by,
+            thread: match call.thread {
+                SELF_OBJECT => SnapshotThread::Own,
+                ThreadId(0) => SnapshotThread::Null,
+                ThreadId(value) => SnapshotThread::Value(value),
+            },
+            flags: call.flags,
+            seed,
+            null_callback: call.null_callback,
+            stop_at: call.stop_at.map(|before| LastCallback {
+                callback: before.saturating_add(1),
+                returns: HResult::FALSE,
+            }),
+            ..Self::default()
+        })
+    }
+}
+
+/// The seed; of a row that is not the first one of its function, with its registers one by one.
+fn seed_of(seed: &Seed, stage: &Stage) -> Option<SnapshotSeed> {
+    let row = seed.row.map(|row| row as usize);
+    let name = row.and_then(|row| stage.rows.get(row)).map(|row| &row.function);
+    let first = stage.rows.iter().position(|row| Some(&row.function) == name);
+    let whole = Seed::of_row(0);
+    let mut found = match name.filter(|_| first == row) {
+        Some(name) => SnapshotSeed::new(SeedSource::Function(name.clone())),
+        None => SnapshotSeed::new(SeedSource::Bytes(0)),
+    };
+    let from_bytes = matches!(found.from, SeedSource::Bytes(_));
+    let mut registers = Vec::new();
+    if let Some(row) = row.filter(|_| from_bytes)
+        && let Some(truth) = stage.set_up().ok()?.registers(row)
+    {
+        found.rip = Some(SeedAddress::Address(truth.rip));
+        registers.extend(Gpr::ALL.map(|register| (register, truth.get(register))));
+    }
+    for (register, value) in [(Gpr::Rsp, seed.rsp), (Gpr::Rbp, seed.rbp)] {
+        let Some(value) = value else { continue };
+        registers.retain(|(other, _)| *other != register);
+        registers.push((register, value));
+    }
+    registers.retain(|(_, value)| *value != 0 || !from_bytes);
+    registers.sort_by_key(|(register, _)| *register as u8);
+    found.registers = registers;
+    found.rip = seed.rip.map(SeedAddress::Address).or(found.rip);
+    found.flags = (seed.flags != whole.flags || from_bytes).then_some(seed.flags);
+    found.features = seed.features;
+    found.cut = (seed.len < whole.len).then_some(seed.len);
+    Some(found)
+}
+
+impl Scenario {
+    /// A staged call as a text, which expects nothing yet; `None` if no text can say it. Methods of
+    /// kinds that texts know in one place only are moved there.
+    #[must_use]
+    pub fn of_staged(call: &StagedCall) -> Option<Self> {
+        let mut call = call.clone();
+        for row in &mut call.stage.rows {
+            row.place = match (row.place, row.kind) {
+                (Place::ReadyToRun, MethodKind::IlStub | MethodKind::Dynamic) => Place::Heap,
+                (Place::Heap, MethodKind::ExceptionHandling) => Place::ReadyToRun,
+                (place, _) => place,
+            };
+        }
+        let mut stack = PlacedStack::of(&call.stage)?;
+        stack.snapshots.push(SnapshotCall::of(&call)?);
+        Some(Self { stack: Some(stack), ..Self::default() })
+    }
+
+    /// Lets every snapshot expect what it gives on each of these generations, and nothing else. What
+    /// cannot be made on a generation is not for it.
+    pub fn expect_what_is_found(&mut self, on: Generations) {
+        for call in self.calls_mut() {
+            call.expect.clear();
+        }
+        let before = self.clone();
+        let each: Vec<(Generation, _)> =
+            on.iter().map(|generation| (generation, before.each_on(generation, false))).collect();
+        for (index, call) in self.calls_mut().enumerate() {
+            let mut found = Vec::new();
+            for (generation, each) in &each {
+                let made = each.get(index).and_then(|(_, made)| made.as_ref().ok());
+                found.extend(made.map(|made| (*generation, false, &made.report.found)));
+            }
+            call.expect = blessed(&[], &found).into_iter().flatten().collect();
+        }
+    }
+
+    /// The calls of the text, in the order of [`snapshots`](Self::snapshots).
+    pub fn calls_mut(&mut self) -> impl Iterator<Item = &mut SnapshotCall> {
+        let stops = self.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
+        stops.chain(self.stack.iter_mut().flat_map(|stack| &mut stack.snapshots))
+    }
+}

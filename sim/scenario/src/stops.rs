@@ -1,0 +1,97 @@
+//! Which stops of a thread are reached, boundary by boundary.
+
+use super::{Scenario, StopAt};
+use clr_codegen::LinkedProgram;
+use clr_codegen::execution::Run;
+use clr_codegen::shadow_stack::Caller;
+use clr_walker::unwind::Position;
+
+/// The stops of a thread that are still ahead.
+#[derive(Clone, Debug)]
+pub struct Stops {
+    ahead: Vec<Ahead>,
+    /// The innermost caller at the last boundary, and how many callers there were.
+    last: Option<(Caller, usize)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    stop: usize,
+    at: StopAt,
+    /// The instruction that it is at (VA), if it is at one that is there.
+    address: Option<u64>,
+    visits: u32,
+}
+
+impl Stops {
+    /// All stops of a thread.
+    #[must_use]
+    pub fn new(scenario: &Scenario, linked: &LinkedProgram, thread: u32) -> Self {
+        let own = |(_, stop): &(usize, &super::Stop)| stop.thread == thread;
+        let ahead = scenario.stops.iter().enumerate().filter(own).map(|(index, stop)| {
+            let address = match stop.at {
+                StopAt::Instruction { function, index, .. } => {
+                    linked.instruction_of(function, index)
+                }
+                // Only worlds come to the others.
+                _ => None,
+            };
+            Ahead { stop: index, at: stop.at, address, visits: 0 }
+        });
+        Self { ahead: ahead.collect(), last: None }
+    }
+
+    /// Whether no stop is ahead.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// The stops ahead, and how often their instructions were about to be executed.
+    pub fn ahead(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.ahead.iter().map(|ahead| (ahead.stop, ahead.visits))
+    }
+
+    /// The stops that are reached at this boundary. To be called at each, in order.
+    pub fn reach(&mut self, run: &Run<'_>) -> Vec<usize> {
+        let rip = run.machine().cpu().rip();
+        let executed = run.machine().executed();
+        let callers = run.truth().callers();
+        // An interrupt comes between an instruction and its execution: coming back is no new visit.
+        let back = self.last.is_some_and(|(caller, depth)| {
+            caller.position == Position::Interrupted
+                && caller.from.is_none()
+                && callers.len() + 1 == depth
+                && caller.registers.rip == rip
+        });
+        self.last = callers.last().map(|caller| (*caller, callers.len()));
+        self.take(|ahead| match ahead.at {
+            StopAt::After(after) => executed >= after,
+            StopAt::Instruction { visit, .. } => {
+                let here = ahead.address == Some(rip) && !back;
+                ahead.visits = ahead.visits.saturating_add(u32::from(here));
+                here && ahead.visits == visit
+            }
+            StopAt::Runtime { .. } | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => {
+                false
+            }
+        })
+    }
+
+    /// The stops that are reached where the program has ended.
+    pub fn reach_end(&mut self) -> Vec<usize> {
+        self.take(|ahead| ahead.at == StopAt::End)
+    }
+
+    fn take(&mut self, mut is_reached: impl FnMut(&mut Ahead) -> bool) -> Vec<usize> {
+        let mut reached = Vec::new();
+        self.ahead.retain_mut(|ahead| {
+            let now = is_reached(ahead);
+            if now {
+                reached.push(ahead.stop);
+            }
+            !now
+        });
+        reached
+    }
+}

@@ -1,0 +1,74 @@
+//! Calls made where programs stop.
+
+use super::parse;
+use crate::RunOnError;
+use clr_runtime::generation::Generation;
+
+const ALLOCATION: &str = r#"
+function "App.Main" kind="jit" { body { call "App.Foo" } }
+function "App.Foo" kind="jit" { body { new; p-invoke "Lib.Sleep" } }
+function "Lib.Sleep" { body { work 3 } }
+stop callback="ObjectAllocated" {
+    snapshot {
+        expect {
+            frame "App.Foo"
+            frame "App.Main"
+            marker "CallDescrWorkerInternal"
+            result "S_OK"
+        }
+    }
+    snapshot by="native-walker" {
+        expect on="windows" { result "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX" }
+        expect on="unix" { result "E_NOTIMPL" }
+    }
+    snapshot by="native-walker" seed="top-managed" {
+        expect on="windows" {
+            frame "App.Foo"
+            frame "App.Main"
+            marker "CallDescrWorkerInternal"
+            result "S_OK"
+        }
+    }
+}
+stop at="Lib.Sleep" {
+    snapshot by="native-walker" {
+        expect on="windows" {
+            frame "App.Foo" stale=#true
+            frame "App.Main"
+            marker "CallDescrWorkerInternal"
+            result "S_OK"
+        }
+    }
+}
+"#;
+
+#[test]
+fn programs_are_walked_where_they_stop() {
+    let scenario = parse(ALLOCATION);
+    for generation in Generation::ALL {
+        let reports = scenario.run_on(generation).unwrap();
+        assert_eq!(reports.len(), if generation.is_unix() { 2 } else { 4 });
+        for report in reports {
+            assert_eq!(report.differences, [], "{generation}: {}", report.found);
+        }
+    }
+}
+
+#[test]
+fn a_stop_that_is_not_reached_is_an_error() {
+    let text = ALLOCATION.replace("ObjectAllocated\"", "ObjectAllocated\" visit=2");
+    let found = parse(&text).run_on(Generation::Net10Windows);
+    let Err(RunOnError::NotReached { stop: 0, thread: 0, .. }) = found else {
+        panic!("{found:?}");
+    };
+}
+
+#[test]
+fn the_runtime_s_own_functions_are_places_to_stop() {
+    let text = ALLOCATION.replace("at=\"Lib.Sleep\"", "at=\"AllocateObject\" instruction=1");
+    let text = text.replace("frame \"App.Foo\" stale=#true", "frame \"App.Main\"");
+    let reports = parse(&text).run_on(Generation::CoreClr31Windows).unwrap();
+    // In cooperative mode, above a native leaf.
+    assert!(reports[3].differences.len() > 1, "{}", reports[3].found);
+    assert_eq!(reports[3].found.shots, []);
+}

@@ -1,0 +1,284 @@
+//! Searching the histories of texts.
+
+use super::{parse, round_trip};
+use crate::{ExpectedEnd, HistoryDifference, bless_histories};
+use clr_explore::{Hazard, Rule};
+use clr_runtime::generation::Generation;
+
+/// Two threads of a profiler, and a lock or two.
+fn text(threads: &str, explore: &str) -> String {
+    format!(
+        "function \"App.Main\" kind=jit {{ body {{ work 3 }} }}
+profiler {{ lock one two; event done; {threads} }}
+{explore}"
+    )
+}
+
+fn differences(text: &str) -> Vec<HistoryDifference> {
+    let scenario = parse(text);
+    round_trip(&scenario);
+    let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
+    explored.into_iter().flat_map(|explored| explored.differences).collect()
+}
+
+const CROSSED: &str = "thread a { lock one { lock two } }; thread b { lock two { lock one } }";
+
+#[test]
+fn two_locks_in_different_order_are_found() {
+    let expect = |ends: &str| text(CROSSED, &format!("explore {{ expect {{ {ends} }} }}"));
+    let right = "deadlock; waits a for=b why=lock lock=two; waits b for=a lock=one";
+    assert_eq!(differences(&expect(right)), []);
+    let found = ExpectedEnd::Deadlock;
+    let expected = ExpectedEnd::Survives { everything: false };
+    assert_eq!(differences(&expect("survives")), [HistoryDifference::End { expected, found }]);
+    let wrong = "deadlock; waits a for=b lock=one; hazard H-08";
+    let hazard = HistoryDifference::Hazard { expected: Hazard::CallbackTakesLock, found: None };
+    assert_eq!(differences(&expect(wrong)), [HistoryDifference::Wait(0), hazard]);
+}
+
+#[test]
+fn two_locks_in_one_order_survive_everything() {
+    let threads = "thread a { lock one { lock two } }; thread b { lock one { lock two } }";
+    let by = |by: &str| format!("explore by={by} {{ expect {{ survives everything=#true }} }}");
+    assert_eq!(differences(&text(threads, &by("exhaustive"))), []);
+    let few = "exhaustive schedules=2";
+    assert_eq!(differences(&text(threads, &by(few))), [HistoryDifference::NotEverything]);
+}
+
+#[test]
+fn a_replay_string_is_held_against_the_text() {
+    let scenario = parse(&text(CROSSED, "explore { expect { deadlock } }"));
+    let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
+    let trail = explored[0].found.failure.as_ref().unwrap().trail.to_string();
+    let expect = |string: &str| {
+        text(CROSSED, &format!("explore {{ expect {{ deadlock; replay \"{string}\" }} }}"))
+    };
+    assert_eq!(differences(&expect(&trail)), []);
+    assert_eq!(differences(&expect("clr1:500b")), [HistoryDifference::Strays]);
+    let survives = ExpectedEnd::Survives { everything: false };
+    assert_eq!(differences(&expect("clr1:")), [HistoryDifference::Replay(survives)]);
+}
+
+#[test]
+fn a_watchdog_and_what_is_said_to_be_wrong() {
+    // A time that is waited for is over when nobody else can go on.
+    let threads = "on ThreadCreated { wait done }
+        thread dog { wait done micros=10; else { bark } }";
+    assert_eq!(differences(&text(threads, "explore { expect { watchdog } }")), []);
+    let threads = "thread a { try-lock one { sleep 5 }; else { fail taken } }
+        thread b { lock one { sleep 5 } }";
+    assert_eq!(differences(&text(threads, "explore { expect { failed } }")), []);
+    let threads = "thread a { call EnumThreads returns=E_FAIL }";
+    assert_eq!(differences(&text(threads, "explore { expect { failed } }")), []);
+    let rule = "explore rules=#true { expect { rule lock-while-suspended } }";
+    assert_eq!(differences(&text("thread a { suspend main { lock one } }", rule)), []);
+    let survives = ExpectedEnd::Survives { everything: false };
+    let expected = ExpectedEnd::Rule(Rule::LockWhileSuspended);
+    let end = HistoryDifference::End { expected, found: survives };
+    assert_eq!(differences(&text("thread a { lock one }", rule)), [end]);
+}
+
+/// Only strings are blessed, and only of what ends as it should.
+#[test]
+fn the_string_of_a_history_is_written() {
+    let right = text(CROSSED, "explore {\n    expect on=net10-windows { deadlock } // kept\n}\n");
+    let explored = |text: &str| parse(text).explore_on(Generation::Net10Windows).unwrap();
+    let new = bless_histories(&right, &explored(&right)).unwrap();
+    assert!(new.contains("replay \"clr1:") && new.contains("} // kept"), "{new}");
+    assert_eq!(differences(&new), []);
+    assert_eq!(bless_histories(&new, &explored(&new)).unwrap(), new);
+    // One that is out of date is written anew; one for runtimes that were not run is not.
+    let (before, rest) = new.split_once("clr1:").unwrap();
+    let (_, after) = rest.split_once('"').unwrap();
+    let old = format!("{before}clr1:900b\"{after}");
+    assert_eq!(bless_histories(&old, &explored(&old)).unwrap(), new);
+    let wrong = right.replace("deadlock", "survives");
+    assert_eq!(bless_histories(&wrong, &explored(&wrong)).unwrap(), wrong);
+    let more = right.replace("on=net10-windows", "on=windows");
+    assert_eq!(bless_histories(&more, &explored(&more)).unwrap(), more);
+}
+
+#[test]
+fn how_long_ago_an_event_was_set_is_asked() {
+    let since = |micros: u32| {
+        let threads =
+            format!("thread a {{ set done; sleep 100; since done micros={micros} {{ bark }} }}");
+        differences(&text(&threads, "explore { expect { watchdog } }"))
+    };
+    assert_eq!(since(50), []);
+    let (expected, found) = (ExpectedEnd::Watchdog, ExpectedEnd::Survives { everything: false });
+    assert_eq!(since(500), [HistoryDifference::End { expected, found }]);
+    // One that was never set is no longer ago than anything.
+    let threads = "thread a { sleep 100; since done micros=0 { bark } }";
+    assert_eq!(differences(&text(threads, "explore { expect { survives } }")), []);
+}
+
+#[test]
+fn what_stays_behind_when_a_callback_never_comes_back() {
+    // The thread is walked between its first callback and its last.
+    let threads = |action: &str| {
+        format!(
+            "event alive; on ThreadCreated {{ set alive }}; on ThreadDestroyed {{ join a }};
+            thread a {{ prepare; wait alive; snapshot main {{ {action} }} }}"
+        )
+    };
+    let ends = |action: &str, expect: &str| {
+        let explore = format!("explore {{ expect {{ {expect} }} }}");
+        differences(&text(&threads(action), &explore).replace("work 3", "loop 3 { sleep }"))
+    };
+    assert_eq!(ends("escape", "rule resume-forgotten; hazard H-30"), []);
+    assert_eq!(ends("log", "survives"), []);
+}
+
+#[test]
+fn whoever_is_detached_gets_no_answers() {
+    let threads = "thread a { prepare; call GetEventMask returns=S_OK }; thread b { detach }";
+    let explore = "explore { expect { failed; hazard H-24 } }";
+    assert_eq!(differences(&text(threads, explore)), []);
+}
+
+#[test]
+fn a_process_ends_with_the_thread_that_it_ends_with() {
+    let process = |exits: bool, returns: &str| {
+        let text = format!(
+            "function App.Main kind=jit {{ body {{ sleep; sleep }} }}
+            thread main exits=#{exits}; thread pool
+            profiler {{
+                lock walk; event gone
+                on ThreadDestroyed {{ lock walk {{ set gone }} }}
+                thread a {{ prepare; repeat 5 {{ lock walk {{ wait gone micros=0; else {{ snapshot pool }} }} }} }}
+            }}
+            explore schedules=2000 {{ expect {{ {returns} }} }}"
+        );
+        differences(&text)
+    };
+    // It is told of no thread that ends before the profiler knows.
+    assert_eq!(process(true, "killed; hazard H-04"), []);
+    assert_eq!(process(false, "survives"), []);
+}
+
+#[test]
+fn a_crash_is_told_before_the_stack_is_unwound() {
+    let crash = |threads: &str| {
+        let text = format!(
+            "function App.Main kind=jit {{ body {{ raise }} }}
+            profiler {{ {threads} }}
+            explore {{ expect {{ failed }} }}"
+        );
+        differences(&text)
+    };
+    assert_eq!(crash("on-crash { fail seen }"), []);
+    let (expected, found) = (ExpectedEnd::Failed, ExpectedEnd::Survives { everything: false });
+    assert_eq!(crash("on-crash { log }"), [HistoryDifference::End { expected, found }]);
+}
+
+/// How the search of a text ends, and the hazard that this is told to be.
+fn told(text: &str) -> (ExpectedEnd, Option<Hazard>) {
+    let scenario = parse(text);
+    let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
+    let found = explored[0].found.failure.as_ref();
+    let hazard = found.and_then(|failure| Hazard::of(&failure.verdict, &failure.history));
+    (ExpectedEnd::of(found.map(|failure| &failure.verdict)), hazard)
+}
+
+#[test]
+fn what_looks_like_a_hazard_is_none() {
+    // Two samplers, each of which wants a lock of the one whom the other has suspended: nobody who suspends
+    // is suspended.
+    let crosswise = "function \"App.N\" kind=jit { body { name-thread } }
+        function \"App.O\" kind=jit { body { new } }
+        thread a start=\"App.N\"
+        thread b start=\"App.O\"
+        profiler {
+            lock x y
+            event ax by go sa sb
+            thread first { prepare; wait ax; wait by; suspend a { set sa; wait sb; lock y } }
+            thread second { prepare; wait ax; wait by; suspend b { set sb; wait sa; lock x } }
+            on ThreadNameChanged { lock x { set ax; wait go } }
+            on ObjectAllocated { lock y { set by; wait go } }
+        }
+        explore schedules=100 { expect { deadlock } }";
+    assert_eq!(told(crosswise), (ExpectedEnd::Deadlock, Some(Hazard::CallbackTakesLock)));
+    // A call is refused for the detach, and has nothing to do with the locks.
+    let detached = text(
+        "thread a { lock one { sleep 5; lock two } }; thread b { lock two { sleep 5; lock one } }
+        thread c { detach; call GetFunctionFromIP }
+        on ThreadDestroyed { join a; join b; join c }",
+        "explore schedules=100 { expect { deadlock } }",
+    );
+    let (ends, hazard) = told(&detached);
+    assert_eq!(ends, ExpectedEnd::Deadlock);
+    assert_ne!(hazard, Some(Hazard::Detach));
+    // The collection was over before the walk.
+    let late = "function \"App.Main\" kind=jit { body { collect; new } }
+        thread main start=\"App.Main\"
+        profiler {
+            event walked
+            on ObjectAllocated { snapshot own { set walked; sleep 5 } }
+            on RuntimeResumeFinished { log }
+            on RuntimeSuspendStarted { log }
+            thread dog { prepare; wait walked; bark }
+        }
+        explore schedules=100 { expect { watchdog } }";
+    assert_eq!(told(late), (ExpectedEnd::Watchdog, None));
+}
+
+#[test]
+fn what_a_script_remembers_is_shared() {
+    // All but one of the histories have the registers written that were read at the same place.
+    let shared = "function \"App.N\" kind=jit { body { name-thread; name-thread } }
+        thread worker start=\"App.N\"
+        profiler {
+            lock x
+            event ready done
+            thread reader { lock x; set-context worker }
+            thread walker { wait ready; context worker; set done }
+            on ThreadNameChanged { set ready; wait done }
+        }
+        explore by=exhaustive schedules=20000 { expect { failed } }";
+    assert_eq!(told(shared), (ExpectedEnd::Failed, Some(Hazard::TwoHijackers)));
+}
+
+#[test]
+fn when_an_event_was_set_makes_a_difference() {
+    // Whoever has turns behind that does nothing else to the event.
+    let since = "function \"App.Main\" kind=jit { body { work 1 } }
+        thread main start=\"App.Main\"
+        profiler {
+            lock x
+            event e
+            thread reader { join busy; join setter; since e micros=8 { bark } }
+            thread busy { repeat 4 { lock x } }
+            thread setter { set e }
+        }
+        explore by=exhaustive schedules=200000 { expect { watchdog } }";
+    assert_eq!(told(since), (ExpectedEnd::Watchdog, None));
+}
+
+#[test]
+fn a_jump_leaves_locks_behind_and_others_alone() {
+    let jumps = "function \"App.Main\" kind=jit { body { loop 3 { sleep } } }
+        thread main start=\"App.Main\"
+        profiler {
+            lock x y
+            event done jumped
+            thread sampler {
+                prepare
+                snapshot main { lock x { set jumped; escape } }
+                resume main
+            }
+            thread other { repeat 30 { lock y }; set done }
+            thread watch {
+                join other
+                wait done micros=0
+                else { fail \"other stopped in the middle of its code\" }
+            }
+            thread late {
+                join sampler
+                wait jumped micros=0 { try-lock x { fail \"the lock was given back\" } }
+            }
+            on ThreadDestroyed { join sampler }
+        }
+        explore schedules=1000 { expect { survives } }";
+    assert_eq!(told(jumps), (ExpectedEnd::Survives { everything: false }, None));
+}

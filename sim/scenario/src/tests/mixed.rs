@@ -1,0 +1,170 @@
+//! Walks of whole stacks in texts: made, held against what is expected, and blessed.
+
+use super::parse;
+use crate::{MixedClaim, MixedDifference, MixedReport, bless_mixed};
+use clr_runtime::generation::Generation;
+
+/// A helper with a Frame, called by a stub; the walker's way to the seed is through both.
+const STACK: &str = "stack {
+    mode cooperative
+    native \"JIT_New+0x80\" rsp=0x1fe000
+    il-stub \"IL_STUB+0x40\" rsp=0x1fe200
+    jit \"App.Foo+0x40\" rsp=0x1fe240 { saves rbx }
+    native \"Root+0x7c\" rsp=0x1fe300
+    frame HelperMethodFrame at=0x1fe0c0 to=App.Foo on=\"framework coreclr-3.1 net9\"
+}
+";
+
+const PROGRAM: &str = "function App.Main kind=jit { body { p-invoke Lib.Sleep; new } }
+function Lib.Sleep { push rbx; body { work 3 } }
+";
+
+const WHOLE: &str = "native JIT_New+0x80 rsp=0x1fe000 seen-by=unwinder
+    hidden IL_STUB+0x40 trust=body seen-by=unwinder
+    managed App.Foo seen-by=both
+    native Root+0x7c rsp=0x1fe300 seen-by=both";
+
+/// What differs on one generation, and what was found.
+fn differences(text: &str, generation: Generation) -> (Vec<MixedDifference>, String) {
+    let mut reports = parse(text).mixed_on(generation).unwrap();
+    assert_eq!(reports.len(), 1);
+    let MixedReport { differences, found, .. } = reports.remove(0);
+    (differences, found.to_string())
+}
+
+fn expecting(items: &str) -> String {
+    format!("{STACK}mixed-walk policy=seeded {{ expect {{\n{items}\n}} }}")
+}
+
+#[test]
+fn what_is_expected_is_found() {
+    let text = expecting(&format!("{WHOLE}\ncomplete whole; result S_OK"));
+    let on = Generation::CoreClr31Windows;
+    assert_eq!(differences(&text, on), (Vec::new(), differences(&text, on).1));
+    // There nobody may walk another thread, and no unwind data leads through the stub.
+    let (others, found) = differences(&text, Generation::Net9Unix);
+    assert!(found.contains("gap: "), "{found}");
+    assert!(others.iter().any(|it| matches!(it, MixedDifference::Claim { .. })), "{others:?}");
+    assert!(others.iter().any(|it| matches!(it, MixedDifference::Outcome { .. })), "{others:?}");
+}
+
+#[test]
+fn what_is_not_as_expected_is_told() {
+    use MixedDifference::{Claim, Missing, Other, Outcome, Surplus};
+    let on = Generation::Net10Windows;
+    let of = |items: &str| differences(&expecting(items), on).0;
+    let all = format!("{WHOLE}\ncomplete whole; result S_OK");
+    assert_eq!(of(&all), []);
+    for (from, to) in [
+        ("JIT_New+0x80", "JIT_New+0x81"),
+        ("rsp=0x1fe000", "rsp=0x1fe008"),
+        ("native JIT", "managed JIT"),
+        ("seen-by=unwinder\n", "seen-by=both\n"),
+    ] {
+        assert_eq!(of(&all.replacen(from, to, 1)), [Other { item: 0 }], "{to}");
+    }
+    assert_eq!(of(&all.replace("trust=body", "trust=leaf")), [Other { item: 1 }]);
+    let gap = all.replace("managed App.Foo seen-by=both", "gap running");
+    let gap = of(&gap.replace("complete whole", "complete running"));
+    assert!(matches!(gap[..], [Other { item: 2 }, Claim { .. }]), "{gap:?}");
+    let last = "native Root+0x7c rsp=0x1fe300 seen-by=both";
+    assert_eq!(of(&all.replace(last, "")), [Surplus { item: 3 }]);
+    let more = all.replace(last, &format!("{last}\nunknown"));
+    assert_eq!(of(&more), [Missing { item: 4 }]);
+    let less = of(&all.replace("complete whole", "complete reportable"));
+    assert!(matches!(less[..], [Claim { found: Some(MixedClaim::Whole), .. }]), "{less:?}");
+    assert!(matches!(of(&all.replace("; result S_OK", ""))[..], [Outcome { expected: None, .. }]));
+    assert!(matches!(of(&all.replace("S_OK", "E_FAIL"))[..], [Outcome { found: Some(_), .. }]));
+}
+
+#[test]
+fn other_frames_may_come_between() {
+    let on = Generation::Framework4;
+    let text = expecting("managed App.Foo; native Root; complete whole; result S_OK");
+    let text = text.replace("expect {", "expect others=#true {");
+    assert_eq!(differences(&text, on).0, []);
+    let swapped = text.replace("managed App.Foo; native Root", "native Root; managed App.Foo");
+    assert_eq!(differences(&swapped, on).0, [MixedDifference::Missing { item: 1 }]);
+}
+
+/// What ends the process, or has no end, leaves no stack.
+#[test]
+fn a_walk_may_not_come_back() {
+    let text = format!(
+        "{}mixed-walk policy=signal {{ expect {{ result blocked }} }}",
+        STACK.replace("mode cooperative", "mode cooperative; code-manager-writer other")
+    );
+    // Later ones refuse to look code up then.
+    let (others, found) = differences(&text, Generation::Framework2);
+    assert_eq!(others, [], "{found}");
+    assert_eq!(found, "the call waits for ever for another thread\n");
+}
+
+/// Room for fewer frames than there are.
+#[test]
+fn a_full_buffer_is_told() {
+    let text = format!(
+        "{STACK}mixed-walk policy=signal room=2 {{ expect others=#true {{ native JIT_New; hidden IL_STUB; gap buffer-full; complete buffer-full; result S_FALSE }} }}"
+    );
+    let (others, found) = differences(&text, Generation::CoreClr31Windows);
+    assert!(found.contains("gap: the stack has more frames than the buffer"), "{found}");
+    assert!(!others.iter().any(|it| matches!(it, MixedDifference::Claim { .. })), "{found}");
+}
+
+/// Blesses what the scenario itself finds.
+fn blessed(text: &str) -> String {
+    let reports = |text: &str| {
+        let scenario = parse(text);
+        Generation::ALL.map(|it| (it, scenario.mixed_on(it).unwrap()))
+    };
+    let new = bless_mixed(text, &reports(text)).unwrap();
+    // Nothing is left to bless.
+    let again = reports(&new);
+    assert!(again.iter().flat_map(|(_, reports)| reports).all(MixedReport::is_right), "{new}");
+    assert_eq!(bless_mixed(&new, &again).unwrap(), new);
+    new
+}
+
+#[test]
+fn walks_of_stacks_are_blessed() {
+    let right = "mixed-walk policy=seeded {
+    expect   on=windows from=documentation others=#true { managed App.Foo; complete whole
+        result S_OK; clause C-044 } // kept
+}
+";
+    let text = format!(
+        "{STACK}snapshot\n{right}mixed-walk policy=synchronous in-callback=ObjectAllocated\n"
+    );
+    let new = blessed(&text);
+    assert!(new.starts_with(&format!("{STACK}snapshot\n{right}")), "{new}");
+    insta::assert_snapshot!(new);
+    let wrong = text.replace("managed App.Foo", "managed App.Bar");
+    insta::assert_snapshot!(blessed(&wrong));
+}
+
+#[test]
+fn walks_where_programs_stop_are_blessed() {
+    let stops = "stop callback=ObjectAllocated { mixed-walk policy=synchronous }
+stop at=Lib.Sleep instruction=2 { mixed-walk policy=seeded; mixed-walk policy=runtime-suspended }
+stop at=App.Main instruction=1 { mixed-walk policy=frame-pointers }
+";
+    insta::assert_snapshot!(blessed(&format!("{PROGRAM}{stops}")));
+}
+
+/// A stop that is not reached takes nothing away from the others.
+#[test]
+fn a_stop_that_is_not_reached_is_told() {
+    let stops = "stop at=Lib.Sleep visit=9 { mixed-walk policy=seeded }
+stop at=Lib.Sleep { mixed-walk policy=seeded; mixed-walk policy=signal { expect on=new { complete whole; result S_OK } } }
+";
+    let scenario = parse(&format!("{PROGRAM}{stops}"));
+    let made = |generation| -> Vec<_> {
+        let each = scenario.each_mixed_on(generation).into_iter();
+        each.map(|(at, made)| (at.stop, at.walk, made.is_ok())).collect()
+    };
+    let both = [(Some(0), 0, false), (Some(1), 0, true)];
+    assert_eq!(made(Generation::Framework4), both);
+    let all = [both[0], both[1], (Some(1), 1, true)];
+    assert_eq!(made(Generation::Net10Unix), all);
+    assert!(scenario.mixed_on(Generation::Net10Unix).is_err());
+}

@@ -1,0 +1,122 @@
+//! What is printed is read back, for all programs.
+
+use super::{EVERYTHING, STACK, parse, round_trip};
+use crate::terms::Term;
+use crate::{Expectation, ExpectedFrame, Scenario, Stop, StopAt, Thread, WalkEnd};
+use clr_codegen::{Entry, FunctionId, Program};
+use clr_generate::{Choices, Seeded, Size, minimize, program};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::{Rules, Trust};
+
+#[test]
+fn everything_round_trips() {
+    insta::assert_snapshot!(round_trip(&parse(EVERYTHING)));
+}
+
+#[test]
+fn everything_of_a_stack_round_trips() {
+    insta::assert_snapshot!(round_trip(&parse(STACK)));
+}
+
+/// What the text says by leaving it out is what the model says by default.
+#[test]
+fn what_is_not_written_is_default() {
+    let scenario = parse("function main");
+    let mut expected = Scenario::new(scenario.program.clone());
+    assert_eq!(scenario, expected);
+    assert_eq!(scenario.to_string(), "function \"main\"\n");
+    assert_eq!(scenario.function("main"), Some(FunctionId(0)));
+    assert_eq!(scenario.function("other"), None);
+    assert_eq!((scenario.thread("main"), scenario.thread("other")), (Some(0), None));
+
+    let at = StopAt::Instruction { function: FunctionId(0), index: 0, visit: 1 };
+    let expect = vec![Expectation::default()];
+    let (others, snapshots, mixed_walks) = (Vec::new(), Vec::new(), Vec::new());
+    expected.stops.push(Stop { thread: 0, at, expect, others, snapshots, mixed_walks });
+    assert_eq!(parse("function main\nstop at=main { expect }"), expected);
+}
+
+#[test]
+fn names_of_any_characters_round_trip() {
+    let mut scenario = parse("function main");
+    for name in
+        ["a b", "\"", "\\", "\n\r\t\0\u{7F}\u{85}\u{2028}\u{FEFF}\u{200F}", "äß語🦀", "#true", "1"]
+    {
+        let (name, start) = (name.to_owned(), FunctionId(0));
+        scenario.threads.push(Thread { name, start, gc: false, exits: false });
+    }
+    round_trip(&scenario);
+}
+
+fn one_of<T: Term>(choices: &mut Seeded) -> T {
+    T::from_word(choices.pick(T::WORDS).unwrap()).unwrap()
+}
+
+fn frame(choices: &mut Seeded, functions: u32) -> ExpectedFrame {
+    let value = u64::from(choices.below(u32::MAX)) << choices.below(33);
+    ExpectedFrame {
+        function: choices.below(functions + 1).checked_sub(1).map(FunctionId),
+        trust: choices.chance(1, 2).then(|| one_of::<Trust>(choices)),
+        registers: choices.subset(&Gpr::ALL, 1, 8).into_iter().map(|it| (it, value)).collect(),
+    }
+}
+
+fn stop(choices: &mut Seeded, functions: u32, threads: u32) -> Stop {
+    let at = match choices.below(3) {
+        0 => StopAt::End,
+        1 => StopAt::After(u64::from(choices.below(u32::MAX)) << choices.below(33)),
+        _ => StopAt::Instruction {
+            function: FunctionId(choices.below(functions)),
+            index: choices.below(u32::MAX),
+            visit: choices.between(1, u32::MAX),
+        },
+    };
+    let expectation = |choices: &mut Seeded| Expectation {
+        rules: one_of::<Rules>(choices),
+        frames: (0..choices.below(4)).map(|_| frame(choices, functions)).collect(),
+        ends: one_of::<WalkEnd>(choices),
+    };
+    let expect = (0..choices.below(3)).map(|_| expectation(choices)).collect();
+    let (others, snapshots, mixed_walks) = (Vec::new(), Vec::new(), Vec::new());
+    Stop { thread: choices.below(threads), at, expect, others, snapshots, mixed_walks }
+}
+
+/// A generated program with threads and stops.
+fn scenario(seed: u64, size: &Size) -> Scenario {
+    let choices = &mut Seeded::new(seed);
+    let program = program(choices, size);
+    let functions = program.functions.len() as u32;
+    let called = |index: &u32| program.functions[*index as usize].shape.entry == Entry::Call;
+    let starts: Vec<u32> = (0..functions).filter(called).collect();
+    let thread = |number| Thread {
+        name: format!("thread {number}"),
+        start: FunctionId(choices.pick(&starts).unwrap()),
+        gc: choices.chance(1, 6),
+        exits: false,
+    };
+    let threads: Vec<_> = (0..=seed % 3).map(thread).collect();
+    let count = choices.below(3);
+    let stops = (0..count).map(|_| stop(choices, functions, threads.len() as u32)).collect();
+    Scenario { program, threads, stops, ..Scenario::default() }
+}
+
+#[test]
+fn generated_scenarios_round_trip() {
+    let reads_back =
+        |scenario: &Scenario| Scenario::parse(&scenario.to_string()).as_ref() == Ok(scenario);
+    let scenarios = (0..400).map(|seed| (seed, scenario(seed, &Size::SMALL)));
+    // That the generator keeps to the rules is for its own tests to say.
+    let valid: Vec<_> = scenarios.filter(|(_, it)| it.program.check().is_ok()).collect();
+    assert!(valid.len() > 200, "{}", valid.len());
+    for (seed, scenario) in valid {
+        if !reads_back(&scenario) {
+            let fails = |program: &Program| {
+                program.check().is_ok() && !reads_back(&Scenario::new(program.clone()))
+            };
+            let program = minimize(scenario.program.clone(), fails);
+            let text = Scenario::new(program).to_string();
+            panic!("seed {seed}: {:?}\n{text}", Scenario::parse(&text).map_err(|e| e.to_string()));
+        }
+        round_trip(&scenario);
+    }
+}

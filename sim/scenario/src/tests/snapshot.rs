@@ -1,0 +1,213 @@
+//! Snapshots of stacks placed by hand.
+
+use super::parse;
+use crate::{ContextRules, FoundShot, FoundSnapshot, SnapshotDifference, SnapshotReport};
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::HResult;
+use clr_walker::registers::Gpr;
+
+/// The helper on top: refused without a seed, walked with one.
+const BARRIER: &str = r#"
+stack {
+    mode "cooperative"
+    leaf "JIT_WriteBarrier+0x8" rsp=0x1fdff8
+    jit "App.Foo+0x55" rsp=0x1fe000 { saves "rbx" }
+    jit "App.Main+0x30" rsp=0x1fe050
+    native "CallDescrWorkerInternal+0x7c" rsp=0x1fe090
+}
+snapshot by="native-walker" {
+    expect on="windows" { result "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX"; clause "C-044" }
+    expect on="unix" { result "E_NOTIMPL"; clause "C-019" }
+}
+snapshot seed="App.Foo" {
+    nested thread="null"
+    nested by="native-walker"
+    expect {
+        frame "App.Foo+0x55" rsp=0x1fe000
+        frame "App.Main" rsp=0x1fe050 rbx=0xc0de0003
+        marker "CallDescrWorkerInternal+0x7c" rsp=0x1fe090
+        nested "CORPROF_E_STACKSNAPSHOT_UNSAFE"
+        nested "CORPROF_E_STACKSNAPSHOT_UNSAFE"
+        result "S_OK"
+    }
+}
+snapshot seed="top-managed" {
+    expect on="net10" others=#true { marker; result "S_OK" }
+}
+snapshot seed="leaf" stop-at=1
+"#;
+
+fn run(text: &str, generation: Generation) -> Vec<SnapshotReport> {
+    parse(text).run_on(generation).unwrap()
+}
+
+#[test]
+fn calls_give_what_is_expected() {
+    for generation in Generation::ALL {
+        let reports = run(BARRIER, generation);
+        let snapshots: Vec<_> = reports.iter().map(|report| report.snapshot).collect();
+        let net10 = generation.name().starts_with("net10");
+        assert_eq!(snapshots, if net10 { vec![0, 1, 2, 3] } else { vec![0, 1, 3] });
+        for report in &reports {
+            assert!(report.is_right(), "{generation}: {:?}\n{}", report.differences, report.found);
+        }
+        let last = reports.last().unwrap();
+        assert_eq!(last.found.outcome, HResult::UNMANAGED_CONTEXT.into());
+        assert_eq!(last.expected, None);
+    }
+}
+
+/// A text with another expectation of the second call.
+fn differences(expect: &str) -> Vec<String> {
+    let text = BARRIER.split("snapshot").next().unwrap();
+    let text = format!("{text}snapshot seed=\"App.Foo\" {{ {expect} }}");
+    let reports = run(&text, Generation::Net10Windows);
+    reports[0].differences.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let check = |expect: &str, wanted: &[&str]| assert_eq!(differences(expect), wanted, "{expect}");
+    let whole = "frame \"App.Foo\"; frame \"App.Main\"; marker; ";
+    check(&format!("expect {{ {whole} result \"S_OK\" }}"), &[]);
+    check(&format!("expect {{ {whole} result \"E_FAIL\" }}"), &["expected: E_FAIL; found: S_OK"]);
+    check(
+        "expect { frame \"App.Foo\"; result \"S_OK\" }",
+        &["callback 1 is not expected", "callback 2 is not expected"],
+    );
+    check(
+        &format!("expect {{ {whole} marker; result \"S_OK\" }}"),
+        &["expected callback 3 is not made"],
+    );
+    check(
+        "expect { frame \"App.Main\"; frame \"App.Main+0x31\"; frame \"CallDescrWorkerInternal\"; result \"S_OK\" }",
+        &[
+            "callback 0 is about something else",
+            "callback 1 is about something else",
+            "callback 2 is about something else",
+        ],
+    );
+    check(
+        "expect others=#true { frame \"App.Main\"; frame \"App.Foo\"; result \"S_OK\" }",
+        &["expected callback 1 is not made"],
+    );
+    check(
+        &format!("expect context-flags=0 {{ {whole} result \"S_OK\" }}"),
+        &[
+            "callback 0 has ContextFlags 0x10000b, expected 0x0",
+            "callback 1 has ContextFlags 0x10000b, expected 0x0",
+            "callback 2 has ContextFlags 0x10000b, expected 0x0",
+        ],
+    );
+    check(
+        "expect { frame \"App.Foo\" context-flags=\"own\" rbx=1; frame \"App.Main\"; marker; result \"S_OK\" }",
+        &[
+            "callback 0 has ContextFlags 0x10000b, expected 0xc010000b",
+            "callback 0 has rbx 0xc0de0203, expected 0x1",
+        ],
+    );
+    // What App.Foo pushes is not what its caller has.
+    check(
+        "expect { frame \"App.Foo\"; frame \"App.Main\" stale=#true; marker; result \"S_OK\" }",
+        &["callback 1 has rbx 0xc0de0003, expected 0xc0de0203"],
+    );
+    let nested = format!("nested; expect {{ {whole} nested \"S_OK\"; result \"S_OK\" }}");
+    check(&nested, &["nested call 0: expected: S_OK; found: CORPROF_E_STACKSNAPSHOT_UNSAFE"]);
+}
+
+/// A walk by the Frame chain that leaves some registers as they were.
+const PREEMPTIVE: &str = r#"
+stack {
+    native "Sleep+0x10" rsp=0x1fd000
+    jit "App.Foo+0x55" rsp=0x1fe000 { saves "rbx" "rbp" }
+    jit "App.Main+0x30" rsp=0x1fe080
+    native "CallDescrWorkerInternal+0x7c" rsp=0x1fe0c0
+    frame "InlinedCallFrame" at=0x1fe010 to="App.Foo"
+}
+snapshot by="native-walker" {
+    expect on="net10-windows" {
+        frame "App.Foo" stale=#true
+        frame "App.Main" stale="r12 r13 r14 r15 rsi rdi"
+        marker stale="rsi rdi r12 r13 r14 r15"
+        result "S_OK"
+    }
+}
+"#;
+
+/// What App.Foo pushes is known again in its caller (C-096), the rest is not (C-098).
+#[test]
+fn some_registers_can_be_stale() {
+    let differences = |text: &str| {
+        let report = &run(text, Generation::Net10Windows)[0];
+        report.differences.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(differences(PREEMPTIVE), [""; 0]);
+    let canonical = parse(PREEMPTIVE).to_string();
+    assert!(
+        canonical.contains("frame \"App.Main\" stale=\"rsi rdi r12 r13 r14 r15\"\n"),
+        "{canonical}"
+    );
+    let main = "\"App.Main\" stale=\"r12 r13 r14 r15 rsi rdi\"";
+    let all = PREEMPTIVE.replace(main, "\"App.Main\" stale=#true");
+    assert_eq!(differences(&all), ["callback 1 has rbx 0xc0de0003, expected 0x0"]);
+    let one = PREEMPTIVE.replace(main, "\"App.Main\" stale=\"rsi rdi r12 r13 r14\"");
+    assert_eq!(differences(&one).len(), 1);
+    assert!(differences(&one)[0].starts_with("callback 1 has r15 0x0, expected 0xc0de"));
+    // One that is given a value is held against nothing else.
+    let given = "\"App.Main\" stale=\"rsi rdi r12 r13 r14\" r15=";
+    assert_eq!(differences(&PREEMPTIVE.replace(main, &format!("{given}0"))), [""; 0]);
+    let other = differences(&PREEMPTIVE.replace(main, &format!("{given}1")));
+    assert_eq!(other, ["callback 1 has r15 0x0, expected 0x1"]);
+    let more = PREEMPTIVE.replace(main, "\"App.Main\" stale=\"rsi rdi r12 r13 r14 r15 rbx rax\"");
+    assert_eq!(differences(&more), ["callback 1 has rbx 0xc0de0003, expected 0x0"]);
+    // What is written by itself says the same.
+    let mut found = parse(PREEMPTIVE);
+    found.expect_what_is_found(clr_runtime::generation::Generations::of(&[
+        Generation::Net10Windows,
+    ]));
+    let frames = &found.snapshots().next().unwrap().call.expect[0].frames;
+    let stale: Vec<_> = frames.iter().map(|frame| &frame.stale).collect();
+    let wanted = parse(PREEMPTIVE);
+    let wanted = &wanted.snapshots().next().unwrap().call.expect[0].frames;
+    assert_eq!(stale, wanted.iter().map(|frame| &frame.stale).collect::<Vec<_>>());
+}
+
+/// What no text asks for is looked at all the same.
+#[test]
+fn registers_and_contexts_are_always_checked() {
+    let scenario = parse(BARRIER);
+    let stack = scenario.stack.as_ref().unwrap();
+    let set = stack.stage(Generation::Net10Windows).set_up().unwrap();
+    let expected = &stack.snapshots[1].expect[0];
+    let found = stack.snapshots[1].make(&set);
+    assert_eq!(expected.differences(&found), []);
+    let after = |change: &dyn Fn(&mut FoundShot, &mut ContextRules)| {
+        let mut found: FoundSnapshot = found.clone();
+        change(&mut found.shots[1], &mut found.rules);
+        expected.differences(&found)
+    };
+    let changed = |register| {
+        let differences = after(&|shot, _| {
+            shot.shot.context.as_mut().unwrap().registers.set(register, 7);
+        });
+        assert!(
+            matches!(differences[..], [SnapshotDifference::Register { shot: 1, register: it, found: 7, .. }] if it == register),
+            "{differences:?}"
+        );
+    };
+    for register in [Gpr::Rax, Gpr::Rbp, Gpr::R12, Gpr::R15, Gpr::Rsp] {
+        changed(register);
+    }
+    let rip = after(&|shot, _| shot.shot.context.as_mut().unwrap().registers.rip += 1);
+    assert!(matches!(rip[..], [SnapshotDifference::Rip { shot: 1, .. }]), "{rip:?}");
+    let size = after(&|shot, _| shot.shot.context_size = 0xC20);
+    assert!(matches!(size[..], [SnapshotDifference::ContextSize { found: 0xC20, .. }]), "{size:?}");
+    let name = after(&|shot, _| shot.function = Some("App.Foo".to_owned()));
+    assert_eq!(name, [SnapshotDifference::Function { shot: 1 }]);
+    let none = after(&|shot, _| shot.shot.context = None);
+    assert_eq!(none, [SnapshotDifference::Context { shot: 1 }]);
+    let mut called = found.clone();
+    called.nested[1].callbacks = 1;
+    let called = expected.differences(&called);
+    assert_eq!(called, [SnapshotDifference::NestedCallbacks { call: 1 }]);
+}

@@ -1,0 +1,144 @@
+//! How a walk can leave the truth: true walks, changed by hand.
+
+use super::parse;
+use crate::walk::Start;
+use crate::{FoundEnd, FoundWalk, Untrue};
+use clr_codegen::execution::{BASE, Run};
+use clr_codegen::shadow_stack::Caller;
+use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::dwarf::CfiTable;
+use clr_walker::unwind::{Position, Rules, UnwindError};
+
+const TEXT: &str = "
+function \"main\" { body { call \"middle\" } }
+function \"middle\" { push \"rbx\"; body { call \"leaf\" } }
+function \"leaf\" { unwind \"none\"; body { work 1 } }
+stop at=\"leaf\"
+";
+
+/// The walk at the stop after a change, held against the truth.
+fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<Untrue> {
+    let scenario = parse(TEXT);
+    let reached = scenario.run().unwrap().remove(0).reached.unwrap();
+    let mut found = reached.walks[0].found.clone();
+    let linked = scenario.program.link().unwrap();
+    let mut run: Run<'_> = scenario.start(0, &linked).unwrap();
+    while run.machine().executed() < reached.executed {
+        run.step().unwrap();
+    }
+    let callers: &[Caller] = run.truth().callers();
+    assert_eq!(callers.len(), 3);
+    change(&mut found);
+    found.untrue(callers, scenario.program.convention)
+}
+
+#[test]
+fn a_true_walk_is_true() {
+    assert_eq!(untrue(|_| ()), None);
+    // Volatile registers are nobody's.
+    assert_eq!(untrue(|found| found.frames[1].registers.set(Gpr::Rax, 7)), None);
+}
+
+#[test]
+fn the_innermost_untruth_is_told() {
+    let rip = untrue(|found| {
+        found.frames[1].registers.rip += 1;
+        found.frames[2].registers.rip += 1;
+    });
+    assert!(matches!(rip, Some(Untrue::Rip { frame: 0, truth, found }) if found == truth + 1));
+    for register in [Gpr::Rsp, Gpr::Rbx, Gpr::R15] {
+        let change = |found: &mut FoundWalk| found.frames[2].registers.set(register, 7);
+        let wrong = untrue(change);
+        assert!(
+            matches!(wrong, Some(Untrue::Register { frame: 1, register: told, found: 7, .. })
+                if told == register),
+            "{wrong:?}"
+        );
+    }
+    let xmm = untrue(|found| found.frames[1].registers.xmm[9] = 1);
+    assert!(matches!(xmm, Some(Untrue::Xmm { frame: 0, number: 15, found: 1, .. })));
+    let position = untrue(|found| found.frames[1].position = Position::Interrupted);
+    assert!(matches!(position, Some(Untrue::Position { frame: 0, .. })));
+    let base = untrue(|found| {
+        if let Some((registers, _)) = &mut found.base {
+            registers.set(Gpr::Rbp, 7);
+        }
+    });
+    assert!(matches!(base, Some(Untrue::Register { frame: 2, register: Gpr::Rbp, .. })));
+}
+
+#[test]
+fn a_walk_that_is_too_short_or_too_long_is_untrue() {
+    let short = untrue(|found| {
+        found.frames.truncate(2);
+        found.base = None;
+        found.end = FoundEnd::Error(UnwindError::UnknownCode { address: 7 });
+    });
+    assert_eq!(short, Some(Untrue::Ended { truth: 3, found: 2 }));
+    let no_base = untrue(|found| {
+        found.base = None;
+        found.end = FoundEnd::Error(UnwindError::UnknownCode { address: 7 });
+    });
+    assert_eq!(no_base, Some(Untrue::Ended { truth: 3, found: 2 }));
+    let long = untrue(|found| {
+        let (registers, position) = found.base.unwrap();
+        let outermost = found.frames[2];
+        found.frames.push(crate::FoundFrame { registers, position, ..outermost });
+    });
+    assert_eq!(long, Some(Untrue::WentOn { truth: 3, found: 4 }));
+}
+
+/// The call frame information of two bytes of code at RVA 0x1000, as vfork has them: the return address
+/// is popped into rdx, then pushed back.
+const LIKE_VFORK: &[u8] = &[
+    16, 0, 0, 0, // A CIE of 16 bytes:
+    0, 0, 0, 0, 1, 0, // version 1, no augmentation;
+    1, 0x78, 16, // code counts in bytes, data in -8, the return address is 16;
+    0x0C, 7, 8, 0x90, 1, // the CFA is rsp + 8, the return address at CFA - 8;
+    0, 0, // nops.
+    28, 0, 0, 0, // An FDE of 28 bytes:
+    24, 0, 0, 0, // its CIE;
+    0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, // its range;
+    9, 16, 1, 0x0E, 0, // the return address is in rdx, and the CFA is rsp;
+    0, 0, 0, // nops.
+];
+
+#[test]
+fn the_first_step_may_leave_the_stack_pointer_where_it_is() {
+    const IMAGE: u64 = 0x5000_0000;
+    let code = Section { rva: 0x1000, bytes: &[0x0F, 0x05], executable: true };
+    let frames = Section { rva: 0x2000, bytes: LIKE_VFORK, executable: false };
+    let sections = Sections::new(vec![code, frames]).unwrap();
+    let table =
+        CfiTable::new(&CfiSections { eh_frame: Some(frames), ..CfiSections::default() }, &sections);
+    assert_eq!((table.problems(), table.function(0x1001)), (0, Some(0x1000..0x1002)));
+    let region = CodeRegion::from_sections(
+        IMAGE,
+        0x3000,
+        RegionKind::Image,
+        sections,
+        FunctionTable::default(),
+    );
+    let mut map = CodeMap::new();
+    map.insert(region.unwrap().with_cfi(table)).unwrap();
+    let scenario = parse(TEXT);
+    let linked = scenario.program.link().unwrap();
+    let run = scenario.start(0, &linked).unwrap();
+    let walk = |position, rdx| {
+        let mut registers = run.machine().cpu().registers();
+        registers.rip = IMAGE + 0x1001;
+        registers.set(Gpr::Rdx, rdx);
+        let memory = run.machine();
+        let start = Start { linked: &linked, map: &map, memory, registers, position };
+        let walk = start.walk(Rules::Precise);
+        (walk.frames.len(), walk.end, walk.base.map(|(base, _)| base.rsp() == registers.rsp()))
+    };
+    assert_eq!(walk(Position::Interrupted, BASE), (1, FoundEnd::Base, Some(true)));
+    // But no other does, or a walk might not end.
+    let rsp = run.machine().cpu().rsp();
+    let stuck = FoundEnd::Error(UnwindError::NoProgress { rsp, caller_rsp: rsp });
+    assert_eq!(walk(Position::Interrupted, IMAGE + 0x1001), (2, stuck, None));
+    assert_eq!(walk(Position::ReturnAddress, BASE), (1, stuck, None));
+}

@@ -1,0 +1,94 @@
+//! Why the calls of a text gave what they gave.
+
+use super::execute::RunOnError;
+use super::places::SnapshotAt;
+use super::site::{Site, SnapshotReport};
+use super::snapshot::SnapshotCall;
+use super::{FoundSnapshot, Scenario};
+use clr_runtime::Runtime;
+use clr_runtime::explain::{Event, Line, Teller, frame_chain};
+use clr_runtime::generation::Generation;
+
+/// A call of a text, with its story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToldSnapshot {
+    /// What it gave.
+    pub report: SnapshotReport,
+    /// The decisions of the runtime, in order.
+    pub events: Vec<Event>,
+    /// The same in sentences.
+    pub story: Vec<Line>,
+}
+
+impl Scenario {
+    /// The same as [`run_on`](Self::run_on), and what decided each call.
+    ///
+    /// # Errors
+    /// [`RunOnError`].
+    pub fn tell_on(&self, generation: Generation) -> Result<Vec<ToldSnapshot>, RunOnError> {
+        self.make_on(generation, true)
+    }
+}
+
+/// What became of each call of a text on one generation.
+pub type EachSnapshot<'s> = Vec<(SnapshotAt<'s>, Result<ToldSnapshot, RunOnError>)>;
+
+impl Scenario {
+    /// Each call of the text that is made on a generation, in order: a stop that is not reached
+    /// leaves the calls of the others as they are. Without `told`, events and stories are empty,
+    /// which is faster.
+    #[must_use]
+    pub fn each_on(&self, generation: Generation, told: bool) -> EachSnapshot<'_> {
+        let mut errors = vec![None; self.stops.len()];
+        let mut reachable = None;
+        let mut made = self.make_on(generation, told);
+        // Each error takes a stop away.
+        while let Err(RunOnError::World { stop, .. } | RunOnError::NotReached { stop, .. }) = made
+            && let Some(error) = errors.get_mut(stop)
+            && error.is_none()
+        {
+            *error = made.err();
+            let rest = reachable.get_or_insert_with(|| self.clone());
+            if let Some(stop) = rest.stops.get_mut(stop) {
+                stop.snapshots.clear();
+            }
+            made = rest.make_on(generation, told);
+        }
+        let (mut made, all) = match made {
+            Ok(made) => (made.into_iter(), None),
+            Err(error) => (Vec::new().into_iter(), Some(error)),
+        };
+        let calls = self.snapshots().filter(|at| at.call.is_made_on(generation));
+        let mut result = |at: SnapshotAt<'_>| {
+            let own = at.stop.and_then(|stop| *errors.get(stop)?);
+            match own.or(all) {
+                Some(error) => Some(Err(error)),
+                None => made.next().map(Ok),
+            }
+        };
+        calls.filter_map(|at| Some((at, result(at)?))).collect()
+    }
+}
+
+/// Makes a call on a process, and if it is to be told, listens.
+pub(super) fn made(
+    call: &SnapshotCall,
+    site: &impl Site,
+    runtime: &Runtime<'_>,
+    told: bool,
+) -> (FoundSnapshot, Vec<Event>, Vec<Line>) {
+    if !told {
+        return (call.make_at(site, runtime), Vec::new(), Vec::new());
+    }
+    runtime.log.listen();
+    let found = call.make_at(site, runtime);
+    let events = runtime.log.take();
+    let target = events.iter().find_map(|event| match event {
+        Event::Target { object, .. } => Some(*object),
+        _ => None,
+    });
+    let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
+    let teller = Teller { generation: site.generation(), names: runtime, chain: &chain };
+    let story = teller.tell(&events);
+    (found, events, story)
+}

@@ -1,0 +1,413 @@
+//! From a program to a world: its code as the machine, the runtime and the walker know it.
+
+use super::services::ALL_EVENTS;
+use super::suspension::StopBy;
+use super::thread::Executed;
+use super::{Start, World};
+use crate::stubs::{Expanded, Hooks, Identity, Shared, expand, method_id};
+use clr_codegen::Service;
+use clr_codegen::execution::{BASE, LoadError, STACK_TOP, initial_registers, load};
+use clr_codegen::shadow_stack::Truth;
+use clr_codegen::{
+    CodeKind, FuncletKind, FunctionId, LinkError, LinkedProgram, PlacedPart, Program,
+    ReadBackError, THREAD_SLOT, Unit, service_address,
+};
+use clr_machine::{Cpu, Fault, Machine, MapError, PAGE_SIZE, Protection};
+use clr_runtime::TargetMemory as _;
+use clr_runtime::code_manager::{
+    Block, Code, Funclet, FuncletRange, Method, RangeSection, SectionError,
+};
+use clr_runtime::generation::Generation;
+use clr_runtime::{
+    CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
+    ThreadFields,
+};
+use clr_walker::code_map::{CodeMap, CodeMapError};
+use clr_walker::memory::Unreadable;
+use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
+use clr_walker::registers::Gpr;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use thiserror::Error;
+
+/// How far apart stacks are, in bytes.
+const STACK_PITCH: u64 = 0x100_0000;
+/// Size of a stack in bytes.
+const STACK_SIZE: u64 = 0x4_0000;
+/// Above the first function's return address there is this much stack.
+const ABOVE: u64 = 0x100;
+/// The trap where threads' first functions return to.
+const ENDED: u32 = 0x100;
+/// Thread objects and what threads have of their own begin here (VA).
+const THREADS: u64 = 0x10_0000_0000;
+/// How far apart they are, in bytes.
+pub(super) const THREAD_PITCH: u64 = 0x4000;
+/// The object of a thread that only walks others (VA).
+const WALKER_OBJECT: u64 = THREADS + 0x100 * THREAD_PITCH;
+/// A thread that only walks others, and that the runtime does not know.
+const NATIVE_WALKER: OsThreadId = OsThreadId(0x1001);
+/// One that it knows.
+const MANAGED_WALKER: OsThreadId = OsThreadId(0x1002);
+/// Where in it the memory lies that gs or fs points to.
+const OWN_MEMORY: u64 = 0x800;
+
+/// Why a program cannot be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// It has no code.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The code manager does not take it.
+    #[error(transparent)]
+    Section(#[from] SectionError),
+    /// Two ranges of code share an address.
+    #[error(transparent)]
+    Map(#[from] CodeMapError),
+}
+
+impl From<MapError> for BuildError {
+    fn from(error: MapError) -> Self {
+        Self::Load(error.into())
+    }
+}
+
+impl From<Fault> for BuildError {
+    fn from(error: Fault) -> Self {
+        Self::Load(error.into())
+    }
+}
+
+impl From<ReadBackError> for BuildError {
+    fn from(error: ReadBackError) -> Self {
+        Self::Load(error.into())
+    }
+}
+
+/// A program with the runtime's code, linked: what worlds are made of.
+#[derive(Clone, Debug)]
+pub struct Build {
+    generation: Generation,
+    expanded: Expanded,
+    linked: LinkedProgram,
+    /// The first byte of each function, and the byte behind its last (VA).
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Build {
+    /// The generation that it is for.
+    #[must_use]
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// Builds a program for a generation. `methods` says what kind its methods are that are not
+    /// ordinary.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn new(
+        program: &Program,
+        methods: &BTreeMap<FunctionId, MethodKind>,
+        generation: Generation,
+    ) -> Result<Self, BuildError> {
+        Self::with_hooks(program, methods, generation, Hooks::None)
+    }
+
+    /// The same, with hooks in the program's methods.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn with_hooks(
+        program: &Program,
+        methods: &BTreeMap<FunctionId, MethodKind>,
+        generation: Generation,
+        hooks: Hooks,
+    ) -> Result<Self, BuildError> {
+        let expanded = expand(program, methods, generation, hooks);
+        let linked = expanded.program.link()?;
+        let mut ranges: Vec<_> = linked.entries.iter().map(|entry| (*entry, *entry)).collect();
+        for placed in &linked.instructions {
+            let range = placed.function.and_then(|id| ranges.get_mut(id.index()));
+            if let Some((_, end)) = range {
+                *end = (*end).max(placed.address + u64::from(placed.len));
+            }
+        }
+        Ok(Self { generation, expanded, linked, ranges })
+    }
+
+    /// The program with the runtime's code.
+    #[must_use]
+    pub const fn expanded(&self) -> &Expanded {
+        &self.expanded
+    }
+
+    /// Its code.
+    #[must_use]
+    pub const fn linked(&self) -> &LinkedProgram {
+        &self.linked
+    }
+
+    /// A world with these threads, each before its first instruction.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn world(&self, threads: &[Start]) -> Result<World<'_>, BuildError> {
+        let mut runtime = Runtime::new(self.generation, self.machine()?);
+        runtime.code = self.code()?;
+        runtime.native = self.native()?;
+        runtime.change_process(|process| process.event_mask = ALL_EVENTS);
+        let mut executed = Vec::new();
+        for (index, start) in threads.iter().enumerate() {
+            executed.push(self.thread(&mut runtime, index as u64, *start)?);
+        }
+        if let Some(first) = executed.first() {
+            *runtime.memory.get_mut().cpu_mut() = first.cpu;
+        }
+        Ok(World {
+            expanded: &self.expanded,
+            linked: &self.linked,
+            runtime: Rc::new(runtime),
+            threads: executed,
+            current: 0,
+            stop_by: StopBy::default(),
+            collections: 0,
+            gcs_wanted: 0,
+            gcs_made: 0,
+            trap: false,
+            exits_with: None,
+        })
+    }
+
+    fn machine(&self) -> Result<Machine, BuildError> {
+        let mut machine = Machine::new();
+        for unit in &self.linked.units {
+            load(&mut machine, unit)?;
+        }
+        machine.add_trap(BASE, ENDED);
+        for service in Service::ALL {
+            machine.add_trap(service_address(service.number()), service.number().into());
+        }
+        let data = crate::stubs::TRAP_RETURNING_THREADS;
+        machine.map(data, 1, Protection::READ_WRITE)?;
+        Ok(machine)
+    }
+
+    /// Sets up a thread's stack, its Thread object and its registers.
+    fn thread(
+        &self,
+        runtime: &mut Runtime<'_>,
+        index: u64,
+        start: Start,
+    ) -> Result<Executed, BuildError> {
+        let machine = runtime.memory.get_mut();
+        let top = STACK_TOP - STACK_PITCH * index;
+        machine.map(top - STACK_SIZE, STACK_SIZE / PAGE_SIZE, Protection::READ_WRITE)?;
+        let own = THREADS + THREAD_PITCH * index;
+        machine.map(own, THREAD_PITCH / PAGE_SIZE, Protection::READ_WRITE)?;
+        let serves_gc = start == Start::ServerGc;
+        let (start, entry, object) = match start {
+            Start::Managed(start) => {
+                let root = self.expanded.shared.get(&Shared::KickOffThread).copied();
+                (start, root, Some(ThreadId(own)))
+            }
+            Start::Native(start) => {
+                let placed = self.expanded.placed.get(start.index()).copied();
+                (start, placed, None)
+            }
+            Start::ServerGc => {
+                let root = self.expanded.shared.get(&Shared::GcThread).copied();
+                (FunctionId::default(), root, None)
+            }
+        };
+        let own_memory = own + OWN_MEMORY;
+        let stack = (top - STACK_SIZE, top);
+        if let Some(object) = object {
+            write_thread(machine, object, stack).map_err(|_| LoadError::Start(start))?;
+        }
+        let mut registers = initial_registers(index);
+        registers.set(Gpr::Rsp, top - ABOVE);
+        registers.rip = BASE;
+        let mut truth = Truth::new(self.expanded.program.convention);
+        truth.call(registers);
+        let rsp = registers.rsp() - 8;
+        machine.write(rsp, &BASE.to_le_bytes())?;
+        registers.set(Gpr::Rsp, rsp);
+        let entry = entry.and_then(|entry| self.linked.entries.get(entry.index()));
+        registers.rip = entry.copied().unwrap_or(BASE);
+        let mut cpu = Cpu::default();
+        cpu.set_registers(&registers);
+        cpu.set_gs_base(own_memory);
+        cpu.set_fs_base(own_memory);
+        let os = OsThreadId(index as u32 + 1);
+        let thread = Thread { os, object, handle: 0x100 + 4 * index, ..Thread::default() };
+        runtime.threads.borrow_mut().push(thread);
+        Ok(Executed {
+            os,
+            start,
+            cpu,
+            truth,
+            pending: VecDeque::new(),
+            in_callback: None,
+            own,
+            stack,
+            interrupted: None,
+            signalled: None,
+            hijack: None,
+            was_cooperative: false,
+            ended: false,
+            dispatches: Vec::new(),
+            fault: registers,
+            unhandled: false,
+            serves_gc,
+        })
+    }
+
+    fn unit(&self, kind: CodeKind) -> Option<&Unit> {
+        self.linked.units.iter().find(|unit| unit.kind == kind)
+    }
+
+    /// The first byte of a function, and the byte behind its last (VA).
+    fn range(&self, function: FunctionId) -> (u64, u64) {
+        self.ranges.get(function.index()).copied().unwrap_or_default()
+    }
+
+    /// The funclets of a function, as the runtime knows them.
+    fn funclets(&self, function: FunctionId) -> Vec<FuncletRange> {
+        let parts = self.linked.parts.iter().filter(|part| part.function == function);
+        let range = |part: &PlacedPart| {
+            let funclet = match part.funclet? {
+                FuncletKind::Handler => Funclet::Handler,
+                FuncletKind::Filter => Funclet::Filter,
+            };
+            Some(FuncletRange { start: part.begin, end: part.end, funclet })
+        };
+        parts.filter_map(range).collect()
+    }
+
+    /// Managed code as the runtime knows it.
+    fn code(&self) -> Result<CodeManager<'_>, BuildError> {
+        let mut manager = CodeManager::new();
+        let mut blocks = [Vec::new(), Vec::new()];
+        let functions = self.expanded.program.functions.iter().zip(&self.expanded.identities);
+        for ((function, identity), index) in functions.zip(0..) {
+            let id = FunctionId(index);
+            let (start, end) = self.range(id);
+            let block = match identity {
+                Identity::Native => continue,
+                Identity::Stub(kind) => Block::Stub(*kind),
+                Identity::Method(kind) => {
+                    let method = manager.add_method(Method {
+                        id: MethodId(method_id(id)),
+                        name: function.name.clone(),
+                        kind: *kind,
+                        ..Method::default()
+                    });
+                    let (size, funclets) = (end - start, self.funclets(id));
+                    let code = Code { method, start, size, funclets, ..Code::default() };
+                    Block::Code(manager.add_code(code))
+                }
+            };
+            let kind = usize::from(function.kind != CodeKind::Jit);
+            if let Some(blocks) = blocks.get_mut(kind) {
+                blocks.push((start, block));
+            }
+        }
+        let [heap, image] = blocks;
+        if let Some(unit) = self.unit(CodeKind::Jit) {
+            let high = unit.base + unit.bytes.len() as u64;
+            manager
+                .add_section(RangeSection::code_heap(unit.base, high, &heap)?, unit.region()?)?;
+        }
+        if let Some(unit) = self.unit(CodeKind::ReadyToRun) {
+            let region = unit.region()?;
+            let high = unit.base + u64::from(region.size());
+            let codes: Vec<_> = image
+                .iter()
+                .filter_map(|(start, block)| match block {
+                    Block::Code(code) => Some((*start, *code)),
+                    Block::Stub(_) => None,
+                })
+                .collect();
+            let section = RangeSection::ready_to_run(unit.base, high, &codes)?;
+            manager.add_section(section, region)?;
+        }
+        Ok(manager)
+    }
+
+    fn native(&self) -> Result<NativeCode<'_>, BuildError> {
+        let mut map = CodeMap::new();
+        if let Some(unit) = self.unit(CodeKind::Native) {
+            map.insert(unit.region()?)?;
+        }
+        let mut native = NativeCode::new(map);
+        let functions = self.expanded.program.functions.iter().zip(&self.expanded.identities);
+        for ((function, identity), index) in functions.zip(0..) {
+            if *identity == Identity::Native {
+                let (start, end) = self.range(FunctionId(index));
+                let name = function.name.clone();
+                native.add_function(NativeFunction { start, end, name, module: String::new() });
+            }
+        }
+        for (_, id) in self.expanded.shared.iter().filter(|(shared, _)| shared.is_fcall()) {
+            native.add_fcall(self.range(*id).0, method_id(*id));
+        }
+        Ok(native)
+    }
+}
+
+impl World<'_> {
+    /// Adds two threads that only walk others: one that the runtime does not know, and one that it
+    /// knows, in preemptive mode.
+    ///
+    /// # Errors
+    /// [`BuildError`] if they are there already.
+    pub fn add_walkers(&mut self) -> Result<[OsThreadId; 2], BuildError> {
+        let machine = &mut *self.runtime.memory.borrow_mut();
+        machine.map(WALKER_OBJECT, 1, Protection::READ_WRITE)?;
+        let object = ThreadId(WALKER_OBJECT);
+        let unwritable = |_| LoadError::Start(FunctionId(0));
+        ThreadFields::default().write(machine, object).map_err(unwritable)?;
+        let native = Thread { os: NATIVE_WALKER, handle: 0x1108, ..Thread::default() };
+        let (os, object) = (MANAGED_WALKER, Some(object));
+        let managed = Thread { os, object, handle: 0x110C, ..Thread::default() };
+        self.runtime.threads.borrow_mut().extend([native, managed]);
+        Ok([NATIVE_WALKER, MANAGED_WALKER])
+    }
+}
+
+/// Threads of a profiler have ids from here on.
+const PROFILERS_THREADS: u32 = 0x2000;
+
+impl World<'_> {
+    /// Adds a thread of the profiler's own, which executes nothing here: the `number`-th one. If it has
+    /// run managed code the runtime knows it, in preemptive mode.
+    pub fn add_profilers_thread(&mut self, number: u32, managed: bool) -> OsThreadId {
+        let os = OsThreadId(PROFILERS_THREADS + number);
+        let object = ThreadId(WALKER_OBJECT + (1 + u64::from(number)) * PAGE_SIZE);
+        let object = managed.then_some(object);
+        if let Some(object) = object {
+            let mut memory = self.runtime.memory.borrow_mut();
+            // It may be mapped already: histories are made of a world one after the other.
+            let _ = memory.map(object.0, 1, Protection::READ_WRITE);
+            let _ = ThreadFields::default().write(&mut *memory, object);
+        }
+        let handle = 0x2000 + 4 * u64::from(number);
+        let thread = Thread { os, object, handle, ..Thread::default() };
+        self.runtime.threads.borrow_mut().push(thread);
+        os
+    }
+}
+
+/// Writes a Thread object, and lets the thread's own memory point to it.
+pub(super) fn write_thread(
+    machine: &mut Machine,
+    object: ThreadId,
+    stack: (u64, u64),
+) -> Result<(), Unreadable> {
+    let fields = ThreadFields { top_frame: FRAME_TOP, stack, ..ThreadFields::default() };
+    fields.write(machine, object)?;
+    machine.write_u64(object.0 + OWN_MEMORY + THREAD_SLOT as u64, object.0)
+}

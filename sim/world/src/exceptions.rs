@@ -1,0 +1,492 @@
+//! Exceptions: a handler is searched, then the stack is unwound down to it (contract §3.9).
+//!
+//! The runtime's code asks for one part after the other ([`Service::Dispatch`](crate::stubs::Service));
+//! funclets are called by it. So what it is doing stands on the stack of the thread. Here is what native
+//! code does, and what it has in common with managed code, which [`managed`](super::managed) adds.
+//!
+//! An exception may leave managed code for native code of the runtime that has called it: by reflection,
+//! or as a class constructor (C-166). That catches it and throws it anew. Managed handling always ends
+//! there, and unwinds the part above in a second pass that walks do not see as one; native handling
+//! finds the native catch in its first pass, and its second pass is like any other. Observed on U9 and
+//! U31; on Windows by the same sources. With legacy handling .NET 9 goes on through a call by reflection
+//! (observed).
+
+use super::frames::{Frame, Next};
+use super::passes::Steps;
+use super::services::Step;
+use super::{Event, World, WorldError};
+use crate::stubs::{RuntimeFunction, Shared};
+use clr_codegen::FuncletKind;
+use clr_runtime::frame::layout;
+use clr_runtime::profiling::CallbackKind;
+use clr_runtime::thread::{ThreadObject, offset};
+use clr_runtime::{ExceptionTracker, FRAME_TOP, Pass, RunningFunclet};
+use clr_walker::memory::Memory as _;
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::Position;
+use std::collections::VecDeque;
+
+/// A part of the handling of an exception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// A pass looks at the frame that it is at.
+    Look,
+    /// It goes on to the next one.
+    Next,
+    /// A clause is the one that catches.
+    Found(usize),
+    /// The second pass begins.
+    Second,
+    /// If its filter has accepted the exception.
+    Decide(usize),
+    /// The second pass is in managed code, as far as others can tell, or not.
+    Entered(bool),
+    /// A funclet of a clause is called.
+    Call(usize, FuncletKind),
+    /// The second pass has left the frame.
+    Left,
+    /// It has left the frame whose caller has this rsp (VA).
+    LeftUpTo(u64),
+    /// The exception is forgotten.
+    Forget,
+    /// Execution goes on.
+    Resume,
+    /// There is no managed code to handle it.
+    Unhandled,
+}
+
+/// Where an exception ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    /// Caller SP of the last frame that is unwound, or that catches (VA).
+    pub caller_sp: u64,
+    /// What becomes of it there.
+    pub end: End,
+}
+
+/// How an exception ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// A clause catches it.
+    Clause(usize),
+    /// A filter has thrown it: it counts as having refused.
+    FilterCaller,
+    /// It goes on in the native code that has called the frame.
+    Native,
+}
+
+impl Target {
+    /// The clause that catches in a frame.
+    pub(super) fn clause_at(self, frame: &Frame) -> Option<usize> {
+        match self.end {
+            End::Clause(clause) if self.caller_sp == frame.caller_sp() => Some(clause),
+            _ => None,
+        }
+    }
+}
+
+/// An exception on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Dispatch {
+    /// What is known of it lies here on the stack, below the frame that throws (VA).
+    sp: u64,
+    pub origin: Frame,
+    pub at: Frame,
+    pub pass: Pass,
+    pub target: Option<Target>,
+    /// What is to be done once the funclet that runs has returned; in managed code, at the frame.
+    pub rest: VecDeque<Step>,
+    /// The funclet that is called.
+    pub funclet: Option<(usize, FuncletKind)>,
+    /// What it has returned.
+    result: u64,
+    /// Managed code tells that a frame is left when it has found the next one: this one is to be left.
+    pub to_leave: Option<Frame>,
+    pub tracker: ExceptionTracker,
+    /// Others do not see it any more.
+    is_over: bool,
+}
+
+impl World<'_> {
+    /// The parts of throwing an exception.
+    pub(super) fn raise(&mut self, thread: usize) -> Vec<Step> {
+        self.unhijack(thread);
+        let Some(origin) = self.throwing_frame() else {
+            return vec![Step::Exception(Action::Unhandled)];
+        };
+        let sp = origin.registers.rsp().wrapping_sub(1);
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.dispatches.push(Dispatch {
+                sp,
+                origin,
+                at: origin,
+                pass: Pass::First,
+                target: None,
+                rest: VecDeque::from([Step::Exception(Action::Look)]),
+                funclet: None,
+                result: 0,
+                to_leave: None,
+                tracker: ExceptionTracker::default(),
+                is_over: false,
+            });
+        }
+        self.publish(thread);
+        vec![Step::Callback(CallbackKind::ExceptionThrown), Step::Return(0)]
+    }
+
+    /// What comes next of the current exception.
+    pub(super) fn dispatch(&mut self, thread: usize) -> Vec<Step> {
+        let rest = self.current(thread).map(|dispatch| core::mem::take(&mut dispatch.rest));
+        rest.unwrap_or_default().into()
+    }
+
+    pub(super) fn current(&mut self, thread: usize) -> Option<&mut Dispatch> {
+        self.threads.get_mut(thread)?.dispatches.last_mut()
+    }
+
+    /// Does a part.
+    pub(super) fn exception_step(
+        &mut self,
+        thread: usize,
+        action: Action,
+    ) -> Result<Event, WorldError> {
+        let managed = self.runtime.generation.hides_exception_handling();
+        let Some(dispatch) = self.current(thread).filter(|_| action != Action::Unhandled) else {
+            return Ok(self.end_unhandled(thread));
+        };
+        let mut next = Vec::new();
+        match action {
+            Action::Look if managed => next = self.look_by_managed_code(thread),
+            Action::Look => next = self.look(thread),
+            Action::Next => {
+                let Some(steps) = self.go_on(thread) else {
+                    return Ok(self.end_unhandled(thread));
+                };
+                next = steps;
+            }
+            Action::Found(clause) => {
+                let (caller_sp, told) = (dispatch.at.caller_sp(), dispatch.at.has_metadata);
+                dispatch.target = Some(Target { caller_sp, end: End::Clause(clause) });
+                self.clear(thread);
+                if managed {
+                    next.push(Step::Return(0));
+                } else {
+                    if told {
+                        next.push(Step::Callback(CallbackKind::ExceptionSearchCatcherFound));
+                        next.push(Step::Callback(CallbackKind::ExceptionSearchFunctionLeave));
+                    }
+                    next.extend([Action::Second, Action::Look].map(Step::Exception));
+                }
+            }
+            Action::Decide(clause) => {
+                // eax, as the filter has left it.
+                if dispatch.result as u32 != 0 {
+                    next.push(Step::Exception(Action::Found(clause)));
+                }
+            }
+            Action::Second => {
+                dispatch.at = dispatch.origin;
+                dispatch.pass = Pass::Second;
+                let catches = |target: Target| matches!(target.end, End::Clause(_));
+                // Managed code unwinds what goes on elsewhere without telling (C-166).
+                if !managed || dispatch.target.is_some_and(catches) {
+                    dispatch.tracker.pass = Pass::Second;
+                }
+            }
+            Action::Entered(entered) => dispatch.tracker.entered_managed_code = entered,
+            Action::Call(clause, kind) => {
+                dispatch.funclet = Some((clause, kind));
+                self.leave_for_funclet(thread, kind)?;
+            }
+            Action::Left => dispatch.leave(dispatch.at.caller_sp()),
+            Action::LeftUpTo(caller_sp) => dispatch.leave(caller_sp),
+            Action::Forget => self.forget(thread),
+            Action::Resume => self.resume(thread)?,
+            Action::Unhandled => {}
+        }
+        if let Some(executed) = self.threads.get_mut(thread) {
+            for step in next.into_iter().rev() {
+                executed.pending.push_front(step);
+            }
+        }
+        self.publish(thread);
+        Ok(Event::Stepped)
+    }
+
+    pub(super) fn clear(&mut self, thread: usize) {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.pending.clear();
+        }
+    }
+
+    /// What a pass of native code does at the frame that it is at.
+    fn look(&self, thread: usize) -> Vec<Step> {
+        let generation = self.runtime.generation;
+        let Some(dispatch) = self.threads.get(thread).and_then(|t| t.dispatches.last()) else {
+            return Vec::new();
+        };
+        let clauses = self.clauses_for(&dispatch.at);
+        let mut steps = Steps::new(dispatch.at.has_metadata);
+        match dispatch.pass {
+            Pass::First => steps.search(&clauses),
+            Pass::Second => {
+                let target = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
+                let thrower = dispatch.origin.caller_sp() == dispatch.at.caller_sp();
+                let cooperative = thrower
+                    && target.is_some()
+                    && generation.enters_a_catching_thrower_cooperatively();
+                steps.unwind(&clauses, target, cooperative);
+            }
+        }
+        steps.finish()
+    }
+
+    /// Goes on to the next frame; `None` if nothing handles the exception.
+    fn go_on(&mut self, thread: usize) -> Option<Vec<Step>> {
+        let managed = self.runtime.generation.hides_exception_handling();
+        let at = self.current(thread)?.at;
+        let next = self.next_frame(thread, &at);
+        let dispatch = self.current(thread)?;
+        let end = match next {
+            Next::Frame(frame) => {
+                dispatch.at = *frame;
+                return Some(vec![Step::Exception(Action::Look)]);
+            }
+            Next::FilterCaller => End::FilterCaller,
+            Next::NativeCaller => End::Native,
+            Next::Nothing => return None,
+        };
+        let pass = dispatch.pass;
+        if pass == Pass::First {
+            dispatch.target = Some(Target { caller_sp: at.caller_sp(), end });
+        }
+        if managed {
+            dispatch.funclet = None;
+            self.clear(thread);
+            return Some(vec![Step::Return(0)]);
+        }
+        Some(match pass {
+            Pass::First => [Action::Second, Action::Look].map(Step::Exception).into(),
+            Pass::Second => [Action::Forget, Action::Resume].map(Step::Exception).into(),
+        })
+    }
+
+    fn end_unhandled(&mut self, thread: usize) -> Event {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.pending.clear();
+            executed.ended = true;
+            executed.unhandled = true;
+        }
+        Event::Ended
+    }
+
+    /// Where a helper begins that worlds go on with (VA).
+    pub(super) fn entry_of(&self, helper: Shared) -> Result<u64, WorldError> {
+        let function = self.expanded.find(RuntimeFunction::Shared(helper));
+        let entry = function.and_then(|function| self.linked.entries.get(function.index()));
+        entry.copied().ok_or(WorldError::NoHelper(helper))
+    }
+
+    /// Returns to the runtime's code, which calls a funclet; what is left waits for it.
+    fn leave_for_funclet(&mut self, thread: usize, kind: FuncletKind) -> Result<(), WorldError> {
+        let managed = self.runtime.generation.hides_exception_handling();
+        let result = match kind {
+            // It knows what to call.
+            _ if managed => 1,
+            FuncletKind::Filter => self.entry_of(Shared::CallFilter)?,
+            FuncletKind::Handler => self.entry_of(Shared::CallFunclet)?,
+        };
+        if let Some(executed) = self.threads.get_mut(thread) {
+            let rest = core::mem::take(&mut executed.pending);
+            if let Some(dispatch) = executed.dispatches.last_mut() {
+                dispatch.rest = rest;
+            }
+            executed.pending.push_back(Step::Return(result));
+        }
+        Ok(())
+    }
+
+    /// A funclet is about to be called: its argument is set, and its address given (VA).
+    pub(super) fn enter_funclet(&mut self, thread: usize) -> u64 {
+        let argument = if self.runtime.generation.is_unix() { Gpr::Rdi } else { Gpr::Rcx };
+        let linked = self.linked;
+        let rsp = self.runtime.memory.borrow().cpu().rsp();
+        let Some(dispatch) = self.current(thread) else { return 0 };
+        let Some((clause, kind)) = dispatch.funclet else { return 0 };
+        let Some(clause) = linked.clauses.get(clause) else { return 0 };
+        let (establisher, parent) = (dispatch.at.establisher, dispatch.at.caller_sp());
+        let address = match kind {
+            FuncletKind::Filter => clause.filter.unwrap_or_default(),
+            FuncletKind::Handler => {
+                // It is called from where the service is called from.
+                let caller_sp = rsp.wrapping_add(8);
+                let parent_caller_sp = Some(parent);
+                dispatch.tracker.funclet = Some(RunningFunclet { caller_sp, parent_caller_sp });
+                clause.handler
+            }
+        };
+        self.runtime.memory.borrow_mut().cpu_mut().set(argument, establisher);
+        self.publish(thread);
+        address
+    }
+
+    /// A funclet has returned.
+    pub(super) fn leave_funclet(&mut self, thread: usize) {
+        let result = self.runtime.memory.borrow().cpu().get(Gpr::Rbx);
+        if let Some(dispatch) = self.current(thread) {
+            dispatch.result = result;
+            dispatch.funclet = None;
+            dispatch.tracker.funclet = None;
+        }
+        self.publish(thread);
+    }
+
+    /// Others do not see the exception any more, nor those that it has left; the thread does not go
+    /// on yet (C-050).
+    fn forget(&mut self, thread: usize) {
+        let Some(sp) = self.current(thread).and_then(|dispatch| dispatch.destination()) else {
+            return;
+        };
+        if let Some(executed) = self.threads.get_mut(thread) {
+            for dispatch in &mut executed.dispatches {
+                dispatch.is_over |= dispatch.sp < sp;
+            }
+        }
+    }
+
+    /// Cuts the stack: execution goes on behind the catch, where a filter was called that has thrown,
+    /// or in native code.
+    fn resume(&mut self, thread: usize) -> Result<(), WorldError> {
+        self.unhijack(thread);
+        let managed = self.runtime.generation.hides_exception_handling();
+        let Some(dispatch) = self.current(thread) else { return Ok(()) };
+        let (at, result) = (dispatch.at, dispatch.result);
+        let caller_sp = at.caller_sp();
+        let mut registers = at.caller;
+        match dispatch.target.map(|target| target.end) {
+            Some(End::Native) if managed => {
+                let entry = self.entry_of(Shared::Propagate)?;
+                self.cut(thread, caller_sp, 1);
+                self.call_from(thread, &registers, entry);
+            }
+            Some(End::Native) => {
+                let position = Position::ReturnAddress;
+                let Some(catcher) = self.native_catcher(registers, position) else {
+                    return Ok(());
+                };
+                self.rethrow_from(thread, &catcher)?;
+            }
+            Some(End::Clause(_)) => {
+                registers = at.registers;
+                registers.rip = result;
+                self.cut(thread, caller_sp, 1);
+                self.go_on_with(thread, &registers, caller_sp);
+            }
+            Some(End::FilterCaller) | None => {
+                // It counts as having refused.
+                registers.set(Gpr::Rax, 0);
+                self.cut(thread, caller_sp, 0);
+                self.go_on_with(thread, &registers, caller_sp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Native code that an exception has come to: what catches it throws it anew.
+    pub(super) fn propagate(&mut self, thread: usize) -> Result<Event, WorldError> {
+        let catcher = self
+            .service_caller()
+            .and_then(|registers| self.native_catcher(registers, Position::ReturnAddress));
+        let Some(catcher) = catcher else { return Ok(self.end_unhandled(thread)) };
+        self.rethrow_from(thread, &catcher)?;
+        Ok(Event::Stepped)
+    }
+
+    /// An exception is thrown anew by what has caught it, a frame with these registers.
+    fn rethrow_from(&mut self, thread: usize, catcher: &Registers) -> Result<(), WorldError> {
+        let entry = self.entry_of(Shared::RethrowHelper)?;
+        self.cut(thread, catcher.rsp(), 1);
+        self.call_from(thread, catcher, entry);
+        Ok(())
+    }
+
+    /// Cuts the truth behind the frame whose caller has this rsp (VA), and so many callers more.
+    fn cut(&mut self, thread: usize, caller_sp: u64, more: usize) {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            let callers = executed.truth.callers();
+            let own = callers.iter().rposition(|caller| caller.registers.rsp() == caller_sp);
+            if let Some(own) = own {
+                executed.truth.cut(own + more);
+            }
+        }
+    }
+
+    /// Goes on with a function (VA) as if a frame with these registers had called it.
+    fn call_from(&mut self, thread: usize, from: &Registers, function: u64) {
+        let mut registers = *from;
+        let sp = registers.rsp();
+        let return_address = registers.rip.to_le_bytes();
+        // Something was called from there.
+        let _ = self.runtime.memory.borrow_mut().write(sp.wrapping_sub(8), &return_address);
+        registers.set(Gpr::Rsp, sp.wrapping_sub(8));
+        registers.rip = function;
+        self.go_on_with(thread, &registers, sp);
+    }
+
+    /// Goes on with these registers; Frames below `limit` (VA) are gone.
+    fn go_on_with(&mut self, thread: usize, registers: &Registers, limit: u64) {
+        let sp = registers.rsp();
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.pending.clear();
+            executed.dispatches.retain(|dispatch| dispatch.sp >= sp);
+        }
+        self.runtime.memory.borrow_mut().cpu_mut().set_registers(registers);
+        self.pop_frames(thread, limit);
+        self.set_cooperative(thread, true);
+        self.publish(thread);
+    }
+
+    /// Takes the Frames off the chain that lie on stack which is gone.
+    fn pop_frames(&mut self, thread: usize, limit: u64) {
+        let Some(object) = self.object(thread) else { return };
+        let memory = &mut *self.runtime.memory.borrow_mut();
+        let top = object.0.wrapping_add(offset::TOP_FRAME);
+        let Ok(first) = ThreadObject(object).top_frame(memory) else { return };
+        let mut frame = first;
+        while frame != FRAME_TOP && frame < limit {
+            let Ok(next) = memory.read_u64(frame.wrapping_add(layout::NEXT)) else { return };
+            frame = next;
+        }
+        if frame != first {
+            // A Thread object of the world is always there.
+            let _ = memory.write(top, &frame.to_le_bytes());
+        }
+    }
+
+    /// Lets walks know of the exceptions.
+    pub(super) fn publish(&self, thread: usize) {
+        let Some(executed) = self.threads.get(thread) else { return };
+        let seen = executed.dispatches.iter().rev().filter(|dispatch| !dispatch.is_over);
+        let trackers: Vec<_> = seen.map(|dispatch| dispatch.tracker).collect();
+        let inconsistent = executed.dispatches.last().is_some_and(|dispatch| dispatch.is_over);
+        self.runtime.change_thread(executed.os, |thread| {
+            thread.exceptions.trackers = trackers;
+            thread.exceptions.inconsistent = inconsistent;
+        });
+    }
+}
+
+impl Dispatch {
+    /// The second pass has left the stack up to a frame whose caller has this rsp (VA).
+    const fn leave(&mut self, caller_sp: u64) {
+        self.tracker.unwound = Some((self.origin.registers.rsp(), caller_sp));
+    }
+
+    /// rsp where execution goes on (VA).
+    fn destination(&self) -> Option<u64> {
+        Some(match self.target?.end {
+            End::Clause(_) => self.at.registers.rsp(),
+            End::FilterCaller | End::Native => self.at.caller_sp(),
+        })
+    }
+}

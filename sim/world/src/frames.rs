@@ -1,0 +1,258 @@
+//! Frames as exception handling finds them: by unwinding, as the runtime does.
+
+use super::World;
+use crate::stubs::{Identity, Shared, Stub};
+use clr_codegen::HandlerKind;
+use clr_runtime::{Funclet, MethodKind, RunningFunclet};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::{Position, Unwinder};
+
+/// More frames than a stack has room for.
+const LIMIT: u32 = 1 << 16;
+
+/// A managed frame that an exception comes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Its registers.
+    pub registers: Registers,
+    /// The address by which its clauses are found (VA): of a frame that has called, in the call; of
+    /// one the funclet of which the exception comes from, in the funclet.
+    pub address: u64,
+    /// Its caller's registers.
+    pub caller: Registers,
+    /// What it is a funclet of.
+    pub funclet: Option<Funclet>,
+    /// What its funclets get as their argument (VA).
+    pub establisher: u64,
+    /// The exception comes from one of its funclets.
+    pub from_funclet: bool,
+    /// Whether profilers hear of its method.
+    pub has_metadata: bool,
+}
+
+impl Frame {
+    /// rsp of its caller (VA): what it is known by.
+    pub(super) const fn caller_sp(&self) -> u64 {
+        self.caller.rsp()
+    }
+}
+
+/// What an exception comes to behind a frame.
+pub(super) enum Next {
+    /// Another managed frame.
+    Frame(Box<Frame>),
+    /// The native code that has called a filter: what a filter throws ends there.
+    FilterCaller,
+    /// Native code in which it goes on on its own (C-166).
+    NativeCaller,
+    /// Nothing that could handle it.
+    Nothing,
+}
+
+impl World<'_> {
+    /// Takes registers from a frame to its caller, of which it says what rip is.
+    fn unwind(&self, registers: &mut Registers, position: Position) -> Option<Position> {
+        let memory = &*self.runtime.memory.borrow();
+        let rules = self.runtime.generation.unwind_rules();
+        if let Some(managed) = self.runtime.code.find(registers.rip) {
+            self.runtime.code.unwind(managed, rules, registers, memory).ok()?;
+            return Some(Position::ReturnAddress);
+        }
+        let unwinder = Unwinder::new(self.runtime.native.map());
+        Some(unwinder.step(registers, position, memory).ok()?.caller)
+    }
+
+    /// The managed frame with these registers.
+    fn frame(
+        &self,
+        registers: &Registers,
+        position: Position,
+        inner: Option<u64>,
+    ) -> Option<Frame> {
+        let managed = self.runtime.code.find(registers.rip)?;
+        let mut caller = *registers;
+        let rules = self.runtime.generation.unwind_rules();
+        let memory = &*self.runtime.memory.borrow();
+        let step = self.runtime.code.unwind(managed, rules, &mut caller, memory).ok()?;
+        let own = match position {
+            Position::ReturnAddress => registers.rip.wrapping_sub(1),
+            Position::Interrupted => registers.rip,
+        };
+        Some(Frame {
+            registers: *registers,
+            address: inner.unwrap_or(own),
+            caller,
+            funclet: managed.code.funclet(own),
+            establisher: step.establisher_frame,
+            from_funclet: inner.is_some(),
+            has_metadata: !matches!(managed.method.kind, MethodKind::IlStub | MethodKind::Dynamic),
+        })
+    }
+
+    /// Whether no exception passes through a native function: on Unix, through none of the program's
+    /// own.
+    fn stops_exceptions(&self, rip: u64, position: Position) -> bool {
+        let function = self.linked.function_of(rip, position);
+        let native = |id: &clr_codegen::FunctionId| {
+            self.expanded.identities.get(id.index()) == Some(&Identity::Native)
+                && self.expanded.placed.contains(id)
+        };
+        self.runtime.generation.is_unix() && function.as_ref().is_some_and(native)
+    }
+
+    /// Whether native code of the runtime catches what the managed code throws that it has called. With
+    /// managed handling the exception has ended already when it comes there.
+    fn catches(&self, rip: u64, position: Position) -> bool {
+        let generation = self.runtime.generation;
+        let catches_anything = generation.hides_exception_handling();
+        let is = |function, shared| self.expanded.shared.get(&shared) == Some(&function);
+        self.linked.function_of(rip, position).is_some_and(|function| {
+            is(function, Shared::ClassInit)
+                || is(function, Shared::InvokeMethod)
+                    && (catches_anything || generation.catches_in_reflection())
+        })
+    }
+
+    /// The frame in which an exception ends that has come to native code: of the runtime, or the next
+    /// managed one, which native code in between does not hold up.
+    pub(super) fn native_catcher(
+        &self,
+        mut registers: Registers,
+        mut position: Position,
+    ) -> Option<Registers> {
+        for _ in 0..LIMIT {
+            if self.runtime.code.find(registers.rip).is_some()
+                || self.catches(registers.rip, position)
+            {
+                return Some(registers);
+            }
+            if self.stops_exceptions(registers.rip, position) {
+                return None;
+            }
+            position = self.unwind(&mut registers, position)?;
+        }
+        None
+    }
+
+    /// Whether managed handling ends behind a frame: its caller is native code that calls methods, or it
+    /// is the stub of a reverse P/Invoke. Other native code is passed by (`SfiNext`).
+    fn ends_managed_part(&self, frame: &Frame) -> bool {
+        if self.runtime.code.find(frame.caller.rip).is_some() {
+            return false;
+        }
+        let function = |rip| self.linked.function_of(rip, Position::ReturnAddress);
+        let worker = self.expanded.shared.get(&Shared::CallDescrWorker);
+        let own = function(frame.registers.rip);
+        let is_stub = self
+            .expanded
+            .stubs
+            .iter()
+            .any(|((_, stub), id)| *stub == Stub::ReversePInvoke && Some(*id) == own);
+        is_stub || function(frame.caller.rip).as_ref() == worker
+    }
+
+    /// The next managed frame that is not the runtime's own, from a frame with these registers on;
+    /// with a caller SP, the one that has it.
+    fn managed_from(
+        &self,
+        mut registers: Registers,
+        mut position: Position,
+        inner: Option<(u64, u64)>,
+    ) -> Option<Frame> {
+        for _ in 0..LIMIT {
+            if let Some(managed) = self.runtime.code.find(registers.rip) {
+                let frame = self.frame(&registers, position, inner.map(|(_, address)| address))?;
+                let wanted = match inner {
+                    Some((caller_sp, _)) => frame.caller_sp() == caller_sp,
+                    None => managed.method.kind != MethodKind::ExceptionHandling,
+                };
+                if wanted {
+                    return Some(frame);
+                }
+            } else if inner.is_none() && self.stops_exceptions(registers.rip, position) {
+                return None;
+            }
+            position = self.unwind(&mut registers, position)?;
+        }
+        None
+    }
+
+    /// The registers of what has called the service that a thread is in.
+    pub(super) fn service_caller(&self) -> Option<Registers> {
+        let machine = self.runtime.memory.borrow();
+        let mut registers = machine.cpu().registers();
+        let rsp = registers.rsp();
+        registers.rip = clr_walker::memory::Memory::read_u64(&*machine, rsp).ok()?;
+        registers.set(clr_walker::registers::Gpr::Rsp, rsp.wrapping_add(8));
+        Some(registers)
+    }
+
+    /// The frame that throws, seen from the service that a thread is in.
+    pub(super) fn throwing_frame(&self) -> Option<Frame> {
+        self.managed_from(self.service_caller()?, Position::ReturnAddress, None)
+    }
+
+    /// What an exception comes to behind a frame that is no funclet.
+    fn behind(&self, frame: &Frame) -> Next {
+        let position = Position::ReturnAddress;
+        let native = self.native_catcher(frame.caller, position);
+        if self.runtime.generation.hides_exception_handling() {
+            if self.ends_managed_part(frame) {
+                return native.map_or(Next::Nothing, |_| Next::NativeCaller);
+            }
+        } else if native.is_some_and(|native| self.catches(native.rip, position)) {
+            return Next::NativeCaller;
+        }
+        let found = self.managed_from(frame.caller, position, None);
+        found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
+    }
+
+    /// What an exception comes to behind a frame.
+    pub(super) fn next_frame(&self, thread: usize, frame: &Frame) -> Next {
+        let position = Position::ReturnAddress;
+        let found = match frame.funclet {
+            Some(Funclet::Filter) => return Next::FilterCaller,
+            Some(Funclet::Handler) => {
+                let running = self.running_funclet(thread, frame.caller_sp());
+                match running.and_then(|running| running.parent_caller_sp) {
+                    Some(parent) => {
+                        self.managed_from(frame.caller, position, Some((parent, frame.address)))
+                    }
+                    // Its method has called it.
+                    None => self.frame(&frame.caller, position, Some(frame.address)),
+                }
+            }
+            None => return self.behind(frame),
+        };
+        found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
+    }
+
+    fn running_funclet(&self, thread: usize, caller_sp: u64) -> Option<RunningFunclet> {
+        let os = self.os(thread)?;
+        self.runtime.thread(os, |thread| thread.exceptions.running_funclet(caller_sp)).flatten()
+    }
+
+    /// The clauses for what comes to a frame, by their places, in the order of the search. What
+    /// encloses a funclet is handled by the frame that its guarded body is in.
+    pub(super) fn clauses_for(&self, frame: &Frame) -> Vec<(usize, HandlerKind)> {
+        let root = |address| self.linked.part(address).map(|part| (part.root, part.funclet));
+        let own = root(frame.registers.rip.wrapping_sub(1)).or_else(|| root(frame.address));
+        let clauses = &self.linked.clauses;
+        let found = clauses.iter().enumerate().filter(|(_, clause)| {
+            if !clause.protects(frame.address) {
+                return false;
+            }
+            let body = clauses.iter().find(|body| {
+                !body.apart
+                    && (body.function, body.statement) == (clause.function, clause.statement)
+            });
+            let home = root(body.unwrap_or(clause).begin);
+            if frame.funclet.is_none() {
+                return home.is_some_and(|(_, funclet)| funclet.is_none());
+            }
+            (!frame.from_funclet && !clause.apart)
+                || home.map(|(root, _)| root) == own.map(|(root, _)| root)
+        });
+        found.map(|(index, clause)| (index, clause.kind)).collect()
+    }
+}

@@ -1,0 +1,174 @@
+//! Exceptions that managed code handles: `System.Runtime.EH` asks native helpers for one thing after the
+//! other (.NET 9 and newer; by the public source of its `ExceptionHandling.cs` and of the helpers, and
+//! observed on U9).
+//!
+//! The helpers make the callbacks. That a frame is left is told when the next one has been found, or
+//! the handler: so the last frame of a first pass that finds none is told to be left in the second one
+//! (C-166).
+
+use super::World;
+use super::exceptions::Action;
+use super::services::Step;
+use clr_codegen::{FuncletKind, HandlerKind};
+use clr_runtime::Pass;
+use clr_runtime::profiling::CallbackKind;
+
+impl World<'_> {
+    /// `SfiInit`: a pass begins.
+    pub(super) fn begin_pass(&mut self, thread: usize) -> Vec<Step> {
+        let mut steps = match self.current(thread) {
+            Some(dispatch) if dispatch.pass == Pass::First && dispatch.target.is_some() => {
+                let catches = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
+                let mut steps = Vec::new();
+                if catches.is_some() {
+                    dispatch.to_leave = None;
+                    if dispatch.at.has_metadata {
+                        steps.push(Step::Callback(CallbackKind::ExceptionSearchCatcherFound));
+                        steps.push(Step::Callback(CallbackKind::ExceptionSearchFunctionLeave));
+                    }
+                }
+                steps.push(Step::Exception(Action::Second));
+                steps
+            }
+            _ => {
+                let mut steps = self.raise(thread);
+                steps.retain(|step| !matches!(step, Step::Return(_)));
+                steps
+            }
+        };
+        steps.push(Step::Exception(Action::Look));
+        steps.push(Step::Return(0));
+        steps
+    }
+
+    /// `SfiNext`: 1 if there is another frame in the pass, 0 if it has come to its end.
+    pub(super) fn next_of_pass(&mut self, thread: usize) -> Vec<Step> {
+        let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
+        let clause = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
+        match dispatch.pass {
+            Pass::First if dispatch.target.is_some() => vec![Step::Return(0)],
+            Pass::First => vec![Step::Exception(Action::Next), Step::Return(1)],
+            Pass::Second => {
+                if let Some(clause) = clause {
+                    dispatch.funclet = Some((clause, FuncletKind::Handler));
+                    return vec![Step::Return(0)];
+                }
+                vec![Step::Exception(Action::Next), Step::Return(1)]
+            }
+        }
+    }
+
+    /// `EHEnumNext`: 1 if the funclet of a clause is to be called, 0 if there is none.
+    pub(super) fn next_clause(&mut self, thread: usize) -> Vec<Step> {
+        let rest = self.dispatch(thread);
+        if rest.is_empty() { vec![Step::Return(0)] } else { rest }
+    }
+
+    /// A pass comes to a frame: tells of it, and lays out what its clauses have to do.
+    pub(super) fn look_by_managed_code(&mut self, thread: usize) -> Vec<Step> {
+        let Some(at) = self.current(thread).map(|dispatch| dispatch.at) else { return Vec::new() };
+        let clauses = self.clauses_for(&at);
+        let Some(dispatch) = self.current(thread) else { return Vec::new() };
+        let target = dispatch.target.and_then(|target| target.clause_at(&at));
+        let mut rest = Vec::new();
+        for &(clause, kind) in &clauses {
+            match (dispatch.pass, kind) {
+                (Pass::First, HandlerKind::Catch) => {
+                    rest.push(Action::Found(clause));
+                    break;
+                }
+                (Pass::First, HandlerKind::Filtered) => {
+                    rest.push(Action::Call(clause, FuncletKind::Filter));
+                    rest.push(Action::Decide(clause));
+                }
+                (Pass::Second, _) if Some(clause) == target => break,
+                (Pass::Second, HandlerKind::Finally | HandlerKind::Fault) => {
+                    rest.push(Action::Call(clause, FuncletKind::Handler));
+                }
+                (Pass::First | Pass::Second, _) => {}
+            }
+        }
+        dispatch.rest = rest.into_iter().map(Step::Exception).chain([Step::Return(0)]).collect();
+        let (enter, leave) = match dispatch.pass {
+            Pass::First => (
+                CallbackKind::ExceptionSearchFunctionEnter,
+                CallbackKind::ExceptionSearchFunctionLeave,
+            ),
+            Pass::Second => (
+                CallbackKind::ExceptionUnwindFunctionEnter,
+                CallbackKind::ExceptionUnwindFunctionLeave,
+            ),
+        };
+        let mut steps = Vec::new();
+        if let Some(left) = dispatch.to_leave.replace(at) {
+            steps.extend(left.has_metadata.then_some(Step::Callback(leave)));
+            if dispatch.pass == Pass::Second && left.caller_sp() < at.caller_sp() {
+                steps.push(Step::Exception(Action::LeftUpTo(left.caller_sp())));
+            }
+        }
+        steps.extend(at.has_metadata.then_some(Step::Callback(enter)));
+        steps
+    }
+
+    /// A funclet is about to be called. Managed code counts as entered in the callbacks around it, too
+    /// (C-164). If there is none, the exception goes on elsewhere.
+    pub(super) fn call_funclet(&mut self, thread: usize) -> Vec<Step> {
+        let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
+        let Some((clause, kind)) = dispatch.funclet else {
+            return [Action::Forget, Action::Resume].map(Step::Exception).into();
+        };
+        let told = dispatch.at.has_metadata;
+        let mut left = None;
+        if self.catches_by(clause, kind) {
+            left = self.current(thread).and_then(|dispatch| dispatch.to_leave.take());
+        }
+        let mut steps = Vec::new();
+        if left.is_some_and(|left| left.has_metadata) {
+            steps.push(Step::Callback(CallbackKind::ExceptionUnwindFunctionLeave));
+        }
+        if kind == FuncletKind::Handler {
+            steps.push(Step::Exception(Action::Entered(true)));
+        }
+        if told {
+            steps.push(Step::Callback(match kind {
+                FuncletKind::Filter => CallbackKind::ExceptionSearchFilterEnter,
+                _ if self.catches_by(clause, kind) => CallbackKind::ExceptionCatcherEnter,
+                FuncletKind::Handler => CallbackKind::ExceptionUnwindFinallyEnter,
+            }));
+        }
+        steps.push(Step::Return(self.enter_funclet(thread)));
+        steps
+    }
+
+    /// A funclet has returned.
+    pub(super) fn funclet_returned(&mut self, thread: usize) -> Vec<Step> {
+        let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
+        let (told, called) = (dispatch.at.has_metadata, dispatch.funclet);
+        self.leave_funclet(thread);
+        let Some((clause, kind)) = called else { return vec![Step::Return(0)] };
+        let catches = self.catches_by(clause, kind);
+        let mut steps = Vec::new();
+        if told {
+            steps.push(Step::Callback(match kind {
+                FuncletKind::Filter => CallbackKind::ExceptionSearchFilterLeave,
+                _ if catches => CallbackKind::ExceptionCatcherLeave,
+                FuncletKind::Handler => CallbackKind::ExceptionUnwindFinallyLeave,
+            }));
+        }
+        if kind == FuncletKind::Handler {
+            steps.push(Step::Exception(Action::Entered(false)));
+        }
+        if catches {
+            steps.extend([Action::Forget, Action::Resume].map(Step::Exception));
+        } else {
+            steps.push(Step::Return(0));
+        }
+        steps
+    }
+
+    /// Whether a funclet is what ends the exception.
+    fn catches_by(&self, clause: usize, kind: FuncletKind) -> bool {
+        let found = self.linked.clauses.get(clause);
+        kind == FuncletKind::Handler && found.is_some_and(|clause| clause.kind.catches())
+    }
+}

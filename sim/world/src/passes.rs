@@ -1,0 +1,102 @@
+//! What the two passes of native code do at a frame, and which callbacks they make (contract §6).
+
+use super::exceptions::Action;
+use super::services::Step;
+use clr_codegen::{FuncletKind, HandlerKind};
+use clr_runtime::profiling::{CallbackKind, CallbackMode};
+
+/// Collects what a pass does at a frame.
+pub(super) struct Steps {
+    /// The profiler is told.
+    told: bool,
+    parts: Vec<Step>,
+}
+
+impl Steps {
+    pub(super) const fn new(told: bool) -> Self {
+        Self { told, parts: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> Vec<Step> {
+        self.parts
+    }
+
+    fn callback(&mut self, kind: CallbackKind) {
+        if self.told {
+            self.parts.push(Step::Callback(kind));
+        }
+    }
+
+    fn action(&mut self, action: Action) {
+        self.parts.push(Step::Exception(action));
+    }
+
+    /// The first pass: filters are asked, up to the clause that catches.
+    pub(super) fn search(&mut self, clauses: &[(usize, HandlerKind)]) {
+        self.callback(CallbackKind::ExceptionSearchFunctionEnter);
+        for &(clause, kind) in clauses {
+            match kind {
+                HandlerKind::Catch => {
+                    self.action(Action::Found(clause));
+                    return;
+                }
+                HandlerKind::Filtered => {
+                    self.callback(CallbackKind::ExceptionSearchFilterEnter);
+                    self.action(Action::Call(clause, FuncletKind::Filter));
+                    self.callback(CallbackKind::ExceptionSearchFilterLeave);
+                    self.action(Action::Decide(clause));
+                }
+                HandlerKind::Finally | HandlerKind::Fault => {}
+            }
+        }
+        self.callback(CallbackKind::ExceptionSearchFunctionLeave);
+        self.action(Action::Next);
+    }
+
+    /// The second pass: finally and fault handlers run, up to the clause that catches. A frame may be
+    /// entered in cooperative mode.
+    pub(super) fn unwind(
+        &mut self,
+        clauses: &[(usize, HandlerKind)],
+        target: Option<usize>,
+        cooperative: bool,
+    ) {
+        if cooperative && self.told {
+            let mode = CallbackMode::Cooperative;
+            self.parts.push(Step::CallbackIn(CallbackKind::ExceptionUnwindFunctionEnter, mode));
+        } else {
+            self.callback(CallbackKind::ExceptionUnwindFunctionEnter);
+        }
+        for &(clause, kind) in clauses.iter().take_while(|(clause, _)| Some(*clause) != target) {
+            if !kind.catches() {
+                self.handler(
+                    clause,
+                    CallbackKind::ExceptionUnwindFinallyEnter,
+                    CallbackKind::ExceptionUnwindFinallyLeave,
+                );
+            }
+        }
+        self.callback(CallbackKind::ExceptionUnwindFunctionLeave);
+        if let Some(clause) = target {
+            self.handler(
+                clause,
+                CallbackKind::ExceptionCatcherEnter,
+                CallbackKind::ExceptionCatcherLeave,
+            );
+            self.action(Action::Forget);
+            self.action(Action::Resume);
+        } else {
+            self.action(Action::Left);
+            self.action(Action::Next);
+        }
+    }
+
+    /// A handler is called. Managed code counts as entered only meanwhile (C-048).
+    fn handler(&mut self, clause: usize, enter: CallbackKind, leave: CallbackKind) {
+        self.callback(enter);
+        self.action(Action::Entered(true));
+        self.action(Action::Call(clause, FuncletKind::Handler));
+        self.action(Action::Entered(false));
+        self.callback(leave);
+    }
+}

@@ -1,0 +1,132 @@
+//! The checks before the walk (contract §2.2, §2.8), as far as worlds come to them: the first rule
+//! that applies decides.
+
+use super::rows::Seen;
+use super::{Asker, Question};
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::HResult;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// The call returns at once.
+    Return(HResult),
+    /// The process ends with this code.
+    Kill(HResult),
+    /// These rules do not say.
+    Unsaid,
+    /// The walk starts at the topmost Frame.
+    Chain,
+    /// The walk starts at a row, with the seed's ContextFlags or the thread's own.
+    Row(usize, u32),
+}
+use Decision::{Chain, Return};
+
+/// A call and its target, if that is a thread of the runtime.
+pub(super) struct Call<'a> {
+    pub question: &'a Question,
+    pub target: &'a Seen,
+}
+
+type Rule = (fn(&Call<'_>) -> bool, fn(&Call<'_>) -> Decision);
+
+/// The rules, by contract §2.2 from row 5 on: what lies before is always passed in a world.
+const RULES: &[Rule] = &[
+    // 5: C-007.
+    (|call| call.question.flags.0 > 1, |_| Return(HResult::INVALID_ARGUMENT)),
+    // 6: C-010.
+    (|call| call.has_no_target(), |_| Return(HResult::OK)),
+    // 8: C-017.
+    (
+        |call| call.question.caller == Asker::Managed && call.target.suspending,
+        |_| Return(HResult::UNSAFE),
+    ),
+    // 9: C-018.
+    (|call| call.target.forbidden, |_| Return(HResult::UNSAFE)),
+    // 10: C-019.
+    (
+        |call| call.is_other() && call.is_unix() && !call.question.suspended_by_profiler,
+        |_| Return(HResult::NOT_IMPLEMENTED),
+    ),
+    // 10a: C-028.
+    (
+        |call| call.is_other() && !call.question.suspended_by_profiler && call.target.gone,
+        |_| Decision::Kill(HResult::INVALID_TARGET_THREAD),
+    ),
+    // 12 and 15: C-037, C-048. The seed is thrown away.
+    (
+        |call| !call.target.cooperative && call.target.exceptions.unwinds_natively,
+        |_| Return(HResult::UNMANAGED_CONTEXT),
+    ),
+    // 16: C-050.
+    (
+        |call| !call.target.cooperative && call.target.exceptions.inconsistent,
+        |_| Return(HResult::UNSAFE),
+    ),
+    // Who waits for the lock in a world that stands still, and who gives up, depends on the caller's mode
+    // and callback (contract §2.6, C-036). Who the runtime does not know takes no lock.
+    (|call| call.waits_for_code() && !call.target.cooperative, |_| Decision::Unsaid),
+    // 12.
+    (|call| !call.target.cooperative, |_| Chain),
+    // 13: C-020.
+    (|call| call.is_other() && call.is_unix(), |_| Return(HResult::NOT_IMPLEMENTED)),
+    (|call| call.waits_for_code(), |_| Decision::Unsaid),
+    // 13d: C-033.
+    (|call| call.is_other() && call.has_frame_below_sp(), |_| Return(HResult::UNSAFE)),
+    // 14a: C-038, C-044.
+    (|call| call.starts_unmanaged(), |_| Return(HResult::UNMANAGED_CONTEXT)),
+    // 15: C-048.
+    (
+        |call| call.start().is_none() && call.target.exceptions.unwinds_natively,
+        |_| Return(HResult::UNMANAGED_CONTEXT),
+    ),
+    // 16: C-050.
+    (|call| call.target.exceptions.inconsistent, |_| Return(HResult::UNSAFE)),
+    // 17: C-043, C-051; C-045 without a seed.
+    (|_| true, |call| call.start().map_or(Chain, |(row, flags)| Decision::Row(row, flags))),
+];
+
+impl Call<'_> {
+    pub(super) fn is_other(&self) -> bool {
+        self.question.caller != Asker::Target
+    }
+
+    /// Whether looking code up may mean to wait: another thread writes to the tables.
+    fn waits_for_code(&self) -> bool {
+        self.question.caller != Asker::Native && self.target.code_busy
+    }
+
+    fn is_unix(&self) -> bool {
+        Generations::UNIX.contains(self.target.generation)
+    }
+
+    fn has_no_target(&self) -> bool {
+        self.question.unnamed && self.question.caller == Asker::Native
+    }
+
+    fn has_frame_below_sp(&self) -> bool {
+        let rsp = self.target.rows.first().map(|row| row.registers.rsp());
+        let top = self.target.frames.first().map(|frame| frame.at);
+        self.target.generation != Generation::Framework2
+            && top.zip(rsp).is_some_and(|(top, rsp)| top < rsp)
+    }
+
+    /// The row that a cooperative target's walk starts at, with its ContextFlags: the seed's, or where
+    /// another thread is.
+    fn start(&self) -> Option<(usize, u32)> {
+        // Framework 2 does not ask for more than CONTEXT_FULL (contract §3.7).
+        let own = if self.target.generation == Generation::Framework2 { 0 } else { 0xC000_0000 };
+        self.question.seed.or_else(|| self.is_other().then_some((0, own | 0x10_000B)))
+    }
+
+    fn starts_unmanaged(&self) -> bool {
+        let row = self.start().map(|(row, _)| self.target.rows.get(row));
+        row.is_some_and(|row| row.is_none_or(|row| !row.is_managed()))
+    }
+}
+
+/// What the first rule that applies says.
+pub(super) fn decide(call: &Call<'_>) -> Decision {
+    let first = RULES.iter().find(|(applies, _)| applies(call));
+    first.map_or(Chain, |(_, decision)| decision(call))
+}

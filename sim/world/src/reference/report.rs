@@ -1,0 +1,273 @@
+//! The reporting rules (contract §3.3 to §3.9, §3.12) as one pass over what is on the stack.
+
+use super::Question;
+use super::entry::{Call, Decision, decide};
+use super::exceptions::{Handler, handler, handles_in_managed_code};
+use super::frames::{Lead, Sets};
+use super::rows::{Code, Row, Seen};
+use clr_codegen::{Convention, FuncletKind};
+use clr_runtime::MethodKind;
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::HResult;
+use clr_runtime::{Context, Outcome};
+use clr_walker::profiling::FunctionId as MethodId;
+use clr_walker::registers::{Gpr, Registers};
+
+/// A callback.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Callback {
+    /// The method; `None` for a marker.
+    pub function: Option<MethodId>,
+    /// The row that it tells of, by its index.
+    pub row: usize,
+    /// Its registers, those that nothing has told of being what they were at the start (C-158), and
+    /// ContextFlags (C-097).
+    pub context: Context,
+}
+
+/// What must come of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// How it ends.
+    pub outcome: Outcome,
+    /// The callbacks that it makes (C-057).
+    pub callbacks: Vec<Callback>,
+}
+
+impl Expected {
+    const fn of(outcome: Outcome, callbacks: Vec<Callback>) -> Self {
+        Self { outcome, callbacks }
+    }
+}
+
+/// What must come of a call about a thread. `None` if these rules do not say.
+#[must_use]
+pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
+    let call = Call { question, target };
+    let (start, flags) = match decide(&call) {
+        Decision::Return(result) => return Some(Expected::of(result.into(), Vec::new())),
+        Decision::Kill(HResult(code)) => {
+            return Some(Expected::of(Outcome::ProcessKilled { code }, Vec::new()));
+        }
+        Decision::Unsaid => return None,
+        Decision::Chain => (None, 0),
+        Decision::Row(row, flags) => (Some(row), flags),
+    };
+    if target.beyond {
+        return None;
+    }
+    let suspended = call.is_other() && !question.suspended_by_profiler;
+    let mut pass = Pass::new(target, start, flags);
+    let ending = pass.go(start, suspended)?;
+    let Pass { mut callbacks, stops, .. } = pass;
+    // C-104, C-105.
+    if let Some(wanted) = question.stop_at.map(|last| last as usize + 1)
+        && wanted <= callbacks.len()
+    {
+        callbacks.truncate(wanted);
+        return Some(Expected::of(HResult::ABORTED.into(), callbacks));
+    }
+    if ending == Ending::GivesUp {
+        return Some(Expected::of(HResult::FAIL.into(), callbacks));
+    }
+    // C-106, C-107.
+    let is_2 = target.generation == Generation::Framework2;
+    let started = is_2 && (start.is_some() || !target.frames.is_empty());
+    let result = if stops || started { HResult::OK } else { HResult::FAIL };
+    Some(Expected::of(result.into(), callbacks))
+}
+
+/// How a walk ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// There is nothing more.
+    Root,
+    /// It gives up (C-075).
+    GivesUp,
+}
+
+struct Pass<'s> {
+    target: &'s Seen,
+    convention: Convention,
+    /// What the walk knows.
+    context: Context,
+    /// Which of the registers are those of the row: integer registers, then xmm.
+    true_ones: (u16, u16),
+    callbacks: Vec<Callback>,
+    /// The row that stands for a handler: up to it nothing is told.
+    hidden_to: Option<usize>,
+    /// Something was met that a walk stops at.
+    stops: bool,
+}
+
+impl<'s> Pass<'s> {
+    fn new(target: &'s Seen, start: Option<usize>, flags: u32) -> Self {
+        let windows = Generations::WINDOWS.contains(target.generation);
+        let convention = if windows { Convention::WindowsX64 } else { Convention::SystemV };
+        let row = start.and_then(|row| target.rows.get(row));
+        // A walk from the Frame chain starts with nothing but zeros (contract §3.1).
+        let registers = row.map_or_else(Registers::default, |row| row.registers);
+        let all = if row.is_some() { u16::MAX } else { 0 };
+        Self {
+            target,
+            convention,
+            context: Context { registers, flags },
+            true_ones: (all, all),
+            callbacks: Vec::new(),
+            hidden_to: None,
+            stops: false,
+        }
+    }
+
+    fn go(&mut self, start: Option<usize>, suspended: bool) -> Option<Ending> {
+        let Seen { rows, frames, exceptions, .. } = self.target;
+        let mut frames = frames.iter().peekable();
+        let mut managed = start;
+        loop {
+            // In unmanaged code the next Frame that leads to managed code is followed; the others
+            // lead nowhere, and tell nothing (C-065, C-071, C-078, C-079).
+            while managed.is_none() {
+                let Some(frame) = frames.next() else { return Some(Ending::Root) };
+                self.stops |=
+                    frame.has_method && self.hidden_to.is_none() && !exceptions.have_left(frame.at);
+                match frame.lead {
+                    Lead::Nowhere => {}
+                    // C-075: only Framework 2 goes on at a thread that the call has suspended.
+                    Lead::To { sets: Sets::Interrupted, .. }
+                        if suspended && self.target.generation != Generation::Framework2 =>
+                    {
+                        return Some(Ending::GivesUp);
+                    }
+                    Lead::To { row, ip, sets } => {
+                        self.follow(rows.get(row)?, ip, sets);
+                        managed = Some(row);
+                    }
+                    Lead::Beyond => return None,
+                }
+            }
+            // Managed code is reported one by one up to a caller that is not.
+            while let Some(index) = managed.take() {
+                let (row, caller) = (rows.get(index)?, rows.get(index + 1)?);
+                // What lies in it or above it has been left (C-056).
+                while frames.next_if(|frame| frame.at < row.caller_sp).is_some() {}
+                let is_marked = self.method(index)?;
+                self.return_to(row, caller);
+                if caller.is_managed() {
+                    managed = Some(index + 1);
+                } else if self.hidden_to.is_none() {
+                    // C-059, C-061 to C-063, C-153, C-165: one marker for the run that it was called
+                    // from, told or not.
+                    self.stops = true;
+                    if is_marked {
+                        self.tell(None, index + 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells of a method, if it is told of. Whether the run that it was called from would be.
+    fn method(&mut self, index: usize) -> Option<bool> {
+        let Seen { rows, exceptions, generation, .. } = self.target;
+        let row = rows.get(index)?;
+        let Code::Managed(method, kind) = row.code else { return None };
+        // C-163, C-085.
+        let handles = kind == MethodKind::ExceptionHandling;
+        let is_filter = row.funclet == Some(FuncletKind::Filter);
+        let is_hidden = handles_in_managed_code(*generation) && handles;
+        let is_marked = !(handles_in_managed_code(*generation) && (handles || is_filter));
+        // C-086: a second pass has left it.
+        if exceptions.have_left(row.caller_sp) {
+            return Some(is_marked);
+        }
+        // C-081, C-082: on the way to the method of a handler, nothing is told.
+        if self.hidden_to.is_some_and(|to| to != index) {
+            return Some(is_marked);
+        }
+        self.hidden_to = None;
+        match handler(rows, index) {
+            Some(Handler::OutOfLine) => {}
+            Some(Handler::Of(parent)) => self.hidden_to = Some(parent),
+            None => {
+                // C-058, C-066, C-067: only methods with metadata are told of, and a walk does not
+                // stop at stubs.
+                self.stops |= kind != MethodKind::IlStub;
+                if !is_hidden && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic) {
+                    self.tell(Some(method), index);
+                }
+            }
+        }
+        Some(is_marked)
+    }
+
+    fn tell(&mut self, function: Option<MethodId>, row: usize) {
+        self.callbacks.push(Callback { function, row, context: self.context });
+    }
+
+    /// A Frame tells of some registers; the others stay as they were (C-098, C-158).
+    fn follow(&mut self, row: &Row, ip: u64, sets: Sets) {
+        let flags = match sets {
+            Sets::Interrupted => Some(self.target.generation.redirected_context_flags()),
+            Sets::Faulted => Some(faulted_flags(self.target.generation)),
+            Sets::FramePointer | Sets::CalleeSaved => None,
+        };
+        if let Some(flags) = flags {
+            self.context = Context { registers: row.registers, flags };
+            self.true_ones = (u16::MAX, u16::MAX);
+            return;
+        }
+        let told: &[Gpr] = match sets {
+            Sets::FramePointer => &[Gpr::Rbp],
+            _ => self.convention.nonvolatile(),
+        };
+        self.true_ones = (0, 0);
+        for register in told {
+            self.take(row, *register);
+        }
+        self.place(ip, row.registers.rsp());
+    }
+
+    /// A method's frame gives back what it has saved; what it has not saved is as it was (C-096,
+    /// C-099).
+    fn return_to(&mut self, row: &Row, caller: &Row) {
+        for register in self.convention.nonvolatile() {
+            if (row.saves.0 | self.true_ones.0) & bit(*register) != 0 {
+                self.take(caller, *register);
+            }
+        }
+        if self.convention.has_nonvolatile_xmm() {
+            let values = self.context.registers.xmm.iter_mut().zip(&caller.registers.xmm);
+            for (n, (value, its)) in (6..).zip(values) {
+                if (row.saves.1 | self.true_ones.1) & 1 << n != 0 {
+                    *value = *its;
+                    self.true_ones.1 |= 1 << n;
+                }
+            }
+        }
+        self.place(caller.registers.rip, row.caller_sp);
+    }
+
+    fn take(&mut self, row: &Row, register: Gpr) {
+        self.context.registers.set(register, row.registers.get(register));
+        self.true_ones.0 |= bit(register);
+    }
+
+    const fn place(&mut self, ip: u64, rsp: u64) {
+        self.context.registers.rip = ip;
+        self.context.registers.gpr[Gpr::Rsp as usize] = rsp;
+    }
+}
+
+/// ContextFlags behind a FaultingExceptionFrame (contract §3.7).
+const fn faulted_flags(generation: Generation) -> u32 {
+    match generation {
+        Generation::CoreClr31Unix => 0x810_004B,
+        Generation::Net9UnixLegacyExceptions => 0x810_000B,
+        Generation::Net9Unix | Generation::Net10Unix => 0x810_0003,
+        _ => 0x10_005F,
+    }
+}
+
+const fn bit(register: Gpr) -> u16 {
+    1 << register as u16
+}

@@ -1,0 +1,355 @@
+//! What the world does for the runtime's code.
+
+use super::World;
+use super::exceptions::Action;
+use crate::stubs::method_of;
+use clr_codegen::Service;
+use clr_codegen::{CodeKind, FunctionId};
+use clr_runtime::Lock;
+use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
+use clr_walker::profiling::EventMask;
+use clr_walker::registers::Gpr;
+
+/// A part of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The profiler is called back.
+    Callback(Kind),
+    /// The same, in another mode than that callback usually has.
+    CallbackIn(Kind, CallbackMode),
+    /// A hook of the profiler that code has called.
+    Hook,
+    /// It returns, with this value in rax.
+    Return(u64),
+    /// The runtime gets to know the thread.
+    Attach,
+    /// The thread is no more one of the runtime.
+    Gone,
+    /// The runtime knows that the process ends.
+    ShutDown,
+    /// The thread changes its mode.
+    Cooperative(bool),
+    /// It may not be suspended, or may again.
+    ForbidSuspension(bool),
+    /// Waits so many times.
+    Wait(u8),
+    /// Takes a lock, as soon as it is free.
+    Acquire(Lock),
+    /// Gives it back.
+    Release(Lock),
+    /// Waits until nobody has the runtime suspended, and becomes cooperative.
+    AwaitResume,
+    /// How far the runtime is suspended.
+    Suspend(Phase),
+    /// Writes to the code manager's tables, as soon as nobody else does, or has written.
+    Write(bool),
+    /// The code of a method goes.
+    Free(FunctionId),
+    /// Wants a GC of the server GC's thread.
+    AskForGc,
+    /// Waits until so many have been made.
+    AwaitGc(u32),
+    /// The server GC's thread waits until one is wanted, or nobody is left.
+    ServeGc,
+    /// It has made so many.
+    MadeGc(u32),
+    /// Stops all other threads, and waits until they are.
+    StopOthers,
+    /// The registers of before a redirection come back.
+    Restore,
+    /// An exception goes on.
+    Exception(Action),
+    /// It goes on in native code.
+    Propagate,
+}
+
+/// How far the runtime is suspended, by the thread itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Running,
+    Suspending,
+    Suspended,
+}
+
+/// All events that a world has: what profilers of worlds ask for if nobody says otherwise.
+pub const ALL_EVENTS: EventMask = EventMask(0x1187_FFFF);
+
+/// Takes locks, one in the other, and gives them back; that is all that can be seen of what is done
+/// meanwhile.
+fn locked(locks: &[Lock]) -> Vec<Step> {
+    let taken = locks.iter().map(|lock| Step::Acquire(*lock));
+    let given_back = locks.iter().rev().map(|lock| Step::Release(*lock));
+    taken.chain(given_back).chain([Step::Return(0)]).collect()
+}
+
+impl World<'_> {
+    /// The parts of a service that a thread has come to.
+    pub(super) fn serve(&mut self, thread: usize, service: Service) -> Vec<Step> {
+        let managed = self.runtime.generation.hides_exception_handling();
+        let callbacks: &[Kind] = match service {
+            Service::ThreadStart => return self.thread_start(thread),
+            Service::ThreadEnd => return self.thread_end(thread),
+            Service::AttachThread => return self.thread_attach(),
+            Service::Malloc => return locked(&[Lock::ProcessHeap]),
+            Service::LoadLibrary => return self.load_library(),
+            Service::RareDisable => return vec![Step::AwaitResume, Step::Return(0)],
+            Service::RestoreContext => return vec![Step::Restore],
+            Service::Wait => return vec![Step::Wait(1), Step::Return(0)],
+            Service::FastHook => return vec![Step::Hook, Step::Return(0)],
+            Service::FindCode => return vec![Step::Return(self.code_of(self.method()))],
+            Service::Collect => return self.collect(),
+            Service::ServeGc => return vec![Step::ServeGc],
+            Service::Unload => return self.unload(),
+            Service::Unloaded => return self.unloaded(),
+            Service::DestroyMethod => return self.destroy_method(),
+            Service::FreeCode => return self.free_code(),
+            Service::BeginWrite => {
+                let forbidden = Step::ForbidSuspension(true);
+                return vec![forbidden, Step::Write(true), Step::Return(0)];
+            }
+            Service::EndWrite => {
+                let allowed = Step::ForbidSuspension(false);
+                return vec![Step::Write(false), allowed, Step::Return(0)];
+            }
+            Service::CreateHandle => &[Kind::HandleCreated],
+            Service::DestroyHandle => &[Kind::HandleDestroyed],
+            Service::Compile => return self.compilation(),
+            Service::Compiled => &[Kind::JITCompilationFinished],
+            Service::CompileStub => &[
+                Kind::DynamicMethodJITCompilationStarted,
+                Kind::DynamicMethodJITCompilationFinished,
+            ],
+            Service::LoadClass => {
+                let mut steps = Self::class_load().to_vec();
+                steps.push(Step::Return(0));
+                return steps;
+            }
+            Service::LoadAssembly => &[
+                Kind::AssemblyLoadStarted,
+                Kind::ModuleLoadStarted,
+                Kind::ModuleLoadFinished,
+                Kind::AssemblyLoadFinished,
+            ],
+            Service::NameThread => &[Kind::ThreadNameChanged],
+            Service::SlowHook => &[Kind::EnterLeaveSlow],
+            Service::Allocated => &[Kind::ObjectAllocated],
+            Service::ManagedToUnmanagedCall | Service::ManagedToUnmanagedReturn => {
+                &[Kind::ManagedToUnmanagedTransition]
+            }
+            Service::UnmanagedToManagedCall | Service::UnmanagedToManagedReturn => {
+                &[Kind::UnmanagedToManagedTransition]
+            }
+            Service::CaptureFault => {
+                self.capture_fault(thread);
+                return vec![Step::Return(0)];
+            }
+            Service::Raise if managed => return self.begin_pass(thread),
+            Service::Raise => return self.raise(thread),
+            Service::Dispatch if managed => return self.next_of_pass(thread),
+            Service::Dispatch => return self.dispatch(thread),
+            Service::NextClause => return self.next_clause(thread),
+            Service::Propagate => return vec![Step::Propagate],
+            Service::EnterFunclet if managed => return self.call_funclet(thread),
+            Service::LeaveFunclet if managed => return self.funclet_returned(thread),
+            Service::EnterFunclet => return vec![Step::Return(self.enter_funclet(thread))],
+            Service::LeaveFunclet => {
+                self.leave_funclet(thread);
+                return vec![Step::Return(0)];
+            }
+        };
+        let callbacks = callbacks.iter().map(|kind| Step::Callback(*kind));
+        callbacks.chain([Step::Return(0)]).collect()
+    }
+
+    /// A thread of the runtime begins: it comes to the list of threads before the profiler is told.
+    fn thread_start(&self, thread: usize) -> Vec<Step> {
+        let mut steps = self.log_of_thread();
+        steps.extend([
+            Step::Acquire(Lock::ThreadStore),
+            Step::Release(Lock::ThreadStore),
+            Step::Callback(Kind::ThreadCreated),
+            Step::Callback(Kind::ThreadAssignedToOSThread),
+            Step::Return(self.start_address(thread)),
+        ]);
+        steps
+    }
+
+    /// The same of one from unmanaged code, of which the runtime has not known.
+    fn thread_attach(&self) -> Vec<Step> {
+        let mut steps = self.log_of_thread();
+        steps.extend([
+            Step::Acquire(Lock::ThreadStore),
+            Step::Attach,
+            Step::Release(Lock::ThreadStore),
+            Step::Callback(Kind::ThreadCreated),
+            Step::Callback(Kind::ThreadAssignedToOSThread),
+            Step::Return(0),
+        ]);
+        steps
+    }
+
+    /// It ends, which is told under the lock (contract §6): who blocks in the callback blocks whoever
+    /// needs the list of threads (H-05).
+    fn thread_end(&self, thread: usize) -> Vec<Step> {
+        if self.exits_with == Some(thread) {
+            return vec![Step::ShutDown, Step::Callback(Kind::Shutdown), Step::Return(0)];
+        }
+        vec![
+            Step::Acquire(Lock::ThreadStore),
+            Step::Callback(Kind::ThreadDestroyed),
+            Step::Gone,
+            Step::Release(Lock::ThreadStore),
+            Step::Return(0),
+        ]
+    }
+
+    /// What compiling the method in r10 tells: code of an image is only searched for. It comes to an end
+    /// when the code manager knows of the code.
+    fn compilation(&self) -> Vec<Step> {
+        let function = method_of(self.method());
+        let functions = &self.expanded.program.functions;
+        let kind = function.and_then(|id| functions.get(id.index())).map(|f| f.kind);
+        if kind == Some(CodeKind::ReadyToRun) {
+            return vec![
+                Step::Callback(Kind::JITCachedFunctionSearchStarted),
+                Step::Callback(Kind::JITCachedFunctionSearchFinished),
+                Step::Return(0),
+            ];
+        }
+        let mut steps = Self::class_load().to_vec();
+        steps.extend([
+            Step::Callback(Kind::JITCompilationStarted),
+            Step::Acquire(Lock::LoaderHeap),
+            Step::Release(Lock::LoaderHeap),
+            Step::Return(1),
+        ]);
+        steps
+    }
+
+    /// Loading a class: what it consists of is allocated from a loader heap, whatever the mode (G14).
+    const fn class_load() -> [Step; 4] {
+        [
+            Step::Callback(Kind::ClassLoadStarted),
+            Step::Acquire(Lock::LoaderHeap),
+            Step::Release(Lock::LoaderHeap),
+            Step::Callback(Kind::ClassLoadFinished),
+        ]
+    }
+
+    /// What is made for a thread of which the runtime hears first, if the stress log is on: its own
+    /// log, by memory of the process's heap (contract §2.4).
+    fn log_of_thread(&self) -> Vec<Step> {
+        if !self.runtime.process.get().stress_log {
+            return Vec::new();
+        }
+        let mut steps = locked(&[Lock::StressLog, Lock::ProcessHeap]);
+        steps.pop();
+        steps
+    }
+
+    /// Loading a library: the loader lock is held all the time, and the heap and the table of function
+    /// tables, which only Windows has, are changed meanwhile (H-11, H-12).
+    fn load_library(&self) -> Vec<Step> {
+        let mut steps = vec![
+            Step::Acquire(Lock::Loader),
+            Step::Acquire(Lock::ProcessHeap),
+            Step::Release(Lock::ProcessHeap),
+        ];
+        if !self.runtime.generation.is_unix() {
+            let table = Lock::FunctionTables;
+            steps.extend([Step::Acquire(table), Step::Release(table)]);
+        }
+        steps.extend([Step::Release(Lock::Loader), Step::Return(0)]);
+        steps
+    }
+
+    /// The method that the current thread names in r10.
+    fn method(&self) -> u64 {
+        self.runtime.memory.borrow().cpu().get(Gpr::R10)
+    }
+
+    /// What a thread's first function is, once the runtime has set it up (VA).
+    fn start_address(&self, thread: usize) -> u64 {
+        let start = self.threads.get(thread).map_or_else(Default::default, |t| t.start);
+        let placed = self.expanded.placed.get(start.index()).copied().unwrap_or_default();
+        self.linked.entries.get(placed.index()).copied().unwrap_or_default()
+    }
+
+    /// Where the code of a method is (VA).
+    fn code_of(&self, method: u64) -> u64 {
+        let id = method_of(method);
+        id.and_then(|id| self.linked.entries.get(id.index())).copied().unwrap_or_default()
+    }
+
+    /// Whether the profiler has asked for a callback (contract §1.3).
+    pub(super) fn wants(&self, kind: Kind) -> bool {
+        let process = self.runtime.process.get();
+        let is_told = kind != Kind::ThreadDestroyed || !process.shutting_down;
+        is_told && process.event_mask.contains(EventMask(event(kind)))
+    }
+}
+
+/// The bit of the event mask that asks for a callback (`COR_PRF_MONITOR`); 0 if all get it.
+const fn event(kind: Kind) -> u32 {
+    match kind {
+        Kind::FunctionUnloadStarted => 0x1,
+        Kind::ClassLoadStarted
+        | Kind::ClassLoadFinished
+        | Kind::ClassUnloadStarted
+        | Kind::ClassUnloadFinished => 0x2,
+        Kind::ModuleLoadStarted
+        | Kind::ModuleLoadFinished
+        | Kind::ModuleUnloadStarted
+        | Kind::ModuleUnloadFinished => 0x4,
+        Kind::AssemblyLoadStarted
+        | Kind::AssemblyLoadFinished
+        | Kind::AssemblyUnloadStarted
+        | Kind::AssemblyUnloadFinished => 0x8,
+        Kind::AppDomainCreationStarted | Kind::AppDomainCreationFinished => 0x10,
+        Kind::JITCompilationStarted
+        | Kind::JITCompilationFinished
+        | Kind::JITInlining
+        | Kind::ReJITCompilationStarted
+        | Kind::ReJITCompilationFinished
+        | Kind::DynamicMethodUnloaded
+        | Kind::DynamicMethodJITCompilationStarted
+        | Kind::DynamicMethodJITCompilationFinished => 0x20,
+        Kind::ExceptionThrown
+        | Kind::ExceptionSearchFunctionEnter
+        | Kind::ExceptionSearchFunctionLeave
+        | Kind::ExceptionSearchFilterEnter
+        | Kind::ExceptionSearchFilterLeave
+        | Kind::ExceptionSearchCatcherFound
+        | Kind::ExceptionUnwindFunctionEnter
+        | Kind::ExceptionUnwindFunctionLeave
+        | Kind::ExceptionUnwindFinallyEnter
+        | Kind::ExceptionUnwindFinallyLeave
+        | Kind::ExceptionCatcherEnter
+        | Kind::ExceptionCatcherLeave => 0x40,
+        Kind::GarbageCollectionStarted
+        | Kind::GarbageCollectionFinished
+        | Kind::MovedReferences
+        | Kind::SurvivingReferences
+        | Kind::ObjectReferences
+        | Kind::RootReferences
+        | Kind::HandleCreated
+        | Kind::HandleDestroyed
+        | Kind::FinalizeableObjectQueued => 0x80,
+        Kind::ObjectAllocated => 0x100,
+        Kind::ThreadCreated
+        | Kind::ThreadAssignedToOSThread
+        | Kind::ThreadDestroyed
+        | Kind::ThreadNameChanged => 0x200,
+        Kind::ManagedToUnmanagedTransition | Kind::UnmanagedToManagedTransition => 0x800,
+        Kind::EnterLeaveSlow => 0x1000,
+        Kind::RuntimeSuspendStarted
+        | Kind::RuntimeSuspendFinished
+        | Kind::RuntimeSuspendAborted
+        | Kind::RuntimeResumeStarted
+        | Kind::RuntimeResumeFinished
+        | Kind::RuntimeThreadSuspended
+        | Kind::RuntimeThreadResumed => 0x1_0000,
+        Kind::JITCachedFunctionSearchStarted | Kind::JITCachedFunctionSearchFinished => 0x2_0000,
+        Kind::Shutdown => 0,
+    }
+}

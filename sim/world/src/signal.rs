@@ -1,0 +1,144 @@
+//! Signals on Unix: a thread is interrupted at any instruction, and a handler of the profiler runs on it.
+//!
+//! The handler is the caller's: it runs between [`World::signal`] and the next step of the thread, which
+//! gives it its registers back.
+
+use super::{Event, World};
+use clr_codegen::Service;
+use clr_codegen::service_address;
+use clr_machine::{Cpu, Observer as _};
+use clr_runtime::Context;
+use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
+use thiserror::Error;
+
+/// Bytes below rsp that belong to the interrupted function.
+pub(super) const RED_ZONE: u64 = 128;
+/// What lies on the stack while a handler runs, in bytes: the interrupted registers, and the handler's
+/// return address.
+pub const SIGNAL_FRAME_SIZE: u64 = CONTEXT_SIZE as u64 + 16;
+
+/// Where a handler runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SignalStack {
+    /// On the thread's own stack.
+    #[default]
+    Own,
+    /// On one that the thread has set aside for it (`sigaltstack`), of so many bytes.
+    Alternate(u32),
+}
+
+/// A thread in a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// The registers that were interrupted.
+    pub registers: Registers,
+    /// Where they lie as a CONTEXT (VA).
+    pub context: u64,
+    /// Bytes of stack that the handler has left.
+    pub room: u64,
+}
+
+/// Why no handler runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SignalError {
+    /// There is no such thread.
+    #[error("there is no thread {0}")]
+    NoThread(usize),
+    /// Only Unix has signals.
+    #[error("there are no signals on Windows")]
+    NoSignals,
+    /// The thread has ended, or its first function has returned.
+    #[error("the thread has ended")]
+    Ended,
+    /// It is in the middle of a service, or in a callback: it is to be interrupted later.
+    #[error("the thread executes no instructions now")]
+    Busy,
+    /// It is in a handler already: the signal is blocked meanwhile.
+    #[error("the thread is in a handler already")]
+    InHandler,
+    /// The stack has no room for the registers: the process dies of it (G30).
+    #[error("the handler's stack has {room} bytes, not {SIGNAL_FRAME_SIZE}")]
+    NoRoom {
+        /// Bytes that there are.
+        room: u64,
+    },
+}
+
+/// What a handler has interrupted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interrupted {
+    cpu: Cpu,
+}
+
+impl World<'_> {
+    /// Interrupts a thread in front of its next instruction. The caller runs the handler then, in which
+    /// profiling methods are called on the thread; its next step ends the handler.
+    ///
+    /// # Errors
+    /// [`SignalError`]; nothing has changed then.
+    pub fn signal(&mut self, thread: usize, stack: SignalStack) -> Result<Signal, SignalError> {
+        let saved = self.registers_of(thread).ok_or(SignalError::NoThread(thread))?;
+        let executed = self.threads.get(thread).ok_or(SignalError::NoThread(thread))?;
+        if !self.runtime.generation.is_unix() {
+            return Err(SignalError::NoSignals);
+        } else if executed.ended || executed.truth.callers().is_empty() {
+            return Err(SignalError::Ended);
+        } else if executed.is_busy() {
+            return Err(SignalError::Busy);
+        } else if executed.signalled.is_some() {
+            return Err(SignalError::InHandler);
+        }
+        let registers = saved.registers();
+        let (top, size) = match stack {
+            SignalStack::Own => {
+                let top = registers.rsp().saturating_sub(RED_ZONE);
+                (top, top.saturating_sub(executed.stack.0))
+            }
+            // Only its top is ever written to: it lies where the thread's own memory ends.
+            SignalStack::Alternate(size) => {
+                (executed.own + super::build::THREAD_PITCH, u64::from(size))
+            }
+        };
+        let no_room = SignalError::NoRoom { room: size };
+        let room = size.checked_sub(SIGNAL_FRAME_SIZE).ok_or(no_room)?;
+        let context = (top - CONTEXT_SIZE as u64) & !0xF;
+        let rsp = context - 8;
+        let flags = self.runtime.generation.own_context_flags();
+        let bytes = Context { registers, flags }.to_bytes();
+        let handler = service_address(Service::FastHook.number());
+        {
+            let machine = &mut *self.runtime.memory.borrow_mut();
+            let written = machine.write(context, &bytes).is_ok()
+                && machine.write(rsp, &registers.rip.to_le_bytes()).is_ok();
+            if !written {
+                return Err(no_room);
+            }
+        }
+        let mut cpu = saved;
+        cpu.set_rip(handler);
+        cpu.set(Gpr::Rsp, rsp);
+        self.set_registers(thread, &cpu);
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.signalled = Some(Interrupted { cpu: saved });
+            executed.truth.interrupt(registers, None);
+        }
+        Ok(Signal { registers, context, room })
+    }
+
+    /// Whether a thread is in a handler.
+    #[must_use]
+    pub fn is_in_handler(&self, thread: usize) -> bool {
+        self.threads.get(thread).is_some_and(|executed| executed.signalled.is_some())
+    }
+
+    /// The current thread's handler ends: it goes on where it was interrupted.
+    pub(super) fn end_handler(&mut self, thread: usize) -> Option<Event> {
+        let executed = self.threads.get_mut(thread)?;
+        let Interrupted { cpu } = executed.signalled.take()?;
+        let machine = &mut *self.runtime.memory.borrow_mut();
+        let from = machine.cpu().rip();
+        *machine.cpu_mut() = cpu;
+        executed.truth.on_interrupt_return(&cpu, from);
+        Some(Event::Stepped)
+    }
+}

@@ -1,0 +1,113 @@
+//! Delegates and tail calls: ways from a method to another one.
+
+use super::frames::{Frames, call, call_computed, reserve_frame, set};
+use super::{Plan, RETURN, Shared, Stub, method_id};
+use clr_codegen::{
+    CodeKind, Exit, Function, FunctionId, FunctionShape, Statement, TailCallForm, Value, Word,
+};
+use clr_runtime::FrameKind;
+use clr_runtime::frame::layout::{self, Convention as FrameConvention};
+use clr_runtime::thread::offset;
+use clr_walker::registers::Gpr;
+
+impl Plan {
+    /// What is called to call a delegate of several, or a wrapped one: an assembled stub with a Frame, or
+    /// an IL stub.
+    pub(super) fn delegate_stub(
+        &self,
+        stub: Stub,
+        id: FunctionId,
+        target: &Function,
+        (kind, times): (FrameKind, usize),
+    ) -> Function {
+        let target_id = self.place(id);
+        let calls = vec![call(target_id); times];
+        if !self.generation.has_delegate_frames() {
+            return Function {
+                name: format!("{}{}", stub.prefix(), target.name),
+                kind: CodeKind::Jit,
+                shape: FunctionShape {
+                    pushes: vec![Gpr::Rbp, Gpr::Rbx],
+                    locals: 0x20,
+                    ..FunctionShape::default()
+                },
+                body: calls,
+                end: Some(RETURN),
+            };
+        }
+        let mut shape = self.frames.transition_stub();
+        let at = Frames::reserve(&mut shape);
+        let mut body = self.frames.transition_frame_of(
+            at,
+            kind,
+            Value::Pushed,
+            Value::Number(method_id(target_id)),
+        );
+        body.extend(calls);
+        body.push(Frames::unlink(at));
+        Function {
+            name: format!("{}{}", stub.prefix(), target.name),
+            kind: CodeKind::Jit,
+            shape,
+            body,
+            end: Some(RETURN),
+        }
+    }
+
+    /// A tail call by the helper.
+    pub(super) fn tail_call_by_helper(&self, target: FunctionId) -> Vec<Statement> {
+        let stub = self.stub_of(target, Stub::TailCall);
+        if self.generation.has_tail_call_frames() {
+            return vec![Statement::Exit(Exit::TailCall(TailCallForm::Memory, stub))];
+        }
+        let mut body = if self.generation.has_tail_call_dispatcher() {
+            vec![
+                set(Word::Register(Gpr::R10), Value::Function(stub)),
+                call(self.helper(Shared::DispatchTailCalls)),
+            ]
+        } else {
+            vec![call(self.place(target))]
+        };
+        body.push(Statement::Exit(RETURN));
+        body
+    }
+
+    /// What a tail call by helper goes through: unmanaged code with a TailCallFrame in the place of the
+    /// caller, or the IL stub that the dispatcher calls.
+    pub(super) fn tail_call_stub(&self, id: FunctionId, target: &Function) -> Function {
+        let name = format!("{}{}", Stub::TailCall.prefix(), target.name);
+        if !self.generation.has_tail_call_frames() {
+            let shape = FunctionShape { locals: 0x28, ..FunctionShape::default() };
+            let body = vec![call(self.place(id))];
+            return Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) };
+        }
+        let saved = FrameConvention::of(self.generation).callee_saved;
+        let shape = FunctionShape {
+            pushes: saved.iter().rev().copied().collect(),
+            locals: 0x20,
+            ..FunctionShape::default()
+        };
+        // The Frame ends with what was pushed and the return address.
+        let registers = layout::TAIL_CALL_REGISTERS as u32;
+        let next = layout::NEXT as i32;
+        let top = offset::TOP_FRAME as u32;
+        let body = vec![
+            set(Word::Register(Gpr::Rbx), Value::BelowPushed(registers)),
+            set(Word::At(Gpr::Rbx, 0), Value::Number(self.frames.word(FrameKind::TailCall))),
+            set(Word::At(Gpr::Rbx, next), Value::Thread(top)),
+            set(Word::Thread(top), Value::Register(Gpr::Rbx)),
+            call(self.place(id)),
+            set(Word::Thread(top), Value::At(Gpr::Rbx, next)),
+        ];
+        Function { name, kind: CodeKind::Native, shape, body, end: Some(RETURN) }
+    }
+
+    /// The managed dispatcher of tail calls: it calls the stub in r10.
+    pub(super) fn dispatch_tail_calls(&self) -> Function {
+        let mut shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
+        let _ = reserve_frame(&mut shape, self.frames.convention());
+        let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::R10)), call_computed()];
+        let name = Shared::DispatchTailCalls.name().to_owned();
+        Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }
+    }
+}

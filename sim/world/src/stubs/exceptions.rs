@@ -1,0 +1,215 @@
+//! Throwing, and what handles exceptions: native code, or in newer runtimes managed code that calls
+//! native helpers.
+
+use super::frames::{
+    Frames, call, call_computed, disable_preemptive_gc, enable_preemptive_gc, reserve_frame,
+    service, set, with_frame,
+};
+use super::{Plan, RETURN, Service, Shared, native};
+use clr_codegen::{
+    CodeKind, Entry, Function, FunctionShape, Primitive, RuntimeCall, RuntimeCallKind, Statement,
+    Value, Word,
+};
+use clr_runtime::FrameKind;
+use clr_runtime::frame::layout::{self, Convention as FrameConvention};
+use clr_walker::registers::Gpr;
+
+/// Bytes of locals for a Frame with a CONTEXT in it.
+const WITH_CONTEXT: u32 = 0x600;
+/// Where that Frame lies in them.
+const BEHIND_COOKIE: u32 = 0x10;
+/// `FRAME_ATTR_EXCEPTION`.
+const ATTRIBUTE_EXCEPTION: u32 = 1;
+
+/// Whether a statement throws.
+pub(super) const fn throws(statement: &Statement) -> bool {
+    use RuntimeCallKind::{NullDereference, Raise, Rethrow};
+    let Statement::Runtime(RuntimeCall { kind, .. }) = statement else { return false };
+    matches!(kind, Raise | Rethrow | NullDereference)
+}
+
+/// Nothing is mapped at address 0.
+pub(super) fn null_dereference() -> Vec<Statement> {
+    let rax = Word::Register(Gpr::Rax);
+    vec![set(rax, Value::Number(0)), set(rax, Value::At(Gpr::Rax, 0))]
+}
+
+/// Executes the body for ever: what is in there leaves it.
+fn forever(mut body: Vec<Statement>) -> Statement {
+    body.push(set(Word::Register(Gpr::Rax), Value::Number(1)));
+    Statement::Primitive(Primitive::Repeat(body))
+}
+
+impl Plan {
+    /// `IL_Throw` and `IL_Rethrow`: a Frame, and on to what handles the exception.
+    pub(super) fn throw_helper(&self, shared: Shared) -> Function {
+        let (mut shape, at) = with_frame();
+        let mut body = if self.generation.has_software_exception_frames() {
+            shape.locals = WITH_CONTEXT;
+            self.software_exception_frame(at)
+        } else {
+            self.frames.helper_method_frame(at, ATTRIBUTE_EXCEPTION, None)
+        };
+        let handles = if shared == Shared::Throw { Shared::RhThrowEx } else { Shared::RhRethrow };
+        body.extend(self.handle(handles));
+        native(shared, shape, body, RETURN)
+    }
+
+    /// The call of what handles an exception; it does not come back.
+    fn handle(&self, managed: Shared) -> Vec<Statement> {
+        if !self.generation.hides_exception_handling() {
+            return vec![call(self.helper(Shared::RaiseException))];
+        }
+        let worker = self.helper(Shared::CallDescrWorker);
+        vec![
+            set(Word::Register(Gpr::Rbx), Value::Function(self.helper(managed))),
+            set(Word::Register(Gpr::Rax), Value::Function(worker)),
+            call_computed(),
+        ]
+    }
+
+    /// A SoftwareExceptionFrame with what its caller's CONTEXT is known to have (contract §3.5).
+    fn software_exception_frame(&self, at: u32) -> Vec<Statement> {
+        let context = |offset: u64| Word::Local(at + (layout::SOFTWARE_CONTEXT + offset) as u32);
+        let register =
+            |register: Gpr| context(layout::CONTEXT_RAX + 8 * u64::from(register.number()));
+        let mut body = self.frames.begin(at, FrameKind::SoftwareException);
+        body.extend([
+            set(Word::Local(at + layout::RETURN_ADDRESS as u32), Value::ReturnAddress),
+            set(context(layout::CONTEXT_FLAGS), Value::Number(0)),
+            set(context(layout::CONTEXT_RIP), Value::ReturnAddress),
+            set(register(Gpr::Rsp), Value::CallerSp),
+        ]);
+        for saved in FrameConvention::of(self.generation).callee_saved {
+            body.push(set(register(*saved), Value::Register(*saved)));
+        }
+        body.push(Frames::link(at));
+        body
+    }
+
+    /// Where a thread goes on behind a hardware fault: the system has left a machine frame.
+    pub(super) fn hardware_fault(&self) -> Function {
+        let shape = FunctionShape {
+            entry: Entry::Interrupt,
+            pushes: vec![Gpr::Rbx, Gpr::Rbp],
+            locals: WITH_CONTEXT,
+            ..FunctionShape::default()
+        };
+        let at = BEHIND_COOKIE;
+        let context = at + layout::FAULTING_CONTEXT as u32;
+        let mut body = self.frames.begin(at, FrameKind::FaultingException);
+        body.push(set(Word::Register(Gpr::R10), Value::LocalAddress(context)));
+        body.push(service(Service::CaptureFault));
+        body.push(Frames::link(at));
+        body.extend(self.handle(Shared::RhThrowHwEx));
+        native(Shared::HardwareFault, shape, body, RETURN)
+    }
+
+    pub(super) fn raise_exception(&self) -> Function {
+        let shape = FunctionShape { locals: 0xB0, ..FunctionShape::default() };
+        let body = vec![service(Service::Raise), call(self.helper(Shared::ProcessException))];
+        native(Shared::RaiseException, shape, body, RETURN)
+    }
+
+    /// `UnwindAndContinueRethrowHelperAfterCatch`: native code of the runtime has caught an exception,
+    /// and throws it anew, above what has caught it (C-166).
+    pub(super) fn rethrow_helper(&self) -> Function {
+        let shape = FunctionShape {
+            pushes: vec![Gpr::Rbx, Gpr::Rbp],
+            locals: 0x48,
+            ..FunctionShape::default()
+        };
+        native(Shared::RethrowHelper, shape, self.handle(Shared::RhThrowEx), RETURN)
+    }
+
+    /// A method of the managed exception handling, with hooks as methods have them (C-171).
+    fn managed(&self, shared: Shared, shape: FunctionShape, body: Vec<Statement>) -> Function {
+        let (name, end) = (shared.name().to_owned(), Some(RETURN));
+        let mut function = Function { name, kind: CodeKind::ReadyToRun, shape, body, end };
+        self.add_hooks(&mut function);
+        function
+    }
+
+    pub(super) fn rh_throw(&self, shared: Shared) -> Function {
+        let shape =
+            FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x40, ..FunctionShape::default() };
+        let body = [Shared::ExInfoInit, Shared::DispatchEx].map(|callee| call(self.helper(callee)));
+        self.managed(shared, shape, body.into())
+    }
+
+    /// A method of `ExInfo`: it calls nothing.
+    pub(super) fn ex_info_method(&self, shared: Shared) -> Function {
+        self.managed(shared, FunctionShape::default(), vec![Statement::Work(3)])
+    }
+
+    /// `DispatchEx`: a pass in search of a handler, a pass down to it, and its call. The native helpers
+    /// that it calls lie behind its InlinedCallFrame.
+    pub(super) fn dispatch_ex(&self) -> Function {
+        let mut shape = FunctionShape::default();
+        let at = reserve_frame(&mut shape, self.frames.convention());
+        let inlined = |shared: Shared| self.frames.inlined_call(at, 1, call(self.helper(shared)));
+        let mut body = vec![call(self.helper(Shared::ExInfoThrownException))];
+        for at_each_frame in [Shared::FindFirstPassHandler, Shared::InvokeSecondPass] {
+            body.extend(inlined(Shared::SfiInit));
+            let mut at_frame = vec![call(self.helper(at_each_frame))];
+            let next = self.helper(Shared::SfiNext);
+            at_frame.extend(self.frames.inlined_call_for_result(at, next));
+            body.push(Statement::Primitive(Primitive::Repeat(at_frame)));
+        }
+        body.extend(inlined(Shared::CallCatchFunclet));
+        self.managed(Shared::DispatchEx, shape, body)
+    }
+
+    /// `FindFirstPassHandler` and `InvokeSecondPass`: each clause that is to run now is called.
+    pub(super) fn each_clause(&self, shared: Shared, caller: Shared) -> Function {
+        let mut shape = FunctionShape::default();
+        let at = reserve_frame(&mut shape, self.frames.convention());
+        let next = self.helper(Shared::EhEnumNext);
+        let mut body = self.frames.inlined_call_for_result(at, next);
+        let mut run = self.frames.inlined_call(at, 1, call(self.helper(caller)));
+        run.push(set(Word::Register(Gpr::Rax), Value::Number(1)));
+        body.push(Statement::Primitive(Primitive::When(run)));
+        self.managed(shared, shape, vec![Statement::Primitive(Primitive::Repeat(body))])
+    }
+
+    /// Calls a funclet in cooperative mode.
+    pub(super) fn call_funclet(&self, shared: Shared) -> Function {
+        let shape = FunctionShape {
+            pushes: vec![Gpr::Rbx, Gpr::Rbp],
+            locals: 0x28,
+            ..FunctionShape::default()
+        };
+        let switches = self.generation.hides_exception_handling();
+        let mut body = Vec::new();
+        if switches {
+            body.extend(disable_preemptive_gc());
+        }
+        body.extend([
+            service(Service::EnterFunclet),
+            call_computed(),
+            set(Word::Register(Gpr::Rbx), Value::Register(Gpr::Rax)),
+            service(Service::LeaveFunclet),
+        ]);
+        if switches {
+            body.push(enable_preemptive_gc());
+        }
+        native(shared, shape, body, RETURN)
+    }
+}
+
+/// `ProcessCLRException`: each time round it calls a funclet by a helper.
+pub(super) fn process_exception() -> Function {
+    let shape = FunctionShape {
+        pushes: vec![Gpr::Rbx, Gpr::Rbp],
+        locals: 0x108,
+        ..FunctionShape::default()
+    };
+    let body = vec![forever(vec![service(Service::Dispatch), call_computed()])];
+    native(Shared::ProcessException, shape, body, RETURN)
+}
+
+/// `SfiInit` and `SfiNext`: the stack is walked for managed code.
+pub(super) fn stack_walk(shared: Shared, what: Service) -> Function {
+    let shape = FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x60, ..FunctionShape::default() };
+    native(shared, shape, vec![service(what)], RETURN)
+}

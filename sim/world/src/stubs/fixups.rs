@@ -1,0 +1,147 @@
+//! Assembled stubs that save the caller's registers as a TransitionBlock, call a worker with a Frame, and
+//! go on to what the worker has found.
+
+use super::frames::{
+    Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
+};
+use super::{Plan, RETURN, Service, Shared, Stub, leaf, method_id, native};
+use clr_codegen::{CodeKind, Exit, Function, FunctionId, Statement, TailCallForm, Value, Word};
+use clr_runtime::FrameKind;
+use clr_runtime::code_manager::StubKind;
+use clr_walker::registers::Gpr;
+
+/// What a stub with a worker is like.
+pub(super) struct Fixup {
+    worker: Shared,
+    frame: FrameKind,
+    /// The Frame names the method in r10.
+    named: bool,
+    /// Instructions in cooperative mode before the thread becomes preemptive.
+    cooperative: u8,
+    /// What is called in preemptive mode.
+    inner: Shared,
+    /// The stub jumps to the code of the method in r10; else it returns.
+    jumps: bool,
+}
+
+impl Fixup {
+    /// Whether `shared` is the worker of this, not the stub.
+    pub(super) fn is_worker(&self, shared: Shared) -> bool {
+        self.worker == shared
+    }
+
+    /// That of an assembled stub or of its worker.
+    pub(super) const fn of(shared: Shared) -> Option<Self> {
+        let (worker, frame, inner) = match shared {
+            Shared::ThePreStub | Shared::PreStubWorker => {
+                (Shared::PreStubWorker, FrameKind::PrestubMethod, Shared::Jit)
+            }
+            Shared::GenericPInvokeCalliHelper | Shared::GenericPInvokeCalliStubWorker => {
+                let worker = Shared::GenericPInvokeCalliStubWorker;
+                (worker, FrameKind::PInvokeCalli, Shared::GetIlStub)
+            }
+            Shared::VarargPInvokeStub | Shared::VarargPInvokeStubWorker => {
+                let worker = Shared::VarargPInvokeStubWorker;
+                (worker, FrameKind::PrestubMethod, Shared::GetIlStub)
+            }
+            Shared::DelayLoadMethodCall | Shared::ExternalMethodFixupWorker => {
+                let worker = Shared::ExternalMethodFixupWorker;
+                (worker, FrameKind::ExternalMethod, Shared::LoadType)
+            }
+            Shared::DelayLoadHelper | Shared::DynamicHelperWorker => {
+                (Shared::DynamicHelperWorker, FrameKind::DynamicHelper, Shared::LoadType)
+            }
+            Shared::ResolveWorkerAsmStub | Shared::VsdResolveWorker => {
+                (Shared::VsdResolveWorker, FrameKind::StubDispatch, Shared::LoadType)
+            }
+            _ => return None,
+        };
+        let begins_cooperative = !matches!(frame, FrameKind::PrestubMethod);
+        Some(Self {
+            worker,
+            frame,
+            named: !matches!(frame, FrameKind::PInvokeCalli | FrameKind::DynamicHelper),
+            cooperative: if begins_cooperative { 4 } else { 0 },
+            inner,
+            jumps: !matches!(frame, FrameKind::DynamicHelper),
+        })
+    }
+}
+
+impl Plan {
+    /// The stub: it saves the caller's registers where the Frame finds them.
+    pub(super) fn fixup_stub(&self, stub: Shared, fixup: &Fixup) -> Function {
+        let shape = self.frames.transition_stub();
+        let body = vec![
+            set(Word::Register(self.frames.first_argument()), Value::Pushed),
+            call(self.helper(fixup.worker)),
+        ];
+        native(stub, shape, body, if fixup.jumps { Exit::Computed } else { RETURN })
+    }
+
+    /// Its worker.
+    pub(super) fn fixup_worker(&self, fixup: &Fixup) -> Function {
+        let (mut shape, at) = with_frame();
+        let keep = shape.locals;
+        shape.locals += 0x10;
+        let mut body = vec![set(Word::Local(keep), Value::Register(Gpr::R10))];
+        if !fixup.named {
+            body.push(set(Word::Register(Gpr::R10), Value::Number(0)));
+        }
+        body.extend(self.frames.transition_frame(at, fixup.frame));
+        if fixup.cooperative > 0 {
+            body.push(Statement::Work(fixup.cooperative));
+        }
+        body.push(enable_preemptive_gc());
+        body.push(call(self.helper(fixup.inner)));
+        body.extend(disable_preemptive_gc());
+        body.push(Frames::unlink(at));
+        if fixup.jumps {
+            body.push(set(Word::Register(Gpr::R10), Value::Local(keep)));
+            body.push(service(Service::FindCode));
+        }
+        native(fixup.worker, shape, body, RETURN)
+    }
+
+    /// What is called in the place of a method: it names the method and jumps on.
+    pub(super) fn thunk(
+        &self,
+        stub: Stub,
+        id: FunctionId,
+        target: &Function,
+        jumps_to: Shared,
+    ) -> Function {
+        let method = method_id(self.place(id));
+        Function {
+            name: format!("{}{}", stub.prefix(), target.name),
+            kind: CodeKind::Jit,
+            shape: leaf(),
+            body: vec![set(Word::Register(Gpr::R10), Value::Number(method))],
+            end: Some(Exit::TailCall(TailCallForm::Memory, self.helper(jumps_to))),
+        }
+    }
+
+    /// The thunk of an open delegate: it shuffles the arguments and jumps.
+    pub(super) fn shuffle_thunk(&self, id: FunctionId, target: &Function) -> Function {
+        Function {
+            name: format!("{}{}", Stub::ShuffleThunk.prefix(), target.name),
+            kind: CodeKind::Jit,
+            shape: leaf(),
+            body: vec![Statement::Work(2)],
+            end: Some(Exit::TailCall(TailCallForm::Memory, self.place(id))),
+        }
+    }
+
+    /// A call by which the stub of a P/Invoke is looked up first.
+    pub(super) fn call_by_lookup(&self, stub: FunctionId, lookup: Shared) -> Vec<Statement> {
+        let method = method_id(stub);
+        vec![set(Word::Register(Gpr::R10), Value::Number(method)), call(self.helper(lookup))]
+    }
+}
+
+/// What thunks are: the kind of block, and where they jump.
+pub(super) const PRECODE: (StubKind, Shared) = (StubKind::Precode, Shared::ThePreStub);
+pub(super) const DELAY_LOAD: (StubKind, Shared) =
+    (StubKind::DynamicHelper, Shared::DelayLoadMethodCall);
+pub(super) const RESOLVE: (StubKind, Shared) =
+    (StubKind::VirtualStubDispatch, Shared::ResolveWorkerAsmStub);

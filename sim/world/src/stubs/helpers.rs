@@ -1,0 +1,175 @@
+//! JIT helpers, FCalls and QCalls.
+
+use super::frames::{
+    Frames, call, disable_preemptive_gc, enable_preemptive_gc, reserve_frame, service, set,
+    with_frame,
+};
+use super::{Plan, RETURN, Service, Shared, leaf, native};
+use clr_codegen::{
+    CodeKind, Function, FunctionId, FunctionShape, Primitive, Statement, Value, Word,
+};
+use clr_runtime::FrameKind;
+use clr_walker::registers::Gpr;
+
+/// The register in which a helper is told more: code to call, or whether a GC is needed.
+pub(super) const ARGUMENT: Gpr = Gpr::R9;
+
+impl Plan {
+    /// Unmanaged code with a HelperMethodFrame around what it does.
+    pub(super) fn with_helper_frame(&self, shared: Shared, inner: Vec<Statement>) -> Function {
+        let (shape, at) = with_frame();
+        let fcall = shared.is_fcall().then(|| self.helper(shared));
+        let mut body = self.frames.helper_method_frame(at, 0, fcall);
+        body.extend(inner);
+        body.push(Frames::unlink(at));
+        native(shared, shape, body, RETURN)
+    }
+
+    /// `JIT_New`: a helper that may trigger a GC, so that it has a Frame.
+    pub(super) fn new_helper(&self) -> Function {
+        let allocate = call(self.helper(Shared::Allocate));
+        if self.generation.has_helper_method_frames() {
+            return self.with_helper_frame(Shared::New, vec![allocate]);
+        }
+        let shape = self.frames.transition_stub();
+        let body = vec![
+            set(Word::Register(self.frames.first_argument()), Value::Pushed),
+            set(Word::Register(Gpr::R10), Value::Number(0)),
+            call(self.helper(Shared::NewWorker)),
+        ];
+        native(Shared::New, shape, body, RETURN)
+    }
+
+    pub(super) fn new_worker(&self) -> Function {
+        let (shape, at) = with_frame();
+        let mut body = self.frames.transition_frame(at, FrameKind::DynamicHelper);
+        body.push(call(self.helper(Shared::Allocate)));
+        body.push(Frames::unlink(at));
+        native(Shared::NewWorker, shape, body, RETURN)
+    }
+
+    /// What a method does to allocate an object.
+    pub(super) fn allocation(&self, with_gc: bool) -> Vec<Statement> {
+        let argument = set(Word::Register(ARGUMENT), Value::Number(with_gc.into()));
+        vec![argument, call(self.helper(Shared::New))]
+    }
+
+    /// Takes memory for an object, after a GC if one is needed.
+    pub(super) fn allocate(&self) -> Function {
+        let body = vec![
+            set(Word::Register(Gpr::Rax), Value::Register(ARGUMENT)),
+            Statement::Primitive(Primitive::When(vec![call(self.helper(Shared::GarbageCollect))])),
+            service(Service::Allocated),
+        ];
+        native(Shared::Allocate, plain(), body, RETURN)
+    }
+
+    /// An FCall that stays cooperative. Where FCalls have no Frames, this one has none.
+    pub(super) fn fcall(&self) -> Function {
+        if self.generation.has_helper_method_frames() {
+            return self.with_helper_frame(Shared::FCall, vec![Statement::Work(6)]);
+        }
+        native(Shared::FCall, leaf(), vec![Statement::Work(6)], RETURN)
+    }
+
+    /// A helper that does something in preemptive mode: an FCall with a Frame, or the unmanaged side of
+    /// a QCall.
+    pub(super) fn preemptive_helper(&self, shared: Shared, what: Service) -> Function {
+        if !self.generation.has_helper_method_frames() {
+            return native(shared, plain(), vec![service(what)], RETURN);
+        }
+        let mut inner = vec![enable_preemptive_gc(), service(what)];
+        inner.extend(disable_preemptive_gc());
+        self.with_helper_frame(shared, inner)
+    }
+
+    /// Tells the profiler of a transition: an FCall with a Frame, or the unmanaged side of a QCall.
+    pub(super) fn transition_helper(&self, shared: Shared, what: Service) -> Function {
+        if self.generation.has_helper_method_frames() {
+            self.preemptive_helper(shared, what)
+        } else {
+            native(shared, plain(), vec![service(what)], RETURN)
+        }
+    }
+
+    /// The unmanaged side of a QCall that collects.
+    pub(super) fn gc_interface_collect(&self) -> Function {
+        let mut body = disable_preemptive_gc().to_vec();
+        body.push(call(self.helper(Shared::GarbageCollect)));
+        body.push(enable_preemptive_gc());
+        native(Shared::GcInterfaceCollect, plain(), body, RETURN)
+    }
+
+    /// Calls the method whose code is in [`ARGUMENT`] from unmanaged code of the runtime.
+    pub(super) fn calling_helper(&self, shared: Shared) -> Function {
+        let to_rbx = set(Word::Register(Gpr::Rbx), Value::Register(ARGUMENT));
+        let call = call(self.helper(Shared::CallDescrWorker));
+        if self.generation.has_helper_method_frames() {
+            return self.with_helper_frame(shared, vec![to_rbx, call]);
+        }
+        let mut body = vec![to_rbx];
+        body.extend(disable_preemptive_gc());
+        body.push(call);
+        body.push(enable_preemptive_gc());
+        native(shared, plain(), body, RETURN)
+    }
+
+    /// A method of the class library that does its work by a QCall: a P/Invoke into the runtime.
+    pub(super) fn qcall(&self, shared: Shared, callee: Shared) -> Function {
+        let mut shape = FunctionShape::default();
+        let at = reserve_frame(&mut shape, self.frames.convention());
+        let call = call(self.helper(callee));
+        let body = if self.generation.is_core() {
+            self.call_by_helper(at, call)
+        } else {
+            self.frames.inlined_call(at, 1, call)
+        };
+        let name = shared.name().to_owned();
+        Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }
+    }
+
+    /// What a method does to call such a helper: an FCall directly, a QCall through its method.
+    pub(super) fn call_library(&self, method: Shared, helper: Shared) -> Statement {
+        let has_method = method.exists_in(self.generation);
+        call(self.helper(if has_method { method } else { helper }))
+    }
+
+    /// The same of one that calls a function.
+    pub(super) fn call_through(
+        &self,
+        method: Shared,
+        helper: Shared,
+        target: FunctionId,
+    ) -> Vec<Statement> {
+        let argument = set(Word::Register(ARGUMENT), Value::Function(self.place(target)));
+        vec![argument, self.call_library(method, helper)]
+    }
+}
+
+/// The shape of unmanaged code without a Frame of its own.
+pub(super) fn plain() -> FunctionShape {
+    FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x20, ..FunctionShape::default() }
+}
+
+/// What unmanaged code has the world do that does nothing else.
+pub(super) const fn served(shared: Shared) -> Option<Service> {
+    Some(match shared {
+        Shared::InformThreadNameChange => Service::NameThread,
+        Shared::AssemblyNativeLoad => Service::LoadAssembly,
+        Shared::GcThread => Service::ServeGc,
+        Shared::ProfilerHook => Service::FastHook,
+        Shared::Malloc => Service::Malloc,
+        Shared::LoadLibrary => Service::LoadLibrary,
+        Shared::GetIlStub => Service::CompileStub,
+        Shared::LoadType => Service::LoadClass,
+        Shared::GarbageCollect => Service::Collect,
+        Shared::Propagate => Service::Propagate,
+        Shared::EhEnumNext => Service::NextClause,
+        _ => return None,
+    })
+}
+
+/// A helper that is a leaf.
+pub(super) fn leaf_helper(shared: Shared) -> Function {
+    native(shared, leaf(), vec![Statement::Work(4)], RETURN)
+}

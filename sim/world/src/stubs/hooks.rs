@@ -1,0 +1,89 @@
+//! Hooks by which functions report that they are entered and left (contract §6).
+
+use super::frames::{Frames, call, service, with_frame};
+use super::{Plan, RETURN, Service, Shared, native};
+use clr_codegen::{CodeKind, Exit, Function, FunctionShape, Statement, UnwindData};
+use clr_runtime::frame::layout;
+use clr_walker::registers::Gpr;
+
+/// Which hooks managed functions of a program call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Hooks {
+    /// None.
+    #[default]
+    None,
+    /// Those of the runtime, which call the profiler's with a Frame.
+    Slow,
+    /// Those of the profiler, which are called directly.
+    Fast,
+}
+
+impl Hooks {
+    /// What is called when a function is entered, left, and left for another one.
+    const fn targets(self) -> Option<[Shared; 3]> {
+        match self {
+            Self::None => None,
+            Self::Slow => Some([
+                Shared::ProfileEnterNaked,
+                Shared::ProfileLeaveNaked,
+                Shared::ProfileTailcallNaked,
+            ]),
+            Self::Fast => Some([Shared::ProfilerHook; 3]),
+        }
+    }
+}
+
+impl Plan {
+    /// Puts calls of hooks into a function, if it is a method that has them.
+    pub(super) fn add_hooks(&self, function: &mut Function) {
+        let Some([enter, leave, tail_call]) = self.hooks.targets() else { return };
+        if function.kind == CodeKind::Native || function.shape.unwind == UnwindData::None {
+            return;
+        }
+        let (leave, tail_call) = (call(self.helper(leave)), call(self.helper(tail_call)));
+        let hook_of = |exit: &Exit| match exit {
+            Exit::Return(_) | Exit::Computed => leave.clone(),
+            Exit::TailCall(..) => tail_call.clone(),
+        };
+        let mut body = vec![call(self.helper(enter))];
+        body.extend(before_exits(core::mem::take(&mut function.body), &hook_of));
+        body.extend(function.end.as_ref().map(hook_of));
+        function.body = body;
+    }
+
+    /// `ProfileEnterNaked` and its like: assembled code that saves what hooks may want to see.
+    pub(super) fn profile_naked(&self, shared: Shared, worker: Shared) -> Function {
+        let shape =
+            FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x60, ..FunctionShape::default() };
+        native(shared, shape, vec![call(self.helper(worker))], RETURN)
+    }
+
+    /// `ProfileEnter` and its like: the hook is called with a Frame that says how far away managed code
+    /// is.
+    pub(super) fn profile_worker(&self, shared: Shared) -> Function {
+        let (shape, at) = with_frame();
+        let hook = service(Service::SlowHook);
+        if !self.generation.has_helper_method_frames() {
+            return native(shared, shape, vec![hook], RETURN);
+        }
+        let mut body = self.frames.helper_method_frame(at, layout::CAPTURE_DEPTH_2, None);
+        body.push(hook);
+        body.push(Frames::unlink(at));
+        native(shared, shape, body, RETURN)
+    }
+}
+
+/// A body with a hook before each statement that leaves the function.
+fn before_exits(body: Vec<Statement>, hook_of: &impl Fn(&Exit) -> Statement) -> Vec<Statement> {
+    let mut with = Vec::with_capacity(body.len());
+    for mut statement in body {
+        if let Statement::Exit(exit) = &statement {
+            with.push(hook_of(exit));
+        }
+        for inner in statement.bodies_mut() {
+            *inner = before_exits(core::mem::take(inner), hook_of);
+        }
+        with.push(statement);
+    }
+    with
+}

@@ -1,0 +1,484 @@
+//! The runtime's own code: what lies between managed and unmanaged functions of a program.
+//!
+//! [`expand`] takes a program whose functions go through the runtime
+//! ([`Statement::Runtime`](clr_codegen::Statement)) and puts in the code that a generation has there:
+//! stubs that are made for a target, and helpers that all share. It links Frames and switches modes by
+//! instructions, so that a thread can be stopped between any two of them. What the runtime does
+//! besides, such as compiling or collecting, are [`Service`]s of the world outside.
+
+mod delegates;
+mod exceptions;
+mod fixups;
+mod frames;
+mod helpers;
+mod hooks;
+mod names;
+mod needs;
+mod suspension;
+mod transitions;
+mod unloading;
+
+use clr_codegen::Service;
+pub(crate) use frames::TRAP_RETURNING_THREADS;
+pub use hooks::Hooks;
+pub use names::{RuntimeFunction, Shared, Stub};
+
+use clr_codegen::{
+    CodeKind, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, RuntimeCall,
+    RuntimeCallKind, Statement, UnwindData,
+};
+use clr_runtime::code_manager::StubKind;
+use clr_runtime::generation::Generation;
+use clr_runtime::{FrameKind, MethodKind};
+use fixups::{DELAY_LOAD, Fixup, PRECODE, RESOLVE};
+use frames::Frames;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the runtime takes a function for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// Unmanaged code.
+    Native,
+    /// A method's code.
+    Method(MethodKind),
+    /// A block of a code heap that is no method.
+    Stub(StubKind),
+}
+
+/// A program with the runtime's code in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expanded {
+    /// The program, by the calling convention of the generation.
+    pub program: Program,
+    /// What each function is.
+    pub identities: Vec<Identity>,
+    /// Where each function of the source is in the program.
+    pub placed: Vec<FunctionId>,
+    /// Where the helpers are.
+    pub shared: BTreeMap<Shared, FunctionId>,
+    /// Where the stubs are, by their targets in the source.
+    pub stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
+}
+
+impl Expanded {
+    /// Where a function of the runtime is, if the program needs it.
+    #[must_use]
+    pub fn find(&self, function: RuntimeFunction) -> Option<FunctionId> {
+        match function {
+            RuntimeFunction::Shared(shared) => self.shared.get(&shared).copied(),
+            RuntimeFunction::Stub(stub, target) => self.stubs.get(&(target, stub)).copied(),
+        }
+    }
+}
+
+/// FunctionIDs of methods begin here, 16 apart by the method's place in the program.
+const METHODS: u64 = 0x7FF8_3000_0000;
+
+/// The FunctionID of a method: of a function of the expanded program.
+#[must_use]
+pub const fn method_id(function: FunctionId) -> u64 {
+    METHODS + 0x10 * function.0 as u64
+}
+
+/// The method with this FunctionID, if it is one of the program's.
+#[must_use]
+pub const fn method_of(id: u64) -> Option<FunctionId> {
+    match id.checked_sub(METHODS) {
+        Some(offset) if offset % 0x10 == 0 && offset / 0x10 <= u32::MAX as u64 => {
+            Some(FunctionId((offset / 0x10) as u32))
+        }
+        _ => None,
+    }
+}
+
+/// Puts the code of a generation's runtime into a program, whose methods call these hooks. `methods`
+/// says what kind the methods of the source are; what it does not name is an ordinary one.
+#[must_use]
+pub fn expand(
+    source: &Program,
+    methods: &BTreeMap<FunctionId, MethodKind>,
+    generation: Generation,
+    hooks: Hooks,
+) -> Expanded {
+    let mut wanted = BTreeSet::new();
+    for function in &source.functions {
+        wants(&function.body, generation, &mut wanted);
+    }
+    let mut plan = Plan {
+        generation,
+        hooks,
+        throws: source.functions.iter().any(|function| {
+            function.body.iter().any(|statement| statement.contains(&exceptions::throws))
+        }),
+        frames: Frames::of(generation),
+        placed: Vec::new(),
+        stubs: BTreeMap::new(),
+        shared: BTreeMap::new(),
+    };
+    let mut next = 0;
+    let mut take = || {
+        next += 1;
+        FunctionId(next - 1)
+    };
+    for index in 0..source.functions.len() as u32 {
+        for (target, stub) in wanted.range((FunctionId(index), Stub::FIRST)..) {
+            if target.0 != index {
+                break;
+            }
+            plan.stubs.insert((*target, *stub), take());
+        }
+        plan.placed.push(take());
+    }
+    let first = take();
+    for (shared, index) in Shared::ALL.iter().filter(|s| s.exists_in(generation)).zip(first.0..) {
+        plan.shared.insert(*shared, FunctionId(index));
+    }
+    // The helpers that are not called need not be there.
+    let mut functions = plan.functions(source, methods);
+    let needed = plan.needed(functions.iter().map(|(function, _)| function));
+    if needed.len() < plan.shared.len() {
+        plan.shared = needed.into_iter().zip((first.0..).map(FunctionId)).collect();
+        functions = plan.functions(source, methods);
+    }
+    plan.finish(functions)
+}
+
+fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(FunctionId, Stub)>) {
+    for statement in body {
+        if let Statement::Runtime(RuntimeCall { kind, target: Some(target) }) = statement
+            && let Some(stub) = Stub::of(*kind, generation)
+        {
+            wanted.insert((*target, stub));
+        }
+        for inner in statement.bodies() {
+            wants(inner, generation, wanted);
+        }
+    }
+}
+
+/// Where everything goes.
+struct Plan {
+    generation: Generation,
+    hooks: Hooks,
+    /// Something in the source may throw.
+    throws: bool,
+    frames: Frames,
+    placed: Vec<FunctionId>,
+    stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
+    shared: BTreeMap<Shared, FunctionId>,
+}
+
+impl Plan {
+    /// The functions of the source, each behind its stubs.
+    fn functions(
+        &self,
+        source: &Program,
+        methods: &BTreeMap<FunctionId, MethodKind>,
+    ) -> Vec<(Function, Identity)> {
+        let mut functions = Vec::new();
+        for (function, index) in source.functions.iter().zip(0..) {
+            let id = FunctionId(index);
+            let of_this = (id, Stub::FIRST)..(FunctionId(index + 1), Stub::FIRST);
+            for ((_, stub), _) in self.stubs.range(of_this) {
+                functions.push(self.stub(*stub, id, function));
+            }
+            let identity = match function.kind {
+                CodeKind::Native => Identity::Native,
+                CodeKind::Jit | CodeKind::ReadyToRun => {
+                    Identity::Method(methods.get(&id).copied().unwrap_or_default())
+                }
+            };
+            functions.push((self.function(function), identity));
+        }
+        functions
+    }
+
+    fn finish(self, functions: Vec<(Function, Identity)>) -> Expanded {
+        let (mut functions, mut identities): (Vec<_>, Vec<_>) = functions.into_iter().unzip();
+        for shared in self.shared.keys() {
+            functions.push(self.shared_function(*shared));
+            identities.push(if shared.is_managed() {
+                Identity::Method(shared.method_kind())
+            } else {
+                Identity::Native
+            });
+        }
+        let convention = self.frames.convention();
+        Expanded {
+            program: Program { convention, functions, ..Program::default() },
+            identities,
+            placed: self.placed,
+            shared: self.shared,
+            stubs: self.stubs,
+        }
+    }
+
+    fn place(&self, source: FunctionId) -> FunctionId {
+        self.placed.get(source.index()).copied().unwrap_or_default()
+    }
+
+    fn stub_of(&self, target: FunctionId, stub: Stub) -> FunctionId {
+        self.stubs.get(&(target, stub)).copied().unwrap_or_default()
+    }
+
+    fn helper(&self, shared: Shared) -> FunctionId {
+        self.shared.get(&shared).copied().unwrap_or_default()
+    }
+
+    fn stub(&self, stub: Stub, id: FunctionId, target: &Function) -> (Function, Identity) {
+        let il_stub = Identity::Method(MethodKind::IlStub);
+        let delegate = |kind, times| {
+            let assembled = self.generation.has_delegate_frames();
+            let identity = if assembled { Identity::Stub(StubKind::StubLink) } else { il_stub };
+            (self.delegate_stub(stub, id, target, (kind, times)), identity)
+        };
+        let thunk =
+            |(kind, jumps_to)| (self.thunk(stub, id, target, jumps_to), Identity::Stub(kind));
+        match stub {
+            Stub::PInvoke | Stub::ComCall => (self.p_invoke_stub(stub, id, target), il_stub),
+            Stub::ReversePInvoke => (self.reverse_p_invoke_stub(id, target), il_stub),
+            Stub::ComMethod => (self.com_method_stub(id, target), il_stub),
+            Stub::Precode => thunk(PRECODE),
+            Stub::DelayLoad => thunk(DELAY_LOAD),
+            Stub::Resolve => thunk(RESOLVE),
+            Stub::ShuffleThunk => {
+                (self.shuffle_thunk(id, target), Identity::Stub(StubKind::StubLink))
+            }
+            Stub::Multicast => delegate(FrameKind::Multicast, 2),
+            Stub::Wrapper => delegate(FrameKind::SecureDelegate, 1),
+            Stub::TailCall => {
+                let stub = self.tail_call_stub(id, target);
+                let native = stub.kind == CodeKind::Native;
+                (stub, if native { Identity::Native } else { il_stub })
+            }
+        }
+    }
+
+    /// A function of the source, with the runtime's code in place of statements.
+    fn function(&self, source: &Function) -> Function {
+        let mut function = source.clone();
+        let calls_inline = |statement: &Statement| {
+            matches!(
+                statement,
+                Statement::Runtime(RuntimeCall {
+                    kind: RuntimeCallKind::PInvoke | RuntimeCallKind::PInvokeByHelper,
+                    ..
+                })
+            )
+        };
+        let has_frame = source.body.iter().any(|statement| statement.contains(&calls_inline));
+        let frame_at = if has_frame {
+            frames::reserve_frame(&mut function.shape, self.frames.convention())
+        } else {
+            0
+        };
+        function.body = self.body(&source.body, frame_at);
+        if let Some(Exit::TailCall(_, callee)) = &mut function.end {
+            *callee = self.place(*callee);
+        }
+        self.add_hooks(&mut function);
+        function
+    }
+
+    fn body(&self, source: &[Statement], frame_at: u32) -> Vec<Statement> {
+        source.iter().flat_map(|statement| self.statement(statement, frame_at)).collect()
+    }
+
+    fn statement(&self, source: &Statement, frame_at: u32) -> Vec<Statement> {
+        if let Statement::Runtime(call) = source {
+            return self.runtime_call(*call, frame_at);
+        }
+        let mut statement = source.clone();
+        if let Statement::Call(_, callee)
+        | Statement::Exit(Exit::TailCall(_, callee))
+        | Statement::Trap(callee)
+        | Statement::SwitchStack(callee) = &mut statement
+        {
+            *callee = self.place(*callee);
+        }
+        for inner in statement.bodies_mut() {
+            *inner = self.body(inner, frame_at);
+        }
+        vec![statement]
+    }
+
+    fn runtime_call(&self, source: RuntimeCall, frame_at: u32) -> Vec<Statement> {
+        use frames::call;
+        let target = source.target.unwrap_or_default();
+        let of_helper = |shared| vec![call(self.helper(shared))];
+        if let Some(stub) = Stub::of(source.kind, self.generation) {
+            let at = self.stub_of(target, stub);
+            return match (source.kind, stub) {
+                (_, Stub::TailCall) => self.tail_call_by_helper(target),
+                (_, Stub::ReversePInvoke) => self.reverse_p_invoke(target),
+                (_, Stub::ComMethod) => self.com_method(target),
+                (RuntimeCallKind::PInvokeCalli, _) => {
+                    self.call_by_lookup(at, Shared::GenericPInvokeCalliHelper)
+                }
+                (RuntimeCallKind::PInvokeVararg, _) => {
+                    self.call_by_lookup(at, Shared::VarargPInvokeStub)
+                }
+                _ => vec![call(at)],
+            };
+        }
+        match source.kind {
+            // Such a call is told by a token, which is no method.
+            RuntimeCallKind::PInvoke => {
+                self.frames.inlined_call(frame_at, 1, call(self.place(target)))
+            }
+            RuntimeCallKind::PInvokeByHelper => {
+                self.call_by_helper(frame_at, call(self.place(target)))
+            }
+            RuntimeCallKind::ComCallGeneric => self.com_call_generic(target),
+            RuntimeCallKind::ReflectionCall => {
+                self.call_through(Shared::Invoke, Shared::InvokeMethod, target)
+            }
+            RuntimeCallKind::ClassConstructor => {
+                self.call_through(Shared::InitClass, Shared::ClassInit, target)
+            }
+            RuntimeCallKind::FCall => of_helper(Shared::FCall),
+            RuntimeCallKind::DynamicHelper => of_helper(Shared::DelayLoadHelper),
+            RuntimeCallKind::MonitorEnter => of_helper(Shared::MonitorEnter),
+            RuntimeCallKind::MonitorWait => {
+                vec![self.call_library(Shared::MonitorWait, Shared::MonitorContention)]
+            }
+            RuntimeCallKind::Sleep => vec![self.call_library(Shared::Sleep, Shared::ThreadSleep)],
+            RuntimeCallKind::NameThread => of_helper(Shared::NameThread),
+            RuntimeCallKind::LoadAssembly => of_helper(Shared::LoadAssembly),
+            RuntimeCallKind::UnloadAssembly => {
+                self.unloading(source.target, Shared::DestroyAllocator)
+            }
+            RuntimeCallKind::UnloadDynamicMethod => {
+                let (by_qcall, directly) = (Shared::DestroyMethod, Shared::RuntimeMethodDestroy);
+                self.unloading(source.target, self.qcall_or(by_qcall, directly))
+            }
+            RuntimeCallKind::CreateHandle => {
+                of_helper(self.qcall_or(Shared::CreateHandle, Shared::HandleAlloc))
+            }
+            RuntimeCallKind::DestroyHandle => {
+                of_helper(self.qcall_or(Shared::DestroyHandle, Shared::HandleFree))
+            }
+            RuntimeCallKind::Collect => of_helper(Shared::Collect),
+            RuntimeCallKind::New => self.allocation(false),
+            RuntimeCallKind::NewWithGc => self.allocation(true),
+            RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
+            RuntimeCallKind::WriteBarrier => of_helper(Shared::WriteBarrier),
+            RuntimeCallKind::Raise => of_helper(Shared::Throw),
+            RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
+            RuntimeCallKind::NullDereference => exceptions::null_dereference(),
+            RuntimeCallKind::Malloc => of_helper(Shared::Malloc),
+            RuntimeCallKind::LoadLibrary => of_helper(Shared::LoadLibrary),
+            // The rest goes through stubs, but for a call without transition.
+            _ => vec![call(self.place(target))],
+        }
+    }
+
+    fn shared_function(&self, shared: Shared) -> Function {
+        if let Some(fixup) = Fixup::of(shared) {
+            return if fixup.is_worker(shared) {
+                self.fixup_worker(&fixup)
+            } else {
+                self.fixup_stub(shared, &fixup)
+            };
+        }
+        if let Some(service) = helpers::served(shared) {
+            return native(shared, helpers::plain(), vec![frames::service(service)], RETURN);
+        }
+        match shared {
+            Shared::KickOffThread => self.kick_off_thread(),
+            Shared::Sleep => self.qcall(shared, Shared::ThreadSleep),
+            Shared::MonitorWait => self.qcall(shared, Shared::MonitorContention),
+            Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),
+            Shared::LoadAssembly => self.qcall(shared, Shared::AssemblyNativeLoad),
+            Shared::Collect => self.qcall(shared, Shared::GcInterfaceCollect),
+            Shared::DestroyAllocator => self.qcall(shared, Shared::LoaderAllocatorDestroy),
+            Shared::DestroyMethod => self.qcall(shared, Shared::RuntimeMethodDestroy),
+            Shared::CreateHandle => self.qcall(shared, Shared::HandleAlloc),
+            Shared::DestroyHandle => self.qcall(shared, Shared::HandleFree),
+            Shared::Invoke => self.qcall(shared, Shared::InvokeMethod),
+            Shared::InitClass => self.qcall(shared, Shared::ClassInit),
+            Shared::DispatchTailCalls => self.dispatch_tail_calls(),
+            Shared::ThreadSleep | Shared::MonitorContention => {
+                self.preemptive_helper(shared, Service::Wait)
+            }
+            Shared::GcInterfaceCollect => self.gc_interface_collect(),
+            Shared::LoaderAllocatorDestroy => self.loader_allocator_destroy(),
+            Shared::RuntimeMethodDestroy => self.cooperative_helper(shared, Service::DestroyMethod),
+            Shared::HandleAlloc => self.cooperative_helper(shared, Service::CreateHandle),
+            Shared::HandleFree => self.cooperative_helper(shared, Service::DestroyHandle),
+            Shared::AddCodeHeap => unloading::writing(shared, &[]),
+            Shared::DeleteCodeHeap => unloading::writing(shared, &[Service::FreeCode]),
+            Shared::InvokeMethod | Shared::ClassInit => self.calling_helper(shared),
+            Shared::FCall => self.fcall(),
+            Shared::PInvokeBegin => native(shared, leaf(), self.frames.begin_p_invoke(), RETURN),
+            Shared::PInvokeEnd => {
+                native(shared, helpers::plain(), self.frames.end_p_invoke(), RETURN)
+            }
+            Shared::GenericComPlusCallStub => self.com_plus_call_stub(),
+            Shared::ClrToComWorker => self.clr_to_com_worker(),
+            Shared::GenericComCallStub => self.com_call_stub(),
+            Shared::ComToClrDispatchHelper => transitions::com_to_clr_dispatch_helper(),
+            Shared::UmThunkStub => transitions::um_thunk_stub(),
+            Shared::ReversePInvokeEnter => transitions::reverse_p_invoke_enter(),
+            Shared::ReversePInvokeExit => transitions::reverse_p_invoke_exit(),
+            Shared::BeginTransition => {
+                self.transition_helper(shared, Service::ManagedToUnmanagedCall)
+            }
+            Shared::EndTransition => {
+                self.transition_helper(shared, Service::UnmanagedToManagedReturn)
+            }
+            Shared::BeginReverseTransition => {
+                self.transition_helper(shared, Service::UnmanagedToManagedCall)
+            }
+            Shared::EndReverseTransition => {
+                self.transition_helper(shared, Service::ManagedToUnmanagedReturn)
+            }
+            Shared::ProfileEnterNaked => self.profile_naked(shared, Shared::ProfileEnter),
+            Shared::ProfileLeaveNaked => self.profile_naked(shared, Shared::ProfileLeave),
+            Shared::ProfileTailcallNaked => self.profile_naked(shared, Shared::ProfileTailcall),
+            Shared::ProfileEnter | Shared::ProfileLeave | Shared::ProfileTailcall => {
+                self.profile_worker(shared)
+            }
+            Shared::RedirectedHandledJitCase => self.redirected_handled_jit_case(),
+            Shared::OnHijackTripThread => self.on_hijack_trip_thread(),
+            Shared::OnHijackSave => self.on_hijack_save(),
+            Shared::OnHijackWorker => self.on_hijack_worker(),
+            Shared::CallDescrWorker => transitions::call_descr_worker(),
+            Shared::Jit => self.jit(),
+            Shared::New => self.new_helper(),
+            Shared::NewWorker => self.new_worker(),
+            Shared::Allocate => self.allocate(),
+            Shared::Throw | Shared::Rethrow => self.throw_helper(shared),
+            Shared::HardwareFault => self.hardware_fault(),
+            Shared::RethrowHelper => self.rethrow_helper(),
+            Shared::RaiseException => self.raise_exception(),
+            Shared::ProcessException => exceptions::process_exception(),
+            Shared::RhThrowEx | Shared::RhThrowHwEx | Shared::RhRethrow => self.rh_throw(shared),
+            Shared::DispatchEx => self.dispatch_ex(),
+            Shared::FindFirstPassHandler => self.each_clause(shared, Shared::CallFilterFunclet),
+            Shared::InvokeSecondPass => self.each_clause(shared, Shared::CallFinallyFunclet),
+            Shared::ExInfoInit | Shared::ExInfoThrownException => self.ex_info_method(shared),
+            Shared::SfiInit => exceptions::stack_walk(shared, Service::Raise),
+            Shared::SfiNext => exceptions::stack_walk(shared, Service::Dispatch),
+            Shared::CallFunclet
+            | Shared::CallFilter
+            | Shared::CallCatchFunclet
+            | Shared::CallFinallyFunclet
+            | Shared::CallFilterFunclet => self.call_funclet(shared),
+            // All others are leaves.
+            _ => helpers::leaf_helper(shared),
+        }
+    }
+}
+
+/// A native function of the runtime.
+fn native(shared: Shared, shape: FunctionShape, body: Vec<Statement>, end: Exit) -> Function {
+    Function { name: shared.name().to_owned(), kind: CodeKind::Native, shape, body, end: Some(end) }
+}
+
+/// The shape of a leaf.
+fn leaf() -> FunctionShape {
+    FunctionShape { unwind: UnwindData::None, ..FunctionShape::default() }
+}
+
+const RETURN: Exit = Exit::Return(ReturnForm::Ret);

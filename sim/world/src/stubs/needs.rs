@@ -1,0 +1,75 @@
+//! Which helpers a program needs.
+
+use super::{Plan, Shared};
+use clr_codegen::{Exit, Function, FunctionId, Primitive, Statement, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What worlds themselves need.
+const ALWAYS: [Shared; 3] =
+    [Shared::KickOffThread, Shared::RedirectedHandledJitCase, Shared::OnHijackTripThread];
+
+/// What no code names, but worlds go on with when something is thrown.
+const THROWING: [Shared; 8] = [
+    Shared::HardwareFault,
+    Shared::RethrowHelper,
+    Shared::Propagate,
+    Shared::CallFunclet,
+    Shared::CallFilter,
+    Shared::CallCatchFunclet,
+    Shared::CallFinallyFunclet,
+    Shared::CallFilterFunclet,
+];
+
+impl Plan {
+    /// The helpers that functions call, and those that these call.
+    pub(super) fn needed<'f>(
+        &self,
+        functions: impl Iterator<Item = &'f Function>,
+    ) -> BTreeSet<Shared> {
+        let by_id: BTreeMap<FunctionId, Shared> =
+            self.shared.iter().map(|(shared, id)| (*id, *shared)).collect();
+        let mut needed = BTreeSet::new();
+        let mut open = ALWAYS.to_vec();
+        if self.throws {
+            open.extend(THROWING.iter().filter(|shared| shared.exists_in(self.generation)));
+        }
+        let note = |function: &Function, open: &mut Vec<Shared>| {
+            mentioned(function, &mut |id| open.extend(by_id.get(&id)));
+        };
+        for function in functions {
+            note(function, &mut open);
+        }
+        while let Some(shared) = open.pop() {
+            // No code calls it either.
+            if shared == Shared::GarbageCollect {
+                open.push(Shared::GcThread);
+            }
+            if needed.insert(shared) {
+                note(&self.shared_function(shared), &mut open);
+            }
+        }
+        needed
+    }
+}
+
+/// Tells which functions a function names.
+fn mentioned(function: &Function, tell: &mut impl FnMut(FunctionId)) {
+    if let Some(Exit::TailCall(_, id)) = function.end {
+        tell(id);
+    }
+    in_body(&function.body, tell);
+}
+
+fn in_body(body: &[Statement], tell: &mut impl FnMut(FunctionId)) {
+    for statement in body {
+        match statement {
+            Statement::Call(_, id)
+            | Statement::Exit(Exit::TailCall(_, id))
+            | Statement::Primitive(Primitive::Set(_, Value::Function(id))) => tell(*id),
+            _ => {}
+        }
+        for inner in statement.bodies() {
+            in_body(inner, tell);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Where threads are that were stopped for a GC in managed code.
+
+use super::frames::{
+    Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
+};
+use super::{Plan, RETURN, Service, Shared, leaf, native};
+use clr_codegen::{Exit, Function, FunctionShape, Primitive, Statement, TailCallForm, Value, Word};
+use clr_runtime::FrameKind;
+use clr_runtime::frame::layout::{self, Convention as FrameConvention};
+use clr_runtime::thread::offset;
+use clr_walker::registers::Gpr;
+
+impl Plan {
+    /// `RedirectedHandledJITCase`: the first argument is the CONTEXT of what was interrupted.
+    pub(super) fn redirected_handled_jit_case(&self) -> Function {
+        let (shape, at) = with_frame();
+        let mut body = self.frames.begin(at, FrameKind::RedirectedThread);
+        let context = Value::Register(self.frames.first_argument());
+        body.push(set(Word::Local(at + layout::REGS as u32), context));
+        body.push(Frames::link(at));
+        body.push(enable_preemptive_gc());
+        body.extend(disable_preemptive_gc());
+        body.push(Frames::unlink(at));
+        body.push(service(Service::RestoreContext));
+        native(Shared::RedirectedHandledJitCase, shape, body, RETURN)
+    }
+
+    /// `OnHijackTripThread`, where a hijacked return goes: no return address lies on the stack, so that the
+    /// true one is put there.
+    pub(super) fn on_hijack_trip_thread(&self) -> Function {
+        let push = Primitive::PushThread(offset::HIJACKED_ADDRESS as u32);
+        let end = Exit::TailCall(TailCallForm::Near, self.helper(Shared::OnHijackSave));
+        native(Shared::OnHijackTripThread, leaf(), vec![Statement::Primitive(push)], end)
+    }
+
+    /// What saves the registers as HijackArgs (contract §3.5).
+    pub(super) fn on_hijack_save(&self) -> Function {
+        let convention = FrameConvention::of(self.generation);
+        let mut pushes: Vec<Gpr> = convention.callee_saved.iter().rev().copied().collect();
+        if self.generation.is_unix() {
+            pushes.push(Gpr::Rdx);
+        }
+        pushes.push(Gpr::Rax);
+        let shape = FunctionShape { pushes, ..FunctionShape::default() };
+        let rax = Word::Register(Gpr::Rax);
+        let body = vec![
+            set(Word::Register(self.frames.first_argument()), Value::Pushed),
+            call(self.helper(Shared::OnHijackWorker)),
+            // What the interrupted function returned.
+            set(rax, Value::Pushed),
+            set(rax, Value::At(Gpr::Rax, 0)),
+        ];
+        native(Shared::OnHijackSave, shape, body, RETURN)
+    }
+
+    pub(super) fn on_hijack_worker(&self) -> Function {
+        let (shape, at) = with_frame();
+        let field = |offset: u64| Word::Local(at + offset as u32);
+        let args = Value::Register(self.frames.first_argument());
+        let mut body =
+            vec![Statement::Primitive(Primitive::SetThreadFlag(offset::STATE as u32, 0))];
+        body.extend(self.frames.begin(at, FrameKind::Hijack));
+        body.extend([
+            set(field(layout::RETURN_ADDRESS), Value::Thread(offset::HIJACKED_ADDRESS as u32)),
+            set(field(layout::HIJACK_ARGS), args),
+            Frames::link(at),
+            enable_preemptive_gc(),
+        ]);
+        body.extend(disable_preemptive_gc());
+        body.push(Frames::unlink(at));
+        native(Shared::OnHijackWorker, shape, body, RETURN)
+    }
+}

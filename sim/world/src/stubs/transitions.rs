@@ -1,0 +1,229 @@
+//! Calls between managed and unmanaged code, and the roots of threads.
+
+use super::frames::{
+    Frames, call, call_computed, disable_preemptive_gc, enable_preemptive_gc, reserve_frame,
+    service, set, with_frame,
+};
+use super::helpers::ARGUMENT;
+use super::{Plan, RETURN, Service, Shared, Stub, method_id, native};
+use clr_codegen::{
+    CodeKind, Function, FunctionId, FunctionShape, Primitive, Statement, Value, Word,
+};
+use clr_runtime::FrameKind;
+use clr_walker::registers::Gpr;
+
+impl Plan {
+    /// `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that it is there, inactive, before
+    /// and behind the call.
+    pub(super) fn p_invoke_stub(&self, stub: Stub, id: FunctionId, target: &Function) -> Function {
+        let mut shape = FunctionShape::default();
+        let at = reserve_frame(&mut shape, self.frames.convention());
+        // The Frame's method is the P/Invoke's, which walks count but do not report.
+        let mut body = self.frames.inlined_call_frame(at, method_id(self.place(id)));
+        body.push(Frames::link(at));
+        body.extend(self.tell_of_transition(at, Shared::BeginTransition));
+        body.extend(self.frames.call_unmanaged(at, call(self.place(id))));
+        body.extend(self.tell_of_transition(at, Shared::EndTransition));
+        body.push(Frames::unlink(at));
+        let name = format!("{}{}", stub.prefix(), target.name);
+        Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
+    }
+
+    /// The profiler is told by an FCall, which has a Frame, or by a QCall with the stub's.
+    fn tell_of_transition(&self, at: u32, helper: Shared) -> Vec<Statement> {
+        let tell = call(self.helper(helper));
+        if self.generation.has_helper_method_frames() {
+            return vec![tell];
+        }
+        self.frames.call_unmanaged(at, tell)
+    }
+
+    /// A P/Invoke between its two helpers.
+    pub(super) fn call_by_helper(&self, at: u32, native: Statement) -> Vec<Statement> {
+        let frame = set(Word::Register(self.frames.first_argument()), Value::LocalAddress(at));
+        vec![
+            frame.clone(),
+            call(self.helper(Shared::PInvokeBegin)),
+            native,
+            frame,
+            call(self.helper(Shared::PInvokeEnd)),
+        ]
+    }
+
+    /// A call of a COM method by the stub that all share.
+    pub(super) fn com_call_generic(&self, target: FunctionId) -> Vec<Statement> {
+        let target = self.place(target);
+        vec![
+            set(Word::Register(Gpr::R10), Value::Number(method_id(target))),
+            set(Word::Register(ARGUMENT), Value::Function(target)),
+            call(self.helper(Shared::GenericComPlusCallStub)),
+        ]
+    }
+
+    pub(super) fn com_plus_call_stub(&self) -> Function {
+        let shape = self.frames.transition_stub();
+        let body = vec![
+            set(Word::Register(self.frames.first_argument()), Value::Pushed),
+            call(self.helper(Shared::ClrToComWorker)),
+        ];
+        native(Shared::GenericComPlusCallStub, shape, body, RETURN)
+    }
+
+    /// Calls what [`ARGUMENT`] points to with a Frame of its own.
+    pub(super) fn clr_to_com_worker(&self) -> Function {
+        let (shape, at) = with_frame();
+        let mut body = vec![set(Word::Register(Gpr::Rbx), Value::Register(ARGUMENT))];
+        body.extend(self.frames.transition_frame(at, FrameKind::ComPlusMethod));
+        body.push(enable_preemptive_gc());
+        body.push(set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)));
+        body.push(call_computed());
+        body.extend(disable_preemptive_gc());
+        body.push(Frames::unlink(at));
+        native(Shared::ClrToComWorker, shape, body, RETURN)
+    }
+
+    /// What a native caller does for a call by COM.
+    pub(super) fn com_method(&self, target: FunctionId) -> Vec<Statement> {
+        let stub = self.stub_of(target, Stub::ComMethod);
+        vec![
+            set(Word::Register(Gpr::R10), Value::Function(stub)),
+            call(self.helper(Shared::GenericComCallStub)),
+        ]
+    }
+
+    /// `GenericComCallStub`: switches the mode with a Frame, and has the stub in r10 called.
+    pub(super) fn com_call_stub(&self) -> Function {
+        let (shape, at) = with_frame();
+        let mut body = vec![set(Word::Register(Gpr::Rbx), Value::Register(Gpr::R10))];
+        body.extend(attach());
+        if !self.generation.has_helper_method_frames() {
+            body.push(service(Service::UnmanagedToManagedCall));
+        }
+        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.unmanaged_to_managed_frame(at, FrameKind::ComMethod));
+        body.push(call(self.helper(Shared::ComToClrDispatchHelper)));
+        body.push(Frames::unlink(at));
+        body.push(enable_preemptive_gc());
+        if !self.generation.has_helper_method_frames() {
+            body.push(service(Service::ManagedToUnmanagedReturn));
+        }
+        native(Shared::GenericComCallStub, shape, body, RETURN)
+    }
+
+    /// `IL_STUB_COMtoCLR`.
+    pub(super) fn com_method_stub(&self, id: FunctionId, target: &Function) -> Function {
+        let shape =
+            FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
+        let mut body = vec![call(self.place(id))];
+        if self.generation.has_helper_method_frames() {
+            body.insert(0, call(self.helper(Shared::BeginReverseTransition)));
+            body.push(call(self.helper(Shared::EndReverseTransition)));
+        }
+        let name = format!("{}{}", Stub::ComMethod.prefix(), target.name);
+        Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
+    }
+
+    /// What a native caller does for a reverse P/Invoke.
+    pub(super) fn reverse_p_invoke(&self, target: FunctionId) -> Vec<Statement> {
+        let stub = self.stub_of(target, Stub::ReversePInvoke);
+        if !self.generation.has_um_thunk_stub() {
+            return vec![call(stub)];
+        }
+        // The delegate's thunk loads what is called.
+        vec![
+            set(Word::Register(Gpr::R10), Value::Function(stub)),
+            call(self.helper(Shared::UmThunkStub)),
+        ]
+    }
+
+    /// `IL_STUB_ReversePInvoke`.
+    pub(super) fn reverse_p_invoke_stub(&self, id: FunctionId, target: &Function) -> Function {
+        let shape =
+            FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
+        // Where the stub itself switches the mode, the helpers for that tell the profiler, too.
+        let (begin, end) = if self.generation.has_um_thunk_stub() {
+            (Shared::BeginReverseTransition, Shared::EndReverseTransition)
+        } else {
+            (Shared::ReversePInvokeEnter, Shared::ReversePInvokeExit)
+        };
+        let body = vec![call(self.helper(begin)), call(self.place(id)), call(self.helper(end))];
+        let name = format!("{}{}", Stub::ReversePInvoke.prefix(), target.name);
+        Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
+    }
+
+    /// A thread of the runtime: it becomes cooperative to call its method.
+    pub(super) fn kick_off_thread(&self) -> Function {
+        let (shape, at) = with_frame();
+        let mut body = vec![
+            service(Service::ThreadStart),
+            set(Word::Register(Gpr::Rbx), Value::Register(Gpr::Rax)),
+        ];
+        body.extend(disable_preemptive_gc());
+        let base = if self.generation.has_gc_frames() {
+            FrameKind::Gc
+        } else {
+            FrameKind::DebuggerU2MCatchHandler
+        };
+        body.extend(self.frames.mark(at, base));
+        body.push(call(self.helper(Shared::CallDescrWorker)));
+        body.push(Frames::unlink(at));
+        body.push(enable_preemptive_gc());
+        body.push(service(Service::ThreadEnd));
+        native(Shared::KickOffThread, shape, body, RETURN)
+    }
+}
+
+/// Calls the method in rbx.
+pub(super) fn call_descr_worker() -> Function {
+    let shape = FunctionShape {
+        pushes: vec![Gpr::Rbx, Gpr::Rbp],
+        locals: 0x28,
+        ..FunctionShape::default()
+    };
+    let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
+    native(Shared::CallDescrWorker, shape, body, RETURN)
+}
+
+/// `COMToCLRDispatchHelper`: calls the stub in rbx.
+pub(super) fn com_to_clr_dispatch_helper() -> Function {
+    let shape = FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x28, ..FunctionShape::default() };
+    let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
+    native(Shared::ComToClrDispatchHelper, shape, body, RETURN)
+}
+
+/// The runtime gets to know the thread, if it does not.
+fn attach() -> [Statement; 2] {
+    [
+        set(Word::Register(Gpr::Rax), Value::ThreadObject),
+        Statement::Primitive(Primitive::Unless(vec![service(Service::AttachThread)])),
+    ]
+}
+
+/// Switches the mode, and calls the stub in r10.
+pub(super) fn um_thunk_stub() -> Function {
+    let shape = FunctionShape { pushes: vec![Gpr::R12], locals: 0x68, ..FunctionShape::default() };
+    let mut body = vec![set(Word::Register(Gpr::R12), Value::Register(Gpr::R10))];
+    body.extend(attach());
+    body.extend(disable_preemptive_gc());
+    body.push(set(Word::Register(Gpr::Rax), Value::Register(Gpr::R12)));
+    body.push(call_computed());
+    body.push(enable_preemptive_gc());
+    native(Shared::UmThunkStub, shape, body, RETURN)
+}
+
+/// Tells the profiler before it switches the mode: no Frame says where managed code is (C-170, observed
+/// on U9; kept for .NET 10, of which no such walk was recorded).
+pub(super) fn reverse_p_invoke_enter() -> Function {
+    let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
+    let mut body = attach().to_vec();
+    body.push(service(Service::UnmanagedToManagedCall));
+    body.extend(disable_preemptive_gc());
+    native(Shared::ReversePInvokeEnter, shape, body, RETURN)
+}
+
+/// The same on the way back.
+pub(super) fn reverse_p_invoke_exit() -> Function {
+    let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
+    let body = vec![service(Service::ManagedToUnmanagedReturn), enable_preemptive_gc()];
+    native(Shared::ReversePInvokeExit, shape, body, RETURN)
+}

@@ -1,0 +1,366 @@
+//! How a thread that collects stops all others, and how these wait (contract §2.4).
+
+use super::services::{Phase, Step};
+use super::signal::RED_ZONE;
+use super::{Event, World};
+use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
+use clr_machine::Observer as _;
+use clr_runtime::Context;
+use clr_runtime::generation::ProfilerSuspension;
+use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
+use clr_runtime::thread::ThreadObject;
+use clr_runtime::{Lock, OsThreadId, Suspension};
+use clr_walker::memory::Memory as _;
+use clr_walker::registers::{CONTEXT_SIZE, Gpr};
+use clr_walker::unwind::Position;
+
+/// How threads in managed code are stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StopBy {
+    /// They are redirected: interrupted where they are.
+    #[default]
+    Redirection,
+    /// Their return address is hijacked: they go on to their function's end.
+    Hijack,
+}
+
+/// How far all others are stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    /// All are preemptive.
+    Done,
+    /// Somebody was stopped now.
+    Stopped,
+    /// Those that are left go on for now.
+    Waits,
+}
+
+/// Where in a thread's own memory its CONTEXT goes on Windows.
+const OWN_CONTEXT: u64 = 0x2000;
+
+impl World<'_> {
+    /// How threads in managed code are stopped from now on.
+    pub const fn stop_threads_by(&mut self, way: StopBy) {
+        self.stop_by = way;
+    }
+
+    /// What a thread does that needs a collection: it makes one, or has the server GC make it.
+    pub(super) fn collect(&mut self) -> Vec<Step> {
+        let mut steps = if self.threads.iter().any(|thread| thread.serves_gc) {
+            vec![Step::Cooperative(false), Step::AskForGc]
+        } else {
+            let mut steps = vec![Step::Cooperative(false), Step::Acquire(Lock::Gc)];
+            steps.extend(self.collection());
+            steps.push(Step::Release(Lock::Gc));
+            steps
+        };
+        steps.extend([Step::AwaitResume, Step::Return(0)]);
+        steps
+    }
+
+    /// The parts of a collection (contract §6): threads are stopped in preemptive mode, memory is
+    /// collected in cooperative mode.
+    pub(super) fn collection(&mut self) -> Vec<Step> {
+        self.collections += 1;
+        // A GC that moves nothing tells what has survived instead.
+        let told = if self.collections % 2 == 1 {
+            Kind::MovedReferences
+        } else {
+            Kind::SurvivingReferences
+        };
+        let mut steps = self.stopping();
+        steps.extend([
+            Step::Callback(Kind::GarbageCollectionStarted),
+            Step::Callback(Kind::RootReferences),
+            Step::Callback(told),
+            Step::Callback(Kind::GarbageCollectionFinished),
+        ]);
+        steps.extend(self.resuming());
+        steps
+    }
+
+    /// How a thread stops all others; it is cooperative then. The list of threads stays locked until they
+    /// go on. Only one that the runtime knows is told to be
+    /// suspended itself.
+    pub(super) fn stopping(&self) -> Vec<Step> {
+        let mut steps = vec![
+            Step::Cooperative(false),
+            Step::Acquire(Lock::ThreadStore),
+            Step::Callback(Kind::RuntimeSuspendStarted),
+            Step::Suspend(Phase::Suspending),
+        ];
+        if self.object(self.current).is_some() {
+            steps.extend([
+                Step::ForbidSuspension(true),
+                Step::Callback(Kind::RuntimeThreadSuspended),
+                Step::ForbidSuspension(false),
+            ]);
+        }
+        steps.push(Step::StopOthers);
+        // Where the profiler's mark is set last, the last callback no more lies in the suspending phase
+        // (C-017, C-168).
+        let done = Step::Suspend(Phase::Suspended);
+        let tell = Step::Callback(Kind::RuntimeSuspendFinished);
+        let after = self.runtime.generation.profiler_suspension();
+        steps.extend(match after {
+            ProfilerSuspension::MarkedAfter => [done, tell],
+            _ => [tell, done],
+        });
+        steps.push(Step::AwaitResume);
+        steps
+    }
+
+    /// How they go on.
+    pub(super) fn resuming(&self) -> Vec<Step> {
+        let mut steps = vec![Step::Callback(Kind::RuntimeResumeStarted)];
+        if self.object(self.current).is_some() {
+            steps.push(Step::Callback(Kind::RuntimeThreadResumed));
+        }
+        steps.extend([
+            Step::Suspend(Phase::Running),
+            Step::Cooperative(false),
+            Step::Release(Lock::ThreadStore),
+            Step::Callback(Kind::RuntimeResumeFinished),
+        ]);
+        steps
+    }
+
+    /// Stops all threads but one, or all: what who suspends the runtime does until it says that all are
+    /// preemptive, while they go on. After a profiler's `SuspendRuntime` it is to be called so.
+    pub fn stop_others(&mut self, but: Option<usize>) -> bool {
+        self.stop_all(but) == Stopping::Done
+    }
+
+    fn stop_all(&mut self, but: Option<usize>) -> Stopping {
+        let mut come = Stopping::Done;
+        for thread in 0..self.threads.len() {
+            if but != Some(thread) && self.is_to_stop(thread) {
+                if self.stop(thread) {
+                    come = Stopping::Stopped;
+                } else if come == Stopping::Done {
+                    come = Stopping::Waits;
+                }
+            }
+        }
+        come
+    }
+
+    /// Does a part of a suspension.
+    pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> Event {
+        match step {
+            Step::AwaitResume if self.waits_for_runtime(thread).is_some() => {
+                let waits = self.wait(thread, step);
+                // Whoever waits for it lets it wait as soon as it is preemptive.
+                if self.is_cooperative(thread) {
+                    self.set_cooperative(thread, false);
+                    return Event::Stepped;
+                }
+                waits
+            }
+            Step::AwaitResume => {
+                self.set_cooperative(thread, true);
+                Event::Stepped
+            }
+            Step::StopOthers => match self.stop_all(Some(thread)) {
+                Stopping::Done => Event::Stepped,
+                Stopping::Stopped => {
+                    self.wait(thread, step);
+                    Event::Stepped
+                }
+                Stopping::Waits => self.wait(thread, step),
+            },
+            Step::Suspend(phase) => {
+                let Some(os) = self.os(thread) else { return Event::Stepped };
+                let suspension = match phase {
+                    Phase::Running => Suspension::None,
+                    Phase::Suspending => Suspension::Suspending(os),
+                    Phase::Suspended => Suspension::Suspended(os),
+                };
+                self.runtime.change_process(|process| process.suspension = suspension);
+                Event::Stepped
+            }
+            _ => Event::Stepped,
+        }
+    }
+
+    /// The thread waits; `step` comes again.
+    pub(super) fn wait(&mut self, thread: usize, step: Step) -> Event {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.pending.push_front(step);
+        }
+        Event::Waits
+    }
+
+    /// Who keeps a thread from becoming cooperative: another one that has the runtime suspended, or
+    /// itself, if the runtime does not know any more that it is the one (G17).
+    pub(super) fn waits_for_runtime(&self, thread: usize) -> Option<OsThreadId> {
+        let process = self.runtime.process.get();
+        let by = process.suspension.by()?;
+        let own = self.os(thread) == Some(by);
+        let goes_on = own && !(process.thread_store_forgotten && self.object(thread).is_some());
+        (!goes_on).then_some(by)
+    }
+
+    /// The same of a thread that comes back from a callback.
+    pub(super) fn waits_to_come_back(&self, thread: usize) -> Option<OsThreadId> {
+        let executed = self.threads.get(thread)?;
+        let comes_back = executed.in_callback.is_some()
+            && executed.was_cooperative
+            && !self.is_cooperative(thread);
+        if comes_back { self.waits_for_runtime(thread) } else { None }
+    }
+
+    /// The same of a thread that becomes cooperative for a callback.
+    pub(super) fn waits_to_call_back(&self, thread: usize, step: Step) -> Option<OsThreadId> {
+        let (kind, mode) = match step {
+            Step::Callback(kind) => (kind, kind.mode(self.runtime.generation)),
+            Step::CallbackIn(kind, mode) => (kind, mode),
+            _ => return None,
+        };
+        let becomes = mode == CallbackMode::Cooperative
+            && self.wants(kind)
+            && self.object(thread).is_some()
+            && !self.is_cooperative(thread);
+        if becomes { self.waits_for_runtime(thread) } else { None }
+    }
+
+    /// Lets the runtime's code know whether threads have to wait.
+    pub(super) fn set_trap(&mut self) {
+        let set = self.runtime.process.get().suspension != Suspension::None;
+        if set != self.trap {
+            self.trap = set;
+            // The word is mapped with the world.
+            let _ = self
+                .runtime
+                .memory
+                .borrow_mut()
+                .write(TRAP_RETURNING_THREADS, &u64::from(set).to_le_bytes());
+        }
+    }
+
+    fn entry(&self, shared: Shared) -> Option<u64> {
+        let id = self.expanded.shared.get(&shared)?;
+        self.linked.entries.get(id.index()).copied()
+    }
+
+    /// Stops a thread that is in managed code: whether it did. Any other one goes on until it is, or
+    /// finds out.
+    fn stop(&mut self, thread: usize) -> bool {
+        if !self.can_be_stopped(thread) {
+            return false;
+        }
+        let done = match self.stop_by {
+            StopBy::Redirection => self.redirect(thread),
+            StopBy::Hijack => self.hijack(thread),
+        };
+        done.is_some()
+    }
+
+    /// Whether a thread is where it can be stopped now.
+    pub(super) fn can_be_stopped(&self, thread: usize) -> bool {
+        let Some(executed) = self.threads.get(thread) else { return false };
+        let busy = executed.is_busy() || executed.ended;
+        let is_managed = |rip| self.runtime.code.find(rip).is_some();
+        if busy || !self.rip(thread).is_some_and(is_managed) {
+            return false;
+        }
+        match self.stop_by {
+            StopBy::Redirection => true,
+            StopBy::Hijack => self.hijackable(thread).is_some(),
+        }
+    }
+
+    /// Lets a thread go on where its CONTEXT is put on the Frame chain (contract §2.4).
+    fn redirect(&mut self, thread: usize) -> Option<()> {
+        let to = self.entry(Shared::RedirectedHandledJitCase)?;
+        let unix = self.runtime.generation.is_unix();
+        let saved = self.registers_of(thread)?;
+        let registers = saved.registers();
+        let own = self.threads.get(thread)?.own;
+        let (context_at, below) = if unix {
+            let size = CONTEXT_SIZE as u64;
+            let at = (registers.rsp().checked_sub(RED_ZONE + size)?) & !0xF;
+            (at, at)
+        } else {
+            (own + OWN_CONTEXT, registers.rsp() & !0xF)
+        };
+        let flags = self.runtime.generation.redirected_context_flags();
+        let bytes = Context { registers, flags }.to_bytes();
+        let rsp = below.checked_sub(8)?;
+        {
+            let machine = &mut *self.runtime.memory.borrow_mut();
+            machine.write(context_at, &bytes).ok()?;
+            machine.write(rsp, &registers.rip.to_le_bytes()).ok()?;
+        }
+        let mut cpu = saved;
+        cpu.set_rip(to);
+        cpu.set(Gpr::Rsp, rsp);
+        cpu.set(if unix { Gpr::Rdi } else { Gpr::Rcx }, context_at);
+        self.set_registers(thread, &cpu);
+        let executed = self.threads.get_mut(thread)?;
+        executed.interrupted = Some(saved);
+        executed.truth.interrupt(registers, None);
+        Some(())
+    }
+
+    /// Gives a redirected thread its registers back.
+    pub(super) fn restore_context(&mut self, thread: usize) -> Event {
+        let Some(executed) = self.threads.get_mut(thread) else { return Event::Stepped };
+        if let Some(cpu) = executed.interrupted.take() {
+            let machine = &mut *self.runtime.memory.borrow_mut();
+            let from = machine.cpu().rip();
+            // The call of the service never comes back.
+            executed.truth.cut(executed.truth.callers().len().saturating_sub(1));
+            *machine.cpu_mut() = cpu;
+            executed.truth.on_interrupt_return(&cpu, from);
+        }
+        Event::Stepped
+    }
+
+    /// The slot of the return address of a thread's innermost function (VA), and what is in it.
+    fn hijackable(&self, thread: usize) -> Option<(u64, u64)> {
+        let executed = self.threads.get(thread).filter(|executed| executed.hijack.is_none())?;
+        let caller = executed.truth.callers().last()?;
+        let slot = caller.registers.rsp().checked_sub(8)?;
+        let address = caller.registers.rip;
+        let is_there = self.runtime.memory.borrow().read_u64(slot) == Ok(address);
+        (caller.position == Position::ReturnAddress && is_there).then_some((slot, address))
+    }
+
+    /// Puts another return address in the place of the one of a thread's innermost function.
+    fn hijack(&mut self, thread: usize) -> Option<()> {
+        let to = self.entry(Shared::OnHijackTripThread)?;
+        let object = ThreadObject(self.object(thread)?);
+        let (slot, address) = self.hijackable(thread)?;
+        let executed = self.threads.get_mut(thread)?;
+        let index = executed.truth.callers().len();
+        let machine = &mut *self.runtime.memory.borrow_mut();
+        object.hijack(machine, slot, address, to).ok()?;
+        executed.truth.divert(to);
+        executed.hijack = Some(index);
+        Some(())
+    }
+
+    /// Undoes a hijack: exceptions pass by returns, and would leave it behind.
+    pub(super) fn unhijack(&mut self, thread: usize) {
+        if let Some(object) = self.object(thread).map(ThreadObject) {
+            // The slot has been written to before.
+            let _ = object.unhijack(&mut *self.runtime.memory.borrow_mut());
+            self.check_hijack(thread);
+        }
+    }
+
+    /// A hijack may have been undone by a walk (C-077), or have worked.
+    pub(super) fn check_hijack(&mut self, thread: usize) {
+        let Some(object) = self.object(thread).map(ThreadObject) else { return };
+        let Some(executed) = self.threads.get_mut(thread) else { return };
+        let Some(index) = executed.hijack else { return };
+        let machine = &mut *self.runtime.memory.borrow_mut();
+        if executed.truth.callers().len() <= index {
+            executed.hijack = None;
+        } else if !object.is_hijacked(machine).unwrap_or_default() {
+            executed.truth.undivert(index);
+            executed.hijack = None;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The code of a stage's functions: nops, and calls where rows have been called from, with unwind data
+//! that fits the rows.
+
+use super::{Place, Row, Stage, StageError};
+use clr_codegen::{LIBRARY_TEXT, PlainFunction, library};
+use clr_runtime::code_manager::{Funclet, MethodKind, StubKind};
+use clr_runtime::frame::layout::Convention;
+use clr_walker::registers::Gpr;
+use std::collections::BTreeMap;
+
+/// Where the code is (VA), by [`Place`].
+pub const CODE: [u64; 3] = [0x7FF8_0000_0000, 0x7FF8_1000_0000, 0x7FF8_2000_0000];
+
+/// Functions lie this far apart, and are this large; what is between them is padding.
+const PITCH: u32 = 0x400;
+/// Size of a function's code in bytes.
+pub const SIZE: u32 = 0x3C0;
+/// Size of a prologue in bytes: control in a row is behind it.
+pub const PROLOGUE: u8 = 0x10;
+/// add rsp, imm32
+const RELEASE: [u8; 3] = [0x48, 0x81, 0xC4];
+/// call rax
+const CALL: [u8; 2] = [0xFF, 0xD0];
+/// Where unwind data begins, behind any code (RVA).
+const UNWIND_DATA: u32 = 0x40_0000;
+
+/// A function, or a funclet of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    pub name: String,
+    pub place: Place,
+    pub kind: MethodKind,
+    pub funclet: Option<Funclet>,
+    pub gs_cookie: Option<u32>,
+    /// It is none, but a stub.
+    pub stub: Option<StubKind>,
+    /// Its first byte (VA).
+    pub start: u64,
+    pub size: u32,
+}
+
+impl Function {
+    /// The name without the version of the code.
+    pub(super) fn method_name(&self) -> &str {
+        self.name.split('@').next().unwrap_or(&self.name)
+    }
+}
+
+/// A range of code: its bytes and tables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unit {
+    pub base: u64,
+    pub bytes: Vec<u8>,
+    pub functions: Vec<u8>,
+    pub unwind_data: Vec<u8>,
+}
+
+impl Unit {
+    /// RVA of the unwind data.
+    pub(super) const UNWIND_DATA: u32 = UNWIND_DATA;
+
+    /// Has the function at `start` (VA) make a call before `offset`.
+    fn call_before(&mut self, start: u64, offset: u32) {
+        let at = (start - self.base) as usize + offset as usize;
+        // A row at its function's first instruction has not called.
+        if (offset as usize) < CALL.len() {
+            return;
+        }
+        let before = at.checked_sub(CALL.len()).and_then(|begin| self.bytes.get_mut(begin..at));
+        if let Some(before) = before {
+            before.copy_from_slice(&CALL);
+        }
+    }
+
+    /// Ends the function at `begin` (offset into the bytes) with the epilogue of a frame of `size` bytes
+    /// below the pushed registers. Without room behind `last`, the last offset that control is at, there
+    /// is none.
+    fn epilogue(&mut self, begin: u32, saves: &[Gpr], size: u32, last: u32) {
+        let mut code = Vec::from(RELEASE);
+        code.extend(size.to_le_bytes());
+        for register in saves.iter().rev() {
+            let number = register.number();
+            code.extend((number >= 8).then_some(0x41));
+            code.push(0x58 | number & 7);
+        }
+        code.push(0xC3);
+        let start = SIZE - code.len() as u32;
+        let end = (begin + SIZE) as usize;
+        if let Some(room) = self.bytes.get_mut((begin + start) as usize..end)
+            && last <= start
+        {
+            room.copy_from_slice(&code);
+        }
+    }
+}
+
+/// All code of a stage.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub functions: Vec<Function>,
+    /// By [`Place`].
+    pub units: [Unit; 3],
+    /// On Unix, the native module as an ELF file, which is loaded so that its code lies in its unit.
+    pub library: Option<Library>,
+}
+
+/// An ELF file.
+#[derive(Clone, Debug)]
+pub(super) struct Library {
+    /// Its load address (VA).
+    pub base: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// What tells rows of different functions apart.
+type Key<'s> = (&'s str, Place, Option<Funclet>);
+
+impl Layout {
+    pub(super) fn new(stage: &Stage) -> Result<Self, StageError> {
+        let mut units = CODE.map(|base| Unit { base, ..Unit::default() });
+        let mut functions: Vec<Function> = Vec::new();
+        let mut described = Vec::new();
+        let has_library = stage.generation.is_unix();
+        let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
+        for (index, row) in stage.rows.iter().enumerate() {
+            let error = StageError::Row { index };
+            let end = stage.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
+            let size = frame_size(row, end).ok_or(error)?;
+            // Who calls does so behind the prologue.
+            let first = u32::from(PROLOGUE) + u32::from(index > 0);
+            let in_code = row.offset < SIZE && (row.leaf || row.offset >= first);
+            if !in_code {
+                return Err(error);
+            }
+            let key = (row.function.as_str(), row.place, row.funclet);
+            if let Some((other, other_size)) = known.get(&key) {
+                let same = functions.get(*other).is_some_and(|other| other.kind == row.kind);
+                if *other_size != size || !same {
+                    return Err(error);
+                }
+                continue;
+            }
+            let unit = &mut units[row.place as usize];
+            let begin = unit.bytes.len() as u32;
+            known.insert(key, (functions.len(), size));
+            functions.push(Function {
+                name: row.function.clone(),
+                place: row.place,
+                kind: row.kind,
+                funclet: row.funclet,
+                gs_cookie: row.gs_cookie,
+                stub: None,
+                start: unit.base + u64::from(begin),
+                size: SIZE,
+            });
+            unit.bytes.resize((begin + PITCH) as usize, 0x90);
+            if row.leaf {
+                continue;
+            }
+            // Elsewhere nobody asks for it.
+            if row.gs_cookie.is_some() && row.place != Place::Native {
+                let rows = stage.rows.iter().filter(|other| other.function == row.function);
+                let last = rows.map(|other| other.offset).max();
+                unit.epilogue(begin, &row.saves, size as u32, last.unwrap_or_default());
+            }
+            if has_library && row.place == Place::Native {
+                described.push(PlainFunction {
+                    name: &row.function,
+                    begin: LIBRARY_TEXT + begin,
+                    size: SIZE,
+                    pushes: &row.saves,
+                    locals: size,
+                    prologue: PROLOGUE,
+                });
+            } else {
+                let at = UNWIND_DATA + unit.unwind_data.len() as u32;
+                let entry = [begin, begin + SIZE, at];
+                unit.functions.extend(entry.into_iter().flat_map(u32::to_le_bytes));
+                unwind_info(&mut unit.unwind_data, &row.saves, size);
+            }
+        }
+        for (name, kind) in &stage.stubs {
+            let unit = &mut units[Place::Heap as usize];
+            functions.push(Function {
+                name: name.clone(),
+                place: Place::Heap,
+                kind: MethodKind::Ordinary,
+                funclet: None,
+                gs_cookie: None,
+                stub: Some(*kind),
+                start: unit.base + unit.bytes.len() as u64,
+                size: SIZE,
+            });
+            unit.bytes.resize(unit.bytes.len() + PITCH as usize, 0x90);
+        }
+        for row in stage.rows.iter().skip(1) {
+            let key = (row.function.as_str(), row.place, row.funclet);
+            let function = known.get(&key).and_then(|(index, _)| functions.get(*index));
+            if let Some(function) = function {
+                units[row.place as usize].call_before(function.start, row.offset);
+            }
+        }
+        let native = &units[Place::Native as usize];
+        let library =
+            (has_library && !native.bytes.is_empty()).then(|| Library::new(native, &described));
+        let library = library.transpose()?;
+        Ok(Self { functions, units, library })
+    }
+
+    /// The function of a row.
+    pub(super) fn function_of(&self, row: &Row) -> Option<&Function> {
+        self.functions.iter().find(|function| {
+            function.name == row.function
+                && function.place == row.place
+                && function.funclet == row.funclet
+        })
+    }
+
+    /// The function at an address (VA), and how far into it that is.
+    pub(super) fn find(&self, address: u64) -> Option<(&Function, u64)> {
+        let function = self
+            .functions
+            .iter()
+            .find(|function| address.wrapping_sub(function.start) < u64::from(PITCH))?;
+        Some((function, address - function.start))
+    }
+}
+
+impl Library {
+    fn new(unit: &Unit, functions: &[PlainFunction<'_>]) -> Result<Self, StageError> {
+        let bytes = library("libcoreclr.so", &unit.bytes, functions).ok_or(StageError::Size)?;
+        Ok(Self { base: unit.base - u64::from(LIBRARY_TEXT), bytes })
+    }
+}
+
+/// What a frame takes beside the return address and the pushed registers, in bytes.
+fn frame_size(row: &Row, end: u64) -> Option<u64> {
+    let size = end.checked_sub(row.sp)?.checked_sub(8)?;
+    if row.leaf {
+        return (size == 0).then_some(0);
+    }
+    let locals = size.checked_sub(8 * row.saves.len() as u64)?;
+    (locals.is_multiple_of(8) && locals < 1 << 31).then_some(locals)
+}
+
+/// Writes an UNWIND_INFO of version 1: pushes, then an allocation of `size` bytes.
+fn unwind_info(data: &mut Vec<u8>, saves: &[Gpr], size: u64) {
+    let mut codes = Vec::new();
+    match (size / 8, size) {
+        (0, _) => {}
+        (words @ 1..=16, _) => codes.extend([PROLOGUE, (words as u8 - 1) << 4 | 2]),
+        (words @ 17..=0xFFFF, _) => {
+            codes.extend([PROLOGUE, 1]);
+            codes.extend((words as u16).to_le_bytes());
+        }
+        (_, size) => {
+            codes.extend([PROLOGUE, 0x11]);
+            codes.extend((size as u32).to_le_bytes());
+        }
+    }
+    for (index, register) in saves.iter().enumerate().rev() {
+        codes.extend([index as u8 + 1, register.number() << 4]);
+    }
+    data.extend([1, PROLOGUE, (codes.len() / 2) as u8, 0]);
+    data.extend(&codes);
+    data.resize(data.len().next_multiple_of(4), 0);
+}
+
+/// Which registers hold what in each row: a function's own values in those that it pushes, its
+/// caller's in the others.
+pub(super) fn register_values(stage: &Stage) -> Vec<[u64; 16]> {
+    let saved = Convention::of(stage.generation).callee_saved;
+    let mut values = [0; 16];
+    for register in saved {
+        values[usize::from(register.number())] = 0xC0DE_0000 + u64::from(register.number());
+    }
+    let mut rows = Vec::with_capacity(stage.rows.len());
+    for (index, row) in stage.rows.iter().enumerate().rev() {
+        for register in &row.saves {
+            let number = register.number();
+            values[usize::from(number)] =
+                0xC0DE_0000 + ((index as u64 + 1) << 8) + u64::from(number);
+        }
+        values[usize::from(Gpr::Rsp.number())] = row.sp;
+        rows.push(values);
+    }
+    rows.reverse();
+    rows
+}

@@ -1,0 +1,410 @@
+//! A stage that is set up: memory, code and threads of a process.
+
+use super::code::{Layout, Unit, register_values};
+use super::{
+    FrameRow, MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, SELF_OBJECT, Stage, WALKER_OBJECT,
+};
+use clr_machine::{MAX_PAGES, Machine, PAGE_SIZE, Protection};
+use clr_runtime::Context;
+use clr_runtime::frame::layout::COOKIE;
+use clr_runtime::frame::{FrameFields, FrameWriter};
+use clr_runtime::profiling::Call;
+use clr_runtime::{
+    FRAME_TOP, FrameIdentities, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
+};
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
+use clr_walker::registers::{Gpr, Registers};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// CONTEXTs that Frames point to lie here (VA).
+const CONTEXTS: u64 = 0x10_0001_0000;
+/// A CONTEXT takes up so much.
+const CONTEXT_PITCH: u64 = 0x800;
+/// FunctionIDs begin here.
+const METHODS: u64 = 0x7FF8_3000_0000;
+/// What a hijacked return address is replaced by (VA).
+const HIJACK_TRIP: u64 = 0x7FF8_2030_0000;
+/// rip of a thread without rows (VA).
+const NOWHERE: u64 = 0x7FF8_2031_0000;
+
+/// Why a stage cannot be set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum StageError {
+    /// A row's frame is too small or too large for what it saves, differs from that of another row
+    /// of the function, or its offset is not behind the prologue.
+    #[error("row {index} does not fit its function: see its rsp, the next row's, and its offset")]
+    Row {
+        /// The row, from the leaf.
+        index: usize,
+    },
+    /// A function is named that no row has.
+    #[error("Frame {index} names a function that no row below it has")]
+    Frame {
+        /// The Frame, from the top.
+        index: usize,
+    },
+    /// The function whose return address is hijacked is not there.
+    #[error("no row has the function whose return address is hijacked")]
+    Hijacked,
+    /// Something does not lie in memory.
+    #[error("{at:#x} lies in no memory of the process")]
+    Memory {
+        /// Where (VA).
+        at: u64,
+    },
+    /// There are too many functions.
+    #[error("there are too many functions")]
+    Size,
+}
+
+/// A process set up by hand. [`runtime`](Self::runtime) makes it as often as wanted.
+#[derive(Clone, Debug)]
+pub struct Set {
+    pub(super) stage: Stage,
+    pub(super) layout: Layout,
+    /// FunctionIDs by name.
+    pub(super) methods: BTreeMap<String, FunctionId>,
+    /// The registers of each row.
+    registers: Vec<Registers>,
+    identities: FrameIdentities,
+}
+
+impl Stage {
+    /// Sets it up.
+    ///
+    /// # Errors
+    /// [`StageError`]: what does not fit together.
+    pub fn set_up(&self) -> Result<Set, StageError> {
+        let layout = Layout::new(self)?;
+        if layout.units.iter().any(|unit| unit.bytes.len() > Unit::UNWIND_DATA as usize) {
+            return Err(StageError::Size);
+        }
+        let mut methods = BTreeMap::new();
+        let managed = layout
+            .functions
+            .iter()
+            .filter(|function| function.place != Place::Native && function.stub.is_none());
+        for function in managed {
+            let id = FunctionId(METHODS + 0x10 * methods.len() as u64);
+            methods.entry(function.method_name().to_owned()).or_insert(id);
+        }
+        // A Frame's method may be one that is not on the stack.
+        for method in self.frames.iter().filter_map(|frame| frame.method.as_ref()) {
+            let id = FunctionId(METHODS + 0x10 * methods.len() as u64);
+            methods.entry(method.clone()).or_insert(id);
+        }
+        let values = register_values(self);
+        let registers = self.rows.iter().zip(values).map(|(row, gpr)| {
+            let start = layout.function_of(row).map_or(0, |function| function.start);
+            Registers { rip: start + u64::from(row.offset), gpr, ..Registers::default() }
+        });
+        let registers = registers.collect();
+        let identities = FrameIdentities::of(self.generation);
+        let set = Set { stage: self.clone(), layout, methods, registers, identities };
+        // What cannot be written now never can.
+        set.fill(&mut Bounds::new(set.ranges())?)?;
+        Ok(set)
+    }
+}
+
+impl Set {
+    /// The process.
+    #[must_use]
+    pub fn runtime(&self) -> Runtime<'_> {
+        self.runtime_in(|memory| memory)
+    }
+
+    /// The process, with `wrap` around its memory.
+    pub fn runtime_in<M: TargetMemory>(&self, wrap: impl FnOnce(Machine) -> M) -> Runtime<'_, M> {
+        let stage = &self.stage;
+        // It was found when it was set up that both can be made.
+        let mut runtime = Runtime::new(stage.generation, wrap(self.memory().unwrap_or_default()));
+        runtime.code = self.code().unwrap_or_default();
+        runtime.native = self.native();
+        runtime.process.set(stage.process);
+        runtime.threads.replace(self.threads());
+        runtime
+    }
+
+    /// Its thread.
+    #[must_use]
+    pub const fn thread(&self) -> ThreadId {
+        SELF_OBJECT
+    }
+
+    /// A call for its own thread, with contexts.
+    #[must_use]
+    pub fn call(&self) -> Call<'static> {
+        Call { thread: self.thread(), flags: SnapshotFlags::REGISTER_CONTEXT, ..Call::default() }
+    }
+
+    /// The address that `FUNCTION+0xOFFSET` stands for (VA).
+    #[must_use]
+    pub fn address(&self, label: &str) -> Option<u64> {
+        let (name, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
+        let mut functions = self.layout.functions.iter();
+        let function = functions.find(|function| function.name == name)?;
+        Some(function.start + u64::from_str_radix(offset, 16).ok()?)
+    }
+
+    /// What an address stands for: `App.Foo+0x40`, or the number.
+    #[must_use]
+    pub fn label(&self, address: u64) -> String {
+        match self.layout.find(address) {
+            Some((function, offset)) => format!("{}+{offset:#x}", function.name),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// The FunctionID of a method.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<FunctionId> {
+        self.methods.get(name).copied()
+    }
+
+    /// The name of a method.
+    #[must_use]
+    pub fn name(&self, id: FunctionId) -> Option<&str> {
+        self.methods.iter().find(|(_, other)| **other == id).map(|(name, _)| name.as_str())
+    }
+
+    /// The registers of a row, from the leaf.
+    #[must_use]
+    pub fn registers(&self, row: usize) -> Option<Registers> {
+        self.registers.get(row).copied()
+    }
+
+    /// A seed at the first row of a function, as a profiler gets by unwinding.
+    #[must_use]
+    pub fn seed(&self, function: &str) -> Option<Context> {
+        let row = self.stage.rows.iter().position(|row| row.function == function)?;
+        Some(Context { registers: self.registers(row)?, flags: 0x10_000B })
+    }
+
+    fn leaf(&self) -> Registers {
+        let nowhere = Registers { rip: NOWHERE, ..Registers::default() };
+        let mut registers = self.registers.first().copied().unwrap_or(nowhere);
+        if self.registers.is_empty() {
+            registers.set(Gpr::Rsp, self.stage.stack.1 - 0x100);
+        }
+        registers
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        let stage = &self.stage;
+        let flags = stage.generation.own_context_flags();
+        let target = Thread {
+            os: SELF,
+            object: Some(SELF_OBJECT),
+            life: stage.life,
+            current: Context { registers: self.leaf(), flags },
+            safety: stage.safety,
+            handle: 0x104,
+            is_gc_special: stage.gc_special,
+            resists_suspension: stage.resists_suspension,
+            leaves_cooperative_mode: stage.leaves_cooperative_mode,
+            exceptions: stage.exceptions.clone(),
+            ..Thread::default()
+        };
+        let native = Thread { os: NATIVE_WALKER, handle: 0x108, ..Thread::default() };
+        let managed = Thread {
+            os: MANAGED_WALKER,
+            object: Some(WALKER_OBJECT),
+            handle: 0x10C,
+            ..Thread::default()
+        };
+        vec![target, native, managed]
+    }
+
+    /// The part of the stack that is in use, the Thread objects, CONTEXTs and code: first address of
+    /// a page (VA) and size in bytes.
+    fn ranges(&self) -> Vec<(u64, u64)> {
+        let stage = &self.stage;
+        let (limit, base) = stage.stack;
+        let rows = stage.rows.iter().map(|row| row.sp);
+        let lowest = rows.chain(stage.frames.iter().map(|frame| frame.at)).min().unwrap_or(base);
+        let lowest = lowest.saturating_sub(PAGE_SIZE).max(limit).min(base) / PAGE_SIZE * PAGE_SIZE;
+        let mut ranges = vec![
+            (lowest, base.saturating_sub(lowest)),
+            (SELF_OBJECT.0, PAGE_SIZE),
+            (CONTEXTS, CONTEXT_PITCH * stage.frames.len() as u64),
+        ];
+        ranges.extend(&stage.blocks);
+        ranges.extend(self.layout.units.iter().map(|unit| (unit.base, unit.bytes.len() as u64)));
+        ranges.retain(|(_, size)| *size > 0);
+        ranges
+    }
+
+    fn memory(&self) -> Result<Machine, StageError> {
+        let mut machine = Machine::new();
+        for (start, size) in self.ranges() {
+            let mapped = machine.map(start, size.div_ceil(PAGE_SIZE), Protection::READ_WRITE);
+            mapped.map_err(|_| StageError::Memory { at: start })?;
+        }
+        for unit in self.layout.units.iter().filter(|unit| !unit.bytes.is_empty()) {
+            let written = machine.write(unit.base, &unit.bytes);
+            written.map_err(|_| StageError::Memory { at: unit.base })?;
+        }
+        self.fill(&mut machine)?;
+        Ok(machine)
+    }
+
+    /// Writes the stack and the Thread objects.
+    fn fill<M: TargetMemory>(&self, memory: &mut M) -> Result<(), StageError> {
+        let stage = &self.stage;
+        let unwritable = |error: Unreadable| StageError::Memory { at: error.address };
+        for (index, row) in stage.rows.iter().enumerate() {
+            let Some(caller) = self.registers(index + 1) else { break };
+            let slot = caller.rsp().wrapping_sub(8);
+            memory.write_u64(slot, caller.rip).map_err(unwritable)?;
+            for (register, n) in row.saves.iter().zip(1..) {
+                let saved = memory.write_u64(slot.wrapping_sub(8 * n), caller.get(*register));
+                saved.map_err(unwritable)?;
+            }
+        }
+        self.write_frames(memory)?;
+        for at in self.cookies() {
+            let cookie = stage.process.gs_cookie.unwrap_or_default();
+            memory.write_u64(at, cookie).map_err(unwritable)?;
+        }
+        let fields = ThreadFields {
+            cooperative: stage.cooperative,
+            gc_special: stage.gc_special,
+            top_frame: stage.frames.first().map_or(FRAME_TOP, |frame| frame.at),
+            hijack_locked: stage.hijack_locked,
+            forbid_suspend: stage.forbid_suspend,
+            external_count: u32::from(stage.life == ThreadLife::Running),
+            stack: stage.stack,
+            hijacked: self.hijack(memory)?,
+            debugger_context: stage.debugger_context,
+        };
+        fields.write(memory, SELF_OBJECT).map_err(unwritable)?;
+        ThreadFields::default().write(memory, WALKER_OBJECT).map_err(unwritable)?;
+        for (at, value) in &stage.overwritten {
+            memory.write_u64(*at, *value).map_err(unwritable)?;
+        }
+        Ok(())
+    }
+
+    /// Where GS cookies lie (VA), if the process has one: in frames that have one, and below Frames.
+    fn cookies(&self) -> impl Iterator<Item = u64> {
+        let stage = &self.stage;
+        let callers = self.registers.iter().skip(1).map(Registers::rsp);
+        let rows = stage.rows.iter().zip(callers).filter_map(|(row, caller_sp)| {
+            row.gs_cookie.map(|below| caller_sp.wrapping_sub(u64::from(below)))
+        });
+        let below_frames = stage.generation.frames_have_cookies();
+        let frames = stage.frames.iter().filter(move |_| below_frames);
+        let frames = frames.map(|frame| frame.at.wrapping_add(COOKIE));
+        rows.chain(frames).filter(|_| stage.process.gs_cookie.is_some())
+    }
+
+    /// Overwrites the hijacked return address: its slot, and what was in it.
+    fn hijack<M: TargetMemory>(&self, memory: &mut M) -> Result<Option<(u64, u64)>, StageError> {
+        let Some(function) = &self.stage.hijacked else { return Ok(None) };
+        let row = self.stage.rows.iter().position(|row| row.function == *function);
+        let caller = row.and_then(|row| self.registers(row + 1)).ok_or(StageError::Hijacked)?;
+        let slot = caller.rsp().wrapping_sub(8);
+        let written = memory.write_u64(slot, HIJACK_TRIP);
+        written.map_err(|_| StageError::Memory { at: slot })?;
+        Ok(Some((slot, caller.rip)))
+    }
+
+    /// The row of a function that a Frame leads to: the first that ends above the Frame.
+    fn row_below(&self, frame: &FrameRow, function: &str) -> Option<usize> {
+        let ends = self.stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
+        let mut rows = self.stage.rows.iter().zip(ends);
+        rows.position(|(row, end)| row.function == function && frame.at < end)
+    }
+
+    fn write_frames<M: TargetMemory>(&self, memory: &mut M) -> Result<(), StageError> {
+        let stage = &self.stage;
+        let nexts = stage.frames.iter().skip(1).map(|frame| frame.at).chain([FRAME_TOP]);
+        for (index, (frame, next)) in stage.frames.iter().zip(nexts).enumerate() {
+            let error = StageError::Frame { index };
+            let row = |name: &String| self.row_below(frame, name).ok_or(error);
+            let leads_to = frame.leads_to.as_ref().map(row).transpose()?;
+            let captured = frame.captured_in.as_ref();
+            let captured_row = captured.map(|(name, _)| row(name)).transpose()?;
+            let from = captured_row.or(leads_to);
+            let mut registers = from.and_then(|row| self.registers(row)).unwrap_or_default();
+            if captured.is_some() {
+                // The captured rsp is where the helper's return address lies.
+                let slot = registers.rsp().wrapping_sub(8);
+                registers.set(Gpr::Rsp, slot);
+            }
+            let fields = FrameFields {
+                method: frame
+                    .method
+                    .as_ref()
+                    .and_then(|name| self.function(name))
+                    .map_or(0, |id| id.0),
+                registers,
+                context_flags: frame.context_flags,
+                context_at: CONTEXTS + CONTEXT_PITCH * index as u64,
+                lazy: captured.map(|(_, fields)| *fields),
+            };
+            let mut writer = FrameWriter {
+                generation: stage.generation,
+                identities: &self.identities,
+                memory: &mut *memory,
+            };
+            let written = writer.write(frame.at, next, frame.kind, &fields);
+            written.map_err(|error| StageError::Memory { at: error.address })?;
+        }
+        Ok(())
+    }
+
+    /// The row that an ip and an rsp belong to, if they are one's.
+    #[must_use]
+    pub fn row_of(&self, ip: u64, rsp: u64) -> Option<&Row> {
+        let index = self.registers.iter().position(|row| row.rip == ip && row.rsp() == rsp)?;
+        self.stage.rows.get(index)
+    }
+
+    /// What was set up.
+    #[must_use]
+    pub const fn stage(&self) -> &Stage {
+        &self.stage
+    }
+}
+
+/// Memory of which only the bounds are kept: what it takes, the machine takes.
+struct Bounds(Vec<(u64, u64)>);
+
+impl Bounds {
+    /// Ranges that can be mapped together: few enough, and without a common page.
+    fn new(ranges: Vec<(u64, u64)>) -> Result<Self, StageError> {
+        let mut free: u64 = MAX_PAGES;
+        for (n, (start, size)) in ranges.iter().enumerate() {
+            let error = StageError::Memory { at: *start };
+            let pages = size.div_ceil(PAGE_SIZE);
+            free = free.checked_sub(pages).ok_or(error)?;
+            let end = start.checked_add(PAGE_SIZE * pages).ok_or(error)?;
+            let others = ranges.get(..n).unwrap_or_default();
+            if others.iter().any(|(other, size)| *start < other + size && *other < end) {
+                return Err(error);
+            }
+        }
+        Ok(Self(ranges))
+    }
+}
+
+impl Memory for Bounds {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        Err(Unreadable { address, len: buffer.len() as u32 })
+    }
+}
+
+impl TargetMemory for Bounds {
+    fn write_u64(&mut self, address: u64, _: u64) -> Result<(), Unreadable> {
+        // Pages are mapped whole.
+        let fits = self.0.iter().any(|(start, size)| {
+            let size = size.next_multiple_of(PAGE_SIZE);
+            address >= *start && address - start <= size - 8
+        });
+        if fits { Ok(()) } else { Err(Unreadable { address, len: 8 }) }
+    }
+}

@@ -1,0 +1,87 @@
+//! A snapshot of a stage's thread, with labels.
+
+use super::Set;
+use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::{Context, Outcome};
+use clr_runtime::{OsThreadId, Runtime};
+use clr_walker::profiling::{FunctionId, SnapshotCallback};
+use core::fmt;
+
+/// What a StackSnapshotCallback was called with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shot {
+    /// The function; `None` for a marker.
+    pub function: Option<FunctionId>,
+    /// ip (VA).
+    pub ip: u64,
+    /// `contextSize`.
+    pub context_size: u32,
+    /// The context, if there is one.
+    pub context: Option<Context>,
+    /// ip as a label.
+    pub label: String,
+}
+
+/// The callbacks of a call, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The callbacks, in order.
+    pub shots: Vec<Shot>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl Set {
+    /// Makes a call on a thread, with a callback that wants all.
+    #[must_use]
+    pub fn snapshot(&self, runtime: &Runtime<'_>, os: OsThreadId, call: &Call<'_>) -> Snapshot {
+        self.snapshot_until(runtime, os, call, usize::MAX)
+    }
+
+    /// The same, with a callback that returns `S_FALSE` the time that `last` says, counted from 0.
+    #[must_use]
+    pub fn snapshot_until(
+        &self,
+        runtime: &Runtime<'_>,
+        os: OsThreadId,
+        call: &Call<'_>,
+        last: usize,
+    ) -> Snapshot {
+        let mut shots = Vec::new();
+        let callback: &mut SnapshotCallback<'_> = &mut |frame| {
+            shots.push(Shot {
+                function: frame.function,
+                ip: frame.ip,
+                context_size: frame.context.len() as u32,
+                context: Context::from_bytes(frame.context),
+                label: self.label(frame.ip),
+            });
+            if shots.len() > last { HResult::FALSE } else { HResult::OK }
+        };
+        let outcome = runtime.on(os).do_stack_snapshot(call, Some(callback));
+        Snapshot { shots, outcome }
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for shot in &self.shots {
+            writeln!(f, "{shot}")?;
+        }
+        writeln!(f, "{}", self.outcome)
+    }
+}
+
+/// Its ip as a label and its rsp: `App.Foo+0x40, rsp 0x1fe300`.
+impl fmt::Display for Shot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.function.is_none() {
+            f.write_str("marker: ")?;
+        }
+        f.write_str(&self.label)?;
+        match &self.context {
+            Some(context) => write!(f, ", rsp {:#x}", context.registers.rsp()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Programs in worlds.
+
+mod every_instruction;
+mod kinds;
+mod leaves;
+mod locks;
+mod profiler_rules;
+mod signals;
+mod suspension;
+mod unloading;
+
+use super::{Build, Event, Start, World};
+use clr_codegen::{
+    CodeKind, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, RuntimeCall,
+    RuntimeCallKind, Statement,
+};
+use clr_runtime::Context;
+use clr_runtime::OsThreadId;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{Call, CallbackKind};
+use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags};
+use clr_walker::unwind::Position;
+use core::fmt::Write as _;
+use std::collections::BTreeMap;
+
+mod exceptions;
+mod handlers;
+mod leaving;
+mod machinery;
+mod reference;
+
+fn runtime(kind: RuntimeCallKind, target: Option<u32>) -> Statement {
+    Statement::Runtime(RuntimeCall { kind, target: target.map(FunctionId) })
+}
+
+fn function(name: &str, kind: CodeKind, body: Vec<Statement>) -> Function {
+    Function {
+        name: name.to_owned(),
+        kind,
+        shape: FunctionShape::default(),
+        body,
+        end: Some(Exit::Return(ReturnForm::Ret)),
+    }
+}
+
+fn walk(world: &mut World<'_>, thread: usize) -> String {
+    let os = world.os(thread);
+    walk_by(world, os, thread)
+}
+
+/// A thread that the runtime does not know.
+const NOBODY: OsThreadId = OsThreadId(99);
+
+/// A callback of a walk.
+#[derive(Clone, Copy, Debug)]
+struct Callback {
+    /// The FunctionID; `None` for a marker.
+    function: Option<u64>,
+    context: Context,
+}
+
+/// The callbacks of a walk of a thread that the runtime knows, and how it ended; `os` is who makes it.
+fn callbacks(
+    world: &mut World<'_>,
+    os: OsThreadId,
+    thread: usize,
+    seed: Option<&Context>,
+) -> (Vec<Callback>, String) {
+    let bytes = seed.map(|context| {
+        let mut bytes = vec![0; 0xC20];
+        let context = context.to_bytes();
+        bytes[..context.len()].copy_from_slice(&context);
+        bytes
+    });
+    let call = Call {
+        thread: world.object(thread).unwrap(),
+        flags: SnapshotFlags::REGISTER_CONTEXT,
+        seed: bytes.as_deref(),
+        ..Call::default()
+    };
+    let mut found = Vec::new();
+    let callback: &mut SnapshotCallback<'_> = &mut |frame| {
+        let context = Context::from_bytes(frame.context).unwrap();
+        assert_eq!(context.registers.rip, frame.ip);
+        found.push(Callback { function: frame.function.map(|id| id.0), context });
+        HResult::OK
+    };
+    let outcome = world.runtime().on(os).do_stack_snapshot(&call, Some(callback));
+    (found, outcome.to_string())
+}
+
+/// A walk of a thread by another one; `None` is one that the runtime does not know.
+fn walk_by(world: &mut World<'_>, by: Option<OsThreadId>, thread: usize) -> String {
+    if world.object(thread).is_none() {
+        return "no thread".to_owned();
+    }
+    let (callbacks, outcome) = callbacks(world, by.unwrap_or(NOBODY), thread, None);
+    let functions = &world.expanded().program.functions;
+    let mut found = String::new();
+    for Callback { function, context } in callbacks {
+        let by_ip = || world.linked().function_of(context.registers.rip, Position::ReturnAddress);
+        let id = function.map_or_else(by_ip, crate::stubs::method_of);
+        let name = id.map_or("?", |id| functions[id.index()].name.as_str());
+        let mark = if function.is_none() { "*" } else { "" };
+        write!(found, "{mark}{name} ").unwrap();
+    }
+    found + &outcome
+}
+
+fn everything() -> Program {
+    use RuntimeCallKind as Kind;
+    Program {
+        functions: vec![
+            function(
+                "App.Main",
+                CodeKind::Jit,
+                vec![
+                    runtime(Kind::New, None),
+                    runtime(Kind::NewFast, None),
+                    runtime(Kind::WriteBarrier, None),
+                    runtime(Kind::FirstCall, Some(4)),
+                    runtime(Kind::PInvoke, Some(1)),
+                    runtime(Kind::PInvokeStub, Some(1)),
+                ],
+            ),
+            function("Lib.Sort", CodeKind::Native, vec![runtime(Kind::ReversePInvoke, Some(2))]),
+            function("App.Compare", CodeKind::ReadyToRun, vec![runtime(Kind::PInvoke, Some(3))]),
+            function("Lib.Sleep", CodeKind::Native, vec![Statement::Work(3)]),
+            function("App.Late", CodeKind::Jit, vec![Statement::Work(3)]),
+        ],
+        ..Program::default()
+    }
+}
+
+#[test]
+fn a_program_runs_through_the_runtime_to_its_end() {
+    let mut log = String::new();
+    for generation in Generation::ALL {
+        let build = Build::new(&everything(), &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        writeln!(log, "{generation}").unwrap();
+        loop {
+            match world.step(0).unwrap() {
+                Event::Ended => break,
+                Event::Callback(kind) => {
+                    let walk = walk(&mut world, 0);
+                    writeln!(log, "  {}: {walk}", CallbackKind::name(kind)).unwrap();
+                }
+                Event::Stepped | Event::Waits | Event::Hook => {}
+            }
+        }
+        assert_eq!(world.truth(0).unwrap().callers(), []);
+    }
+    insta::assert_snapshot!(log);
+}

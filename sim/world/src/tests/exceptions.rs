@@ -1,0 +1,208 @@
+//! Exceptions, against a plain reading of the programs.
+
+use super::reference::Reference;
+use super::{function, runtime};
+use crate::{Build, Event, Start, World};
+use clr_codegen::{
+    CallForm, Clause, ClauseKind, CodeKind, FrameRegister, FrameSet, Function, FunctionId, Program,
+    RuntimeCallKind, Statement,
+};
+use clr_runtime::generation::Generation;
+use clr_runtime::thread::ThreadObject;
+use clr_runtime::{ExceptionState, FRAME_TOP};
+use clr_walker::registers::Gpr;
+use std::collections::BTreeMap;
+
+use RuntimeCallKind::{ClassConstructor, NullDereference, Raise, ReflectionCall, Rethrow};
+
+pub(super) fn managed(name: &str, kind: CodeKind, body: Vec<Statement>) -> Function {
+    let mut function = function(name, kind, body);
+    function.shape.pushes = vec![Gpr::Rbp, Gpr::Rbx];
+    function.shape.frame = Some(FrameRegister {
+        register: Gpr::Rbp,
+        offset: 0,
+        set: FrameSet::AfterSaves,
+        described: false,
+    });
+    function
+}
+
+pub(super) fn call(callee: u32) -> Statement {
+    Statement::Call(CallForm::Near, FunctionId(callee))
+}
+
+pub(super) fn throw(kind: RuntimeCallKind) -> Statement {
+    runtime(kind, None)
+}
+
+pub(super) fn clause(kind: ClauseKind, body: Vec<Statement>) -> Clause {
+    Clause { kind, body }
+}
+
+/// Numbers from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = self.0;
+        x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (x ^ x >> 31) % sides
+    }
+}
+
+/// Functions that do things; behind them come those that only show that they are called.
+const FUNCTIONS: u32 = 4;
+const MARKS: u32 = 24;
+
+struct Generated {
+    dice: Dice,
+    next_mark: u32,
+}
+
+impl Generated {
+    fn program(seed: u64) -> Program {
+        let mut generated = Self { dice: Dice(seed), next_mark: 0 };
+        let mut functions = Vec::new();
+        for index in 0..FUNCTIONS {
+            let kind =
+                if generated.dice.roll(3) == 0 { CodeKind::ReadyToRun } else { CodeKind::Jit };
+            let mut body = vec![Statement::Clobber(Gpr::Rbx)];
+            if index == 0 && generated.dice.roll(4) != 0 {
+                // Nothing but a second exception gets past this.
+                let kind = ClauseKind::Catch;
+                let catch = clause(kind, vec![generated.mark()]);
+                body.push(Statement::Guarded(generated.body(index, 3, false), vec![catch]));
+            } else {
+                body.extend(generated.body(index, 3, false));
+            }
+            let mut function = managed(&format!("App.F{index}"), kind, body);
+            if generated.dice.roll(2) == 0 {
+                function.shape.locals = 0x48;
+            }
+            functions.push(function);
+        }
+        for index in 0..MARKS {
+            let body = vec![Statement::Work(1)];
+            functions.push(function(&format!("Mark.M{index}"), CodeKind::Jit, body));
+        }
+        Program { functions, ..Program::default() }
+    }
+
+    fn mark(&mut self) -> Statement {
+        self.next_mark += 1;
+        call(FUNCTIONS + (self.next_mark - 1) % MARKS)
+    }
+
+    fn call(&mut self, callee: u32) -> Statement {
+        match self.dice.roll(6) {
+            0 => runtime(ReflectionCall, Some(callee)),
+            1 => runtime(ClassConstructor, Some(callee)),
+            _ => call(callee),
+        }
+    }
+
+    fn body(&mut self, function: u32, depth: u32, in_catch: bool) -> Vec<Statement> {
+        let mut body = vec![self.mark()];
+        for _ in 0..=self.dice.roll(2) {
+            let statement = match self.dice.roll(10) {
+                0 => throw(Raise),
+                1 => throw(NullDereference),
+                2 if in_catch => throw(Rethrow),
+                4..=6 if function + 1 < FUNCTIONS => self.call(function + 1),
+                4..=9 if depth > 0 => self.guarded(function, depth - 1),
+                _ => self.mark(),
+            };
+            body.push(statement);
+        }
+        body
+    }
+
+    fn guarded(&mut self, function: u32, depth: u32) -> Statement {
+        let body = self.body(function, depth, false);
+        let clauses = match self.dice.roll(4) {
+            0 => vec![clause(ClauseKind::Finally, self.body(function, depth, false))],
+            1 => vec![clause(ClauseKind::Fault, self.body(function, depth, false))],
+            _ => (0..=self.dice.roll(2)).map(|_| self.catch(function, depth)).collect(),
+        };
+        Statement::Guarded(body, clauses)
+    }
+
+    fn catch(&mut self, function: u32, depth: u32) -> Clause {
+        let kind = if self.dice.roll(2) == 0 {
+            ClauseKind::Catch
+        } else {
+            let filter = self.body(function, depth, false);
+            ClauseKind::Filtered { accepts: self.dice.roll(2) == 0, filter }
+        };
+        clause(kind, self.body(function, depth, true))
+    }
+}
+
+/// Executes a program: the marks that it comes to, and whether it ends by itself.
+fn execute(program: &Program, generation: Generation, first: u32) -> Option<(Vec<u32>, bool)> {
+    const LIMIT: u32 = 1_000_000;
+    let build = Build::new(program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let marks: BTreeMap<u64, u32> = (first..program.functions.len() as u32)
+        .map(|mark| {
+            let placed = build.expanded().placed[mark as usize];
+            (build.linked().entries[placed.index()], mark)
+        })
+        .collect();
+    let mut found = Vec::new();
+    for _ in 0..LIMIT {
+        if !world.is_serving(0)
+            && let Some(mark) = marks.get(&world.rip(0).unwrap())
+        {
+            found.push(*mark);
+            let rsp = world.activations(0)[0].registers.rsp();
+            assert!(world.is_cooperative(0) && rsp < top_frame(&mut world), "{generation}");
+        }
+        if world.step(0).unwrap() == Event::Ended {
+            let unhandled = world.is_unhandled(0);
+            if !unhandled {
+                assert_eq!(world.truth(0).unwrap().callers(), []);
+                nothing_is_left(&mut world);
+            }
+            return Some((found, !unhandled));
+        }
+    }
+    None
+}
+
+fn top_frame(world: &mut World<'_>) -> u64 {
+    let object = world.object(0).unwrap();
+    let runtime = world.runtime();
+    ThreadObject(object).top_frame(&*runtime.memory.borrow()).unwrap()
+}
+
+fn nothing_is_left(world: &mut World<'_>) {
+    assert_eq!(top_frame(world), FRAME_TOP);
+    let os = world.os(0).unwrap();
+    let exceptions = world.runtime().thread(os, |thread| thread.exceptions.clone()).unwrap();
+    assert_eq!(exceptions, ExceptionState::default());
+}
+
+#[test]
+fn handlers_run_in_the_order_of_a_plain_reading() {
+    let (mut ran, mut uncaught, mut marks) = (0, 0, 0);
+    for seed in 0..400 {
+        let program = Generated::program(seed);
+        let expected = Reference::run(&program, FUNCTIONS, true);
+        for generation in Generation::ALL {
+            let expected = if generation == Generation::Net9UnixLegacyExceptions {
+                Reference::run(&program, FUNCTIONS, false)
+            } else {
+                expected.clone()
+            };
+            let found = execute(&program, generation, FUNCTIONS);
+            assert_eq!(found.as_ref(), Some(&expected), "seed {seed}, {generation}: {program:#?}");
+        }
+        ran += 1;
+        uncaught += u32::from(!expected.1);
+        marks += expected.0.len();
+    }
+    assert!(ran - uncaught > 200 && uncaught > 50 && marks > 4_000, "{ran} {uncaught} {marks}");
+}

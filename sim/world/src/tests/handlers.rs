@@ -1,0 +1,419 @@
+//! Walks while an exception is handled, against the contract and what was observed.
+
+use super::exceptions::{call, clause, managed, throw};
+use super::{Callback, callbacks, runtime, walk};
+use crate::{Build, Event, Start, World};
+use clr_codegen::{ClauseKind, CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
+use clr_runtime::Context;
+use clr_runtime::OsThreadId;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackMode;
+use clr_walker::registers::Registers;
+use clr_walker::unwind::Position;
+use std::collections::BTreeMap;
+
+use RuntimeCallKind::{New, NullDereference, Raise};
+
+const SECOND_PASS: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
+const ROOT: &str = "*CallDescrWorkerInternal S_OK";
+
+/// Main guards a call of Thrower by a finally, and that by a filter; each handler calls a function
+/// that allocates.
+pub(super) fn observed(kind: RuntimeCallKind) -> Program {
+    let allocates = |name| managed(name, CodeKind::Jit, vec![throw(New)]);
+    let inner = Statement::Guarded(vec![call(1)], vec![clause(ClauseKind::Finally, vec![call(3)])]);
+    let filtered = ClauseKind::Filtered { accepts: true, filter: vec![call(2)] };
+    let main = vec![Statement::Guarded(vec![inner], vec![clause(filtered, vec![call(4)])])];
+    Program {
+        functions: vec![
+            managed("App.Main", CodeKind::Jit, main),
+            managed("App.Thrower", CodeKind::Jit, vec![throw(kind)]),
+            allocates("App.Filter"),
+            allocates("App.Finally"),
+            allocates("App.Catch"),
+        ],
+        ..Program::default()
+    }
+}
+
+/// What each callback's unseeded walk of its own thread gives: observed on U31, U9, W31 and WN
+/// (contract §6, C-048, C-081, C-085, C-134, C-163, C-164, C-172).
+fn expected_walks(generation: Generation) -> Vec<(&'static str, &'static str)> {
+    const ALL: &str = "App.Thrower App.Main *CallDescrWorkerInternal S_OK";
+    const REFUSED: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
+    let managed = generation.hides_exception_handling();
+    let own = if managed { "App.Main *CallDescrWorkerInternal S_OK" } else { REFUSED };
+    let filter = if managed {
+        "App.Filter App.Main App.Thrower App.Main *CallDescrWorkerInternal S_OK"
+    } else {
+        "App.Filter App.Main *CallEHFilterFunclet App.Thrower App.Main *CallDescrWorkerInternal S_OK"
+    };
+    vec![
+        ("ExceptionThrown", ALL),
+        ("ExceptionSearchFunctionEnter", ALL),
+        ("ExceptionSearchFunctionLeave", ALL),
+        ("ExceptionSearchFunctionEnter", ALL),
+        ("ExceptionSearchFilterEnter", ALL),
+        ("ObjectAllocated", filter),
+        ("ExceptionSearchFilterLeave", ALL),
+        ("ExceptionSearchCatcherFound", ALL),
+        ("ExceptionSearchFunctionLeave", ALL),
+        ("ExceptionUnwindFunctionEnter", REFUSED),
+        ("ExceptionUnwindFunctionLeave", REFUSED),
+        ("ExceptionUnwindFunctionEnter", REFUSED),
+        ("ExceptionUnwindFinallyEnter", own),
+        ("ObjectAllocated", "App.Finally App.Main *CallDescrWorkerInternal S_OK"),
+        ("ExceptionUnwindFinallyLeave", own),
+        ("ExceptionUnwindFunctionLeave", REFUSED),
+        ("ExceptionCatcherEnter", own),
+        ("ObjectAllocated", "App.Catch App.Main *CallDescrWorkerInternal S_OK"),
+        ("ExceptionCatcherLeave", own),
+    ]
+}
+
+#[test]
+fn walks_in_exception_callbacks_give_what_was_observed() {
+    for generation in Generation::ALL {
+        for kind in [Raise, NullDereference] {
+            let mut found = Vec::new();
+            in_callbacks(&observed(kind), generation, |world, kind| {
+                found.push((kind, walk(world, 0)));
+            });
+            let found: Vec<_> = found.iter().map(|(kind, walk)| (*kind, walk.as_str())).collect();
+            assert_eq!(found, expected_walks(generation), "{generation}, {kind:?}");
+        }
+    }
+}
+
+/// Executes a program to its end, with a look at each callback but those of threads.
+pub(super) fn in_callbacks(
+    program: &Program,
+    generation: Generation,
+    look: impl FnMut(&mut World<'_>, &'static str),
+) {
+    assert!(!run(program, generation, look));
+}
+
+/// The same; whether it ended because nothing caught an exception.
+pub(super) fn run(
+    program: &Program,
+    generation: Generation,
+    mut look: impl FnMut(&mut World<'_>, &'static str),
+) -> bool {
+    let build = Build::new(program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    world.add_walkers().unwrap();
+    loop {
+        match world.step(0).unwrap() {
+            Event::Ended => break,
+            Event::Callback(kind) if !kind.name().starts_with("Thread") => {
+                look(&mut world, kind.name());
+            }
+            _ => {}
+        }
+    }
+    world.is_unhandled(0)
+}
+
+/// A callback of a walk.
+#[derive(Clone, Debug)]
+pub(super) struct Reported {
+    name: String,
+    registers: Registers,
+    flags: u32,
+}
+
+/// A walk of thread 0; `os` is who makes it.
+pub(super) fn snapshot(
+    world: &mut World<'_>,
+    os: OsThreadId,
+    seed: Option<&Registers>,
+) -> (Vec<Reported>, String) {
+    let seed = seed.map(|&registers| Context { registers, flags: 0 });
+    let (callbacks, outcome) = callbacks(world, os, 0, seed.as_ref());
+    let (linked, functions) = (world.linked(), &world.expanded().program.functions);
+    let reported = |callback: &Callback| {
+        let Context { registers, flags } = callback.context;
+        let function = linked.function_of(registers.rip, Position::ReturnAddress);
+        // At the first instruction of a function, the leaf.
+        let function =
+            function.or_else(|| linked.function_of(registers.rip, Position::Interrupted));
+        let mut name = function.map_or("?", |id| functions[id.index()].name.as_str()).to_owned();
+        if callback.function.is_none() {
+            name.insert(0, '*');
+        }
+        Reported { name, registers, flags }
+    };
+    (callbacks.iter().map(reported).collect(), outcome)
+}
+
+pub(super) fn shape((found, outcome): &(Vec<Reported>, String)) -> String {
+    found.iter().map(|one| format!("{} ", one.name)).chain([outcome.clone()]).collect()
+}
+
+/// The registers of the innermost frame of a function, as execution knows them.
+pub(super) fn registers_of(world: &World<'_>, name: &str) -> Option<Registers> {
+    let functions = &world.expanded().program.functions;
+    let activations = world.activations(0);
+    let frame = activations.iter().find(|frame| {
+        frame.function.is_some_and(|function| functions[function.index()].name == name)
+    })?;
+    Some(frame.registers)
+}
+
+/// E-14 and E-15, executed: from a handler the walk goes on at the call in the guarded body.
+#[test]
+fn a_handler_stands_for_the_frame_of_its_method() {
+    for generation in Generation::ALL {
+        let program = observed(Raise);
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let [walker, _] = world.add_walkers().unwrap();
+        let entry =
+            |function: usize| build.linked().entries[build.expanded().placed[function].index()];
+        let (mut guarded, mut shapes) = (None, Vec::new());
+        while world.step(0).unwrap() != Event::Ended {
+            let rip = world.rip(0).unwrap();
+            if rip == entry(1) {
+                guarded = registers_of(&world, "App.Main");
+            }
+            if ![entry(2), entry(3), entry(4)].contains(&rip) {
+                continue;
+            }
+            let own = world.os(0).unwrap();
+            let seed =
+                registers_of(&world, ["App.Filter", "App.Finally", "App.Catch"][shapes.len()]);
+            let found = snapshot(&mut world, own, seed.as_ref());
+            let main = found.0.iter().rev().find(|one| one.name == "App.Main").unwrap();
+            let guarded = guarded.unwrap();
+            assert_eq!((main.registers.rip, main.registers.rsp()), (guarded.rip, guarded.rsp()));
+            shapes.push(shape(&found));
+            // Another thread starts from the registers that the thread has.
+            let other = snapshot(&mut world, walker, None);
+            let expected = if generation.is_unix() { "E_NOTIMPL" } else { shapes.last().unwrap() };
+            assert_eq!(shape(&other), expected, "{generation}");
+        }
+        let dispatcher =
+            if generation.hides_exception_handling() { "" } else { "*CallEHFilterFunclet " };
+        assert_eq!(
+            shapes,
+            [
+                format!("App.Filter App.Main {dispatcher}App.Thrower App.Main {ROOT}"),
+                format!("App.Finally App.Main {ROOT}"),
+                format!("App.Catch App.Main {ROOT}"),
+            ],
+            "{generation}"
+        );
+    }
+}
+
+/// On Windows another thread finds a cooperative one in native code, a preemptive one by its Frames.
+#[test]
+fn another_thread_sees_what_the_mode_lets_it_see() {
+    for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
+        let build = Build::new(&observed(Raise), &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let [walker, _] = world.add_walkers().unwrap();
+        let mut seen = 0;
+        loop {
+            match world.step(0).unwrap() {
+                Event::Ended => break,
+                Event::Callback(kind) if kind.name().starts_with("Exception") => {
+                    let found = shape(&snapshot(&mut world, walker, None));
+                    let preemptive = kind.mode(generation) == CallbackMode::Preemptive;
+                    let first = kind.name().starts_with("ExceptionSearch");
+                    let expected = if preemptive && first {
+                        format!("App.Thrower App.Main {ROOT}")
+                    } else {
+                        SECOND_PASS.to_owned()
+                    };
+                    assert_eq!(found, expected, "{generation}, {}", kind.name());
+                    seen += 1;
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(seen, 16);
+    }
+}
+
+/// C-050: the exception is over, the catch has returned, and execution has not gone on.
+#[test]
+fn no_walk_is_made_before_execution_goes_on() {
+    for generation in Generation::ALL {
+        let build = Build::new(&observed(Raise), &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let (mut seen, mut main) = (0, None);
+        while world.step(0).unwrap() != Event::Ended {
+            let own = world.os(0).unwrap();
+            main = registers_of(&world, "App.Main").or(main);
+            let inconsistent =
+                world.runtime().thread(own, |thread| thread.exceptions.inconsistent).unwrap();
+            if inconsistent {
+                for seed in [None, main] {
+                    let found = shape(&snapshot(&mut world, own, seed.as_ref()));
+                    assert_eq!(found, "CORPROF_E_STACKSNAPSHOT_UNSAFE", "{generation}");
+                }
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 1, "{generation}");
+    }
+}
+
+/// C-160: the walk begins with the instruction that faults and all its registers.
+#[test]
+fn a_fault_is_reported_with_all_registers() {
+    for generation in Generation::ALL {
+        let build = Build::new(&observed(NullDereference), &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let own = world.os(0).unwrap();
+        let (mut faulting, mut seen) = (None, false);
+        loop {
+            if let Some(registers) = registers_of(&world, "App.Thrower")
+                && world.activations(0).len() == 4
+            {
+                faulting = Some(registers);
+            }
+            match world.step(0).unwrap() {
+                Event::Ended => break,
+                Event::Callback(kind) if kind.name() == "ExceptionThrown" => {
+                    let (found, _) = snapshot(&mut world, own, None);
+                    assert_eq!(Some(found[0].registers), faulting, "{generation}");
+                    let flags = match generation {
+                        Generation::CoreClr31Unix => 0x810_004B,
+                        Generation::Net9UnixLegacyExceptions => 0x810_000B,
+                        Generation::Net9Unix | Generation::Net10Unix => 0x810_0003,
+                        _ => 0x10_005F,
+                    };
+                    assert_eq!(found[0].flags, flags, "{generation}");
+                    seen = true;
+                }
+                _ => {}
+            }
+        }
+        assert!(seen);
+    }
+}
+
+/// C-086: what has been left is hidden, what is being left is not.
+#[test]
+fn frames_that_were_left_are_hidden() {
+    for generation in Generation::ALL {
+        let (mut thrower, mut found) = (None, Vec::new());
+        in_callbacks(&observed(Raise), generation, |world, kind| {
+            thrower = thrower.or(registers_of(world, "App.Thrower"));
+            if kind == "ExceptionUnwindFunctionLeave" {
+                let own = world.os(0).unwrap();
+                found.push(shape(&snapshot(world, own, thrower.as_ref())));
+            }
+        });
+        let expected = if generation.is_unix() && generation.hides_exception_handling() {
+            // There it is preemptive: seeds are ignored (C-164).
+            [SECOND_PASS.to_owned(), SECOND_PASS.to_owned()]
+        } else {
+            [format!("App.Thrower App.Main {ROOT}"), format!("App.Main {ROOT}")]
+        };
+        assert_eq!(found, expected, "{generation}");
+    }
+}
+
+/// C-165: a handler that a later exception has left shows by what called it.
+#[test]
+fn a_handler_that_was_left_leaves_its_caller() {
+    let kind = ClauseKind::Catch;
+    let again = Statement::Guarded(vec![call(1)], vec![clause(kind.clone(), vec![call(1)])]);
+    let main = vec![Statement::Guarded(vec![again], vec![clause(kind, Vec::new())])];
+    let program = Program {
+        functions: vec![
+            managed("App.Main", CodeKind::Jit, main),
+            managed("App.Thrower", CodeKind::Jit, vec![throw(Raise)]),
+        ],
+        ..Program::default()
+    };
+    for generation in Generation::ALL {
+        let mut found = Vec::new();
+        in_callbacks(&program, generation, |world, kind| {
+            if ["ExceptionThrown", "ExceptionCatcherEnter"].contains(&kind) {
+                found.push(walk(world, 0));
+            }
+        });
+        let managed = generation.hides_exception_handling();
+        let thrown = format!("App.Thrower App.Main {ROOT}");
+        let catcher = |walk: &str| {
+            if managed { format!("{walk}App.Main {ROOT}") } else { SECOND_PASS.to_owned() }
+        };
+        let expected = [thrown.clone(), catcher(""), thrown, catcher("*CallCatchFunclet ")];
+        assert_eq!(found, expected, "{generation}");
+    }
+}
+
+/// Through native code an exception goes on Windows only; the Frames of what it has left are gone.
+#[test]
+fn native_code_between_is_left_on_windows() {
+    use RuntimeCallKind::{PInvoke, ReversePInvoke};
+    let mut native =
+        super::function("Lib.Sort", CodeKind::Native, vec![runtime(ReversePInvoke, Some(2))]);
+    native.shape.locals = 0x28;
+    let catch = clause(ClauseKind::Catch, vec![call(3)]);
+    let main = vec![Statement::Guarded(vec![runtime(PInvoke, Some(1))], vec![catch]), call(3)];
+    let program = Program {
+        functions: vec![
+            managed("App.Main", CodeKind::Jit, main),
+            native,
+            managed("App.Compare", CodeKind::Jit, vec![throw(Raise)]),
+            managed("App.New", CodeKind::Jit, vec![throw(New)]),
+        ],
+        ..Program::default()
+    };
+    for generation in Generation::ALL {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let (mut found, mut thrown) = (Vec::new(), 0);
+        loop {
+            match world.step(0).unwrap() {
+                Event::Ended => break,
+                Event::Callback(kind) if kind.name() == "ObjectAllocated" => {
+                    found.push(walk(&mut world, 0));
+                }
+                Event::Callback(kind) => thrown += u32::from(kind.name() == "ExceptionThrown"),
+                _ => {}
+            }
+        }
+        assert_eq!(world.is_unhandled(0), generation.is_unix());
+        // Managed handling ends at the stub, and begins anew at the P/Invoke.
+        assert_eq!(thrown, if generation == Generation::Net10Windows { 2 } else { 1 });
+        let expected = vec![format!("App.New App.Main {ROOT}"); 2];
+        assert_eq!(found, if generation.is_unix() { Vec::new() } else { expected }, "{generation}");
+    }
+}
+
+/// Wherever a thread is stopped, a walk from its innermost managed frame comes to the end or is
+/// refused.
+#[test]
+fn walks_can_be_made_at_each_instruction() {
+    for generation in Generation::ALL {
+        for kind in [Raise, NullDereference] {
+            let build = Build::new(&observed(kind), &BTreeMap::new(), generation).unwrap();
+            let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+            let own = world.os(0).unwrap();
+            let (mut walked, mut refused) = (0, 0);
+            while world.step(0).unwrap() != Event::Ended {
+                let activations = world.activations(0);
+                let managed =
+                    |registers: &Registers| world.as_synced().code.find(registers.rip).is_some();
+                let seed = activations.iter().map(|frame| frame.registers).find(managed);
+                let Some(seed) = seed else { continue };
+                let (found, outcome) = snapshot(&mut world, own, Some(&seed));
+                if outcome == "S_OK" {
+                    assert_eq!(found.last().unwrap().name, "*CallDescrWorkerInternal");
+                    walked += 1;
+                } else {
+                    assert!(outcome.ends_with("UNMANAGED_CTX") || outcome.ends_with("UNSAFE"));
+                    refused += 1;
+                }
+            }
+            assert!(walked > 200 && refused > 2, "{generation}, {kind:?}: {walked}, {refused}");
+        }
+    }
+}

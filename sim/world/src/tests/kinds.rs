@@ -1,0 +1,179 @@
+//! Every way through the runtime by itself: what walks in its callbacks show.
+
+use super::{function, runtime, walk, walk_by};
+use crate::stubs::Hooks;
+use crate::{Build, Event, Start};
+use clr_codegen::{CodeKind, FunctionId, Program, RuntimeCallKind, Statement, Target};
+use clr_runtime::generation::Generation;
+use clr_walker::profiling::EventMask;
+use core::fmt::Write as _;
+use std::collections::BTreeMap;
+
+/// `App.Main` goes that way to a target, or `Lib.Run` does, which it calls.
+pub(super) fn program(kind: RuntimeCallKind) -> Program {
+    let through = |target| runtime(kind, kind.target().map(|_| target));
+    let mut functions = if kind.is_in_managed_code() {
+        vec![function("App.Main", CodeKind::Jit, vec![through(1), Statement::Work(2)])]
+    } else {
+        vec![
+            function(
+                "App.Main",
+                CodeKind::Jit,
+                vec![runtime(RuntimeCallKind::PInvoke, Some(1)), Statement::Work(2)],
+            ),
+            function("Lib.Run", CodeKind::Native, vec![through(2)]),
+        ]
+    };
+    let name = match kind.target() {
+        Some(Target::Unmanaged) => Some(("Lib.Work", CodeKind::Native)),
+        Some(Target::Managed) => Some(("App.Work", CodeKind::ReadyToRun)),
+        None => None,
+    };
+    functions.extend(name.map(|(name, kind)| function(name, kind, vec![Statement::Work(3)])));
+    Program { functions, ..Program::default() }
+}
+
+/// All callbacks with the walks in them.
+fn callbacks(program: &Program, generation: Generation, hooks: Hooks) -> String {
+    let build = Build::with_hooks(program, &BTreeMap::new(), generation, hooks).unwrap();
+    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut log = String::new();
+    loop {
+        let event = world.step(0).unwrap();
+        match event {
+            Event::Ended => break,
+            Event::Callback(kind) => {
+                writeln!(log, "    {}: {}", kind.name(), walk(&mut world, 0)).unwrap();
+            }
+            Event::Hook => writeln!(log, "    (hook): {}", walk(&mut world, 0)).unwrap(),
+            Event::Stepped | Event::Waits => {}
+        }
+    }
+    // Nothing goes back to its caller where nothing catches.
+    assert!(world.is_unhandled(0) || world.truth(0).unwrap().callers().is_empty());
+    log
+}
+
+/// Generations with the same callbacks stand together.
+fn by_generation(callbacks: impl Fn(Generation) -> String) -> String {
+    let mut groups: Vec<(String, String)> = Vec::new();
+    for generation in Generation::ALL {
+        let log = callbacks(generation);
+        match groups.iter_mut().find(|(_, other)| *other == log) {
+            Some((names, _)) => write!(names, ", {generation}").unwrap(),
+            None => groups.push((generation.to_string(), log)),
+        }
+    }
+    let mut all = String::new();
+    for (names, log) in groups {
+        write!(all, "  {names}\n{log}").unwrap();
+    }
+    all
+}
+
+#[test]
+fn every_kind_runs_to_its_end_and_calls_back() {
+    let mut log = String::new();
+    for kind in RuntimeCallKind::ALL {
+        let program = program(*kind);
+        let of = |generation| callbacks(&program, generation, Hooks::None);
+        writeln!(log, "{}\n{}", kind.word(), by_generation(of)).unwrap();
+    }
+    insta::assert_snapshot!(log);
+}
+
+#[test]
+fn hooks_are_called_by_the_runtime_or_directly() {
+    let program = Program {
+        functions: vec![
+            function(
+                "App.Main",
+                CodeKind::Jit,
+                vec![runtime(RuntimeCallKind::OpenDelegate, Some(1))],
+            ),
+            function("App.Work", CodeKind::Jit, vec![Statement::Work(3)]),
+        ],
+        ..Program::default()
+    };
+    let mut log = String::new();
+    for hooks in [Hooks::Slow, Hooks::Fast] {
+        let of = |generation| callbacks(&program, generation, hooks);
+        writeln!(log, "{hooks:?}\n{}", by_generation(of)).unwrap();
+    }
+    insta::assert_snapshot!(log);
+}
+
+/// A native thread becomes one of the runtime when it first calls managed code; no P/Invoke lies below, so
+/// that .NET 9 finds nothing in the transition's callbacks (C-170), and 3.1 only the marker behind the stub.
+#[test]
+fn a_native_thread_is_attached() {
+    let program = program(RuntimeCallKind::ReversePInvoke);
+    for generation in Generation::ALL {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Native(FunctionId(1))]).unwrap();
+        assert_eq!(world.object(0), None);
+        let mut found = Vec::new();
+        loop {
+            match world.step(0).unwrap() {
+                Event::Ended => break,
+                Event::Callback(kind) => found.push((kind.name(), walk(&mut world, 0))),
+                _ => {}
+            }
+        }
+        assert_eq!(world.truth(0).unwrap().callers(), []);
+        let begins = |name: &str| found.iter().find(|(kind, _)| *kind == name).unwrap().1.as_str();
+        assert_eq!(begins("ThreadCreated"), "E_FAIL", "{generation}");
+        let transition = begins("UnmanagedToManagedTransition");
+        let expected = if generation.has_um_thunk_stub() { "*UMThunkStub S_OK" } else { "E_FAIL" };
+        assert_eq!(transition, expected, "{generation}");
+    }
+}
+
+/// Only what the event mask asks for is told.
+#[test]
+fn callbacks_are_those_that_were_asked_for() {
+    let program = program(RuntimeCallKind::NewWithGc);
+    let generation = Generation::Net9Unix;
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mask = EventMask::ENABLE_STACK_SNAPSHOT | EventMask::MONITOR_THREADS;
+    world.runtime().change_process(|process| process.event_mask = mask);
+    let mut found = Vec::new();
+    loop {
+        match world.step(0).unwrap() {
+            Event::Ended => break,
+            Event::Callback(kind) => found.push(kind.name()),
+            _ => {}
+        }
+    }
+    assert_eq!(found, ["ThreadCreated", "ThreadAssignedToOSThread", "ThreadDestroyed"]);
+}
+
+/// COM both ways: E-17.
+#[test]
+fn com_calls_both_ways() {
+    use RuntimeCallKind::{ComCall, ComMethod};
+    let program = Program {
+        functions: vec![
+            function("App.M1", CodeKind::Jit, vec![runtime(ComCall, Some(1))]),
+            function("Lib.Client", CodeKind::Native, vec![runtime(ComMethod, Some(2))]),
+            function("App.M2", CodeKind::Jit, vec![runtime(ComCall, Some(3))]),
+            function("Lib.Server2", CodeKind::Native, vec![Statement::Work(3)]),
+        ],
+        ..Program::default()
+    };
+    for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let server = build.expanded().placed[3];
+        while world.rip(0) != Some(build.linked().entries[server.index()]) {
+            assert_ne!(world.step(0).unwrap(), Event::Ended);
+        }
+        assert!(!world.is_cooperative(0));
+        assert_eq!(
+            walk_by(&mut world, None, 0),
+            "App.M2 *COMToCLRDispatchHelper App.M1 *CallDescrWorkerInternal S_OK",
+            "{generation}"
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! Exceptions that leave managed code for native code of the runtime (C-166).
+
+use super::exceptions::{call, clause, managed, throw};
+use super::handlers::in_callbacks;
+use super::{runtime, walk};
+use clr_codegen::{ClauseKind, CodeKind, Program, RuntimeCallKind, Statement};
+use clr_runtime::generation::Generation;
+
+use Generation::{Net9UnixLegacyExceptions, Net10Unix, Net10Windows};
+use RuntimeCallKind::{ClassConstructor, Raise, ReflectionCall};
+
+const ROOT: &str = "*CallDescrWorkerInternal S_OK";
+const REFUSED: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
+
+/// Main catches what comes out of a call by native code of a method that calls a thrower.
+fn program(kind: RuntimeCallKind) -> Program {
+    let called = vec![runtime(kind, Some(1))];
+    let catch = vec![clause(ClauseKind::Catch, Vec::new())];
+    Program {
+        functions: vec![
+            managed("App.Main", CodeKind::Jit, vec![Statement::Guarded(called, catch)]),
+            managed("App.Called", CodeKind::Jit, vec![call(2)]),
+            managed("App.Thrower", CodeKind::Jit, vec![throw(Raise)]),
+        ],
+        ..Program::default()
+    }
+}
+
+fn found(kind: RuntimeCallKind, generation: Generation) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    in_callbacks(&program(kind), generation, |world, callback| {
+        if let Some(callback) = callback.strip_prefix("Exception") {
+            found.push((callback, walk(world, 0)));
+        }
+    });
+    found
+}
+
+fn expect(found: &[(&'static str, String)], expected: &[(&'static str, &str)], what: &str) {
+    let found: Vec<_> = found.iter().map(|(kind, walk)| (*kind, walk.as_str())).collect();
+    assert_eq!(found, expected, "{what}");
+}
+
+/// The callbacks are those that were recorded on U9, on U31 and with legacy handling; that of the
+/// others follows from the same sources.
+#[test]
+fn an_exception_that_leaves_managed_code_is_thrown_again() {
+    for kind in [ReflectionCall, ClassConstructor] {
+        for generation in Generation::ALL {
+            // Where the native code is a QCall, its method stands on the stack.
+            let method = match (generation, kind) {
+                (Net10Windows | Net10Unix, ReflectionCall) => {
+                    "System.RuntimeMethodHandle.InvokeMethod "
+                }
+                (Net10Windows | Net10Unix, _) => {
+                    "System.Runtime.CompilerServices.InitHelpers.InitClass "
+                }
+                _ => "",
+            };
+            let rest = format!("{method}App.Main {ROOT}");
+            let all = format!("App.Thrower App.Called *CallDescrWorkerInternal {rest}");
+            let (all, rest) = (all.as_str(), rest.as_str());
+            let own = format!("App.Main {ROOT}");
+            let is_one = generation == Net9UnixLegacyExceptions && kind == ReflectionCall;
+            let managed = generation.hides_exception_handling();
+            let mut expected = vec![
+                ("Thrown", all),
+                ("SearchFunctionEnter", all),
+                ("SearchFunctionLeave", all),
+                ("SearchFunctionEnter", all),
+            ];
+            if managed {
+                expected.extend([
+                    ("UnwindFunctionLeave", all),
+                    ("UnwindFunctionEnter", all),
+                    ("UnwindFunctionLeave", all),
+                    ("UnwindFunctionEnter", all),
+                ]);
+            } else {
+                expected.push(("SearchFunctionLeave", all));
+            }
+            let left = [("UnwindFunctionEnter", REFUSED), ("UnwindFunctionLeave", REFUSED)];
+            if !managed && !is_one {
+                expected.extend([left, left].concat());
+            }
+            let second = if is_one { all } else { rest };
+            if !is_one {
+                expected.push(("Thrown", rest));
+            }
+            if !method.is_empty() {
+                expected.extend([("SearchFunctionEnter", rest), ("SearchFunctionLeave", rest)]);
+            }
+            expected.extend([
+                ("SearchFunctionEnter", second),
+                ("SearchCatcherFound", second),
+                ("SearchFunctionLeave", second),
+            ]);
+            if is_one {
+                expected.extend([left, left].concat());
+            }
+            if !method.is_empty() {
+                expected.extend(left);
+            }
+            expected.extend(left);
+            let own = if managed { own.as_str() } else { REFUSED };
+            expected.extend([("CatcherEnter", own), ("CatcherLeave", own)]);
+            expect(&found(kind, generation), &expected, &format!("{generation}, {kind:?}"));
+        }
+    }
+}
+
+/// Finally handlers of the part that is left run before the exception is thrown again; managed handling
+/// lets walks in their callbacks begin at the thrower (by its source: nothing is marked as unwinding).
+#[test]
+fn finally_handlers_run_before_it_is_thrown_again() {
+    let mut program = program(ReflectionCall);
+    let finally = clause(ClauseKind::Finally, vec![Statement::Work(1)]);
+    let called = Statement::Guarded(vec![call(2)], vec![finally]);
+    program.functions[1].body = vec![called];
+    for generation in Generation::ALL {
+        let mut found = Vec::new();
+        in_callbacks(&program, generation, |world, kind| {
+            if ["ExceptionThrown", "ExceptionUnwindFinallyEnter"].contains(&kind) {
+                let at = if walk(world, 0).starts_with("App.Thrower") { "thrower" } else { "-" };
+                found.push((kind, at));
+            }
+        });
+        let managed = generation.hides_exception_handling();
+        let mut expected = vec![
+            ("ExceptionThrown", "thrower"),
+            ("ExceptionUnwindFinallyEnter", if managed { "thrower" } else { "-" }),
+        ];
+        if generation != Net9UnixLegacyExceptions {
+            expected.push(("ExceptionThrown", "-"));
+        }
+        assert_eq!(found, expected, "{generation}");
+    }
+}
+
+/// Nothing is left of the part, and nothing catches: the process ends, but only when it has been left.
+#[test]
+fn an_exception_may_leave_all_parts() {
+    let mut program = program(ReflectionCall);
+    program.functions[0].body = vec![runtime(ReflectionCall, Some(1))];
+    for generation in Generation::ALL {
+        let mut thrown = 0;
+        let world = super::handlers::run(&program, generation, |_, kind| {
+            thrown += u32::from(kind == "ExceptionThrown");
+        });
+        assert!(world, "{generation}");
+        let parts = if generation == Net9UnixLegacyExceptions { 1 } else { 2 };
+        assert_eq!(thrown, parts, "{generation}");
+    }
+}

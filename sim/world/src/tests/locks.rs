@@ -1,0 +1,376 @@
+//! Locks of the runtime and the process, and who waits for whom.
+
+use super::{NOBODY, function, runtime};
+use crate::{Build, Event, Start, World};
+use clr_codegen::{CodeKind, FunctionId, Program, RuntimeCallKind as Kind, Statement};
+use clr_machine::Machine;
+use clr_runtime::Outcome;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{Call, CallbackKind};
+use clr_runtime::{Lock, OsThreadId, Profiler, Runtime, Suspension, Wait};
+use clr_walker::profiling::{CallError, ProfilerCallback, ProfilerInfo as _};
+use core::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// A thread for each, that does nothing else; native ones are called by a P/Invoke.
+fn program(kinds: &[Kind]) -> Program {
+    let mut functions = Vec::new();
+    for (kind, n) in kinds.iter().zip(0..) {
+        let (own, callee) = (runtime(*kind, None), 2 * n + 1);
+        let native = !kind.is_in_managed_code();
+        let body = if native { runtime(Kind::PInvoke, Some(callee)) } else { own.clone() };
+        let name = format!("App.Main{n}");
+        functions.push(function(&name, CodeKind::Jit, vec![body, Statement::Work(2)]));
+        let body = if native { own } else { Statement::Work(1) };
+        functions.push(function(&format!("Lib.Run{n}"), CodeKind::Native, vec![body]));
+    }
+    Program { functions, ..Program::default() }
+}
+
+fn build(kinds: &[Kind], generation: Generation) -> (Build, Vec<Start>) {
+    let build = Build::new(&program(kinds), &BTreeMap::new(), generation).unwrap();
+    let starts = (0..kinds.len()).map(|n| Start::Managed(FunctionId(2 * n as u32)));
+    (build, starts.collect())
+}
+
+/// Steps a thread until it is so.
+fn run_until(world: &mut World<'_>, thread: usize, so: impl Fn(&World<'_>) -> bool) {
+    while !so(world) {
+        assert_ne!(world.step(thread).unwrap(), Event::Ended);
+    }
+}
+
+fn owner(world: &World<'_>, lock: Lock) -> Option<OsThreadId> {
+    world.as_synced().process.get().owner(lock)
+}
+
+/// Notes what methods wait for; nobody lets them.
+#[derive(Default)]
+struct Waits(RefCell<Vec<Wait>>);
+
+impl<'a> Profiler<'a, Machine> for Waits {
+    fn call_back(&self, _: &Runtime<'a>, _: OsThreadId, _: ProfilerCallback) {}
+
+    fn wait(&self, _: &Runtime<'a>, _: OsThreadId, wait: Wait) -> bool {
+        self.0.borrow_mut().push(wait);
+        false
+    }
+}
+
+/// Lets the threads of a world go on as long as a method waits.
+struct Kernel<'b>(RefCell<World<'b>>);
+
+impl<'b> Profiler<'b, Machine> for Kernel<'b> {
+    fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, _: ProfilerCallback) {}
+
+    fn wait(&self, _: &Runtime<'b>, os: OsThreadId, wait: Wait) -> bool {
+        let mut world = self.0.borrow_mut();
+        for _ in 0..10_000 {
+            let over = match wait {
+                Wait::ThreadsToStop => world.stop_others(None),
+                _ => world.has_ended(os, wait),
+            };
+            if over {
+                return true;
+            }
+            step_all(&mut world);
+        }
+        false
+    }
+}
+
+/// A step of each thread that can go on: whether there is one.
+fn step_all(world: &mut World<'_>) -> bool {
+    let mut any = false;
+    for thread in 0..world.thread_count() {
+        if world.waits_for(thread).is_none() {
+            any |= world.step(thread).unwrap() != Event::Ended;
+        }
+    }
+    any
+}
+
+/// H-13: who wants the heap waits for who has it.
+#[test]
+fn a_lock_is_waited_for() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::Malloc, Kind::Malloc], generation);
+        let mut world = build.world(&starts).unwrap();
+        let [first, second] = [0, 1].map(|thread| world.os(thread).unwrap());
+        run_until(&mut world, 0, |world| owner(world, Lock::ProcessHeap) == Some(first));
+        let wait = Some(Wait::Lock(Lock::ProcessHeap));
+        run_until(&mut world, 1, |world| world.waits_for(1) == wait);
+        assert_eq!((world.others(1), world.waits_for(0)), (vec![first], None));
+        assert_eq!(world.step(1).unwrap(), Event::Waits, "{generation}");
+        let locks: Vec<_> = world.as_synced().process.get().locks_of(first).collect();
+        assert_eq!(locks, [Lock::ProcessHeap], "{generation}");
+        run_until(&mut world, 0, |world| owner(world, Lock::ProcessHeap).is_none());
+        assert_eq!((world.waits_for(1), world.others(1)), (None, vec![]), "{generation}");
+        run_until(&mut world, 1, |world| owner(world, Lock::ProcessHeap) == Some(second));
+        while step_all(&mut world) {}
+        assert_eq!(owner(&world, Lock::ProcessHeap), None, "{generation}");
+    }
+}
+
+/// H-11, H-12: what is held while a library is loaded, step by step.
+#[test]
+fn a_library_is_loaded_under_the_loader_lock() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::LoadLibrary], generation);
+        let mut world = build.world(&starts).unwrap();
+        let os = world.os(0).unwrap();
+        let mut seen: Vec<Vec<Lock>> = Vec::new();
+        while world.step(0).unwrap() != Event::Ended {
+            let held: Vec<_> = world.as_synced().process.get().locks_of(os).collect();
+            if held.contains(&Lock::Loader) && seen.last() != Some(&held) {
+                seen.push(held);
+            }
+        }
+        let loader = vec![Lock::Loader];
+        let mut expected =
+            vec![loader.clone(), vec![Lock::ProcessHeap, Lock::Loader], loader.clone()];
+        if !generation.is_unix() {
+            expected.extend([vec![Lock::Loader, Lock::FunctionTables], loader]);
+        }
+        assert_eq!(seen, expected, "{generation}");
+    }
+}
+
+/// H-05: who stands in ThreadDestroyed has the list of threads, which who collects needs.
+#[test]
+fn who_ends_holds_up_who_collects() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::WriteBarrier, Kind::Collect], generation);
+        let mut world = build.world(&starts).unwrap();
+        run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::ThreadDestroyed));
+        // Who begins needs it too.
+        run_until(&mut world, 1, |world| world.waits_for(1).is_some());
+        let wait = Some(Wait::Lock(Lock::ThreadStore));
+        let first = world.os(0).unwrap();
+        assert_eq!((world.waits_for(1), world.others(1)), (wait, vec![first]), "{generation}");
+        while step_all(&mut world) {}
+        assert!(matches!(world.step(1), Ok(Event::Ended)), "{generation}");
+    }
+}
+
+/// Contract §5.9: SuspendRuntime waits until all threads are preemptive, and they wait until
+/// ResumeRuntime. The list of threads stays locked.
+#[test]
+fn a_profiler_suspends_running_threads() {
+    let kinds = [Kind::New, Kind::NewWithGc, Kind::Collect];
+    for generation in Generation::ALL {
+        if matches!(generation, Generation::Framework2 | Generation::Framework4) {
+            continue;
+        }
+        for steps in [0, 10, 100, 200, 300, 400, 600] {
+            let (build, starts) = build(&kinds, generation);
+            let world = build.world(&starts).unwrap();
+            let shared = world.shared();
+            let kernel = Kernel(RefCell::new(world));
+            for _ in 0..steps {
+                step_all(&mut kernel.0.borrow_mut());
+            }
+            let profiler = shared.on(NOBODY).telling(&kernel);
+            if shared.process.get().suspension != Suspension::None {
+                continue;
+            }
+            assert_eq!(profiler.suspend_runtime(), Ok(()), "{generation}, {steps}");
+            {
+                let mut world = kernel.0.borrow_mut();
+                let process = world.as_synced().process.get();
+                assert_eq!(process.suspension, Suspension::Suspended(NOBODY));
+                assert_eq!(process.owner(Lock::ThreadStore), Some(NOBODY));
+                for _ in 0..2_000 {
+                    // One that comes back may be so for a moment, until it sees that it has to wait.
+                    for thread in (0..3).filter(|thread| world.is_cooperative(*thread)) {
+                        let code = world.as_synced().code.find(world.rip(thread).unwrap());
+                        assert!(code.is_none(), "{generation}, {steps}, {thread}");
+                    }
+                    step_all(&mut world);
+                }
+                for thread in 0..3 {
+                    let others = world.others(thread);
+                    let ended = matches!(world.step(thread), Ok(Event::Ended));
+                    assert!(ended || !others.is_empty(), "{generation}, {steps}, {thread}");
+                }
+            }
+            assert_eq!(profiler.resume_runtime(), Ok(()), "{generation}, {steps}");
+            let mut world = kernel.0.borrow_mut();
+            assert_eq!(owner(&world, Lock::ThreadStore), None);
+            while step_all(&mut world) {}
+            for thread in 0..3 {
+                let waits = (world.waits_for(thread), world.others(thread));
+                let event = world.step(thread);
+                assert_eq!(event, Ok(Event::Ended), "{generation}, {steps}, {thread}: {waits:?}");
+            }
+        }
+    }
+}
+
+/// G17: enumerating threads when all are stopped lets .NET 9 wait for itself.
+#[test]
+fn threads_are_enumerated_while_they_are_stopped() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::Collect], generation);
+        let mut world = build.world(&starts).unwrap();
+        let os = world.os(0).unwrap();
+        run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::RuntimeSuspendFinished));
+        if generation.has_profiler_info4() {
+            let threads = world.runtime().on(os).enum_threads();
+            assert_eq!(threads.map(|threads| threads.len()), Ok(1), "{generation}");
+        }
+        while world.waits_for(0).is_none() && world.step(0).unwrap() != Event::Ended {}
+        let is_9 = generation.to_string().starts_with("net9");
+        let wait = is_9.then_some(Wait::RuntimeRunning(os));
+        assert_eq!(world.waits_for(0), wait, "{generation}");
+        assert_eq!(world.others(0), if is_9 { vec![os] } else { vec![] }, "{generation}");
+    }
+}
+
+/// H-03: a thread's first call takes memory from the heap; with a stress log, under its lock too.
+#[test]
+fn a_first_call_needs_the_heap() {
+    for generation in Generation::ALL {
+        for (lock, logs) in [(Lock::ProcessHeap, false), (Lock::StressLog, true)] {
+            let (build, starts) = build(&[Kind::Malloc], generation);
+            let mut world = build.world(&starts).unwrap();
+            let [walker, _] = world.add_walkers().unwrap();
+            let os = world.os(0).unwrap();
+            let runtime = world.shared();
+            runtime.change_process(|process| {
+                process.stress_log = logs;
+                assert!(process.try_acquire(lock, os));
+            });
+            for first in [true, false] {
+                let waits = Waits::default();
+                let call = runtime.on(walker).telling(&waits).get_current_thread_id();
+                if first {
+                    assert_eq!(call, Err(CallError::Fatal(Outcome::Blocked)), "{generation}");
+                    assert_eq!(*waits.0.borrow(), [Wait::Lock(lock)], "{generation}");
+                    runtime.change_process(|process| assert!(process.release(lock, os)));
+                    let _ = runtime.on(walker).get_current_thread_id();
+                    runtime.change_process(|process| assert!(process.try_acquire(lock, os)));
+                } else {
+                    assert_eq!(*waits.0.borrow(), [], "{generation}");
+                }
+            }
+            let own: Vec<_> = runtime.process.get().locks_of(walker).collect();
+            assert_eq!(own, [], "{generation}");
+        }
+    }
+}
+
+/// H-11: where a helper's caller is still to be found, native code is unwound by the system's tables.
+#[test]
+fn a_helper_frame_needs_the_function_tables_on_windows() {
+    for generation in [Generation::Framework4, Generation::CoreClr31Windows] {
+        let (build, starts) = build(&[Kind::Sleep, Kind::LoadLibrary], generation);
+        let mut world = build.world(&starts).unwrap();
+        while world.step(0).unwrap() != Event::Waits {}
+        let second = world.os(1);
+        run_until(&mut world, 1, |world| owner(world, Lock::FunctionTables) == second);
+        let call = Call { thread: world.object(0).unwrap(), ..Call::default() };
+        let waits = Waits::default();
+        let outcome = world.runtime().on(NOBODY).telling(&waits).do_stack_snapshot(&call, None);
+        assert_eq!(outcome, Outcome::Blocked, "{generation}");
+        assert_eq!(*waits.0.borrow(), [Wait::Lock(Lock::FunctionTables)], "{generation}");
+    }
+}
+
+/// C-157: only threads of the runtime wait behind a collection when they look code of an image up.
+#[test]
+fn looking_images_up_may_wait_for_a_collection() {
+    for generation in Generation::ALL {
+        let mut program = program(&[Kind::Collect]);
+        program.functions[0].kind = CodeKind::ReadyToRun;
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let walkers = world.add_walkers().unwrap();
+        let os = world.os(0).unwrap();
+        run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::GarbageCollectionStarted));
+        let address = world.linked().entries[0];
+        for (walker, known) in walkers.into_iter().zip([false, true]) {
+            let waits = Waits::default();
+            let caller = world.runtime().on(walker).telling(&waits);
+            assert!(caller.get_function_from_ip(address).is_ok(), "{generation}");
+            let waited = known && generation == Generation::CoreClr31Windows;
+            let expected = if waited { vec![Wait::RuntimeRunning(os)] } else { vec![] };
+            assert_eq!(*waits.0.borrow(), expected, "{generation}");
+        }
+    }
+}
+
+/// H-10: who writes to the code manager's tables waits for who reads them.
+#[test]
+fn who_writes_waits_for_readers() {
+    let generation = Generation::CoreClr31Windows;
+    let program = Program {
+        functions: vec![
+            function("App.Main", CodeKind::Jit, vec![runtime(Kind::FirstCall, Some(1))]),
+            function("App.Late", CodeKind::Jit, vec![Statement::Work(1)]),
+        ],
+        ..Program::default()
+    };
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let [_, reader] = world.add_walkers().unwrap();
+    let shared = world.shared();
+    shared.change_thread(reader, |thread| thread.code_manager_reads = 1);
+    run_until(&mut world, 0, |world| world.waits_for(0).is_some());
+    assert_eq!(world.waits_for(0), Some(Wait::CodeManagerReaders));
+    assert_eq!(world.others(0), [reader]);
+    assert_eq!(world.step(0).unwrap(), Event::Waits);
+    shared.change_thread(reader, |thread| thread.code_manager_reads = 0);
+    while world.step(0).unwrap() != Event::Ended {}
+}
+
+/// Who looks code up has the reader lock meanwhile, if it takes it (contract §2.6).
+#[test]
+fn who_looks_code_up_reads() {
+    struct Between(RefCell<Vec<u32>>);
+    impl<'a> Profiler<'a, Machine> for Between {
+        fn call_back(&self, _: &Runtime<'a>, _: OsThreadId, _: ProfilerCallback) {}
+
+        fn between(&self, runtime: &Runtime<'a>, thread: OsThreadId) {
+            let reads = runtime.thread(thread, |thread| thread.code_manager_reads).unwrap();
+            self.0.borrow_mut().push(reads);
+        }
+    }
+    let (build, starts) = build(&[Kind::New], Generation::CoreClr31Windows);
+    let mut world = build.world(&starts).unwrap();
+    let walkers = world.add_walkers().unwrap();
+    let address = world.linked().entries[0];
+    for (walker, most) in walkers.into_iter().zip([0, 1]) {
+        let between = Between(RefCell::default());
+        let caller = world.runtime().on(walker);
+        // As a callback would: elsewhere it would not wait.
+        let found = caller.in_callback(CallbackKind::ClassLoadStarted, |caller| {
+            caller.telling(&between).get_function_from_ip(address)
+        });
+        assert!(found.is_ok());
+        assert_eq!(between.0.borrow().iter().max(), Some(&most));
+        assert_eq!(between.0.borrow().last(), Some(&0));
+    }
+}
+
+/// A callback in cooperative mode is made when nobody has the runtime suspended any more (contract §6).
+#[test]
+fn callbacks_in_cooperative_mode_wait_for_the_runtime() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::LoadAssembly, Kind::Collect], generation);
+        let mut world = build.world(&starts).unwrap();
+        let is_in = |kind| move |world: &World<'_>| world.callback(0) == Some(kind);
+        run_until(&mut world, 0, is_in(CallbackKind::ModuleLoadFinished));
+        let collector = world.os(1).unwrap();
+        let suspension = |world: &World<'_>| world.as_synced().process.get().suspension;
+        run_until(&mut world, 1, |world| suspension(world) == Suspension::Suspended(collector));
+        let wait = Some(Wait::RuntimeRunning(collector));
+        run_until(&mut world, 0, |world| world.waits_for(0) == wait);
+        assert_eq!(world.step(0).unwrap(), Event::Waits, "{generation}");
+        assert_ne!(world.callback(0), Some(CallbackKind::AssemblyLoadFinished), "{generation}");
+        run_until(&mut world, 1, |world| suspension(world) == Suspension::None);
+        assert_eq!(world.waits_for(0), None, "{generation}");
+        run_until(&mut world, 0, is_in(CallbackKind::AssemblyLoadFinished));
+        assert!(world.is_cooperative(0), "{generation}");
+    }
+}

@@ -1,0 +1,107 @@
+//! What a profiler must not do while a thread is suspended.
+
+use crate::synthetic::{NATIVE_WALKER, SELF, Stage};
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::SimulatedThread;
+use clr_runtime::{Breach, Deed, Outcome};
+use clr_walker::profiling::{ProfilerInfo, TargetThread};
+
+/// Something that a profiler does: by itself, or by a method of the runtime.
+type Act = dyn Fn(&dyn Fn(Deed), &dyn ProfilerInfo<Fatal = Outcome>);
+
+#[test]
+fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
+    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let set = stage.set_up().unwrap();
+    let noticed = |act: &Act| {
+        let runtime = set.runtime();
+        let walker = runtime.on(NATIVE_WALKER);
+        let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
+        // A thread's first call is made before.
+        let _ = walker.get_event_mask();
+        act(&|deed| runtime.did(deed), &walker);
+        assert_eq!(runtime.breach(), None, "nobody is suspended");
+        target.suspend().unwrap();
+        act(&|deed| runtime.did(deed), &walker);
+        let breach = runtime.breach();
+        target.resume().unwrap();
+        breach.map(|breach| match breach {
+            Breach::WhileSuspended { deed, thread: SELF } => deed,
+            other => panic!("{other}"),
+        })
+    };
+    for deed in [Deed::Allocation, Deed::Lock, Deed::Log, Deed::Loading] {
+        assert_eq!(noticed(&move |did, _| did(deed)), Some(deed));
+    }
+    let called = |name| Some(Deed::Call(name));
+    assert_eq!(
+        noticed(&|_, info| {
+            let _ = info.enum_threads();
+        }),
+        called("EnumThreads")
+    );
+    assert_eq!(
+        noticed(&|_, info| {
+            let _ = info.initialize_current_thread();
+        }),
+        called("InitializeCurrentThread")
+    );
+    assert_eq!(
+        noticed(&|_, info| {
+            let _ = info.get_function_from_ip3(1);
+        }),
+        called("GetFunctionFromIP3")
+    );
+    assert_eq!(
+        noticed(&|_, info| {
+            let _ = info.get_function_from_ip(1);
+        }),
+        None
+    );
+    assert_eq!(
+        noticed(&|_, info| {
+            let _ = info.get_event_mask();
+        }),
+        None
+    );
+}
+
+#[test]
+fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
+    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let set = stage.set_up().unwrap();
+    let runtime = set.runtime();
+    let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
+    target.suspend().unwrap();
+    let _ = runtime.on(NATIVE_WALKER).get_function_from_ip(1);
+    assert_eq!(
+        runtime.breach(),
+        Some(Breach::WhileSuspended { deed: Deed::FirstCall, thread: SELF })
+    );
+}
+
+#[test]
+fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
+    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let set = stage.set_up().unwrap();
+    let breach = |asker: Option<_>, suspend: bool| {
+        let runtime = set.runtime();
+        let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
+        let target = match asker {
+            Some(asker) => target.asked_by(asker),
+            None => target,
+        };
+        if suspend {
+            target.suspend().unwrap();
+        }
+        target.context().unwrap();
+        runtime.breach()
+    };
+    let broke = Some(Breach::ContextOfRunning { thread: SELF });
+    assert_eq!(breach(None, false), broke);
+    assert_eq!(breach(Some(NATIVE_WALKER), false), broke);
+    assert_eq!(breach(None, true), None);
+    assert_eq!(breach(Some(NATIVE_WALKER), true), None);
+    // A thread in a signal handler, or in a callback, has its own.
+    assert_eq!(breach(Some(SELF), false), None);
+}

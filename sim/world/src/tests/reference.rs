@@ -1,0 +1,149 @@
+//! What a program with exceptions does, said plainly: the statements are executed one by one.
+
+use clr_codegen::{
+    Clause, ClauseKind, FunctionId, Program, RuntimeCall, RuntimeCallKind, Statement,
+};
+
+/// Why a body is left before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// For a clause of the guarded statement that so many are around.
+    Caught { depth: usize, clause: usize },
+    /// A filter has thrown: it counts as having refused.
+    Refused,
+    /// Nothing catches the exception: the process ends.
+    Uncaught,
+    /// Native code that has called this part of managed code catches it, and throws it anew.
+    Native,
+}
+
+/// What a program's functions of a kind are called in order.
+pub(super) struct Reference<'p> {
+    program: &'p Program,
+    /// The functions from here on are noted when they are called.
+    first_mark: u32,
+    /// The guarded statements that protect what is executed.
+    guards: Vec<&'p [Clause]>,
+    in_filter: bool,
+    /// How many guarded statements were around when native code called what is executed, if it did.
+    part: Option<usize>,
+    /// Native code catches what comes out of a call by reflection.
+    catches_in_reflection: bool,
+    pub(super) marks: Vec<u32>,
+}
+
+impl<'p> Reference<'p> {
+    /// Executes the first function; whether it comes to its end.
+    pub(super) fn run(
+        program: &'p Program,
+        first_mark: u32,
+        catches_in_reflection: bool,
+    ) -> (Vec<u32>, bool) {
+        let mut run = Self {
+            program,
+            first_mark,
+            guards: Vec::new(),
+            in_filter: false,
+            part: None,
+            catches_in_reflection,
+            marks: Vec::new(),
+        };
+        let ends = run.call(FunctionId(0)).is_ok();
+        (run.marks, ends)
+    }
+
+    fn call(&mut self, function: FunctionId) -> Result<(), Left> {
+        if function.0 >= self.first_mark {
+            self.marks.push(function.0);
+        }
+        self.body(&self.program.functions[function.index()].body)
+    }
+
+    fn body(&mut self, body: &'p [Statement]) -> Result<(), Left> {
+        body.iter().try_for_each(|statement| self.statement(statement))
+    }
+
+    fn statement(&mut self, statement: &'p Statement) -> Result<(), Left> {
+        use RuntimeCallKind::{ClassConstructor, NullDereference, Raise, ReflectionCall, Rethrow};
+        match statement {
+            Statement::Call(_, callee) => self.call(*callee),
+            Statement::Loop(times, body) => (0..*times).try_for_each(|_| self.body(body)),
+            Statement::Funclet(body) => self.body(body),
+            Statement::Guarded(body, clauses) => self.guarded(body, clauses),
+            Statement::Runtime(RuntimeCall { kind: Raise | Rethrow | NullDereference, .. }) => {
+                Err(self.search())
+            }
+            Statement::Runtime(RuntimeCall { kind: ReflectionCall, target: Some(callee) })
+                if !self.catches_in_reflection =>
+            {
+                self.call(*callee)
+            }
+            Statement::Runtime(RuntimeCall {
+                kind: ReflectionCall | ClassConstructor,
+                target: Some(callee),
+            }) => self.call_from_native(*callee),
+            _ => Ok(()),
+        }
+    }
+
+    fn call_from_native(&mut self, callee: FunctionId) -> Result<(), Left> {
+        let around = self.guards.len();
+        let before = self.part.replace(around);
+        let result = self.call(callee);
+        self.part = before;
+        if result == Err(Left::Native) { Err(self.search()) } else { result }
+    }
+
+    fn guarded(&mut self, body: &'p [Statement], clauses: &'p [Clause]) -> Result<(), Left> {
+        let own = self.guards.len();
+        self.guards.push(clauses);
+        let result = self.body(body);
+        self.guards.truncate(own);
+        match result {
+            Err(Left::Caught { depth, clause }) if depth == own => self.body(&clauses[clause].body),
+            Err(Left::Uncaught) => result,
+            _ => {
+                let clause = &clauses[0];
+                let runs = match clause.kind {
+                    ClauseKind::Finally => true,
+                    ClauseKind::Fault => result.is_err(),
+                    ClauseKind::Catch | ClauseKind::Filtered { .. } => false,
+                };
+                if runs {
+                    self.body(&clause.body)?;
+                }
+                result
+            }
+        }
+    }
+
+    /// The first pass: who catches.
+    fn search(&mut self) -> Left {
+        for depth in (self.part.unwrap_or_default()..self.guards.len()).rev() {
+            for (clause, one) in self.guards[depth].iter().enumerate() {
+                let accepts = match &one.kind {
+                    ClauseKind::Catch => true,
+                    ClauseKind::Filtered { accepts, filter } => self.filter(filter) && *accepts,
+                    ClauseKind::Finally | ClauseKind::Fault => false,
+                };
+                if accepts {
+                    return Left::Caught { depth, clause };
+                }
+            }
+        }
+        match self.part {
+            Some(_) => Left::Native,
+            None if self.in_filter => Left::Refused,
+            None => Left::Uncaught,
+        }
+    }
+
+    /// Executes a filter, which nothing around it protects; whether it comes to its end.
+    fn filter(&mut self, filter: &'p [Statement]) -> bool {
+        let guards = core::mem::take(&mut self.guards);
+        let before = (core::mem::replace(&mut self.in_filter, true), self.part.take());
+        let result = self.body(filter);
+        (self.guards, (self.in_filter, self.part)) = (guards, before);
+        result.is_ok()
+    }
+}

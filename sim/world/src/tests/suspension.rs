@@ -1,0 +1,209 @@
+//! Threads that are stopped while another one collects.
+
+use super::{function, runtime, walk};
+use crate::{Build, Event, Start, StopBy, World};
+use clr_codegen::{CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackKind;
+use clr_walker::profiling::ProfilerInfo as _;
+use core::fmt::Write as _;
+use std::collections::BTreeMap;
+
+/// One thread collects; another one only computes, or is in a P/Invoke.
+fn program() -> Program {
+    Program {
+        functions: vec![
+            function("App.Main", CodeKind::Jit, vec![runtime(RuntimeCallKind::Collect, None)]),
+            function(
+                "App.Busy",
+                CodeKind::Jit,
+                vec![Statement::Call(clr_codegen::CallForm::Near, FunctionId(4))],
+            ),
+            function(
+                "App.Away",
+                CodeKind::Jit,
+                vec![runtime(RuntimeCallKind::PInvoke, Some(3)), Statement::Work(3)],
+            ),
+            function("Lib.Long", CodeKind::Native, vec![Statement::Work(9)]),
+            function("App.Compute", CodeKind::Jit, vec![Statement::Work(200)]),
+        ],
+        ..Program::default()
+    }
+}
+
+fn threads() -> [Start; 3] {
+    [0, 1, 2].map(|index| Start::Managed(FunctionId(index)))
+}
+
+/// Steps a thread until it is in this function.
+fn run_into(world: &mut World<'_>, thread: usize, name: &str) {
+    let functions = &world.expanded().program.functions;
+    let index = functions.iter().position(|function| function.name == name).unwrap();
+    let entry = world.linked().entries[index];
+    while world.rip(thread) != Some(entry) {
+        assert!(!matches!(world.step(thread), Ok(Event::Ended) | Err(_)), "{name}");
+    }
+    let _ = world.step(thread).unwrap();
+}
+
+/// What a walk of a stopped thread gives (contract §4.1): `E_FAIL` where a thread was redirected, the
+/// caller where a function's return was hijacked, and all where a P/Invoke has come back.
+fn stopped(generation: Generation, stop_by: StopBy, thread: usize) -> &'static str {
+    match (thread, stop_by) {
+        _ if generation.is_unix() => "E_NOTIMPL",
+        (2, _) => "App.Away *CallDescrWorkerInternal S_OK",
+        (_, StopBy::Hijack) => "App.Busy *CallDescrWorkerInternal S_OK",
+        // There no walk stops at such Frames.
+        _ if generation == Generation::Framework2 => {
+            "App.Compute App.Busy *CallDescrWorkerInternal S_OK"
+        }
+        _ => "E_FAIL",
+    }
+}
+
+/// Walks of all threads while memory is collected, by redirection or hijacking.
+fn walks(generation: Generation, stop_by: StopBy) -> String {
+    let program = program();
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&threads()).unwrap();
+    world.stop_threads_by(stop_by);
+    // Who begins while others are being stopped waits for the list of threads.
+    run_into(&mut world, 1, "App.Compute");
+    run_into(&mut world, 2, "Lib.Long");
+    while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
+        let _ = world.step(0).unwrap();
+    }
+    let mut log = String::new();
+    let mut ended = [false; 3];
+    let mut steps = 0;
+    while ended != [true; 3] {
+        steps += 1;
+        assert!(steps < 100_000, "{generation} hangs\n{log}");
+        for (thread, ended) in ended.iter_mut().enumerate() {
+            // It comes back from its P/Invoke when all others have been stopped.
+            if thread == 2 && log.lines().all(|line| !line.contains("GarbageCollectionStarted")) {
+                continue;
+            }
+            match world.step(thread).unwrap() {
+                Event::Ended => *ended = true,
+                Event::Callback(kind) if thread == 0 => {
+                    let walk = walk(&mut world, 0);
+                    writeln!(log, "    {}: {walk}", kind.name()).unwrap();
+                    if kind.name() == "GarbageCollectionStarted" {
+                        for thread in [1, 2] {
+                            // The last instructions before it waits.
+                            while world.step(thread).unwrap() != Event::Waits {}
+                            let walk = super::walk_by(&mut world, None, thread);
+                            assert_eq!(walk, stopped(generation, stop_by, thread), "{generation}");
+                            writeln!(log, "      thread {thread}: {walk}").unwrap();
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    for thread in 0..3 {
+        assert_eq!(world.truth(thread).unwrap().callers(), []);
+    }
+    log
+}
+
+#[test]
+fn others_are_stopped_while_one_collects() {
+    let mut log = String::new();
+    for stop_by in [StopBy::Redirection, StopBy::Hijack] {
+        writeln!(log, "{stop_by:?}").unwrap();
+        for generation in Generation::ALL {
+            writeln!(log, "  {generation}\n{}", walks(generation, stop_by)).unwrap();
+        }
+    }
+    insta::assert_snapshot!(log);
+}
+
+/// A walk undoes a hijack (C-077); the function then returns to its caller, and the thread is stopped
+/// in another way.
+#[test]
+fn a_walk_undoes_a_hijack() {
+    let program = program();
+    let generation = Generation::CoreClr31Windows;
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&threads()).unwrap();
+    world.stop_threads_by(StopBy::Hijack);
+    run_into(&mut world, 1, "App.Compute");
+    while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
+        let _ = world.step(0).unwrap();
+    }
+    while !matches!(world.step(0), Ok(Event::Waits)) {}
+    let expected = world.activations(1);
+    let walk = super::walk_by(&mut world, None, 1);
+    assert_eq!(walk, "App.Compute App.Busy *CallDescrWorkerInternal S_OK");
+    assert_eq!(world.activations(1), expected);
+    for _ in 0..20_000 {
+        for thread in [0, 1] {
+            let _ = world.step(thread).unwrap();
+        }
+    }
+    assert_eq!(world.truth(0).unwrap().callers(), []);
+    assert_eq!(world.truth(1).unwrap().callers(), []);
+}
+
+/// Under SuspendRuntime a redirected thread is walked through its CONTEXT, on Unix too (C-076, E-12).
+#[test]
+fn a_profiler_walks_redirected_threads() {
+    let program = program();
+    for generation in Generation::ALL {
+        if matches!(generation, Generation::Framework2 | Generation::Framework4) {
+            continue;
+        }
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&threads()).unwrap();
+        run_into(&mut world, 1, "App.Compute");
+        let before = world.activations(1);
+        world.runtime().on(super::NOBODY).suspend_runtime().unwrap();
+        while !world.stop_others(None) {
+            let _ = world.step(1).unwrap();
+        }
+        let walk = super::walk_by(&mut world, None, 1);
+        assert_eq!(walk, "App.Compute App.Busy *CallDescrWorkerInternal S_OK", "{generation}");
+        // The stub in which it waits is the only activation more.
+        assert_eq!(world.activations(1)[1..], before, "{generation}");
+        while world.step(1).unwrap() != Event::Waits {}
+        world.runtime().on(super::NOBODY).resume_runtime().unwrap();
+        while world.step(1).unwrap() != Event::Ended {}
+        assert_eq!(world.truth(1).unwrap().callers(), []);
+    }
+}
+
+/// Exceptions pass by returns: what was hijacked is put back before anything is unwound.
+#[test]
+fn an_exception_undoes_a_hijack() {
+    use super::exceptions::{call, clause, managed, throw};
+    use clr_codegen::ClauseKind;
+    let catch = vec![clause(ClauseKind::Catch, vec![Statement::Work(1)])];
+    let guarded = Statement::Guarded(vec![call(2)], catch);
+    let thrower = vec![Statement::Work(200), throw(RuntimeCallKind::Raise)];
+    let program = Program {
+        functions: vec![
+            function("App.Main", CodeKind::Jit, vec![runtime(RuntimeCallKind::Collect, None)]),
+            managed("App.Busy", CodeKind::Jit, vec![guarded, Statement::Work(100)]),
+            managed("App.Thrower", CodeKind::Jit, thrower),
+        ],
+        ..Program::default()
+    };
+    for generation in Generation::ALL {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world =
+            build.world(&[0, 1].map(|index| Start::Managed(FunctionId(index)))).unwrap();
+        world.stop_threads_by(StopBy::Hijack);
+        run_into(&mut world, 1, "App.Thrower");
+        while !matches!(world.step(0), Ok(Event::Waits)) {}
+        let mut caught = false;
+        while world.step(1).unwrap() != Event::Ended {
+            caught |= world.callback(1) == Some(CallbackKind::ExceptionCatcherEnter);
+            let _ = world.step(0).unwrap();
+        }
+        assert!(caught && !world.is_unhandled(1), "{generation}");
+        assert_eq!(world.truth(1).unwrap().callers(), [], "{generation}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Locks, and threads that wait: for others, or for a while.
+
+use super::services::Step;
+use super::thread::Executed;
+use super::{Event, World};
+use clr_runtime::{Lock, OsThreadId, Wait};
+
+impl World<'_> {
+    /// A thread takes a lock, as soon as it is free.
+    pub(super) fn acquire(&mut self, thread: usize, lock: Lock) -> Event {
+        let Some(os) = self.os(thread) else { return Event::Stepped };
+        let mut process = self.runtime.process.get();
+        if !process.try_acquire(lock, os) {
+            return self.wait(thread, Step::Acquire(lock));
+        }
+        self.runtime.process.set(process);
+        Event::Stepped
+    }
+
+    /// A thread gives a lock back.
+    pub(super) fn release(&self, thread: usize, lock: Lock) -> Event {
+        if let Some(os) = self.os(thread) {
+            self.runtime.change_process(|process| {
+                process.release(lock, os);
+            });
+        }
+        Event::Stepped
+    }
+
+    /// What keeps a thread from writing to the code manager's tables.
+    pub(super) fn waits_to_write(&self, os: OsThreadId) -> Option<Wait> {
+        if self.runtime.process.get().code_manager_writer.is_some() {
+            return Some(Wait::Lock(Lock::CodeManager));
+        }
+        let is_read = !self.runtime.code_manager_readers(os).is_empty();
+        is_read.then_some(Wait::CodeManagerReaders)
+    }
+
+    /// What a thread's next step would wait for now; `None` if it can go on. What ends by itself, as
+    /// Sleep does, is no such wait. That it is suspended by the system is another thing.
+    #[must_use]
+    pub fn waits_for(&self, thread: usize) -> Option<Wait> {
+        let goes_on = |executed: &&Executed| !executed.ended && executed.signalled.is_none();
+        let executed = self.threads.get(thread).filter(goes_on)?;
+        if let Some(by) = self.waits_to_come_back(thread) {
+            return Some(Wait::RuntimeRunning(by));
+        }
+        let wait = match *executed.pending.front()? {
+            Step::Acquire(lock) => Wait::Lock(lock),
+            Step::Write(true) => return self.waits_to_write(executed.os),
+            // It becomes preemptive first.
+            Step::AwaitResume if self.is_cooperative(thread) => return None,
+            Step::AwaitResume => Wait::RuntimeRunning(self.waits_for_runtime(thread)?),
+            Step::StopOthers => Wait::ThreadsToStop,
+            Step::AwaitGc(number) => Wait::Gc(number),
+            Step::ServeGc => Wait::GcWanted,
+            step @ (Step::Callback(_) | Step::CallbackIn(..)) => {
+                Wait::RuntimeRunning(self.waits_to_call_back(thread, step)?)
+            }
+            _ => return None,
+        };
+        (!self.has_ended(executed.os, wait)).then_some(wait)
+    }
+
+    /// Whether a thread that waits, in the world or in a profiling method, can go on.
+    #[must_use]
+    pub fn has_ended(&self, os: OsThreadId, wait: Wait) -> bool {
+        match wait {
+            Wait::Lock(_) | Wait::RuntimeRunning(_) | Wait::CodeManagerReaders => {
+                self.runtime.has_ended(os, wait)
+            }
+            Wait::ThreadsToStop => {
+                let mut running = self.cooperative_but(os).peekable();
+                running.peek().is_none() || running.any(|thread| self.can_be_stopped(thread))
+            }
+            Wait::Gc(number) => self.gcs_made >= number,
+            Wait::GcWanted => {
+                let mut others = self.threads.iter().filter(|other| !other.serves_gc);
+                self.gcs_made < self.gcs_wanted || others.all(|other| other.ended)
+            }
+        }
+    }
+
+    /// The threads that a thread's next step would wait for.
+    #[must_use]
+    pub fn others(&self, thread: usize) -> Vec<OsThreadId> {
+        let wait = self.os(thread).zip(self.waits_for(thread));
+        wait.map_or_else(Vec::new, |(os, wait)| self.waited_for(os, wait))
+    }
+
+    /// The threads that can end what a thread waits for, in the world or in a profiling method: all of
+    /// them have to do so, but for a collection to be wanted one is enough.
+    #[must_use]
+    pub fn waited_for(&self, os: OsThreadId, wait: Wait) -> Vec<OsThreadId> {
+        match wait {
+            Wait::Lock(lock) => {
+                self.runtime.process.get().in_the_way(lock, os).into_iter().collect()
+            }
+            Wait::RuntimeRunning(by) => vec![by],
+            Wait::CodeManagerReaders => self.runtime.code_manager_readers(os),
+            Wait::ThreadsToStop => {
+                self.cooperative_but(os).filter_map(|thread| self.os(thread)).collect()
+            }
+            Wait::Gc(_) | Wait::GcWanted => {
+                let serves = matches!(wait, Wait::Gc(_));
+                let who = self.threads.iter().filter(|thread| thread.serves_gc == serves);
+                who.filter(|thread| !thread.ended).map(|thread| thread.os).collect()
+            }
+        }
+    }
+
+    /// The threads that still have to stop, but for one.
+    fn cooperative_but(&self, os: OsThreadId) -> impl Iterator<Item = usize> {
+        let others = (0..self.threads.len()).filter(move |thread| self.os(*thread) != Some(os));
+        others.filter(|thread| self.is_to_stop(*thread))
+    }
+}
+
+/// Tells, step by step, whether a thread waits for others: what ends by itself, as Sleep does, lets it
+/// wait once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// The last step has come to waiting.
+    once: bool,
+}
+
+impl Waiting {
+    /// Whether the thread waits for others, now that a step has come to this.
+    pub fn is_for_others(&mut self, event: Event) -> bool {
+        let waits = event == Event::Waits;
+        core::mem::replace(&mut self.once, waits) && waits
+    }
+}
+
+#[test]
+fn who_waits_twice_waits_for_others() {
+    use Event::{Ended, Stepped, Waits};
+    let mut waiting = Waiting::default();
+    let events = [Stepped, Waits, Stepped, Waits, Waits, Waits, Ended, Waits];
+    let told = events.map(|event| waiting.is_for_others(event));
+    assert_eq!(told, [false, false, false, false, true, true, false, false]);
+}

@@ -1,0 +1,72 @@
+//! The program as clr-sim runs it: threads of a profiler, in a process without any others.
+
+use crate::Program;
+use clr_runtime::generation::Generation;
+use clr_explore::{Budget, Process, Report, Setup, Strategy, ThreadIndex, check};
+use clr_world::stubs::Hooks;
+use clr_world::BuildError;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A process with nothing in it.
+fn process() -> Result<Process, BuildError> {
+    let none = clr_codegen::Program::default();
+    Process::new(&none, &BTreeMap::new(), Hooks::default(), Generation::CoreClr31Windows, &[])
+}
+
+/// The program's threads, and one that waits for them all.
+fn load(program: Program) -> impl Fn(&mut Setup<'static>) {
+    move |profiler| {
+        let (outer, inner) = (profiler.lock("outer"), profiler.lock("inner"));
+        let total = Rc::new(Cell::new(0));
+        for _ in 0..program.threads {
+            let total = Rc::clone(&total);
+            profiler.thread("counts", move |me| {
+                for _ in 0..program.rounds {
+                    let outer = me.lock(outer);
+                    let inner = me.lock(inner);
+                    total.set(total.get() + 1);
+                    drop(inner);
+                    drop(outer);
+                }
+            });
+        }
+        profiler.thread("waits", move |me| {
+            (0..program.threads).for_each(|thread| me.join(ThreadIndex(thread)));
+            if total.get() != program.total() {
+                me.fail("somebody has not counted");
+            }
+        });
+    }
+}
+
+fn search(program: Program, budget: &Budget) -> Report {
+    let process = process().expect("nothing has to be built");
+    let report = check(&process, &load(program), budget).expect("nothing has to be built");
+    assert!(report.survives(), "{:?}", report.failure);
+    report
+}
+
+/// Draws and runs so many schedules, others for another seed; how many were run.
+pub(crate) fn random(program: Program, count: usize, seed: u64) -> usize {
+    search(program, &Budget::random(seed, count as u64)).schedules as usize
+}
+
+/// Runs all schedules with at most so many preemptions; how many there were, without those that were
+/// left early because they only differ from others in the order of steps that do not meet.
+pub(crate) fn exhaustive(program: Program, preemptions: u32) -> usize {
+    let strategy = Strategy::Exhaustive { preemptions: Some(preemptions) };
+    let report = search(program, &Budget::exhaustive(u64::MAX).by(strategy));
+    let covered = report.covered.expect("this search can say it");
+    assert!(covered.everything, "{covered:?}");
+    (report.schedules - covered.cut) as usize
+}
+
+/// How many turns a schedule has, on average.
+pub(crate) fn turns(program: Program, count: usize) -> f64 {
+    let report = search(program, &Budget::random(0, count as u64));
+    #[expect(clippy::cast_precision_loss, reason = "an average")]
+    let average = report.slices as f64 / report.schedules as f64;
+    average
+}

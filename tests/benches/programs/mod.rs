@@ -1,0 +1,146 @@
+//! What the benchmarks execute: programs of calls, stack traffic and arithmetic.
+
+use clr_codegen::Convention;
+use clr_codegen::shadow_stack::Truth;
+use clr_machine::{Machine, Observer, PAGE_SIZE, Protection, Stop};
+use clr_walker::registers::Gpr;
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    CodeAssembler, eax, ptr, qword_ptr, r8, r9, r10, r11, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,
+};
+use std::hint::black_box;
+
+/// Where programs begin: at the start of a page.
+pub(crate) const CODE: u64 = 0x1_4000_1000;
+pub(crate) const STACK: u64 = 0x20_0000;
+pub(crate) const STACK_SIZE: u64 = 16 * PAGE_SIZE;
+/// Where the return address lies when a program begins.
+pub(crate) const TOP: u64 = STACK + STACK_SIZE - 0x100;
+/// Where programs return to.
+pub(crate) const BACK: u64 = 0x7FFF_0000;
+
+/// Code that takes a number in rcx and returns.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) code: Vec<u8>,
+    pub(crate) argument: u64,
+}
+
+/// All programs, each of some millions of instructions.
+pub(crate) fn all() -> Result<[Program; 3], IcedError> {
+    Ok([
+        Program { name: "fib(27)", code: fib()?, argument: 27 },
+        Program { name: "push/pop", code: pushes()?, argument: 400_000 },
+        Program { name: "mixed", code: mixed()?, argument: 800_000 },
+    ])
+}
+
+/// The truth of a program that is about to begin.
+fn truth(machine: &Machine) -> Truth {
+    let mut registers = machine.cpu().registers();
+    registers.rip = BACK;
+    registers.set(Gpr::Rsp, TOP + 8);
+    let mut truth = Truth::new(Convention::WindowsX64);
+    truth.call(registers);
+    truth
+}
+
+/// fib(rcx), recursively, with a frame that saves what it uses.
+fn fib() -> Result<Vec<u8>, IcedError> {
+    let mut a = CodeAssembler::new(64)?;
+    let (mut start, mut done) = (a.create_label(), a.create_label());
+    a.set_label(&mut start)?;
+    a.push(rbx)?;
+    a.push(rsi)?;
+    a.sub(rsp, 40)?;
+    a.mov(rbx, rcx)?;
+    a.mov(rax, rcx)?;
+    a.cmp(rcx, 2)?;
+    a.jb(done)?;
+    a.lea(rcx, ptr(rbx - 1))?;
+    a.call(start)?;
+    a.mov(rsi, rax)?;
+    a.lea(rcx, ptr(rbx - 2))?;
+    a.call(start)?;
+    a.add(rax, rsi)?;
+    a.set_label(&mut done)?;
+    a.add(rsp, 40)?;
+    a.pop(rsi)?;
+    a.pop(rbx)?;
+    a.ret()?;
+    a.assemble(CODE)
+}
+
+/// rcx times: eight registers onto the stack and back.
+fn pushes() -> Result<Vec<u8>, IcedError> {
+    let mut a = CodeAssembler::new(64)?;
+    let mut start = a.create_label();
+    a.set_label(&mut start)?;
+    for register in [rbx, rbp, rsi, rdi, r8, r9, r10, r11] {
+        a.push(register)?;
+    }
+    for register in [r11, r10, r9, r8, rdi, rsi, rbp, rbx] {
+        a.pop(register)?;
+    }
+    a.dec(rcx)?;
+    a.jne(start)?;
+    a.ret()?;
+    a.assemble(CODE)
+}
+
+/// rcx times: what compilers make of a loop over an array.
+fn mixed() -> Result<Vec<u8>, IcedError> {
+    let mut a = CodeAssembler::new(64)?;
+    let (mut start, mut even) = (a.create_label(), a.create_label());
+    a.xor(eax, eax)?;
+    a.set_label(&mut start)?;
+    a.mov(rdx, qword_ptr(rsp + 8))?;
+    a.imul_2(rdx, rcx)?;
+    a.shr(rdx, 3)?;
+    a.xor(rax, rdx)?;
+    a.test(rcx, 1)?;
+    a.je(even)?;
+    a.add(rax, qword_ptr(rsp + 16))?;
+    a.set_label(&mut even)?;
+    a.mov(qword_ptr(rsp + 8), rax)?;
+    a.sub(rcx, 1)?;
+    a.jne(start)?;
+    a.ret()?;
+    a.assemble(CODE)
+}
+
+/// A machine with the program in its memory.
+pub(crate) fn load(program: &Program) -> Machine {
+    let mut machine = Machine::new();
+    let pages = STACK_SIZE / PAGE_SIZE;
+    machine.map(CODE, 1, Protection::READ_EXECUTE).expect("nothing is there");
+    machine.map(STACK, pages, Protection::READ_WRITE).expect("nothing is there");
+    machine.write(CODE, &program.code).expect("it is mapped");
+    machine.add_trap(BACK, 0);
+    machine
+}
+
+/// Sets the machine to the start of the program, about to return to the trap.
+pub(crate) fn begin(machine: &mut Machine, program: &Program) {
+    machine.write(TOP, &BACK.to_le_bytes()).expect("the stack is mapped");
+    machine.cpu_mut().set(Gpr::Rsp, TOP);
+    machine.cpu_mut().set(Gpr::Rcx, program.argument);
+    machine.cpu_mut().set_rip(CODE);
+}
+
+/// Runs to the return, watched.
+pub(crate) fn run<O: Observer>(machine: &mut Machine, observer: &mut O) -> u64 {
+    let before = machine.executed();
+    let stop = machine.run_with(observer, u64::MAX);
+    assert_eq!(stop, Stop::Trap { address: BACK, id: 0 });
+    black_box(observer);
+    machine.executed() - before
+}
+
+/// Runs to the return beside the truth, which every return confirms.
+pub(crate) fn run_with_truth(machine: &mut Machine) -> u64 {
+    let mut truth = truth(machine);
+    let count = run(machine, &mut truth);
+    assert_eq!((truth.broken(), truth.callers().len()), (None, 0));
+    count
+}

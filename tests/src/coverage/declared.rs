@@ -1,0 +1,192 @@
+//! What tests exercise, and what nothing does yet.
+
+use clr_runtime::generation::Generations;
+
+/// A test that exercises clauses which no call shows by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tested {
+    /// The clauses, by number.
+    pub clauses: &'static [u16],
+    /// On these generations.
+    pub generations: Generations,
+    /// The test's file, from the root of the repository.
+    pub file: &'static str,
+    /// The test's function.
+    pub test: &'static str,
+}
+
+/// Clauses that nothing exercises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The clauses, by number.
+    pub clauses: &'static [u16],
+    /// On these generations.
+    pub generations: Generations,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// All such tests.
+pub const TESTED: &[Tested] = &[
+    Tested {
+        clauses: &[23],
+        generations: Generations::ALL,
+        file: "tests/tests/worked_stacks.rs",
+        test: "context_flags_of_seeds_play_no_part",
+    },
+    Tested {
+        clauses: &[29],
+        generations: Generations::WINDOWS,
+        file: "sim/src/profiling/tests/suspension.rs",
+        test: "the_target_is_suspended_and_resumed_and_the_walker_is_told",
+    },
+    Tested {
+        clauses: &[89],
+        generations: Generations::ALL,
+        file: "tests/tests/worked_stacks.rs",
+        test: "callbacks_get_what_the_call_says",
+    },
+    Tested {
+        clauses: &[101],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/code.rs",
+        test: "a_frame_info_is_of_its_function_while_its_callback_lasts",
+    },
+    Tested {
+        clauses: &[114, 115, 117],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/lookup.rs",
+        test: "ips_are_of_the_function_whose_code_they_are_in",
+    },
+    Tested {
+        clauses: &[118],
+        generations: Generations::CORECLR_31.with(Generations::NEW),
+        file: "sim/src/profiling/tests/lookup.rs",
+        test: "ips_are_of_the_function_whose_code_they_are_in",
+    },
+    Tested {
+        clauses: &[116],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/lookup.rs",
+        test: "a_thread_that_must_not_be_suspended_cannot_ask",
+    },
+    Tested {
+        clauses: &[119, 122, 173],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/calls.rs",
+        test: "what_is_needed_of_the_caller_depends_on_the_method",
+    },
+    Tested {
+        clauses: &[120],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/threads.rs",
+        test: "threads_of_the_runtime_have_ids",
+    },
+    Tested {
+        clauses: &[121],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/threads.rs",
+        test: "ids_lead_to_the_systems_threads",
+    },
+    Tested {
+        clauses: &[123],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/code.rs",
+        test: "a_frame_info_is_of_its_function_while_its_callback_lasts",
+    },
+    Tested {
+        clauses: &[124],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/code.rs",
+        test: "functions_have_their_numbers",
+    },
+    Tested {
+        clauses: &[125],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/code.rs",
+        test: "code_has_one_or_two_pieces",
+    },
+    Tested {
+        clauses: &[126, 127],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/runtime.rs",
+        test: "one_suspension_at_a_time",
+    },
+    Tested {
+        clauses: &[168],
+        generations: Generations::ALL,
+        file: "sim/src/profiling/tests/runtime.rs",
+        test: "what_walks_give_in_these_callbacks",
+    },
+    Tested {
+        clauses: &[137, 138],
+        generations: Generations::ALL,
+        file: "walker/tests/win64/prologues.rs",
+        test: "only_what_has_run_is_undone",
+    },
+    Tested {
+        clauses: &[139, 140],
+        generations: Generations::ALL,
+        file: "walker/tests/win64/epilogues.rs",
+        test: "an_epilogue_ends_in_a_return_or_a_tail_call",
+    },
+    Tested {
+        clauses: &[141],
+        generations: Generations::ALL,
+        file: "walker/tests/win64/epilogues.rs",
+        test: "a_jump_that_leaves_the_function_ends_an_epilogue",
+    },
+    Tested {
+        clauses: &[142],
+        generations: Generations::ALL,
+        file: "walker/tests/win64/epilogues.rs",
+        test: "other_lea_is_no_epilogue",
+    },
+    Tested {
+        clauses: &[143],
+        generations: Generations::ALL,
+        file: "walker/tests/win64/chains.rs",
+        test: "a_chain_to_itself_is_too_long",
+    },
+    Tested {
+        clauses: &[144],
+        generations: Generations::ALL,
+        file: "walker/tests/win64/prologues.rs",
+        test: "a_machine_frame_has_rip_and_rsp",
+    },
+    Tested {
+        clauses: &[147],
+        generations: Generations::ALL,
+        file: "sim/src/code/nibble_map.rs",
+        test: "a_start_is_found_from_itself_on",
+    },
+];
+
+/// All holes.
+pub const HOLES: &[Hole] = &[
+    Hole {
+        clauses: &[68],
+        generations: Generations::ALL,
+        reason: "An inlined method has no frame, so no stack shows that it was there.",
+    },
+    Hole {
+        clauses: &[75],
+        generations: Generations::UNIX,
+        reason: "On Unix a call suspends nobody.",
+    },
+    Hole {
+        clauses: &[136],
+        generations: Generations::ALL,
+        reason: "Needs hooks and callbacks that are executed; recorded on .NET Core 3.1 and 9.",
+    },
+    Hole {
+        clauses: &[30, 148, 149, 150, 151, 152, 157],
+        generations: Generations::ALL,
+        reason: "Needs schedules of several threads.",
+    },
+    Hole {
+        clauses: &[155],
+        generations: Generations::ALL,
+        reason: "What lies before a code heap is not simulated.",
+    },
+];

@@ -1,0 +1,53 @@
+//! What the situation and the variant of a recorded call say of it, beside what its events show.
+
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::Generation;
+
+/// Clauses by the start of a situation.
+const SITUATIONS: &[(&str, &[u16])] = &[
+    ("callback:ObjectAllocated", &[129]),
+    ("callback:JITCompilationStarted", &[130]),
+    ("callback:ThreadCreated", &[131]),
+    ("callback:RuntimeThreadSuspended", &[132]),
+    ("callback:GarbageCollection", &[133]),
+    ("callback:ExceptionCatcher", &[164, 134]),
+    ("callback:ExceptionUnwindFinally", &[164, 134]),
+    ("callback:ExceptionUnwindFunction", &[134, 166]),
+    ("callback:RuntimeSuspend", &[168]),
+    ("callback:UnmanagedToManagedTransition:call", &[170]),
+    ("callback:ManagedToUnmanagedTransition:return", &[170]),
+    ("pinvoke:own-suspension", &[167]),
+    ("elt-fast", &[135]),
+    ("elt-info", &[171]),
+    ("Initialize", &[2]),
+];
+
+/// Clauses by the start of a variant.
+const VARIANTS: &[(&str, &[u16])] = &[
+    ("own-id", &[13]),
+    ("seed-context-size", &[22, 53]),
+    ("unseeded-context-size", &[22]),
+    ("seed-context-flags-zero", &[23]),
+    ("seed-at-page-end", &[162]),
+    ("seed-stub-or-dynamic", &[40]),
+    ("destroyed-thread-id", &[159, 169, 28]),
+    ("zeroed heap block", &[28]),
+    ("nested", &[15]),
+    ("before-SetEventMask", &[5]),
+];
+
+/// The clauses that a call shows by where and how it was made.
+pub(super) fn shown(
+    generation: Generation,
+    situation: &str,
+    variant: &str,
+) -> impl Iterator<Item = Clause> {
+    fn of(table: &'static [(&str, &[u16])], text: &str) -> impl Iterator<Item = u16> + use<> {
+        let text = text.to_owned();
+        let rows = table.iter().filter(move |(start, _)| text.starts_with(start));
+        rows.flat_map(|(_, clauses)| clauses.iter().copied())
+    }
+    let legacy = (generation == Generation::Net9UnixLegacyExceptions).then_some(172);
+    let shown = of(SITUATIONS, situation).chain(of(VARIANTS, variant)).chain(legacy);
+    shown.map(Clause::new)
+}

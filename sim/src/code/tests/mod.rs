@@ -1,4 +1,4 @@
-//! Tests of the parts that make code and unwind data of a program.
+//! Tests of code generation and unwind data.
 
 #[cfg(feature = "scenario")]
 mod clauses;
@@ -16,7 +16,7 @@ mod unwind_info;
 #[cfg(feature = "scenario")]
 use super::{LinkedProgram, Program};
 
-/// Reads a program that must be valid.
+/// Parses a program that must be valid.
 #[cfg(feature = "scenario")]
 fn parse(text: &str) -> Program {
     match crate::scenario::Scenario::parse(text) {

@@ -206,13 +206,13 @@ pub(crate) fn funclet(shape: &FunctionShape) -> u64 {
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(crate) struct Flow {
-    /// It continues with the statement that follows.
+    /// The body continues with the statement that follows.
     pub(crate) completes: bool,
-    /// It returns to the caller.
+    /// The body returns to the caller.
     pub(crate) returns: bool,
-    /// It throws to a catch around it.
+    /// The body throws to a catch around it.
     pub(crate) throws: bool,
-    /// It throws past all catches of the function.
+    /// The body throws past all catches of the function.
     pub(crate) escapes: bool,
 }
 

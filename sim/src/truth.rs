@@ -33,7 +33,7 @@ pub enum Broken {
         from: u64,
     },
     /// Control returned to another address.
-    #[error("the return at {from:#x} goes to {rip:#x}, the call was before {expected:#x}")]
+    #[error("the return at {from:#x} goes to {rip:#x} instead of {expected:#x}")]
     Place {
         /// The return instruction (VA).
         from: u64,

@@ -204,7 +204,7 @@ pub(crate) fn funclet(shape: &FunctionShape) -> u64 {
 
 /// The ways in which a body can end.
 #[derive(Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is independent")]
 pub(crate) struct Flow {
     /// The body continues with the statement that follows.
     pub(crate) completes: bool,
@@ -221,7 +221,7 @@ impl Flow {
     const STOPS: Self = Self { completes: false, ..Self::STAYS };
 }
 
-/// Returns the ways in which a body can end. The callees' estimates tell which calls return.
+/// Returns the ways in which a body can end. The callees' estimates determine which calls return.
 pub(crate) fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
     let mut all = Flow::STAYS;
     for statement in body {

@@ -75,7 +75,7 @@ pub(super) struct PeFile<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum PeError {
     /// The base is not aligned, or the image would wrap.
-    #[error("an image of {size:#x} bytes cannot lie at {base:#x}: 64 KiB alignment, no wrapping")]
+    #[error("an image of {size:#x} bytes cannot be at {base:#x}: 64 KiB alignment, no wrapping")]
     Base {
         /// Base (VA).
         base: u64,

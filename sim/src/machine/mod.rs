@@ -35,7 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![expect(clippy::inline_always, reason = "the speed of the loop hangs on what is inlined into it")]
+#![expect(clippy::inline_always, reason = "the speed of the loop depends on inlining")]
 
 mod code;
 mod cpu;

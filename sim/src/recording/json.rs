@@ -1,5 +1,5 @@
 //! Data structures for the lines of a recording.
-#![expect(missing_docs, reason = "the format's own page tells the fields")]
+#![expect(missing_docs, reason = "the page of the format describes the fields")]
 
 use crate::generation::Generation;
 use data_encoding::{BASE64, HEXLOWER};

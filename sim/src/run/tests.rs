@@ -130,7 +130,7 @@ fn code_that_breaks_the_convention_is_found() {
     assert_eq!(run.step(), Err(Outcome::Broken(broken)));
 }
 
-/// An interrupt pushes its machine frame at an aligned address, whatever rsp was.
+/// An interrupt pushes its machine frame at an aligned address, regardless of rsp.
 #[test]
 fn machine_frames_are_those_of_a_processor() {
     for (entry, size) in [("interrupt", 40), ("interrupt-with-error-code", 48)] {

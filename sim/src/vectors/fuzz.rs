@@ -111,7 +111,7 @@ pub struct FuzzRecord<'a> {
     /// Way in which the record was generated.
     pub kind: FuzzKind,
     /// Wine and CoreCLR both succeeded and gave the same rip, integer registers, and xmm6 to xmm15.
-    /// Other records can only show that an unwinder does not crash.
+    /// Other records can only show that an unwinder does not misbehave.
     pub agree: bool,
     /// Relation of the instruction to epilogues.
     pub epilogue: Epilogue,

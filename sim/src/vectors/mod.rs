@@ -124,7 +124,7 @@ pub enum FormatError {
         offset: usize,
     },
     /// The image bytes of a fuzz record reach beyond [`fuzz::FILL_END`].
-    #[error("the image bytes counted at {offset:#x} are too many")]
+    #[error("the count of image bytes at {offset:#x} is too large")]
     BlobTooLong {
         /// Offset of their count.
         offset: usize,

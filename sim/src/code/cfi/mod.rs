@@ -23,8 +23,8 @@ pub(super) enum Cfa {
     Plt,
 }
 
-/// Offsets in bytes at which the Linux kernel saves registers for a signal, from the stack address
-/// that holds the trampoline's address: `ucontext_t`.
+/// Offsets in bytes at which the Linux kernel saves registers for a signal (`ucontext_t`), counted
+/// from the end of the stack word that holds the trampoline's address.
 pub(crate) struct SignalContext {
     /// Offsets of all registers but rsp.
     pub(crate) registers: [(Gpr, i32); 15],

@@ -73,8 +73,8 @@ pub(super) const fn dwarf(register: Gpr) -> Register {
     }
 }
 
-/// The language-specific data of a function that catches nothing: no landing pads, no types, no call
-/// sites.
+/// The language-specific data of a function that catches nothing: no landing pads, no types, and no
+/// call sites.
 pub(in super::super) const EMPTY_LSDA: [u8; 4] =
     [DW_EH_PE_omit.0, DW_EH_PE_omit.0, DW_EH_PE_uleb128.0, 0];
 

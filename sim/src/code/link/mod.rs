@@ -50,7 +50,7 @@ pub enum LinkError {
     },
     /// An epilogue begins more than 4095 bytes before its function's end, or is longer than 255
     /// bytes, so that UNWIND_INFO version 2 cannot list it.
-    #[error("function {}: version 2 cannot list an epilogue so far from the end", function.0)]
+    #[error("function {}: version 2 cannot list an epilogue this far from the end", function.0)]
     EpilogueTooFar {
         /// The function.
         function: FunctionId,

@@ -52,7 +52,7 @@ pub struct ProgramError {
 pub enum Place {
     /// The name, or the existence of the function.
     Function,
-    /// Its shape.
+    /// The shape.
     Shape,
     /// A statement, counted in text order from 0: the bodies of a statement come after it.
     Statement(u32),
@@ -81,7 +81,7 @@ pub enum Rule {
     #[error("a function entered by an interrupt cannot be called or jumped to")]
     CalledInterrupt,
     /// A handler has the entry of an interrupt.
-    #[error("the handler of an interrupt must have the entry of one")]
+    #[error("the handler of an interrupt must be entered by an interrupt")]
     Handler,
     /// Interrupts are in the order of their time.
     #[error("interrupts are in the order of their time")]
@@ -93,7 +93,7 @@ pub enum Rule {
     #[error("rsp cannot be pushed or stored")]
     StackPointer,
     /// Only nonvolatile vector registers can be saved.
-    #[error("xmm{0} cannot be saved: of xmm6 to xmm15 each once, under the Windows convention")]
+    #[error("xmm{0} cannot be saved: only xmm6 to xmm15, each once, under the Windows convention")]
     SavedXmm(u8),
     /// The number of pushes is limited.
     #[error("a function pushes at most {MAX_PUSHES} registers")]
@@ -109,7 +109,7 @@ pub enum Rule {
     FrameRegister,
     /// Saves cannot be below the frame base of unwind codes.
     #[error(
-        "registers saved by mov lie below a described frame register set before the allocation"
+        "registers saved by mov are below a described frame register set before the allocation"
     )]
     SavesBelowFrame,
     /// The release of the allocation fits the frame register.
@@ -123,7 +123,7 @@ pub enum Rule {
     Unix,
     /// In a realigned frame, rbp leads to the CFA.
     #[error(
-        "a realigned function is called, pushes rbp first as its frame register, set behind that push"
+        "a realigned function is called, pushes rbp first as its frame register, set after that push"
     )]
     Realign,
     /// Only some functions can have code outside the prologue and epilogue.
@@ -139,7 +139,7 @@ pub enum Rule {
     #[error("version 2 describes epilogues that pop nonvolatile registers only, all of one size")]
     Version2,
     /// A function entered by an interrupt ends with iretq.
-    #[error("a function entered by an interrupt ends by iretq")]
+    #[error("a function entered by an interrupt ends with iretq")]
     InterruptExit,
     /// The nesting depth of statements is limited.
     #[error("at most {MAX_NESTING} statements are nested")]
@@ -163,7 +163,9 @@ pub enum Rule {
     #[error("a funclet, a guarded body and a saving region have no epilogue of their own")]
     ExitHere,
     /// Funclets use the frame through rbp.
-    #[error("a function with funclets is called, has rbp as its frame register, and nests none")]
+    #[error(
+        "a function with funclets is called, has rbp as its frame register, and does not nest them"
+    )]
     Funclet,
     /// Regions save in the function's own frame, and a catch does not restore their registers.
     #[error("a funclet and a guarded body have no saving region")]

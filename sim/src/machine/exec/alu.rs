@@ -177,7 +177,7 @@ mod tests {
 
     const ALL: u64 = CF | PF | AF | ZF | SF | OF;
 
-    /// All 8-bit additions and subtractions agree with the manual.
+    /// Checks that all 8-bit additions and subtractions agree with the manual.
     #[test]
     fn eight_bit_sums_and_differences_are_exact() {
         for (n, carry) in (0..0x1_0000_u32).flat_map(|n| [(n, 0), (n, 1)]) {

@@ -99,7 +99,7 @@ pub enum MapError {
         address: u64,
     },
     /// More than [`MAX_PAGES`] pages would be mapped.
-    #[error("mapping the pages from {address:#x} on would make too many")]
+    #[error("mapping the pages from {address:#x} on would exceed the limit")]
     TooMany {
         /// Start (VA).
         address: u64,

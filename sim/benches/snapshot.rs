@@ -84,7 +84,7 @@ fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
 }
 
 fn snapshots(rounds: usize, generation: Generation) {
-    let set = stage(generation, false).set_up().expect("it fits together");
+    let set = stage(generation, false).set_up().expect("the stack is consistent");
     let runtime = set.runtime();
     let seed = set.seed("App.F1").as_ref().map(Context::to_bytes).map(|seed| {
         let mut bytes = [0; 0xC20];
@@ -109,7 +109,7 @@ fn snapshots(rounds: usize, generation: Generation) {
             }
         }
     }
-    unwinding_alone(rounds, &stage(generation, true).set_up().expect("it fits together"));
+    unwinding_alone(rounds, &stage(generation, true).set_up().expect("the stack is consistent"));
 }
 
 /// Measures the walker's own unwinder on the same frames.
@@ -118,8 +118,8 @@ fn unwinding_alone(rounds: usize, set: &Set) {
     let runtime = set.runtime();
     let memory = &*runtime.memory.borrow();
     let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());
-    let start = set.registers(1).expect("there are 33 rows");
-    let end = set.registers(FRAMES as usize).expect("there are 33 rows");
+    let start = set.registers(1).expect("there are 33 activations");
+    let end = set.registers(FRAMES as usize).expect("there are 33 activations");
     let steps = |step: &mut dyn FnMut(&mut Registers)| {
         let mut registers = black_box(start);
         for _ in 1..FRAMES {
@@ -148,14 +148,14 @@ fn recordings() {
     let recordings: Vec<_> = files
         .map(|fixture| {
             let text = decompress(fixture.bytes, 1 << 28).expect("it is a gzip file");
-            Recording::parse(&String::from_utf8(text).expect("it is a text")).expect("it is one")
+            Recording::parse(&String::from_utf8(text).expect("it is a text")).expect("it is valid")
         })
         .collect();
     let start = Instant::now();
     let mut walks = 0;
     for recording in &recordings {
         let code = RecordedCode::new(recording);
-        let mut replay = Replay::new(recording, &code).expect("its code fits together");
+        let mut replay = Replay::new(recording, &code).expect("its code is consistent");
         for walk in &recording.walks {
             black_box(replay.walk(walk, |_| {}));
             walks += 1;

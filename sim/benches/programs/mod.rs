@@ -113,9 +113,9 @@ fn mixed() -> Result<Vec<u8>, IcedError> {
 pub(crate) fn load(program: &Program) -> Machine {
     let mut machine = Machine::new();
     let pages = STACK_SIZE / PAGE_SIZE;
-    machine.map(CODE, 1, Protection::READ_EXECUTE).expect("nothing is there");
-    machine.map(STACK, pages, Protection::READ_WRITE).expect("nothing is there");
-    machine.write(CODE, &program.code).expect("it is mapped");
+    machine.map(CODE, 1, Protection::READ_EXECUTE).expect("the addresses are free");
+    machine.map(STACK, pages, Protection::READ_WRITE).expect("the addresses are free");
+    machine.write(CODE, &program.code).expect("the page is mapped");
     machine.add_trap(BACK, 0);
     machine
 }

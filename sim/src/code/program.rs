@@ -44,7 +44,7 @@ pub struct Program {
 pub struct Interrupt {
     /// Number of instructions that have been executed before the interrupt.
     pub after: u64,
-    /// Handler, a function with the entry `Interrupt` or `InterruptWithErrorCode`.
+    /// Handler, a function whose entry is not `Call`.
     pub handler: FunctionId,
 }
 

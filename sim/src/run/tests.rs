@@ -168,8 +168,8 @@ fn machine_frames_are_those_of_a_processor() {
     }
 }
 
-/// Returns a program in which a signal arrives while another one is handled, with an alternate stack
-/// of `size` bytes.
+/// Returns a program in which a signal arrives while another one is handled, with an alternate
+/// stack of `size` bytes.
 fn stacked_signals(size: u32) -> Program {
     parse(&format!(
         r#"

@@ -58,7 +58,7 @@ pub(crate) fn random(program: Program, count: usize, seed: u64) -> usize {
 pub(crate) fn exhaustive(program: Program, preemptions: u32) -> usize {
     let strategy = Strategy::Exhaustive { preemptions: Some(preemptions) };
     let report = search(program, &Budget::exhaustive(u64::MAX).by(strategy));
-    let covered = report.covered.expect("this search can say it");
+    let covered = report.covered.expect("an exhaustive search reports its coverage");
     assert!(covered.everything, "{covered:?}");
     (report.schedules - covered.cut) as usize
 }

@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("medians of {rounds} interleaved rounds");
-    println!("| ns a switch | |");
+    println!("| ns per switch | |");
     println!("| --- | --: |");
     for ((name, ..), samples) in CONTENDERS.iter().zip(&mut samples) {
         samples.sort_by(f64::total_cmp);

@@ -221,8 +221,8 @@ fn mistake(shape: &FunctionShape, exit: Exit) -> Option<WindowsMistake> {
     }
 }
 
-/// Returns the mistake if the Windows rules misread the lea of this release. Without r12's SIB byte,
-/// its 8-bit displacement looks like the next instruction: a pop, or the REX prefix of one.
+/// Returns the mistake if the Windows rules misread the lea of this release. Without r12's SIB
+/// byte, its 8-bit displacement looks like the next instruction: a pop, or the REX prefix of one.
 fn reads_wrong_in_r12(shape: &FunctionShape, up: i64) -> Option<WindowsMistake> {
     let in_r12 = shape.frame.is_some_and(|frame| frame.described && frame.register == Gpr::R12);
     let short_pop = shape.pushes.last().is_some_and(|register| register.number() < 8);

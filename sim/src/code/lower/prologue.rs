@@ -190,8 +190,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Writes libgcc's `___chkstk_ms`, which touches each page of the rax bytes below the caller's rsp and
-/// changes no register.
+/// Writes libgcc's `___chkstk_ms`, which touches each page of the rax bytes below the caller's rsp
+/// and changes no register.
 pub(super) fn chkstk(stream: &mut Stream) -> Result<(), IcedError> {
     let note = |mistake| Some(Note { mistake, ..Note::HELPER });
     let inside = note(Some(WindowsMistake::Chkstk));

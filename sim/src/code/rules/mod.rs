@@ -80,8 +80,8 @@ pub enum Rule {
     /// A called function has the entry `Call`.
     #[error("a function entered by an interrupt cannot be called or jumped to")]
     CalledInterrupt,
-    /// A handler has the entry of an interrupt.
-    #[error("the handler of an interrupt must be entered by an interrupt")]
+    /// A handler has the entry of an interrupt or a signal.
+    #[error("the handler of an interrupt must be entered by an interrupt or a signal")]
     Handler,
     /// Interrupts are in the order of their time.
     #[error("interrupts are in the order of their time")]

@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(space.store(0x3000, [1]), Err(Refused));
         assert!(space.read_u64(0x5000).is_err(), "a guard page is not readable");
         assert!(space.read_u64(0x3FF9).is_err());
-        assert_eq!(space.poke(0x3FF8, &[7]), Ok(()), "the host may");
+        assert_eq!(space.poke(0x3FF8, &[7]), Ok(()), "the host may write");
         assert_eq!(space.read_u64(0x3FF8), Ok(7));
         assert_eq!(space.poke(0x3FFF, &[7, 7]), fault(0x4000, Cause::Unmapped));
         assert_eq!(space.read_u64(0x3FF8), Ok(7));
@@ -386,11 +386,11 @@ mod tests {
         let mut space = space();
         space.store_slowly(0x1000, &[1, 2], |_| false).unwrap();
         space.set_log(true);
-        assert_eq!(space.store(0x1000, [2]), Err(Refused), "not unnoticed");
+        assert_eq!(space.store(0x1000, [2]), Err(Refused), "the write must be noticed");
         let mut bytes = [0; 2];
         space.load_slowly(0x1000, &mut bytes, Access::Read).unwrap();
         space.store_slowly(0x1001, &[4, 5], |_| false).unwrap();
-        assert_eq!(space.load::<2>(0x1000), Err(Refused), "still not");
+        assert_eq!(space.load::<2>(0x1000), Err(Refused), "still on the slow path");
         let entry = |address, kind, value| MemoryAccess { address, size: 2, kind, value };
         let log = [entry(0x1000, AccessKind::Read, 0x201), entry(0x1001, AccessKind::Write, 0x504)];
         assert_eq!(space.take_log(), log);

@@ -128,7 +128,7 @@ mod tests {
             write(&mut space, 0x4000, 99);
             assert_eq!(space.restore(saves[9], |_| ()), Err(StaleSnapshot));
         }
-        assert_eq!(changed(&mut space, saves[0]).unwrap(), [4, 1], "only what was touched");
+        assert_eq!(changed(&mut space, saves[0]).unwrap(), [4, 1], "only the touched pages");
         state(&space, 0);
     }
 

@@ -382,7 +382,7 @@ pub(super) enum Other {
     Blsmsk,
 }
 
-/// The string instructions. The immediate is a [`Repeat`].
+/// The string instructions. The immediate is one of [`repeat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringOp {
     Movs,

@@ -229,7 +229,7 @@ fn runs_are_rewound_to_any_saved_step() {
     machine.restore(&saved[0].0).unwrap();
     assert_eq!(machine.restore(&saved[1].0), Err(StaleSnapshot));
     assert_eq!(machine.run(20 * 1001), Stop::Limit);
-    assert!(state(&machine) == end, "the same run again");
+    assert!(state(&machine) == end, "the same execution again");
     machine.forget_snapshots();
     assert_eq!(machine.restore(&saved[0].0), Err(StaleSnapshot));
     assert!(state(&machine) == end);
@@ -288,6 +288,6 @@ fn the_host_reads_the_same_in_every_way() {
             }
         }
     }
-    assert_eq!(machine.window(0x8FF9, 8), None, "it goes over the page's end");
+    assert_eq!(machine.window(0x8FF9, 8), None, "it crosses the end of the page");
     assert!(machine.window(0x8FF8, 8).is_some());
 }

@@ -1,4 +1,4 @@
-//! How many instructions the machine executes a second: calls, stack traffic and arithmetic, alone
+//! Benchmark of the machine in instructions per second: calls, stack traffic and arithmetic, alone
 //! and with observers.
 
 mod programs;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const ROUNDS: usize = 31;
 
-/// Looks at every instruction.
+/// An observer of every instruction.
 struct Steps(u64);
 
 impl Observer for Steps {
@@ -24,10 +24,10 @@ impl Observer for Steps {
     }
 }
 
-/// Millions of instructions a second.
+/// A rate in millions of instructions per second.
 struct Rate {
     median: f64,
-    /// What the machine can do if nothing disturbs it.
+    /// The best rate, which is the one with the least disturbance.
     best: f64,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// How fast `round` executes instructions, of which it gives the number.
+/// Measures the rate at which `round` executes instructions. `round` returns their number.
 fn measure(program: &Program, mut round: impl FnMut(&mut Machine) -> u64) -> Rate {
     let mut machine = load(program);
     let mut rates = [0.0; ROUNDS];
@@ -53,12 +53,12 @@ fn measure(program: &Program, mut round: impl FnMut(&mut Machine) -> u64) -> Rat
     Rate { median: rates[ROUNDS / 2], best: rates[ROUNDS - 1] }
 }
 
-/// Runs instruction by instruction, from outside.
+/// Executes instruction by instruction, from outside.
 fn step(machine: &mut Machine) -> u64 {
     (0..1_000_000).take_while(|_| machine.step().is_ok()).count() as u64
 }
 
-/// Saves the machine before every instruction, and goes back to every hundredth.
+/// Saves the machine before every instruction, and restores every hundredth save point.
 fn save(machine: &mut Machine) -> u64 {
     for n in 0..100_000 {
         let before = machine.save();

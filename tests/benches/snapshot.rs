@@ -1,5 +1,6 @@
-//! What a snapshot costs: a stack of 32 frames on two runtimes, from a seed and from the Frame
-//! chain, with and without explanations; what unwinding it alone costs; and all embedded recordings.
+//! Benchmark of snapshots: a stack of 32 frames on two runtimes, from a seed and from the Frame
+//! chain, with and without explanations; unwinding the same stack alone; and all embedded
+//! recordings.
 
 use clr_recording::vectors::decompress;
 use clr_recording::{RecordedCode, Recording, Replay};
@@ -15,16 +16,16 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const ROUNDS: usize = 301;
-/// Snapshots of one round.
+/// Number of snapshots in one round.
 const SNAPSHOTS: u32 = 200;
-/// Callbacks of a snapshot: a marker, and managed frames.
+/// Number of callbacks of a snapshot: a marker, and managed frames.
 const FRAMES: u32 = 32;
 
-/// Microseconds.
+/// A time in microseconds.
 #[derive(Clone, Copy)]
 struct Time {
     median: f64,
-    /// What it takes if nothing disturbs it.
+    /// The best time, which is the one with the least disturbance.
     best: f64,
 }
 
@@ -36,7 +37,7 @@ impl Time {
     }
 }
 
-/// What one `once` takes.
+/// Measures the time of one `once`.
 fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
     let mut samples: Vec<_> = (0..rounds)
         .map(|_| {
@@ -51,7 +52,8 @@ fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
     Time { median: samples[rounds / 2], best: samples[0] }
 }
 
-/// A helper called by 31 methods, with its Frame; or the same stack of native functions alone.
+/// Builds a helper called by 31 methods, with its Frame; or the same stack of native functions
+/// only.
 fn stage(generation: Generation, native: bool) -> Stage {
     let mut sp = 0x1F_0300;
     let mut stage = Stage::new(generation).cooperative().native("coreclr!JIT_New+0x80", 0x1F_0000);
@@ -83,7 +85,7 @@ fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
 }
 
 fn snapshots(rounds: usize, generation: Generation) {
-    let set = stage(generation, false).set_up().expect("it fits together");
+    let set = stage(generation, false).set_up().expect("the stack is consistent");
     let runtime = set.runtime();
     let seed = set.seed("App.F1").as_ref().map(Context::to_bytes).map(|seed| {
         let mut bytes = [0; 0xC20];
@@ -108,17 +110,17 @@ fn snapshots(rounds: usize, generation: Generation) {
             }
         }
     }
-    unwinding_alone(rounds, &stage(generation, true).set_up().expect("it fits together"));
+    unwinding_alone(rounds, &stage(generation, true).set_up().expect("the stack is consistent"));
 }
 
-/// The walker's own unwinder over the same frames.
+/// Measures the walker's own unwinder on the same frames.
 fn unwinding_alone(rounds: usize, set: &Set) {
     let generation = set.stage().generation;
     let runtime = set.runtime();
     let memory = &*runtime.memory.borrow();
     let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());
-    let start = set.registers(1).expect("there are 33 rows");
-    let end = set.registers(FRAMES as usize).expect("there are 33 rows");
+    let start = set.registers(1).expect("there are 33 activations");
+    let end = set.registers(FRAMES as usize).expect("there are 33 activations");
     let steps = |step: &mut dyn FnMut(&mut Registers)| {
         let mut registers = black_box(start);
         for _ in 1..FRAMES {
@@ -131,7 +133,7 @@ fn unwinding_alone(rounds: usize, set: &Set) {
         black_box(step.expect("the stack can be unwound"));
     };
     measure(rounds, || steps(&mut plain)).row(&format!("{generation}, unwinding alone"));
-    // As profilers do it, who know that all frames have made a call.
+    // As in a profiler, which knows that all frames have made a call.
     let unwinder = Unwinder::new(runtime.native.map());
     let mut cache = Cache::new();
     let mut cached = |registers: &mut Registers| {
@@ -141,20 +143,20 @@ fn unwinding_alone(rounds: usize, set: &Set) {
     measure(rounds, || steps(&mut cached)).row(&format!("{generation}, unwinding alone, cached"));
 }
 
-/// All embedded recordings: how many walks, and how long making them again takes.
+/// Replays all embedded recordings, and prints the number of walks and the time.
 fn recordings() {
     let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
     let recordings: Vec<_> = files
         .map(|fixture| {
             let text = decompress(fixture.bytes, 1 << 28).expect("it is a gzip file");
-            Recording::parse(&String::from_utf8(text).expect("it is a text")).expect("it is one")
+            Recording::parse(&String::from_utf8(text).expect("it is a text")).expect("it is valid")
         })
         .collect();
     let start = Instant::now();
     let mut walks = 0;
     for recording in &recordings {
         let code = RecordedCode::new(recording);
-        let mut replay = Replay::new(recording, &code).expect("its code fits together");
+        let mut replay = Replay::new(recording, &code).expect("its code is consistent");
         for walk in &recording.walks {
             black_box(replay.walk(walk, |_| {}));
             walks += 1;
@@ -165,7 +167,7 @@ fn recordings() {
 }
 
 fn main() {
-    // Without `--bench`, as `cargo test --benches` runs it, one round is enough.
+    // Without `--bench`, as with `cargo test --benches`, one round is enough.
     let rounds = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
     println!("{:48} {:>17} {:>8} {:>12}", "", "us: median (best)", "ns/frame", "1/s");
     for generation in [Generation::CoreClr31Windows, Generation::Net9Unix] {

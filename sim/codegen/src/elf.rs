@@ -1,39 +1,39 @@
-//! ELF files: what a linker has laid out, as a shared library on disk.
+//! Writer of ELF files: linked sections as a shared library on disk.
 //!
-//! Every section that is loaded lies in the file where it lies in memory.
+//! The file offset of every loaded section is its RVA.
 
 use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, SectionIndex, Sym, Writer};
 use object::{Endianness, elf};
 
-/// Segments begin at multiples of this.
+/// Alignment of segments in bytes.
 const PAGE: u64 = 0x1000;
 
 /// A section that is loaded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElfSection<'a> {
-    /// Its name.
     pub name: &'static str,
-    /// Where it is loaded. One of another kind than that before begins on another page.
+    /// Load address (RVA). A section whose kind differs from that of the one before begins on a new
+    /// page.
     pub rva: u32,
-    /// What is loaded.
+    /// Content.
     pub bytes: &'a [u8],
-    /// What may be done with it.
+    /// Access rights and purpose.
     pub kind: SectionKind,
 }
 
-/// What may be done with a section's bytes.
+/// The access rights and the purpose of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SectionKind {
-    /// They may be executed and read.
+    /// Executable and readable code.
     Code,
-    /// The same; they are entries of the procedure linkage table.
+    /// Executable and readable entries of the procedure linkage table.
     Linkage,
-    /// They may be read.
+    /// Read-only data.
     ReadOnly,
-    /// The same; they say how to unwind.
+    /// Read-only unwind data.
     Frames,
-    /// They may be read and written.
+    /// Readable and writable data.
     ReadWrite,
 }
 
@@ -61,7 +61,7 @@ impl SectionKind {
         }
     }
 
-    /// The size of an entry in bytes, where all are of one size.
+    /// Returns the size of an entry in bytes if all entries have one size, otherwise 0.
     const fn entry_size(self) -> u64 {
         match self {
             Self::Linkage => 16,
@@ -80,22 +80,21 @@ impl SectionKind {
 /// A function's symbol.
 #[derive(Clone, Debug)]
 pub(super) struct ElfSymbol {
-    /// Its name.
     pub name: String,
-    /// RVA of its first byte.
+    /// RVA of the first byte.
     pub rva: u32,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Others may link to it.
+    /// Other files may link to the symbol.
     pub exported: bool,
 }
 
 /// A shared library for x86-64.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElfFile<'a> {
-    /// Its name: `DT_SONAME`.
+    /// Name of the library: `DT_SONAME`.
     pub name: &'a str,
-    /// Ascending by RVA, behind the headers' page.
+    /// Sections ascending by RVA, after the page of the headers.
     pub sections: &'a [ElfSection<'a>],
     /// RVA and size of `.eh_frame_hdr`.
     pub frame_header: (u32, u32),
@@ -103,7 +102,7 @@ pub(super) struct ElfFile<'a> {
     pub symbols: &'a [ElfSymbol],
 }
 
-/// The sections do not follow each other, or are too large.
+/// Error: the sections do not follow each other, or are too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unwritable;
 
@@ -120,11 +119,11 @@ struct Segment {
     end: u64,
 }
 
-/// What has been reserved for the file's parts.
+/// The places reserved for the file's parts.
 struct Reserved<'f> {
     text: SectionIndex,
     section_names: Vec<StringId>,
-    /// With their names among the dynamic strings.
+    /// Exported symbols with their names among the dynamic strings.
     exports: Vec<(&'f ElfSymbol, StringId)>,
     /// All symbols, local ones first, with their names.
     symbols: Vec<(&'f ElfSymbol, StringId)>,
@@ -133,7 +132,7 @@ struct Reserved<'f> {
     dynstr: u64,
     hash: u64,
     dynamic: u64,
-    /// The end of what is loaded.
+    /// End of the loaded part.
     loaded: u64,
 }
 
@@ -142,20 +141,20 @@ impl Reserved<'_> {
         self.exports.len().max(1) as u32
     }
 
-    /// All dynamic symbols; the first one is none.
+    /// Returns the number of dynamic symbols, including the null symbol at index 0.
     fn chains(&self) -> u32 {
         self.exports.len() as u32 + 1
     }
 }
 
-/// What `.dynamic` says beside the name and its end.
+/// Number of entries of `.dynamic` besides the name and the terminator.
 const DYNAMIC_ENTRIES: usize = 5;
 
 impl ElfFile<'_> {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     ///
     /// # Errors
-    /// [`Unwritable`].
+    /// Returns [`Unwritable`] if the sections do not follow each other, or are too large.
     pub(super) fn write(&self) -> Result<Vec<u8>, Unwritable> {
         let segments = self.segments()?;
         let mut bytes = Vec::new();
@@ -175,8 +174,8 @@ impl ElfFile<'_> {
         Ok(bytes)
     }
 
-    /// What follows the given sections: the dynamic tables in the last segment, then what is not
-    /// loaded.
+    /// Reserves space for the parts after the given sections: the dynamic tables in the last
+    /// segment, then the sections that are not loaded.
     fn reserve<'f>(
         &'f self,
         writer: &mut Writer<'f>,
@@ -337,7 +336,8 @@ impl ElfFile<'_> {
         writer.write_shstrtab_section_header();
     }
 
-    /// What is loaded together: the headers, and neighbours of one kind.
+    /// Returns the segments: the headers, and runs of neighbouring sections with equal access
+    /// rights.
     fn segments(&self) -> Result<Vec<Segment>, Unwritable> {
         let mut segments = vec![Segment { flags: elf::PF_R, start: 0, end: 0x1000 }];
         for section in self.sections {
@@ -350,7 +350,7 @@ impl ElfFile<'_> {
                 _ => return Err(Unwritable),
             }
         }
-        // The dynamic tables go behind it.
+        // The dynamic tables are added to the last segment.
         match segments.last() {
             Some(last) if last.flags == elf::PF_R => Ok(segments),
             _ => Err(Unwritable),

@@ -1,36 +1,37 @@
-//! What a program costs at most, and where its functions lead, without running it.
+//! Upper bounds of a program's cost, and the ways in which its functions end, without executing it.
 //!
-//! The generator keeps programs short by it. Every figure errs towards too much.
+//! The generator keeps programs short with these estimates. Every figure errs on the high side.
 
 use super::guarded::{Clause, HandlerKind};
 use super::program::{CallForm, Exit, Function, FunctionId, Program, Statement};
 use super::shape::{Allocation, Entry, FunctionShape, Realign, Wrap};
 
-/// What a function costs, with all that it calls.
+/// The cost of a function including its callees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// The most instructions that are executed.
+    /// Maximum number of executed instructions.
     pub instructions: u64,
-    /// The most bytes of stack, from what its caller or an interrupt pushes.
+    /// Maximum number of bytes of stack, including what the caller or an interrupt pushes.
     pub stack: u64,
-    /// It never returns to its caller.
+    /// The function never returns to its caller.
     pub never_returns: bool,
-    /// Something thrown may leave it.
+    /// An exception may leave the function.
     pub throws: bool,
 }
 
-/// Estimates of a program's functions, by index.
+/// Returns the estimates of a program's functions, by index.
 #[must_use]
 pub fn functions(program: &Program) -> Vec<Estimate> {
     let mut estimates = vec![Estimate::default(); program.functions.len()];
-    // Callees stand behind, so their estimates are there.
+    // Callees have higher indices, so their estimates are already there.
     for (index, function) in program.functions.iter().enumerate().rev() {
         estimates[index] = self::function(function, &estimates);
     }
     estimates
 }
 
-/// The estimate of a program with its interrupts, any of which may come while another is served.
+/// Returns the estimate of a program with its interrupts, any of which may arrive while another is
+/// being handled.
 #[must_use]
 pub fn program(program: &Program) -> Estimate {
     let estimates = functions(program);
@@ -43,7 +44,7 @@ pub fn program(program: &Program) -> Estimate {
     total
 }
 
-/// The estimate of a function whose callees' estimates are known.
+/// Returns the estimate of a function whose callees' estimates are known.
 pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
     let mut cost = Cost { instructions: overhead(&function.shape), ..Cost::default() };
     cost.add_body(&function.body, 1, &function.shape, estimates);
@@ -61,12 +62,12 @@ pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
     }
 }
 
-/// The estimate of a function by its id.
+/// Returns the estimate of the function with the given id.
 pub fn of(estimates: &[Estimate], function: FunctionId) -> Estimate {
     estimates.get(function.index()).copied().unwrap_or_default()
 }
 
-/// Instructions of prologue and epilogue.
+/// Returns the number of instructions of the prologue and the epilogue.
 pub fn overhead(shape: &FunctionShape) -> u64 {
     let saves = shape.pushes.len()
         + shape.saves.len()
@@ -84,21 +85,22 @@ pub fn overhead(shape: &FunctionShape) -> u64 {
     10 + 2 * saves as u64 + scheduled + allocation
 }
 
-/// Bytes of a frame but for its dynamic part, with room for a machine frame and for regions' saves.
+/// Returns the size of a frame in bytes without its dynamic part, with room for a machine frame and
+/// for regions' saves.
 pub fn frame(shape: &FunctionShape) -> u64 {
     let saves = 8 * (shape.pushes.len() + shape.saves.len()) + 16 * shape.xmm_saves.len();
-    // What the kernel saves for a signal, with the part of the stack that it leaves alone.
+    // The registers that the kernel saves for a signal, and the red zone.
     let signal = if shape.entry == Entry::Signal { 1024 } else { 0 };
     256 + signal + saves as u64 + 8 * u64::from(shape.arguments) + u64::from(shape.locals)
 }
 
-/// Instructions of a statement itself: without its bodies, and without what it calls.
+/// Returns the number of instructions of a statement, without its bodies and its callees.
 pub fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
     match statement {
         Statement::Clobber(_) | Statement::Store(_) | Statement::If(..) | Statement::Stop => 2,
         Statement::Call(form, _) => {
             let through_table = if *form == CallForm::Plt { 20 } else { 0 };
-            // They are pushed one by one, and given back at once.
+            // Arguments are pushed one by one and released with one instruction.
             let passed = u64::from(shape.arguments) + u64::from(shape.arguments > 0);
             3 + passed + through_table
         }
@@ -110,7 +112,7 @@ pub fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
         Statement::Region(registers, _) => 4 + 2 * registers.len() as u64,
         Statement::Funclet(_) => 16 + overhead(shape),
         Statement::Guarded(_, clauses) => {
-            // A clause has up to two funclets.
+            // An EH clause has up to two funclets.
             2 + 2 * (16 + overhead(shape)) * clauses.len() as u64
         }
         Statement::Try(..) | Statement::Throw | Statement::SwitchStack(_) => 16,
@@ -121,9 +123,9 @@ pub fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
 #[derive(Default)]
 struct Cost {
     instructions: u64,
-    /// Bytes of dynamic stack and of funclets' frames.
+    /// Bytes of dynamic stack and of the funclets' frames.
     dynamic: u64,
-    /// Bytes of the callee that takes the most.
+    /// Bytes of the callee with the largest stack.
     callee: u64,
 }
 
@@ -195,22 +197,22 @@ impl Cost {
     }
 }
 
-/// Bytes of a funclet's frame.
+/// Returns the size of a funclet's frame in bytes.
 pub fn funclet(shape: &FunctionShape) -> u64 {
     128 + 8 * shape.pushes.len() as u64
 }
 
-/// Where a body can lead.
+/// The ways in which a body can end.
 #[derive(Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is independent")]
 pub struct Flow {
-    /// To what stands behind it.
+    /// The body continues with the statement that follows.
     pub completes: bool,
-    /// Back to the caller.
+    /// The body returns to the caller.
     pub returns: bool,
-    /// To a catch around it.
+    /// The body throws to a catch around it.
     pub throws: bool,
-    /// Past all catches of the function.
+    /// The body throws past all catches of the function.
     pub escapes: bool,
 }
 
@@ -219,12 +221,12 @@ impl Flow {
     const STOPS: Self = Self { completes: false, ..Self::STAYS };
 }
 
-/// Where a body can lead: the callees' estimates say which calls come back.
+/// Returns the ways in which a body can end. The callees' estimates determine which calls return.
 pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
     let mut all = Flow::STAYS;
     for statement in body {
         let one = match statement {
-            // Nothing thrown on another stack or in a region is caught in the function.
+            // Exceptions thrown on another stack or in a region are not caught in the function.
             Statement::SwitchStack(callee) => {
                 let callee = of(estimates, *callee);
                 Flow { completes: !callee.never_returns, escapes: callee.throws, ..Flow::STOPS }
@@ -244,7 +246,7 @@ pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
             Statement::Try(body, catch) => {
                 let (body, catch) = (flow(body, estimates), flow(catch, estimates));
                 Flow {
-                    // As the rules have it, even if nothing reaches the catch.
+                    // The rules assume this even if nothing reaches the catch.
                     completes: body.completes || catch.completes,
                     returns: body.returns || catch.returns,
                     throws: body.throws && catch.throws,
@@ -277,7 +279,7 @@ pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
     all
 }
 
-/// Where a guarded statement can lead, if its handlers are called.
+/// Returns the ways in which a guarded statement can end if its handlers are called.
 fn guarded(body: &[Statement], clauses: &[Clause], estimates: &[Estimate]) -> Flow {
     let mut all = flow(body, estimates);
     for clause in clauses {

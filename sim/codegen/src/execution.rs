@@ -1,5 +1,5 @@
-//! A run of a program: the machine that executes it, the truth beside it, and what the outside
-//! world does: services, interrupts, the end.
+//! Execution of a program on the machine, with the shadow stack and the outside world: services,
+//! interrupts, the end.
 
 use crate::SIGNAL_CONTEXT;
 use crate::shadow_stack::{Broken, Truth};
@@ -15,63 +15,63 @@ use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};
 use thiserror::Error;
 
-/// Where a thread's first function returns to (VA): a place without code.
+/// Return address of a thread's first function (VA): an address without code.
 pub const BASE: u64 = 0x1_6000_0000;
 
-/// The top of a thread's stack, exclusive (VA).
+/// End of a thread's stack, exclusive (VA).
 pub const STACK_TOP: u64 = 0x7F_F000_0000;
 
-/// The top of the alternate stack for signals, exclusive (VA). It lies above the thread's: a walk that
-/// comes back from it goes down.
+/// End of the alternate stack for signals, exclusive (VA). It is above the thread's stack, so a
+/// walk that returns from it goes down.
 pub const SIGNAL_STACK_TOP: u64 = STACK_TOP + 0x800_0000;
 
 const RETURNED: u32 = 0;
 const THROWN: u32 = 1;
 
-/// Above the first function's return address there is this much stack, for its home space.
+/// Size of the stack above the first function's return address, for its home space.
 const ABOVE: u64 = 0x80;
 
-/// How a run ended.
+/// The exit of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Outcome {
     /// The first function returned.
     #[error("returned")]
     Returned,
-    /// The program stopped itself.
+    /// The program stopped with a `Stop` statement.
     #[error("stopped")]
     Stopped,
-    /// Something thrown was caught nowhere.
-    #[error("something thrown was not caught")]
+    /// An exception was not caught.
+    #[error("an exception was not caught")]
     Uncaught,
-    /// Its code cannot go on: out of stack, mostly.
+    /// The code cannot continue, mostly because the stack is exhausted.
     #[error("{0}")]
     Fault(#[from] Stop),
-    /// An interrupt found no stack.
+    /// The stack has no room for an interrupt.
     #[error("an interrupt {0}")]
     NoStack(Fault),
-    /// A function did not keep to the convention: a mistake of the code generator.
+    /// A function violated the calling convention, which is a bug in the code generator.
     #[error("{0}")]
     Broken(Broken),
 }
 
-/// Why a program cannot be loaded.
+/// The reason why a program cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// Its images do not read back.
+    /// The images cannot be read back.
     #[error(transparent)]
     ReadBack(#[from] ReadBackError),
-    /// Its memory cannot be mapped.
+    /// The memory cannot be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// Its memory cannot be written.
+    /// The memory cannot be written.
     #[error(transparent)]
     Write(#[from] Fault),
-    /// There is no such function, or it is entered by interrupts.
+    /// The function does not exist, or is entered by interrupts.
     #[error("there is no function {} that can be called", .0.0)]
     Start(FunctionId),
 }
 
-/// A thread of a program, being executed.
+/// A thread of a program that is being executed.
 #[derive(Debug)]
 pub struct Run<'p> {
     program: &'p Program,
@@ -82,10 +82,11 @@ pub struct Run<'p> {
 }
 
 impl<'p> Run<'p> {
-    /// Loads a program and calls its function `start`. `seed` decides what the registers hold.
+    /// Loads a program and calls its function `start`. `seed` determines the initial register
+    /// values.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// Returns [`LoadError`] if the program cannot be loaded.
     pub fn new(
         program: &'p Program,
         linked: &'p LinkedProgram,
@@ -109,7 +110,7 @@ impl<'p> Run<'p> {
             machine.map(start, alternate, Protection::READ_WRITE)?;
         }
         for unit in &linked.units {
-            // One more: the highest one is where the first switch leaves room above.
+            // One more stack, since the first switch leaves room above itself.
             let size = (program.other_stacks(unit.kind) + 1) * stride;
             if size > stride {
                 let start = unit.kind.other_stacks() - size;
@@ -131,35 +132,35 @@ impl<'p> Run<'p> {
         Ok(Self { program, linked, machine, truth, next_interrupt: 0 })
     }
 
-    /// The machine.
+    /// Returns the machine.
     #[must_use]
     pub const fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// The machine, to be changed.
+    /// Returns a mutable reference to the machine.
     pub const fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
 
-    /// Who called whom.
+    /// Returns the shadow stack.
     #[must_use]
     pub const fn truth(&self) -> &Truth {
         &self.truth
     }
 
-    /// What is being executed.
+    /// Returns the linked program.
     #[must_use]
     pub const fn linked(&self) -> &'p LinkedProgram {
         self.linked
     }
 
-    /// Goes to the next instruction boundary in the program's code: executes an instruction, or
+    /// Proceeds to the next instruction boundary in the program's code: executes an instruction, or
     /// enters the handler of an interrupt that is due.
     ///
     /// # Errors
-    /// [`Outcome`] at the end. Of a fault, a stop or an interrupt without stack, the machine is as
-    /// before; otherwise it is where control went.
+    /// Returns [`Outcome`] at the end. After a fault, a stop or an interrupt without stack, the
+    /// machine is unchanged; otherwise it is at the place that control reached.
     pub fn step(&mut self) -> Result<(), Outcome> {
         if let Some(interrupt) = self.program.interrupts.get(self.next_interrupt)
             && interrupt.after <= self.machine.executed()
@@ -197,11 +198,12 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Calls code from where the run stands, as if the next instruction stood behind a call of it: so
-    /// a runtime calls funclets. Arguments are set in the registers before.
+    /// Calls code from the current position, as if the next instruction followed a call of it. This
+    /// is how a runtime calls funclets. Arguments are set in the registers before.
     ///
     /// # Errors
-    /// [`Outcome::NoStack`] if there is no room for the return address; then nothing has changed.
+    /// Returns [`Outcome::NoStack`] if there is no room for the return address. Nothing has changed
+    /// then.
     pub fn call(&mut self, target: u64) -> Result<(), Outcome> {
         let registers = self.machine.cpu().registers();
         let rsp = registers.rsp().wrapping_sub(8);
@@ -217,7 +219,7 @@ impl<'p> Run<'p> {
         self.truth.broken().map_or(outcome, Outcome::Broken)
     }
 
-    /// Pushes a machine frame, as a processor does, and goes to the handler.
+    /// Pushes a machine frame, as a processor does, and continues in the handler.
     fn interrupt(
         &mut self,
         registers: &Registers,
@@ -245,8 +247,8 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    /// Where the kernel puts what it saves for a signal: below the red zone, or on the alternate stack,
-    /// if there is one and the thread is not on it already.
+    /// Returns the address of the kernel's signal frame: below the red zone, or on the alternate
+    /// stack if there is one and the thread is not on it already.
     fn signal_context(&self, rsp: u64) -> Result<u64, Fault> {
         const RED_ZONE: u64 = 128;
         let size = u64::from(self.program.signal_stack.min(MAX_SIGNAL_STACK));
@@ -301,7 +303,7 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    /// Whether this system call is rt_sigreturn's.
+    /// Returns true if the system call at `address` is rt_sigreturn.
     fn ends_signal(&self, address: u64) -> bool {
         let placed = |address| self.linked.instruction(address);
         self.linked.signal_return.is_some_and(|trampoline| {
@@ -309,7 +311,7 @@ impl<'p> Run<'p> {
         })
     }
 
-    /// Gives the registers back that were saved for a signal.
+    /// Restores the registers that were saved for a signal.
     fn end_signal(&mut self, from: u64) -> Result<(), Fault> {
         let context = self.machine.cpu().rsp();
         let read = |at: i32| self.machine.read_u64(context.wrapping_add(at.cast_unsigned().into()));
@@ -328,8 +330,8 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    /// Cuts the stack down to the innermost frame that catches, as exception handling would leave
-    /// it: with the frame's own registers.
+    /// Cuts the stack to the innermost frame that catches, and restores that frame's own registers,
+    /// as exception handling does.
     fn throw(&mut self) -> Result<(), Outcome> {
         let caught = self.truth.callers().iter().enumerate().rev().find_map(|(index, caller)| {
             let placed = self.linked.instruction(caller.from?)?;
@@ -349,7 +351,7 @@ impl<'p> Run<'p> {
 }
 
 impl Run<'_> {
-    /// Gives back the stacks that were switched to by frames beyond the `kept` outermost callers.
+    /// Releases the stacks that were switched to by frames beyond the `kept` outermost callers.
     fn leave_stacks(&mut self, kept: usize) -> Result<(), Fault> {
         let stride = self.linked.stack_stride;
         let dropped = self.truth.callers().get(kept..).unwrap_or_default();
@@ -405,7 +407,7 @@ fn put(
     Ok(())
 }
 
-/// Registers without meaning, all different.
+/// Returns arbitrary register values, all different.
 pub fn initial_registers(seed: u64) -> Registers {
     let mut state = seed;
     let mut next = || {

@@ -1,58 +1,59 @@
-//! Guarded statements: what handles the exceptions that are thrown in a body.
+//! Guarded statements: a body with handlers for the exceptions that are thrown in it.
 
 use super::program::Statement;
 
 /// A handler of a [`Statement::Guarded`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// When it runs.
+    /// Kind of the handler.
     pub kind: ClauseKind,
-    /// What its funclet does.
+    /// Body of the handler's funclet.
     pub body: Vec<Statement>,
 }
 
-/// When a handler runs, and what becomes of the exception.
+/// The condition under which a handler runs, and its effect on the exception.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClauseKind {
-    /// For any exception. Execution goes on behind the guarded statement.
+    /// The handler catches any exception. Execution resumes after the guarded statement.
     Catch,
-    /// For every exception that leaves the guarded body, and where the body ends without one.
+    /// The handler runs for every exception that leaves the guarded body, and when the body ends
+    /// without one.
     Finally,
-    /// For every exception that leaves the guarded body.
+    /// The handler runs for every exception that leaves the guarded body.
     Fault,
-    /// As [`Catch`](Self::Catch), for exceptions that a filter accepts.
+    /// The handler catches the exceptions that its filter accepts, like [`Catch`](Self::Catch).
     Filtered {
-        /// What the filter's funclet returns in eax: 1, or 0.
+        /// The filter's funclet returns 1 in eax if true, otherwise 0.
         accepts: bool,
-        /// What the filter's funclet does before.
+        /// Body of the filter's funclet.
         filter: Vec<Statement>,
     },
 }
 
-/// The kind of a handler, without what its filter does.
+/// The kind of a handler, without the filter's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerKind {
-    /// It catches everything.
+    /// The handler catches every exception.
     Catch,
-    /// It runs however the body is left.
+    /// The handler runs however the body is left.
     Finally,
-    /// It runs if an exception leaves the body.
+    /// The handler runs if an exception leaves the body.
     Fault,
-    /// It catches what its filter accepts.
+    /// The handler catches the exceptions that its filter accepts.
     Filtered,
 }
 
-/// What a funclet is for.
+/// The purpose of a funclet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FuncletKind {
-    /// A handler of a clause, or a funclet that is only called.
+    /// A handler of an EH clause, or a funclet that is only called.
     Handler,
     /// A filter.
     Filter,
 }
 
 impl Clause {
-    /// The bodies inside it, the filter's first.
+    /// Returns the bodies of the EH clause, the filter's first.
     pub fn bodies(&self) -> impl Iterator<Item = &[Statement]> {
         let filter = match &self.kind {
             ClauseKind::Filtered { filter, .. } => Some(filter),
@@ -61,7 +62,7 @@ impl Clause {
         filter.into_iter().chain([&self.body]).map(Vec::as_slice)
     }
 
-    /// The bodies inside it, to change them.
+    /// Returns mutable references to the bodies of the EH clause, the filter's first.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<Statement>> {
         let filter = match &mut self.kind {
             ClauseKind::Filtered { filter, .. } => Some(filter),
@@ -70,7 +71,8 @@ impl Clause {
         filter.into_iter().chain([&mut self.body])
     }
 
-    /// Whether it ends the exception, so that execution goes on behind the guarded statement.
+    /// Returns true if the handler ends the exception, so that execution resumes after the guarded
+    /// statement.
     #[must_use]
     pub const fn catches(&self) -> bool {
         self.kind.handler().catches()
@@ -78,7 +80,7 @@ impl Clause {
 }
 
 impl ClauseKind {
-    /// The kind of its handler.
+    /// Returns the kind of the handler without its filter.
     #[must_use]
     pub const fn handler(&self) -> HandlerKind {
         match self {
@@ -91,7 +93,8 @@ impl ClauseKind {
 }
 
 impl HandlerKind {
-    /// Whether it ends the exception: its funclet returns where to go on.
+    /// Returns true if the handler ends the exception: its funclet returns the address to resume
+    /// at.
     #[must_use]
     pub const fn catches(self) -> bool {
         matches!(self, Self::Catch | Self::Filtered)

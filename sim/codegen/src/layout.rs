@@ -1,38 +1,38 @@
-//! Where things lie in a function's frame.
+//! Layout of a function's frame.
 
 use super::program::{Function, Statement};
 use super::shape::{Convention, Entry, FrameSet, FunctionShape, Realign, SaveArea};
 use clr_walker::registers::Gpr;
 
-/// Where things lie in a function's frame. Offsets count bytes from rsp behind the fixed
+/// The layout of a function's frame. Offsets count bytes from the value of rsp after the fixed
 /// allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameLayout {
-    /// The home space that the function leaves for what it calls, in bytes: it lies at offset 0.
+    /// Size in bytes of the home space for callees, which is at offset 0.
     pub outgoing: u32,
-    /// Where the frame's own rsp is kept for its funclets (the PSPSym).
+    /// Offset of the slot that keeps the frame's own rsp for its funclets (the PSPSym).
     pub psp: Option<u32>,
-    /// Where the loops' counters begin: 8 bytes each.
+    /// Offset of the loops' counters: 8 bytes each.
     pub counters: u32,
-    /// Where the saves of regions begin: 8 bytes for each register of each region.
+    /// Offset of the saves of regions: 8 bytes for each register of each region.
     pub region_saves: u32,
-    /// Where the locals begin.
+    /// Offset of the locals.
     pub locals: u32,
-    /// The registers saved by mov.
+    /// Registers saved by mov, with their offsets.
     pub saves: Vec<(Gpr, u32)>,
-    /// The vector registers saved.
+    /// Saved vector registers, with their offsets.
     pub xmm_saves: Vec<(u8, u32)>,
-    /// Size of the fixed allocation.
+    /// Size of the fixed allocation in bytes.
     pub allocation: u32,
-    /// Size of the pushed registers.
+    /// Size of the pushed registers in bytes.
     pub pushed: u32,
-    /// Size of what lay on the stack at the first instruction: the return address, or the machine
-    /// frame with its error code.
+    /// Size in bytes of the data on the stack at the first instruction: the return address, or the
+    /// machine frame with its error code.
     pub entry: u32,
 }
 
 impl FrameLayout {
-    /// The layout of a valid function's frame.
+    /// Creates the layout of a valid function's frame.
     #[must_use]
     pub fn new(function: &Function, convention: Convention) -> Self {
         let Function { shape, body, .. } = function;
@@ -66,10 +66,10 @@ impl FrameLayout {
             Entry::Interrupt => 40,
             Entry::InterruptWithErrorCode => 48,
         };
-        // A realigned function copies its return address, and pushes r10, the caller's frame.
+        // A realigned function copies its return address and pushes r10, which holds the CFA.
         let copied = u32::from(shape.realign != Realign::No);
         let pushed = 8 * (shape.all_pushes(convention).count() as u32 + copied);
-        // Whoever calls must align the stack; so must whoever saves vector registers.
+        // A function that calls or saves vector registers must align the stack.
         if needs.calls || needs.moves_rsp || !xmm_saves.is_empty() {
             let misaligned = (entry + pushed + take(0)) % 16;
             take((16 - misaligned) % 16);
@@ -89,41 +89,42 @@ impl FrameLayout {
         }
     }
 
-    /// How far the caller's rsp lies above the offsets' origin: the CFA. In a realigned function it is
-    /// the end of the copied return address.
+    /// Returns the distance in bytes from the origin of the offsets to the caller's rsp: the CFA.
+    /// In a realigned function the CFA is the end of the copied return address.
     #[must_use]
     pub const fn cfa(&self) -> u32 {
         self.allocation + self.pushed + self.entry
     }
 
-    /// Where funclets find the frame of the function itself: what they take as their argument.
-    /// `caller_rsp` is the caller's rsp behind the call (VA).
+    /// Returns the establisher frame (VA) that funclets get as their argument. `caller_rsp` is the
+    /// caller's rsp after the call has returned (VA).
     #[must_use]
     pub fn establisher(&self, caller_rsp: u64) -> u64 {
         caller_rsp.wrapping_sub(self.cfa().into())
     }
 
-    /// The same for a funclet of the function that calls one: either's slot will do.
+    /// Returns the establisher frame for a funclet that is called by a funclet of the function. The
+    /// slot of either will do.
     #[must_use]
     pub fn funclet_establisher(&self, caller_rsp: u64) -> u64 {
         caller_rsp.wrapping_sub((self.funclet_allocation() + self.pushed + 8).into())
     }
 
-    /// The size of a funclet's fixed allocation, in bytes.
+    /// Returns the size of a funclet's fixed allocation in bytes.
     #[must_use]
     pub fn funclet_allocation(&self) -> u32 {
-        // Behind the pushes and the return address, what remains aligns the stack.
+        // The rest after the pushes and the return address aligns the stack.
         let taken = self.psp.unwrap_or(0) + 8;
         taken + (16 - (8 + self.pushed + taken) % 16) % 16
     }
 
-    /// The offset of home slot `slot`.
+    /// Returns the offset of home slot `slot`.
     #[must_use]
     pub const fn home(&self, slot: u32) -> u32 {
         self.allocation + self.pushed + self.entry + 8 * slot
     }
 
-    /// The frame register and what it holds, less the offsets' origin.
+    /// Returns the frame register and the offset from the origin that it points to.
     #[must_use]
     pub fn frame_register(&self, shape: &FunctionShape) -> Option<(Gpr, u32)> {
         let frame = shape.frame?;
@@ -140,8 +141,8 @@ impl FrameLayout {
 }
 
 impl FunctionShape {
-    /// All registers that the prologue pushes, the first one first: an interrupt handler's volatile
-    /// ones come before those of the shape.
+    /// Returns all registers that the prologue pushes, in order. The volatile registers of an
+    /// interrupt handler come before those of the shape.
     pub(super) fn all_pushes(
         &self,
         convention: Convention,
@@ -151,7 +152,7 @@ impl FunctionShape {
     }
 }
 
-/// What a body needs of its frame.
+/// The requirements that a body puts on its frame.
 #[derive(Default)]
 struct Needs {
     calls: bool,

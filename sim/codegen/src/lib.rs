@@ -1,21 +1,21 @@
-//! Programs whose functions carry their unwind data: one description, from which come machine code
-//! and tables.
+//! Programs whose functions carry their unwind data. Machine code and tables are both generated
+//! from one description.
 //!
 //! ```text
 //! Program: functions with a FunctionShape and a body of Statements
 //!    │ check      rules: what makes a program valid
 //!    ▼
-//! layout          where things lie in each frame
-//!    │ lower      instructions, what each is there for, what the prologues do, and the rows of CFI
+//! layout          offsets of everything in each frame
+//!    │ lower      instructions with their roles, the prologues' operations, and the rows of CFI
 //!    ▼
-//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map; for native code
-//!    │            of Unix ELF files with CFI
+//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map; ELF files
+//!    │            with CFI for native code of Unix
 //!    ▼
-//! LinkedProgram   bytes that the walker reads back, and what is known of every instruction
+//! LinkedProgram   bytes that the walker reads back, and the facts about every instruction
 //! ```
 //!
-//! The walker is shown the bytes alone. What is known besides ([`PlacedInstruction`]) is for those
-//! who check it.
+//! The walker sees only the bytes. The other facts ([`PlacedInstruction`]) are for the code that
+//! checks the walker.
 //!
 //! ```
 //! use clr_codegen::{Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement};
@@ -36,7 +36,7 @@
 //! let linked = program.link()?;
 //! let map = linked.code_map()?;
 //!
-//! // At every instruction the walker finds what the truth knows.
+//! // At every instruction the walker agrees with the shadow stack.
 //! let mut run = Run::new(&program, &linked, FunctionId(0), 0)?;
 //! let outcome = loop {
 //!     let mut registers = run.machine().cpu().registers();

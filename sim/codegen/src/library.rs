@@ -1,34 +1,34 @@
-//! Shared libraries of Unix whose functions consist of a prologue and nothing else that matters: ELF
-//! files with CFI around code that somebody else has laid out.
+//! Shared libraries of Unix whose functions consist of a prologue and filler: ELF files with CFI
+//! around code that the caller has laid out.
 
 use super::cfi::{self, EhFrame, Event, FrameRange, Row};
 use super::elf::{ElfFile, ElfSection, ElfSymbol, SectionKind};
 use super::shape::Entry;
 use clr_walker::registers::Gpr;
 
-/// Segments begin at multiples of this.
+/// Alignment of segments in bytes.
 const PAGE: u32 = 0x1000;
 
-/// A function: each of its first instructions is a byte long and pushes a register, and some way
-/// behind them its locals are taken.
+/// A function. Each of its first instructions is one byte long and pushes a register; its locals
+/// are allocated some bytes later.
 #[derive(Clone, Debug)]
 pub struct PlainFunction<'a> {
-    /// Its name.
+    /// Name of its symbol.
     pub name: &'a str,
-    /// RVA of its first byte.
+    /// RVA of the first byte.
     pub begin: u32,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// What it pushes, the first one first.
+    /// Pushed registers, in order.
     pub pushes: &'a [Gpr],
     /// Bytes of locals.
     pub locals: u64,
-    /// How far from its begin they have been taken.
+    /// Offset of the instruction after the allocation of the locals, from the beginning.
     pub prologue: u8,
 }
 
-/// The bytes of a library whose code is `text`, behind its first page. `None` if something does not fit
-/// its field.
+/// Returns the bytes of a library whose code is `text`, after a page of headers. Returns `None` if
+/// a value does not fit its field.
 pub fn library(name: &str, text: &[u8], functions: &[PlainFunction<'_>]) -> Option<Vec<u8>> {
     let text_end = PAGE.checked_add(u32::try_from(text.len()).ok()?)?;
     let header_rva = text_end.checked_next_multiple_of(PAGE)?;

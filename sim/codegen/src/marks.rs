@@ -1,35 +1,37 @@
-//! What is known of each instruction of a linked program.
+//! Facts about each instruction of a linked program, used to check walkers.
 
 use super::program::FunctionId;
 use core::ops::Range;
 
-/// What an instruction does for its frame.
+/// The purpose of an instruction for its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Belongs to the prologue.
+    /// Part of the prologue.
     Prologue,
-    /// Belongs to the body.
+    /// Part of the body.
     Body,
-    /// Gives back the frame or leaves.
+    /// Part of an epilogue: releases the frame or leaves the function.
     Epilogue,
-    /// Belongs to a helper that is part of no function of the program.
+    /// Part of a helper that belongs to no function of the program.
     Helper,
 }
 
-/// Where Windows' rules unwind wrongly, though the code is as compilers make it.
+/// A reason why the Windows rules unwind wrongly although a compiler generates such code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WindowsMistake {
-    /// gcc's cold part jumps back: taken for a tail call, since the part is a function of its own.
+    /// The jump back from gcc's cold part is taken for a tail call, since the part is a function of
+    /// its own.
     ColdJump,
-    /// `rex.w ret` is not seen as a return, so that the epilogue is not seen as one.
+    /// `rex.w ret` is not recognized as a return, so that the epilogue is not recognized either.
     RexReturn,
-    /// An epilogue of version 2 that no EPILOG code lists.
+    /// An epilogue of an UNWIND_INFO version 2 function is not listed by an EPILOG code.
     UnlistedEpilogue,
-    /// `iretq` is not seen as a return.
+    /// `iretq` is not recognized as a return.
     InterruptReturn,
     /// `___chkstk_ms` pushes registers without unwind data.
     Chkstk,
-    /// A call is the function's last instruction, and its return address is looked up as it is.
+    /// A call is the function's last instruction, and its return address is looked up without
+    /// subtracting 1.
     CallAtEnd,
     /// `lea rsp, [r12 + disp]` is read without its SIB byte, so that the displacement is taken for
     /// an instruction.
@@ -37,7 +39,7 @@ pub enum WindowsMistake {
 }
 
 impl WindowsMistake {
-    /// All of them.
+    /// All mistakes.
     pub const ALL: [Self; 7] = [
         Self::ColdJump,
         Self::RexReturn,
@@ -49,45 +51,46 @@ impl WindowsMistake {
     ];
 }
 
-/// What call frame information gets wrong, in code that is as people have written it.
+/// A mistake in call frame information, as found in hand-written code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CfiMistake {
-    /// Where the CFA is, and so all else.
+    /// The location of the CFA is wrong, and so are all registers.
     Cfa,
-    /// Where the caller's registers are. One that holds the caller's value by accident is found.
+    /// The locations of the caller's registers are wrong. A register that happens to hold the
+    /// caller's value is still found.
     Registers,
 }
 
 /// Code of an ELF image that belongs to no function of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedHelper {
-    /// Its addresses (VA).
+    /// Range of addresses (VA).
     pub range: Range<u64>,
-    /// What it is called; an entry of the procedure linkage table as disassemblers name it.
+    /// Name; an entry of the procedure linkage table is named as disassemblers name it.
     pub name: String,
 }
 
 /// An instruction of a linked program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedInstruction {
-    /// Its address (VA).
+    /// Address (VA).
     pub address: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u8,
-    /// Its function, unless it belongs to a helper.
+    /// Function that contains the instruction, `None` for a helper.
     pub function: Option<FunctionId>,
-    /// What it does for its frame.
+    /// Purpose for the frame.
     pub role: Role,
-    /// Why Windows' rules are wrong where this instruction comes next.
+    /// Mistake of the Windows rules when this instruction is the next to execute.
     pub mistake: Option<WindowsMistake>,
-    /// What its image's call frame information gets wrong where this instruction comes next.
+    /// Mistake of the image's call frame information when this instruction is the next to execute.
     pub cfi_mistake: Option<CfiMistake>,
-    /// Where what is thrown in this call is caught (VA).
+    /// Address at which an exception thrown in this call is caught (VA).
     pub landing: Option<u64>,
-    /// The handler of the interrupt that it makes.
+    /// Handler of the interrupt that the instruction raises.
     pub handler: Option<FunctionId>,
-    /// It is a call on another stack.
+    /// The instruction is a call on another stack.
     pub switches_stack: bool,
-    /// Bytes of arguments that have been pushed for this call: who lands gives them back.
+    /// Bytes of arguments that have been pushed for this call. The landing code releases them.
     pub arguments: u32,
 }

@@ -1,56 +1,57 @@
-//! The nibble map of a JIT heap: from an address in it to the start of a method (contract §8.4).
+//! The nibble map of a JIT heap, which maps an address to the start of a method (contract §8.4).
 
 use thiserror::Error;
 
-/// A bucket has one nibble.
+/// Size of a bucket in bytes. A bucket has one nibble.
 const BYTES_PER_BUCKET: u32 = 32;
 
-/// Methods start at multiples of this.
+/// Alignment of the starts of methods in bytes.
 const START_ALIGNMENT: u32 = 4;
 
 const BUCKETS_PER_WORD: u32 = 8;
 const BITS_PER_NIBBLE: u32 = 4;
 
-/// Which 32-byte buckets of a heap a method starts in, and where in the bucket.
+/// The 32-byte buckets of a heap in which a method starts, with the position in the bucket.
 ///
 /// Offsets count bytes from the map's base.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NibbleMap {
-    /// 8 buckets each; the most significant nibble is that of the lowest bucket. A nibble of 0 says
-    /// that no method starts in the bucket, one of n that one starts 4·(n − 1) bytes into it.
+    /// 8 buckets per word; the most significant nibble belongs to the lowest bucket. A nibble of 0
+    /// means that no method starts in the bucket, a nibble n that one starts 4·(n − 1) bytes into
+    /// it.
     words: Vec<u32>,
 }
 
-/// Why a start cannot be put into a map.
+/// The reason why a start cannot be added to a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NibbleMapError {
     /// The start is not a multiple of 4.
     #[error("a method cannot start at offset {start:#x} of a code heap: 4-byte alignment")]
     Alignment {
-        /// The start.
+        /// Offset of the start in bytes.
         start: u32,
     },
-    /// The start's bucket has another start.
+    /// The bucket of the start already has another start.
     #[error("methods at offsets {start:#x} and {other:#x} of a code heap share a 32-byte bucket")]
     Bucket {
-        /// The start.
+        /// Offset of the start in bytes.
         start: u32,
-        /// The one that the map has.
+        /// Offset of the start that the map already has in this bucket, in bytes.
         other: u32,
     },
 }
 
 impl NibbleMap {
-    /// A map without starts.
+    /// Creates a map without starts.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new() }
     }
 
-    /// Notes that a method starts at `start`. The map grows up to it.
+    /// Records that a method starts at `start`. The map grows as needed.
     ///
     /// # Errors
-    /// [`NibbleMapError`] if the start is not aligned, or its bucket has one.
+    /// Returns [`NibbleMapError`] if the start is not aligned, or its bucket already has a start.
     pub fn set(&mut self, start: u32) -> Result<(), NibbleMapError> {
         if !start.is_multiple_of(START_ALIGNMENT) {
             return Err(NibbleMapError::Alignment { start });
@@ -69,9 +70,9 @@ impl NibbleMap {
         Ok(())
     }
 
-    /// The start nearest to `offset` that is not behind it.
+    /// Returns the last start that is not after `offset`.
     ///
-    /// It may be any distance away: the map does not know where methods end.
+    /// The start may be any distance away: the map does not know where methods end.
     #[must_use]
     pub fn find(&self, offset: u32) -> Option<u32> {
         let bucket = offset / BYTES_PER_BUCKET;
@@ -81,11 +82,11 @@ impl NibbleMap {
         {
             return Some(start);
         }
-        // What is left of the word: the buckets before this one.
+        // The remaining bits belong to the buckets of the word before this one.
         let index = bucket / BUCKETS_PER_WORD;
         let before = self.word(index) >> shift(bucket) >> BITS_PER_NIBBLE;
         if before != 0 {
-            // The lowest nibble of `before` is that of the bucket right before.
+            // The lowest nibble of `before` belongs to the bucket directly before this one.
             return last_start(bucket.checked_sub(1)?, before);
         }
         let end = (index as usize).min(self.words.len());
@@ -94,13 +95,14 @@ impl NibbleMap {
         last_start(last as u32 * BUCKETS_PER_WORD + (BUCKETS_PER_WORD - 1), *words.get(last)?)
     }
 
-    /// The map as the runtime has it in memory. What lies behind the last word is 0.
+    /// Returns the words of the map as they are in the runtime's memory. All words after the last
+    /// one are 0.
     #[must_use]
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
-    /// The bytes of the words in memory, little-endian.
+    /// Returns the bytes of the words in memory, little-endian.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -115,23 +117,23 @@ impl NibbleMap {
     }
 }
 
-/// Where a bucket's nibble lies in its word.
+/// Returns the bit position of a bucket's nibble in its word.
 const fn shift(bucket: u32) -> u32 {
     (BUCKETS_PER_WORD - 1 - bucket % BUCKETS_PER_WORD) * BITS_PER_NIBBLE
 }
 
-/// The nibble of the last start that is not behind `offset` in its bucket.
+/// Returns the highest nibble of a start that is not after `offset` in its bucket.
 const fn nibble_of(offset: u32) -> u32 {
     offset % BYTES_PER_BUCKET / START_ALIGNMENT + 1
 }
 
-/// The start that a nibble tells. The map makes none above 8.
+/// Decodes the start that a nibble encodes. The map contains no nibble above 8.
 fn start_in(bucket: u32, nibble: u32) -> Option<u32> {
     Some(bucket * BYTES_PER_BUCKET + nibble.checked_sub(1)? * START_ALIGNMENT)
 }
 
-/// The start told by the lowest nibble of `word` that is not 0, where `bucket` is that of its lowest
-/// nibble.
+/// Returns the start encoded by the lowest nonzero nibble of `word`, where `bucket` is the bucket
+/// of the lowest nibble.
 fn last_start(bucket: u32, word: u32) -> Option<u32> {
     let empty = word.trailing_zeros() / BITS_PER_NIBBLE;
     start_in(bucket.checked_sub(empty)?, word.checked_shr(empty * BITS_PER_NIBBLE)? & 15)
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_runtime() {
-        // The lowest bucket has the most significant nibble; the nibble counts words from 1.
+        // The lowest bucket has the most significant nibble; the nibble counts 4-byte words from 1.
         assert_eq!(map(&[0]).words(), [0x1000_0000]);
         assert_eq!(map(&[28]).words(), [0x8000_0000]);
         assert_eq!(map(&[32]).words(), [0x0100_0000]);
@@ -169,25 +171,25 @@ mod tests {
         let map = map(&[0x48, 0x1FC, 0x420]);
         for (offset, start) in [
             (0, None),
-            // The bucket of the first start, before it: nothing is before it.
+            // The bucket of the first start, before it: there is no earlier start.
             (0x40, None),
             (0x47, None),
             (0x48, Some(0x48)),
             (0x49, Some(0x48)),
-            // Later buckets of the word, the last one's nibble still behind the offset.
+            // Later buckets of the word, the start in the last one still after the offset.
             (0x5F, Some(0x48)),
             (0x60, Some(0x48)),
             (0x1E0, Some(0x48)),
             (0x1FB, Some(0x48)),
             (0x1FC, Some(0x1FC)),
             (0x1FF, Some(0x1FC)),
-            // The next words, of which whole ones are empty.
+            // The next words, some of which are empty.
             (0x200, Some(0x1FC)),
             (0x3FF, Some(0x1FC)),
             (0x400, Some(0x1FC)),
             (0x41F, Some(0x1FC)),
             (0x420, Some(0x420)),
-            // Behind the last word.
+            // After the last word.
             (0x4FF, Some(0x420)),
             (0x500, Some(0x420)),
             (u32::MAX, Some(0x420)),

@@ -1,4 +1,4 @@
-//! PE32+ files: what a linker has laid out, as a DLL on disk.
+//! Writer of PE32+ files: linked sections as a DLL on disk.
 
 use object::endian::{LittleEndian as LE, U16, U32};
 use object::pe;
@@ -6,42 +6,42 @@ use object::pod::{bytes_of, bytes_of_slice};
 use object::write::pe::{NtHeaders, Writer};
 use thiserror::Error;
 
-/// Sections begin at multiples of this when loaded.
+/// Alignment of loaded sections in bytes.
 pub(super) const SECTION_ALIGNMENT: u32 = 0x1000;
 
-/// Sections begin at multiples of this in the file.
+/// Alignment of sections in the file in bytes.
 const FILE_ALIGNMENT: u32 = 0x200;
 
-/// Windows loads images at multiples of this.
+/// Alignment of image bases in bytes, required by Windows.
 const BASE_ALIGNMENT: u64 = 0x1_0000;
 
-/// How many data directories there are.
+/// Number of data directories.
 const DIRECTORIES: usize = 16;
 
-/// An ordinal is 16 bits wide, and the first one is 1.
+/// Maximum number of exports: an ordinal is 16 bits wide, and the first one is 1.
 const MAX_EXPORTS: usize = u16::MAX as usize;
 
 /// A section of the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeSection<'a> {
-    /// Its name, of at most 8 bytes.
+    /// Name of at most 8 bytes.
     pub name: &'static str,
-    /// Where it is loaded, a multiple of [`SECTION_ALIGNMENT`].
+    /// Load address (RVA), a multiple of [`SECTION_ALIGNMENT`].
     pub rva: u32,
-    /// What is loaded. A section without bytes is left out of the file.
+    /// Content. A section without content is left out of the file.
     pub bytes: &'a [u8],
-    /// What may be done with it.
+    /// Access rights.
     pub kind: SectionKind,
 }
 
-/// What may be done with a section's bytes.
+/// The access rights of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SectionKind {
-    /// They may be executed and read.
+    /// Executable and readable code.
     Code,
-    /// They may be read.
+    /// Read-only data.
     ReadOnly,
-    /// They may be read and written.
+    /// Readable and writable data.
     ReadWrite,
 }
 
@@ -56,28 +56,28 @@ impl SectionKind {
     }
 }
 
-/// A DLL for x86-64 that is loaded at its preferred base: it has no base relocations.
+/// A DLL for x86-64 without base relocations, so that it must be loaded at its preferred base.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeFile<'a> {
-    /// The DLL's name, which the export directory tells.
+    /// Name of the DLL in the export directory.
     pub name: &'a str,
-    /// The preferred base (VA), a multiple of 64 KiB.
+    /// Preferred base (VA), a multiple of 64 KiB.
     pub base: u64,
-    /// Ascending by RVA, above the headers' page.
+    /// Sections ascending by RVA, above the page of the headers.
     pub sections: &'a [PeSection<'a>],
-    /// RVA and size of the function table; of size 0 if there is none.
+    /// RVA and size in bytes of the function table; the size is 0 without a table.
     pub exception_directory: (u32, u32),
-    /// Names and RVAs, in any order.
+    /// Names and RVAs of the exports, in any order.
     pub exports: &'a [(&'a str, u32)],
 }
 
-/// Why a file cannot be written.
+/// The reason why a file cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum PeError {
     /// The base is not aligned, or the image would wrap.
-    #[error("an image of {size:#x} bytes cannot lie at {base:#x}: 64 KiB alignment, no wrapping")]
+    #[error("an image of {size:#x} bytes cannot be at {base:#x}: 64 KiB alignment, no wrapping")]
     Base {
-        /// The base (VA).
+        /// Base (VA).
         base: u64,
         /// `SizeOfImage`.
         size: u32,
@@ -88,37 +88,37 @@ pub(super) enum PeError {
         /// RVA of the section.
         rva: u32,
     },
-    /// A section is out of order, not aligned, overlaps what comes before it, or goes beyond the
-    /// RVA space.
-    #[error("the section at RVA {rva:#x} is not aligned, not behind the one before, or too large")]
+    /// A section is out of order, not aligned, overlaps the section before it, or exceeds the RVA
+    /// space.
+    #[error("the section at RVA {rva:#x} is not aligned, not after the previous one, or too large")]
     SectionRange {
         /// RVA of the section.
         rva: u32,
     },
-    /// The exception directory is no whole number of entries within one section.
+    /// The exception directory is not a whole number of entries within one section.
     #[error("the exception directory at RVA {rva:#x}, {size:#x} bytes, is not in one section")]
     ExceptionDirectory {
         /// RVA of the directory.
         rva: u32,
-        /// Its size in bytes.
+        /// Size in bytes.
         size: u32,
     },
     /// There are more exports than ordinals.
     #[error("{count} exports: there are 65535 ordinals")]
     ExportCount {
-        /// How many there are.
+        /// Number of exports.
         count: usize,
     },
     /// An export's name is empty or not unique, or has a zero byte.
     #[error("the name of export {index} is empty or not unique, or has a zero byte")]
     ExportName {
-        /// Its place in the list.
+        /// Index in the list.
         index: usize,
     },
     /// An export is in no section.
     #[error("export {index} is in no section")]
     ExportAddress {
-        /// Its place in the list.
+        /// Index in the list.
         index: usize,
     },
     /// The DLL's name has a zero byte.
@@ -127,13 +127,13 @@ pub(super) enum PeError {
 }
 
 impl PeFile<'_> {
-    /// The bytes of the file. The export section, `.edata`, takes the first free pages behind the
-    /// sections.
+    /// Returns the bytes of the file. The export section, `.edata`, takes the first free pages
+    /// after the other sections.
     ///
-    /// Nothing but what is given goes into the file: it has no time stamp and no checksum.
+    /// The file contains only the given data: it has no time stamp and no checksum.
     ///
     /// # Errors
-    /// [`PeError`] if the parts do not make an image that can be loaded.
+    /// Returns [`PeError`] if the parts do not form an image that can be loaded.
     pub(super) fn write(&self) -> Result<Vec<u8>, PeError> {
         self.check_exception_directory()?;
         let mut bytes = Vec::new();
@@ -141,7 +141,7 @@ impl PeFile<'_> {
         let mut sections: Vec<_> =
             self.sections.iter().filter(|section| !section.bytes.is_empty()).copied().collect();
 
-        // Where the headers end depends on how many sections there are: `.edata` is one more.
+        // The size of the headers depends on the number of sections, including `.edata`.
         let last = sections.last().map_or(SECTION_ALIGNMENT, |section| section.rva);
         let count = u16::try_from(sections.len() + 1);
         let count = count.map_err(|_| PeError::SectionRange { rva: last })?;
@@ -170,7 +170,7 @@ impl PeFile<'_> {
         if table_size > 0 {
             writer.set_data_directory(pe::IMAGE_DIRECTORY_ENTRY_EXCEPTION, table, table_size);
         }
-        // It fails if the buffer cannot grow; a Vec never says so.
+        // Writing fails only if the buffer cannot grow; a Vec never reports that.
         writer.write_dos_header_and_stub().map_err(|_| PeError::SectionRange { rva })?;
         writer.write_nt_headers(self.nt_headers());
         writer.write_section_headers();
@@ -192,7 +192,7 @@ impl PeFile<'_> {
             minor_linker_version: 0,
             address_of_entry_point: 0,
             image_base: self.base,
-            // 6.0, the oldest version that linkers name for x86-64 today.
+            // 6.0, the oldest version that current linkers name for x86-64.
             major_operating_system_version: 6,
             minor_operating_system_version: 0,
             major_image_version: 0,
@@ -202,7 +202,7 @@ impl PeFile<'_> {
             subsystem: pe::IMAGE_SUBSYSTEM_WINDOWS_CUI,
             // Not DYNAMIC_BASE: without base relocations the image cannot be moved.
             dll_characteristics: pe::IMAGE_DLLCHARACTERISTICS_NX_COMPAT,
-            // A DLL lives on the stacks and in the heap of its process.
+            // A DLL uses the stacks and the heap of its process.
             size_of_stack_reserve: 0,
             size_of_stack_commit: 0,
             size_of_heap_reserve: 0,
@@ -230,8 +230,8 @@ impl PeFile<'_> {
         }
     }
 
-    /// The export directory and its tables, for an export section at `rva`. Ordinals count from 1
-    /// in the order of the names, whatever the order they are given in.
+    /// Returns the export directory and its tables, for an export section at `rva`. Ordinals count
+    /// from 1 in the order of the names, regardless of the order in which the exports are given.
     fn export_section(&self, rva: u32) -> Result<Vec<u8>, PeError> {
         let count = self.exports.len();
         if count > MAX_EXPORTS {
@@ -256,7 +256,7 @@ impl PeFile<'_> {
         let size_of_directory = size_of::<pe::ImageExportDirectory>();
         let [addresses, names, ordinals, strings] =
             [0, 4, 8, 10].map(|size| size_of_directory + size * count);
-        // Where a table lies. What cannot be represented is too large for `reserve` as well.
+        // RVA of a table. An offset that cannot be represented is too large for `reserve` as well.
         let at = |offset: usize| U32::new(LE, rva.wrapping_add(offset as u32));
 
         let mut string_bytes = Vec::new();
@@ -292,12 +292,12 @@ impl PeFile<'_> {
     }
 }
 
-/// Reserves a section's place in the file and in the loaded image; returns its file offset.
+/// Reserves a section's place in the file and in the loaded image, and returns its file offset.
 fn reserve(writer: &mut Writer<'_>, section: &PeSection<'_>) -> Result<u32, PeError> {
     let PeSection { rva, bytes, .. } = *section;
     let error = PeError::SectionRange { rva };
     let end = u64::from(rva) + bytes.len() as u64;
-    // The image's size is a whole number of pages, and 32 bits wide.
+    // The size of the image is a whole number of pages in a 32-bit field.
     let fits = end <= u64::from(u32::MAX - (SECTION_ALIGNMENT - 1));
     if !fits || rva < writer.virtual_len() || !rva.is_multiple_of(SECTION_ALIGNMENT) {
         return Err(error);

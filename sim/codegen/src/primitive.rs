@@ -1,19 +1,20 @@
-//! What the runtime's own code is made of: moves between registers, stack, memory and the thread, and
-//! calls of what lies outside the program.
+//! Building blocks of the runtime's own code: moves between registers, stack, memory and the
+//! thread, and calls of code outside the program.
 //!
-//! Each primitive is an instruction or a few, so that a thread can be stopped between any two.
+//! Each primitive is one or a few instructions, so that a thread can be stopped between any two.
 
 use super::program::{FunctionId, Statement};
 use clr_walker::registers::Gpr;
 
-/// A statement of runtime code. Values pass through rax, the thread's address through r11.
+/// A statement of runtime code. Values pass through rax, the address of the Thread object through
+/// r11.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Primitive {
     /// Writes 8 bytes.
     Set(Word, Value),
-    /// Writes 4 bytes of the Thread object, at this offset.
+    /// Writes 4 bytes: the offset in the Thread object, and the value.
     SetThreadFlag(u32, u32),
-    /// Calls a service of the world outside the program, by its number.
+    /// Calls the service of the world with this number.
     Service(u8),
     /// Calls the function whose address is in rax.
     CallComputed,
@@ -21,62 +22,62 @@ pub enum Primitive {
     When(Vec<Statement>),
     /// Executes the body if rax is 0.
     Unless(Vec<Statement>),
-    /// Pushes 8 bytes of the Thread object, at this offset: a return address, before a jump.
+    /// Pushes 8 bytes of the Thread object at this offset: a return address, before a jump.
     PushThread(u32),
-    /// Executes the body, and again as long as rax is not 0 at its end.
+    /// Executes the body, and repeats it as long as rax is not 0 at its end.
     Repeat(Vec<Statement>),
 }
 
-/// Where 8 bytes go.
+/// A destination of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// The locals, at this offset: a multiple of 8.
+    /// The locals at this offset, a multiple of 8.
     Local(u32),
-    /// The Thread object, at this offset.
+    /// The Thread object at this offset.
     Thread(u32),
-    /// So far from a register.
+    /// The memory at a register plus an offset.
     At(Gpr, i32),
     /// A register.
     Register(Gpr),
 }
 
-/// Where 8 bytes come from.
+/// A source of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number.
     Number(u64),
-    /// The locals, at this offset.
+    /// The locals at this offset.
     Local(u32),
     /// The address of the locals at this offset.
     LocalAddress(u32),
-    /// The Thread object, at this offset.
+    /// The Thread object at this offset.
     Thread(u32),
-    /// So far from a register.
+    /// The memory at a register plus an offset.
     At(Gpr, i32),
     /// A register.
     Register(Gpr),
-    /// rsp as it is in the body, and so many bytes more.
+    /// The value of rsp in the body plus an offset.
     StackPointer(i32),
     /// The function's return address.
     ReturnAddress,
-    /// rsp as the caller has it when the function has returned: its CFA.
+    /// The value of rsp in the caller after the return: the CFA.
     CallerSp,
-    /// Where the pushed registers lie: the last one that was pushed.
+    /// The address of the last pushed register.
     Pushed,
-    /// So many bytes below it.
+    /// The address N bytes below the last pushed register.
     BelowPushed(u32),
-    /// The address of the Thread object; 0 on a thread that the runtime does not know.
+    /// The address of the Thread object, 0 on a thread that the runtime does not know.
     ThreadObject,
-    /// The address behind the next call of the body.
+    /// The return address of the next call in the body.
     NextReturn,
     /// The address of the instruction itself.
     Here,
-    /// The first instruction of a function.
+    /// The address of a function's first instruction.
     Function(FunctionId),
 }
 
 impl Primitive {
-    /// The statements inside it.
+    /// Returns the statements inside the primitive, if it has a body.
     #[must_use]
     pub fn body(&self) -> Option<&[Statement]> {
         match self {
@@ -89,7 +90,7 @@ impl Primitive {
         }
     }
 
-    /// Whether it calls anything.
+    /// Returns true if the primitive is a call.
     #[must_use]
     pub const fn calls(&self) -> bool {
         matches!(self, Self::Service(_) | Self::CallComputed)

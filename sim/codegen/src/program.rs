@@ -7,7 +7,7 @@ use super::runtime_call::RuntimeCall;
 use super::shape::{Convention, FunctionShape};
 use clr_walker::registers::Gpr;
 
-/// A function by its place in [`Program::functions`].
+/// A function, given by its index in [`Program::functions`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(
     /// The index.
@@ -15,7 +15,7 @@ pub struct FunctionId(
 );
 
 impl FunctionId {
-    /// The index.
+    /// Returns the index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -24,54 +24,54 @@ impl FunctionId {
 
 /// A program. Execution begins with a call of its first function.
 ///
-/// Functions call only functions behind them, so every program ends. What else makes a program
-/// valid is said by [`ProgramError`](super::ProgramError).
+/// A function calls only functions with a higher index, so every program ends. The other conditions
+/// for a valid program are listed in [`ProgramError`](super::ProgramError).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The calling convention of all its functions.
+    /// Calling convention of all functions.
     pub convention: Convention,
-    /// The functions; the first one is called from outside.
+    /// Functions; the first one is called from outside.
     pub functions: Vec<Function>,
-    /// Interrupts that come from outside, ascending by time.
+    /// External interrupts, ascending by time.
     pub interrupts: Vec<Interrupt>,
-    /// The size of the alternate stack that signals are handled on, in bytes; 0 if they are handled
-    /// on the stack that they interrupt.
+    /// Size in bytes of the alternate stack for signal handlers; 0 if they run on the stack that
+    /// they interrupt.
     pub signal_stack: u32,
 }
 
-/// An interrupt that comes while something else is being executed.
+/// An external interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupt {
-    /// How many instructions have been executed before it.
+    /// Number of instructions that have been executed before the interrupt.
     pub after: u64,
-    /// A function with the entry `Interrupt` or `InterruptWithErrorCode`.
+    /// Handler, a function whose entry is not `Call`.
     pub handler: FunctionId,
 }
 
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name: unique in the program, of letters, digits, `_`, `.` and `:`.
+    /// Name, unique in the program, of letters, digits, `_`, `.` and `:`.
     pub name: String,
-    /// Where its code lies.
+    /// Kind of the code, which decides the image or heap.
     pub kind: CodeKind,
-    /// What it does with the stack.
+    /// Use of the stack and unwind data.
     pub shape: FunctionShape,
-    /// What it does between prologue and epilogue.
+    /// Statements between prologue and epilogue.
     pub body: Vec<Statement>,
-    /// The epilogue at its end; `None` if the end is never reached, because the body throws, stops,
-    /// leaves before, or calls something that does not return. Nothing stands behind the body then.
+    /// The epilogue at the end. `None` if the end is never reached because the body throws, stops,
+    /// leaves earlier, or calls a function that does not return. No code follows the body then.
     pub end: Option<Exit>,
 }
 
-/// Where code lies.
+/// The kind of code, which decides the image or heap that contains it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CodeKind {
-    /// In the heap of the JIT.
+    /// Code in the heap of the JIT.
     Jit,
-    /// In the image of a ready-to-run assembly.
+    /// Code in the image of a ready-to-run assembly.
     ReadyToRun,
-    /// In the image of an unmanaged library.
+    /// Code in the image of an unmanaged library.
     #[default]
     Native,
 }
@@ -81,10 +81,10 @@ impl CodeKind {
     pub const ALL: [Self; 3] = [Self::Jit, Self::ReadyToRun, Self::Native];
 }
 
-/// How an epilogue leaves the function.
+/// The way in which an epilogue leaves the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
-    /// A return; from a function entered by an interrupt always iretq.
+    /// A return; always iretq in a function entered by an interrupt.
     Return(ReturnForm),
     /// A jump to another function.
     TailCall(TailCallForm, FunctionId),
@@ -111,7 +111,7 @@ pub enum ReturnForm {
 /// A jump that leaves a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TailCallForm {
-    /// `jmp rel`, to a function of the same image or heap; else as `Memory`.
+    /// `jmp rel` to a function of the same image or heap, otherwise as `Memory`.
     #[default]
     Near,
     /// `rex.w jmp rax`.
@@ -122,18 +122,18 @@ pub enum TailCallForm {
     Memory,
 }
 
-/// How a call instruction names its target.
+/// The operand of a call instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CallForm {
-    /// `call rel32`, to a function of the same image or heap; else as `Memory`.
+    /// `call rel32` to a function of the same image or heap, otherwise as `Memory`.
     #[default]
     Near,
     /// `call rax`.
     Register,
     /// `call [rip + disp]`.
     Memory,
-    /// `call` of an entry in the procedure linkage table, which has the function looked up each time.
-    /// It is for native code of Unix.
+    /// `call` of an entry in the procedure linkage table, which looks the function up each time.
+    /// For native code on Unix only.
     Plt,
 }
 
@@ -146,47 +146,49 @@ pub enum Statement {
     Clobber(Gpr),
     /// Overwrites a vector register that is volatile or saved.
     ClobberXmm(u8),
-    /// Writes 8 bytes of locals, at this offset.
+    /// Writes 8 bytes of locals at this offset.
     Store(u32),
-    /// Instructions that only compute.
+    /// Executes instructions without side effects.
     Work(u8),
-    /// Executes the body so many times, at least once.
+    /// Executes the body N times, at least once.
     Loop(u8, Vec<Statement>),
-    /// Executes the body, or jumps over it.
+    /// Executes the body if true, or jumps over it.
     If(bool, Vec<Statement>),
     /// Leaves by an epilogue of its own.
     Exit(Exit),
-    /// Takes so many 16-byte units of dynamic stack; the frame register must be described.
+    /// Allocates N 16-byte units of dynamic stack; the frame register must be described.
     Alloca(u16),
-    /// Executes the body in a part that lies apart, with a jump there and one back.
+    /// Executes the body in a part that is placed separately, with a jump there and one back.
     Cold(Vec<Statement>),
-    /// Executes the body in a part behind a chained info, which saves more registers by mov and
-    /// restores them at the part's end.
+    /// Executes the body in a part with a chained UNWIND_INFO, which saves more registers by mov
+    /// and restores them at the part's end.
     Region(Vec<Gpr>, Vec<Statement>),
-    /// Calls the body as a funclet: a part with a frame of its own that works on the function's.
+    /// Calls the body as a funclet: a part with a frame of its own that uses the function's frame.
     Funclet(Vec<Statement>),
-    /// Executes the first body; if something thrown in a call cuts it short, the second. What is
-    /// thrown in a region or on another stack goes on to the callers: registers or rsp would be wrong.
+    /// Executes the first body, and the second if an exception in a call cuts the first short. An
+    /// exception thrown in a region or on another stack goes on to the callers, since registers or
+    /// rsp would be wrong.
     Try(Vec<Statement>, Vec<Statement>),
     /// Cuts the stack to the innermost `Try`; the program ends if there is none.
     Throw,
-    /// Executes the body; exceptions thrown in it are handled by the clauses, the first one first,
-    /// each of them a funclet: one `Finally`, one `Fault`, or catches. Only in managed code.
+    /// Executes the body. Exceptions thrown in it are handled by the EH clauses in order, each of
+    /// which is a funclet: one `Finally`, one `Fault`, or catches. In managed code only.
     Guarded(Vec<Statement>, Vec<Clause>),
     /// Executes a breakpoint instruction, which enters the handler by an interrupt.
     Trap(FunctionId),
-    /// Calls a function on another stack, of lower addresses; the frame register must be described.
+    /// Calls a function on another stack at lower addresses; the frame register must be described.
     SwitchStack(FunctionId),
-    /// Ends the program, by a system call.
+    /// Ends the program with a system call.
     Stop,
-    /// Goes through the runtime's code. Only a world has such code; it replaces the statement.
+    /// Calls the runtime. When a world is built, the runtime's code replaces the statement.
     Runtime(RuntimeCall),
-    /// A part of the runtime's code.
+    /// A piece of the runtime's code.
     Primitive(Primitive),
 }
 
 impl Program {
-    /// How far apart stacks are that are switched to, in bytes: any callee finds room.
+    /// Returns the distance in bytes between the stacks that functions switch to, large enough for
+    /// any callee.
     pub(super) fn stack_stride(&self) -> u64 {
         const SPARE: u64 = 0x2000;
         let estimates = estimate::functions(self);
@@ -197,7 +199,7 @@ impl Program {
         stack.saturating_add(SPARE).checked_next_multiple_of(0x1000).unwrap_or(u64::MAX)
     }
 
-    /// The first function that goes through the runtime's code.
+    /// Returns the first function that contains a runtime call.
     #[must_use]
     pub fn first_with_runtime_calls(&self) -> Option<FunctionId> {
         let calls = |statement: &Statement| matches!(statement, Statement::Runtime(_));
@@ -205,13 +207,14 @@ impl Program {
         self.functions.iter().position(with).map(|index| FunctionId(index as u32))
     }
 
-    /// The most stacks that one kind of code can need room for.
+    /// Returns the maximum number of stacks for which one kind of code can need room.
     pub(super) fn most_stacks(&self) -> u64 {
         let stacks = CodeKind::ALL.map(|kind| self.other_stacks(kind).saturating_add(1));
         stacks.into_iter().max().unwrap_or(1)
     }
 
-    /// The most stacks that functions of a kind can have switched to at once.
+    /// Returns the maximum number of stacks that functions of a kind can have switched to at the
+    /// same time.
     #[must_use]
     pub fn other_stacks(&self, kind: CodeKind) -> u64 {
         let switches = |statement: &Statement| matches!(statement, Statement::SwitchStack(_));
@@ -224,7 +227,7 @@ impl Program {
 }
 
 impl Statement {
-    /// The bodies inside it, in the order of the text.
+    /// Returns the bodies inside the statement, in text order.
     pub fn bodies(&self) -> impl Iterator<Item = &[Self]> {
         let (first, second) = match self {
             Self::Loop(_, body)
@@ -248,7 +251,7 @@ impl Statement {
         first.into_iter().chain(second).map(Vec::as_slice).chain(clauses).chain(primitive)
     }
 
-    /// The bodies inside it, in the order of the text, to change them.
+    /// Returns mutable references to the bodies inside the statement, in text order.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<Self>> {
         let (first, second, clauses) = match self {
             Self::Loop(_, body)
@@ -264,12 +267,12 @@ impl Statement {
         first.into_iter().chain(second).chain(clauses)
     }
 
-    /// Whether it, or a statement inside it, is `wanted`.
+    /// Returns true if the statement or a statement inside it is `wanted`.
     pub fn contains(&self, wanted: &impl Fn(&Self) -> bool) -> bool {
         wanted(self) || self.bodies().flatten().any(|inner| inner.contains(wanted))
     }
 
-    /// How many of it and the statements inside it `count`, summed.
+    /// Returns the sum of `count` over the statement and the statements inside it.
     pub fn sum(&self, count: &impl Fn(&Self) -> u32) -> u32 {
         count(self) + self.bodies().flatten().map(|inner| inner.sum(count)).sum::<u32>()
     }

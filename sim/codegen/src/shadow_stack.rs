@@ -1,8 +1,8 @@
-//! The truth: a shadow stack of who really called whom, with which registers.
+//! Shadow stack: the true callers of each frame, with their registers.
 //!
-//! A machine that runs with a [`Truth`] as its observer tells it of calls and returns; interrupts,
-//! which the host makes, are told by the host. So at any instruction boundary each frame's exact
-//! caller is known, and no unwinder was asked.
+//! A machine with a [`Truth`] as its observer reports calls and returns to it; the host reports the
+//! interrupts that it makes. So each frame's exact caller is known at any instruction boundary
+//! without an unwinder.
 
 use crate::Convention;
 use clr_machine::{Cpu, Observer};
@@ -10,35 +10,36 @@ use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 use thiserror::Error;
 
-/// A caller of a frame: what unwinding the frame must give.
+/// A caller of a frame: the expected result of unwinding the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Its registers as they are when control comes back to it. Only nonvolatile registers must be
-    /// so then; below an interrupt all are.
+    /// Registers of the caller when control returns to it. After a call only the nonvolatile
+    /// registers must have these values; after an interrupt, all of them.
     pub registers: Registers,
-    /// The call or breakpoint instruction (VA) that it is in; `None` if it was interrupted at will.
+    /// Call or breakpoint instruction (VA) of the caller; `None` if it was interrupted at any other
+    /// place.
     pub from: Option<u64>,
-    /// What its rip is.
+    /// Kind of position that rip is.
     pub position: Position,
 }
 
-/// A callee that did not keep to the calling convention: a mistake in the code that runs.
+/// A violation of the calling convention by a callee, which is a bug in the executed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Broken {
-    /// There was nothing to return to.
+    /// There was no call to return from.
     #[error("the return at {from:#x} has no call")]
     NoCall {
         /// The return instruction (VA).
         from: u64,
     },
-    /// Control came back to another place.
-    #[error("the return at {from:#x} goes to {rip:#x}, the call was before {expected:#x}")]
+    /// Control returned to another address.
+    #[error("the return at {from:#x} goes to {rip:#x} instead of {expected:#x}")]
     Place {
         /// The return instruction (VA).
         from: u64,
-        /// Where it goes (VA).
+        /// Actual target of the return (VA).
         rip: u64,
-        /// The return address of the call (VA).
+        /// Return address of the call (VA).
         expected: u64,
     },
     /// A register was not preserved.
@@ -46,7 +47,7 @@ pub enum Broken {
     Register {
         /// The return instruction (VA).
         from: u64,
-        /// The register.
+        /// Register.
         register: Gpr,
     },
     /// A vector register was not preserved.
@@ -54,7 +55,7 @@ pub enum Broken {
     Xmm {
         /// The return instruction (VA).
         from: u64,
-        /// The register's number.
+        /// Number of the register.
         number: u8,
     },
 }
@@ -63,49 +64,49 @@ pub enum Broken {
 #[derive(Clone, Debug)]
 pub struct Truth {
     convention: Convention,
-    /// The innermost frame's caller is the last one.
+    /// Callers, the innermost frame's caller last.
     callers: Vec<Caller>,
     broken: Option<Broken>,
 }
 
 impl Truth {
-    /// Of a thread that has called nothing.
+    /// Creates the shadow stack of a thread that has called nothing.
     #[must_use]
     pub const fn new(convention: Convention) -> Self {
         Self { convention, callers: Vec::new(), broken: None }
     }
 
-    /// The callers, the outermost one first: the last one is the caller of the innermost frame.
+    /// Returns the callers, outermost first: the last one is the caller of the innermost frame.
     #[must_use]
     pub fn callers(&self) -> &[Caller] {
         &self.callers
     }
 
-    /// The first breach of the convention, if there was one.
+    /// Returns the first violation of the calling convention, if any.
     #[must_use]
     pub const fn broken(&self) -> Option<Broken> {
         self.broken
     }
 
-    /// A call made by the host: control will come back to `registers`.
+    /// Records a call made by the host: control will return to `registers`.
     pub fn call(&mut self, registers: Registers) {
         self.callers.push(Caller { registers, from: None, position: Position::ReturnAddress });
     }
 
-    /// An interrupt: control will come back to `registers`, all of them unchanged but vector registers
-    /// that the convention makes volatile. `from` is the
-    /// instruction that made it (VA).
+    /// Records an interrupt: control will return to `registers`, all unchanged except vector
+    /// registers that the convention makes volatile. `from` is the instruction that raised the
+    /// interrupt (VA).
     pub fn interrupt(&mut self, registers: Registers, from: Option<u64>) {
         self.callers.push(Caller { registers, from, position: Position::Interrupted });
     }
 
-    /// The stack is cut: only the `count` outermost callers remain.
+    /// Records that the stack is cut: only the `count` outermost callers remain.
     pub fn cut(&mut self, count: usize) {
         self.callers.truncate(count);
     }
 
-    /// The innermost frame's return address is replaced by `rip`, where somebody will wait who then
-    /// returns to the caller (contract §2.4, hijacking).
+    /// Records that the innermost frame's return address is replaced by `rip`, the address of code
+    /// that returns to the caller later (contract §2.4, hijacking).
     pub fn divert(&mut self, rip: u64) {
         if let Some(mut caller) = self.callers.last().copied() {
             caller.registers.rip = rip;
@@ -114,7 +115,7 @@ impl Truth {
         }
     }
 
-    /// What [`divert`](Self::divert) has done to the caller at `index` is undone.
+    /// Undoes [`divert`](Self::divert) for the caller at `index`.
     pub fn undivert(&mut self, index: usize) {
         if index < self.callers.len() {
             self.callers.remove(index);

@@ -1,9 +1,10 @@
-//! The shape of a function: what its prologue does to the stack, how it leaves, and which unwind
-//! data it carries. One description, from which come its instructions and its tables.
+//! The shape of a function: its prologue's changes of the stack, the way it leaves, and its unwind
+//! data. Instructions and tables are both generated from this description.
 
 use clr_walker::registers::Gpr;
 
-/// Which registers a callee must preserve, and what a caller leaves for it on the stack.
+/// The calling convention: the registers that a callee must preserve, and the space that a caller
+/// leaves on the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Convention {
     /// rbx rbp rsi rdi r12–r15 and xmm6–15 are nonvolatile; a caller leaves 32 bytes of home space.
@@ -14,7 +15,7 @@ pub enum Convention {
 }
 
 impl Convention {
-    /// The nonvolatile integer registers but rsp.
+    /// Returns the nonvolatile integer registers except rsp.
     #[must_use]
     pub const fn nonvolatile(self) -> &'static [Gpr] {
         match self {
@@ -23,7 +24,8 @@ impl Convention {
         }
     }
 
-    /// The integer registers that a callee may change: what an interrupt handler must save besides.
+    /// Returns the integer registers that a callee may change. An interrupt handler must save them
+    /// too.
     #[must_use]
     pub const fn volatile(self) -> &'static [Gpr] {
         use Gpr::{R8, R9, R10, R11, Rax, Rcx, Rdi, Rdx, Rsi};
@@ -33,19 +35,20 @@ impl Convention {
         }
     }
 
-    /// Whether a callee must preserve `register`.
+    /// Returns true if a callee must preserve `register`.
     #[must_use]
     pub fn is_nonvolatile(self, register: Gpr) -> bool {
         self.nonvolatile().contains(&register)
     }
 
-    /// Whether a callee must preserve xmm6 to xmm15.
+    /// Returns true if a callee must preserve xmm6 to xmm15.
     #[must_use]
     pub const fn has_nonvolatile_xmm(self) -> bool {
         matches!(self, Self::WindowsX64)
     }
 
-    /// Bytes that a caller leaves between its return address and its own data.
+    /// Returns the number of bytes that a caller reserves between its own data and the return
+    /// address.
     #[must_use]
     pub const fn home_space(self) -> u32 {
         match self {
@@ -55,68 +58,71 @@ impl Convention {
     }
 }
 
-/// What a function does with the stack.
+/// The use of the stack by a function.
 ///
 /// From the caller's frame downwards: home space (the caller's), return address or machine frame,
-/// pushed registers, fixed allocation, dynamic stack. Where things lie inside the fixed allocation
-/// follows from the shape ([`FrameLayout`](super::FrameLayout)).
+/// pushed registers, fixed allocation, dynamic stack. The layout of the fixed allocation follows
+/// from the shape ([`FrameLayout`](super::FrameLayout)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShape {
-    /// How control comes to it.
+    /// Way in which control enters the function.
     pub entry: Entry,
-    /// Registers that the prologue stores in the caller's home space, by slot: slot 0 is right
-    /// above the return address. A nonvolatile register is saved so; a volatile one is an argument.
+    /// Registers that the prologue stores in the caller's home space, by slot: slot 0 is directly
+    /// above the return address. A nonvolatile register is saved in this way; a volatile one is an
+    /// argument.
     pub home: [Option<Gpr>; 4],
-    /// Registers pushed, the first one first. A volatile one only takes space.
+    /// Pushed registers, in order. A volatile register is pushed only to take space.
     pub pushes: Vec<Gpr>,
     /// Bytes of locals in the fixed allocation, a multiple of 8.
     pub locals: u32,
     /// Nonvolatile registers saved by mov into the fixed allocation.
     pub saves: Vec<Gpr>,
-    /// Of xmm6 to xmm15, those saved into the fixed allocation.
+    /// Vector registers of xmm6 to xmm15 that are saved into the fixed allocation.
     pub xmm_saves: Vec<u8>,
-    /// On which side of the locals these saves lie.
+    /// Position of the saves relative to the locals.
     pub save_area: SaveArea,
-    /// How the fixed allocation is made.
+    /// Instructions of the fixed allocation.
     pub allocation: Allocation,
-    /// The frame register.
+    /// Frame register, if the function uses one.
     pub frame: Option<FrameRegister>,
-    /// How the fixed allocation is given back.
+    /// Instructions that release the fixed allocation.
     pub release: Release,
-    /// Instructions that touch neither stack nor nonvolatile registers stand between those of the
+    /// Instructions that touch neither the stack nor nonvolatile registers are mixed into the
     /// prologue, as compilers schedule them.
     pub scheduled: bool,
-    /// The unwind data.
+    /// Kind of the unwind data.
     pub unwind: UnwindData,
     /// The unwind data names a language-specific handler.
     pub handler: bool,
-    /// How parts that lie elsewhere are described.
+    /// Unwind data of parts that are placed separately.
     pub cold: ColdForm,
-    /// Where its prologue and epilogue stand. Anything but the default is for native code of Unix.
+    /// Extent of the code with a frame. Values other than the default are for native code on Unix.
     pub wrap: Wrap,
-    /// To what its stack is aligned. Anything but the default is for native code of Unix.
+    /// Alignment of the stack. Values other than the default are for native code on Unix.
     pub realign: Realign,
-    /// How many arguments it pushes for each call: an even number. Any is for native code of Unix.
+    /// Number of arguments that the function pushes for each call, which is even. Values other than
+    /// 0 are for native code on Unix.
     pub arguments: u8,
-    /// What its CFI says behind an epilogue in the middle. Anything but the default is for native
-    /// code of Unix.
+    /// Content of the CFI after an epilogue in the middle. Values other than the default are for
+    /// native code on Unix.
     pub epilogue_cfi: EpilogueCfi,
 }
 
 impl FunctionShape {
-    /// Whether the unwind data names a frame register, so that rsp may move in the body.
+    /// Returns true if the unwind data names a frame register, so that rsp may move in the body.
     #[must_use]
     pub fn has_described_frame(&self) -> bool {
         self.frame.is_some_and(|frame| frame.described)
     }
 
-    /// Whether saves in the fixed allocation would lie below the frame base that unwind codes count
-    /// from, so that none can describe them.
+    /// Returns true if saves in the fixed allocation would be below the frame base that unwind
+    /// codes count from, so that no unwind code can describe them.
     pub(super) fn saves_lie_below_frame(&self) -> bool {
         self.frame.is_some_and(|frame| frame.described && frame.set == FrameSet::BeforeAllocation)
     }
 
-    /// Whether something in it is made by compilers for Unix alone, where CFI describes it.
+    /// Returns true if compilers generate some part of the shape only for Unix, where CFI describes
+    /// it.
     #[must_use]
     pub fn is_of_unix(&self) -> bool {
         self.wrap != Wrap::Whole
@@ -127,7 +133,7 @@ impl FunctionShape {
             || self.frame.is_some_and(|frame| frame.set == FrameSet::BehindPush)
     }
 
-    /// How many of its pushes follow that of its frame register.
+    /// Returns the number of pushes after the push of the frame register.
     #[must_use]
     pub(super) fn pushes_behind_frame(&self) -> u32 {
         let register = self.frame.map(|frame| frame.register);
@@ -135,7 +141,7 @@ impl FunctionShape {
         pushes.take_while(|push| Some(**push) != register).count() as u32
     }
 
-    /// Whether the prologue saves `register`.
+    /// Returns true if the prologue saves `register`.
     #[must_use]
     pub fn saves_register(&self, register: Gpr) -> bool {
         self.pushes.contains(&register)
@@ -144,47 +150,50 @@ impl FunctionShape {
     }
 }
 
-/// How control comes to a function, and so what lies on the stack at its first instruction.
+/// The way in which control enters a function, which determines the content of the stack at its
+/// first instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// A call: the return address.
+    /// A call, which pushes the return address.
     #[default]
     Call,
-    /// An interrupt: the machine frame rip, cs, rflags, rsp, ss. It ends with iretq.
+    /// An interrupt, which pushes the machine frame rip, cs, rflags, rsp, ss. The function ends
+    /// with iretq.
     Interrupt,
     /// An interrupt with an error code below its machine frame.
     InterruptWithErrorCode,
-    /// A signal of Unix: as a call, with the return address of the trampoline that ends the signal;
-    /// above that the kernel has saved all registers.
+    /// A Unix signal. The stack is as after a call from the trampoline that ends the signal; the
+    /// kernel has saved all registers above the return address.
     Signal,
 }
 
 impl Entry {
-    /// Whether the processor has left a machine frame, so that `iretq` is its return.
+    /// Returns true if the processor has pushed a machine frame, so that the function returns with
+    /// `iretq`.
     #[must_use]
     pub const fn has_machine_frame(self) -> bool {
         matches!(self, Self::Interrupt | Self::InterruptWithErrorCode)
     }
 }
 
-/// Where a function's prologue and epilogue stand.
+/// The extent of the code between prologue and epilogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Wrap {
-    /// Around all of it.
+    /// All of the function has a frame.
     #[default]
     Whole,
-    /// Around its middle: some instructions before it and behind it have no frame.
+    /// The middle has a frame; some instructions before and after it do not.
     Inside,
-    /// Around what is not put behind the last epilogue: instructions without a frame, which are
-    /// executed first.
+    /// All code has a frame except instructions placed after the last epilogue, which are executed
+    /// first.
     Apart,
 }
 
-/// To what a function aligns its stack, more than its callers do: gcc's way, by which nothing but a
-/// saved r10 tells where the caller's frame is.
+/// A stack alignment larger than the callers'. With gcc's way of realigning, only a saved r10 leads
+/// to the caller's frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Realign {
-    /// Nothing more.
+    /// No realignment.
     #[default]
     No,
     /// 32 bytes.
@@ -194,7 +203,7 @@ pub enum Realign {
 }
 
 impl Realign {
-    /// In bytes, if it does.
+    /// Returns the alignment in bytes, or `None` without realignment.
     #[must_use]
     pub const fn bytes(self) -> Option<u8> {
         match self {
@@ -205,114 +214,114 @@ impl Realign {
     }
 }
 
-/// What call frame information says behind an epilogue that is not the function's last.
+/// The content of the CFI after an epilogue that is not the function's last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EpilogueCfi {
-    /// What it said before the epilogue.
+    /// The CFI restores the row from before the epilogue.
     #[default]
     Restored,
-    /// What the epilogue has left, and it counts on from there: assembly that remembers and restores
-    /// nothing. It is wrong up to the function's end.
+    /// The CFI continues from the row at the end of the epilogue, as in assembly that remembers and
+    /// restores nothing. The CFI is wrong up to the function's end.
     Continued,
 }
 
-/// On which side of the locals registers are saved by mov.
+/// The position of the registers saved by mov relative to the locals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SaveArea {
-    /// Above: with many locals the offsets are large.
+    /// Above the locals: with many locals the offsets are large.
     #[default]
     AboveLocals,
-    /// Below.
+    /// Below the locals.
     BelowLocals,
 }
 
-/// How the fixed allocation is made.
+/// The instructions that make the fixed allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Allocation {
-    /// `sub rsp, imm`, with an immediate as short as can be.
+    /// `sub rsp, imm`, with the shortest possible immediate.
     #[default]
     Sub,
     /// `sub rsp, imm32`, however small.
     SubImm32,
-    /// `push rax`, where it takes 8 bytes; else as `Sub`.
+    /// `push rax` for an allocation of 8 bytes, otherwise as `Sub`.
     Push,
-    /// A read of each page, then `sub rsp, imm`: RyuJIT for some pages.
+    /// A read of each page, then `sub rsp, imm`, as RyuJIT does for a few pages.
     Probes,
-    /// A loop that reads each page, then `sub rsp, imm`: RyuJIT for many pages.
+    /// A loop that reads each page, then `sub rsp, imm`, as RyuJIT does for many pages.
     ProbeLoop,
-    /// `mov eax, imm; call ___chkstk_ms; sub rsp, rax`: gcc.
+    /// `mov eax, imm; call ___chkstk_ms; sub rsp, rax`, as gcc does.
     Chkstk,
 }
 
-/// A register that keeps the frame's address while rsp moves.
+/// A register that keeps the address of the frame while rsp moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrameRegister {
-    /// A nonvolatile register that the function saves.
+    /// The register, which is nonvolatile and saved by the function.
     pub register: Gpr,
-    /// Its distance above rsp where it is set, in units of 16 bytes: 0 to 15.
+    /// Distance above rsp where the register is set, in units of 16 bytes: 0 to 15.
     pub offset: u8,
-    /// Where in the prologue it is set.
+    /// Position in the prologue where the register is set.
     pub set: FrameSet,
-    /// The unwind data names it. RyuJIT leaves it out where rsp does not move (contract §8.5).
+    /// The unwind data names the register. RyuJIT omits it if rsp does not move (contract §8.5).
     pub described: bool,
 }
 
-/// Where in the prologue the frame register is set.
+/// The position in the prologue where the frame register is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FrameSet {
-    /// Behind its own push, whatever is pushed then: gcc and clang for Unix.
+    /// Directly after its own push, before later pushes, as gcc and clang do for Unix.
     BehindPush,
-    /// Behind the pushes: gcc and clang without optimisation.
+    /// After the pushes, as gcc and clang do without optimisation.
     BeforeAllocation,
-    /// Behind the allocation: MSVC, gcc.
+    /// After the allocation, as MSVC and gcc do.
     #[default]
     AfterAllocation,
-    /// At the prologue's end: RyuJIT.
+    /// At the end of the prologue, as RyuJIT does.
     AfterSaves,
 }
 
-/// How the fixed allocation is given back before registers are popped.
+/// The instructions that release the fixed allocation before registers are popped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Release {
-    /// `add rsp, imm`, with an immediate as short as can be.
+    /// `add rsp, imm`, with the shortest possible immediate.
     #[default]
     Add,
     /// `add rsp, imm32`, however small.
     AddImm32,
-    /// `pop rcx`, where it is 8 bytes; else as `Add`.
+    /// `pop rcx` for an allocation of 8 bytes, otherwise as `Add`.
     Pop,
     /// `lea rsp, [frame register + disp]`.
     Lea,
-    /// The same with a disp of 32 bits, however small.
+    /// `lea rsp, [frame register + disp32]`, however small the displacement.
     LeaDisp32,
-    /// `lea r11, [rsp + disp]`, registers restored from there, `mov rsp, r11`: MSVC.
+    /// `lea r11, [rsp + disp]`, registers restored relative to r11, `mov rsp, r11`, as MSVC does.
     R11,
-    /// `mov rsp, frame register`, where it points at the last pushed register.
+    /// `mov rsp, frame register`, if the frame register points at the last pushed register.
     Mov,
-    /// `leave`, where that register is rbp.
+    /// `leave`, if that frame register is rbp.
     Leave,
 }
 
-/// What describes a function to unwinders.
+/// The kind of a function's unwind data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnwindData {
-    /// Nothing: a leaf that never moves rsp nor changes a nonvolatile register.
+    /// No unwind data: a leaf function that never moves rsp nor changes a nonvolatile register.
     None,
-    /// UNWIND_INFO version 1: epilogues are found by their instructions.
+    /// UNWIND_INFO version 1: epilogues are recognized by their instructions.
     #[default]
     Version1,
-    /// Version 2: epilogues are listed by EPILOG codes.
+    /// UNWIND_INFO version 2: epilogues are listed by EPILOG codes.
     Version2,
-    /// Version 2 without EPILOG codes.
+    /// UNWIND_INFO version 2 without EPILOG codes.
     Version2WithoutEpilogs,
 }
 
-/// How a part of a function that lies apart from the rest is described.
+/// The unwind data of a part that is placed separately from its function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ColdForm {
-    /// By an info chained to the function's own: MSVC, clang.
+    /// An UNWIND_INFO chained to the function's own, as MSVC and clang use.
     #[default]
     Chained,
-    /// By an info of its own that repeats all codes and has no prologue: gcc.
+    /// An UNWIND_INFO of its own that repeats all unwind codes and has no prologue, as gcc uses.
     Separate,
 }

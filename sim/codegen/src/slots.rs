@@ -1,4 +1,4 @@
-//! What the parts of a frame are for.
+//! The purpose of each part of a frame.
 
 use super::layout::FrameLayout;
 use super::link::LinkedProgram;
@@ -10,7 +10,7 @@ use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-/// A word of what a processor pushes for an interrupt.
+/// A word of the machine frame that a processor pushes for an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "named as the processor's manual names them")]
 pub enum MachineWord {
@@ -22,67 +22,68 @@ pub enum MachineWord {
     Ss,
 }
 
-/// What a part of a frame is for.
+/// The purpose of a part of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotRole {
-    /// Where the function returns to.
+    /// The return address.
     ReturnAddress,
-    /// What an interrupt has left.
+    /// A word of the machine frame of an interrupt.
     Machine(MachineWord),
     /// The caller's value of a register.
     Saved(Gpr),
     /// The caller's value of a vector register.
     SavedXmm(u8),
-    /// Will hold a register that is not saved yet.
+    /// The slot for a register that is not saved yet.
     NotYet(Gpr),
-    /// Will hold a vector register that is not saved yet.
+    /// The slot for a vector register that is not saved yet.
     NotYetXmm(u8),
-    /// A volatile register, pushed because that takes space.
+    /// A volatile register, pushed to take space.
     Pushed(Gpr),
     /// An argument in its home slot.
     Argument(Gpr),
-    /// Left for what is called.
+    /// Home space for callees.
     HomeSpace,
-    /// The address by which funclets find the frame (PSPSym).
+    /// The slot from which funclets find the frame (PSPSym).
     Establisher,
     /// Counters of loops.
     Counters,
-    /// Where a region saves a register; of the region that the frame is in, only until it has.
+    /// A slot in which a region saves a register; in the current region, only until the register is
+    /// saved.
     RegionSaves,
     /// Locals.
     Locals,
-    /// Keeps the rest aligned.
+    /// Padding that keeps the rest aligned.
     Padding,
-    /// Taken by the body.
+    /// Dynamic stack allocated by the body.
     Dynamic,
-    /// Of a helper, which has no description.
+    /// The frame of a helper, which has no description.
     Helper,
 }
 
 /// A part of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Where it begins, in bytes above the CFA: the caller's rsp.
+    /// Offset of the first byte from the CFA (the caller's rsp), in bytes.
     pub offset: i64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub len: u32,
-    /// What it is for.
+    /// Purpose.
     pub role: SlotRole,
 }
 
-/// The parts of a frame once its prologue is done, ascending by offset, without gaps up to the CFA.
-/// Behind that only those home slots of the caller follow that the function uses.
+/// The parts of a frame after its prologue, ascending by offset, without gaps up to the CFA. Above
+/// the CFA only those home slots of the caller follow that the function uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameSlots {
-    /// The parts.
+    /// Parts of the frame.
     pub slots: Vec<Slot>,
-    /// Size of what the frame leaves for what it calls: it lies at rsp, wherever that is.
+    /// Size in bytes of the home space for callees, which is at rsp wherever rsp is.
     pub outgoing: u32,
 }
 
 impl FrameSlots {
-    /// The frame of a function, or of one of its funclets, whose rip is `rip` (VA); `None` if it aligns
-    /// its stack anew.
+    /// Returns the parts of a frame of a function, or of one of its funclets, at `rip` (VA).
+    /// Returns `None` if the function realigns its stack.
     #[must_use]
     pub fn new(
         program: &Program,
@@ -94,7 +95,7 @@ impl FrameSlots {
     ) -> Option<Self> {
         let function = program.functions.get(id.index())?;
         if function.shape.realign != Realign::No {
-            // How far its parts lie below the CFA differs from call to call.
+            // The distances from the CFA differ from call to call.
             return None;
         }
         let layout = FrameLayout::new(function, program.convention);
@@ -122,7 +123,7 @@ impl FrameSlots {
             let frame = layout.frame_register(&function.shape);
             let bottom = i64::from(layout.cfa());
             for (register, base, disp) in linked.saved_in_region(map, rip, position) {
-                // Offsets count from rsp behind the fixed allocation.
+                // Offsets count from the value of rsp after the fixed allocation.
                 let at = match frame {
                     Some((register, distance)) if base == by_name(register) => {
                         disp + i64::from(distance)
@@ -140,7 +141,7 @@ impl FrameSlots {
         Some(Self { slots, outgoing: layout.outgoing })
     }
 
-    /// Where the frame begins once its prologue is done, in bytes above the CFA.
+    /// Returns the offset from the CFA of the lowest byte of the frame after its prologue.
     #[must_use]
     pub fn bottom(&self) -> i64 {
         self.slots.first().map_or(0, |slot| slot.offset)
@@ -148,8 +149,8 @@ impl FrameSlots {
 }
 
 impl LinkedProgram {
-    /// The registers that the prologue has stored or pushed in a frame whose rip is `rip` (VA);
-    /// `None` behind the prologue.
+    /// Returns the registers that the prologue has stored or pushed in a frame at `rip` (VA), or
+    /// `None` after the prologue.
     fn saved_before(
         &self,
         map: &CodeMap<'_>,
@@ -171,8 +172,8 @@ impl LinkedProgram {
         Some(done.collect())
     }
 
-    /// The registers that the region around a frame's rip has saved so far, each with the base and
-    /// the displacement of its slot. Only a region's part begins with stores of registers.
+    /// Returns the registers that the region around a frame's rip has saved so far, each with the
+    /// base and the displacement of its slot. Only a region's part begins with stores of registers.
     fn saved_in_region(
         &self,
         map: &CodeMap<'_>,
@@ -190,7 +191,7 @@ impl LinkedProgram {
         saves.collect()
     }
 
-    /// The instructions from `begin` up to `end` (VAs).
+    /// Decodes the instructions from `begin` up to `end` (VAs).
     fn decoded<'a>(
         &'a self,
         map: &CodeMap<'a>,
@@ -208,7 +209,7 @@ impl LinkedProgram {
     }
 }
 
-/// An address in the instruction that a frame is in.
+/// Returns an address inside the instruction that a frame is in.
 const fn inside(rip: u64, position: Position) -> u64 {
     match position {
         Position::Interrupted => rip,
@@ -216,7 +217,7 @@ const fn inside(rip: u64, position: Position) -> u64 {
     }
 }
 
-/// Whether an instruction stores a register.
+/// Returns true if an instruction stores a register.
 fn stores(instruction: &Instruction) -> bool {
     instruction.op_count() > 1
         && instruction.op0_kind() == OpKind::Memory
@@ -231,7 +232,7 @@ fn xmm(number: u8) -> Register {
     Register::XMM0 + u32::from(number)
 }
 
-/// Puts a frame together. Offsets count from rsp behind the fixed allocation.
+/// Builder of a frame's slots. Offsets count from the value of rsp after the fixed allocation.
 struct Builder<'f> {
     function: &'f Function,
     layout: &'f FrameLayout,
@@ -284,7 +285,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// A funclet pushes what its function pushes, and keeps the function's establisher.
+    /// Adds the slots of a funclet, which pushes the same registers as its function and keeps the
+    /// function's establisher frame.
     fn funclet(&mut self) {
         let layout = self.layout;
         let establisher = layout.psp.unwrap_or(0);
@@ -320,7 +322,7 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The parts with padding between them.
+    /// Returns the parts with padding between them.
     fn finish(mut self) -> Vec<Slot> {
         self.slots.sort_by_key(|(at, ..)| *at);
         let origin = i64::from(self.cfa);

@@ -1,4 +1,5 @@
-//! What lies on the stack of a thread, from rsp up to the caller outside the program.
+//! Stack layout: the purpose of each part of a thread's stack, from rsp up to the caller outside
+//! the program.
 
 use crate::execution::Run;
 use crate::shadow_stack::Caller;
@@ -7,39 +8,39 @@ use clr_walker::code_map::CodeMap;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
 
-/// A frame as execution knows it.
+/// A frame according to the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrueFrame {
-    /// Its registers.
+    /// Registers of the frame.
     pub registers: Registers,
-    /// What its rip is.
+    /// Kind of position that rip is.
     pub position: Position,
-    /// Its function; `None` in code that belongs to none.
+    /// Function; `None` in code that belongs to none.
     pub function: Option<FunctionId>,
-    /// It is a funclet of that function.
+    /// The frame is a funclet of that function.
     pub is_funclet: bool,
-    /// The canonical frame address (VA): rsp before the call, or the end of the machine frame.
+    /// Canonical frame address (VA): rsp before the call, or the end of the machine frame.
     pub cfa: u64,
-    /// Its caller.
+    /// Caller of the frame.
     pub caller: Caller,
 }
 
 /// A part of a stack that has one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackArea {
-    /// Where it begins (VA).
+    /// First address (VA).
     pub address: u64,
-    /// Its size in bytes, a multiple of 8.
+    /// Size in bytes, a multiple of 8.
     pub len: u64,
-    /// Whose it is, 0 being the innermost frame: who put something there, or who left the space. As
-    /// many as there are frames stands for the caller outside the program.
+    /// Index of the frame that wrote the area or reserved the space, 0 being the innermost. The
+    /// number of frames stands for the caller outside the program.
     pub frame: usize,
-    /// What it is for.
+    /// Purpose.
     pub role: SlotRole,
 }
 
 impl Run<'_> {
-    /// The frames, innermost first. The caller outside the program is not among them.
+    /// Returns the frames, innermost first. The caller outside the program is not among them.
     #[must_use]
     pub fn frames(&self) -> Vec<TrueFrame> {
         let mut registers = self.machine().cpu().registers();
@@ -52,11 +53,11 @@ impl Run<'_> {
                 registers,
                 position,
                 function,
-                // Functions call only functions behind them.
+                // Functions call only functions with higher indices.
                 is_funclet: function.is_some() && from.and_then(|from| from.function) == function,
                 cfa: match caller.position {
                     Position::ReturnAddress => caller.registers.rsp(),
-                    // The kernel's frame of a signal.
+                    // The kernel's signal frame.
                     Position::Interrupted if function.is_none() => caller.registers.rsp(),
                     // A processor aligns the stack before it pushes a machine frame.
                     Position::Interrupted => caller.registers.rsp() & !15,
@@ -68,7 +69,8 @@ impl Run<'_> {
         frames
     }
 
-    /// What lies on the stack, innermost first; ascending but where the stack was switched.
+    /// Returns the areas of the stack, innermost first. They are ascending except where the stack
+    /// was switched.
     #[must_use]
     pub fn stack(&self, program: &Program, map: &CodeMap<'_>) -> Vec<StackArea> {
         let frames = self.frames();
@@ -96,11 +98,11 @@ impl Run<'_> {
     }
 }
 
-/// Where the areas of a frame go.
+/// Builder of a frame's areas.
 struct Areas<'a> {
     frame: usize,
     into: &'a mut Vec<StackArea>,
-    /// What the callee has in the frame's home space.
+    /// The callee's slots in the frame's home space.
     homes: &'a [(u64, SlotRole)],
 }
 
@@ -111,11 +113,11 @@ impl Areas<'_> {
         }
     }
 
-    /// Home space, with what the callee put there.
+    /// Adds home space, with the callee's slots in it.
     fn home_space(&mut self, start: u64, len: u64) {
         for address in (start..start.saturating_add(len)).step_by(8) {
             let home = self.homes.iter().find(|(at, _)| *at == address);
-            // What is in there is the callee's.
+            // Slots in the home space belong to the callee.
             let callee = self.frame.saturating_sub(1);
             let (frame, role) =
                 home.map_or((self.frame, SlotRole::HomeSpace), |(_, role)| (callee, *role));
@@ -123,7 +125,7 @@ impl Areas<'_> {
         }
     }
 
-    /// A frame's areas; gives what it has in its caller's home space.
+    /// Adds a frame's areas. Returns its slots in its caller's home space.
     fn frame(
         mut self,
         frame: &TrueFrame,
@@ -138,7 +140,8 @@ impl Areas<'_> {
         });
         let Some(slots) = slots else {
             if frame.caller.position == Position::Interrupted {
-                // Of a signal on a stack of its own, only what the kernel has saved is there.
+                // For a signal on a stack of its own, only the registers saved by the kernel are
+                // there.
                 let len = cfa.checked_sub(rsp).unwrap_or(SIGNAL_CONTEXT.size);
                 self.put(rsp, len, SlotRole::Helper);
                 return Vec::new();
@@ -165,7 +168,7 @@ impl Areas<'_> {
             let len = u64::from(slot.len);
             match slot.role {
                 role if slot.offset >= 0 => homes.push((address, role)),
-                // What is given back or not taken yet.
+                // Already released or not allocated yet.
                 _ if address.saturating_add(len) <= rsp => {}
                 SlotRole::HomeSpace if moved && !other_stack => {
                     self.put(address, len, SlotRole::Dynamic);
@@ -186,15 +189,15 @@ impl Areas<'_> {
 }
 
 impl LinkedProgram {
-    /// The address of one of a function's instructions, counted by address from 0 (VA).
+    /// Returns the address of one of a function's instructions, counted by address from 0 (VA).
     #[must_use]
     pub fn instruction_of(&self, function: FunctionId, index: u32) -> Option<u64> {
         let own = self.instructions.iter().filter(|placed| placed.function == Some(function));
         own.map(|placed| placed.address).nth(index as usize)
     }
 
-    /// The function that a frame is in whose rip is `rip` (VA). A return address counts for the
-    /// call in front of it.
+    /// Returns the function of a frame at `rip` (VA). A return address counts as part of the call
+    /// before it.
     #[must_use]
     pub fn function_of(&self, rip: u64, position: Position) -> Option<FunctionId> {
         let inside = match position {

@@ -1,25 +1,26 @@
-//! UNWIND_INFO, versions 1 and 2, from what a prologue does (contract §8.1).
+//! Encoder of UNWIND_INFO, versions 1 and 2, from a prologue's operations (contract §8.1).
 
 use clr_walker::registers::Gpr;
 
-/// One operation of a prologue, as unwind codes tell it.
+/// An operation of a prologue that an unwind code can describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// A register was pushed.
+    /// A push of a register.
     Push(Gpr),
-    /// rsp was lowered.
+    /// An allocation: rsp is lowered by N bytes.
     Allocate(u32),
-    /// The frame register was set.
+    /// The frame register is set.
     SetFrame,
-    /// A register was saved, so many bytes above the frame base.
+    /// A register is saved at an offset in bytes above the frame base.
     Save(Gpr, u32),
-    /// A vector register was saved, so many bytes above the frame base.
+    /// A vector register is saved at an offset in bytes above the frame base.
     SaveXmm(u8, u32),
-    /// The processor pushed a machine frame, with an error code or without.
+    /// The processor pushes a machine frame, with an error code if true.
     MachineFrame(bool),
 }
 
-/// An operation, done by the instructions up to `offset` bytes behind the function's begin.
+/// An operation that the instructions up to `offset` bytes after the function's start have
+/// performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnwindCode {
     pub offset: u8,
@@ -29,26 +30,27 @@ pub(super) struct UnwindCode {
 /// The EPILOG codes of version 2.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epilogs {
-    /// From the first pop to the end, in bytes.
+    /// Size of each epilogue from its first pop to its end, in bytes.
     pub size: u8,
-    /// One of them is the function's end.
+    /// One of the epilogues is at the function's end.
     pub at_end: bool,
-    /// How far the others begin before the function's end, in bytes: at most 4095.
+    /// Distances in bytes from the starts of the other epilogues to the function's end: at most
+    /// 4095.
     pub distances: Vec<u16>,
 }
 
-/// What stands behind the codes.
+/// The data after the unwind codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Trailer {
     #[default]
     Nothing,
-    /// A language-specific handler (RVA).
+    /// The RVA of a language-specific handler.
     Handler(u32),
     /// The RUNTIME_FUNCTION that this one is chained to: begin, end, UNWIND_INFO (RVAs).
     Chained([u32; 3]),
 }
 
-/// An UNWIND_INFO.
+/// An UNWIND_INFO structure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnwindInfo {
     pub version: u8,
@@ -56,7 +58,7 @@ pub(super) struct UnwindInfo {
     /// The frame register and its offset in units of 16 bytes.
     pub frame: Option<(Gpr, u8)>,
     pub epilogs: Option<Epilogs>,
-    /// The prologue's operations, the first one first.
+    /// The prologue's operations, in order.
     pub codes: Vec<UnwindCode>,
     pub trailer: Trailer,
 }
@@ -65,7 +67,8 @@ const EHANDLER_AND_UHANDLER: u8 = 3;
 const CHAININFO: u8 = 4;
 
 impl UnwindInfo {
-    /// Its bytes, a multiple of 4, or `None` if there are more than 255 slots of codes.
+    /// Returns the encoded bytes, a multiple of 4, or `None` with more than 255 slots of unwind
+    /// codes.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
         let mut slots = Vec::new();
         if let Some(epilogs) = &self.epilogs {
@@ -132,7 +135,7 @@ impl UnwindCode {
     }
 }
 
-/// The scaled operand in one slot if it fits, else the whole one in two.
+/// Appends the scaled operand in one slot if it fits, otherwise the unscaled one in two.
 fn operand(scaled: Option<u16>, whole: u32, slots: &mut Vec<[u8; 2]>) {
     if let Some(scaled) = scaled {
         slots.push(scaled.to_le_bytes());

@@ -1,4 +1,4 @@
-//! No coroutines: nobody here knows how to switch this processor's stacks.
+//! Placeholder for processors whose stacks cannot be switched: there are no coroutines.
 
 use super::State;
 use std::convert::Infallible;
@@ -7,19 +7,21 @@ use std::marker::PhantomData;
 
 pub(super) const SUPPORTED: bool = false;
 
-/// There is none.
+/// A stack, of which none can exist.
 pub(super) struct Stack(Infallible);
 
 pub(super) fn stack(_: usize) -> io::Result<Stack> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// What a coroutine gives control back with: values of `Y` go out, nothing comes in.
+/// The handle with which a coroutine gives control back, with values of `Y`. Resuming passes no
+/// value in.
 #[derive(Debug)]
 pub struct Yielder<'y, Y>(Infallible, PhantomData<&'y Y>);
 
 impl<Y> Yielder<'_, Y> {
-    /// Gives control back to whoever has resumed the coroutine, until it is resumed again.
+    /// Gives control back to the caller of [`resume`](super::Scope::resume), until the coroutine is
+    /// resumed again.
     pub fn suspend(&self, _: Y) {
         match self.0 {}
     }
@@ -29,7 +31,7 @@ pub(super) struct Coroutine<Y>(Infallible, PhantomData<Y>);
 
 impl<Y> Coroutine<Y> {
     /// # Safety
-    /// There is no stack that it could be called with.
+    /// Without a stack, this function cannot be called.
     pub(super) unsafe fn new(stack: Stack, _: impl FnOnce(&Yielder<'_, Y>)) -> Self {
         match stack.0 {}
     }

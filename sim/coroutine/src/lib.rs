@@ -1,8 +1,8 @@
 //! Stackful coroutines that may borrow from their surroundings.
 //!
-//! The crate corosensei switches stacks; what it offers safely has to be `'static`. Here coroutines belong to a
-//! [`Scope`], which nobody can leave while one of them still stands somewhere: they borrow whatever
-//! outlives the scope, as threads of [`std::thread::scope`] do.
+//! The crate corosensei switches stacks, but its safe interface requires `'static`. Here coroutines
+//! belong to a [`Scope`], which cannot be left while one of them is suspended: they borrow any
+//! value that outlives the scope, like threads of [`std::thread::scope`].
 //!
 //! ```
 //! use clr_coroutine::{Stacks, State, scope};
@@ -24,7 +24,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-// The processors of Cargo.toml. On others `backend.rs` has no coroutines.
+// The processors listed in Cargo.toml. On others `backend.rs` has no coroutines.
 #[cfg_attr(
     any(
         target_arch = "x86_64",
@@ -44,10 +44,10 @@ use backend::{Coroutine, Stack};
 use std::io;
 use std::marker::PhantomData;
 
-/// Whether there are coroutines on this processor.
+/// True if this processor has coroutines.
 pub const SUPPORTED: bool = backend::SUPPORTED;
 
-/// Stacks that are used again: to map one costs more than to run on it.
+/// A pool of stacks. Stacks are reused because mapping one costs more than running on it.
 pub struct Stacks {
     size: usize,
     free: Vec<Stack>,
@@ -60,7 +60,8 @@ impl std::fmt::Debug for Stacks {
 }
 
 impl Stacks {
-    /// None yet; each will have at least so many bytes, and a page behind them that nobody can touch.
+    /// Creates an empty pool of stacks of at least `size` bytes, each with an inaccessible guard
+    /// page at its end.
     #[must_use]
     pub const fn new(size: usize) -> Self {
         Self { size, free: Vec::new() }
@@ -71,24 +72,25 @@ impl Stacks {
     }
 }
 
-/// Which coroutine of a scope.
+/// A coroutine of a scope, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(usize);
 
-/// What a coroutine has come to.
+/// The state of a coroutine after it was resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<Y> {
-    /// It gave control back with this, and can be resumed.
+    /// The coroutine has yielded this value and can be resumed.
     Yielded(Y),
-    /// It is over.
+    /// The coroutine has returned.
     Returned,
 }
 
-/// Coroutines that may borrow what lives for `'env`.
+/// The coroutines that may borrow values that live for `'env`.
 pub struct Scope<'stacks, 'env, Y> {
     stacks: &'stacks mut Stacks,
     coroutines: Vec<Option<Coroutine<Y>>>,
-    /// Invariant, so that `'env` cannot be made shorter or longer.
+    /// Makes the type invariant in `'env`, so that the lifetime can be neither shortened nor
+    /// extended.
     env: PhantomData<fn(&'env ()) -> &'env ()>,
 }
 
@@ -98,10 +100,11 @@ impl<Y> std::fmt::Debug for Scope<'_, '_, Y> {
     }
 }
 
-/// Runs `body` with a scope. What still stands when it is over is unwound: its destructors run.
+/// Calls `body` with a scope. Coroutines that are suspended when it returns are unwound: their
+/// destructors run.
 ///
 /// # Errors
-/// Those of `body`.
+/// Returns the error of `body`.
 pub fn scope<'stacks, 'env, Y, T>(
     stacks: &'stacks mut Stacks,
     body: impl FnOnce(&mut Scope<'stacks, 'env, Y>) -> T,
@@ -111,18 +114,18 @@ pub fn scope<'stacks, 'env, Y, T>(
 }
 
 impl<'env, Y> Scope<'_, 'env, Y> {
-    /// A coroutine, which does nothing before it is first resumed.
+    /// Creates a coroutine, which does not run before it is first resumed.
     ///
     /// # Errors
-    /// The system's, if it has no memory for a stack; `Unsupported` on processors whose stacks nobody
-    /// here knows how to switch.
+    /// Returns the system's error if it has no memory for a stack, and `Unsupported` on processors
+    /// whose stacks this crate cannot switch.
     pub fn start(&mut self, body: impl FnOnce(&Yielder<Y>) + 'env) -> io::Result<Id> {
         let stack = self.stacks.take()?;
-        // SAFETY: what the closure borrows lives for `'env`. The coroutine is owned by this scope alone
-        // and handed out to nobody: callers have its `Id`. The scope is a local of `scope()`, which
-        // callers see behind a reference: they cannot leak it (to swap it with another one needs the
-        // same `'env`). Its drop, also in a panic, unwinds all coroutines before `scope()` returns, and
-        // `'env`, on which the scope is invariant, outlives that.
+        // SAFETY: everything that the closure borrows lives for `'env`. The coroutine is owned by
+        // this scope alone and never handed out: callers have its `Id`. The scope is a local of
+        // `scope()`, and callers see it behind a reference: they cannot leak it (swapping it with
+        // another one requires the same `'env`). Its drop, also in a panic, unwinds all coroutines
+        // before `scope()` returns, and `'env`, in which the scope is invariant, outlives that.
         let coroutine = unsafe { Coroutine::new(stack, body) };
         let free = self.coroutines.iter().position(Option::is_none);
         let index = free.unwrap_or(self.coroutines.len());
@@ -133,8 +136,8 @@ impl<'env, Y> Scope<'_, 'env, Y> {
         Ok(Id(index))
     }
 
-    /// Runs a coroutine until it gives control back; `None` if it is over. A panic in it comes out of
-    /// here, and it is over then.
+    /// Runs a coroutine until it gives control back. Returns `None` if it has already ended. A
+    /// panic in the coroutine propagates out of this call and ends the coroutine.
     pub fn resume(&mut self, id: Id) -> Option<State<Y>> {
         let slot = self.coroutines.get_mut(id.0)?;
         let coroutine = slot.as_mut().filter(|coroutine| !coroutine.done())?;
@@ -145,14 +148,14 @@ impl<'env, Y> Scope<'_, 'env, Y> {
         Some(state)
     }
 
-    /// Ends a coroutine where it stands: its destructors run.
+    /// Ends a suspended coroutine: its destructors run.
     pub fn end(&mut self, id: Id) {
         if let Some(coroutine) = self.coroutines.get_mut(id.0).and_then(Option::take) {
             self.stacks.free.push(coroutine.end());
         }
     }
 
-    /// Ends all of them.
+    /// Ends all coroutines.
     pub fn end_all(&mut self) {
         for index in 0..self.coroutines.len() {
             self.end(Id(index));

@@ -1,4 +1,4 @@
-//! Coroutines by corosensei.
+//! Coroutines implemented with corosensei.
 
 use super::State;
 use corosensei::CoroutineResult;
@@ -14,7 +14,8 @@ pub(super) fn stack(size: usize) -> io::Result<Stack> {
     DefaultStack::new(size)
 }
 
-/// What a coroutine gives control back with: values of `Y` go out, nothing comes in.
+/// The handle with which a coroutine gives control back, with values of `Y`. Resuming passes no
+/// value in.
 pub struct Yielder<'y, Y>(&'y corosensei::Yielder<(), Y>);
 
 impl<Y> fmt::Debug for Yielder<'_, Y> {
@@ -24,7 +25,8 @@ impl<Y> fmt::Debug for Yielder<'_, Y> {
 }
 
 impl<Y> Yielder<'_, Y> {
-    /// Gives control back to whoever has resumed the coroutine, until it is resumed again.
+    /// Gives control back to the caller of [`resume`](super::Scope::resume), until the coroutine is
+    /// resumed again.
     pub fn suspend(&self, value: Y) {
         self.0.suspend(value);
     }
@@ -33,13 +35,13 @@ impl<Y> Yielder<'_, Y> {
 pub(super) struct Coroutine<Y>(corosensei::Coroutine<(), Y, ()>);
 
 impl<Y> Coroutine<Y> {
-    /// A coroutine that has not begun.
+    /// Creates a coroutine that has not begun.
     ///
     /// # Safety
-    /// What `body` borrows, and values of `Y`, must live until the coroutine has returned or been
-    /// dropped, and it must not be leaked.
+    /// The borrows of `body`, and values of `Y`, must live until the coroutine has returned or been
+    /// dropped, and the coroutine must not be leaked.
     pub(super) unsafe fn new(stack: Stack, body: impl FnOnce(&Yielder<'_, Y>)) -> Self {
-        // SAFETY: the same is asked of the caller.
+        // SAFETY: the caller has to meet the same conditions.
         let coroutine = unsafe {
             corosensei::Coroutine::with_stack_unchecked(stack, |yielder, ()| {
                 body(&Yielder(yielder));
@@ -59,7 +61,7 @@ impl<Y> Coroutine<Y> {
         }
     }
 
-    /// Unwinds it, and gives its stack back.
+    /// Unwinds the coroutine, and returns its stack.
     pub(super) fn end(mut self) -> Stack {
         self.0.force_unwind();
         self.0.into_stack()

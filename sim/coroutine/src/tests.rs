@@ -51,7 +51,7 @@ fn what_stands_is_unwound_at_the_end() -> io::Result<()> {
         assert_eq!(dropped.get(), 0);
         io::Result::Ok(())
     })?;
-    // The other one had not begun.
+    // The other coroutine had not begun.
     assert_eq!(dropped.get(), 1);
     Ok(())
 }

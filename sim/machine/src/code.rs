@@ -1,42 +1,42 @@
-//! Instructions decoded once, by address.
+//! Cache of decoded instructions, by address.
 
 use super::memory::PAGE_SIZE;
 use super::op::{Kind, Op, PackedOp};
 use std::collections::BTreeMap;
 
 const OFFSET: u64 = PAGE_SIZE - 1;
-/// The length of the longest instruction in bytes.
+/// Length of the longest instruction in bytes.
 pub(super) const LONGEST: u64 = 15;
-/// How many operations and pages are kept before everything is forgotten.
+/// Maximum numbers of operations and pages that are kept. Beyond these the cache is cleared.
 const MOST_OPS: usize = 1 << 20;
 const MOST_PAGES: usize = 1 << 12;
 
 const UNDECODED: PackedOp = Op::new(Kind::Undecoded).pack();
 
-/// The index of no operation in particular.
+/// Index of an operation that is always undecoded.
 pub(super) const UNKNOWN: u32 = 0;
 
-/// For every byte of a page the index of the operation that begins there, [`UNKNOWN`] if there has
-/// been none.
+/// For every byte of a page, the index of the operation that begins there, or [`UNKNOWN`] if none
+/// has been decoded.
 type Slots = [u32; PAGE_SIZE as usize];
 
-/// How many pages of code are found without a search.
+/// Number of pages of code that are found without a search.
 const RECENT: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct CodeCache {
-    /// The first is undecoded for good. The others are each for one address, whatever becomes of
-    /// the instruction there, so that indices can be kept.
+    /// The first operation is always undecoded. Each other one belongs to one address for good,
+    /// even if the instruction there changes, so that indices stay valid.
     ops: Vec<PackedOp>,
     slots: Vec<Slots>,
     /// Index of the slots by page number.
     pages: BTreeMap<u64, u32>,
-    /// Pages used lately, by the low bits of their number: address and index of the slots. What is
-    /// not an address of a page is odd.
+    /// Recently used pages, by the low bits of their number: address and index of the slots. Unused
+    /// entries have an odd address.
     recent: [(u64, u32); RECENT],
-    /// The page that the last instruction was searched on.
+    /// Page of the last lookup.
     current: (u64, u32),
-    /// Where the instruction of the last operation ends.
+    /// End of the instruction of the last operation.
     end: u64,
 }
 
@@ -54,7 +54,7 @@ impl CodeCache {
         }
     }
 
-    /// The operation with that index.
+    /// Returns the operation with the given index.
     #[inline(always)]
     pub(super) fn op(&self, index: u32) -> PackedOp {
         match self.ops.get(index as usize) {
@@ -63,8 +63,8 @@ impl CodeCache {
         }
     }
 
-    /// The index of the operation at `address`; [`UNKNOWN`] if there has been none, or it is not
-    /// on the current page.
+    /// Returns the index of the operation at `address`, or [`UNKNOWN`] if there is none or it is
+    /// not on the current page.
     #[inline(always)]
     pub(super) fn find(&self, address: u64) -> u32 {
         if self.current.0 == address & !OFFSET
@@ -76,14 +76,14 @@ impl CodeCache {
         }
     }
 
-    /// Remembers in a direct jump where it goes to.
+    /// Stores the index of the target's operation in a direct jump.
     pub(super) fn link(&mut self, index: u32, target: u32) {
         if let Some(op) = self.ops.get_mut(index as usize) {
             op.set_link(target);
         }
     }
 
-    /// Makes the page of `address` the current one, and gives the index of the operation at
+    /// Makes the page of `address` the current one, and returns the index of the operation at
     /// `address`.
     pub(super) fn enter(&mut self, address: u64) -> u32 {
         let number = address / PAGE_SIZE;
@@ -98,20 +98,20 @@ impl CodeCache {
         self.find(address)
     }
 
-    /// Whether operations of the page with this number may be known.
+    /// Returns true if operations of the page with this number may be cached.
     pub(super) fn has_page(&self, number: u64) -> bool {
         self.pages.contains_key(&number)
     }
 
-    /// Sets the operation at `address`. Calls `watch` with the numbers of pages that hold code
-    /// from now on.
+    /// Sets the operation at `address`. Calls `watch` with the numbers of pages that begin to hold
+    /// code.
     pub(super) fn insert(&mut self, address: u64, op: Op, mut watch: impl FnMut(u64)) {
         if self.ops.len() >= MOST_OPS || self.slots.len() >= MOST_PAGES {
             *self = Self::new();
         }
         let end = address.wrapping_add(op.len.into());
         let last = if op.len == 0 { address } else { end.wrapping_sub(1) };
-        // A write to any of its bytes must be noticed.
+        // A write to any byte of the instruction must be noticed.
         for number in [last / PAGE_SIZE, address / PAGE_SIZE] {
             if !self.pages.contains_key(&number) {
                 self.pages.insert(number, self.slots.len() as u32);
@@ -149,7 +149,7 @@ impl CodeCache {
         Some(&mut slots[(address & OFFSET) as usize])
     }
 
-    /// Forgets the operations that have one of these bytes. This takes as long as there are bytes.
+    /// Drops the operations that contain one of these bytes. Takes time proportional to `len`.
     pub(super) fn invalidate(&mut self, address: u64, len: u64) {
         let mut at = address.wrapping_sub(LONGEST - 1);
         let mut left = len.saturating_add(LONGEST - 1);
@@ -170,7 +170,7 @@ impl CodeCache {
         }
     }
 
-    /// Forgets the operations that have a byte on the page with this number.
+    /// Drops the operations that have a byte on the page with this number.
     pub(super) fn invalidate_page(&mut self, number: u64) {
         if self.has_page(number) {
             self.invalidate(number.wrapping_mul(PAGE_SIZE), PAGE_SIZE);
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(watched, [2, 1]);
         code.invalidate(0x2001, 1);
         assert_eq!(known(&mut code, 0x1FFE), None);
-        // What ends before is forgotten too: it is decoded again.
+        // Operations that end before the write are dropped too, and decoded again.
         assert_eq!(known(&mut code, 0x2002), Some(3));
         code.insert(0x1FFC, op(2, 4), |_| unreachable!());
         code.invalidate(0x2002, 1);
@@ -229,7 +229,7 @@ mod tests {
         code.invalidate(0x1002, 1);
         assert_eq!(code.op(2).kind, Kind::Undecoded);
         assert_eq!(code.enter(0x1002), 2);
-        // A longer instruction in its place has another neighbour.
+        // A longer instruction in its place has another successor.
         code.insert(0x1000, op(5, 0), |_| ());
         code.insert(0x1002, op(3, 0), |_| ());
         assert_eq!(followed(&code), [false, true, false, false, true, false]);

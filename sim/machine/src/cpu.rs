@@ -3,18 +3,18 @@
 use super::flags::Flags;
 use clr_walker::registers::{Gpr, Registers};
 
-/// Where the operand of an instruction is looked up: the integer registers, and what else takes
-/// part in addresses.
+/// Indices into the machine's slots: the integer registers, and the other values that take part in
+/// addresses.
 pub(super) mod slot {
-    /// Always 0: no base, no index.
+    /// Always 0: no base or no index.
     pub(crate) const ZERO: u8 = 16;
-    /// The address of the next instruction, while one is executed.
+    /// The address of the next instruction while an instruction is executed.
     pub(crate) const RIP: u8 = 17;
     /// The base of segment fs.
     pub(crate) const FS: u8 = 18;
     /// The base of segment gs.
     pub(crate) const GS: u8 = 19;
-    /// In the number of a byte register: its second byte, as in ah.
+    /// Flag in the number of a byte register: its second byte, as in ah.
     pub(crate) const HIGH: u8 = 0x80;
 }
 
@@ -24,7 +24,7 @@ pub(super) const MXCSR_START: u32 = 0x1F80;
 /// All registers of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// By [`slot`]; those above are always 0.
+    /// Indexed by [`slot`]; slots above those are always 0.
     pub(super) slots: [u64; 32],
     pub(super) xmm: [u128; 16],
     pub(super) flags: Flags,
@@ -38,7 +38,7 @@ impl Default for Cpu {
 }
 
 impl Cpu {
-    /// An integer register.
+    /// Returns an integer register.
     #[inline]
     #[must_use]
     pub const fn get(&self, register: Gpr) -> u64 {
@@ -51,7 +51,7 @@ impl Cpu {
         self.slots[register as usize] = value;
     }
 
-    /// The address of the instruction to execute next (VA).
+    /// Returns the address of the instruction to execute next (VA).
     #[inline]
     #[must_use]
     pub const fn rip(&self) -> u64 {
@@ -64,27 +64,27 @@ impl Cpu {
         self.slots[slot::RIP as usize] = address;
     }
 
-    /// The stack pointer (VA).
+    /// Returns the stack pointer (VA).
     #[inline]
     #[must_use]
     pub const fn rsp(&self) -> u64 {
         self.get(Gpr::Rsp)
     }
 
-    /// xmm*n*, the low quadword in the low half. `number` counts modulo 16.
+    /// Returns xmm*n*, with the low quadword in the low half. `number` is taken modulo 16.
     #[inline]
     #[must_use]
     pub const fn xmm(&self, number: u8) -> u128 {
         self.xmm[(number & 15) as usize]
     }
 
-    /// Sets xmm*n*. `number` counts modulo 16.
+    /// Sets xmm*n*. `number` is taken modulo 16.
     #[inline]
     pub const fn set_xmm(&mut self, number: u8, value: u128) {
         self.xmm[(number & 15) as usize] = value;
     }
 
-    /// rflags. IF and bit 1 are always set.
+    /// Returns rflags. IF and bit 1 are always set.
     #[must_use]
     pub const fn rflags(&self) -> u64 {
         self.flags.to_bits()
@@ -95,7 +95,7 @@ impl Cpu {
         self.flags = Flags::from_bits(bits);
     }
 
-    /// The base of segment fs (VA).
+    /// Returns the base of segment fs (VA).
     #[must_use]
     pub const fn fs_base(&self) -> u64 {
         self.slots[slot::FS as usize]
@@ -106,7 +106,7 @@ impl Cpu {
         self.slots[slot::FS as usize] = base;
     }
 
-    /// The base of segment gs (VA): the TEB of a Windows thread.
+    /// Returns the base of segment gs (VA), which is the TEB of a Windows thread.
     #[must_use]
     pub const fn gs_base(&self) -> u64 {
         self.slots[slot::GS as usize]
@@ -117,13 +117,14 @@ impl Cpu {
         self.slots[slot::GS as usize] = base;
     }
 
-    /// mxcsr as last loaded. The machine does not record floating-point exceptions in it.
+    /// Returns mxcsr as it was last loaded. The machine does not record floating-point exceptions
+    /// in it.
     #[must_use]
     pub const fn mxcsr(&self) -> u32 {
         self.mxcsr
     }
 
-    /// The registers that a stack walk needs.
+    /// Returns the registers that a stack walk needs.
     #[must_use]
     pub fn registers(&self) -> Registers {
         let mut registers = Registers { rip: self.rip(), ..Registers::default() };

@@ -1,7 +1,7 @@
-//! The arithmetic flags, worked out when somebody asks.
+//! Arithmetic flags, computed on demand.
 //!
-//! Most results are never asked for their flags, so an operation leaves behind only its result and
-//! the vector of its carries.
+//! The flags of most results are never used, so an operation stores only its result and the vector
+//! of its carries.
 
 /// CF.
 pub(super) const CF: u64 = 1;
@@ -21,42 +21,42 @@ const IF: u64 = 1 << 9;
 pub(super) const DF: u64 = 1 << 10;
 /// OF.
 pub(super) const OF: u64 = 1 << 11;
-/// NT, AC and ID: user code may set them, and they do nothing here.
+/// NT, AC and ID: user code may set them, but they have no effect here.
 const INERT: u64 = 1 << 14 | 1 << 18 | 1 << 21;
 
-/// CF, PF, AF, ZF, SF and OF as what they follow from; and the other flags.
+/// CF, PF, AF, ZF, SF and OF in the form of the values that they derive from, and the other flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// ZF is set if this is 0.
+    /// ZF is set if this value is 0.
     zero: u64,
-    /// SF is the top bit; PF tells the parity of the low byte.
+    /// SF is the top bit of this value; PF is the parity of its low byte.
     sign: u64,
-    /// Bit 63 is the carry (or borrow) out of the operation's top bit: CF. Bit 62 is the one into
-    /// the top bit: OF is set where they differ. Bit 3 is the one out of bit 3: AF. The other bits
-    /// mean nothing.
+    /// Bit 63 is the carry (or borrow) out of the operation's top bit: CF. Bit 62 is the carry into
+    /// the top bit: OF is set if the two differ. Bit 3 is the carry out of bit 3: AF. The other
+    /// bits have no meaning.
     carries: u64,
     /// DF and the inert flags.
     other: u64,
 }
 
-/// `value` cut down to the low `BITS` bits.
+/// Truncates `value` to the low `BITS` bits.
 #[inline(always)]
 pub(super) const fn low<const BITS: u32>(value: u64) -> u64 {
     value & (u64::MAX >> (64 - BITS))
 }
 
-/// The low `BITS` bits of `value`, sign-extended.
+/// Returns the low `BITS` bits of `value`, sign-extended.
 #[inline(always)]
 pub(super) const fn sign_extend<const BITS: u32>(value: u64) -> u64 {
     ((value << (64 - BITS)).cast_signed() >> (64 - BITS)).cast_unsigned()
 }
 
 impl Flags {
-    /// The flags of a thread that starts.
+    /// The flags of a new thread.
     pub(super) const START: Self = Self { zero: 1, sign: 1, carries: 0, other: 0 };
 
-    /// After an operation of `BITS` bits with this result and these carries, bit for bit; those of
-    /// a logical operation are 0.
+    /// Returns the flags after an operation of `BITS` bits with this result and these carries of
+    /// each bit, which are 0 for a logical operation.
     #[inline(always)]
     pub(super) const fn after<const BITS: u32>(self, result: u64, carries: u64) -> Self {
         let result = sign_extend::<BITS>(result);
@@ -64,7 +64,7 @@ impl Flags {
         Self { zero: result, sign: result, carries, other: self.other }
     }
 
-    /// Sets CF and OF, and nothing else.
+    /// Sets only CF and OF.
     #[inline]
     pub(super) const fn with_carry_overflow(self, carry: bool, overflow: bool) -> Self {
         let carries =
@@ -72,14 +72,14 @@ impl Flags {
         Self { carries, ..self }
     }
 
-    /// Sets CF and nothing else.
+    /// Sets only CF.
     #[inline(always)]
     pub(super) const fn with_carry(self, carry: bool) -> Self {
         let overflow = self.overflow();
         self.with_carry_overflow(carry, overflow)
     }
 
-    /// Sets ZF and nothing else.
+    /// Sets only ZF.
     #[inline]
     pub(super) const fn with_zero(self, zero: bool) -> Self {
         Self { zero: !zero as u64, ..self }
@@ -110,13 +110,13 @@ impl Flags {
         (self.sign as u8).count_ones().is_multiple_of(2)
     }
 
-    /// How far a string instruction goes per byte of its operand: 1 or -1 (DF).
+    /// Returns the step of a string instruction per byte of its operand: 1 or -1 (DF).
     #[inline]
     pub(super) const fn direction(self) -> u64 {
         if self.other & DF == 0 { 1 } else { u64::MAX }
     }
 
-    /// Whether the condition with this encoding (the low four bits of jcc's opcode) holds.
+    /// Returns true if the condition with this encoding (the low four bits of jcc's opcode) holds.
     #[inline(always)]
     pub(super) const fn condition(self, code: u8) -> bool {
         match code & 15 {
@@ -139,7 +139,7 @@ impl Flags {
         }
     }
 
-    /// rflags.
+    /// Returns rflags.
     pub(super) const fn to_bits(self) -> u64 {
         let mut bits = self.other | ALWAYS | IF;
         if self.carry() {
@@ -163,7 +163,7 @@ impl Flags {
         bits
     }
 
-    /// The flags that user code may set as in `bits`.
+    /// Creates flags from the bits that user code may set.
     pub(super) const fn from_bits(bits: u64) -> Self {
         let carry = bits & CF != 0;
         let overflow = bits & OF != 0;

@@ -1,20 +1,20 @@
-//! An x64 machine: memory of pages with permissions, registers, and an interpreter.
+//! x64 machine: memory of pages with permissions, registers, and an interpreter.
 //!
-//! It is deterministic: nothing but what the host puts into it decides what it does. Faults and
-//! other ends of a run are values ([`Stop`]), and leave the machine as it was before the
-//! instruction concerned. An instruction is decoded once and then found by its address, until a
-//! write to one of its bytes.
+//! The machine is deterministic: its behaviour depends only on the host's input. Faults and other
+//! reasons to stop are values ([`Stop`]) and leave the machine as it was before the instruction
+//! concerned. An instruction is decoded once and then found by its address, until one of its bytes
+//! is written.
 //!
-//! What it knows: the integer instructions of 64-bit user code, BMI1 and BMI2; SSE and SSE2 but for
-//! MMX registers, `maskmovdqu` and the approximations of `rcpps` and `rsqrtps`; and VEX encodings of
-//! those for xmm registers, with scalar fused multiply-add but without comparisons,
-//! `vmovnt…`, `vlddqu` and those of mxcsr. Addresses have
-//! 64 bits. There is no x87, and there are no ymm registers.
+//! Supported are the integer instructions of 64-bit user code, BMI1 and BMI2; SSE and SSE2 except
+//! MMX registers, `maskmovdqu` and the approximations of `rcpps` and `rsqrtps`; and VEX encodings
+//! of those for xmm registers, with scalar fused multiply-add but without comparisons, `vmovnt…`,
+//! `vlddqu` and those of mxcsr. Addresses have 64 bits. There is no x87, and there are no ymm
+//! registers.
 //!
-//! What it does not know stops the run with the name of the instruction
+//! Other instructions stop the execution with the name of the instruction
 //! ([`Stop::Unimplemented`]). Flags that the manuals leave undefined are computed as for the
-//! nearest defined case, or stay as they were. Floating point rounds to nearest and masks all
-//! exceptions; `ldmxcsr` of anything else is not implemented.
+//! nearest defined case, or do not change. Floating point rounds to nearest and masks all
+//! exceptions; `ldmxcsr` with other modes is not implemented.
 //!
 //! ```
 //! use clr_machine::{Machine, Protection, Stop};
@@ -35,7 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![expect(clippy::inline_always, reason = "the speed of the loop hangs on what is inlined into it")]
+#![expect(clippy::inline_always, reason = "the speed of the loop depends on inlining")]
 
 mod code;
 mod cpu;
@@ -70,10 +70,10 @@ pub struct Machine {
     memory: AddressSpace,
     code: CodeCache,
     breakpoints: BTreeSet<u64>,
-    /// Ids by address.
+    /// Ids of service addresses.
     traps: BTreeMap<u64, u32>,
     executed: u64,
-    /// Why the last instruction could not be executed.
+    /// Reason why the last instruction could not be executed.
     reason: Reason,
 }
 
@@ -83,8 +83,8 @@ impl Default for Machine {
     }
 }
 
-/// A state of a machine to go back to: memory, registers, and how far it has come. Breakpoints and
-/// traps are not part of it.
+/// A save point of a machine: memory, registers, and the number of executed instructions.
+/// Breakpoints and traps are not part of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     cpu: Cpu,
@@ -93,7 +93,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The registers that were saved.
+    /// Returns the saved registers.
     #[must_use]
     pub const fn cpu(&self) -> &Cpu {
         &self.cpu
@@ -101,7 +101,7 @@ impl Snapshot {
 }
 
 impl Machine {
-    /// A machine without memory, all integer and vector registers 0.
+    /// Creates a machine without memory, with all integer and vector registers 0.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -118,8 +118,8 @@ impl Machine {
     /// Maps `pages` pages of zeroes from `start` (VA) on.
     ///
     /// # Errors
-    /// [`MapError`] if `start` is not the start of a page, a page is mapped already, there would be
-    /// too many, or they would go beyond the end of the address space.
+    /// Returns [`MapError`] if `start` is not the start of a page, a page is already mapped, the
+    /// number of pages exceeds the limit, or the range exceeds the address space.
     pub fn map(&mut self, start: u64, pages: u64, protection: Protection) -> Result<(), MapError> {
         self.memory.map(start, pages, protection)
     }
@@ -127,17 +127,17 @@ impl Machine {
     /// Unmaps `pages` pages from `start` (VA) on.
     ///
     /// # Errors
-    /// [`MapError`] if `start` is not the start of a page or a page is not mapped.
+    /// Returns [`MapError`] if `start` is not the start of a page or a page is not mapped.
     pub fn unmap(&mut self, start: u64, pages: u64) -> Result<(), MapError> {
         self.memory.unmap(start, pages)?;
         self.code.invalidate(start, pages.saturating_mul(PAGE_SIZE));
         Ok(())
     }
 
-    /// Changes what may be done with `pages` pages from `start` (VA) on.
+    /// Changes the permissions of `pages` pages from `start` (VA) on.
     ///
     /// # Errors
-    /// [`MapError`] if `start` is not the start of a page or a page is not mapped.
+    /// Returns [`MapError`] if `start` is not the start of a page or a page is not mapped.
     pub fn protect(
         &mut self,
         start: u64,
@@ -149,75 +149,77 @@ impl Machine {
         Ok(())
     }
 
-    /// What is mapped, ascending by address.
+    /// Returns the mapped regions, ascending by address.
     #[must_use]
     pub fn regions(&self) -> Vec<Region> {
         self.memory.regions()
     }
 
-    /// Writes to memory as the host: whatever the pages permit, but they must be mapped.
+    /// Writes to memory as the host, regardless of permissions. The pages must be mapped.
     ///
     /// # Errors
-    /// [`Fault`] if a page is not mapped or there may be no more pages. Nothing is written then.
+    /// Returns [`Fault`] if a page is not mapped or the limit of pages is reached. Nothing is
+    /// written then.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         self.memory.poke(address, bytes)?;
         self.code.invalidate(address, bytes.len() as u64);
         Ok(())
     }
 
-    /// The registers.
+    /// Returns the registers.
     #[inline]
     #[must_use]
     pub const fn cpu(&self) -> &Cpu {
         &self.cpu
     }
 
-    /// The registers, to be changed.
+    /// Returns a mutable reference to the registers.
     #[inline]
     pub const fn cpu_mut(&mut self) -> &mut Cpu {
         &mut self.cpu
     }
 
-    /// How many instructions have been executed; an element of a string instruction that repeats
-    /// counts as one. Restoring a snapshot restores this too.
+    /// Returns the number of executed instructions. Each element of a repeating string instruction
+    /// counts as one. Restoring a save point restores this number too.
     #[must_use]
     pub const fn executed(&self) -> u64 {
         self.executed
     }
 
-    /// Lets runs stop before the instruction at `address` (VA). Whether there was no breakpoint.
+    /// Adds a breakpoint: executions stop before the instruction at `address` (VA). Returns true if
+    /// there was no breakpoint.
     pub fn add_breakpoint(&mut self, address: u64) -> bool {
         self.code.invalidate(address, 1);
         self.breakpoints.insert(address)
     }
 
-    /// Takes a breakpoint away. Whether there was one.
+    /// Removes a breakpoint. Returns true if there was one.
     pub fn remove_breakpoint(&mut self, address: u64) -> bool {
         self.code.invalidate(address, 1);
         self.breakpoints.remove(&address)
     }
 
-    /// Makes `address` (VA) a service: getting there stops with [`Stop::Trap`] and `id`. Nothing
-    /// need be mapped there, and what is mapped there is not executed. Gives the id that it had.
+    /// Makes `address` (VA) a service: reaching it stops with [`Stop::Trap`] and `id`. Nothing need
+    /// be mapped at the address, and no instruction there is executed. Returns the previous id.
     pub fn add_trap(&mut self, address: u64, id: u32) -> Option<u32> {
         self.code.invalidate(address, 1);
         self.traps.insert(address, id)
     }
 
-    /// Takes a service away. Gives its id.
+    /// Removes a service and returns its id.
     pub fn remove_trap(&mut self, address: u64) -> Option<u32> {
         self.code.invalidate(address, 1);
         self.traps.remove(&address)
     }
 
-    /// Begins or ends recording what instructions read and write, at the cost of speed. What was
-    /// recorded before and not taken is lost.
+    /// Begins or ends recording the reads and writes of instructions, at the cost of speed.
+    /// Recorded accesses that have not been taken are lost.
     pub fn set_access_log(&mut self, on: bool) {
         self.memory.set_log(on);
     }
 
-    /// Takes what has been recorded, in the order in which it happened. Instruction bytes, and
-    /// what the host does, are not among it.
+    /// Takes the recorded accesses, in order. Instruction fetches and accesses by the host are not
+    /// recorded.
     pub fn take_accesses(&mut self) -> Vec<MemoryAccess> {
         self.memory.take_log()
     }
@@ -225,16 +227,16 @@ impl Machine {
     /// Executes one instruction, even one with a breakpoint.
     ///
     /// # Errors
-    /// [`Stop`] if it cannot be executed. The machine is as before then.
+    /// Returns [`Stop`] if the instruction cannot be executed. The machine is unchanged then.
     pub fn step(&mut self) -> Result<(), Stop> {
         self.step_with(&mut ())
     }
 
-    /// Executes one instruction, even one with a breakpoint, and tells `observer`.
+    /// Executes one instruction, even one with a breakpoint, and notifies `observer`.
     ///
     /// # Errors
-    /// [`Stop`] if it cannot be executed or the observer does not want it. The machine is as before
-    /// then.
+    /// Returns [`Stop`] if the instruction cannot be executed or the observer stops before it. The
+    /// machine is unchanged then.
     pub fn step_with(&mut self, observer: &mut impl Observer) -> Result<(), Stop> {
         let address = self.cpu.rip();
         let passed = !self.breakpoints.is_empty() && self.remove_breakpoint(address);
@@ -245,13 +247,13 @@ impl Machine {
         if stop == Stop::Limit { Ok(()) } else { Err(stop) }
     }
 
-    /// Executes until something stops it, at most `limit` instructions. A breakpoint on the first
-    /// one is passed over.
+    /// Executes at most `limit` instructions, until a reason to stop. A breakpoint on the first
+    /// instruction is ignored.
     pub fn run(&mut self, limit: u64) -> Stop {
         self.run_with(&mut (), limit)
     }
 
-    /// As [`run`](Self::run), and tells `observer`.
+    /// Executes like [`run`](Self::run), and notifies `observer`.
     pub fn run_with(&mut self, observer: &mut impl Observer, limit: u64) -> Stop {
         let mut limit = limit;
         if limit > 0 && self.breakpoints.contains(&self.cpu.rip()) {
@@ -263,24 +265,24 @@ impl Machine {
         self.execute(observer, limit)
     }
 
-    /// Executes until the condition holds before an instruction ([`Stop::Observer`]) or something
-    /// else stops it, at most `limit` instructions.
+    /// Executes at most `limit` instructions, until the condition holds before an instruction
+    /// ([`Stop::Observer`]) or there is another reason to stop.
     pub fn run_until(&mut self, condition: impl FnMut(&Cpu) -> bool, limit: u64) -> Stop {
         self.run_with(&mut Until(condition), limit)
     }
 
-    /// Remembers the present state. This takes no longer for much memory than for little; pages are
-    /// copied when they are written to afterwards.
+    /// Saves the present state. The time does not depend on the amount of memory; pages are copied
+    /// when they are written later.
     pub fn save(&mut self) -> Snapshot {
         Snapshot { cpu: self.cpu, executed: self.executed, memory: self.memory.save() }
     }
 
-    /// Goes back to a state saved on this machine. It can be gone back to again; states that were
-    /// saved after it cannot. This takes as long as pages have been touched since.
+    /// Restores a state saved on this machine. The state can be restored again; states saved after
+    /// it cannot. The time is proportional to the number of pages changed since.
     ///
     /// # Errors
-    /// [`StaleSnapshot`] if an earlier state has been restored since it was saved, or all have been
-    /// forgotten.
+    /// Returns [`StaleSnapshot`] if an earlier state has been restored since the save, or all save
+    /// points have been dropped.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), StaleSnapshot> {
         let code = &mut self.code;
         self.memory.restore(snapshot.memory, |number| code.invalidate_page(number))?;
@@ -289,12 +291,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes all snapshots stale and frees what was kept for them.
+    /// Makes all save points stale and frees the memory kept for them.
     pub fn forget_snapshots(&mut self) {
         self.memory.forget_saves();
     }
 
-    /// The index of the operation at `address`, which is decoded if need be.
+    /// Returns the index of the operation at `address`, after decoding it if necessary.
     #[cold]
     #[inline(never)]
     fn prepare(&mut self, address: u64) -> Result<u32, Stop> {
@@ -321,7 +323,7 @@ impl Machine {
         self.memory.load_slowly(address, here, Access::Execute).map_err(Reason::Fault)?;
         let (mut instruction, error) = decode_bytes(here, address);
         if error == DecoderError::NoMoreBytes && !beyond.is_empty() {
-            // The next page counts only for an instruction that goes on there.
+            // The next page matters only for an instruction that extends into it.
             let next = address.wrapping_add(on_page as u64);
             self.memory.load_slowly(next, beyond, Access::Execute).map_err(Reason::Fault)?;
             (instruction, _) = decode_bytes(&bytes, address);
@@ -339,7 +341,7 @@ fn decode_bytes(bytes: &[u8], address: u64) -> (Instruction, DecoderError) {
     (instruction, decoder.last_error())
 }
 
-/// What may be read, as instructions see it: guard pages, for one, may not.
+/// Reads with the permissions of instructions: for example, guard pages are not readable.
 impl Memory for Machine {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         self.memory.read(address, buffer)

@@ -1,60 +1,60 @@
-//! Watching a run.
+//! Observation of an execution.
 
 use super::cpu::Cpu;
 use core::ops::ControlFlow;
 
-/// Told of what happens while a machine runs: the place for a shadow stack, a trace, a condition
-/// to stop at.
+/// An observer of a machine's execution, for example a shadow stack, a trace, or a condition to
+/// stop at.
 ///
-/// A run is compiled for its observer, so what is left out here costs nothing. `from` is always the
-/// address of the instruction (VA).
+/// The interpreter is compiled for each observer type, so methods that are not implemented cost
+/// nothing. `from` is always the address of the instruction (VA).
 pub trait Observer {
-    /// Whether [`on_step`](Self::on_step) is wanted.
+    /// True if [`on_step`](Self::on_step) is to be called.
     const STEPS: bool = false;
 
-    /// The instruction at [`Cpu::rip`] is about to be executed; `Break` stops before it. A string
-    /// instruction that repeats is executed once per element.
+    /// Called before the instruction at [`Cpu::rip`] is executed; `Break` stops before it. Called
+    /// once per element of a repeating string instruction.
     #[inline]
     fn on_step(&mut self, cpu: &Cpu) -> ControlFlow<()> {
         let _: &Cpu = cpu;
         ControlFlow::Continue(())
     }
 
-    /// A call has been made: [`Cpu::rip`] is the callee's first instruction, and the stack pointer
+    /// Called after a call: [`Cpu::rip`] is the callee's first instruction, and the stack pointer
     /// is at the return address.
     #[inline]
     fn on_call(&mut self, cpu: &Cpu, from: u64, return_address: u64) {
         let _: (&Cpu, u64, u64) = (cpu, from, return_address);
     }
 
-    /// A ret has been executed: [`Cpu::rip`] is where it went, and the stack pointer is above the
-    /// return address and the arguments that it removes.
+    /// Called after a ret: [`Cpu::rip`] is its target, and the stack pointer is above the return
+    /// address and the arguments that it removes.
     #[inline]
     fn on_return(&mut self, cpu: &Cpu, from: u64) {
         let _: (&Cpu, u64) = (cpu, from);
     }
 
-    /// A jump has been made, a conditional one among them: [`Cpu::rip`] is where it went.
+    /// Called after a jump, or a conditional jump that is taken: [`Cpu::rip`] is its target.
     #[inline]
     fn on_jump(&mut self, cpu: &Cpu, from: u64) {
         let _: (&Cpu, u64) = (cpu, from);
     }
 
-    /// An iretq has been executed: [`Cpu::rip`] is where it went, and the stack pointer is what it
-    /// loaded.
+    /// Called after an iretq: [`Cpu::rip`] is its target, and the stack pointer has the loaded
+    /// value.
     #[inline]
     fn on_interrupt_return(&mut self, cpu: &Cpu, from: u64) {
         let _: (&Cpu, u64) = (cpu, from);
     }
 }
 
-/// Watches nothing.
+/// The observer that ignores everything.
 impl Observer for () {}
 
-/// Stops where a condition holds.
+/// An observer that stops when a condition holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Until<F>(
-    /// Whether to stop before the instruction at [`Cpu::rip`].
+    /// Returns true to stop before the instruction at [`Cpu::rip`].
     pub F,
 );
 

@@ -1,17 +1,17 @@
-//! Why a machine stops.
+//! The reasons why a machine stops.
 
 use core::fmt;
 use iced_x86::Code;
 use thiserror::Error;
 
-/// What an instruction wanted of an address.
+/// The kind of access that an instruction makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Its bytes.
+    /// The bytes are read.
     Read,
-    /// To change them.
+    /// The bytes are written.
     Write,
-    /// To execute them.
+    /// The bytes are executed.
     Execute,
 }
 
@@ -25,16 +25,16 @@ impl fmt::Display for Access {
     }
 }
 
-/// Why an access is refused.
+/// The reason why an access is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// Nothing is mapped there.
     Unmapped,
-    /// The page does not permit it.
+    /// The page does not permit the access.
     Protected,
-    /// It is a guard page. It stays one until the host says otherwise.
+    /// The page is a guard page, until the host changes its protection.
     Guard,
-    /// A page would have to be copied, and there may be no more of them.
+    /// A page would have to be copied, but the limit of pages is reached.
     Exhausted,
 }
 
@@ -49,54 +49,54 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An access to memory that is refused. Nothing has been changed by it.
+/// A refused access to memory. The access has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[error("cannot {access} {address:#x}: {cause}")]
 pub struct Fault {
-    /// The first address that is refused (VA): where the access goes over the end of a page, that
-    /// may be the start of the next one.
+    /// First refused address (VA). If the access crosses the end of a page, this may be the start
+    /// of the next page.
     pub address: u64,
-    /// What was wanted.
+    /// Kind of the access.
     pub access: Access,
-    /// Why it is refused.
+    /// Reason for the refusal.
     pub cause: Cause,
 }
 
-/// Why a run has come to a stop.
+/// The reason why an execution has stopped.
 ///
-/// rip is the address of the instruction that has not been executed, and the registers and memory
-/// are as they were before it, whatever the reason.
+/// For every reason, rip is the address of the instruction that has not been executed, and
+/// registers and memory are as they were before that instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum Stop {
-    /// As many instructions as asked for have been executed.
+    /// The requested number of instructions has been executed.
     #[error("the limit is reached")]
     Limit,
-    /// The observer wanted to stop before this instruction.
+    /// The observer stops before this instruction.
     #[error("the observer stops at {address:#x}")]
     Observer {
         /// rip (VA).
         address: u64,
     },
-    /// There is a breakpoint.
+    /// The instruction has a breakpoint.
     #[error("breakpoint at {address:#x}")]
     Breakpoint {
         /// rip (VA).
         address: u64,
     },
-    /// rip is a service address: the host has to do the work, and to set rip.
+    /// rip is a service address: the host has to perform the service and set rip.
     #[error("service {id} at {address:#x}")]
     Trap {
         /// rip (VA).
         address: u64,
-        /// The host's name for the service.
+        /// The host's id of the service.
         id: u32,
     },
-    /// Memory cannot be accessed.
+    /// An access to memory is refused.
     #[error("the instruction at {at:#x} faults: {fault}")]
     Fault {
         /// rip (VA).
         at: u64,
-        /// What it could not access.
+        /// The refused access.
         fault: Fault,
     },
     /// A division by zero, or the quotient is too large (#DE).
@@ -105,20 +105,21 @@ pub enum Stop {
         /// rip (VA).
         address: u64,
     },
-    /// A privileged instruction, a misaligned 16-byte operand, a selector that does not exist
+    /// A privileged instruction, a misaligned 16-byte operand, or a selector that does not exist
     /// (#GP).
     #[error("general protection fault at {address:#x}")]
     GeneralProtection {
         /// rip (VA).
         address: u64,
     },
-    /// `ud2`, or bytes that are no instruction (#UD).
+    /// `ud2`, or bytes that are not an instruction (#UD).
     #[error("invalid instruction at {address:#x}")]
     InvalidInstruction {
         /// rip (VA).
         address: u64,
     },
-    /// `int3`. Its address is rip, as a Windows exception handler sees it, not the one behind it.
+    /// `int3`. The address is that of the instruction, as a Windows exception handler sees it, not
+    /// of the next one.
     #[error("int3 at {address:#x}")]
     Int3 {
         /// rip (VA).
@@ -130,17 +131,17 @@ pub enum Stop {
         /// rip (VA).
         address: u64,
     },
-    /// A valid instruction that the machine does not know.
+    /// A valid instruction that the machine does not implement.
     #[error("{instruction} at {address:#x} is not implemented")]
     Unimplemented {
         /// rip (VA).
         address: u64,
-        /// Which it is.
+        /// The form of the instruction.
         instruction: InstructionForm,
     },
 }
 
-/// A form of an instruction: mnemonic and kinds of operands.
+/// The form of an instruction: mnemonic and kinds of operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InstructionForm(u16);
 
@@ -149,7 +150,7 @@ impl InstructionForm {
         Self(code as u16)
     }
 
-    /// Its number in the list of the decoder, iced-x86.
+    /// Returns the number of the form in iced-x86.
     #[must_use]
     pub const fn number(self) -> u16 {
         self.0

@@ -1,12 +1,12 @@
-//! The lines of a recording.
-#![expect(missing_docs, reason = "the format's own page tells the fields")]
+//! Data structures for the lines of a recording.
+#![expect(missing_docs, reason = "the page of the format describes the fields")]
 
 use clr_runtime::generation::Generation;
 use data_encoding::{BASE64, HEXLOWER};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 
-/// A number written as `"0x…"`, in a few places plainly.
+/// A number written as `"0x…"`, in a few places as a plain JSON number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hex(pub u64);
 
@@ -24,7 +24,7 @@ impl<'de> Deserialize<'de> for Hex {
         };
         let digits = text.strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
         let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        number.map(Self).ok_or_else(|| de::Error::custom(format_args!("`{text}` is no 0x number")))
+        number.map(Self).ok_or_else(|| de::Error::custom(format_args!("`{text}`: not a 0x number")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Walks recorded from real CLRs, in the format "clr-walks 1".
 //!
-//! [`Recording::parse`] believes nothing: what is not as the format says is an error with its line.
+//! [`Recording::parse`] trusts nothing: any deviation from the format is an error with its line.
 
 mod json;
 mod load;
@@ -34,54 +34,54 @@ use thiserror::Error;
 /// A file of recorded walks of one process.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The runtime that made them.
+    /// Runtime that made the walks.
     pub generation: Generation,
-    /// The recording's name.
+    /// Name of the recording.
     pub name: String,
     /// Modules.
     pub images: Vec<ImageLine>,
-    /// Functions, by the numbers that other lines use.
+    /// Functions, identified by the numbers that other lines use.
     pub functions: Vec<FunctionLine>,
     /// Managed code.
     pub codes: Vec<CodeLine>,
     /// Pieces of machine code: address (VA) and bytes.
     pub bytes: Vec<(u64, Vec<u8>)>,
-    /// The walks, in the order of the calls.
+    /// Walks in the order of the calls.
     pub walks: Vec<WalkLine>,
 }
 
-/// Why a file is no recording.
+/// The reason why a file is not a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {problem}")]
 pub struct RecordingError {
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Problem with the line.
     pub problem: RecordingProblem,
 }
 
-/// What is wrong with a line.
+/// The problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordingProblem {
-    /// It is not what the format says.
+    /// The line is not in the format.
     #[error("{0}")]
     Json(String),
-    /// The first line tells the runtime.
+    /// The first line does not name the runtime.
     #[error("the first line must be of type `recording`, format 1")]
     NoHeader,
-    /// The runtime is none that is simulated.
+    /// The runtime is not one of the simulated ones.
     #[error("the generation is unknown")]
     Generation,
-    /// Only the first line tells the runtime.
+    /// A later line names the runtime again.
     #[error("a second line of type `recording`")]
     SecondHeader,
 }
 
 impl Recording {
-    /// Reads a file's text.
+    /// Parses a file's text.
     ///
     /// # Errors
-    /// [`RecordingError`]: the first line that is wrong.
+    /// Returns [`RecordingError`] for the first invalid line.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let mut recording: Option<Self> = None;
         for (index, line) in text.lines().enumerate() {
@@ -119,13 +119,13 @@ impl Recording {
         recording.ok_or(RecordingError { line: 1, problem: RecordingProblem::NoHeader })
     }
 
-    /// The function with this number.
+    /// Returns the function with this number.
     #[must_use]
     pub fn function(&self, id: u32) -> Option<&FunctionLine> {
         self.functions.iter().find(|function| function.id == id)
     }
 
-    /// The function with this FunctionID.
+    /// Returns the function with this FunctionID.
     #[must_use]
     pub fn function_by_id(&self, id: FunctionId) -> Option<&FunctionLine> {
         self.functions.iter().find(|function| function.function_id.0 == id.0)

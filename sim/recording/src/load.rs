@@ -1,4 +1,4 @@
-//! Recorded code as the code manager of a runtime.
+//! Recorded code as a runtime's code manager.
 
 use super::{CodeLine, Hex, Recording};
 use clr_runtime::code_manager::{Block, Code, FuncletRange, Method, RangeSection, SectionError};
@@ -9,7 +9,7 @@ use clr_walker::memory::Unreadable;
 use clr_walker::profiling::FunctionId;
 use thiserror::Error;
 
-/// Why a recording cannot be loaded.
+/// The reason why a recording cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LoadError {
     /// Two pieces of code share an address, or one is empty.
@@ -18,13 +18,13 @@ pub enum LoadError {
     /// A range of code is too large.
     #[error(transparent)]
     Sections(#[from] ImageError),
-    /// A range of code cannot be managed.
+    /// A range of code is not accepted by the code manager.
     #[error(transparent)]
     Section(#[from] SectionError),
-    /// Memory that cannot be mapped.
+    /// Memory cannot be mapped.
     #[error("the memory at {address:#x} cannot be mapped")]
     Memory {
-        /// Its address (VA).
+        /// Address (VA).
         address: u64,
     },
 }
@@ -35,10 +35,10 @@ impl From<Unreadable> for LoadError {
     }
 }
 
-/// Where unwind data is put: behind any code (RVA).
+/// RVA of the unwind data, after any code.
 const UNWIND_DATA: u32 = 0x8000_0000;
 
-/// Bytes that stand for a handler's RVA and data, which recordings leave out.
+/// Placeholder for a handler's RVA and data, which recordings omit.
 const HANDLER: [u8; 8] = [0; 8];
 
 /// Code with its tables as bytes, one for each range of addresses.
@@ -52,25 +52,25 @@ pub struct RecordedCode {
 struct RangeBytes {
     base: u64,
     size: u32,
-    /// The method, by its place in the list, and its funclets.
+    /// Index of the method in the list.
     method: usize,
     funclets: Vec<FuncletRange>,
-    /// It is a part of a ready-to-run image.
+    /// The range is part of a ready-to-run image.
     precompiled: bool,
-    /// Runs of machine code that are known, by RVA.
+    /// Runs of known machine code, by RVA.
     code: Vec<(u32, Vec<u8>)>,
     unwind_data: Vec<u8>,
     functions: Vec<u8>,
 }
 
 impl RecordedCode {
-    /// The code of a recording.
+    /// Creates the code of a recording.
     #[must_use]
     pub fn new(recording: &Recording) -> Self {
         let mut known = recording.bytes.clone();
         known.sort();
         let mut methods: Vec<_> = recording.functions.iter().map(method).collect();
-        // Code of which the function is not known belongs to one without metadata.
+        // Code of an unknown function belongs to a method without metadata.
         methods.push(Method { kind: MethodKind::Dynamic, ..Method::default() });
         let unknown = methods.len() - 1;
         let mut ranges = Vec::new();
@@ -91,10 +91,10 @@ impl RecordedCode {
         Self { methods, ranges }
     }
 
-    /// What is managed code, and how it is unwound.
+    /// Creates a code manager with the managed code and its unwind data.
     ///
     /// # Errors
-    /// [`LoadError`] if the code does not fit together.
+    /// Returns [`LoadError`] if the pieces of code contradict each other.
     pub fn manager(&self) -> Result<CodeManager<'_>, LoadError> {
         let mut manager = CodeManager::new();
         let methods: Vec<_> =
@@ -147,7 +147,7 @@ impl RangeBytes {
     fn new(line: &CodeLine, method: usize, base: u64, size: u64, known: &[(u64, Vec<u8>)]) -> Self {
         let size = u32::try_from(size).unwrap_or(u32::MAX).min(UNWIND_DATA);
         let end = base.saturating_add(u64::from(size));
-        // RVAs in the recording count from another base.
+        // RVAs in the recording are relative to another base.
         let rva = |recorded: u32| {
             let address = line.unwind_base.0.wrapping_add(u64::from(recorded));
             u32::try_from(address.checked_sub(base)?).ok().filter(|rva| *rva <= size)
@@ -160,7 +160,7 @@ impl RangeBytes {
             functions.extend(entry_bytes(begin, end, unwind_data.len()));
             unwind_data.extend_from_slice(&entry.unwind_info.0);
             for parent in &entry.chain {
-                // A parent may lie anywhere; only its distance counts.
+                // A parent may be anywhere; only its distance matters.
                 let wrapped = |recorded: u32| {
                     line.unwind_base.0.wrapping_add(u64::from(recorded)).wrapping_sub(base) as u32
                 };
@@ -177,7 +177,7 @@ impl RangeBytes {
         for (at, bytes) in known[first..].iter().take_while(|(at, _)| *at < end) {
             let at = (at - base) as u32;
             match code.last_mut() {
-                // Runs overlap where a method is walked at two places close together.
+                // Runs overlap if a method was walked at two nearby places.
                 Some((start, run)) if at <= *start + run.len() as u32 => {
                     let there = (at - *start) as usize;
                     run.extend_from_slice(bytes.get(run.len() - there..).unwrap_or_default());
@@ -208,7 +208,7 @@ impl RangeBytes {
     }
 }
 
-/// The bytes of a RUNTIME_FUNCTION whose UNWIND_INFO lies `at` bytes into the unwind data.
+/// Returns the bytes of a RUNTIME_FUNCTION whose UNWIND_INFO is `at` bytes into the unwind data.
 fn entry_bytes(begin: u32, end: u32, at: usize) -> impl Iterator<Item = u8> {
     [begin, end, UNWIND_DATA + at as u32].into_iter().flat_map(u32::to_le_bytes)
 }

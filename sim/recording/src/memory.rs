@@ -1,4 +1,4 @@
-//! The memory that a recording holds of a target, as memory of the emulated machine.
+//! The recorded memory of a target, as memory of the emulated machine.
 
 use super::{LoadError, StackLine};
 use clr_machine::{Machine, PAGE_SIZE, Protection};
@@ -6,26 +6,25 @@ use clr_runtime::TargetMemory;
 use clr_walker::memory::{Memory, Unreadable};
 use core::cell::{Cell, RefCell};
 
-/// What a recording holds of its target's memory.
+/// The recorded memory of a target.
 ///
-/// The machine has whole pages; of what lies beside the recorded bytes nothing is known, and it
-/// cannot be read.
+/// The machine has whole pages. Bytes beside the recorded ones are unknown and cannot be read.
 #[derive(Debug, Default)]
 pub struct RecordedMemory {
     machine: Machine,
-    /// What is known: first address and the one behind the last. Ascending, not touching.
+    /// Known ranges: first address and end (exclusive). Ascending, not touching.
     known: Vec<(u64, u64)>,
-    /// The first address that was asked for and is not known, though a process may have it.
+    /// First address that was read and is unknown, though the process may have memory there.
     missing: Cell<Option<u64>>,
-    /// What was read: address and size in bytes, if anybody wants to know.
+    /// Reads with address and size in bytes, if they are recorded.
     reads: RefCell<Option<Vec<(u64, u32)>>>,
 }
 
 impl RecordedMemory {
-    /// The memory of a walk.
+    /// Creates the memory of a walk.
     ///
     /// # Errors
-    /// [`LoadError::Memory`] if it is more than a machine holds.
+    /// Returns [`LoadError::Memory`] if the memory exceeds the limit of a machine.
     pub fn new(stack: Option<&StackLine>) -> Result<Self, LoadError> {
         let mut memory = Self::default();
         let Some(stack) = stack else { return Ok(memory) };
@@ -40,16 +39,16 @@ impl RecordedMemory {
         Ok(memory)
     }
 
-    /// Adds bytes at `address` (VA), over what was there.
+    /// Adds bytes at `address` (VA), replacing previous ones.
     ///
     /// # Errors
-    /// [`LoadError::Memory`] if it is more than a machine holds.
+    /// Returns [`LoadError::Memory`] if the memory exceeds the limit of a machine.
     pub(super) fn insert(&mut self, address: u64, bytes: &[u8]) -> Result<(), LoadError> {
         self.make_known(address, bytes.len() as u64)?;
         self.machine.write(address, bytes).map_err(|_| LoadError::Memory { address })
     }
 
-    /// Makes memory known, of zeroes where it was not.
+    /// Makes memory known. Bytes that were unknown are zero.
     fn make_known(&mut self, address: u64, size: u64) -> Result<(), LoadError> {
         let error = LoadError::Memory { address };
         let end = address.checked_add(size).ok_or(error)?;
@@ -76,32 +75,32 @@ impl RecordedMemory {
         Ok(())
     }
 
-    /// Whether all of these bytes are known.
+    /// Returns true if all of these bytes are known.
     pub(super) fn is_known(&self, address: u64, size: u64) -> bool {
         let after = self.known.partition_point(|(start, _)| *start <= address);
         let range = after.checked_sub(1).and_then(|index| self.known.get(index));
         range.is_some_and(|(_, end)| address.checked_add(size).is_some_and(|last| last <= *end))
     }
 
-    /// The first address that was asked for and is not known, though a process may have it: what
-    /// came out rests on nothing then.
+    /// Returns the first address that was read and is unknown, though the process may have memory
+    /// there. The result of the walk is meaningless then.
     #[must_use]
     pub const fn missing(&self) -> Option<u64> {
         self.missing.get()
     }
 
-    /// From now on it is noted what is read.
+    /// Begins to record reads.
     pub fn note_reads(&self) {
         self.reads.replace(Some(Vec::new()));
     }
 
-    /// What has been read since: address (VA) and size in bytes, in order.
+    /// Takes the recorded reads: address (VA) and size in bytes, in order.
     pub fn take_reads(&self) -> Vec<(u64, u32)> {
         self.reads.take().unwrap_or_default()
     }
 }
 
-/// Whether no process has memory there.
+/// Returns true if no process has memory at `address`.
 const fn is_surely_unreadable(address: u64) -> bool {
     let canonical = (address << 16).cast_signed() >> 16 == address.cast_signed();
     address < 0x1_0000 || !canonical || address >= 0x8000_0000_0000
@@ -126,7 +125,7 @@ impl Memory for RecordedMemory {
 impl TargetMemory for RecordedMemory {
     fn write_u64(&mut self, address: u64, value: u64) -> Result<(), Unreadable> {
         let unreadable = Unreadable { address, len: 8 };
-        // What is written is known from then on.
+        // Written bytes are known from now on.
         self.insert(address, &value.to_le_bytes()).map_err(|_| unreadable)
     }
 }

@@ -5,18 +5,18 @@ use clr_runtime::explain::{Names, Place};
 use clr_walker::profiling::FunctionId;
 use std::collections::BTreeMap;
 
-/// What a recording calls its functions and its native code; for its managed code ask the runtime
-/// that it is replayed in.
+/// The names of a recording's functions and native code. The names of its managed code come from
+/// the runtime in which it is replayed.
 #[derive(Clone, Debug)]
 pub struct RecordedNames<'r, N> {
     recording: &'r Recording,
     runtime: &'r N,
-    /// What callbacks say of their ip, where their module's size is not known.
+    /// Names of native addresses from callbacks, for modules of unknown size.
     native: BTreeMap<u64, &'r str>,
 }
 
 impl<'r, N: Names> RecordedNames<'r, N> {
-    /// The names of a recording that is replayed in `runtime`.
+    /// Creates the names of a recording that is replayed in `runtime`.
     pub fn new(recording: &'r Recording, runtime: &'r N) -> Self {
         let callbacks = recording.walks.iter().flat_map(|walk| &walk.result.callbacks);
         let native = callbacks

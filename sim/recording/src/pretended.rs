@@ -1,11 +1,12 @@
-//! Native code that pretends to be what a recording leaves out.
+//! Synthesised native code in place of code that a recording omits.
 //!
-//! Of native code a recording has where it was entered and left: the registers that a thread stood
-//! with, those that the operating system's unwinder came out with, and those of markers and of the
-//! Frames behind them. Neither its unwind data nor its stack memory were recorded. Here every run of
-//! it becomes two functions, the one that is known by its address and a glue, with unwind data and
-//! stack words that lead from the one end to the other. Words that were recorded are never changed:
-//! where a return address is among them, the recorded one counts.
+//! For native code, a recording has only the registers where it was entered and left: the registers
+//! of the suspended thread, the result of the operating system's unwinder, and the registers of
+//! markers and of the Frames after them. Neither its unwind data nor its stack memory were
+//! recorded. Here every run of native code becomes two functions, the one known by its address and
+//! a glue function, with unwind data and stack words that lead from one end of the run to the
+//! other. Recorded words are never changed: if one of them is a return address, it takes
+//! precedence.
 
 use super::{RecordedMemory, Stop};
 use clr_runtime::CodeManager;
@@ -15,49 +16,50 @@ use clr_walker::memory::Memory;
 use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 
-/// Where pretended glue is (VA), one function each 16 bytes.
+/// Address of the glue functions (VA).
 const GLUE: u64 = 0x5A5C_0000_0000;
-/// Bytes from one to the next.
+/// Distance between glue functions in bytes.
 const GLUE_SIZE: u64 = 16;
 /// Size in bytes of call rel32.
 const CALL: usize = 5;
-/// Where a recorder's own code is, of which nothing is known (VA).
+/// Address in the recorder's own code, which is unknown (VA).
 const RECORDER: u64 = 0x5A5D_0000_0008;
 /// Size in bytes of a machine frame without error code.
 const MACHINE_FRAME: u64 = 40;
-/// Stack that the recorder itself takes, in bytes.
+/// Size of the stack that the recorder uses, in bytes.
 const RECORDERS_STACK: u64 = 0x400;
-/// How far up a free word is looked for, in bytes.
+/// Distance in bytes over which a free word is searched upwards.
 const FAR: u64 = 1 << 16;
-/// What is unwound.
+/// The registers that are unwound.
 const NONVOLATILE: [Gpr; 8] =
     [Gpr::Rbx, Gpr::Rbp, Gpr::Rsi, Gpr::Rdi, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
 /// The ends of a thread's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StackEnds {
-    /// Where the thread's first function returns to (VA).
+    /// Return address of the thread's first function (VA).
     pub root: u64,
-    /// The address behind the highest one (VA).
+    /// End of the stack, exclusive (VA).
     pub base: u64,
-    /// Bytes at a caller's stack pointer that are its callee's.
+    /// Bytes at a caller's stack pointer that belong to its callee.
     pub home: u64,
 }
 
-/// Where a thread stands.
+/// The position of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf<'r> {
-    /// In managed code.
+    /// The thread is in managed code.
     Managed,
-    /// In native code, with these registers.
+    /// The thread is in native code, with these registers.
     Native(&'r Registers),
-    /// In the recorder, which the runtime or managed code has called, or which interrupted native code.
+    /// The thread is in the recorder, which the runtime or managed code has called, or which
+    /// interrupted native code.
     Recorder,
-    /// Nobody knows.
+    /// The position is unknown.
     Unknown,
 }
 
-/// Native code between two ends that are recorded.
+/// A run of native code between two recorded ends.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     from: Registers,
@@ -66,16 +68,17 @@ struct Run {
 
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// Managed code that has called.
+    /// Managed code that called the native code.
     Caller(Registers),
     /// Managed code that was interrupted.
     Interrupted(Registers),
-    /// The thread's first function, which returns to this (VA), somewhere below the stack's base.
+    /// The end of the thread's first function, which returns to this address (VA) somewhere below
+    /// the stack's base.
     Root { returns_to: u64, base: u64 },
 }
 
 impl End {
-    /// Where the run's own stack ends (VA).
+    /// Returns the end of the run's own stack (VA).
     const fn limit(&self) -> u64 {
         match self {
             Self::Caller(registers) | Self::Interrupted(registers) => {
@@ -99,13 +102,13 @@ struct Piece {
 const UNWIND_DATA: u32 = 0x1000;
 
 impl Piece {
-    /// One function of `size` bytes without prologue.
+    /// Creates one function of `size` bytes without a prologue.
     fn new(base: u64, size: u32, codes: &[u8]) -> Self {
         let functions = [0, size, UNWIND_DATA].into_iter().flat_map(u32::to_le_bytes).collect();
         let mut unwind_data = vec![1, 0, (codes.len() / 2) as u8, 0];
         unwind_data.extend_from_slice(codes);
         unwind_data.resize(unwind_data.len().next_multiple_of(4), 0);
-        // nop: no epilogue.
+        // Only nop, so that no epilogue is recognised.
         Self { base, code: vec![0x90; size as usize], functions, unwind_data }
     }
 
@@ -122,52 +125,55 @@ impl Piece {
     }
 }
 
-/// Whether both addresses (VA) are in code of one method.
+/// Returns true if both addresses (VA) are in code of the same method.
 fn is_same_method(code: &CodeManager<'_>, one: u64, other: u64) -> bool {
     let method = |address| code.find(address).map(|managed| managed.method.id);
     method(one).is_some() && method(one) == method(other)
 }
 
-/// UWOP_ALLOC_LARGE of so many bytes.
+/// Encodes UWOP_ALLOC_LARGE of `size` bytes, or nothing for 0.
 fn allocation(size: u64) -> impl Iterator<Item = u8> {
     let operation = (size != 0).then_some([0, 0x11]).into_iter().flatten();
     let size = (size != 0).then_some((size as u32).to_le_bytes()).into_iter().flatten();
     operation.chain(size)
 }
 
-/// UWOP_SAVE_NONVOL_FAR.
+/// Encodes UWOP_SAVE_NONVOL_FAR.
 fn saved(register: Gpr, offset: u64) -> impl Iterator<Item = u8> {
     [0, register.number() << 4 | 5].into_iter().chain((offset as u32).to_le_bytes())
 }
 
-/// What is pretended of one thread.
+/// The synthesised native code of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct PretendedNative {
     pieces: Vec<Piece>,
-    /// Words of stack that nobody recorded.
+    /// Words of stack that were not recorded.
     words: BTreeMap<u64, u64>,
-    /// Addresses of which it is known whether a call comes before.
+    /// Addresses with a flag that is true if the instruction before is a call.
     follows_call: BTreeMap<u64, bool>,
-    /// Registers that the thread stands with, in code of the recorder.
+    /// Registers of the thread in the recorder's code.
     leaf: Option<Registers>,
-    /// How many runs are pretended.
+    /// Number of synthesised runs.
     pub runs: usize,
-    /// How many are not: their stack has no room, or two of one address do not fit together.
+    /// Number of runs that are not synthesised, because their stack has no room or two runs at one
+    /// address contradict each other.
     pub left_out: usize,
-    /// How many return addresses at the ends of runs were recorded.
+    /// Number of recorded return addresses at the ends of runs.
     pub recorded_ends: usize,
-    /// At how many of them the runtime tells another return address of the same method (C-156): what
-    /// was recorded counts.
+    /// Number of those for which the runtime reports another return address of the same method
+    /// (C-156). The recorded address takes precedence.
     pub moved_ends: usize,
-    /// How many runs are left out because no return address was recorded at their end, but another word.
+    /// Number of runs that are left out because another word was recorded in place of the return
+    /// address at their end.
     pub lost_ends: usize,
 }
 
 impl PretendedNative {
-    /// Native code for a thread that stands at `leaf` and has these frames.
+    /// Creates native code for a thread at `leaf` with these frames.
     ///
-    /// The run at the leaf ends at `unwound_to`, or else at the first frame; without `leaf` it is the
-    /// recorder's own code. The last run ends at the root: a return below the stack's base.
+    /// The run at the leaf ends at `unwound_to`, or otherwise at the first frame. If `leaf` is the
+    /// recorder, the run is the recorder's own code. The last run ends at the root: a return below
+    /// the stack's base.
     pub(super) fn new(
         stops: &[Stop],
         leaf: Leaf<'_>,
@@ -185,7 +191,7 @@ impl PretendedNative {
             let end = if stop.interrupted { End::Interrupted } else { End::Caller };
             end(stop.registers)
         };
-        // The unwinder was asked for methods: stubs before them it passed by.
+        // The unwinder searched for methods and passed the stubs before them.
         let unwound_to =
             unwound_to.filter(|to| first.is_none_or(|first| to.rsp() <= first.registers.rsp()));
         let to = unwound_to.copied().map(End::Caller).or_else(|| first.map(end));
@@ -196,7 +202,7 @@ impl PretendedNative {
                     from = registers;
                 }
                 from.rip = RECORDER;
-                // Without a frame, it is only known to be somewhere on the stack.
+                // Without a frame, the recorder is only known to be somewhere on the stack.
                 let end = to.map_or(stack.base, |to| to.limit());
                 from.set(Gpr::Rsp, end.saturating_sub(RECORDERS_STACK) & !0xF);
                 native.leaf = Some(from);
@@ -219,7 +225,7 @@ impl PretendedNative {
         native
     }
 
-    /// What comes before an instruction that has called is a call.
+    /// Records that the instruction before a return address is a call.
     fn note_addresses(&mut self, stops: &[Stop]) {
         for stop in stops {
             self.follows_call.entry(stop.registers.rip).or_insert(!stop.interrupted);
@@ -238,7 +244,7 @@ impl PretendedNative {
             by_address.entry(run.from.rip).or_default().push(*run);
         }
         for (rip, runs) in by_address {
-            // A return to nowhere leads nowhere.
+            // A return to address 0 leads nowhere.
             let size = self.common_size(&runs, home, memory).filter(|_| rip != 0);
             let Some(size) = size else {
                 self.left_out += runs.len();
@@ -270,7 +276,7 @@ impl PretendedNative {
         slot.is_multiple_of(8) && !memory.is_known(slot, 8) && !self.words.contains_key(&slot)
     }
 
-    /// A size in bytes of the known function's frame that suits all its runs.
+    /// Returns a size in bytes of the known function's frame that fits all its runs.
     fn common_size(&self, runs: &[Run], home: u64, memory: &RecordedMemory) -> Option<u64> {
         (home..FAR).step_by(8).find(|size| {
             runs.iter().all(|run| {
@@ -280,14 +286,14 @@ impl PretendedNative {
         })
     }
 
-    /// A free word of the glue's stack.
+    /// Returns a free word of the glue function's stack.
     fn free_word(&self, from: u64, to: u64, memory: &RecordedMemory) -> Option<u64> {
         let to = to.min(from.saturating_add(FAR));
         (from..to).step_by(8).find(|slot| self.is_free(*slot, memory))
     }
 
-    /// The unwind codes of a run's second function, whose stack pointer is `sp` (VA), and what it has
-    /// saved.
+    /// Returns the unwind codes of a run's glue function, whose stack pointer is `sp` (VA), and
+    /// stores the words that it has saved.
     fn glue(
         &mut self,
         run: &Run,
@@ -337,7 +343,8 @@ impl PretendedNative {
         }
     }
 
-    /// Unwind codes for registers that are others at a run's end than at its begin.
+    /// Returns unwind codes for the registers that differ between the beginning and the end of a
+    /// run.
     fn saves(
         &mut self,
         from: &Registers,
@@ -356,39 +363,41 @@ impl PretendedNative {
         Some(codes)
     }
 
-    /// The same of which nobody has unwind data, as in the recording itself.
+    /// Removes the unwind data, which the recording does not have either.
     #[must_use]
     pub fn without_unwind_data(self) -> Self {
         let Self { follows_call, leaf, .. } = self;
         Self { follows_call, leaf, ..Self::default() }
     }
 
-    /// Whether `address` (VA) is in a function that nobody recorded: glue, or code of the recorder.
+    /// Returns true if `address` (VA) is in a function that was not recorded: glue, or code of the
+    /// recorder.
     #[must_use]
     pub const fn is_made_up(address: u64) -> bool {
         address >= GLUE && address <= RECORDER
     }
 
-    /// The registers that the thread stands with, if it is in code of the recorder.
+    /// Returns the registers of the thread if it is in code of the recorder.
     pub(super) const fn leaf(&self) -> Option<&Registers> {
         self.leaf.as_ref()
     }
 
-    /// Adds its code to a map.
+    /// Adds the code to a map.
     ///
     /// # Errors
-    /// [`CodeMapError`] if there is code already.
+    /// Returns [`CodeMapError`] if the map already has code at an address.
     pub fn add_to<'p>(&'p self, map: &mut CodeMap<'p>) -> Result<(), CodeMapError> {
         self.pieces.iter().try_for_each(|piece| map.insert(piece.region()?))
     }
 
-    /// What is pretended to be at `address` (VA), where nothing was recorded.
+    /// Reads the synthesised bytes at `address` (VA), where nothing was recorded. Returns true if
+    /// there are any.
     pub(super) fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         if let (Some(word), 8) = (self.words.get(&address), buffer.len()) {
             buffer.copy_from_slice(&word.to_le_bytes());
             return true;
         }
-        // call rel32 before a return address, else nop.
+        // call rel32 before a return address, otherwise nop.
         let end = address.wrapping_add(buffer.len() as u64);
         let Some(&call) = self.follows_call.get(&end) else { return false };
         buffer.fill(0x90);

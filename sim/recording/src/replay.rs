@@ -1,4 +1,4 @@
-//! Walks made again, and compared with what was recorded.
+//! Replay of recorded walks, and comparison with the recorded results.
 
 use super::pretended::{Leaf, StackEnds};
 use super::state::{CALLER, registers};
@@ -16,41 +16,41 @@ use clr_walker::profiling::{
 };
 use clr_walker::registers::Registers;
 
-/// What a replayed walk says.
+/// The result of a replayed walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All is as recorded.
+    /// The walk is as recorded.
     Same,
-    /// Something differs.
+    /// The walk differs from the recording.
     Different(Difference),
 }
 
-/// The first thing that differs.
+/// The first difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// How the call ended.
+    /// The result of the call.
     Outcome(Outcome),
-    /// A callback, by its index.
+    /// A callback.
     Callback {
-        /// Its index.
+        /// Index of the callback.
         index: u32,
-        /// What was called back; `None` if there were fewer callbacks than recorded.
+        /// Arguments of the replayed callback; `None` if there were fewer callbacks than recorded.
         found: Option<Box<Callback>>,
     },
-    /// There were more callbacks than recorded.
+    /// The number of callbacks, which exceeds the recorded number.
     Count(u32),
-    /// The result of the call that a callback made.
+    /// The result of the nested call in a callback.
     Nested(Outcome),
-    /// The walk wanted memory that nobody recorded.
+    /// The walk read memory that was not recorded.
     Memory {
-        /// Its address (VA).
+        /// Address (VA).
         address: u64,
     },
     /// The walk cannot be loaded.
     Load(LoadError),
 }
 
-/// What a StackSnapshotCallback was called with.
+/// The arguments of a StackSnapshotCallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callback {
     /// `funcId`; `None` for a marker.
@@ -74,7 +74,7 @@ impl Callback {
     }
 }
 
-/// A recording loaded into a runtime, in which its walks are made again.
+/// A recording loaded into a runtime, in which its walks can be replayed.
 #[derive(Debug)]
 pub struct Replay<'r> {
     recording: &'r Recording,
@@ -87,7 +87,7 @@ impl<'r> Replay<'r> {
     /// Loads the code of a recording.
     ///
     /// # Errors
-    /// [`LoadError`] if the code does not fit together.
+    /// Returns [`LoadError`] if the pieces of code contradict each other.
     pub fn new(recording: &'r Recording, code: &'r RecordedCode) -> Result<Self, LoadError> {
         let generation = recording.generation;
         let mut runtime = Runtime::new(generation, RecordedMemory::default());
@@ -100,18 +100,18 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// The runtime, in the state that the last walk left.
+    /// Returns the runtime in the state after the last walk.
     #[must_use]
     pub const fn runtime(&self) -> &Runtime<'r, RecordedMemory> {
         &self.runtime
     }
 
-    /// From now on the memory of each walk notes what the call reads.
+    /// Makes the memory of each later walk record the reads of the call.
     pub const fn note_reads(&mut self) {
         self.notes_reads = true;
     }
 
-    /// Loads the state that a walk was made in: the thread argument.
+    /// Loads the state in which a walk was made, and returns the thread argument.
     fn load(&mut self, walk: &WalkLine) -> Result<ThreadId, LoadError> {
         self.runtime.identities.clone_from(&self.identities);
         let state = walk.load(self.recording.generation, &mut self.runtime.identities)?;
@@ -124,11 +124,11 @@ impl<'r> Replay<'r> {
         Ok(state.thread)
     }
 
-    /// Loads the state of a walk for whoever wants to walk the thread himself. The runtime is as it was
-    /// before the profiler suspended it, if it did.
+    /// Loads the state of a walk for another walker of the thread. The runtime is as it was before
+    /// the profiler suspended it, if it did.
     ///
     /// # Errors
-    /// [`LoadError`] if the state does not fit together.
+    /// Returns [`LoadError`] if the state contradicts itself.
     pub fn set_up(&mut self, walk: &WalkLine) -> Result<(), LoadError> {
         self.load(walk)?;
         if self.runtime.process.get().suspended_by_profiler {
@@ -140,11 +140,11 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    /// The managed frames that the runtime comes by in a walk, leaf first, however early its callback
-    /// wanted no more: those included that no callback tells of.
+    /// Returns the managed frames that the runtime reaches in a walk, leaf first, even if the
+    /// recorded callback ended the walk earlier. Frames without a callback are included.
     ///
     /// # Errors
-    /// [`LoadError`] if the walk's state does not fit together.
+    /// Returns [`LoadError`] if the walk's state contradicts itself.
     pub fn stops(&mut self, walk: &WalkLine) -> Result<Vec<Stop>, LoadError> {
         let generation = self.recording.generation;
         let thread = self.load(walk)?;
@@ -163,7 +163,7 @@ impl<'r> Replay<'r> {
         Ok(stops(&self.runtime, start.as_ref(), &events))
     }
 
-    /// The target of the walk that was loaded last, standing at `registers` if they are known, on a
+    /// Returns the target of the walk that was loaded last, at `registers` if they are known, on a
     /// stack whose first function returns to `root` (VA).
     pub fn target<'s, 'p>(
         &'s self,
@@ -177,14 +177,15 @@ impl<'r> Replay<'r> {
         Some(RecordedThread { runtime: &self.runtime, inner, registers, native })
     }
 
-    /// The first address that the runtime wanted to read and nobody recorded, since the state was set up:
-    /// what it did rests on nothing then.
+    /// Returns the first address that the runtime has read since the state was set up and that was
+    /// not recorded. The result is meaningless then.
     #[must_use]
     pub fn missing(&self) -> Option<u64> {
         self.runtime.memory.borrow().missing()
     }
 
-    /// Native code for the target of the walk that was loaded last, which has come by `stops`.
+    /// Synthesises native code for the target of the walk that was loaded last, which has reached
+    /// `stops`.
     pub fn pretend(&self, walk: &WalkLine, stops: &[Stop], root: u64) -> PretendedNative {
         let nothing = PretendedNative::default();
         let Some(target) = self.target(walk, None, root, &nothing) else { return nothing };
@@ -205,7 +206,7 @@ impl<'r> Replay<'r> {
         PretendedNative::new(stops, leaf, walk.unwound_to().as_ref(), stack, code, memory)
     }
 
-    /// Makes a walk again, with every callback told to `observe`.
+    /// Replays a walk, and reports every callback to `observe`.
     pub fn walk(&mut self, walk: &WalkLine, mut observe: impl FnMut(&Callback)) -> Verdict {
         let generation = self.recording.generation;
         let thread = match self.load(walk) {
@@ -231,7 +232,7 @@ impl<'r> Replay<'r> {
             let found = Callback::new(frame);
             observe(&found);
             let recorded = walk.result.callbacks.get(index as usize);
-            // Beyond what was recorded, callbacks are only counted.
+            // Callbacks after the recorded ones are only counted.
             let missing = walk.result.callback_count.is_some();
             let same = recorded.map_or(missing, |recorded| self.is_same(&found, recorded));
             if !same && difference.is_none() {
@@ -291,7 +292,7 @@ fn is_outcome(outcome: Outcome, walk: &WalkLine) -> bool {
     match (outcome, walk.result.hr, walk.result.killed.as_deref()) {
         (Outcome::Returned(HResult(found)), Some(recorded), _) => u64::from(found) == recorded.0,
         (Outcome::AccessViolation { .. }, None, Some("SIGSEGV")) => true,
-        // What a wild id leads to depends on memory that nobody recorded.
+        // The effect of an invalid id depends on memory that was not recorded.
         (Outcome::ProcessKilled { code }, None, Some(how)) => {
             how.ends_with(&format!("0x{code:08X}"))
                 || walk.state.target.as_deref() == Some("invalid")

@@ -1,4 +1,4 @@
-//! A recorded walk as the state of a runtime, and as a call.
+//! Conversion of a recorded walk to the state of a runtime and a call.
 
 use super::{FrameLine, Hex, LoadError, RecordedMemory, SeedLine, WalkLine};
 use clr_runtime::Context;
@@ -15,23 +15,23 @@ use clr_walker::registers::{Gpr, Registers};
 
 /// The calling thread of a replayed walk.
 pub const CALLER: OsThreadId = OsThreadId(1);
-/// Its target, if it is another one.
+/// The target of a walk, if it is not the calling thread.
 pub const TARGET: OsThreadId = OsThreadId(2);
-/// One that has nothing to do with the walk.
+/// A thread that is not involved in the walk.
 const STRANGER: OsThreadId = OsThreadId(3);
 
-/// Where Thread objects are put if nothing else is there (VA).
+/// Default address of Thread objects (VA).
 const OBJECTS: u64 = 0x5A5A_0000_0000;
-/// Where CONTEXTs are put that a recording does not place (VA).
+/// Address of CONTEXTs that a recording does not place (VA).
 const CONTEXTS: u64 = 0x5A5B_0000_0000;
-/// A stack's size in bytes where only its base is known.
+/// Size in bytes of a stack of which only the base is known.
 const DEFAULT_STACK: u64 = 8 << 20;
-/// ContextFlags of a redirected thread's CONTEXT, as they were observed there.
+/// ContextFlags observed in a redirected thread's CONTEXT.
 const REDIRECTED_FLAGS: u32 = 0xC010_005B;
-/// Room for a CONTEXT in bytes.
+/// Space for a CONTEXT in bytes.
 const CONTEXT_ROOM: usize = 0x4D0;
 
-/// rax to r15, then rip.
+/// Converts rax to r15, then rip.
 pub(super) fn registers(values: &[Hex; 17]) -> Registers {
     let mut registers = Registers { rip: values[16].0, ..Registers::default() };
     for register in Gpr::ALL {
@@ -41,7 +41,7 @@ pub(super) fn registers(values: &[Hex; 17]) -> Registers {
 }
 
 impl SeedLine {
-    /// Its bytes, as many as can be read.
+    /// Returns the bytes of the seed, as many as are readable.
     pub(super) fn bytes(&self, generation: Generation) -> Vec<u8> {
         /// XStateFeaturesMask.
         const XSTATE_FEATURES: usize = 0x4D0;
@@ -59,12 +59,12 @@ impl SeedLine {
     }
 }
 
-/// What a walk finds.
+/// The state in which a walk is made.
 pub(super) struct WalkState {
     pub process: Process,
     pub threads: Vec<Thread>,
     pub memory: RecordedMemory,
-    /// The thread argument.
+    /// Thread argument of the call.
     pub thread: ThreadId,
 }
 
@@ -91,12 +91,12 @@ impl WalkLine {
         }
     }
 
-    /// infoFlags.
+    /// Returns infoFlags.
     pub(super) fn flags(&self) -> SnapshotFlags {
         SnapshotFlags(self.call.flags.0 as u32)
     }
 
-    /// The state that the walk was made in.
+    /// Loads the state in which the walk was made.
     pub(super) fn load(
         &self,
         generation: Generation,
@@ -118,7 +118,7 @@ impl WalkLine {
             (false, _) => None,
         };
         memory.insert(objects, &[0; 2 * THREAD_OBJECT_SIZE as usize])?;
-        // Whatever an invalid id led to was not recorded: here it is memory of zeroes.
+        // The memory at an invalid id was not recorded: here it is zero.
         if what != Some("invalid") {
             self.fields(what == Some("dead")).write(&mut memory, target)?;
         }
@@ -144,7 +144,7 @@ impl WalkLine {
         Ok(WalkState { process: self.process(), threads, memory, thread })
     }
 
-    /// The target's Thread object.
+    /// Returns the fields of the target's Thread object.
     fn fields(&self, dead: bool) -> ThreadFields {
         let stack = self.stack.as_ref().map_or((0, u64::MAX), |stack| {
             let limit = stack.limit.map_or(stack.base.0.wrapping_sub(DEFAULT_STACK), |at| at.0);
@@ -205,8 +205,8 @@ impl WalkLine {
         ExceptionState { trackers, inconsistent: false }
     }
 
-    /// Links the Frames of the chain as they were: of many, memory holds nothing, and on Linux it
-    /// was copied after the walk.
+    /// Writes the chain of Frames with its recorded order. The memory of many Frames was not
+    /// recorded, and on Linux it was copied after the walk.
     fn write_frames(
         &self,
         generation: Generation,
@@ -225,7 +225,7 @@ impl WalkLine {
                 FrameWriter { generation, identities, memory }.write(at, next, kind, &fields)?;
             }
             line.fill_context(memory)?;
-            // A vtable that was recorded is the process's own.
+            // A recorded vtable is the one of the recorded process.
             let recorded = memory.is_known(at, 8).then(|| memory.read_u64(at).ok()).flatten();
             let word = match recorded {
                 Some(word) if identities.insert(word, kind) => word,
@@ -246,21 +246,21 @@ impl WalkLine {
     }
 }
 
-/// First words for kinds of Frames that a generation should not have.
+/// First word of Frames whose kind the generation should not have.
 const UNKNOWN_FRAMES: u64 = 0x7FF8_2FFF_0000;
 
 impl FrameLine {
-    /// Its kind. What could not be told leads nowhere.
+    /// Returns the kind of the Frame. A kind that the recorder could not determine has no target.
     fn kind(&self) -> FrameKind {
         match self.kind.as_str() {
-            // One of several kinds of one layout.
+            // This name means one of several kinds with one layout.
             "HelperMethodFrame_xOBJ" => FrameKind::HelperMethod1Obj,
             name => FrameKind::from_name(name).unwrap_or(FrameKind::DebuggerExit),
         }
     }
 
-    /// Of CONTEXTs that Frames have, vector registers were seldom recorded, and no walk depends on
-    /// them: where they are not known, they are 0.
+    /// Fills unknown vector registers in the CONTEXT of a Frame with 0. They were seldom recorded,
+    /// and no walk depends on them.
     fn fill_context(&self, memory: &mut RecordedMemory) -> Result<(), LoadError> {
         let at = self.at.0;
         let context = match self.kind().shape() {
@@ -273,7 +273,7 @@ impl FrameLine {
             }
             _ => return Ok(()),
         };
-        // Only if the rest is there.
+        // Only if the rest of the CONTEXT is recorded.
         if !memory.is_known(context.wrapping_add(layout::CONTEXT_RIP), 8) {
             return Ok(());
         }
@@ -286,7 +286,7 @@ impl FrameLine {
         Ok(())
     }
 
-    /// What it leads to, where its own memory does not say.
+    /// Returns the Frame's target where its own memory does not give it.
     fn fields(
         &self,
         returns: &std::collections::BTreeMap<String, Hex>,

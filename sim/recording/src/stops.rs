@@ -1,4 +1,4 @@
-//! The managed frames that a replayed walk comes by, those included that no callback tells of.
+//! The managed frames that a replayed walk reaches, including those without a callback.
 
 use super::state::registers;
 use super::{RecordedMemory, SeedLine, WalkLine};
@@ -9,26 +9,26 @@ use clr_runtime::{MethodKind, Runtime};
 use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 
-/// A managed frame that a walk has come by.
+/// A managed frame that a walk has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Its method.
+    /// Method of the frame.
     pub function: FunctionId,
-    /// What the method is: only ordinary ones are ever reported.
+    /// Kind of the method: only ordinary ones are ever reported.
     pub kind: MethodKind,
-    /// Its registers, as the runtime has them.
+    /// Registers as the runtime has them.
     pub registers: Registers,
-    /// Its ip is an instruction that was interrupted, not a return address.
+    /// The ip is an interrupted instruction, not a return address.
     pub interrupted: bool,
-    /// Registers of the native code that it returns to; `None` if its caller is managed, or not known.
+    /// Registers of the native caller; `None` if the caller is managed or unknown.
     pub native_caller: Option<Registers>,
 }
 
-/// The frames that the events of a walk tell of, leaf first, with registers computed again from the
-/// recorded memory: as many as these agree about.
+/// Returns the frames in the events of a walk, leaf first, with registers recomputed from the
+/// recorded memory. The list ends where these disagree.
 ///
-/// `start` are the registers that the walk starts from, if it does not start from the Frame chain, and
-/// whether the thread was interrupted there.
+/// `start` holds the registers at which the walk starts, unless it starts at the Frame chain, with
+/// true if the thread was interrupted there.
 pub(super) fn stops(
     runtime: &Runtime<'_, RecordedMemory>,
     start: Option<&(Registers, bool)>,
@@ -48,7 +48,7 @@ pub(super) fn stops(
                 if frame.update(&mut context, identities).is_err() {
                     break;
                 }
-                // Of a thread that was interrupted, not of one that called.
+                // These Frames belong to a thread that was interrupted, not to one that called.
                 let shape = frame.kind.shape();
                 let interrupted = matches!(shape, FrameShape::Faulting | FrameShape::Resumable);
                 next = Some((context.registers, interrupted));
@@ -75,23 +75,23 @@ pub(super) fn stops(
     stops
 }
 
-/// How a seed was come by.
+/// The origin of a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedOrigin {
     /// The target's own registers where it was interrupted or suspended.
     Context,
-    /// Those that a hook of the runtime returns with.
+    /// The registers at the return of a runtime hook.
     Hook,
     /// The recorder's own registers, in native code.
     OwnCode,
-    /// The operating system's unwinder found it, going over native code from these registers.
+    /// The result of the operating system's unwinder, starting from these registers in native code.
     Unwound,
-    /// Something else, mostly wrong on purpose, or old.
+    /// Another origin, mostly a seed that is invalid on purpose, or outdated.
     Other,
 }
 
 impl SeedLine {
-    /// How it was come by.
+    /// Returns the origin of the seed.
     #[must_use]
     pub fn origin(&self) -> SeedOrigin {
         match self.made.as_str() {
@@ -108,7 +108,7 @@ impl SeedLine {
         }
     }
 
-    /// Its registers.
+    /// Returns the registers of the seed.
     #[must_use]
     pub fn registers(&self) -> Registers {
         registers(&self.registers)
@@ -116,7 +116,7 @@ impl SeedLine {
 }
 
 impl WalkLine {
-    /// The target's registers where it stood, if the recording has them.
+    /// Returns the target's registers at its position, if they are recorded.
     #[must_use]
     pub fn target_registers(&self) -> Option<Registers> {
         let seed = self.call.seed.as_ref();
@@ -125,19 +125,20 @@ impl WalkLine {
             matches!(origin, SeedOrigin::Context | SeedOrigin::Hook | SeedOrigin::OwnCode)
         };
         let own = seed.filter(stands).map(SeedLine::registers);
-        // A few contexts are empty.
+        // A few recorded contexts are empty.
         self.leaf.as_ref().map(registers).or(own).filter(|registers| registers.rip != 0)
     }
 
-    /// Whether the calling thread walks itself where a Frame says which managed code was left: in a
-    /// callback of the runtime, but for fast hooks, or in a P/Invoke.
+    /// Returns true if the calling thread walks itself where a Frame records the managed code that
+    /// was left: in a callback of the runtime, except fast hooks, or in a P/Invoke.
     #[must_use]
     pub fn is_called_by_runtime(&self) -> bool {
         let elsewhere = ["signal", "elt-fast", "native-thread", "foreign-thread"];
         self.relation == "self" && !elsewhere.iter().any(|name| self.situation.starts_with(name))
     }
 
-    /// Where the operating system's unwinder came out of the native code at the stack's leaf.
+    /// Returns the registers with which the operating system's unwinder left the native code at the
+    /// stack's leaf.
     #[must_use]
     pub fn unwound_to(&self) -> Option<Registers> {
         let seed = self.call.seed.as_ref()?;

@@ -1,4 +1,4 @@
-//! A recorded thread as a profiler has it.
+//! A recorded thread as a profiler's target.
 
 use super::{PretendedNative, RecordedMemory};
 use clr_runtime::Runtime;
@@ -7,8 +7,8 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
 use clr_walker::registers::Registers;
 
-/// The target of a recorded walk: its memory is what was recorded, and where nothing was what native
-/// code pretends.
+/// The target of a recorded walk. Its memory is the recorded one, and synthesised native code where
+/// nothing was recorded.
 #[derive(Debug)]
 pub struct RecordedThread<'r, 'a, 'p> {
     pub(super) runtime: &'r Runtime<'a, RecordedMemory>,
@@ -22,7 +22,8 @@ impl Memory for RecordedThread<'_, '_, '_> {
         if self.native.read(address, buffer) {
             return Ok(());
         }
-        // What is not known is only missed by the runtime: a profiler expects that reads fail.
+        // Unknown memory is reported as missing only for the runtime: a profiler expects that reads
+        // fail.
         let unreadable = Unreadable { address, len: buffer.len() as u32 };
         let memory = self.runtime.memory.try_borrow().map_err(|_| unreadable)?;
         if !memory.is_known(address, buffer.len() as u64) {

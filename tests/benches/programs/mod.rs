@@ -1,4 +1,4 @@
-//! What the benchmarks execute: programs of calls, stack traffic and arithmetic.
+//! Programs executed by the benchmarks: calls, stack traffic and arithmetic.
 
 use clr_codegen::Convention;
 use clr_codegen::shadow_stack::Truth;
@@ -10,13 +10,13 @@ use iced_x86::code_asm::{
 };
 use std::hint::black_box;
 
-/// Where programs begin: at the start of a page.
+/// Start address of programs, at the start of a page.
 pub(crate) const CODE: u64 = 0x1_4000_1000;
 pub(crate) const STACK: u64 = 0x20_0000;
 pub(crate) const STACK_SIZE: u64 = 16 * PAGE_SIZE;
-/// Where the return address lies when a program begins.
+/// Address of the return address when a program begins.
 pub(crate) const TOP: u64 = STACK + STACK_SIZE - 0x100;
-/// Where programs return to.
+/// Return address of programs.
 pub(crate) const BACK: u64 = 0x7FFF_0000;
 
 /// Code that takes a number in rcx and returns.
@@ -26,7 +26,7 @@ pub(crate) struct Program {
     pub(crate) argument: u64,
 }
 
-/// All programs, each of some millions of instructions.
+/// Returns all programs, each of some millions of instructions.
 pub(crate) fn all() -> Result<[Program; 3], IcedError> {
     Ok([
         Program { name: "fib(27)", code: fib()?, argument: 27 },
@@ -35,7 +35,7 @@ pub(crate) fn all() -> Result<[Program; 3], IcedError> {
     ])
 }
 
-/// The truth of a program that is about to begin.
+/// Returns the shadow stack of a program that is about to begin.
 fn truth(machine: &Machine) -> Truth {
     let mut registers = machine.cpu().registers();
     registers.rip = BACK;
@@ -45,7 +45,7 @@ fn truth(machine: &Machine) -> Truth {
     truth
 }
 
-/// fib(rcx), recursively, with a frame that saves what it uses.
+/// Assembles fib(rcx), recursive, with a frame that saves the registers it uses.
 fn fib() -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;
     let (mut start, mut done) = (a.create_label(), a.create_label());
@@ -71,7 +71,7 @@ fn fib() -> Result<Vec<u8>, IcedError> {
     a.assemble(CODE)
 }
 
-/// rcx times: eight registers onto the stack and back.
+/// Assembles a loop of rcx iterations that pushes and pops eight registers.
 fn pushes() -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;
     let mut start = a.create_label();
@@ -88,7 +88,7 @@ fn pushes() -> Result<Vec<u8>, IcedError> {
     a.assemble(CODE)
 }
 
-/// rcx times: what compilers make of a loop over an array.
+/// Assembles a loop of rcx iterations, similar to compiled code over an array.
 fn mixed() -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;
     let (mut start, mut even) = (a.create_label(), a.create_label());
@@ -109,18 +109,18 @@ fn mixed() -> Result<Vec<u8>, IcedError> {
     a.assemble(CODE)
 }
 
-/// A machine with the program in its memory.
+/// Creates a machine with the program in its memory.
 pub(crate) fn load(program: &Program) -> Machine {
     let mut machine = Machine::new();
     let pages = STACK_SIZE / PAGE_SIZE;
-    machine.map(CODE, 1, Protection::READ_EXECUTE).expect("nothing is there");
-    machine.map(STACK, pages, Protection::READ_WRITE).expect("nothing is there");
-    machine.write(CODE, &program.code).expect("it is mapped");
+    machine.map(CODE, 1, Protection::READ_EXECUTE).expect("the addresses are free");
+    machine.map(STACK, pages, Protection::READ_WRITE).expect("the addresses are free");
+    machine.write(CODE, &program.code).expect("the page is mapped");
     machine.add_trap(BACK, 0);
     machine
 }
 
-/// Sets the machine to the start of the program, about to return to the trap.
+/// Sets the machine to the start of the program, with the trap as return address.
 pub(crate) fn begin(machine: &mut Machine, program: &Program) {
     machine.write(TOP, &BACK.to_le_bytes()).expect("the stack is mapped");
     machine.cpu_mut().set(Gpr::Rsp, TOP);
@@ -128,7 +128,7 @@ pub(crate) fn begin(machine: &mut Machine, program: &Program) {
     machine.cpu_mut().set_rip(CODE);
 }
 
-/// Runs to the return, watched.
+/// Executes to the return with an observer, and returns the number of instructions.
 pub(crate) fn run<O: Observer>(machine: &mut Machine, observer: &mut O) -> u64 {
     let before = machine.executed();
     let stop = machine.run_with(observer, u64::MAX);
@@ -137,7 +137,7 @@ pub(crate) fn run<O: Observer>(machine: &mut Machine, observer: &mut O) -> u64 {
     machine.executed() - before
 }
 
-/// Runs to the return beside the truth, which every return confirms.
+/// Executes to the return with the shadow stack, which checks every return.
 pub(crate) fn run_with_truth(machine: &mut Machine) -> u64 {
     let mut truth = truth(machine);
     let count = run(machine, &mut truth);

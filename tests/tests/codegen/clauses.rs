@@ -1,4 +1,4 @@
-//! Which clauses protect what, and in which order.
+//! EH clauses: the code that each protects, and their order.
 
 use super::{link, parse};
 use HandlerKind::{Catch, Fault, Filtered, Finally};
@@ -10,7 +10,8 @@ use iced_x86::{Decoder, DecoderOptions};
 
 const CALLED: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
 
-/// Statements in a managed function `main`, which can call the functions of [`CALLED`], each once.
+/// Returns the text of a program with statements in a managed function `main`, which can call each
+/// function of [`CALLED`] once.
 fn text(body: &str) -> String {
     let mut text = format!(
         r#"function "main" kind="jit" {{ push "rbp" "rax"; frame "rbp"; body {{ {body} }} }}"#
@@ -21,7 +22,7 @@ fn text(body: &str) -> String {
     text
 }
 
-/// The call of a function (VA).
+/// Returns the address of the call of a function (VA).
 fn call(linked: &LinkedProgram, callee: &str) -> Range<u64> {
     let index = CALLED.iter().position(|name| *name == callee).unwrap();
     let target = linked.entries[1 + index];
@@ -37,8 +38,8 @@ fn call(linked: &LinkedProgram, callee: &str) -> Range<u64> {
     found.address..found.address + u64::from(found.len)
 }
 
-/// The kinds of the clauses that protect the call of a function, with their depths and whether they
-/// are apart from the guarded body. Its frame is found by the return address.
+/// Returns the kinds of the EH clauses that protect the call of a function, with their depths and
+/// whether they are separate from the guarded body. The frame is looked up by the return address.
 fn at(linked: &LinkedProgram, callee: &str) -> Vec<(HandlerKind, u32, bool)> {
     let call = call(linked, callee);
     let found = |address| linked.clauses_at(address).copied().collect::<Vec<_>>();
@@ -70,11 +71,11 @@ fn the_innermost_clauses_come_first() {
         ("a", vec![]),
         ("b", vec![here(Finally, 0)]),
         ("c", vec![here(Catch, 1), here(Filtered, 1), here(Finally, 0)]),
-        // A handler is protected by what is around its guarded statement.
+        // A handler is protected by the statements around its guarded statement.
         ("d", vec![apart(Finally, 0)]),
         ("e", vec![here(Fault, 1), apart(Finally, 0)]),
         ("f", vec![apart(Finally, 0)]),
-        // What a filter throws ends with it.
+        // An exception thrown by a filter ends with the filter.
         ("g", vec![]),
         ("h", vec![here(Catch, 0)]),
         ("i", vec![]),
@@ -98,7 +99,7 @@ fn a_call_at_the_end_of_the_body_is_protected_by_its_last_byte() {
         assert_eq!((clause.begin, clause.end), (call.start, call.end));
         assert_eq!(linked.clauses_at(call.end).count(), 0);
     }
-    // The catch goes on right behind the call.
+    // The catch resumes directly after the call.
     assert_eq!(linked.clauses[0].resume, Some(call(&linked, "a").end));
     assert_eq!(linked.clauses[1].resume, None);
 }
@@ -115,7 +116,7 @@ fn cold_parts_are_protected_too() {
         assert_eq!(at(&linked, "b"), [fault, finally]);
         assert_eq!(at(&linked, "c"), [finally]);
         assert_eq!(at(&linked, "d"), []);
-        // A cold part of a funclet is of the funclet.
+        // A cold part of a funclet belongs to the funclet.
         let funclet = |name| linked.part(call(&linked, name).start).unwrap().funclet;
         let handler = Some(FuncletKind::Handler);
         assert_eq!(["a", "b", "c", "d"].map(funclet), [None, None, handler, handler], "{form}");
@@ -130,7 +131,7 @@ fn an_empty_body_has_something_to_protect() {
     assert_eq!(catch.end, fault.begin);
 }
 
-/// What holds for any clause of any program.
+/// Checks invariants of any EH clause of any program.
 fn check(linked: &LinkedProgram, clause: &PlacedClause) {
     let part = linked.part(clause.begin).unwrap();
     assert!(clause.begin < clause.end && clause.end <= part.end, "{clause:?}");
@@ -149,7 +150,8 @@ fn check(linked: &LinkedProgram, clause: &PlacedClause) {
         assert_eq!(linked.part(resume).unwrap().function, clause.function);
         assert!(!clause.protects(resume));
     }
-    // It goes on where the body of its statement is, right behind it if that is in one run.
+    // Execution resumes in the part with the body of its statement, directly after the body if that
+    // is one run.
     let body = |one: &&PlacedClause| {
         !one.apart && (one.function, one.statement) == (clause.function, clause.statement)
     };
@@ -170,7 +172,7 @@ fn clauses_of_any_program_are_in_order() {
             for later in &linked.clauses[index + 1..] {
                 assert!(clause.function <= later.function);
                 if clause.begin < later.end && later.begin < clause.end {
-                    // The later one is around it, or another clause of the same statement.
+                    // The later EH clause encloses this one, or belongs to the same statement.
                     let around = later.begin <= clause.begin && clause.end <= later.end;
                     let same = later.statement == clause.statement;
                     assert!(around && (same || later.depth < clause.depth), "{clause:?} {later:?}");

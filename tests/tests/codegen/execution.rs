@@ -1,4 +1,4 @@
-//! Programs that are run to their end.
+//! Programs that are executed to their end.
 
 use clr_codegen::execution::*;
 use clr_codegen::shadow_stack::Broken;
@@ -14,11 +14,10 @@ fn parse(text: &str) -> Program {
 
 /// Bytes between the first return address and the top of the stack.
 const ABOVE: u64 = 0x80;
-
-/// What runs at most.
+/// Maximum number of steps.
 const LIMIT: u32 = 10_000;
 
-/// How a run ends, with all registers, after how many instructions.
+/// Returns the exit, all registers, and the number of executed instructions.
 fn finish(program: &Program) -> (Outcome, Registers, u64) {
     let linked = program.link().unwrap();
     let mut run = Run::new(program, &linked, FunctionId(0), 3).unwrap();
@@ -27,14 +26,14 @@ fn finish(program: &Program) -> (Outcome, Registers, u64) {
             return (outcome, run.machine().cpu().registers(), run.machine().executed());
         }
     }
-    panic!("it does not end");
+    panic!("the execution does not end");
 }
 
 fn outcome(text: &str) -> Outcome {
     finish(&parse(text)).0
 }
 
-/// A run up to a condition.
+/// Executes up to a condition.
 fn up_to(run: &mut Run<'_>, mut condition: impl FnMut(&Run<'_>) -> bool) {
     for _ in 0..LIMIT {
         if condition(run) {
@@ -42,7 +41,7 @@ fn up_to(run: &mut Run<'_>, mut condition: impl FnMut(&Run<'_>) -> bool) {
         }
         run.step().unwrap();
     }
-    panic!("it never comes there");
+    panic!("the condition never holds");
 }
 
 #[test]
@@ -107,7 +106,7 @@ fn without_stack_nothing_can_be_interrupted() {
     let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
     run.machine_mut().cpu_mut().set(Gpr::Rsp, 0x1048);
     let before = run.machine().cpu().registers();
-    // Six words below the next multiple of 16.
+    // The lowest of six words below the next lower multiple of 16.
     let fault = Fault { address: 0x1010, access: Access::Write, cause: Cause::Unmapped };
     assert_eq!(run.step(), Err(Outcome::NoStack(fault)));
     assert_eq!(run.machine().cpu().registers(), before);
@@ -137,7 +136,7 @@ fn code_that_breaks_the_convention_is_found() {
     assert_eq!(run.step(), Err(Outcome::Broken(broken)));
 }
 
-/// What an interrupt leaves on the stack, aligned whatever rsp was.
+/// An interrupt pushes its machine frame at an aligned address, regardless of rsp.
 #[test]
 fn machine_frames_are_those_of_a_processor() {
     for (entry, size) in [("interrupt", 40), ("interrupt-with-error-code", 48)] {
@@ -176,9 +175,8 @@ fn machine_frames_are_those_of_a_processor() {
     }
 }
 
-/// A program that does a bit of everything, and ends with the same registers whenever it is
-/// interrupted.
-/// A signal that comes while another is handled, on an alternate stack of so many bytes.
+/// Returns a program in which a signal arrives while another one is handled, with an alternate
+/// stack of `size` bytes.
 fn stacked_signals(size: u32) -> Program {
     parse(&format!(
         r#"
@@ -266,10 +264,10 @@ fn an_interrupt_anywhere_changes_nothing() {
         }
     }
     program.interrupts = vec![interrupt(executed)];
-    assert_eq!(finish(&program), (outcome, registers, executed), "it comes too late");
+    assert_eq!(finish(&program), (outcome, registers, executed), "the interrupt is too late");
 }
 
-/// `catch` stops, so that it shows which one it was.
+/// `catch` stops the program, which shows which one it was.
 #[test]
 fn the_innermost_try_around_the_call_catches() {
     let thrower = "function thrower { body { throw }; no-end }";
@@ -284,18 +282,20 @@ fn the_innermost_try_around_the_call_catches() {
     assert_eq!(of("try { call middle }\ncatch { stop }"), Outcome::Stopped);
     assert_eq!(of("try { try { call middle }\ncatch { stop } }"), Outcome::Stopped);
     assert_eq!(of("try { try { call middle } }\ncatch { stop }"), Outcome::Returned);
-    // What is thrown in a catch is for the try around it, and what is done behind a try is its own.
+    // An exception thrown in a catch goes to the enclosing try, and code after a try is not
+    // protected by it.
     assert_eq!(of("try { try { throw }\ncatch { throw } }\ncatch { stop }"), Outcome::Stopped);
     assert_eq!(of("try { work 1 }\ncatch { stop }\nthrow"), Outcome::Uncaught);
     assert_eq!(of("try { throw }\ncatch { throw }"), Outcome::Uncaught);
-    // In what lies apart.
+    // In code that is placed separately.
     assert_eq!(of("try { cold { call middle } }\ncatch { stop }"), Outcome::Stopped);
     assert_eq!(of("cold { try { call middle }\ncatch { stop } }"), Outcome::Stopped);
     assert_eq!(of("try { funclet { call middle } }\ncatch { stop }"), Outcome::Stopped);
     assert_eq!(of("funclet { try { call middle }\ncatch { stop } }"), Outcome::Stopped);
 }
 
-/// A region would have to restore its registers, and another stack would stay the current one.
+/// An exception is not caught there: a region would have to restore its registers, and another
+/// stack would stay the current one.
 #[test]
 fn a_try_does_not_catch_in_its_regions_and_on_other_stacks() {
     let of = |body: &str| {
@@ -325,7 +325,7 @@ fn throwing_leads_out_of_interrupts() {
     assert_eq!(of("", "try { call f }\ncatch { stop }"), Outcome::Stopped);
     assert_eq!(of("", "try { trap isr }\ncatch { stop }"), Outcome::Stopped);
     assert_eq!(of("", "call f"), Outcome::Uncaught);
-    // One that comes at will is not in a call of the function that it interrupts.
+    // An external interrupt is not in a call of the function that it interrupts.
     let body = "try { work 9 }\ncatch { stop }";
     assert_eq!(of("interrupt after=4 handler=isr", body), Outcome::Uncaught);
     assert_eq!(
@@ -334,7 +334,7 @@ fn throwing_leads_out_of_interrupts() {
     );
 }
 
-/// The frame that catches has its own registers again, and the truth its callers.
+/// The catching frame has its own registers again, and the shadow stack its callers.
 #[test]
 fn what_is_thrown_cuts_the_stack() {
     let program = parse(
@@ -383,7 +383,7 @@ fn switch_nine_times(program: &Program) {
     assert_eq!(run.machine().read_u64(unit.stack_cell), Ok(full));
 }
 
-/// rax holds the target while a volatile register that took space is popped.
+/// rax holds the target while a volatile register that was pushed to take space is popped.
 #[test]
 fn tail_calls_by_register_keep_their_target() {
     for by in ["register", "register-memory"] {
@@ -392,7 +392,7 @@ fn tail_calls_by_register_keep_their_target() {
     }
 }
 
-/// Code that follows each other closely is not overwritten by what the heap has between methods.
+/// Code placed closely together is not overwritten by the method headers in the heap.
 #[test]
 fn methods_of_any_length_run() {
     for length in 0..32 {
@@ -407,7 +407,7 @@ fn methods_of_any_length_run() {
     }
 }
 
-/// Stores, counters and saves hit their slots though rsp has moved.
+/// Stores, counters and saves use the right slots although rsp has moved.
 #[test]
 fn slots_are_found_behind_dynamic_stack() {
     let text = "
@@ -433,7 +433,7 @@ fn slots_are_found_behind_dynamic_stack() {
     assert_eq!(saved, Ok(initial_registers(0).get(Gpr::Rbx)));
 }
 
-/// The largest frames still run: the last page of a thread's stack is not reached.
+/// The largest frames still work: the last page of a thread's stack is not reached.
 #[test]
 fn the_largest_locals_have_room() {
     for allocation in ["sub", "probes", "probe-loop", "chkstk"] {
@@ -447,7 +447,7 @@ fn the_largest_locals_have_room() {
     }
 }
 
-/// An interrupt that is thrown out of leaves no more than one stack behind, for which there is room.
+/// An exception out of an interrupt leaks at most one stack, for which there is room.
 #[test]
 fn throwing_out_of_a_switch_is_no_fault() {
     let mut program = parse(

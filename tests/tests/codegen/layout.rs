@@ -1,4 +1,4 @@
-//! Where things lie in frames.
+//! Layout of frames.
 
 use super::parse;
 use clr_codegen::execution::{Outcome, Run};
@@ -36,7 +36,7 @@ const CALLS: &str = r#"
     function "g" { locals 8 }
     function "unused" kind="jit""#;
 
-/// Runs to the end; gives where rsp is, modulo 16, at each call that code makes.
+/// Executes to the end, and returns each call with the value of rsp modulo 16.
 fn calls(program: &Program, linked: &LinkedProgram) -> Vec<(u64, u64)> {
     let mut run = Run::new(program, linked, FunctionId(0), 1).unwrap();
     let mut calls = Vec::new();
@@ -92,10 +92,10 @@ fn chkstk_is_called_before_the_stack_is_aligned() {
     );
     let linked = program.link().unwrap();
     let calls: Vec<_> = calls(&program, &linked).into_iter().map(|call| call.1).collect();
-    assert_eq!(calls, [0, 0], "one push, so that it happens to be aligned");
+    assert_eq!(calls, [0, 0], "one push, so the stack happens to be aligned");
 }
 
-/// The shapes of functions that save and nest whatever can be.
+/// Returns functions whose shapes save registers and nest statements in all ways.
 fn functions() -> Vec<(Program, Convention)> {
     let program = parse(
         r#"function "main" {
@@ -172,7 +172,7 @@ fn areas_of_a_frame_do_not_overlap() {
 #[test]
 fn a_frame_is_as_small_as_it_can_be() {
     let layout = |text: &str| FrameLayout::new(&parse(text).functions[0], Convention::WindowsX64);
-    // Without calls nothing has to be aligned.
+    // Without calls, the stack need not be aligned.
     let leaf = layout(r#"function "f" { push "rbx" "rsi"; locals 0x10 }"#);
     assert_eq!((leaf.allocation, leaf.cfa()), (0x10, 0x28));
     let caller = layout(r#"function "f" { push "rbx" "rsi"; locals 0x10; body { throw } }"#);
@@ -181,7 +181,7 @@ fn a_frame_is_as_small_as_it_can_be() {
     assert_eq!((saver.xmm_saves, saver.allocation), (vec![(6, 0)], 0x18));
     let nothing = layout(r#"function "f" { body { if #true { work 1 } } }"#);
     assert_eq!(nothing, FrameLayout { entry: 8, ..FrameLayout::default() });
-    // A machine frame has five words, or six.
+    // A machine frame has five words, or six with an error code.
     let mut program = parse("function f");
     for (entry, size) in [(Entry::Interrupt, 40), (Entry::InterruptWithErrorCode, 48)] {
         program.functions[0].shape.entry = entry;

@@ -1,4 +1,4 @@
-//! Where code goes, and how it is found again.
+//! Placement of code, and lookup by address.
 
 use super::{link, parse};
 use clr_codegen::{
@@ -9,7 +9,7 @@ use clr_generate::{Seeded, Size};
 use clr_walker::unwind::Position;
 use core::fmt::Write as _;
 
-/// Functions of all kinds and of several sizes.
+/// Returns functions of all kinds and of several sizes.
 fn program() -> Program {
     let mut text = String::from("function main { body {");
     for n in 0..15 {
@@ -39,14 +39,14 @@ fn functions_are_aligned_by_kind() {
         assert_eq!(entry >> 28, function.kind.base() >> 28);
         assert!(linked.part(*entry).unwrap().is_entry);
     }
-    // Native ones stand close: the next one begins where the one before ends.
+    // Native functions are not aligned: each begins where the previous one ends.
     let begins: Vec<_> = linked.parts.iter().map(|part| part.begin).collect();
     assert!(ends[..ends.len() - 1].iter().all(|end| begins.contains(end)));
     let entries = linked.parts.iter().filter(|part| part.is_entry).count();
     assert_eq!((entries, linked.parts.len()), (16, 16 + 6));
 }
 
-/// By going through all of them.
+/// Searches linearly.
 fn plain_search(linked: &LinkedProgram, address: u64) -> (Option<u64>, Option<u64>) {
     let instruction = linked
         .instructions
@@ -111,7 +111,7 @@ fn methods_are_found_as_by_a_plain_search() {
         let end = unit.base + unit.bytes.len() as u64;
         for address in unit.base - 2..=end + 2 {
             let mut before = methods.iter().filter(|method| method.0 <= address);
-            // The end itself still belongs to the heap.
+            // The end address itself still belongs to the heap.
             let expected = before.next_back().filter(|_| address <= end);
             assert_eq!(unit.find_method(address).as_ref(), expected, "{address:#x}");
         }
@@ -142,17 +142,17 @@ fn windows_takes_a_call_at_the_end_for_the_next_function() {
     let call_at_end = Some(WindowsMistake::CallAtEnd);
     assert_eq!(linked.windows_mistake(next, Position::ReturnAddress), call_at_end);
     assert_eq!(linked.windows_mistake(next, Position::Interrupted), None);
-    // The call before something else returns into its own function.
+    // The call before the other one returns into its own function.
     let inside = linked.instructions.iter().find(|i| i.address > next + 4).unwrap().address;
     assert_eq!(linked.windows_mistake(inside, Position::ReturnAddress), None);
-    // Nobody has called here.
+    // There is no call before this address.
     assert_eq!(linked.windows_mistake(main, Position::ReturnAddress), None);
-    // Behind the last function stand helpers.
+    // Helpers follow the last function.
     let end = linked.part(fatal).unwrap().end;
     assert_eq!(linked.windows_mistake(end, Position::ReturnAddress), call_at_end);
 }
 
-/// FNV-1a of the bytes of all images and heaps.
+/// Returns FNV-1a of the bytes of all images and heaps.
 fn digest(linked: &LinkedProgram) -> String {
     let mut hash = 0xCBF2_9CE4_8422_2325_u64;
     for unit in &linked.units {

@@ -1,4 +1,4 @@
-//! What comes out of shapes that compilers make: code, roles, mistakes, and unwind codes.
+//! Code, roles, mistakes and unwind codes of shapes that compilers make.
 
 use super::{link, parse};
 use clr_codegen::{FunctionId, LinkedProgram, PlacedPart};
@@ -9,7 +9,7 @@ use clr_walker::unwind::win64::{Operation, UnwindInfo};
 use core::fmt::Write as _;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
-/// The function `f`, and the helpers that it needs.
+/// Renders the function `f` and its helpers.
 fn render(text: &str) -> String {
     let linked = link(text);
     let index = parse(text).functions.iter().position(|function| function.name == "f").unwrap();
@@ -20,7 +20,7 @@ fn render(text: &str) -> String {
         render_part(&mut out, &linked, &map, part);
     }
     let helpers: Vec<_> = linked.instructions.iter().filter(|i| i.function.is_none()).collect();
-    // The last helper is the handler, a mere ret.
+    // The last helper is the handler, which is only a ret.
     if helpers.len() > linked.units.len() {
         writeln!(out, "helpers").unwrap();
         for placed in helpers {
@@ -47,7 +47,7 @@ fn render_part(out: &mut String, linked: &LinkedProgram, map: &CodeMap<'_>, part
     }
 }
 
-/// A line for the instruction at `at`; gives the next one's address.
+/// Renders a line for the instruction at `at`, and returns the address of the next one.
 fn render_instruction(
     out: &mut String,
     linked: &LinkedProgram,
@@ -146,7 +146,7 @@ shapes! {
         }
         function "g""#;
 
-    /// MSVC: registers that only one path needs are saved there, under a chained info.
+    /// MSVC: registers that only one path needs are saved there, under a chained UNWIND_INFO.
     msvc_chained_region: r#"
         function "f" {
             push "rbx"; locals 0x20; unwind handler=#true
@@ -154,7 +154,7 @@ shapes! {
         }
         function "g""#;
 
-    /// gcc -O0: rbp is set behind the pushes.
+    /// gcc -O0: rbp is set after the pushes.
     gcc_unoptimised: r#"
         function "f" {
             push "rbp"; locals 0x28; frame "rbp" set="before-allocation"
@@ -163,7 +163,7 @@ shapes! {
         }
         function "g""#;
 
-    /// gcc: what is rarely executed lies apart, with an info of its own.
+    /// gcc: rarely executed code is separate, with an UNWIND_INFO of its own.
     gcc_separate_cold_part: r#"
         function "f" {
             push "rsi" "rbx"; locals 0x28; cold-parts "separate"
@@ -201,7 +201,7 @@ shapes! {
         }
         function "g""#;
 
-    /// A fiber's switch: a callee on another stack.
+    /// A fiber switch: a callee on another stack.
     stack_switch: r#"
         function "f" {
             push "rbp"; locals 0x20; frame "rbp"; body { switch-stack "g" }
@@ -235,7 +235,7 @@ shapes! {
         function "g"; function "j" kind="jit""#;
 }
 
-/// The prologue and the epilogue of a function that takes stack so, and gives it back so.
+/// Returns the prologue and the epilogue of a function with these forms of allocation and release.
 fn frame(locals: u32, allocation: &str, set: &str, release: &str) -> String {
     let text = format!(
         "function f {{

@@ -1,4 +1,4 @@
-//! What is said of a stack, held against the values that lie there.
+//! Checks of the stack layout against the values on the stack.
 
 use clr_codegen::execution::Run;
 use clr_codegen::{Entry, FunctionId, MachineWord, Program, Role, SlotRole};
@@ -8,7 +8,7 @@ use clr_walker::memory::Memory as _;
 use clr_walker::unwind::Position;
 use std::collections::BTreeMap;
 
-/// How often each kind of role was seen to hold what it says.
+/// Number of times that each kind of role was checked.
 type Seen = BTreeMap<&'static str, u32>;
 
 fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
@@ -51,7 +51,7 @@ fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
                 assert_eq!(value, caller.rip);
                 count("machine frame");
             }
-            // A signal's trampoline, whose handler has a stack of its own.
+            // The trampoline of a signal whose handler has a stack of its own.
             SlotRole::Helper
                 if frame.caller.position == Position::Interrupted
                     && caller.rsp() < area.address =>
@@ -69,14 +69,14 @@ fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
             _ => {}
         }
     }
-    // In front of a call on another stack nothing is there yet.
+    // Before a call on another stack, that stack is still empty.
     let rsp = run.machine().cpu().rsp();
     let first = areas.first().map_or(rsp, |area| area.address);
     assert!(first == rsp || first - rsp > run.linked().stack_stride, "{rsp:#x} {areas:x?}");
     for pair in areas.windows(2) {
         let [area, next] = pair else { continue };
         let gap = next.address.wrapping_sub(area.address + area.len);
-        // In front of a machine frame the processor aligns rsp; stacks can be switched.
+        // The processor aligns rsp before it pushes a machine frame; stacks can be switched.
         let aligned = gap == 8 && frames[area.frame].caller.position == Position::Interrupted;
         assert!(gap == 0 || aligned || gap > run.linked().stack_stride, "{pair:x?}");
         if gap > 8 {
@@ -84,7 +84,7 @@ fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
         }
     }
     if let Some(last) = frames.last() {
-        // The alternate stack for signals lies above, but what is on it comes first.
+        // The alternate stack for signals is above the thread's, but its areas come first.
         let end = areas.last().map(|area| area.address + area.len).unwrap();
         assert_eq!(end, last.cfa + u64::from(program.convention.home_space()));
     }

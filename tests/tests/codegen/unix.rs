@@ -1,4 +1,4 @@
-//! ELF images and their CFI, as the walker reads them.
+//! ELF images and their CFI, as the walker parses them.
 
 use super::link;
 use clr_codegen::{CfiMistake, CodeKind, Convention, Format, LinkedProgram, Role, Unit};
@@ -10,8 +10,7 @@ fn elf(linked: &LinkedProgram) -> &Unit {
     linked.units.iter().find(|unit| unit.format == Format::Elf).unwrap()
 }
 
-/// Where the CFA is at each instruction of the first function, as assemblers name it, where that
-/// changes.
+/// Returns the changes of the CFA in the first function, in the notation of assemblers.
 fn cfas(text: &str) -> Vec<String> {
     let mut cfas: Vec<String> = rows(text).into_iter().map(|(cfa, _)| cfa).collect();
     cfas.dedup();
@@ -81,8 +80,8 @@ fn symbols_are_the_functions_and_what_belongs_to_none() {
     assert_eq!(names, [&helpers[..], &["aligned", "handler", "main", "main.cold"]].concat());
 }
 
-/// gcc's prologue and epilogue of such a function, and what it writes beside them: `.cfi_def_cfa 10,
-/// 0`, `.cfi_escape 0xf,0x3,0x76,0x70,0x6`, `.cfi_def_cfa 10, 0`, `.cfi_def_cfa 7, 8`.
+/// gcc's prologue and epilogue of such a function have these directives: `.cfi_def_cfa 10, 0`,
+/// `.cfi_escape 0xf,0x3,0x76,0x70,0x6`, `.cfi_def_cfa 10, 0`, `.cfi_def_cfa 7, 8`.
 #[test]
 fn realigned_frames_are_told_as_gcc_tells_them() {
     let text = r#"
@@ -108,11 +107,12 @@ fn frames_without_a_register_are_told_by_rsp() {
         function "f" { push "rbx" "r12"; locals 24; wrap "apart"; body { if #false { return } } }
     "#;
     let all = ["rsp+8", "rsp+16", "rsp+24", "rsp+48", "rsp+24", "rsp+16", "rsp+8"];
-    // The epilogue in the middle is forgotten behind it.
+    // The epilogue in the middle has no effect on the rows after it.
     assert_eq!(cfas(text), [&all[..], &all[3..]].concat());
 }
 
-/// Assembly that remembers no state in front of its first epilogue, as libcoreclr's DelayLoad_Helper.
+/// Assembly that does not remember the state before its first epilogue, such as libcoreclr's
+/// DelayLoad_Helper.
 #[test]
 fn what_an_epilogue_leaves_may_be_counted_on_from() {
     let text = r#"
@@ -124,10 +124,10 @@ fn what_an_epilogue_leaves_may_be_counted_on_from() {
     let first = ["rsp+8", "rsp+16", "rsp+24", "rsp+48", "rsp+24", "rsp+16", "rsp+8"];
     assert_eq!(cfas(text)[..7], first);
     assert_eq!(cfas(text)[7..], ["rsp+-16", "rsp+-24", "rsp+-32"]);
-    // No register is told of any more.
+    // The CFI has no rule for any register at the end.
     let last = rows(text).pop().unwrap().1;
     assert!(last.registers.iter().all(|rule| matches!(rule, None | Some(RegisterRule::SameValue))));
-    // All of the second epilogue is told wrongly, and nothing before it.
+    // The CFI of all of the second epilogue is wrong, and nothing before it.
     let linked = link(text);
     let own = linked.instructions.iter().filter(|placed| placed.function.is_some());
     let marks: Vec<_> = own.map(|placed| (placed.role, placed.cfi_mistake)).collect();
@@ -164,7 +164,7 @@ fn what_belongs_to_no_function_is_described_too() {
         }
     }
     let trampoline = linked.signal_return.unwrap();
-    // Who looks a return address up looks a byte in front of it.
+    // Unwinders look up a return address minus 1.
     let row = table.row((trampoline - 1 - unit.base) as u32).unwrap().unwrap();
     assert!(row.signal_frame);
     assert_eq!(Column::from(Gpr::Rsp), Column(7));

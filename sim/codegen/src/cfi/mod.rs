@@ -1,5 +1,4 @@
-//! What call frame information says of each instruction: where the caller's registers are when it
-//! comes next.
+//! Call frame information: the locations of the caller's registers at each instruction.
 //!
 //! Lowering keeps the row up to date while it writes instructions ([`Rows`]); once they have
 //! addresses, the rows become CFI ([`write`]).
@@ -12,34 +11,34 @@ use super::marks::CfiMistake;
 use super::shape::Entry;
 use clr_walker::registers::Gpr;
 
-/// Where the CFA is: the caller's rsp behind the call.
+/// The location of the CFA, which is the caller's rsp after the call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cfa {
-    /// So many bytes above what a register holds.
+    /// The value of a register plus an offset in bytes.
     Above(Gpr, i32),
-    /// The word that lies so many bytes above what a register holds.
+    /// The word at the value of a register plus an offset in bytes.
     Word(Gpr, i32),
-    /// As linkers say it of an entry of the procedure linkage table: 8 bytes above rsp, 16 once the
-    /// entry has pushed its number, which the address tells.
+    /// The expression that linkers write for an entry of the procedure linkage table: rsp + 8, and
+    /// rsp + 16 once the entry has pushed its number. The address decides which.
     Plt,
 }
 
-/// Where the kernel of Linux saves registers for a signal, in bytes behind the trampoline's address:
-/// `ucontext_t`.
+/// Offsets in bytes at which the Linux kernel saves registers for a signal (`ucontext_t`), counted
+/// from the end of the stack word that holds the trampoline's address.
 pub struct SignalContext {
-    /// All but rsp.
+    /// Offsets of all registers but rsp.
     pub registers: [(Gpr, i32); 15],
-    /// rsp.
+    /// Offset of rsp.
     pub rsp: i32,
-    /// rip.
+    /// Offset of rip.
     pub rip: i32,
-    /// rflags.
+    /// Offset of rflags.
     pub rflags: i32,
-    /// What it takes with the `siginfo_t` behind it.
+    /// Size in bytes, including the `siginfo_t` that follows.
     pub size: u64,
 }
 
-/// Where they are.
+/// The offsets that Linux uses on x86-64.
 pub const SIGNAL_CONTEXT: SignalContext = SignalContext {
     registers: [
         (Gpr::R8, 40),
@@ -64,29 +63,29 @@ pub const SIGNAL_CONTEXT: SignalContext = SignalContext {
     size: 304 + 128,
 };
 
-/// Where a caller's register is.
+/// The location of a caller's register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Still in the register.
     #[default]
     Same,
-    /// So many bytes above the CFA.
+    /// At the CFA plus an offset in bytes.
     At(i32),
-    /// So many bytes above what a register holds.
+    /// At the value of a register plus an offset in bytes.
     By(Gpr, i32),
     /// In another register.
     In(Gpr),
 }
 
-/// Where everything is when an instruction comes next.
+/// The CFA and the locations of all registers before an instruction executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub cfa: Cfa,
-    /// How far the CFA lies above rsp, in bytes; of no meaning while the body moves rsp.
+    /// Distance from rsp to the CFA in bytes; meaningless while the body moves rsp.
     pub rsp: i32,
-    /// By number as in machine code.
+    /// Indexed by the register's number in machine code.
     pub registers: [Rule; 16],
-    /// The return address.
+    /// Location of the return address.
     pub return_address: Rule,
     /// Bytes of arguments that have been pushed for a call.
     pub arguments: i32,
@@ -95,10 +94,10 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// At the first instruction.
+    /// Returns the row at the first instruction of a function.
     pub(super) fn at_entry(entry: Entry) -> Self {
-        // A processor's machine frame: rip, cs, rflags, rsp, ss. The CFA is its end, for rsp may
-        // have been anything before.
+        // A processor's machine frame: rip, cs, rflags, rsp, ss. The CFA is the end of the frame,
+        // since rsp may have had any alignment before.
         let frame = 40;
         let error_code = 8;
         let (rsp, return_address) = match entry {
@@ -126,12 +125,12 @@ impl Row {
         }
     }
 
-    /// rsp has been lowered by so many bytes, or raised.
+    /// Records that rsp has been lowered by `down` bytes (raised if negative).
     pub(super) fn moved(&mut self, down: i32) {
         self.at_rsp(self.rsp.wrapping_add(down));
     }
 
-    /// rsp is known again: the CFA lies so far above it.
+    /// Records that rsp is known again: the CFA is `cfa` bytes above rsp.
     pub(super) fn at_rsp(&mut self, cfa: i32) {
         self.rsp = cfa;
         if matches!(self.cfa, Cfa::Above(Gpr::Rsp, _)) {
@@ -139,7 +138,7 @@ impl Row {
         }
     }
 
-    /// A register has been pushed; `kept` says that the caller needs it.
+    /// Records a push of `register`. With `kept`, the caller needs the value.
     pub(super) fn pushed(&mut self, register: Gpr, kept: bool) {
         self.moved(8);
         if kept {
@@ -147,7 +146,7 @@ impl Row {
         }
     }
 
-    /// A register has been popped.
+    /// Records a pop of `register`.
     pub(super) fn popped(&mut self, register: Gpr) {
         self.moved(-8);
         self.set(register, Rule::Same);
@@ -156,13 +155,14 @@ impl Row {
         }
     }
 
-    /// Arguments have been pushed for a call, or given back.
+    /// Records that arguments have been pushed for a call, or released if `bytes` is negative.
     pub(super) fn passed(&mut self, bytes: i32) {
         self.moved(bytes);
         self.arguments = self.arguments.wrapping_add(bytes);
     }
 
-    /// At the return address of a signal's handler: above rsp lies what the kernel has saved.
+    /// Returns the row at the return address of a signal handler: the registers saved by the kernel
+    /// are above rsp.
     pub(super) fn of_signal() -> Self {
         let mut row = Self {
             cfa: Cfa::Word(Gpr::Rsp, SIGNAL_CONTEXT.rsp),
@@ -178,24 +178,24 @@ impl Row {
         row
     }
 
-    /// A register holds rsp and so many bytes more, and will keep it.
+    /// Records that `register` holds rsp + `above` and keeps that value.
     pub(super) fn framed(&mut self, register: Gpr, above: i32) {
         self.cfa = Cfa::Above(register, self.rsp.wrapping_sub(above));
     }
 }
 
-/// What happens to the row before an instruction.
+/// A change of the row before an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    /// It becomes this.
+    /// The row changes to this one.
     Row(Row),
-    /// An epilogue begins.
+    /// An epilogue begins; the row is remembered.
     Remember,
-    /// Behind the epilogue the row is what it was before, which is this.
+    /// The epilogue has ended; the row is again the remembered one, which is this.
     Restore(Row),
 }
 
-/// What is said of a place, and what is true there.
+/// The row that the CFI describes at a place, and the row that is true there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rowed {
     said: Row,
@@ -207,7 +207,7 @@ impl Rowed {
         Self { said: row, truth: row }
     }
 
-    /// What is wrong in what is said.
+    /// Returns the mistake in the described row, if any.
     fn mistake(&self) -> Option<CfiMistake> {
         let Self { said, truth } = self;
         if said.cfa != truth.cfa {
@@ -224,9 +224,10 @@ impl Rowed {
 #[derive(Debug)]
 pub(super) struct Rows {
     now: Rowed,
-    /// With the index of the instruction before which it happens, ascending.
+    /// Each event with the index of the instruction before which it takes effect, ascending.
     events: Vec<(u32, Event)>,
-    /// From which instruction on what is said is so wrong, or right again, ascending.
+    /// First instruction of each stretch in which the described row has the given mistake (or
+    /// none), ascending.
     mistakes: Vec<(u32, Option<CfiMistake>)>,
 }
 
@@ -238,17 +239,17 @@ impl Default for Rows {
 }
 
 impl Rows {
-    /// The row here.
+    /// Returns the current row.
     pub(super) const fn now(&self) -> Rowed {
         self.now
     }
 
-    /// Bytes of arguments that have been pushed for a call.
+    /// Returns the number of bytes of arguments that have been pushed for a call.
     pub(super) const fn arguments(&self) -> i32 {
         self.now.truth.arguments
     }
 
-    /// Changes the row from the instruction `before` on.
+    /// Applies `change` to the row from the instruction `before` on.
     pub(super) fn change(&mut self, before: u32, change: impl Fn(&mut Row)) {
         let mut row = self.now;
         change(&mut row.said);
@@ -258,12 +259,12 @@ impl Rows {
         }
     }
 
-    /// Lets the row be this from the instruction `before` on.
+    /// Sets the row from the instruction `before` on.
     pub(super) fn begin(&mut self, before: u32, row: Row) {
         self.go_on(before, &Rowed::truly(row));
     }
 
-    /// The same with a row of another place.
+    /// Sets the row from the instruction `before` on to a row saved at another place.
     pub(super) fn go_on(&mut self, before: u32, row: &Rowed) {
         let Rowed { said, .. } = *row;
         match self.events.last_mut() {
@@ -273,19 +274,20 @@ impl Rows {
         self.set(before, row);
     }
 
-    /// An epilogue begins: gives the row that comes back behind it.
+    /// Begins an epilogue and returns the row that is restored after it.
     pub(super) fn remember(&mut self, before: u32) -> Rowed {
         self.events.push((before, Event::Remember));
         self.now
     }
 
-    /// The epilogue has ended.
+    /// Ends an epilogue that began with [`remember`](Self::remember).
     pub(super) fn restore(&mut self, before: u32, row: &Rowed) {
         self.events.push((before, Event::Restore(row.said)));
         self.set(before, row);
     }
 
-    /// An epilogue has ended that nothing was remembered before: what it has left is said on.
+    /// Ends an epilogue before which no row was remembered: the CFI keeps describing the row at the
+    /// end of the epilogue.
     pub(super) fn leave_wrong(&mut self, before: u32, row: &Rowed) {
         self.set(before, &Rowed { said: self.now.said, truth: row.truth });
     }
@@ -298,13 +300,13 @@ impl Rows {
         }
     }
 
-    /// What is wrong in the row at this instruction.
+    /// Returns the mistake in the row at this instruction, if any.
     pub(super) fn mistake(&self, instruction: u32) -> Option<CfiMistake> {
         let behind = self.mistakes.partition_point(|(before, _)| *before <= instruction);
         self.mistakes.get(behind.checked_sub(1)?)?.1
     }
 
-    /// The row at the instruction `begin`, and what happens behind it, up to `end`.
+    /// Returns the row at the instruction `begin`, and the events after it up to `end`.
     pub(super) fn of(&self, begin: u32, end: u32) -> (Row, &[(u32, Event)]) {
         let first = self.events.partition_point(|(before, _)| *before <= begin);
         let behind = self.events.partition_point(|(before, _)| *before < end);

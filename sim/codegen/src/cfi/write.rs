@@ -1,4 +1,4 @@
-//! Rows as `.eh_frame` and `.eh_frame_hdr`.
+//! Encoding of rows as `.eh_frame` and `.eh_frame_hdr`.
 
 use super::{Cfa, Event, Row, Rule};
 use clr_walker::registers::Gpr;
@@ -15,13 +15,13 @@ use gimli::{DwEhPe, Encoding, Format, LittleEndian, Register, X86_64};
 /// A range of code with an FDE.
 #[derive(Clone, Debug)]
 pub(in super::super) struct FrameRange {
-    /// RVA of its first byte.
+    /// RVA of the first byte.
     pub begin: u32,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// The row at its first instruction.
+    /// The row at the first instruction.
     pub row: Row,
-    /// What happens before which byte, counted from the begin, ascending.
+    /// Events with the offset in bytes from `begin` before which each takes effect, ascending.
     pub events: Vec<(u32, Event)>,
     /// RVAs of the language-specific handler and of its data.
     pub handler: Option<(u32, u32)>,
@@ -30,9 +30,9 @@ pub(in super::super) struct FrameRange {
 /// The sections that describe frames.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct EhFrame {
-    /// `.eh_frame_hdr`
+    /// Content of `.eh_frame_hdr`.
     pub header: Vec<u8>,
-    /// `.eh_frame`, behind it.
+    /// Content of `.eh_frame`, which follows the header.
     pub frames: Vec<u8>,
 }
 
@@ -41,7 +41,8 @@ impl EhFrame {
     const HEADER: u32 = 12;
     const ENTRY: u32 = 8;
 
-    /// How far `.eh_frame` lies behind the begin of `.eh_frame_hdr`, if there are so many FDEs.
+    /// Returns the distance in bytes from the start of `.eh_frame_hdr` to `.eh_frame` for `count`
+    /// FDEs.
     pub(in super::super) const fn frames_from_header(count: u32) -> u32 {
         // Both sections are aligned to 8 bytes.
         (Self::HEADER + Self::ENTRY * count).next_multiple_of(8)
@@ -50,7 +51,7 @@ impl EhFrame {
 
 const PCREL: DwEhPe = DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0);
 
-/// DWARF's number of a register.
+/// Returns the DWARF number of a register.
 pub(super) const fn dwarf(register: Gpr) -> Register {
     match register {
         Gpr::Rax => X86_64::RAX,
@@ -72,12 +73,13 @@ pub(super) const fn dwarf(register: Gpr) -> Register {
     }
 }
 
-/// The language-specific data of a function that catches nothing: no landing pads, no types, no call
-/// sites.
+/// The language-specific data of a function that catches nothing: no landing pads, no types, and no
+/// call sites.
 pub(in super::super) const EMPTY_LSDA: [u8; 4] =
     [DW_EH_PE_omit.0, DW_EH_PE_omit.0, DW_EH_PE_uleb128.0, 0];
 
-/// Writes the sections for a `.eh_frame_hdr` at `rva`. `None` if something does not fit its field.
+/// Writes the sections for a `.eh_frame_hdr` at `rva`. Returns `None` if a value does not fit its
+/// field.
 pub(in super::super) fn write(ranges: &[FrameRange], rva: u32) -> Option<EhFrame> {
     let frames_rva = rva.checked_add(EhFrame::frames_from_header(ranges.len() as u32))?;
     let mut table = FrameTable::default();
@@ -90,8 +92,8 @@ pub(in super::super) fn write(ranges: &[FrameRange], rva: u32) -> Option<EhFrame
             cie.personality = Some((PCREL, address(handler)));
             cie.lsda_encoding = Some(PCREL);
         }
-        // What is not described at all is as the caller left it. Assemblers write nothing more for
-        // `.cfi_startproc simple`, which stands before handlers of interrupts.
+        // A register without a rule keeps the caller's value. Assemblers write no initial rules for
+        // `.cfi_startproc simple`, which interrupt handlers use.
         let mut written = Written { row: None, fde: Fde::new(address(range.begin), range.size) };
         if !range.row.signal {
             let entry = Row::at_entry(super::Entry::Call);
@@ -118,7 +120,7 @@ const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 1, addre
 
 /// An FDE being written.
 struct Written {
-    /// What its instructions say so far, of a row that they have begun.
+    /// The row that the instructions written so far describe, `None` before the first row.
     row: Option<Row>,
     fde: Fde,
 }
@@ -128,7 +130,7 @@ impl Written {
         for (index, (at, event)) in events.iter().enumerate() {
             match event {
                 Event::Row(row) => {
-                    // A later one before the same instruction says it all.
+                    // A later row before the same instruction replaces this one.
                     let next = events.get(index + 1);
                     if !next.is_some_and(|next| matches!(next, (same, Event::Row(_)) if same == at))
                     {
@@ -148,7 +150,7 @@ impl Written {
         }
     }
 
-    /// Says what is different from the row before.
+    /// Adds the instructions for the differences from the previous row.
     fn row(&mut self, at: u32, row: &Row) {
         let before = self.row.replace(*row);
         let mut add = |instruction| self.fde.add_instruction(at, instruction);
@@ -185,7 +187,7 @@ impl Written {
     }
 }
 
-/// Whether the row that is remembered in front of these is restored among them.
+/// Returns true if the events restore the row that was remembered before them.
 fn comes_back(events: &[(u32, Event)]) -> bool {
     let mut depth = 0_u32;
     for (_, event) in events {
@@ -205,7 +207,7 @@ fn above(register: Gpr, offset: i32) -> Expression {
     expression
 }
 
-/// The shortest way to say where the CFA is now.
+/// Returns the shortest instruction that describes the new CFA.
 fn cfa(before: Option<Cfa>, now: Cfa) -> Instruction {
     let (register, offset) = match now {
         Cfa::Above(register, offset) => (register, offset),
@@ -215,7 +217,7 @@ fn cfa(before: Option<Cfa>, now: Cfa) -> Instruction {
             return Instruction::CfaExpression(expression);
         }
         Cfa::Plt => {
-            // rsp + 8 + ((rip & 15) >= 11) << 3: the push is over 11 bytes behind the begin.
+            // rsp + 8 + ((rip & 15) >= 11) << 3: the push ends 11 bytes into the entry.
             let mut expression = above(Gpr::Rsp, 8);
             expression.op_breg(X86_64::RA, 0);
             expression.op_constu(15);
@@ -235,14 +237,14 @@ fn cfa(before: Option<Cfa>, now: Cfa) -> Instruction {
     }
 }
 
-/// `.eh_frame_hdr`: where the FDEs are, by the begin of their code.
+/// Returns `.eh_frame_hdr`: the addresses of the FDEs, sorted by the start of their code.
 fn header(frames: &[u8], rva: u32, frames_rva: u32) -> Option<Vec<u8>> {
     const VERSION: u8 = 1;
     let from = |to: u32, from: u32| to.wrapping_sub(from).to_le_bytes();
     let mut table = Vec::new();
     let mut at = 0;
     while let Some(length) = u32_at(frames, at).filter(|length| *length > 0) {
-        // A CIE has 0 there.
+        // In a CIE this field is 0.
         if u32_at(frames, at + 4)? != 0 {
             let field = frames_rva.wrapping_add(at + 8);
             table.push((field.wrapping_add(u32_at(frames, at + 8)?), frames_rva.wrapping_add(at)));

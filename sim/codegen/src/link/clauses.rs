@@ -1,4 +1,4 @@
-//! Where exceptions are handled: what the CLR's exception tables say.
+//! EH clauses with addresses: the content of the CLR's exception tables.
 
 use super::super::guarded::HandlerKind;
 use super::super::lower::GuardClause;
@@ -7,56 +7,60 @@ use super::LinkedProgram;
 use super::place::Encoded;
 use core::cmp::Reverse;
 
-/// A range of code, and a handler of what is thrown in there.
+/// A protected range of code and its handler.
 ///
-/// A guarded statement has one for each of its clauses and for each run of code that it protects:
-/// its body, cold parts of it, and the handlers of guarded statements inside, as the CLR's tables
-/// repeat a clause for the handlers that it encloses. Nothing protects a filter but what stands in
-/// it: what it throws ends with it.
+/// A guarded statement has one `PlacedClause` for each of its EH clauses and for each run of code
+/// that the statement protects: its body, cold parts of the body, and the handlers of guarded
+/// statements inside (the CLR's tables duplicate an EH clause for the handlers that it encloses). A
+/// filter is protected only by guarded statements inside the filter: an exception that leaves a
+/// filter ends with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedClause {
-    /// The function.
+    /// Function that contains the guarded statement.
     pub function: FunctionId,
-    /// When the handler runs.
+    /// Kind of the handler.
     pub kind: HandlerKind,
-    /// The first byte of the protected range (VA).
+    /// First byte of the protected range (VA).
     pub begin: u64,
-    /// The byte behind its last (VA). A call may be the last instruction of the range, so a frame
-    /// that has called is looked up at its return address − 1.
+    /// End of the protected range, exclusive (VA). A call may be the last instruction of the range,
+    /// so a frame that has called is looked up at its return address − 1.
     pub end: u64,
-    /// The first byte of the handler's funclet (VA).
+    /// First byte of the handler's funclet (VA).
     pub handler: u64,
-    /// The first byte of the filter's funclet (VA).
+    /// First byte of the filter's funclet (VA).
     pub filter: Option<u64>,
-    /// Where execution goes on behind a catch (VA): what the handler's funclet returns. It is in the
-    /// function or the funclet that the guarded body is in, and goes on with that one's frame.
+    /// Address at which execution resumes after a catch (VA), which the handler's funclet returns.
+    /// The address is in the function or funclet that contains the guarded body, and execution
+    /// resumes with the frame of that function or funclet.
     pub resume: Option<u64>,
-    /// How many guarded statements protect its guarded statement.
+    /// Number of guarded statements around the guarded statement.
     pub depth: u32,
-    /// The range is not the guarded body itself, but a part of it that lies apart, or a funclet.
+    /// The range is not the guarded body, but a separate part of it, or a funclet.
     pub apart: bool,
-    /// Its guarded statement, by its place among those of its image or heap.
+    /// Index of the guarded statement among those of its image or heap.
     pub statement: u32,
-    /// Its place among the clauses of that statement.
+    /// Index of the EH clause in that statement.
     pub number: u32,
 }
 
 impl PlacedClause {
-    /// Whether it handles what is thrown by the instruction that has a byte at `address` (VA).
+    /// Returns true if the clause handles exceptions thrown by the instruction that has a byte at
+    /// `address` (VA).
     #[must_use]
     pub const fn protects(&self, address: u64) -> bool {
         self.begin <= address && address < self.end
     }
 
-    /// Its place in the order of the search.
+    /// Returns the sort key for the order of the search.
     pub(super) fn rank(&self) -> impl Ord + use<> {
         (self.function, Reverse(self.depth), self.begin, self.number)
     }
 }
 
 impl LinkedProgram {
-    /// The clauses that protect the instruction that has a byte at `address` (VA), in the order of
-    /// the search. Of a frame that has called, this is a byte of the call: its return address − 1.
+    /// Returns the EH clauses that protect the instruction that has a byte at `address` (VA), in
+    /// the order of the search. For a frame that has called, pass a byte of the call: the return
+    /// address − 1.
     pub fn clauses_at(&self, address: u64) -> impl Iterator<Item = &PlacedClause> {
         self.clauses.iter().filter(move |clause| clause.protects(address))
     }
@@ -70,12 +74,12 @@ struct Run {
 }
 
 impl Encoded {
-    /// Adds the clauses of its guarded statements.
+    /// Adds the EH clauses of the unit's guarded statements.
     pub(super) fn place_clauses(&self, clauses: &mut Vec<PlacedClause>) {
         let mut met = vec![false; self.lowered.guards.len()];
         for run in self.runs() {
             let Some(guard) = self.lowered.guards.get(run.guard as usize) else { continue };
-            // The body stands before what lies apart, unless all of it does.
+            // The body comes before its separate parts, unless all of it is separate.
             let apart =
                 met.get_mut(run.guard as usize).is_some_and(|met| core::mem::replace(met, true));
             for (number, clause) in (0..).zip(&guard.clauses) {
@@ -98,12 +102,13 @@ impl Encoded {
         }
     }
 
-    /// The runs of instructions that each guarded statement protects; none leaves a part.
+    /// Returns the runs of instructions that each guarded statement protects. No run crosses the
+    /// end of a part.
     fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
         let notes = &self.lowered.stream.notes;
         for part in &self.lowered.parts {
-            // Where those that protect the instruction began, the outermost first.
+            // The open guards with the first instruction of each run, outermost first.
             let mut open: Vec<(u32, u32)> = Vec::new();
             let mut last = None;
             for index in part.begin..=part.end {
@@ -125,7 +130,7 @@ impl Encoded {
         runs
     }
 
-    /// A guarded statement and those that protect it, the outermost first.
+    /// Returns a guarded statement and those around it, outermost first.
     fn protecting(&self, innermost: Option<u32>) -> Vec<u32> {
         let outer = |guard: &u32| self.lowered.guards.get(*guard as usize)?.outer;
         let mut chain: Vec<u32> = core::iter::successors(innermost, outer).collect();

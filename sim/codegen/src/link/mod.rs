@@ -1,4 +1,4 @@
-//! Linking: from functions to images and heaps with all their bytes.
+//! Linker: turns functions into images and heaps with all their bytes.
 
 mod clauses;
 mod place;
@@ -18,22 +18,22 @@ use clr_walker::image::{FunctionTable, ImageError};
 use clr_walker::unwind::Position;
 use thiserror::Error;
 
-/// Why a program has no code.
+/// The reason why a program cannot be linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LinkError {
     /// The program is not valid.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// It goes through the runtime's code, which is not in it.
-    #[error("function {}: the runtime's code is not there; only a world has it", function.0)]
+    /// A function calls the runtime, whose code the program does not contain.
+    #[error("function {}: calls the runtime, whose code exists only in a world", function.0)]
     NeedsRuntime {
         /// The function.
         function: FunctionId,
     },
-    /// An instruction cannot be encoded. No valid program is known to have one.
+    /// An instruction cannot be encoded. No valid program is known to cause this.
     #[error("an instruction of the {kind:?} code cannot be encoded")]
     Encoding {
-        /// Where it should be.
+        /// Kind of the code.
         kind: CodeKind,
     },
     /// A prologue has more than 255 bytes.
@@ -42,41 +42,41 @@ pub enum LinkError {
         /// The function.
         function: FunctionId,
     },
-    /// UNWIND_INFO has more than 255 slots of codes.
+    /// UNWIND_INFO has more than 255 slots of unwind codes.
     #[error("function {}: its unwind data has more than 255 slots", function.0)]
     TooManyCodes {
         /// The function.
         function: FunctionId,
     },
-    /// An epilogue begins more than 4095 bytes before its function's end, or is longer than 255:
-    /// version 2 cannot list it.
-    #[error("function {}: version 2 cannot list an epilogue so far from the end", function.0)]
+    /// An epilogue begins more than 4095 bytes before its function's end, or is longer than 255
+    /// bytes, so that UNWIND_INFO version 2 cannot list it.
+    #[error("function {}: version 2 cannot list an epilogue this far from the end", function.0)]
     EpilogueTooFar {
         /// The function.
         function: FunctionId,
     },
-    /// The program may need more stack than can be had.
+    /// The program may need more stack than is available.
     #[error("the program may need {size:#x} bytes of stack, more than {MAX_STACK:#x}")]
     StackTooLarge {
-        /// Its estimate, in bytes.
+        /// Estimated size in bytes.
         size: u64,
     },
-    /// The image cannot be written as a file. No valid program is known to be such.
+    /// The image cannot be written as a file. No valid program is known to cause this.
     #[error("the image of the {kind:?} code cannot be written")]
     Image {
-        /// The code.
+        /// Kind of the code in the image.
         kind: CodeKind,
     },
-    /// The code does not fit where it belongs.
+    /// The code is larger than the space reserved for its kind.
     #[error("the {kind:?} code is too large")]
     TooLarge {
-        /// The code.
+        /// Kind of the code.
         kind: CodeKind,
     },
 }
 
 impl LinkError {
-    /// Whether the program is valid, but larger than the formats allow.
+    /// Returns true if the program is valid but exceeds a size limit of the formats.
     #[must_use]
     pub const fn is_size(self) -> bool {
         !matches!(
@@ -89,16 +89,16 @@ impl LinkError {
     }
 }
 
-/// Why a linked program could not be read back.
+/// The reason why a linked program cannot be read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadBackError {
-    /// As an image.
+    /// The PE image is malformed.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// As an ELF image.
+    /// The ELF image is malformed.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// As a region of the map.
+    /// The region does not fit into the code map.
     #[error(transparent)]
     Map(#[from] CodeMapError),
 }
@@ -106,60 +106,63 @@ pub enum ReadBackError {
 /// A program with its machine code and unwind data.
 #[derive(Clone, Debug)]
 pub struct LinkedProgram {
-    /// The images and the heap, ascending by base; kinds without functions have none.
+    /// Images and heap, ascending by base. A kind of code without functions has none.
     pub units: Vec<Unit>,
-    /// The address of each function's first instruction (VA).
+    /// Address of each function's first instruction (VA).
     pub entries: Vec<u64>,
     /// All instructions, ascending by address.
     pub instructions: Vec<PlacedInstruction>,
-    /// Parts with unwind data of their own, ascending by address.
+    /// Parts that have unwind data of their own, ascending by address.
     pub parts: Vec<PlacedPart>,
-    /// What handles exceptions, in the order in which the CLR searches: function by function, the
-    /// innermost protected ranges first.
+    /// EH clauses in the order in which the CLR searches: function by function, innermost protected
+    /// ranges first.
     pub clauses: Vec<PlacedClause>,
-    /// The code of ELF images that belongs to no function, ascending by address.
+    /// Code in ELF images that belongs to no function, ascending by address.
     pub helpers: Vec<PlacedHelper>,
-    /// Where handlers of signals return to (VA): `mov eax, 15; syscall`. `None` if nothing handles any.
+    /// Return address of signal handlers (VA), at `mov eax, 15; syscall`. `None` if the program
+    /// handles no signals.
     pub signal_return: Option<u64>,
-    /// How much stack any call finds room in, in bytes: so far apart are stacks that are switched to.
+    /// Distance in bytes between the stacks that the program switches to. Any call fits into one
+    /// stack.
     pub stack_stride: u64,
 }
 
-/// What a unit's bytes are, and so how its code is described.
+/// The format of a unit's bytes, which determines its unwind data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// A code heap: UNWIND_INFO, on every system.
+    /// A code heap with UNWIND_INFO, on every system.
     Heap,
-    /// A PE file: UNWIND_INFO.
+    /// A PE file with UNWIND_INFO.
     Pe,
-    /// An ELF file: DWARF's CFI.
+    /// An ELF file with DWARF CFI.
     Elf,
 }
 
 /// An image or a code heap.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// What lies in it.
+    /// Kind of the code.
     pub kind: CodeKind,
-    /// What its bytes are.
+    /// Format of the bytes.
     pub format: Format,
-    /// Its load address or low address (VA).
+    /// Load address of an image or low address of a heap (VA).
     pub base: u64,
-    /// The image file, or the heap's bytes.
+    /// Image file, or the heap's bytes.
     pub bytes: Vec<u8>,
-    /// RUNTIME_FUNCTION entries of a heap; those of an image are in its bytes.
+    /// RUNTIME_FUNCTION entries of a heap. Those of an image are in its bytes.
     pub runtime_functions: Vec<u8>,
-    /// RVA of its UNWIND_INFOs or its `.eh_frame`, and their size in bytes.
+    /// RVA and size in bytes of the UNWIND_INFOs or of `.eh_frame`.
     pub unwind_data: (u32, u32),
-    /// Where its indirection cells are (VA), and what they hold. Those of an image are in it too.
+    /// Address (VA) and content of the indirection cells. The cells of an image are in its bytes
+    /// too.
     pub cells: (u64, Vec<u8>),
-    /// Where methods start in a heap, as offsets from its base.
+    /// Starts of the methods in a heap, as offsets from its base.
     pub nibble_map: NibbleMap,
-    /// The cell that says where the last stack that was switched to ends (VA).
+    /// Address (VA) of the cell that holds the end of the last stack that was switched to.
     pub stack_cell: u64,
 }
 
-/// What stands right before a method in a heap (contract §8.4): 8 bytes that say whose code it is.
+/// The 8 bytes directly before a method in a heap (contract §8.4), which identify the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodHeader {
     /// The method.
@@ -167,17 +170,17 @@ pub struct MethodHeader {
 }
 
 impl MethodHeader {
-    /// Its size in bytes.
+    /// Size of a header in bytes.
     pub const SIZE: usize = 8;
 
-    /// Its bytes.
+    /// Encodes the header.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; Self::SIZE] {
-        // A small number as the first word tells stubs' blocks from methods: 0 is neither.
+        // A small number as the first word distinguishes methods from stub blocks; 0 is neither.
         (self.function.0 as u64 + 1).to_le_bytes()
     }
 
-    /// The header in these bytes.
+    /// Decodes a header, or returns `None` if the bytes belong to no method.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<Self> {
         match u64::from_le_bytes(bytes).checked_sub(1) {
@@ -189,45 +192,46 @@ impl MethodHeader {
     }
 }
 
-/// A range of code with a RUNTIME_FUNCTION, or a leaf's without.
+/// A range of code with a RUNTIME_FUNCTION, or a leaf function without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedPart {
-    /// Its first byte (VA).
+    /// First byte (VA).
     pub begin: u64,
-    /// The byte behind its last (VA).
+    /// End, exclusive (VA).
     pub end: u64,
-    /// Its function.
+    /// Function that the part belongs to.
     pub function: FunctionId,
-    /// The begin (VA) of the part at the root of its chain.
+    /// First byte (VA) of the part at the root of the chain of UNWIND_INFOs.
     pub root: u64,
-    /// It is a function's entry, not a funclet or cold part.
+    /// The part is a function's entry, not a funclet or a cold part.
     pub is_entry: bool,
-    /// The funclet that it is, or is a cold part of.
+    /// Kind of the funclet that the part is, or is a cold part of.
     pub funclet: Option<FuncletKind>,
 }
 
-/// The most bytes of stack that a program may need, all stacks of a kind of code together.
+/// Maximum size of the stack that a program may need, in bytes, for all stacks of one kind of code
+/// together.
 pub const MAX_STACK: u64 = 0x1000_0000;
 
-/// Where the service lies that cuts the stack (VA).
+/// Address of the service that throws an exception and cuts the stack (VA).
 pub const THROW: u64 = 0x1_7000_0000;
 
-/// Where the services of the world outside lie (VA), by their number: 16 bytes apart.
+/// Address of service 0 (VA). The services are called by generated code and executed by the world.
 pub const SERVICES: u64 = 0x1_7100_0000;
-/// How far apart they are, in bytes.
+/// Distance between services in bytes.
 pub const SERVICE_SIZE: u64 = 16;
 
-/// Where a service lies (VA).
+/// Returns the address of a service (VA).
 #[must_use]
 pub const fn service_address(number: u8) -> u64 {
     SERVICES + SERVICE_SIZE * number as u64
 }
 
 impl Program {
-    /// Makes machine code and unwind data of it.
+    /// Generates the program's machine code and unwind data.
     ///
     /// # Errors
-    /// [`LinkError`] if the program is not valid, or does not fit the formats.
+    /// Returns [`LinkError`] if the program is not valid, or exceeds a limit of the formats.
     pub fn link(&self) -> Result<LinkedProgram, LinkError> {
         self.check()?;
         if let Some(function) = self.first_with_runtime_calls() {
@@ -282,10 +286,11 @@ impl Program {
 }
 
 impl LinkedProgram {
-    /// Its images and heap, read back from their bytes.
+    /// Reads the images and the heap back from their bytes.
     ///
     /// # Errors
-    /// [`ReadBackError`] if they do not read as what they are: a mistake of the linker.
+    /// Returns [`ReadBackError`] if the bytes cannot be read in their format, which is a bug in the
+    /// linker.
     pub fn code_map(&self) -> Result<CodeMap<'_>, ReadBackError> {
         let mut map = CodeMap::new();
         for unit in &self.units {
@@ -294,7 +299,7 @@ impl LinkedProgram {
         Ok(map)
     }
 
-    /// The instruction that has a byte at `address` (VA).
+    /// Returns the instruction that has a byte at `address` (VA).
     #[must_use]
     pub fn instruction(&self, address: u64) -> Option<&PlacedInstruction> {
         let after = self.instructions.partition_point(|placed| placed.address <= address);
@@ -302,7 +307,8 @@ impl LinkedProgram {
         (address - placed.address < u64::from(placed.len)).then_some(placed)
     }
 
-    /// Why Windows' rules unwind a frame wrongly whose rip is `rip` (VA); `None` if they do not.
+    /// Returns the reason why the Windows rules unwind a frame at `rip` (VA) wrongly, or `None` if
+    /// they unwind it correctly.
     #[must_use]
     pub fn windows_mistake(&self, rip: u64, position: Position) -> Option<WindowsMistake> {
         let in_elf = |unit: &Unit| {
@@ -322,13 +328,13 @@ impl LinkedProgram {
         self.instruction(rip)?.mistake
     }
 
-    /// The code of no function of an ELF image that has `address` (VA).
+    /// Returns the helper code of an ELF image that contains `address` (VA).
     #[must_use]
     pub fn helper(&self, address: u64) -> Option<&PlacedHelper> {
         self.helpers.iter().find(|helper| helper.range.contains(&address))
     }
 
-    /// What the call frame information of a frame gets wrong whose rip is `rip` (VA).
+    /// Returns the mistake in the call frame information for a frame at `rip` (VA), if any.
     #[must_use]
     pub fn cfi_mistake(&self, rip: u64, position: Position) -> Option<CfiMistake> {
         let address = match position {
@@ -338,7 +344,7 @@ impl LinkedProgram {
         self.instruction(address)?.cfi_mistake
     }
 
-    /// The part that has `address` (VA).
+    /// Returns the part that contains `address` (VA).
     #[must_use]
     pub fn part(&self, address: u64) -> Option<&PlacedPart> {
         let after = self.parts.partition_point(|part| part.begin <= address);
@@ -348,8 +354,9 @@ impl LinkedProgram {
 }
 
 impl Unit {
-    /// The method of a heap whose code is nearest before `address` (VA), as the CLR finds it: by the
-    /// nibble map, then the header. It does not know where a method ends.
+    /// Returns the start (VA) and the header of the nearest method before `address` (VA) in a heap,
+    /// as the CLR finds it: by the nibble map, then by the header. The lookup does not check where
+    /// the method ends.
     #[must_use]
     pub fn find_method(&self, address: u64) -> Option<(u64, MethodHeader)> {
         let offset = address.checked_sub(self.base)?;
@@ -361,10 +368,10 @@ impl Unit {
         Some((self.base + u64::from(start), MethodHeader::from_bytes(*header)?))
     }
 
-    /// It as the walker reads it.
+    /// Returns the unit as a code region for the walker.
     ///
     /// # Errors
-    /// [`ReadBackError`] if it does not read as what it is.
+    /// Returns [`ReadBackError`] if the bytes cannot be read in their format.
     pub fn region(&self) -> Result<CodeRegion<'_>, ReadBackError> {
         match self.format {
             Format::Pe => return Ok(CodeRegion::image(self.base, &PeImage::parse(&self.bytes)?)?),

@@ -1,4 +1,4 @@
-//! Where instructions go: encoding, alignment, addresses.
+//! Placement of instructions: encoding, alignment, addresses.
 
 use super::super::lower::{Cells, Lowered, Part, PartKind, lower};
 use super::super::marks::PlacedInstruction;
@@ -9,10 +9,11 @@ use core::ops::Range;
 use iced_x86::{BlockEncoder, BlockEncoderOptions, BlockEncoderResult, InstructionBlock};
 
 impl CodeKind {
-    /// How far apart images and heaps are at least.
+    /// Minimum distance between the bases of images and heaps in bytes.
     pub(crate) const SPACING: u64 = 0x1000_0000;
 
-    /// Where its image or heap lies (VA). All are within reach of each other.
+    /// Returns the base address of the image or heap (VA). All of them are within reach of each
+    /// other's branches.
     #[must_use]
     pub const fn base(self) -> u64 {
         match self {
@@ -22,7 +23,7 @@ impl CodeKind {
         }
     }
 
-    /// The end of the highest of the stacks that its functions switch to (VA).
+    /// Returns the end of the highest stack that functions of this kind switch to (VA).
     #[must_use]
     pub const fn other_stacks(self) -> u64 {
         match self {
@@ -32,8 +33,8 @@ impl CodeKind {
         }
     }
 
-    /// The name of its image. On Unix that of unmanaged code is an ELF file; ready-to-run assemblies
-    /// are PE files everywhere.
+    /// Returns the file name of the image. On Unix, unmanaged code is in an ELF file; ready-to-run
+    /// assemblies are PE files everywhere.
     #[must_use]
     pub const fn image_name(self, convention: Convention) -> Option<&'static str> {
         match (self, convention) {
@@ -44,7 +45,7 @@ impl CodeKind {
         }
     }
 
-    /// What its bytes are.
+    /// Returns the format of the unit's bytes.
     #[must_use]
     pub const fn format(self, convention: Convention) -> Format {
         match (self, convention) {
@@ -54,8 +55,8 @@ impl CodeKind {
         }
     }
 
-    /// How functions are aligned, in bytes. Native ones stand close, so that a call at the end of
-    /// one returns to the next.
+    /// Returns the alignment of functions in bytes. Native functions are not aligned, so that the
+    /// return address of a call at the end of one function is the start of the next.
     const fn alignment(self) -> u64 {
         match self {
             Self::Native => 1,
@@ -65,13 +66,13 @@ impl CodeKind {
     }
 }
 
-/// The most bytes of code in an image or heap: so the next one is not reached.
+/// Maximum number of bytes of code in an image or heap, so that it does not reach the next one.
 const MAX_CODE: u64 = 0x0800_0000;
 
 pub(super) const PAGE: u64 = 0x1000;
 /// RVA of an image's cells.
 pub(super) const CELLS_RVA: u64 = 0x1000;
-/// How far below its heap the heap's cells lie.
+/// Distance in bytes from the cells of a heap to the heap above them.
 const HEAP_CELLS: u64 = 0x10_0000;
 
 /// A unit whose instructions have addresses.
@@ -83,7 +84,7 @@ pub(super) struct Encoded {
     /// Address of the first byte of `code` (VA).
     pub(super) start: u64,
     pub(super) code: Vec<u8>,
-    /// Address of each instruction, and the one behind the last (VA).
+    /// Address of each instruction, then the end of the last one (VA).
     pub(super) addresses: Vec<u64>,
     lengths: Vec<u8>,
 }
@@ -102,12 +103,12 @@ pub(super) fn encode(
     };
     let format = kind.format(program.convention);
     let count = match format {
-        // Where the procedure linkage table has its slots.
+        // The slots of the procedure linkage table need the second half.
         Format::Elf => 2 * (cells.functions + Cells::SERVICES),
         Format::Heap | Format::Pe => cells.functions + Cells::SERVICES,
     };
     let start = match kind {
-        // Behind the header of the first method.
+        // After the header of the first method.
         CodeKind::Jit => kind.base() + kind.alignment(),
         CodeKind::ReadyToRun | CodeKind::Native => (cells.base + 8 * count).next_multiple_of(PAGE),
     };
@@ -138,27 +139,27 @@ pub(super) fn encode(
     Ok(Encoded { kind, format, lowered, cells, start, code, addresses, lengths })
 }
 
-/// Encodes instructions that all move together, with branches as short as can be.
+/// Encodes instructions that move as one block, with the shortest possible branches.
 fn assemble(blocks: &[InstructionBlock<'_>]) -> Option<Vec<BlockEncoderResult>> {
     let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
     BlockEncoder::encode_slice(64, blocks, options).ok()
 }
 
-/// Encodes pieces that are aligned each. Branches from one to another are never short.
+/// Encodes pieces that are aligned individually. Branches between pieces are never short.
 fn assemble_aligned(
     lowered: &Lowered,
     start: u64,
     alignment: u64,
 ) -> Option<Vec<BlockEncoderResult>> {
-    /// No instruction is longer.
+    /// Maximum length of an instruction in bytes.
     const LONGEST: u64 = 15;
-    /// What all pieces may be spread over: branches must reach.
+    /// Maximum distance over which the pieces may be spread, so that branches reach.
     const SPREAD: u64 = 0x4000_0000;
-    /// The longest short branch, with its prefixes.
+    /// Length of the longest short branch, including prefixes.
     const SHORT: u32 = 2;
     let mut instructions = lowered.stream.instructions.clone();
     let ranges: Vec<_> = ranges(lowered).collect();
-    // Far enough that no branch from piece to piece is short, nor two pieces overlap.
+    // Place the pieces so far apart that no branch between them is short and no two pieces overlap.
     let most = ranges.iter().map(Range::len).max().unwrap_or(0) as u64;
     let apart = (LONGEST * most).next_multiple_of(0x1000) + 0x1000;
     if apart.saturating_mul(ranges.len() as u64) > SPREAD {
@@ -170,8 +171,8 @@ fn assemble_aligned(
         .filter_map(|(range, at)| Some(InstructionBlock::new(instructions.get(range.clone())?, at)))
         .collect();
     let apart = assemble(&blocks)?;
-    // Now all sizes are known. The encoder must not choose anew: as a piece gets smaller, a branch
-    // to it from a place that stays becomes longer.
+    // Now all sizes are known. The encoder must not choose sizes again: as a piece gets smaller, a
+    // branch to it from a fixed place becomes longer.
     let mut next = start;
     let mut starts = Vec::new();
     for (range, block) in ranges.iter().zip(&apart) {
@@ -195,14 +196,14 @@ fn assemble_aligned(
     BlockEncoder::encode_slice(64, &blocks, options).ok()
 }
 
-/// The sizes of a block's instructions in bytes.
+/// Returns the sizes of a block's instructions in bytes.
 fn sizes(block: &BlockEncoderResult) -> impl Iterator<Item = u32> + '_ {
     let offsets = &block.new_instruction_offsets;
     let ends = offsets.iter().skip(1).copied().chain([block.code_buffer.len() as u32]);
     offsets.iter().zip(ends).map(|(offset, end)| end.wrapping_sub(*offset))
 }
 
-/// The instructions of each piece.
+/// Returns the range of instructions of each piece.
 fn ranges(lowered: &Lowered) -> impl Iterator<Item = Range<usize>> + '_ {
     let begins = lowered.pieces.iter().map(|begin| *begin as usize);
     let ends = begins.clone().skip(1).chain([lowered.stream.instructions.len()]);
@@ -218,7 +219,7 @@ impl Encoded {
         (self.address(index) - self.kind.base()) as u32
     }
 
-    /// The RVA behind the instruction before `index`.
+    /// Returns the RVA of the end of the instruction before `index`.
     pub(super) fn end_rva(&self, index: u32) -> u32 {
         match (index as usize).checked_sub(1) {
             Some(last) => self.rva(last as u32) + u32::from(self.lengths[last]),
@@ -226,7 +227,7 @@ impl Encoded {
         }
     }
 
-    /// Adds its instructions and parts.
+    /// Adds the unit's instructions and parts to the linked program.
     pub(super) fn place(&self, program: &Program, linked: &mut LinkedProgram) {
         let stream = &self.lowered.stream;
         for (index, note) in stream.notes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a unit's bytes are: code, cells, unwind data and function table.
+//! The parts of a unit's bytes: code, cells, unwind data and function table.
 
 use super::super::lower::{Part, PartKind};
 use super::super::nibble_map::NibbleMap;
@@ -11,7 +11,7 @@ use super::{Format, LinkError, MethodHeader, Unit};
 use clr_walker::image::RuntimeFunction;
 
 impl Encoded {
-    /// The unit's bytes.
+    /// Returns the unit with its bytes.
     pub(super) fn finish(&self, program: &Program, cells: &[u8]) -> Result<Unit, LinkError> {
         let base = self.kind.base();
         let name = self.kind.image_name(program.convention);
@@ -91,7 +91,7 @@ impl Encoded {
         })
     }
 
-    /// Writes the methods' headers into a heap, and notes where methods start.
+    /// Writes the methods' headers into a heap, and records the methods' starts.
     fn nibble_map(&self, heap: &mut [u8]) -> Result<NibbleMap, LinkError> {
         let mut map = NibbleMap::new();
         for &(function, index) in &self.lowered.entries {
@@ -105,7 +105,8 @@ impl Encoded {
         Ok(map)
     }
 
-    /// UNWIND_INFO from `rva` on, and the entries, ascending.
+    /// Returns the bytes of the UNWIND_INFOs from `rva` on, and the RUNTIME_FUNCTION entries,
+    /// ascending.
     fn unwind_data(
         &self,
         program: &Program,
@@ -113,7 +114,7 @@ impl Encoded {
     ) -> Result<(Vec<u8>, Vec<RuntimeFunction>), LinkError> {
         let mut xdata = Vec::new();
         let mut functions = Vec::new();
-        // By part: a chained part stands behind its parent.
+        // By part: a chained part comes after its parent.
         let mut entries = Vec::new();
         for part in &self.lowered.parts {
             let shape = &program.functions[part.function.index()].shape;

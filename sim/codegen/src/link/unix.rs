@@ -1,4 +1,4 @@
-//! Images of Unix: ELF files with CFI.
+//! ELF images with CFI for Unix.
 
 use super::super::cfi::{self, EhFrame, FrameRange};
 use super::super::elf::{ElfFile, ElfSection, ElfSymbol, SectionKind};
@@ -11,14 +11,14 @@ use super::{Format, LinkError, Unit};
 
 /// Instructions that one FDE describes.
 struct Run<'a> {
-    /// Their first part.
+    /// First part.
     part: &'a Part,
-    /// The instruction behind the last.
+    /// Index of the instruction after the last one.
     end: u32,
 }
 
 impl Encoded {
-    /// The bytes of an ELF file.
+    /// Returns the unit with the bytes of an ELF file.
     pub(super) fn finish_elf(
         &self,
         program: &Program,
@@ -67,14 +67,14 @@ impl Encoded {
         })
     }
 
-    /// Where the procedure linkage table ends, which is at the begin of the code (RVA).
+    /// Returns the end of the procedure linkage table (RVA), which begins at the start of the code.
     fn linkage_end(&self) -> Option<u32> {
         let mut helpers = self.lowered.helpers.iter();
         let table = helpers.find(|helper| helper.kind == HelperKind::Plt)?;
         Some(self.end_rva(table.end))
     }
 
-    /// What is described by an FDE, and the symbols of the same ranges.
+    /// Returns the ranges that FDEs describe, and the symbols of the same ranges.
     fn frames(&self, program: &Program, lsda_rva: u32) -> (Vec<FrameRange>, Vec<ElfSymbol>) {
         let (mut ranges, mut symbols) = (Vec::new(), Vec::new());
         let mut next_lsda = lsda_rva;
@@ -112,8 +112,8 @@ impl Encoded {
         (ranges, symbols)
     }
 
-    /// Parts that follow each other in one function are one run: only a funclet, or what lies apart,
-    /// has a description of its own.
+    /// Returns the runs of parts. Consecutive parts of one function form one run; only a funclet or
+    /// a separate part has an FDE of its own.
     fn frame_runs(&self) -> Vec<Run<'_>> {
         let mut runs: Vec<Run<'_>> = Vec::new();
         for part in &self.lowered.parts {
@@ -127,7 +127,7 @@ impl Encoded {
         runs
     }
 
-    /// What belongs to no function.
+    /// Adds the helpers: code that belongs to no function.
     pub(super) fn place_helpers(&self, program: &Program, into: &mut Vec<PlacedHelper>) {
         let end = |index: u32| self.kind.base() + u64::from(self.end_rva(index));
         for helper in &self.lowered.helpers {
@@ -145,12 +145,12 @@ impl Encoded {
         }
     }
 
-    /// What the procedure linkage table's slots hold (VAs).
+    /// Returns the contents of the procedure linkage table's slots (VAs).
     pub(super) fn plt_slots(&self) -> impl Iterator<Item = u64> {
         self.lowered.plt_slots.iter().map(|index| self.address(*index))
     }
 
-    /// Where handlers of signals return to (VA).
+    /// Returns the return address of signal handlers (VA).
     pub(super) fn signal_return(&self) -> Option<u64> {
         let is_it = |helper: &&Helper| helper.kind == HelperKind::SignalTrampoline;
         let trampoline = self.lowered.helpers.iter().find(is_it)?;

@@ -1,4 +1,4 @@
-//! Bodies.
+//! Lowering of bodies.
 
 use super::super::cfi::Rule;
 use super::super::marks::Role;
@@ -84,7 +84,8 @@ impl<'p> Lowering<'p> {
                     now.handler = Some(*handler);
                 }
                 self.stream.plain(Code::Int3);
-                // The interrupted frame is looked up at the address behind: it is never another's.
+                // The interrupted frame is looked up at the address after the breakpoint, which
+                // must belong to the same function.
                 self.note(frame, Role::Body);
                 self.stream.plain(Code::Nopd);
                 Ok(())
@@ -94,18 +95,19 @@ impl<'p> Lowering<'p> {
                 self.stream.plain(Code::Syscall);
                 Ok(())
             }
-            // No valid program has one.
+            // No valid program contains one.
             Statement::Runtime(_) => Ok(()),
             Statement::Primitive(primitive) => self.primitive(frame, funclets, primitive),
         }
     }
 
-    /// Whether `function` lies in the same image or heap.
+    /// Returns true if `function` is in the same image or heap.
     pub(super) fn is_here(&self, function: FunctionId) -> bool {
         self.program.functions.get(function.index()).is_some_and(|f| f.kind == self.kind)
     }
 
-    /// The next instruction calls: what is thrown in there is caught here.
+    /// Records that the next instruction is a call: exceptions thrown in it are caught at the
+    /// frame's landing.
     pub(super) fn landing(&mut self, frame: &Frame<'_>) {
         if let Some(now) = &mut self.stream.now {
             now.landing = frame.landing;
@@ -182,13 +184,14 @@ impl<'p> Lowering<'p> {
         self.stream.bind(back);
         let row = self.rows.now();
         self.cold.push_back(ColdPart { frame: frame.clone(), body, start, back, row });
-        // Its loops and regions have slots of their own.
+        // The cold body's loops and regions have slots of their own.
         frame.next_counter += loops(body);
         frame.next_region_save += region_saves(body);
         Ok(())
     }
 
-    /// A part behind a chained info that saves more registers; another one without follows it.
+    /// Writes the body as a part with a chained UNWIND_INFO that saves more registers. Another part
+    /// without those saves follows.
     fn region(
         &mut self,
         frame: &mut Frame<'p>,
@@ -248,13 +251,13 @@ impl<'p> Lowering<'p> {
         let stack = Place::Absolute(self.cells.stack());
         self.stream.memory_i32(Code::Sub_rm64_imm32, stack, self.stride)?;
         self.stream.load(Gpr::Rsp, stack)?;
-        // What is thrown on the other stack is not caught here: rsp would stay there.
+        // Exceptions thrown on the other stack are not caught here, since rsp would stay there.
         if let Some(now) = &mut self.stream.now {
             now.switches_stack = true;
         }
         self.stream.through(Code::Call_rm64, Place::Absolute(self.cells.function(callee)))?;
         self.note(frame, Role::Body);
-        // An interrupt must not find the stack free while rsp is still there.
+        // An interrupt must not find the stack marked as free while rsp still points into it.
         if let Some((register, distance)) = frame.layout.frame_register(frame.shape()) {
             self.stream.lea(Gpr::Rsp, Place::At(register, -i64::from(distance)))?;
         }

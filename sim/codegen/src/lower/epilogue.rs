@@ -1,4 +1,4 @@
-//! Epilogues.
+//! Lowering of epilogues.
 
 use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
@@ -10,13 +10,13 @@ use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError};
 
 impl Lowering<'_> {
-    /// Restores what the prologue saved, and leaves.
+    /// Restores the registers that the prologue saved, and leaves the function.
     pub(super) fn epilogue(&mut self, frame: &Frame<'_>, exit: Exit) -> Result<(), IcedError> {
         self.epilogue_before(frame, exit, None)
     }
 
-    /// The same with something between the epilogue and the jump or return: what has no frame, from
-    /// this label on.
+    /// Writes an epilogue like [`epilogue`](Self::epilogue), with the code of `tail`, which has no
+    /// frame, between the epilogue and the jump or return.
     pub(super) fn epilogue_before(
         &mut self,
         frame: &Frame<'_>,
@@ -59,7 +59,7 @@ impl Lowering<'_> {
         self.note(frame, Role::Epilogue);
         let mistake = mistake(shape, exit);
         let pops_rbp = self.release(frame)?;
-        // Before the first of these, the frame is as in the body.
+        // Before the first of these instructions, the frame is as in the body.
         let released = layout.allocation > 0 || pops_rbp;
         self.mistake(mistake.filter(|_| released));
         let first_pop = self.stream.here();
@@ -117,10 +117,10 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Gives back the fixed allocation; whether the last pushed register has been popped too.
+    /// Releases the fixed allocation. Returns true if the last pushed register has been popped too.
     fn release(&mut self, frame: &Frame<'_>) -> Result<bool, IcedError> {
         let bytes = frame.layout.allocation;
-        // What is left above rsp then.
+        // Bytes that remain between rsp and the CFA.
         let left = (frame.layout.pushed + frame.layout.entry).cast_signed();
         let by_frame = frame.layout.frame_register(frame.shape());
         let form = frame.shape().release;
@@ -165,7 +165,7 @@ impl Lowering<'_> {
         Ok(false)
     }
 
-    /// Loads what an indirect tail call needs, while the frame still stands.
+    /// Loads the target of an indirect tail call while the frame still exists.
     fn load_target(&mut self, exit: Exit) -> Result<(), IcedError> {
         match exit {
             Exit::TailCall(TailCallForm::Register, callee) => {
@@ -208,7 +208,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Why Windows' rules do not see this epilogue once rsp has moved.
+/// Returns the reason why the Windows rules do not recognize this epilogue once rsp has moved.
 fn mistake(shape: &FunctionShape, exit: Exit) -> Option<WindowsMistake> {
     if shape.entry.has_machine_frame() {
         Some(WindowsMistake::InterruptReturn)
@@ -221,8 +221,8 @@ fn mistake(shape: &FunctionShape, exit: Exit) -> Option<WindowsMistake> {
     }
 }
 
-/// Without r12's SIB byte, the 8-bit displacement of this lea looks like the next instruction: a pop,
-/// or the REX prefix of one.
+/// Returns the mistake if the Windows rules misread the lea of this release. Without r12's SIB
+/// byte, its 8-bit displacement looks like the next instruction: a pop, or the REX prefix of one.
 fn reads_wrong_in_r12(shape: &FunctionShape, up: i64) -> Option<WindowsMistake> {
     let in_r12 = shape.frame.is_some_and(|frame| frame.described && frame.register == Gpr::R12);
     let short_pop = shape.pushes.last().is_some_and(|register| register.number() < 8);

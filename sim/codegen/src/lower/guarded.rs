@@ -1,4 +1,4 @@
-//! Guarded statements and funclets.
+//! Lowering of guarded statements and funclets.
 
 use super::super::cfi::Row;
 use super::super::guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
@@ -13,56 +13,56 @@ use iced_x86::{Code, IcedError};
 /// A guarded statement.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Guard {
-    /// The function that it is in.
+    /// Function that contains the statement.
     pub function: FunctionId,
-    /// The guarded statement that protects it, by index.
+    /// Index of the guarded statement around this one.
     pub outer: Option<u32>,
-    /// How many guarded statements protect it.
+    /// Number of guarded statements around this one.
     pub depth: u32,
     pub clauses: Vec<GuardClause>,
 }
 
-/// A clause of a guarded statement.
+/// An EH clause of a guarded statement.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct GuardClause {
     pub kind: HandlerKind,
     pub handler: Label,
     pub filter: Option<Label>,
-    /// Where execution goes on behind a catch.
+    /// Place at which execution resumes after a catch.
     pub resume: Label,
 }
 
-/// A funclet that is still to be written.
+/// A funclet that has not been written yet.
 pub(super) struct Funclet<'p> {
     label: Label,
     body: &'p [Statement],
     kind: FuncletKind,
-    /// What it returns.
     result: FuncletResult,
-    /// The innermost guarded statement that protects it, by index.
+    /// Index of the innermost guarded statement that protects the funclet.
     guard: Option<u32>,
 }
 
-/// What a funclet returns in rax.
+/// The value that a funclet returns in rax.
 #[derive(Clone, Copy)]
 enum FuncletResult {
     /// Nothing.
     None,
-    /// Where execution goes on: a catch.
+    /// The address to resume at, returned by a catch.
     Resume(Label),
-    /// Whether it wants the exception: a filter.
+    /// The decision of a filter: true to catch the exception.
     Accepts(bool),
 }
 
 impl<'p> Funclet<'p> {
-    /// One that is called by its function and by nothing else.
+    /// Creates a funclet that is called only by its function.
     pub(super) const fn called(label: Label, body: &'p [Statement], guard: Option<u32>) -> Self {
         Self { label, body, kind: FuncletKind::Handler, result: FuncletResult::None, guard }
     }
 }
 
 impl<'p> Lowering<'p> {
-    /// The body with its labels; a call of the `Finally`, which the body does not protect.
+    /// Writes the body with its labels, then a call of the `Finally` handler, which the body does
+    /// not protect.
     pub(super) fn guarded(
         &mut self,
         frame: &mut Frame<'p>,
@@ -89,7 +89,7 @@ impl<'p> Lowering<'p> {
         let begin = self.stream.here();
         self.body(frame, funclets, body)?;
         if self.stream.here() == begin {
-            // There is something to protect.
+            // A protected range must not be empty.
             self.stream.plain(Code::Nopd);
         }
         frame.guard = outer;
@@ -101,8 +101,8 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    /// Makes the labels of a clause, and has its funclets written. The handler is protected by what
-    /// protects the guarded statement, not by the statement itself.
+    /// Creates the labels of an EH clause and queues its funclets. The handler is protected by the
+    /// guarded statements around the guarded statement, not by the statement itself.
     fn clause(
         &mut self,
         clause: &'p Clause,
@@ -118,7 +118,7 @@ impl<'p> Lowering<'p> {
                     body: filter,
                     kind: FuncletKind::Filter,
                     result: FuncletResult::Accepts(*accepts),
-                    // What a filter throws ends with it.
+                    // An exception thrown by a filter ends with the filter.
                     guard: None,
                 });
                 Some(label)
@@ -133,7 +133,7 @@ impl<'p> Lowering<'p> {
         GuardClause { kind: clause.kind.handler(), handler, filter, resume }
     }
 
-    /// Calls a funclet in the normal course of its function.
+    /// Calls a funclet in the normal course of its function, not for an exception.
     pub(super) fn call_funclet(
         &mut self,
         frame: &Frame<'_>,
@@ -145,7 +145,7 @@ impl<'p> Lowering<'p> {
         self.stream.branch(Code::Call_rel32_64, label)
     }
 
-    /// The register in which a funclet gets the address of a frame of its function.
+    /// Returns the register in which a funclet receives the establisher frame of its function.
     const fn establisher(&self) -> Gpr {
         match self.program.convention {
             Convention::WindowsX64 => Gpr::Rcx,
@@ -153,7 +153,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Writes funclets, and those of what stands in them.
+    /// Writes the queued funclets, and those of statements inside them.
     pub(super) fn funclets(
         &mut self,
         frame: &mut Frame<'p>,
@@ -165,7 +165,8 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    /// A funclet: a frame of its own, in which rbp is the function's frame register.
+    /// Writes a funclet, which has a frame of its own in which rbp is the function's frame
+    /// register.
     fn funclet(
         &mut self,
         parent: &mut Frame<'p>,
@@ -190,8 +191,8 @@ impl<'p> Lowering<'p> {
         self.note(&frame, Role::Body);
         let (register, distance) =
             parent.layout.frame_register(parent.shape()).unwrap_or((Gpr::Rbp, 0));
-        // The slot is at the same place in the function's frame and in its funclets', so either's
-        // address will do.
+        // The slot has the same offset in the frames of the function and of its funclets, so
+        // either's address will do.
         self.stream.load(register, Place::At(self.establisher(), i64::from(psp)))?;
         self.stream.store(Place::At(Gpr::Rsp, i64::from(psp)), register)?;
         self.stream.lea(register, Place::At(register, i64::from(distance)))?;

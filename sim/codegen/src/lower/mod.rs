@@ -1,6 +1,6 @@
-//! From functions to instructions, and to what their unwind data must say of them.
+//! Lowering of functions to instructions with the facts that their unwind data must describe.
 //!
-//! Everything here counts in instructions: addresses come with linking.
+//! All positions here are indices of instructions: linking assigns the addresses.
 
 mod body;
 mod epilogue;
@@ -32,32 +32,32 @@ use stream::{Label, Place};
 /// A range of instructions with unwind data of its own.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    /// The function that it is of.
+    /// Function that the part belongs to.
     pub function: FunctionId,
-    /// Its first instruction, and the one behind its last.
+    /// The first instruction, and the one after the last.
     pub begin: u32,
     pub end: u32,
-    /// The instruction behind its prologue.
+    /// The instruction after the prologue.
     pub prologue_end: u32,
     pub kind: PartKind,
-    /// What its prologue does, the first operation first.
+    /// Operations of the prologue, in order.
     pub described: Vec<Described>,
     /// The frame register and its offset in units of 16 bytes.
     pub frame: Option<(Gpr, u8)>,
-    /// For each epilogue, its first pop and the instruction behind it.
+    /// For each epilogue, its first pop and the instruction after the epilogue.
     pub epilogues: Vec<(u32, u32)>,
-    /// The funclet that it is, or is a part of.
+    /// Kind of the funclet that the part is, or is a part of.
     pub funclet: Option<FuncletKind>,
 }
 
-/// How a part is entered, and how its unwind data stands to that of others.
+/// The relation of a part's unwind data to that of other parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartKind {
     /// The function itself, or a funclet.
     Root,
-    /// Chained to another part, by index.
+    /// A part chained to another part, given by index.
     Chained(usize),
-    /// gcc's cold part: all operations apply from its first byte on.
+    /// A cold part as gcc makes it: all operations apply from its first byte on.
     Separate,
 }
 
@@ -65,54 +65,56 @@ pub(super) enum PartKind {
 #[derive(Debug)]
 pub(super) struct Lowered {
     pub stream: Stream,
-    /// Where callers' registers are at each instruction.
+    /// Locations of the callers' registers at each instruction.
     pub rows: Rows,
     pub parts: Vec<Part>,
-    /// The first instruction of each contiguous run that is to be aligned.
+    /// First instruction of each contiguous run that is to be aligned.
     pub pieces: Vec<u32>,
-    /// The guarded statements, each behind those that protect it.
+    /// Guarded statements, each after those around it.
     pub guards: Vec<Guard>,
-    /// The first instruction of each function that lies here.
+    /// First instruction of each function of this kind.
     pub entries: Vec<(FunctionId, u32)>,
-    /// The helper that unwind data names as language-specific handler.
+    /// First instruction of the helper that unwind data names as the language-specific handler.
     pub personality: u32,
-    /// The code that belongs to no function, and what it is.
+    /// Code that belongs to no function.
     pub helpers: Vec<Helper>,
-    /// The entries of the procedure linkage table: their functions, and their first instructions.
+    /// Entries of the procedure linkage table: their functions and their first instructions.
     pub plt: Vec<(FunctionId, u32)>,
-    /// What each slot of the procedure linkage table holds at first, by index, if there is one.
+    /// Instruction whose address each slot of the procedure linkage table holds initially, by
+    /// index; empty without a table.
     pub plt_slots: Vec<u32>,
 }
 
-/// Indices of the cells through which code finds addresses that it cannot know.
+/// Addresses of the cells through which code finds addresses that are not known when it is
+/// generated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cells {
-    /// Address of the first one (VA).
+    /// Address of the first cell (VA).
     pub base: u64,
-    /// How many functions the program has.
+    /// Number of functions of the program.
     pub functions: u64,
 }
 
 impl Cells {
-    /// The cells in front of those of the functions.
+    /// Number of cells before those of the functions.
     pub(super) const SERVICES: u64 = 2;
 
-    /// The service that cuts the stack.
+    /// Returns the address of the cell for the service that cuts the stack.
     pub(super) const fn throw(self) -> u64 {
         self.base
     }
 
-    /// Where the next stack to switch to ends.
+    /// Returns the address of the cell that holds the end of the next stack to switch to.
     pub(super) const fn stack(self) -> u64 {
         self.base + 8
     }
 
-    /// The address of a function.
+    /// Returns the address of the cell that holds the address of a function.
     pub(super) const fn function(self, id: FunctionId) -> u64 {
         self.base + 8 * (Self::SERVICES + id.0 as u64)
     }
 
-    /// A slot of the procedure linkage table.
+    /// Returns the address of a slot of the procedure linkage table.
     pub(super) const fn plt(self, slot: u32) -> u64 {
         self.base + 8 * (Self::SERVICES + self.functions + slot as u64)
     }
@@ -120,7 +122,7 @@ impl Cells {
 
 /// Lowers the functions of one kind.
 ///
-/// `stride` is how far apart stacks are that are switched to, in bytes.
+/// `stride` is the distance in bytes between the stacks that functions switch to.
 pub(super) fn lower(
     program: &Program,
     kind: CodeKind,
@@ -181,7 +183,7 @@ pub(super) fn lower(
     })
 }
 
-/// The funclets of a function that are still to be written.
+/// The funclets of a function that have not been written yet.
 type Funclets<'p> = VecDeque<Funclet<'p>>;
 
 struct Lowering<'p> {
@@ -191,7 +193,7 @@ struct Lowering<'p> {
     stream: Stream,
     rows: Rows,
     helpers: Vec<Helper>,
-    /// The functions that the procedure linkage table has entries for.
+    /// Functions that have an entry in the procedure linkage table.
     plt: Vec<unix::PltEntry>,
     /// By function; bound only for those of this kind.
     entries: Vec<Label>,
@@ -201,42 +203,42 @@ struct Lowering<'p> {
     guards: Vec<Guard>,
     pieces: Vec<u32>,
     cold: VecDeque<ColdPart<'p>>,
-    /// How far apart stacks are that are switched to, in bytes.
+    /// Distance in bytes between the stacks that functions switch to.
     stride: i32,
-    /// Makes the values that code writes differ.
+    /// Counter that makes the values written by code differ.
     salt: u64,
 }
 
-/// A body that lies apart.
+/// A body that is placed separately.
 struct ColdPart<'p> {
     frame: Frame<'p>,
     body: &'p [Statement],
     start: Label,
     back: Label,
-    /// As it is where the part is entered.
+    /// The row at the entry of the part.
     row: Rowed,
 }
 
-/// The function or funclet that is being lowered, and where in it.
+/// The function or funclet that is being lowered, and the position in it.
 #[derive(Clone)]
 struct Frame<'p> {
     id: FunctionId,
     function: &'p Function,
     layout: FrameLayout,
-    /// The part whose unwind data describes the frame here.
+    /// Index of the part whose unwind data describes the frame here.
     describing: usize,
-    /// The part that is being written.
+    /// Index of the part that is being written.
     part: usize,
-    /// The funclet of the function that it is.
+    /// Kind of the funclet, `None` for the function itself.
     funclet: Option<FuncletKind>,
     landing: Option<Label>,
-    /// The innermost guarded statement that protects what is being written, by index.
+    /// Index of the innermost guarded statement that protects the code being written.
     guard: Option<u32>,
     next_counter: u32,
     next_region_save: u32,
     /// The body moves rsp.
     dynamic: bool,
-    /// What stands behind the next call.
+    /// Label of the address after the next call.
     next_return: Option<Label>,
 }
 
@@ -245,7 +247,8 @@ impl<'p> Frame<'p> {
         &self.function.shape
     }
 
-    /// The memory `offset` bytes above rsp behind the function's fixed allocation.
+    /// Returns the memory `offset` bytes above the value of rsp after the function's fixed
+    /// allocation.
     fn at(&self, offset: u32) -> Place {
         let offset = i64::from(offset);
         match self.layout.frame_register(self.shape()) {
@@ -256,7 +259,7 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Whether anything is to be undone in the body.
+    /// Returns true if unwinding from the body must undo anything.
     fn has_frame(&self, convention: Convention) -> bool {
         let mut home = self.shape().home.iter().flatten();
         self.funclet.is_some()
@@ -278,12 +281,13 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The instructions so far have changed where callers' registers are.
+    /// Changes the row, since the instructions so far have changed the locations of the callers'
+    /// registers.
     fn row(&mut self, change: impl Fn(&mut Row)) {
         self.rows.change(self.stream.here(), change);
     }
 
-    /// A value that nothing else has.
+    /// Returns a value that is used nowhere else.
     fn garbage(&mut self) -> u64 {
         self.salt += 1;
         let mut x = self.salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.kind as u64;
@@ -313,7 +317,7 @@ impl<'p> Lowering<'p> {
         self.parts.len() - 1
     }
 
-    /// Ends a part here. It has at least one instruction.
+    /// Ends a part here, after adding an instruction if the part is empty.
     fn end_part(&mut self, part: usize) -> Result<(), IcedError> {
         if self.parts[part].begin == self.stream.here() {
             self.stream.filler()?;
@@ -359,7 +363,7 @@ impl<'p> Lowering<'p> {
         if let Some(exit) = function.end {
             self.last_epilogue(&frame, exit, &wrapped)?;
         } else if self.stream.has_label_here() {
-            // Nothing gets here, but no jump may lead out of the function.
+            // Execution never gets here, but no jump may leave the function.
             self.stream.plain(Code::Int3);
         }
         self.behind_wrapped(&frame, wrapped)?;
@@ -394,7 +398,8 @@ impl<'p> Lowering<'p> {
         let mut funclets = VecDeque::new();
         self.body(&mut frame, &mut funclets, body)?;
         self.note(&frame, Role::Body);
-        // A region inside ends with a part chained to this one, and so does not look different.
+        // A region inside ends with a part chained to this one, so it does not make a difference
+        // here.
         let scanned = frame.shape().unwind == UnwindData::Version1;
         let jumps_out = separate && scanned && frame.has_frame(self.program.convention);
         self.mistake(jumps_out.then_some(WindowsMistake::ColdJump));
@@ -404,7 +409,7 @@ impl<'p> Lowering<'p> {
         self.funclets(&mut frame, funclets)
     }
 
-    /// What all prologues up the chain of `part` do, the first operation first.
+    /// Returns the operations of all prologues up the chain of `part`, in order.
     fn all_described(&self, part: usize) -> Vec<Described> {
         let part = &self.parts[part];
         let mut described = match part.kind {
@@ -415,7 +420,8 @@ impl<'p> Lowering<'p> {
         described
     }
 
-    /// The code that belongs to no function; gives the handler's instruction.
+    /// Writes the code that belongs to no function, and returns the first instruction of the
+    /// language-specific handler.
     fn helpers(&mut self) -> Result<u32, IcedError> {
         self.stream.now = None;
         self.rows.begin(self.stream.here(), Row::at_entry(Entry::Call));
@@ -438,7 +444,8 @@ fn moves_rsp(body: &[Statement]) -> bool {
     body.iter().any(|statement| statement.contains(&moves))
 }
 
-/// Where a register is that is saved so many bytes above rsp behind the fixed allocation.
+/// Returns the location of a register saved `at` bytes above the value of rsp after the fixed
+/// allocation.
 fn saved(layout: &FrameLayout, shape: &FunctionShape, at: u32) -> Rule {
     let from = |origin: u32| at.cast_signed().wrapping_sub(origin.cast_signed());
     match layout.frame_register(shape) {
@@ -449,7 +456,8 @@ fn saved(layout: &FrameLayout, shape: &FunctionShape, at: u32) -> Rule {
     }
 }
 
-/// The operation of a saved register, so many bytes above rsp behind the fixed allocation.
+/// Returns the operation for a register saved `at` bytes above the value of rsp after the fixed
+/// allocation.
 fn save(layout: &FrameLayout, shape: &FunctionShape, register: Gpr, at: u32) -> Operation {
     let below = if shape.saves_lie_below_frame() { layout.allocation } else { 0 };
     Operation::Save(register, at.wrapping_sub(below))

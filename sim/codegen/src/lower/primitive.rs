@@ -1,4 +1,4 @@
-//! The runtime's own code.
+//! Lowering of the runtime's own code.
 
 use super::super::link::service_address;
 use super::super::primitive::{Primitive, Value, Word};
@@ -8,7 +8,8 @@ use super::{Frame, Funclets, Lowering};
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
-/// Where a thread's own memory says which Thread object it has: an offset from gs, or on Unix fs.
+/// Offset from gs, or from fs on Unix, of the thread-local slot that holds the address of the
+/// Thread object.
 pub const THREAD_SLOT: i64 = 0x58;
 
 impl<'p> Lowering<'p> {
@@ -39,8 +40,8 @@ impl<'p> Lowering<'p> {
             Primitive::PushThread(offset) => {
                 self.thread()?;
                 let place = Place::At(Gpr::R11, i64::from(*offset));
-                // The word is the return address that the function was entered without: from here on
-                // the row is right.
+                // The pushed word is the return address that was missing when the function was
+                // entered. From here on the row is correct.
                 self.stream.through(Code::Push_rm64, place)
             }
             Primitive::When(body) | Primitive::Unless(body) => {
@@ -65,7 +66,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// A call stands before this: here is where it comes back to.
+    /// Binds the label for the return address of the call just written.
     pub(super) fn returned(&mut self, frame: &mut Frame<'p>) {
         if let Some(label) = frame.next_return.take() {
             self.stream.bind(label);

@@ -1,4 +1,4 @@
-//! Prologues.
+//! Lowering of prologues.
 
 use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
@@ -9,20 +9,20 @@ use super::{Frame, Lowering, save, saved};
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
-/// An operation that is done when instruction `before` comes next.
+/// An operation that has been performed when instruction `before` is next to execute.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Described {
     pub before: u32,
     pub operation: Operation,
 }
 
-/// How far apart probes are, in bytes.
+/// Distance between stack probes in bytes.
 const PAGE: u32 = 0x1000;
 
-/// The most pages that are probed one by one.
+/// Maximum number of pages that are probed with one instruction each.
 const SINGLE_PROBES: u32 = 2;
 
-/// The most instructions that are scheduled into a prologue.
+/// Maximum number of instructions that are scheduled into a prologue.
 const FILLERS: u32 = 8;
 
 impl Lowering<'_> {
@@ -52,7 +52,7 @@ impl Lowering<'_> {
             let operation = if kept { Operation::Push(register) } else { Operation::Allocate(8) };
             self.describe(frame, operation);
             self.pushed(frame, register, kept)?;
-            // An interrupted function needs its registers back: first they are pushed.
+            // An interrupted function needs its registers unchanged, so they are pushed first.
             if !shape.entry.has_machine_frame() {
                 self.schedule(&mut fillers)?;
             }
@@ -76,8 +76,9 @@ impl Lowering<'_> {
         let end = self.stream.here();
         let part = &mut self.parts[frame.part];
         part.prologue_end = end;
-        // Home slots count from where rsp is at the end, and until then their registers are
-        // unchanged. MSVC lists them as the last that is done, assemblers where they stand.
+        // Offsets of home slots count from the value of rsp at the end of the prologue, and until
+        // then their registers are unchanged. MSVC lists these saves as the last operations,
+        // assemblers at their position.
         let msvc = shape.release == Release::R11;
         let place = if msvc { part.described.len() } else { behind_pushes };
         let homes = homes.into_iter().map(|operation| Described { before: end, operation });
@@ -106,7 +107,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Says that the instructions so far have done this.
+    /// Records that the instructions so far have performed this operation.
     pub(super) fn describe(&mut self, frame: &Frame<'_>, operation: Operation) {
         let before = self.stream.here();
         self.parts[frame.part].described.push(Described { before, operation });
@@ -136,7 +137,7 @@ impl Lowering<'_> {
             let realigned = frame.shape().realign != Realign::No;
             self.row(|row| {
                 if realigned {
-                    // The caller's frame is told by r10.
+                    // r10 holds the CFA.
                     row.set(register.register, Rule::By(register.register, 0));
                 } else {
                     row.framed(register.register, 16 * i32::from(register.offset));
@@ -189,8 +190,8 @@ impl Lowering<'_> {
     }
 }
 
-/// libgcc's `___chkstk_ms`: touches each page of the rax bytes below the caller's rsp, and changes
-/// no register.
+/// Writes libgcc's `___chkstk_ms`, which touches each page of the rax bytes below the caller's rsp
+/// and changes no register.
 pub(super) fn chkstk(stream: &mut Stream) -> Result<(), IcedError> {
     let note = |mistake| Some(Note { mistake, ..Note::HELPER });
     let inside = note(Some(WindowsMistake::Chkstk));

@@ -1,36 +1,36 @@
-//! A stream of instructions with labels, and what each of them is there for.
+//! A stream of instructions with labels and a note for each instruction.
 
 use super::super::marks::{Role, WindowsMistake};
 use super::super::program::FunctionId;
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 
-/// A place in the stream.
+/// A position in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(u32);
 
-/// What an instruction is there for.
+/// The facts about an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
-    /// The function as it was written, unless it is a helper's code.
+    /// The function in the source program, `None` for a helper's code.
     pub function: Option<FunctionId>,
     pub role: Role,
-    /// Where Windows' rules unwind wrongly before this instruction.
+    /// Mistake of the Windows rules before this instruction.
     pub mistake: Option<WindowsMistake>,
-    /// Where something thrown in this call is caught.
+    /// Label at which an exception thrown in this call is caught.
     pub landing: Option<Label>,
-    /// The handler of the interrupt that this instruction makes.
+    /// Handler of the interrupt that this instruction raises.
     pub handler: Option<FunctionId>,
-    /// It is a call on another stack.
+    /// The instruction is a call on another stack.
     pub switches_stack: bool,
     /// Bytes of arguments that have been pushed for this call.
     pub arguments: u32,
-    /// The innermost guarded statement that protects it, by index.
+    /// Index of the innermost guarded statement that protects the instruction.
     pub guard: Option<u32>,
 }
 
 impl Note {
-    /// Of a helper's instruction.
+    /// The note of a helper's instruction.
     pub(crate) const HELPER: Self = Self {
         function: None,
         role: Role::Helper,
@@ -43,20 +43,20 @@ impl Note {
     };
 }
 
-/// The memory that an operand means.
+/// A memory operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
-    /// So far from a register.
+    /// A register plus a displacement.
     At(Gpr, i64),
-    /// So far from a register, always with 8 bits of displacement.
+    /// A register plus a displacement that is always encoded in 8 bits.
     AtDisp8(Gpr, i64),
-    /// So far from a register, always with 32 bits of displacement.
+    /// A register plus a displacement that is always encoded in 32 bits.
     AtDisp32(Gpr, i64),
     /// The sum of two registers.
     Sum(Gpr, Gpr),
     /// An address (VA), relative to rip.
     Absolute(u64),
-    /// So far from a segment's base.
+    /// A segment's base plus a displacement.
     Segment(Register, i64),
 }
 
@@ -80,7 +80,7 @@ impl From<Place> for MemoryOperand {
     }
 }
 
-/// iced's name of a register.
+/// Returns iced's name of a register.
 pub(crate) fn r64(register: Gpr) -> Register {
     Register::RAX + u32::from(register.number())
 }
@@ -94,18 +94,18 @@ fn r32(register: Gpr) -> Register {
 pub(crate) struct Stream {
     pub instructions: Vec<Instruction>,
     pub notes: Vec<Note>,
-    /// The index of the instruction that each label stands before.
+    /// Index of the instruction after each label.
     labels: Vec<Option<u32>>,
     /// The instructions that compute the address of a label.
     addresses: Vec<(u32, Label)>,
-    /// What the next instruction is noted with.
+    /// Note for the next instructions.
     pub now: Option<Note>,
 }
 
 type Result<T = (), E = IcedError> = core::result::Result<T, E>;
 
 impl Stream {
-    /// The index of the next instruction.
+    /// Returns the index of the next instruction.
     pub(crate) fn here(&self) -> u32 {
         self.instructions.len() as u32
     }
@@ -115,25 +115,25 @@ impl Stream {
         Label(self.labels.len() as u32 - 1)
     }
 
-    /// Puts a label before the next instruction.
+    /// Binds a label to the next instruction.
     pub(crate) fn bind(&mut self, label: Label) {
         if let Some(at) = self.labels.get_mut(label.0 as usize) {
             *at = Some(self.instructions.len() as u32);
         }
     }
 
-    /// Whether a label stands before the next instruction.
+    /// Returns true if a label is bound to the next instruction.
     pub(crate) fn has_label_here(&self) -> bool {
         self.labels.contains(&Some(self.here()))
     }
 
-    /// The index of the instruction that a label stands before.
+    /// Returns the index of the instruction that a label is bound to.
     pub(crate) fn index_of(&self, label: Label) -> Option<u32> {
         self.labels.get(label.0 as usize).copied().flatten()
     }
 
-    /// Lets each instruction stand at the address of its index + 1, and each branch go to that of
-    /// its label, as iced's block encoder wants it.
+    /// Sets each instruction's address to its index + 1, and each branch's target to the address of
+    /// its label, as iced's block encoder requires.
     pub(crate) fn resolve(&mut self) {
         for index in 0..self.instructions.len() {
             let instruction = &mut self.instructions[index];
@@ -171,7 +171,8 @@ impl Stream {
         self.with1(Code::Pop_r64, r64(register))
     }
 
-    /// `add rsp, imm` and the like, with a short immediate if it fits and `long` is not wanted.
+    /// Adds `add rsp, imm` or a similar instruction, with a short immediate if it fits and `long`
+    /// is false.
     pub(crate) fn arithmetic(
         &mut self,
         (short, full): (Code, Code),
@@ -209,7 +210,7 @@ impl Stream {
         Ok(())
     }
 
-    /// `mov r11d, ecx`: computes something that nobody needs.
+    /// Adds `mov r11d, ecx`, whose result is not used.
     pub(crate) fn filler(&mut self) -> Result {
         self.add(Instruction::with2(Code::Mov_r32_rm32, Register::R11D, Register::ECX)?);
         Ok(())
@@ -258,19 +259,19 @@ impl Stream {
         Ok(())
     }
 
-    /// `lea to, [rip + …]`: the address of a label.
+    /// Adds `lea to, [rip + …]`, which computes the address of a label.
     pub(crate) fn lea_label(&mut self, to: Gpr, label: Label) -> Result {
         self.addresses.push((self.here(), label));
         self.lea(to, Place::Absolute(0))
     }
 
-    /// Any instruction with an operand in memory and one in a register or immediate.
+    /// Adds an instruction with a memory operand and an immediate.
     pub(crate) fn memory_i32(&mut self, code: Code, place: Place, immediate: i32) -> Result {
         self.add(Instruction::with2(code, MemoryOperand::from(place), immediate)?);
         Ok(())
     }
 
-    /// `test [place], eax`: touches a page.
+    /// Adds `test [place], eax`, which touches a page.
     pub(crate) fn touch(&mut self, place: Place) -> Result {
         let memory = MemoryOperand::from(place);
         self.add(Instruction::with2(Code::Test_rm32_r32, memory, Register::EAX)?);
@@ -287,7 +288,7 @@ impl Stream {
         Ok(())
     }
 
-    /// A call or jump through memory.
+    /// Adds a call or jump through memory.
     pub(crate) fn through(&mut self, code: Code, place: Place) -> Result {
         self.add(Instruction::with1(code, MemoryOperand::from(place))?);
         Ok(())
@@ -301,7 +302,7 @@ impl Stream {
         self.with1(Code::Call_rm64, Register::RAX)
     }
 
-    /// A call or a conditional or unconditional jump to a label.
+    /// Adds a call, or a conditional or unconditional jump, to a label.
     pub(crate) fn branch(&mut self, code: Code, label: Label) -> Result {
         self.add(Instruction::with_branch(code, u64::from(label.0))?);
         Ok(())
@@ -311,7 +312,7 @@ impl Stream {
         self.add(Instruction::with(code));
     }
 
-    /// Bytes that iced has no instruction for: redundant prefixes.
+    /// Adds bytes that iced cannot express as an instruction: redundant prefixes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result {
         self.add(Instruction::with_declare_byte(bytes)?);
         Ok(())

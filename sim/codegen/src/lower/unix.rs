@@ -1,4 +1,4 @@
-//! What compilers, linkers and the kernel make of native code on Unix alone.
+//! Lowering of constructs that compilers, linkers and the kernel use only in native code on Unix.
 
 use super::super::cfi::{Cfa, Row, Rowed, Rule};
 use super::super::marks::Role;
@@ -13,26 +13,26 @@ use iced_x86::{Code, IcedError, Register};
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Helper {
     pub kind: HelperKind,
-    /// Its first instruction, and the one behind its last.
+    /// First instruction, and the one after the last.
     pub begin: u32,
     pub end: u32,
 }
 
-/// What it is.
+/// The kinds of helpers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum HelperKind {
     /// The language-specific handler.
     Personality,
     /// The procedure linkage table.
     Plt,
-    /// What looks a function up for it.
+    /// The code that looks up a function for the procedure linkage table.
     Resolver,
-    /// Where handlers of signals return to: its second instruction is that address.
+    /// The return address of signal handlers is the second instruction of this code.
     SignalTrampoline,
 }
 
 impl HelperKind {
-    /// What it is called.
+    /// Returns the name of the helper.
     pub(in super::super) const fn name(self) -> &'static str {
         match self {
             Self::Personality => "__gxx_personality_v0",
@@ -42,7 +42,7 @@ impl HelperKind {
         }
     }
 
-    /// Its symbol, if linkers leave one.
+    /// Returns the symbol of the helper if linkers emit one.
     pub(in super::super) fn symbol(self) -> Option<&'static str> {
         (self != Self::Plt).then(|| self.name())
     }
@@ -53,30 +53,31 @@ impl HelperKind {
 pub(super) struct PltEntry {
     pub function: FunctionId,
     pub label: Label,
-    /// Its first instruction.
+    /// First instruction.
     pub begin: u32,
-    /// The instruction that its slot leads to.
+    /// The instruction that the slot points to initially.
     lazy: u32,
 }
 
-/// The slots in front of those of the entries.
+/// Number of slots before those of the entries.
 const RESERVED: u32 = 2;
 
-/// What the table's slots hold: instructions whose addresses they get.
+/// Returns the instructions whose addresses the table's slots hold.
 pub(super) fn plt_slots(plt: &[PltEntry], helpers: &[Helper]) -> Vec<u32> {
     let resolver = helpers.iter().find(|helper| helper.kind == HelperKind::Resolver);
     let Some(resolver) = resolver else { return Vec::new() };
-    // The first one is for the loader's own use.
+    // The reserved slots are for the loader's own use.
     let reserved = [resolver.begin, resolver.begin];
     reserved.into_iter().chain(plt.iter().map(|entry| entry.lazy)).collect()
 }
 
-/// Labels of a function part of which has no frame.
+/// The labels of a function that has code without a frame.
 pub(super) enum Wrapped {
     Not,
-    /// What is behind the epilogue.
+    /// Label of the code after the epilogue.
     Tail(Label),
-    /// What lies apart, and where it leads back to; the row there.
+    /// Label of the code placed separately, label of the place that it jumps back to, and the row
+    /// there.
     Apart(Label, Label, Box<Rowed>),
 }
 
@@ -90,7 +91,7 @@ impl Lowering<'_> {
         self.helpers.push(Helper { kind, begin, end });
     }
 
-    /// What stands before the prologue.
+    /// Writes the code before the prologue.
     pub(super) fn before_wrapped(&mut self, frame: &Frame<'_>) -> Result<Wrapped, IcedError> {
         self.note(frame, Role::Prologue);
         match frame.shape().wrap {
@@ -125,7 +126,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What stands behind the last epilogue.
+    /// Writes the code after the last epilogue.
     pub(super) fn behind_wrapped(
         &mut self,
         frame: &Frame<'_>,
@@ -133,7 +134,7 @@ impl Lowering<'_> {
     ) -> Result<(), IcedError> {
         match wrapped {
             Wrapped::Tail(tail) if self.stream.index_of(tail).is_none() => {
-                // There is no epilogue that it would stand behind.
+                // There is no epilogue before the tail.
                 self.rows.begin(self.stream.here(), Row::at_entry(Entry::Call));
                 self.stream.bind(tail);
                 self.stream.plain(Code::Int3);
@@ -150,7 +151,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// `lea r10, [rsp + 8]; and rsp, -n; push [r10 - 8]`: gcc.
+    /// Writes `lea r10, [rsp + 8]; and rsp, -n; push [r10 - 8]`, as gcc does.
     pub(super) fn realign(&mut self, frame: &Frame<'_>) -> Result<(), IcedError> {
         let Some(bytes) = frame.shape().realign.bytes() else { return Ok(()) };
         self.stream.lea(Gpr::R10, Place::At(Gpr::Rsp, 8))?;
@@ -159,7 +160,7 @@ impl Lowering<'_> {
         self.stream.through(Code::Push_rm64, Place::At(Gpr::R10, -8))
     }
 
-    /// A register has been pushed: the frame register may be set right behind.
+    /// Pushes a register, after which the frame register may be set.
     pub(super) fn pushed(
         &mut self,
         frame: &Frame<'_>,
@@ -179,8 +180,8 @@ impl Lowering<'_> {
         if sets { self.set_frame(frame, FrameSet::BehindPush) } else { Ok(()) }
     }
 
-    /// `leave` gives back what was pushed behind rbp too: first it is restored by mov. How many pushes
-    /// those are.
+    /// Restores by mov the registers pushed after rbp, since `leave` releases their slots. Returns
+    /// the number of these pushes.
     pub(super) fn restore_left_pushes(&mut self, frame: &Frame<'_>) -> Result<usize, IcedError> {
         let shape = frame.shape();
         let leaves_some = shape.release == Release::Leave
@@ -199,7 +200,7 @@ impl Lowering<'_> {
         Ok(behind)
     }
 
-    /// Behind the other pushes, r10 tells the body where the caller's frame is.
+    /// Pushes r10 after the other registers, so that the body can find the CFA.
     pub(super) fn push_caller(&mut self, frame: &Frame<'_>) -> Result<(), IcedError> {
         if frame.shape().realign == Realign::No {
             return Ok(());
@@ -249,7 +250,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The functions that are called through the procedure linkage table, ascending.
+    /// Returns the functions that are called through the procedure linkage table, ascending.
     fn linked_functions(&self) -> Vec<FunctionId> {
         let mut functions = Vec::new();
         if self.is_unix() {
@@ -263,8 +264,8 @@ impl Lowering<'_> {
         functions
     }
 
-    /// The table, at the begin of the code: its first entry leads to the resolver, and all are of 16
-    /// bytes, by which their CFI counts.
+    /// Writes the table at the beginning of the code. Its first entry jumps to the resolver, and
+    /// every entry has 16 bytes, which its CFI relies on.
     pub(super) fn procedure_linkage_table(&mut self) -> Result<(), IcedError> {
         const ENTRY: i32 = 16;
         let functions = self.linked_functions();
@@ -299,8 +300,9 @@ impl Lowering<'_> {
         self.resolver()
     }
 
-    /// What looks a function up: written by hand, as it must keep all registers that pass arguments.
-    /// On the stack are the loader's word, where the function's cell is, and the return address.
+    /// Writes the code that looks up a function. Real resolvers are written by hand, as they must
+    /// keep all registers that pass arguments. The stack holds the loader's word, the offset of the
+    /// function's cell, and the return address.
     fn resolver(&mut self) -> Result<(), IcedError> {
         let begin = self.stream.here();
         let mut row = Row::at_entry(Entry::Call);
@@ -330,8 +332,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Where handlers of signals return to. Its description begins a byte early, since who looks a
-    /// return address up looks in front of it.
+    /// Writes the trampoline that signal handlers return to. Its FDE begins one byte early, since
+    /// unwinders look up a return address minus 1.
     pub(super) fn signal_trampoline(&mut self) -> Result<(), IcedError> {
         const RT_SIGRETURN: u32 = 15;
         let signals = self.program.functions.iter().any(|f| f.shape.entry == Entry::Signal);
@@ -348,7 +350,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Where the push with this number behind that of rbp is, from rbp.
+/// Returns the offset from rbp of the push with this number after the push of rbp.
 fn below(number: usize) -> i32 {
     -8 * i32::from(number as u8)
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 const BASE: u64 = 0x0001_8000_0000;
 const TEXT: u32 = 0x2000;
 
-/// What a test image is made of.
+/// The parts of a test image.
 struct Parts {
     text: Vec<u8>,
     xdata: Vec<u8>,
@@ -16,7 +16,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Two functions: one with `push rbx; sub rsp, 32`, one without a prologue.
+    /// Creates two functions: one with `push rbx; sub rsp, 32`, one without a prologue.
     fn new() -> Self {
         let mut text = b"\x53\x48\x83\xEC\x20\x90\x48\x83\xC4\x20\x5B\xC3".to_vec();
         text.resize(0x1200, 0xCC);
@@ -34,7 +34,7 @@ impl Parts {
             PeSection { name: ".text", rva: TEXT, bytes: &self.text, kind: Code },
             PeSection { name: ".xdata", rva: 0x4000, bytes: &self.xdata, kind: ReadOnly },
             PeSection { name: ".empty", rva: 0x5000, bytes: &[], kind: ReadOnly },
-            // A free page lies before it.
+            // The page before this section is free.
             PeSection { name: ".pdata", rva: 0x7000, bytes: &self.pdata, kind: ReadOnly },
         ]
     }
@@ -75,7 +75,7 @@ fn the_walker_reads_the_file() {
         RuntimeFunction { begin: TEXT + 0x1200, end: TEXT + 0x1201, unwind_info: 0x4008 },
     ];
     assert_eq!(image.functions().iter().collect::<Vec<_>>(), functions);
-    // Of two names of one place, the walker takes the first.
+    // If two names have the same address, the walker takes the first.
     assert_eq!(image.symbols().as_slice(), [(TEXT, "a::b"), (TEXT + 0x1200, "Tail")]);
 }
 
@@ -175,7 +175,7 @@ fn what_cannot_be_loaded_is_refused() {
     assert_eq!(bad(|sections| sections[2].rva += 0x800), range(0x4800));
     assert_eq!(bad(|sections| sections[2].rva = 0x3000), range(0x3000));
     assert_eq!(bad(|sections| sections[4].rva = 0xFFFF_D000), Ok(()));
-    // No room is left for the export section.
+    // There is no room left for the export section.
     assert_eq!(bad(|sections| sections[4].rva = 0xFFFF_E000), range(0xFFFF_F000));
     assert_eq!(bad(|sections| sections.swap(1, 2)), range(0x2000));
     let sections =

@@ -1,4 +1,4 @@
-//! What makes a body valid.
+//! Rules for valid bodies.
 
 use super::super::guarded::Clause;
 use super::super::primitive::{Primitive, Value, Word};
@@ -10,18 +10,18 @@ use super::super::shape::{Convention, Entry, Realign, Release, UnwindData};
 use super::{MAX_CLAUSES, MAX_NESTING, Rule};
 use clr_walker::registers::Gpr;
 
-/// Checks a function's body.
+/// The checker of a function's body.
 pub(super) struct Body<'a> {
     program: &'a Program,
     index: usize,
     function: &'a Function,
-    /// The one being checked, in the order of the text.
+    /// Index of the statement being checked, in text order.
     pub(super) statement: u32,
     next: u32,
     first_exit: Option<Exit>,
 }
 
-/// What a statement stands in.
+/// The enclosing statements.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Context<'a> {
     depth: u32,
@@ -31,7 +31,7 @@ pub(super) struct Context<'a> {
     saved: Option<&'a Saved<'a>>,
 }
 
-/// Registers saved by enclosing regions.
+/// The registers saved by enclosing regions.
 struct Saved<'a> {
     registers: &'a [Gpr],
     outer: Option<&'a Saved<'a>>,

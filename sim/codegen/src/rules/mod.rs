@@ -1,4 +1,4 @@
-//! What makes a program valid.
+//! Rules for valid programs.
 
 mod body;
 mod shape;
@@ -13,35 +13,35 @@ pub use shape::may_realign;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// The most bytes of locals that a function may have.
+/// Maximum number of bytes of locals in a function.
 pub const MAX_LOCALS: u32 = 1 << 20;
 
-/// The most statements that may stand inside each other.
+/// Maximum nesting depth of statements.
 pub const MAX_NESTING: u32 = 8;
 
-/// The most registers that a function may push. With all kinds of saves besides, a prologue may
-/// still have more than the 255 bytes that unwind data can tell.
+/// Maximum number of registers that a function pushes. With all kinds of saves together, a prologue
+/// may still exceed the 255 bytes that unwind data can describe.
 pub const MAX_PUSHES: usize = 16;
 
-/// The largest alternate stack for signals, in bytes.
+/// Maximum size of the alternate stack for signals in bytes.
 pub const MAX_SIGNAL_STACK: u32 = 1 << 20;
 
-/// The most arguments that a function pushes for a call.
+/// Maximum number of arguments that a function pushes for a call.
 pub const MAX_ARGUMENTS: u8 = 8;
 
-/// The most clauses of a guarded statement.
+/// Maximum number of EH clauses of a guarded statement.
 pub const MAX_CLAUSES: usize = 8;
 
-/// The most functions of a program.
+/// Maximum number of functions in a program.
 pub const MAX_FUNCTIONS: usize = 1 << 12;
 
-/// A rule that a program breaks, and where.
+/// A violation of a rule, with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("function {}: {rule}", function.0)]
 pub struct ProgramError {
-    /// The function.
+    /// Function that violates the rule.
     pub function: FunctionId,
-    /// What part of it.
+    /// Part of the function.
     pub place: Place,
     /// The rule.
     pub rule: Rule,
@@ -50,22 +50,22 @@ pub struct ProgramError {
 /// A part of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Its name, or its being there.
+    /// The name, or the existence of the function.
     Function,
-    /// Its shape.
+    /// The shape.
     Shape,
-    /// A statement, counted in the order of the text from 0: a statement's bodies come behind it.
+    /// A statement, counted in text order from 0: the bodies of a statement come after it.
     Statement(u32),
-    /// Its end.
+    /// The end.
     End,
-    /// The interrupt with this index, which names the function as its handler.
+    /// The interrupt with this index, whose handler is the function.
     Interrupt(u32),
 }
 
-/// What a valid program keeps to.
+/// A rule that a valid program satisfies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Rule {
-    /// There must be a function to begin with.
+    /// A program has at least one function.
     #[error("a program has between 1 and {MAX_FUNCTIONS} functions")]
     FunctionCount,
     /// A name must be unique and made of certain characters.
@@ -74,83 +74,83 @@ pub enum Rule {
     /// The first function is called.
     #[error("the first function is called from outside: its entry is a call")]
     FirstEntry,
-    /// Callees stand behind their callers.
-    #[error("a function calls only functions behind it, so that every program ends")]
+    /// Callees have higher indices than their callers.
+    #[error("a function calls only functions after it, so that every program ends")]
     Callee,
-    /// What is called must have the entry `Call`.
+    /// A called function has the entry `Call`.
     #[error("a function entered by an interrupt cannot be called or jumped to")]
     CalledInterrupt,
-    /// A handler must have an interrupt's entry.
-    #[error("the handler of an interrupt must have the entry of one")]
+    /// A handler has the entry of an interrupt or a signal.
+    #[error("the handler of an interrupt must be entered by an interrupt or a signal")]
     Handler,
-    /// Interrupts are ascending.
-    #[error("interrupts stand in the order of their time")]
+    /// Interrupts are in the order of their time.
+    #[error("interrupts are in the order of their time")]
     InterruptOrder,
-    /// Which registers can be saved.
+    /// Saved registers are nonvolatile, and each is saved once.
     #[error("{} cannot be saved here: saved registers are nonvolatile, each is saved once", .0.name())]
     Saved(Gpr),
     /// rsp cannot be pushed or stored.
     #[error("rsp cannot be pushed or stored")]
     StackPointer,
-    /// Which vector registers can be saved.
-    #[error("xmm{0} cannot be saved: of xmm6 to xmm15 each once, under the Windows convention")]
+    /// Only nonvolatile vector registers can be saved.
+    #[error("xmm{0} cannot be saved: only xmm6 to xmm15, each once, under the Windows convention")]
     SavedXmm(u8),
-    /// A prologue has at most 255 bytes.
+    /// The number of pushes is limited.
     #[error("a function pushes at most {MAX_PUSHES} registers")]
     Pushes,
     /// The home space belongs to the Windows convention and to calls.
     #[error("only a function called under the Windows convention has home space")]
     Home,
-    /// What locals may be.
+    /// The size of the locals is a limited multiple of 8.
     #[error("locals are a multiple of 8 bytes, at most {MAX_LOCALS:#x}")]
     Locals,
     /// A frame register must be nonvolatile and saved.
     #[error("the frame register must be nonvolatile and pushed; its offset is at most 15 units")]
     FrameRegister,
-    /// Saves cannot lie below the frame base.
+    /// Saves cannot be below the frame base of unwind codes.
     #[error(
-        "registers saved by mov lie below a described frame register set before the allocation"
+        "registers saved by mov are below a described frame register set before the allocation"
     )]
     SavesBelowFrame,
-    /// The way the allocation is given back needs a frame register.
+    /// The release of the allocation fits the frame register.
     #[error("this release needs a frame register that allows it")]
     Release,
     /// `___chkstk_ms` belongs to the Windows convention.
     #[error("chkstk belongs to the Windows convention and to functions that are called")]
     Chkstk,
-    /// Shapes that CFI alone describes.
-    #[error("only native code of the System V convention is made so")]
+    /// Some shapes can be described by CFI only.
+    #[error("only native code of the System V convention has such a shape")]
     Unix,
-    /// A realigned frame is told by rbp.
+    /// In a realigned frame, rbp leads to the CFA.
     #[error(
-        "a realigned function is called, pushes rbp first as its frame register, set behind that push"
+        "a realigned function is called, pushes rbp first as its frame register, set after that push"
     )]
     Realign,
-    /// Prologues that do not stand at the begin.
-    #[error("what is called and does not realign its stack can have code without a frame")]
+    /// Only some functions can have code outside the prologue and epilogue.
+    #[error("only a called function that does not realign its stack can have code without a frame")]
     Wrap,
     /// Calls keep the stack aligned.
     #[error("an even number of arguments is pushed, at most {MAX_ARGUMENTS}")]
     Arguments,
-    /// A leaf is all volatile.
+    /// A leaf changes only volatile registers.
     #[error("a function without unwind data neither moves rsp, nor saves or calls anything")]
     Leaf,
-    /// What version 2 can express.
+    /// UNWIND_INFO version 2 can describe only some epilogues.
     #[error("version 2 describes epilogues that pop nonvolatile registers only, all of one size")]
     Version2,
-    /// What an interrupt's function does at its end.
-    #[error("a function entered by an interrupt ends by iretq")]
+    /// A function entered by an interrupt ends with iretq.
+    #[error("a function entered by an interrupt ends with iretq")]
     InterruptExit,
-    /// Statements nest so deep only.
-    #[error("at most {MAX_NESTING} statements stand inside each other")]
+    /// The nesting depth of statements is limited.
+    #[error("at most {MAX_NESTING} statements are nested")]
     Nesting,
-    /// Which registers a body may overwrite.
+    /// A body may overwrite volatile and saved registers, except the frame register.
     #[error("{} is neither volatile nor saved, or it is the frame register", .0.name())]
     Clobber(Gpr),
-    /// Which vector registers a body may overwrite.
+    /// A body may overwrite volatile and saved vector registers.
     #[error("xmm{0} is neither volatile nor saved")]
     ClobberXmm(u8),
-    /// A store hits locals.
+    /// A store is within the locals and aligned.
     #[error("the store is not within the locals, or not at a multiple of 8")]
     Store,
     /// A loop runs at least once.
@@ -159,16 +159,18 @@ pub enum Rule {
     /// rsp moves only where the frame register is described.
     #[error("rsp moves only in a function whose unwind data names a frame register")]
     Dynamic,
-    /// Where no epilogue can be.
+    /// Some bodies cannot contain an epilogue.
     #[error("a funclet, a guarded body and a saving region have no epilogue of their own")]
     ExitHere,
-    /// Funclets work on the frame of rbp.
-    #[error("a function with funclets is called, has rbp as its frame register, and nests none")]
+    /// Funclets use the frame through rbp.
+    #[error(
+        "a function with funclets is called, has rbp as its frame register, and does not nest them"
+    )]
     Funclet,
-    /// Regions save in the function's own frame, and what they save is not restored by a catch.
+    /// Regions save in the function's own frame, and a catch does not restore their registers.
     #[error("a funclet and a guarded body have no saving region")]
     Region,
-    /// A catch goes on with the rsp that its frame has where the exception came from.
+    /// A catch resumes with the rsp that its frame had where the exception was thrown.
     #[error("a guarded body does not switch stacks")]
     SwitchHere,
     /// Exceptions are handled by managed code, in funclets.
@@ -176,14 +178,14 @@ pub enum Rule {
         "a guarded statement is in managed code that is called and has rbp as its frame register"
     )]
     Guarded,
-    /// Which clauses go together.
+    /// Only some EH clauses can be combined.
     #[error("a guarded statement has one finally, or one fault, or 1 to {MAX_CLAUSES} catches")]
     Clauses,
-    /// Managed and unmanaged code go through the runtime in different ways.
-    #[error("`{}` does not stand in such code, or does not call such a function", .0.word())]
+    /// Managed and unmanaged code call the runtime in different ways.
+    #[error("`{}` is not allowed in such code, or does not call such a function", .0.word())]
     Runtime(RuntimeCallKind),
-    /// The end must be unreachable if there is none.
-    #[error("without an end the body must throw, stop, leave, or call what never returns")]
+    /// The end is unreachable if there is none.
+    #[error("without an end the body must throw, stop, leave, or make a call that never returns")]
     EndReached,
 }
 
@@ -191,7 +193,7 @@ impl Program {
     /// Checks that the program is valid.
     ///
     /// # Errors
-    /// [`ProgramError`]: the first rule that it breaks.
+    /// Returns [`ProgramError`] with the first violated rule.
     pub fn check(&self) -> Result<(), ProgramError> {
         let at = |index: usize, place| {
             move |rule| ProgramError { function: FunctionId(index as u32), place, rule }

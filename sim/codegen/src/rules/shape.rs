@@ -1,4 +1,4 @@
-//! What makes a shape valid.
+//! Rules for valid shapes.
 
 use super::super::program::CodeKind;
 use super::super::shape::{
@@ -93,7 +93,7 @@ pub(super) fn check(
     }
 }
 
-/// Whether a shape could align its stack anew.
+/// Returns true if a function of this shape may realign its stack.
 pub fn may_realign(shape: &FunctionShape) -> bool {
     let by_rbp = shape.frame.is_some_and(|frame| {
         frame.register == Gpr::Rbp

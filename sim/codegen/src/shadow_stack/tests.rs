@@ -1,4 +1,4 @@
-//! Code that keeps to the convention, and code that does not.
+//! Code that satisfies the calling convention, and code that violates it.
 
 use super::*;
 use clr_machine::{Machine, Protection};
@@ -10,7 +10,8 @@ const CODE: u64 = 0x1_0000;
 const STACK: u64 = 0x2_0000;
 const RSP: u64 = STACK + 0x800;
 
-/// Runs code up to its `hlt`, which this machine does not execute; gives the truth.
+/// Executes code up to its `hlt`, which this machine does not implement, and returns the shadow
+/// stack.
 fn run_from(
     mut truth: Truth,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
@@ -28,7 +29,7 @@ fn run_from(
     (truth, machine)
 }
 
-/// What is broken by a function that `main` calls.
+/// Returns the violation by a function that `main` calls.
 fn callee(
     convention: Convention,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
@@ -179,7 +180,7 @@ fn jumps_keep_the_stack() {
     assert_eq!(broken, None);
 }
 
-/// Pushes what an interrupt would.
+/// Pushes a machine frame as an interrupt does.
 fn machine_frame(a: &mut CodeAssembler, rip: u64) -> Result<(), IcedError> {
     for word in [0x2B, RSP - 0x100, 0x202, 0x33, rip] {
         a.push(word as i32)?;
@@ -187,7 +188,8 @@ fn machine_frame(a: &mut CodeAssembler, rip: u64) -> Result<(), IcedError> {
     Ok(())
 }
 
-/// An interrupt in front of `iretq`, whose machine frame goes to a `hlt` with this rsp.
+/// Executes an interrupt that ends with `iretq`, whose machine frame leads to a `hlt` with this
+/// rsp.
 fn interrupted(
     rip: u64,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
@@ -206,13 +208,13 @@ fn interrupted(
     truth.broken()
 }
 
-/// Below an interrupt volatile registers must be kept too.
+/// After an interrupt, volatile registers must be preserved too.
 #[test]
 fn an_interrupt_returns_with_all_registers() {
     assert_eq!(interrupted(CODE + 0x100, |_| Ok(())), None);
     let broken = interrupted(CODE + 0x100, |a| a.inc(rax));
     let from = CODE + 5 * 5 + 3;
-    // The machine frame's first word is pushed with 8 bits of immediate.
+    // The first pushed word of the machine frame has an 8-bit immediate.
     let broken_from = broken.map(|broken| match broken {
         Broken::Register { from, register: Gpr::Rax } => from,
         other => panic!("{other}"),

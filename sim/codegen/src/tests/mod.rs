@@ -1,4 +1,4 @@
-//! Tests of the parts that make code and unwind data of a program.
+//! Tests of code generation and unwind data.
 
 mod rules;
 mod unwind_info;

@@ -1,4 +1,4 @@
-//! Each rule, broken by as little as can be, and what just keeps to it.
+//! Each rule with a minimal violation, and programs that just satisfy it.
 
 mod build;
 
@@ -14,7 +14,7 @@ use Statement::{Guarded, Stop, SwitchStack, Throw, Trap, Try, Work};
 use build::*;
 use clr_walker::registers::Gpr::{self, R12, R15, Rax, Rbp, Rbx, Rcx, Rsi, Rsp};
 
-/// A test for each rule: a new one is not covered by these patterns, and so needs a test too.
+/// The tests of all rules. A new rule is not covered by these patterns and so needs a test.
 macro_rules! rules {
     ($($name:ident: $rule:pat => $test:block)+) => {
         $(#[test] fn $name() $test)+
@@ -64,7 +64,7 @@ rules! {
             body_breach(1, &body(vec![Work(1), Statement::Exit(exit)]), Rule::Callee);
             breach(&ending(Some(exit), vec![]), MAIN, Place::End, Rule::Callee);
         }
-        // A function in front, not itself.
+        // A function before the caller, or the caller itself.
         let back = program(|p| p.functions[1].body = vec![Call(CallForm::Near, MAIN)]);
         breach(&back, CALLEE, Place::Statement(0), Rule::Callee);
         fine(&body(vec![Call(CallForm::Near, CALLEE), SwitchStack(CALLEE), Trap(ISR)]));
@@ -107,9 +107,9 @@ rules! {
         shape_breach(&twice, Rule::Saved(Rbx));
         let twice = shaped(|shape| (shape.pushes, shape.home[1]) = (vec![Rbx], Some(Rbx)));
         shape_breach(&twice, Rule::Saved(Rbx));
-        // A volatile register only takes space.
+        // A volatile register is pushed only to take space.
         fine(&shaped(|shape| (shape.pushes, shape.home[1]) = (vec![Rax, Rax], Some(Rax))));
-        // In a region: again, volatile, or saved by one around it.
+        // In a region: a register saved again, a volatile one, or one saved by an enclosing region.
         let region = |registers: &[Gpr], inner| Region(registers.to_vec(), inner);
         body_breach(0, &body(vec![region(&[Rbx], vec![])]), Rule::Saved(Rbx));
         body_breach(0, &body(vec![region(&[R12, R12], vec![])]), Rule::Saved(R12));
@@ -205,7 +205,7 @@ rules! {
         fine(&released(&[Rbp, Rbx], Some(rbx), Release::Mov));
         shape_breach(&released(&[Rbp, Rbx], Some(rbx), Release::Leave), Rule::Release);
         shape_breach(&released(&[Rbp, Rbx], Some(before), Release::Leave), Rule::Release);
-        // Where rsp moves, only the frame register leads back.
+        // If rsp moves, only the frame register restores it.
         for release in [Release::Add, Release::AddImm32, Release::Pop, Release::R11] {
             let mut dynamic = released(&[Rbp], Some(frame(Rbp)), release);
             fine(&dynamic);
@@ -306,11 +306,11 @@ rules! {
         };
         body_breach(1, &conventions(Convention::WindowsX64), Rule::Clobber(Rsi));
         fine(&conventions(Convention::SystemV));
-        // A region saves; behind it nothing is saved any more.
+        // A region saves registers only until its end.
         let region = Region(vec![R12], vec![Region(vec![], vec![Clobber(R12)])]);
         fine(&body(vec![region.clone()]));
         body_breach(3, &body(vec![region, Clobber(R12)]), Rule::Clobber(R12));
-        // A funclet saves only what it pushes.
+        // A funclet saves only the registers that it pushes.
         let mut program = body(vec![Clobber(R12), Funclet(vec![Clobber(Rbx), Clobber(R12)])]);
         program.functions[0].shape.saves = vec![R12];
         body_breach(3, &program, Rule::Clobber(R12));
@@ -513,7 +513,7 @@ rules! {
         ] {
             breach(&ending(None, reached), MAIN, Place::End, Rule::EndReached);
         }
-        // A catch goes on behind the statement; a finally or fault does not.
+        // A catch resumes after the statement; a finally or fault does not.
         let ending_guarded = |kind| {
             let mut program = managed(vec![Guarded(vec![Throw], vec![clause(kind)])]);
             program.functions[0].end = None;

@@ -1,5 +1,5 @@
-//! UNWIND_INFO, byte for byte. What is expected was written down from the tables of contract §8.1,
-//! and all of it is read back by the walker.
+//! UNWIND_INFO, byte for byte. The expected bytes were written from the tables of contract §8.1,
+//! and the walker parses all of them back.
 
 use super::super::unwind_info::{Epilogs, Operation, Trailer, UnwindCode, UnwindInfo};
 use clr_walker::code_map::CodeRegion;
@@ -7,7 +7,7 @@ use clr_walker::image::FunctionTable;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::win64::{self, Operation as Decoded};
 
-/// Where the encoded bytes are read back from (VA).
+/// Address of the encoded bytes (VA).
 const BASE: u64 = 0x1000;
 
 fn decode<T>(bytes: &[u8], look: impl FnOnce(win64::UnwindInfo<'_>) -> T) -> T {
@@ -15,7 +15,7 @@ fn decode<T>(bytes: &[u8], look: impl FnOnce(win64::UnwindInfo<'_>) -> T) -> T {
     look(win64::UnwindInfo::read(&region, 0).unwrap())
 }
 
-/// The operations in table order with their offsets.
+/// Returns the operations in table order with their offsets.
 fn codes(bytes: &[u8]) -> Vec<(u8, Decoded)> {
     decode(bytes, |info| {
         info.codes().map(|code| code.unwrap()).map(|code| (code.offset, code.operation)).collect()
@@ -29,7 +29,7 @@ fn version1(codes: &[(u8, Operation)]) -> UnwindInfo {
     UnwindInfo { version: 1, prologue_size, codes, ..UnwindInfo::default() }
 }
 
-/// A single operation: the slots it takes, and what is read back.
+/// Checks the slots of a single operation, and its decoded form.
 #[track_caller]
 fn check(operation: Operation, slots: &[[u8; 2]], decoded: Decoded) {
     let bytes = version1(&[(9, operation)]).encode().unwrap();
@@ -42,8 +42,8 @@ fn check(operation: Operation, slots: &[[u8; 2]], decoded: Decoded) {
     assert_eq!(codes(&bytes), [(9, decoded)]);
 }
 
-// The first byte of a code is the offset, here 9. The low nibble of the second one is the operation,
-// the high nibble its info.
+// The first byte of a code is the offset, here 9. The low nibble of the second one is the
+// operation, the high nibble its info.
 
 #[test]
 fn pushes_name_the_register() {
@@ -54,7 +54,7 @@ fn pushes_name_the_register() {
 
 #[test]
 fn allocations_up_to_128_bytes_take_one_slot() {
-    // Operation 2; the info counts 8 bytes from 8 on.
+    // Operation 2; the info counts units of 8 bytes, starting with 8.
     check(Operation::Allocate(8), &[[9, 0x02]], Decoded::Alloc(8));
     check(Operation::Allocate(120), &[[9, 0xE2]], Decoded::Alloc(120));
     check(Operation::Allocate(128), &[[9, 0xF2]], Decoded::Alloc(128));
@@ -131,7 +131,7 @@ fn machine_frames_say_whether_there_is_an_error_code() {
     check(Operation::MachineFrame(true), &[[9, 0x1A]], Decoded::PushMachframe(true));
 }
 
-/// The last operation comes first; the count is that of the slots, without the padding.
+/// The last operation comes first; the count is the number of slots, without the padding.
 #[test]
 fn slots_are_padded_to_an_even_number() {
     assert_eq!(version1(&[]).encode().unwrap(), [1, 0, 0, 0]);
@@ -181,8 +181,8 @@ fn a_parent_stands_behind_the_padding() {
     }
 }
 
-/// The EPILOG codes, a push behind them, and where the epilogues of a function that ends at 0x2000
-/// are read to be.
+/// Checks the EPILOG codes, followed by a push, and the decoded starts of the epilogues of a
+/// function that ends at 0x2000.
 #[track_caller]
 fn check_epilogs(epilogs: Epilogs, slots: &[[u8; 2]], starts: &[u32]) {
     let mut info = version1(&[(1, Operation::Push(Gpr::Rbx))]);
@@ -205,8 +205,8 @@ fn check_epilogs(epilogs: Epilogs, slots: &[[u8; 2]], starts: &[u32]) {
     assert_eq!(pushes, [(1, Decoded::PushNonvol(Gpr::Rbx))]);
 }
 
-// The first EPILOG code (operation 6) has the size and, in bit 0 of its info, whether one epilogue
-// is the function's end. The others have 12 bits of distance from the end.
+// The first EPILOG code (operation 6) has the size and, in bit 0 of its info, a flag for an
+// epilogue at the function's end. The others have 12 bits of distance from the end.
 
 #[test]
 fn an_epilogue_at_the_end_is_a_flag() {
@@ -236,7 +236,7 @@ fn there_are_at_most_255_slots() {
     assert_eq!((bytes[2], bytes.len()), (255, 4 + 2 * 256));
     assert_eq!(codes(&bytes).len(), 255);
     assert_eq!(pushes(256).encode(), None);
-    // What the list of epilogues takes counts too.
+    // The slots of the list of epilogues count too.
     let mut info = pushes(254);
     info.epilogs = Some(Epilogs { size: 5, at_end: true, distances: vec![] });
     assert_eq!(info.encode(), None);

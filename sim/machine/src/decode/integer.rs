@@ -1,4 +1,4 @@
-//! Integer instructions.
+//! Decoder of integer instructions.
 
 use super::{bits, branch, gpr, memory, sized, with_memory};
 use crate::op::{Alu, BY_REGISTER, Compare, Kind, Op, Other, Shift, StringOp, repeat};
@@ -19,7 +19,7 @@ fn moves(i: &Instruction) -> Option<Op> {
             let op = Op { reg: gpr(i.op0_register())?, ..Op::new(Kind::Nop) };
             let size = bits(i, 0)?;
             let kinds = [Kind::Nop, Kind::Other16(Other::Lea), Kind::Lea32, Kind::Lea64];
-            // It does not add the base of a segment.
+            // lea does not add the base of a segment.
             let mut i = *i;
             i.set_segment_prefix(Register::None);
             memory(Op { kind: sized(size, kinds)?, ..op }, &i)
@@ -92,7 +92,7 @@ fn mov(i: &Instruction) -> Option<Op> {
         }
         (OpKind::Register, _) if size >= 32 => {
             let value = i.try_immediate(1).ok()?;
-            // The upper half of a 32-bit immediate is not there.
+            // iced sign-extends a 32-bit immediate; drop the upper half.
             let value = if size == 32 { value & u64::from(u32::MAX) } else { value };
             Some(Op {
                 reg: gpr(i.op0_register())?,
@@ -114,7 +114,7 @@ fn mov(i: &Instruction) -> Option<Op> {
     }
 }
 
-/// The selectors that a 64-bit Windows thread has (Linux has 0 in ds and es).
+/// Returns the selectors of a 64-bit Windows thread (Linux has 0 in ds and es).
 fn selector(register: Register) -> Option<i32> {
     match register {
         Register::CS => Some(0x33),
@@ -239,7 +239,7 @@ fn bit_operations(i: &Instruction) -> Option<Op> {
         Mnemonic::Tzcnt => reg_rm(Other::Tzcnt, i),
         Mnemonic::Lzcnt => reg_rm(Other::Lzcnt, i),
         Mnemonic::Popcnt => reg_rm(Other::Popcnt, i),
-        // What bswap does to 16 bits is undefined.
+        // bswap of 16 bits has an undefined result.
         Mnemonic::Bswap if bits(i, 0)? > 16 => other_rm(Other::Bswap, i, bits(i, 0)?, 0),
         Mnemonic::Xchg => rm_reg(Other::Xchg, i),
         Mnemonic::Xadd => rm_reg(Other::Xadd, i),
@@ -250,10 +250,9 @@ fn bit_operations(i: &Instruction) -> Option<Op> {
     }
 }
 
-/// BMI1 and BMI2.
+/// Decodes BMI1 and BMI2.
 pub(super) fn decode_vex(i: &Instruction) -> Option<Op> {
-    // The second register is either the second operand, the other the third; or the other way
-    // round.
+    // The source registers are the second and third operands, in either order.
     let second = |other, first: u32, last: u32| {
         let second = gpr(i.op_register(first))?;
         let op = Op { reg: gpr(i.op0_register())?, ..Op::new(other_kind(other, bits(i, 0)?)?) };
@@ -310,7 +309,7 @@ fn string(i: &Instruction) -> Option<Op> {
     let plain = (0..i.op_count()).all(|n| {
         matches!(i.op_kind(n), OpKind::MemorySegRSI | OpKind::MemoryESRDI | OpKind::Register)
     });
-    // Addresses of 32 bits and other segments are left out.
+    // 32-bit addresses and other segments are not implemented.
     if !plain || matches!(i.segment_prefix(), Register::FS | Register::GS) {
         return None;
     }
@@ -334,7 +333,7 @@ fn immediate(i: &Instruction, operand: u32) -> Option<i32> {
     Some((i.try_immediate(operand).ok()? as u32).cast_signed())
 }
 
-/// Sets the second register, or the place in memory, from an operand.
+/// Sets the second register or the memory operand from an operand of the instruction.
 fn rm(op: Op, i: &Instruction, operand: u32) -> Option<Op> {
     match i.op_kind(operand) {
         OpKind::Register => Some(Op { rm: gpr(i.op_register(operand))?, ..op }),
@@ -353,13 +352,13 @@ fn other_rm(other: Other, i: &Instruction, size: u32, operand: u32) -> Option<Op
     rm(Op::new(other_kind(other, size)?), i, operand)
 }
 
-/// Operands reg, rm; the size is that of the register.
+/// Decodes the operands reg, rm; the size is that of the register.
 fn reg_rm(other: Other, i: &Instruction) -> Option<Op> {
     let op = Op::new(other_kind(other, bits(i, 0)?)?);
     rm(Op { reg: gpr(i.op0_register())?, ..op }, i, 1)
 }
 
-/// Operands rm, reg.
+/// Decodes the operands rm, reg.
 fn rm_reg(other: Other, i: &Instruction) -> Option<Op> {
     let op = Op::new(other_kind(other, bits(i, 0)?)?);
     rm(Op { reg: gpr(i.op1_register())?, ..op }, i, 0)
@@ -396,7 +395,7 @@ fn compare(compare: Compare, i: &Instruction) -> Option<Op> {
     two_operands(kinds.map(|sizes| sizes.map(|kind| kind(compare))), i)
 }
 
-/// By form (RR, RM, MR, RI, MI) and size.
+/// Indexed by form (RR, RM, MR, RI, MI) and size.
 type Forms<T> = [[T; 4]; 5];
 
 fn two_operands(kinds: Forms<Kind>, i: &Instruction) -> Option<Op> {
@@ -424,7 +423,7 @@ fn shift(shift: Shift, i: &Instruction) -> Option<Op> {
     let size = bits(i, 0)?;
     let count = match i.op1_kind() {
         OpKind::Register => BY_REGISTER,
-        // Only the low bits count, and the rest must not look like `BY_REGISTER`.
+        // Only the low bits of the count matter, and the value must not equal `BY_REGISTER`.
         _ => immediate(i, 1)? & 0x3F,
     };
     let fixed = count != BY_REGISTER && i.op0_kind() == OpKind::Register;

@@ -1,4 +1,4 @@
-//! From instructions as iced-x86 decodes them to operations.
+//! Conversion of iced-x86 instructions to operations.
 
 mod integer;
 mod simd;
@@ -7,7 +7,7 @@ use super::cpu::slot;
 use super::op::{IN_MEMORY, Kind, Op, System};
 use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
 
-/// The operation for an instruction, or `None` if there is none.
+/// Returns the operation for an instruction, or `None` if it is not implemented.
 pub(super) fn decode(instruction: &Instruction) -> Option<Op> {
     let legacy = match instruction.code().encoding() {
         EncodingKind::Legacy => true,
@@ -24,11 +24,11 @@ pub(super) fn decode(instruction: &Instruction) -> Option<Op> {
     Some(Op { len: instruction.len() as u8, ..op })
 }
 
-/// Instructions without operands that matter, and some that are like them.
+/// Decodes instructions without relevant operands, and some similar ones.
 fn system(i: &Instruction) -> Option<Op> {
     let simple = |kind| Some(Op::new(Kind::System(kind)));
     match i.mnemonic() {
-        // Whatever address a nop has, it does not matter.
+        // The operand of a nop does not matter.
         Mnemonic::Nop
         | Mnemonic::Endbr64
         | Mnemonic::Endbr32
@@ -78,7 +78,8 @@ fn system(i: &Instruction) -> Option<Op> {
     }
 }
 
-/// loop and its like count with ecx where there is an address-size prefix; that is left out.
+/// Decodes loop and similar instructions. With an address-size prefix they count with ecx, which is
+/// not implemented.
 fn counted(kind: System, i: &Instruction) -> Option<Op> {
     use iced_x86::Code;
     let wide = matches!(
@@ -88,9 +89,9 @@ fn counted(kind: System, i: &Instruction) -> Option<Op> {
     if wide { branch(Kind::System(kind), i) } else { None }
 }
 
-/// A jump or call to an address in the instruction.
+/// Decodes a jump or call to an address in the instruction.
 fn branch(kind: Kind, i: &Instruction) -> Option<Op> {
-    // The 16-bit forms cut rip down.
+    // The 16-bit forms truncate rip.
     if i.op0_kind() != OpKind::NearBranch64 {
         return None;
     }
@@ -98,7 +99,7 @@ fn branch(kind: Kind, i: &Instruction) -> Option<Op> {
     Some(Op { imm: i32::try_from(distance).ok()?, ..Op::new(kind) })
 }
 
-/// The number of an integer register, as operations have it.
+/// Returns the number of an integer register as used in operations.
 fn gpr(register: Register) -> Option<u8> {
     match register {
         Register::AH => Some(slot::HIGH),
@@ -110,23 +111,23 @@ fn gpr(register: Register) -> Option<u8> {
     }
 }
 
-/// The number of an xmm register.
+/// Returns the number of an xmm register.
 fn xmm(register: Register) -> Option<u8> {
     register.is_xmm().then(|| register.number() as u8)
 }
 
-/// An operation of that kind with the memory operand of the instruction.
+/// Creates an operation of the given kind with the memory operand of the instruction.
 fn with_memory(kind: Kind, i: &Instruction) -> Option<Op> {
     memory(Op::new(kind), i)
 }
 
-/// The same operation with the memory operand of the instruction.
+/// Adds the memory operand of the instruction to an operation.
 fn memory(op: Op, i: &Instruction) -> Option<Op> {
     let mut base = match i.memory_base() {
         Register::None => slot::ZERO,
         Register::RIP => slot::RIP,
         register if register.is_gpr64() => register.number() as u8,
-        // Addresses of 32 bits are left out.
+        // 32-bit addresses are not implemented.
         _ => return None,
     };
     let mut scale = i.memory_index_scale().trailing_zeros() as u8;
@@ -141,7 +142,7 @@ fn memory(op: Op, i: &Instruction) -> Option<Op> {
         _ => None,
     };
     if let Some(segment) = segment {
-        // The base of the segment takes a place that is free.
+        // The base of the segment takes the place of an unused base or index.
         if base == slot::ZERO {
             base = segment;
         } else if index == slot::ZERO {
@@ -155,14 +156,14 @@ fn memory(op: Op, i: &Instruction) -> Option<Op> {
         disp = disp.wrapping_sub(i.next_ip());
     }
     let disp = i32::try_from(disp.cast_signed()).ok()?;
-    // With an address-size prefix and neither base nor index, addresses have 32 bits too.
+    // With an address-size prefix and neither base nor index, the address has 32 bits too.
     if base == slot::ZERO && index == slot::ZERO && i.memory_displ_size() == 4 {
         return None;
     }
     Some(Op { rm: IN_MEMORY, base, index, scale, disp, ..op })
 }
 
-/// The size in bits of an operand in a register or in memory.
+/// Returns the size in bits of an operand in a register or in memory.
 fn bits(i: &Instruction, operand: u32) -> Option<u32> {
     let bytes = match i.op_kind(operand) {
         OpKind::Register => i.op_register(operand).size(),
@@ -172,7 +173,7 @@ fn bits(i: &Instruction, operand: u32) -> Option<u32> {
     Some(bytes as u32 * 8)
 }
 
-/// The kind for that size.
+/// Returns the element for a size in bits.
 fn sized<T: Copy>(bits: u32, kinds: [T; 4]) -> Option<T> {
     match bits {
         8 => Some(kinds[0]),

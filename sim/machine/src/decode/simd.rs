@@ -1,4 +1,4 @@
-//! Instructions on xmm registers: SSE, SSE2, and the same in VEX encoding.
+//! Decoder of instructions on xmm registers: SSE, SSE2, and their VEX encodings.
 
 use super::{bits, gpr, memory, with_memory, xmm};
 use crate::cpu::slot;
@@ -15,13 +15,13 @@ pub(super) fn decode(i: &Instruction) -> Option<Op> {
 
 pub(super) fn decode_vex(i: &Instruction) -> Option<Op> {
     match i.mnemonic() {
-        // There are no upper halves.
+        // The machine has no upper halves.
         Mnemonic::Vzeroupper => Some(Op::new(Kind::Nop)),
         _ => decode(i),
     }
 }
 
-/// Moves of 16 bytes.
+/// Decodes moves of 16 bytes.
 fn full_move(i: &Instruction) -> Option<Op> {
     let aligned = match i.mnemonic() {
         Mnemonic::Movaps
@@ -59,7 +59,7 @@ fn full_move(i: &Instruction) -> Option<Op> {
     }
 }
 
-/// Moves of 4 or 8 bytes.
+/// Decodes moves of 4 or 8 bytes.
 fn partial_move(i: &Instruction) -> Option<Op> {
     let in_memory = |operand| i.op_kind(operand) == OpKind::Memory;
     let to_memory = |kind| Some(Op { reg: xmm(i.op1_register())?, ..with_memory(kind, i)? });
@@ -105,7 +105,7 @@ fn partial_move(i: &Instruction) -> Option<Op> {
     }
 }
 
-/// movd and movq.
+/// Decodes movd and movq.
 fn move_integer(i: &Instruction) -> Option<Op> {
     let wide = matches!(i.mnemonic(), Mnemonic::Movq | Mnemonic::Vmovq);
     if i.op0_kind() == OpKind::Memory {
@@ -128,7 +128,7 @@ fn move_integer(i: &Instruction) -> Option<Op> {
     vector(Simd::Mov, i)
 }
 
-/// From xmm registers to integer registers and flags.
+/// Decodes instructions from xmm registers to integer registers and flags.
 fn extract(i: &Instruction) -> Option<Op> {
     let extract = match i.mnemonic() {
         Mnemonic::Cvtsd2si | Mnemonic::Vcvtsd2si => Extract::RoundD,
@@ -155,7 +155,7 @@ fn extract(i: &Instruction) -> Option<Op> {
     source(Op { reg, ..Op::new(kind) }, i, 1, 0)
 }
 
-/// An operation that gives a vector.
+/// Decodes an operation whose result is a vector.
 fn vector(simd: Simd, i: &Instruction) -> Option<Op> {
     let reg = xmm(i.op0_register())?;
     let op = Op { reg, ..Op::new(Kind::Simd(simd)) };
@@ -163,7 +163,7 @@ fn vector(simd: Simd, i: &Instruction) -> Option<Op> {
     let operands =
         if i.op_kind(immediate) == OpKind::Immediate8 { immediate } else { i.op_count() };
     match operands {
-        // A shift by the immediate.
+        // A shift by an immediate.
         1 => source(op, i, 0, reg),
         2 if operands < i.op_count() && is_shift(simd) => {
             source(op, i, immediate, xmm(i.op1_register())?)
@@ -199,7 +199,7 @@ fn source(op: Op, i: &Instruction, operand: u32, first: u8) -> Option<Op> {
         OpKind::Register => {
             let register = i.op_register(operand);
             if let Some(rm) = xmm(register) {
-                // A shift by its immediate has but one register.
+                // A shift by an immediate has only one register.
                 let by_imm = operand == 0;
                 return Some(with(Op { rm, ..op }, if by_imm { Source::Imm } else { Source::Xmm }));
             }

@@ -1,9 +1,9 @@
-//! Integer operations on values: result and flags, no registers or memory.
+//! Integer operations on values: compute result and flags, without registers or memory.
 
 use crate::flags::{Flags, low, sign_extend};
 use crate::op::{Alu, Compare, Shift};
 
-/// The result, of which the low `BITS` bits count, and the flags.
+/// Returns the result, of which only the low `BITS` bits are valid, and the flags.
 #[inline(always)]
 pub(super) fn alu<const BITS: u32>(alu: Alu, a: u64, b: u64, flags: Flags) -> (u64, Flags) {
     match alu {
@@ -37,7 +37,7 @@ pub(super) fn compare<const BITS: u32>(compare: Compare, a: u64, b: u64, flags: 
     }
 }
 
-/// inc and dec leave CF alone.
+/// Increments or decrements. inc and dec do not change CF.
 pub(super) fn step<const BITS: u32>(up: bool, a: u64, flags: Flags) -> (u64, Flags) {
     let (result, after) =
         if up { add::<BITS>(a, 1, 0, flags) } else { sub::<BITS>(a, 1, 0, flags) };
@@ -46,7 +46,7 @@ pub(super) fn step<const BITS: u32>(up: bool, a: u64, flags: Flags) -> (u64, Fla
 
 /// Shifts or rotates the `BITS` bits of `a`.
 ///
-/// Where the manuals leave OF undefined, for counts above 1, it is computed as for 1; AF is 0 after
+/// OF is undefined in the manuals for counts above 1; it is computed as for 1. AF is 0 after
 /// shifts.
 pub(super) fn shift<const BITS: u32>(
     shift: Shift,
@@ -61,7 +61,7 @@ pub(super) fn shift<const BITS: u32>(
     let wide = u128::from(a);
     let top = |value: u64| value >> (BITS - 1) & 1 != 0;
     let second = |value: u64| value >> (BITS - 2) & 1 != 0;
-    // The shifts set all flags, the rotates CF and OF.
+    // Shifts set all flags, rotates only CF and OF.
     let shifted = |result: u64, carry, overflow| {
         (result, flags.after::<BITS>(result, 0).with_carry_overflow(carry, overflow))
     };
@@ -92,10 +92,11 @@ pub(super) fn shift<const BITS: u32>(
             rotated(result, top(result), top(result) != second(result))
         }
         Shift::Rcl | Shift::Rcr => {
-            // CF is the bit above the top.
+            // CF is the bit above the top bit.
             let with_carry = wide | u128::from(flags.carry()) << BITS;
             let width = BITS + 1;
-            // More than width only with 8 and 16 bits; a whole turn leaves even the flags alone.
+            // The count exceeds the width only with 8 and 16 bits; a full turn does not change even
+            // the flags.
             let count = count % width;
             if count == 0 {
                 return (a, flags);
@@ -111,18 +112,18 @@ pub(super) fn shift<const BITS: u32>(
     }
 }
 
-/// Rotates the low `width` bits, which are all there are; `width` is at most 65.
+/// Rotates the low `width` bits of a value that has no others; `width` is at most 65.
 fn rotate_left(value: u128, width: u32, count: u32) -> u128 {
     let count = count % width;
     let mask = u128::MAX >> (128 - width);
-    // 65 + 64 bits do not fit, but what goes out at the top is masked off.
+    // 65 + 64 bits do not fit, but the bits shifted out at the top are masked off.
     (value << count | value >> (width - count)) & mask
 }
 
-/// shld: bits of `b` come in from below; shrd: from above.
+/// Shifts bits of `b` in from below (shld) or from above (shrd).
 ///
-/// A 16-bit shift by more than 16 is undefined: bits of `a` follow those of `b`. OF is computed as
-/// for a count of 1.
+/// A 16-bit shift by more than 16 is undefined: here, bits of `a` follow those of `b`. OF is
+/// computed as for a count of 1.
 pub(super) fn double_shift<const BITS: u32>(
     left: bool,
     a: u64,
@@ -147,7 +148,7 @@ pub(super) fn double_shift<const BITS: u32>(
     (result, flags.after::<BITS>(result, 0).with_carry_overflow(carry, overflow))
 }
 
-/// The bits of `a` that `mask` has, moved to the bottom.
+/// Returns the bits of `a` that are set in `mask`, packed at the bottom.
 pub(super) fn extract_bits(a: u64, mask: u64) -> u64 {
     let (mut result, mut place, mut left) = (0, 0, mask);
     while left != 0 {
@@ -158,7 +159,7 @@ pub(super) fn extract_bits(a: u64, mask: u64) -> u64 {
     result
 }
 
-/// The low bits of `a`, moved to where `mask` has bits.
+/// Returns the low bits of `a`, spread to the bits that are set in `mask`.
 pub(super) fn deposit_bits(a: u64, mask: u64) -> u64 {
     let (mut result, mut place, mut left) = (0, 0, mask);
     while left != 0 {
@@ -176,7 +177,7 @@ mod tests {
 
     const ALL: u64 = CF | PF | AF | ZF | SF | OF;
 
-    /// What the manual says of 8-bit additions and subtractions, all of them.
+    /// Checks that all 8-bit additions and subtractions agree with the manual.
     #[test]
     fn eight_bit_sums_and_differences_are_exact() {
         for (n, carry) in (0..0x1_0000_u32).flat_map(|n| [(n, 0), (n, 1)]) {
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(flags(step::<8>(false, 0x80, start.with_carry(true))), CF | AF | OF);
     }
 
-    /// Bit by bit, as the manual's pseudocode has it.
+    /// Shifts bit by bit, like the manual's pseudocode.
     fn slow_shift(kind: Shift, a: u8, count: u32, mut carry: bool) -> (u8, bool) {
         let mut a = a;
         for _ in 0..count & 31 {

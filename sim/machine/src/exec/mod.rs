@@ -1,4 +1,4 @@
-//! Executing operations.
+//! Execution of operations.
 
 mod alu;
 mod operand;
@@ -17,11 +17,12 @@ use super::stop::{Fault, InstructionForm, Stop};
 use clr_walker::registers::Gpr;
 use iced_x86::Code;
 
-/// The present instruction cannot be executed; [`Machine::reason`] tells why.
+/// Error: the present instruction cannot be executed; [`Machine::reason`] has the reason.
 #[derive(Clone, Copy, Debug)]
 struct Halted;
 
-/// Why an instruction cannot be executed: what becomes of it is a [`Stop`] with its address.
+/// The reason why an instruction cannot be executed. Together with its address it becomes a
+/// [`Stop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Fault(Fault),
@@ -49,11 +50,11 @@ impl Reason {
     }
 }
 
-/// Where it goes on.
+/// The place where execution continues.
 enum Flow {
-    /// At the next instruction.
+    /// The next instruction.
     Next,
-    /// Where a direct jump or call says.
+    /// The target of a direct jump or call.
     Direct(u64),
     To(u64),
 }
@@ -163,7 +164,8 @@ impl Machine {
         stop
     }
 
-    /// Finds where the direct jump with that index goes, and remembers it.
+    /// Finds the operation at the target of the direct jump with the given index, and stores it in
+    /// the jump.
     #[cold]
     #[inline(never)]
     fn link(&mut self, index: u32, target: u64) -> u32 {
@@ -189,7 +191,7 @@ impl Machine {
     #[inline(always)]
     fn ret<O: Observer>(&mut self, observer: &mut O, at: u64, op: PackedOp) -> Result<u64, Halted> {
         let target = self.pop::<64>()?;
-        // Bytes of arguments are not negative.
+        // The number of argument bytes is not negative.
         let rsp = self.cpu.rsp().wrapping_add(low::<16>(op.imm()));
         self.cpu.set(Gpr::Rsp, rsp);
         self.cpu.set_rip(target);

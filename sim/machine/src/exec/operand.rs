@@ -1,4 +1,4 @@
-//! Operands: registers of all sizes, memory, the stack.
+//! Access to operands: registers of all sizes, memory, the stack.
 
 use super::{Halted, Reason};
 use crate::Machine;
@@ -17,17 +17,17 @@ impl Machine {
         self.cpu.slots[(number & 31) as usize]
     }
 
-    /// The low `BITS` bits of a register, or its second byte.
+    /// Returns the low `BITS` bits of a register, or its second byte.
     #[inline(always)]
     pub(super) fn reg<const BITS: u32>(&self, number: u8) -> u64 {
         if BITS == 8 {
-            // The mark of a second byte, moved, is the distance to it in bits.
+            // The flag of a second byte, shifted, is the byte's distance in bits.
             return low::<8>(self.slot(number) >> ((number & slot::HIGH) >> 4));
         }
         low::<BITS>(self.slot(number))
     }
 
-    /// Sets a register: 32 bits clear the upper half, fewer leave the rest alone.
+    /// Sets a register: 32 bits clear the upper half, fewer keep the rest.
     #[inline(always)]
     pub(super) fn set_reg<const BITS: u32>(&mut self, number: u8, value: u64) {
         let register = &mut self.cpu.slots[(number & 31) as usize];
@@ -42,7 +42,7 @@ impl Machine {
         }
     }
 
-    /// The address of the operand in memory.
+    /// Returns the address of the operand in memory.
     #[inline(always)]
     pub(super) fn address(&self, op: PackedOp) -> u64 {
         let index = self.slot(op.index()) << op.scale();
@@ -132,13 +132,13 @@ impl Machine {
         self.halt(Reason::Fault(fault))
     }
 
-    /// Stops the run before the present instruction.
+    /// Stops execution before the present instruction.
     pub(super) fn halt<T>(&mut self, reason: Reason) -> Result<T, Halted> {
         self.reason = reason;
         Err(Halted)
     }
 
-    /// The operand that is in the second register or in memory.
+    /// Returns the operand that is in the second register or in memory.
     #[inline(always)]
     pub(super) fn rm<const BITS: u32>(&mut self, op: PackedOp) -> Result<u64, Halted> {
         if op.rm() == IN_MEMORY {

@@ -1,4 +1,4 @@
-//! Integer instructions that are less frequent.
+//! Execution of less frequent integer instructions.
 
 use super::alu::{add, deposit_bits, double_shift, extract_bits, shift, step, sub};
 use super::{Halted, Reason};
@@ -13,7 +13,7 @@ const RDX: u8 = Gpr::Rdx as u8;
 const RBX: u8 = Gpr::Rbx as u8;
 
 impl Machine {
-    /// Executes the operation with that index.
+    /// Executes the operation with the given index.
     #[inline(never)]
     pub(super) fn other<const BITS: u32>(
         &mut self,
@@ -62,7 +62,7 @@ impl Machine {
                 self.set_reg::<BITS>(op.rm(), value);
             }
             Other::Cmov => {
-                // Memory is read whether or not the value is used.
+                // Memory is read even if the value is not used.
                 let value = self.rm::<BITS>(op)?;
                 let moved = self.cpu.flags.condition(op.imm8());
                 let value = if moved { value } else { self.reg::<BITS>(op.reg()) };
@@ -120,12 +120,12 @@ impl Machine {
         Ok(())
     }
 
-    /// A count that is the immediate or cl.
+    /// Returns the count: the immediate or cl.
     pub(super) fn count(&self, op: PackedOp) -> u64 {
         if op.imm == BY_REGISTER { self.reg::<8>(RCX) } else { op.imm() }
     }
 
-    /// Executes the shift with that index.
+    /// Executes the shift with the given index.
     #[inline(never)]
     pub(super) fn shift_rm<const BITS: u32>(
         &mut self,
@@ -141,7 +141,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The address of a destination in memory counts from rsp after the pop.
+    /// Pops into a register or memory. The address of a destination in memory is computed with rsp
+    /// after the pop.
     fn pop_rm<const BITS: u32>(&mut self, op: PackedOp) -> Result<(), Halted> {
         let before = self.cpu.rsp();
         let value = self.pop::<BITS>()?;
@@ -166,7 +167,7 @@ impl Machine {
         Ok(())
     }
 
-    /// ZF and the others that the manuals leave undefined stay as they were.
+    /// Multiplies. ZF and the other flags that the manuals leave undefined do not change.
     fn multiply<const BITS: u32>(&mut self, other: Other, op: PackedOp) -> Result<(), Halted> {
         let value = self.rm::<BITS>(op)?;
         let a = match other {
@@ -186,7 +187,7 @@ impl Machine {
         match other {
             Other::ImulReg | Other::ImulImm => self.set_reg::<BITS>(op.reg(), result),
             Other::Mulx => {
-                // Where both are the same register, it gets the high half.
+                // If both destinations are the same register, it gets the high half.
                 self.set_reg::<BITS>(op.imm8(), result);
                 self.set_reg::<BITS>(op.reg(), high);
                 return Ok(());
@@ -206,7 +207,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The flags, which the manuals leave undefined, stay as they were.
+    /// Divides. The flags, which the manuals leave undefined, do not change.
     fn divide<const BITS: u32>(&mut self, other: Other, op: PackedOp) -> Result<(), Halted> {
         let divisor = self.rm::<BITS>(op)?;
         let dividend = if BITS == 8 {
@@ -246,7 +247,7 @@ impl Machine {
         if op.rm() == IN_MEMORY {
             address = self.address(op);
             if by_register {
-                // A bit in memory may lie far from the operand, in either direction.
+                // A bit in memory may be far from the operand, in either direction.
                 let words = sign_extend::<BITS>(bit).cast_signed() >> BITS.trailing_zeros();
                 let bytes = words.wrapping_mul(i64::from(BITS / 8));
                 address = address.wrapping_add(bytes.cast_unsigned());
@@ -274,8 +275,8 @@ impl Machine {
         Ok(())
     }
 
-    /// bsf and bsr of 0 leave the destination alone; flags that the manuals leave undefined stay
-    /// as they were.
+    /// Counts or finds bits. bsf and bsr of 0 do not change the destination; flags that the manuals
+    /// leave undefined do not change.
     fn count_bits<const BITS: u32>(&mut self, other: Other, op: PackedOp) -> Result<(), Halted> {
         let value = self.rm::<BITS>(op)?;
         let flags = self.cpu.flags;
@@ -317,7 +318,7 @@ impl Machine {
                     self.set_rm::<BITS>(op, sum)?;
                     self.set_reg::<BITS>(op.reg(), old);
                 } else {
-                    // Where both are the same register, it gets the sum.
+                    // If both operands are the same register, it gets the sum.
                     self.set_reg::<BITS>(op.reg(), old);
                     self.set_rm::<BITS>(op, sum)?;
                 }
@@ -329,7 +330,7 @@ impl Machine {
                 if accumulator == old {
                     self.set_rm::<BITS>(op, reg)?;
                 } else {
-                    // Memory is written to in any case; a register of 32 bits is not.
+                    // Memory is written in any case; a 32-bit register is not.
                     if op.rm() == IN_MEMORY {
                         self.set_rm::<BITS>(op, old)?;
                     }
@@ -341,7 +342,7 @@ impl Machine {
         Ok(())
     }
 
-    /// cmpxchg8b, cmpxchg16b.
+    /// Executes cmpxchg8b or cmpxchg16b.
     fn exchange_pair<const BITS: u32>(&mut self, op: PackedOp) -> Result<(), Halted> {
         let address = self.address(op);
         if BITS == 64 && !address.is_multiple_of(16) {
@@ -367,7 +368,7 @@ impl Machine {
         Ok(())
     }
 
-    /// BMI1 and BMI2.
+    /// Executes BMI1 and BMI2.
     fn manipulate_bits<const BITS: u32>(
         &mut self,
         other: Other,
@@ -376,7 +377,7 @@ impl Machine {
         let value = self.rm::<BITS>(op)?;
         let second = self.reg::<BITS>(op.imm8() & 15);
         let flags = self.cpu.flags;
-        // Counts are cut down to the size.
+        // Counts are taken modulo the size.
         let count = second % u64::from(BITS);
         let (result, carry) = match other {
             Other::Shlx => (value << count, None),

@@ -1,4 +1,4 @@
-//! The operations that programs consist of for the most part, inlined into the loop.
+//! The most frequent operations, inlined into the loop.
 
 use super::Halted;
 use super::alu::{alu, compare, shift};
@@ -8,8 +8,9 @@ use crate::op::{Alu, Compare, Kind, PackedOp, Shift};
 use clr_walker::registers::Gpr;
 
 impl Machine {
-    /// Executes an operation that goes on to the next instruction. What is not inlined looks the
-    /// operation up again, by `index`, so that here its fields can stay in registers.
+    /// Executes an operation that continues with the next instruction. Functions that are not
+    /// inlined look up the operation again by `index`, so that its fields can stay in registers
+    /// here.
     #[expect(clippy::too_many_lines, reason = "a line for each operation")]
     #[inline(always)]
     pub(super) fn sequential(
@@ -142,13 +143,13 @@ impl Machine {
             Kind::Simd(simd) => self.simd(simd, index)?,
             Kind::Extract32(extract) => self.extract::<32>(extract, index)?,
             Kind::Extract64(extract) => self.extract::<64>(extract, index)?,
-            // And what is not sequential, which does not come here.
+            // Operations that are not sequential never get here.
             _ => {}
         }
         Ok(())
     }
 
-    /// `FROM` bits of memory into a register of `TO` bits.
+    /// Loads `FROM` bits of memory into a register of `TO` bits.
     #[inline(always)]
     fn load<const FROM: u32, const TO: u32>(&mut self, op: PackedOp) -> Result<(), Halted> {
         let value = self.read_mem::<FROM>(self.address(op))?;
@@ -159,7 +160,7 @@ impl Machine {
     #[inline(always)]
     fn cmov<const BITS: u32>(&mut self, condition: u8, op: PackedOp) {
         let moved = self.cpu.flags.condition(condition);
-        // A 32-bit destination loses its upper half either way.
+        // A 32-bit destination loses its upper half in either case.
         let value = self.reg::<BITS>(if moved { op.rm() } else { op.reg() });
         self.set_reg::<BITS>(op.reg(), value);
     }
@@ -191,7 +192,7 @@ impl Machine {
         self.alu_m::<BITS>(kind, op, low::<BITS>(op.imm()))
     }
 
-    /// Changes a register.
+    /// Applies an operation to a register.
     #[inline(always)]
     fn alu_r<const BITS: u32>(&mut self, kind: Alu, op: PackedOp, b: u64) {
         let a = self.reg::<BITS>(op.reg());
@@ -200,7 +201,7 @@ impl Machine {
         self.cpu.flags = flags;
     }
 
-    /// Changes memory.
+    /// Applies an operation to memory.
     #[inline(always)]
     fn alu_m<const BITS: u32>(&mut self, kind: Alu, op: PackedOp, b: u64) -> Result<(), Halted> {
         let address = self.address(op);
@@ -255,7 +256,7 @@ impl Machine {
         self.cpu.flags = flags;
     }
 
-    /// The flags that the manuals leave undefined stay as they were.
+    /// Multiplies. The flags that the manuals leave undefined do not change.
     #[inline(always)]
     fn imul<const BITS: u32>(&mut self, op: PackedOp) {
         let a = sign_extend::<BITS>(self.reg::<BITS>(op.reg())).cast_signed();

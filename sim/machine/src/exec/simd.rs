@@ -1,4 +1,4 @@
-//! Instructions on xmm registers: operands in, operands out.
+//! Execution of instructions on xmm registers: reads operands, writes results.
 
 use super::{Halted, Reason};
 use crate::Machine;
@@ -24,14 +24,14 @@ impl Machine {
         })
     }
 
-    /// The address of a 16-byte operand, which must be aligned.
+    /// Returns the address of a 16-byte operand, which must be aligned.
     #[inline(always)]
     pub(super) fn aligned(&mut self, op: PackedOp) -> Result<u64, Halted> {
         let address = self.address(op);
         if address.is_multiple_of(16) { Ok(address) } else { self.halt(Reason::Protection) }
     }
 
-    /// Executes the operation with that index.
+    /// Executes the operation with the given index.
     #[inline(never)]
     pub(super) fn simd(&mut self, simd: Simd, index: u32) -> Result<(), Halted> {
         let op = self.code.op(index);
@@ -44,7 +44,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Executes the operation with that index.
+    /// Executes the operation with the given index.
     #[inline(never)]
     pub(super) fn extract<const BITS: u32>(
         &mut self,
@@ -83,7 +83,7 @@ impl Machine {
         Ok(())
     }
 
-    /// comisd and ucomisd differ only in the exceptions that are not recorded.
+    /// Compares as comisd and ucomisd do. They differ only in exceptions, which are not recorded.
     fn compare_floats(&mut self, a: f64, b: f64) {
         match a.partial_cmp(&b) {
             None => self.set_comparison(true, true, true),
@@ -92,7 +92,7 @@ impl Machine {
     }
 }
 
-/// The top bits of the elements.
+/// Returns the top bits of the elements.
 fn signs(value: u128, bits: u32) -> u64 {
     let mut result = 0;
     for n in 0..128 / bits {

@@ -1,4 +1,4 @@
-//! String instructions: one element at a time.
+//! Execution of string instructions, one element at a time.
 
 use super::Halted;
 use super::alu::sub;
@@ -9,8 +9,8 @@ use clr_walker::registers::Gpr;
 const RAX: u8 = Gpr::Rax as u8;
 
 impl Machine {
-    /// Handles one element of the operation with that index; gives the address of the next instruction,
-    /// which is the same as long as it repeats.
+    /// Executes one element of the operation with the given index. Returns the address of the next
+    /// instruction, which is `at` while the instruction repeats.
     #[inline(never)]
     pub(super) fn string<const BITS: u32>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Flags as a whole, traps, and what else has little to do with arithmetic.
+//! Execution of instructions on flags as a whole, traps, and other instructions without arithmetic.
 
 use super::{Halted, Reason};
 use crate::Machine;
@@ -7,17 +7,18 @@ use crate::flags::{AF, CF, DF, Flags, OF, PF, SF, ZF};
 use crate::op::{PackedOp, System};
 use clr_walker::registers::Gpr;
 
-/// The exceptions that mxcsr remembers: they change nothing.
+/// The exception flags of mxcsr, which have no effect.
 const MXCSR_STICKY: u32 = 0x3F;
 /// The selectors of 64-bit user code and of its stack.
 const CODE_SELECTOR: u64 = 0x33;
 const STACK_SELECTOR: u64 = 0x2B;
-/// What lahf and sahf deal with.
+/// The flags of lahf and sahf.
 const LOW_FLAGS: u64 = SF | ZF | AF | PF | CF;
 const AH: u8 = slot::HIGH;
 
 impl Machine {
-    /// Executes the operation with that index, and gives the address of the next instruction.
+    /// Executes the operation with the given index, and returns the address of the next
+    /// instruction.
     #[inline(never)]
     pub(super) fn system(&mut self, system: System, index: u32, next: u64) -> Result<u64, Halted> {
         let op = self.code.op(index);
@@ -42,7 +43,7 @@ impl Machine {
             System::Std => self.cpu.set_rflags(self.cpu.rflags() | DF),
             System::Ldmxcsr => {
                 let value = self.read_mem::<32>(self.address(op))? as u32;
-                // Other ways of rounding, and exceptions that are not masked, are left out.
+                // Other rounding modes and unmasked exceptions are not implemented.
                 if value & !MXCSR_STICKY != MXCSR_START {
                     return self.halt(Reason::Unimplemented(iced_x86::Code::Ldmxcsr_m32));
                 }
@@ -85,7 +86,7 @@ impl Machine {
             *place = self.read_mem::<64>(rsp.wrapping_add(at))?;
         }
         let [rip, code, flags, rsp, stack] = frame;
-        // Selectors are 16 bits of their slots.
+        // A selector is the low 16 bits of its slot.
         if code & 0xFFFF != CODE_SELECTOR || stack & 0xFFFF != STACK_SELECTOR {
             return self.halt(Reason::Protection);
         }

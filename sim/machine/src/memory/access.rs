@@ -1,19 +1,19 @@
-//! Reading and writing: by instructions, and by the host.
+//! Reads and writes of memory, by instructions and by the host.
 
 use super::pages::Page;
 use super::{AddressSpace, PAGE_SIZE, Protection};
 use crate::stop::{Access, Cause, Fault};
 use clr_walker::memory::{Memory, Unreadable};
 
-/// How many pages are found without a search.
+/// Number of pages that are found without a search.
 pub(super) const TRANSLATIONS: usize = 256;
 
-/// Where a page is, if it was used lately.
+/// The page frame of a recently used page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Translation {
-    /// The address of the page if it may be read from, otherwise an odd number.
+    /// Address of the page if it may be read, otherwise an odd number.
     read: u64,
-    /// The address of the page if it may be written to as it is, otherwise an odd number.
+    /// Address of the page if it may be written without further action, otherwise an odd number.
     write: u64,
     frame: u32,
 }
@@ -22,35 +22,37 @@ impl Translation {
     pub(super) const NONE: Self = Self { read: 1, write: 1, frame: 0 };
 }
 
-/// What an instruction has done to memory, or the host in its stead.
+/// An access to memory by an instruction, or by the host on its behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryAccess {
-    /// The first address (VA).
+    /// First address (VA).
     pub address: u64,
-    /// How many bytes: 1 to 16.
+    /// Number of bytes: 1 to 16.
     pub size: u8,
-    /// Reading or writing.
+    /// Kind of the access.
     pub kind: AccessKind,
-    /// The bytes read or written, the first in the lowest bits.
+    /// Bytes read or written, the first in the lowest bits.
     pub value: u128,
 }
 
-/// Reading or writing.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
-    /// Reading.
+    /// A read.
     Read,
-    /// Writing.
+    /// A write.
     Write,
 }
 
-/// An access that has to be looked at more closely: the fast way does not know the page.
+/// Error of the fast path: the page is not in the translations, so the slow path must check the
+/// access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
 const OFFSET: u64 = PAGE_SIZE - 1;
 
-/// The parts of `address..address + len` that lie in one page each: address and length.
+/// Splits `address..address + len` at the ends of pages, and returns the address and the length of
+/// each part.
 fn parts(address: u64, len: usize) -> impl Iterator<Item = (u64, usize)> {
     let mut left = len;
     let mut at = address;
@@ -69,7 +71,7 @@ impl AddressSpace {
         self.translations[(address / PAGE_SIZE) as usize % TRANSLATIONS]
     }
 
-    /// The bytes at `address`, if they are in a page that was read from lately.
+    /// Returns the bytes at `address` if they are in one recently read page.
     #[inline(always)]
     pub(crate) fn load<const N: usize>(&self, address: u64) -> Result<[u8; N], Refused> {
         let entry = self.translation(address);
@@ -83,7 +85,7 @@ impl AddressSpace {
         Err(Refused)
     }
 
-    /// Writes the bytes at `address`, if they are in a page that was written to lately.
+    /// Writes the bytes at `address` if they are in one recently written page.
     #[inline(always)]
     pub(crate) fn store<const N: usize>(
         &mut self,
@@ -110,7 +112,7 @@ impl AddressSpace {
         self.translations.fill(Translation::NONE);
     }
 
-    /// The page of `address`, if it permits what is wanted.
+    /// Returns the page of `address` if it permits the access.
     fn page(&self, address: u64, access: Access) -> Result<Page, Fault> {
         let fault = |cause| Fault { address, access, cause };
         let page = self.pages.get(&(address / PAGE_SIZE)).ok_or(fault(Cause::Unmapped))?;
@@ -141,7 +143,7 @@ impl AddressSpace {
         }
     }
 
-    /// Reads for an instruction, and remembers where the page is unless accesses are logged.
+    /// Reads for an instruction, and remembers the page frame unless accesses are logged.
     pub(crate) fn load_slowly(
         &mut self,
         address: u64,
@@ -164,18 +166,19 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Remembers where a page is. One that holds decoded code is not to be written to unnoticed.
+    /// Remembers the page frame of a page. A page that holds decoded code must not be written
+    /// without notice.
     fn remember(&mut self, address: u64, page: Page, may_write: bool) {
         let start = address & !OFFSET;
         let entry = &mut self.translations[(address / PAGE_SIZE) as usize % TRANSLATIONS];
-        // A page of which both is known keeps both.
+        // A page with both translations keeps both.
         let write = if may_write || entry.write == start { start } else { 1 };
         let read = if page.protection.permits(Protection::READ) { start } else { 1 };
         *entry = Translation { read, write, frame: page.frame };
     }
 
-    /// Writes for an instruction. `is_code` tells of a page's number whether writes to it must
-    /// keep coming here.
+    /// Writes for an instruction. `is_code` returns true for the number of a page whose writes must
+    /// keep taking the slow path.
     pub(crate) fn store_slowly(
         &mut self,
         address: u64,
@@ -207,7 +210,7 @@ impl AddressSpace {
         }
     }
 
-    /// Gives the mapped pages frames of their own.
+    /// Gives the mapped pages page frames of their own.
     fn make_writable(&mut self, address: u64, len: usize) -> Result<(), Fault> {
         for (at, _) in parts(address, len) {
             let fault = |cause| Fault { address: at, access: Access::Write, cause };
@@ -222,7 +225,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Writes for the host, whatever the pages permit.
+    /// Writes for the host, regardless of the pages' permissions.
     pub(crate) fn poke(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         for (at, _) in parts(address, bytes.len()) {
             if !self.pages.contains_key(&(at / PAGE_SIZE)) {
@@ -237,14 +240,14 @@ impl AddressSpace {
             let Some(page) = self.pages.get(&(at / PAGE_SIZE)).copied() else { continue };
             self.copy_in(page.frame, at, here);
             if self.log.is_none() {
-                // It is likely to be read soon.
+                // The page is likely to be read soon.
                 self.remember(at, page, false);
             }
         }
         Ok(())
     }
 
-    /// The page of that number now holds decoded code.
+    /// Records that the page with this number now holds decoded code.
     pub(crate) fn watch(&mut self, number: u64) {
         self.forget_translation(number);
     }
@@ -256,7 +259,7 @@ impl AddressSpace {
         }
     }
 
-    /// Begins or ends the log. While there is one, every access comes the slow way.
+    /// Begins or ends the log. While there is a log, every access takes the slow path.
     pub(crate) fn set_log(&mut self, on: bool) {
         self.log = on.then(Vec::new);
         self.forget_translations();
@@ -353,7 +356,7 @@ mod tests {
         assert_eq!(space.store(0x3000, [1]), Err(Refused));
         assert!(space.read_u64(0x5000).is_err(), "a guard page is not readable");
         assert!(space.read_u64(0x3FF9).is_err());
-        assert_eq!(space.poke(0x3FF8, &[7]), Ok(()), "the host may");
+        assert_eq!(space.poke(0x3FF8, &[7]), Ok(()), "the host may write");
         assert_eq!(space.read_u64(0x3FF8), Ok(7));
         assert_eq!(space.poke(0x3FFF, &[7, 7]), fault(0x4000, Cause::Unmapped));
         assert_eq!(space.read_u64(0x3FF8), Ok(7));
@@ -375,11 +378,11 @@ mod tests {
         let mut space = space();
         space.store_slowly(0x1000, &[1, 2], |_| false).unwrap();
         space.set_log(true);
-        assert_eq!(space.store(0x1000, [2]), Err(Refused), "not unnoticed");
+        assert_eq!(space.store(0x1000, [2]), Err(Refused), "the write must be noticed");
         let mut bytes = [0; 2];
         space.load_slowly(0x1000, &mut bytes, Access::Read).unwrap();
         space.store_slowly(0x1001, &[4, 5], |_| false).unwrap();
-        assert_eq!(space.load::<2>(0x1000), Err(Refused), "still not");
+        assert_eq!(space.load::<2>(0x1000), Err(Refused), "still on the slow path");
         let entry = |address, kind, value| MemoryAccess { address, size: 2, kind, value };
         let log = [entry(0x1000, AccessKind::Read, 0x201), entry(0x1001, AccessKind::Write, 0x504)];
         assert_eq!(space.take_log(), log);

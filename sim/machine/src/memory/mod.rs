@@ -1,4 +1,4 @@
-//! The address space of the machine: pages with permissions, copied when written to after a save.
+//! Address space of the machine: pages with permissions, copied on the first write after a save.
 
 mod access;
 mod pages;
@@ -18,25 +18,26 @@ use undo::Undo;
 /// Size of a page in bytes.
 pub const PAGE_SIZE: u64 = 0x1000;
 
-/// How many pages may be mapped at once; and how many of them written to, together with those that
-/// are kept for snapshots: 1 GiB.
+/// Maximum number of pages that are mapped at the same time. Also the maximum number of written
+/// pages together with the copies kept for save points: 1 GiB.
 pub const MAX_PAGES: u64 = 1 << 18;
 
-/// Addresses of 64 bits, mapped by pages of [`PAGE_SIZE`] bytes.
+/// A 64-bit address space, mapped by pages of [`PAGE_SIZE`] bytes.
 ///
-/// Pages begin as zeroes and take host memory only once they are written to.
+/// Pages are initially zero and take host memory only after the first write.
 #[derive(Debug)]
 pub(super) struct AddressSpace {
-    /// By page number: address divided by [`PAGE_SIZE`].
+    /// Indexed by page number: address divided by [`PAGE_SIZE`].
     pages: BTreeMap<u64, Page>,
     frames: Frames,
-    /// The last pages used, by the low bits of their number.
+    /// Recently used pages, by the low bits of their number.
     translations: Box<[Translation; access::TRANSLATIONS]>,
-    /// What the pages were since the first snapshot that is still alive, in order.
+    /// Previous states of changed pages since the first live save point, in order.
     undo: Vec<Undo>,
-    /// The snapshots that are alive, in order.
+    /// Live save points, in order.
     saves: Vec<SavePoint>,
-    /// Goes up with every save and restore. Frames of earlier generations belong to snapshots too.
+    /// Incremented by every save and restore. Page frames of earlier generations also belong to
+    /// save points.
     generation: u64,
     log: Option<Vec<MemoryAccess>>,
 }
@@ -54,7 +55,7 @@ impl AddressSpace {
         }
     }
 
-    /// Gives the page another state, and remembers the one that it had if a snapshot may need it.
+    /// Changes the state of a page, and remembers the previous state if a save point may need it.
     fn set_page(&mut self, number: u64, page: Option<Page>) {
         let before = match page {
             Some(page) => self.pages.insert(number, page),

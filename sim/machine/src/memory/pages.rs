@@ -1,4 +1,4 @@
-//! Mapping: which pages there are, and what may be done with them.
+//! Mapping of pages and their permissions.
 
 use super::{AddressSpace, MAX_PAGES, PAGE_SIZE};
 use core::fmt;
@@ -8,34 +8,34 @@ use thiserror::Error;
 /// The bytes of a page.
 pub(super) type Frame = [u8; PAGE_SIZE as usize];
 
-/// What may be done with a page.
+/// The permissions of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Protection(u8);
 
 impl Protection {
-    /// Nothing.
+    /// No access.
     pub const NONE: Self = Self(0);
-    /// Reading.
+    /// Read access.
     pub const READ: Self = Self(1);
-    /// Writing.
+    /// Write access.
     pub const WRITE: Self = Self(2);
-    /// Executing.
+    /// Execute access.
     pub const EXECUTE: Self = Self(4);
-    /// The page is a guard: nothing may be done with it, whatever else is said, until the host
-    /// protects it anew.
+    /// Guard page: no access is permitted, regardless of the other permissions, until the host
+    /// changes the protection.
     pub const GUARD: Self = Self(8);
-    /// Data.
+    /// Read and write access, for data.
     pub const READ_WRITE: Self = Self(1 | 2);
-    /// Code.
+    /// Read and execute access, for code.
     pub const READ_EXECUTE: Self = Self(1 | 4);
 
-    /// Whether all of `other` is in it.
+    /// Returns true if all permissions of `other` are included.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether `wanted` may be done.
+    /// Returns true if the access `wanted` is permitted.
     pub(super) const fn permits(self, wanted: Self) -> bool {
         self.contains(wanted) && !self.contains(Self::GUARD)
     }
@@ -60,48 +60,48 @@ impl fmt::Debug for Protection {
     }
 }
 
-/// Pages next to each other that permit the same.
+/// Consecutive pages with equal permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The first address (VA).
+    /// First address (VA).
     pub start: u64,
-    /// How many pages.
+    /// Number of pages.
     pub pages: u64,
-    /// What they permit.
+    /// Permissions.
     pub protection: Protection,
 }
 
-/// Why pages cannot be mapped, unmapped or protected. Nothing has been changed.
+/// The reason why pages cannot be mapped, unmapped or protected. Nothing has been changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MapError {
     /// The start is not a multiple of [`PAGE_SIZE`].
     #[error("{address:#x} is not at the start of a page")]
     Misaligned {
-        /// The start (VA).
+        /// Start (VA).
         address: u64,
     },
-    /// The pages would go beyond the end of the address space.
+    /// The pages would exceed the address space.
     #[error("the pages from {address:#x} on go beyond the end of the address space")]
     Wraps {
-        /// The start (VA).
+        /// Start (VA).
         address: u64,
     },
-    /// Something is mapped there already.
-    #[error("the page at {address:#x} is mapped already")]
+    /// A page is already mapped.
+    #[error("the page at {address:#x} is already mapped")]
     Overlap {
-        /// The first such page (VA).
+        /// First such page (VA).
         address: u64,
     },
     /// A page is not mapped.
     #[error("the page at {address:#x} is not mapped")]
     Unmapped {
-        /// The first such page (VA).
+        /// First such page (VA).
         address: u64,
     },
-    /// There would be more than [`MAX_PAGES`].
-    #[error("mapping the pages from {address:#x} on would make too many")]
+    /// More than [`MAX_PAGES`] pages would be mapped.
+    #[error("mapping the pages from {address:#x} on would exceed the limit")]
     TooMany {
-        /// The start (VA).
+        /// Start (VA).
         address: u64,
     },
 }
@@ -113,22 +113,22 @@ pub(super) struct Page {
     pub(super) protection: Protection,
 }
 
-/// The host memory behind pages.
+/// The page frames: host memory for pages.
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// The first is all zeroes for good, and shared by the pages never written to.
+    /// The first page frame is always zero, and shared by all pages that were never written.
     bytes: Vec<Frame>,
-    /// The generation in which each was made; only then may it be written to.
+    /// Generation in which each page frame was created; it may be written only in that generation.
     stamps: Vec<u64>,
     free: Vec<u32>,
 }
 
 impl Frames {
-    /// The frame of pages never written to.
+    /// The page frame of pages that were never written.
     pub(super) const ZEROES: u32 = 0;
 
     pub(super) fn new() -> Self {
-        // No generation gets there, so it is never written to.
+        // The generation never gets that high, so this page frame is never written.
         Self { bytes: vec![[0; PAGE_SIZE as usize]], stamps: vec![u64::MAX], free: Vec::new() }
     }
 
@@ -142,12 +142,12 @@ impl Frames {
         self.bytes.get_mut(frame as usize)
     }
 
-    /// Whether the frame was made in this generation.
+    /// Returns true if the page frame was created in this generation.
     pub(super) fn is_of(&self, frame: u32, generation: u64) -> bool {
         self.stamps.get(frame as usize) == Some(&generation)
     }
 
-    /// A copy of a frame for this generation, if there may be one more.
+    /// Copies a page frame for this generation. Returns `None` at the limit of page frames.
     pub(super) fn copy(&mut self, frame: u32, generation: u64) -> Option<u32> {
         let content = *self.get(frame)?;
         if let Some(copy) = self.free.pop() {
@@ -164,13 +164,13 @@ impl Frames {
         Some(copy)
     }
 
-    /// How many frames there are.
+    /// Returns the number of page frames.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many of them are free; `None` if one is so twice.
+    /// Returns the number of free page frames, or `None` if a page frame is free twice.
     #[cfg(test)]
     pub(super) fn unused(&self) -> Option<usize> {
         let mut free = self.free.clone();
@@ -179,7 +179,7 @@ impl Frames {
         (free.len() == self.free.len()).then_some(free.len())
     }
 
-    /// Takes back a frame that nothing refers to any more.
+    /// Releases a page frame that is no longer used.
     pub(super) fn release(&mut self, frame: u32) {
         if frame != Self::ZEROES {
             self.free.push(frame);
@@ -187,7 +187,7 @@ impl Frames {
     }
 }
 
-/// The page numbers from `start` on.
+/// Returns the page numbers from `start` on.
 fn numbers(start: u64, pages: u64) -> Result<core::ops::Range<u64>, MapError> {
     if !start.is_multiple_of(PAGE_SIZE) {
         return Err(MapError::Misaligned { address: start });
@@ -217,7 +217,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The numbers from `start` on, if all those pages are mapped.
+    /// Returns the page numbers from `start` on if all those pages are mapped.
     fn mapped(&self, start: u64, pages: u64) -> Result<core::ops::Range<u64>, MapError> {
         let numbers = numbers(start, pages)?;
         let mut expected = numbers.start;
@@ -254,7 +254,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Ascending by address.
+    /// Returns the mapped regions, ascending by address.
     pub(crate) fn regions(&self) -> Vec<Region> {
         let mut regions: Vec<Region> = Vec::new();
         for (number, page) in &self.pages {

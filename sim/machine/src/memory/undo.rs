@@ -1,35 +1,35 @@
-//! Going back to an earlier state of the pages.
+//! Save points, and restoring an earlier state of the pages.
 
 use super::AddressSpace;
 use super::pages::{Frames, Page};
 use thiserror::Error;
 
-/// What a page was before a change.
+/// The state of a page before a change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     pub(super) number: u64,
     pub(super) before: Option<Page>,
 }
 
-/// A state to go back to.
+/// A state that can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SavePoint {
-    /// How many save points were alive before it.
+    /// Number of live save points before this one.
     position: usize,
-    /// Which generation began with it; none begins twice.
+    /// Generation that began with the save; each generation begins once.
     generation: u64,
-    /// How many changes had been made.
+    /// Number of changes before the save.
     changes: usize,
 }
 
-/// The snapshot cannot be restored: one saved before it has been restored since, or snapshots have
-/// been forgotten.
+/// The save point cannot be restored: an earlier one has been restored since, or all save points
+/// have been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the snapshot is not alive any more")]
+#[error("the save point is no longer valid")]
 pub struct StaleSnapshot;
 
 impl AddressSpace {
-    /// Remembers the present state. From now on, pages are copied before they are written to.
+    /// Saves the present state. From now on, pages are copied before they are written.
     pub(crate) fn save(&mut self) -> SavePoint {
         self.begin_generation();
         let (position, changes) = (self.saves.len(), self.undo.len());
@@ -38,8 +38,8 @@ impl AddressSpace {
         save
     }
 
-    /// Goes back to `save`, which stays alive; later ones do not. Tells `changed` the numbers of
-    /// the pages that are now different, some of them more than once.
+    /// Restores `save`, which stays live; later save points become stale. Calls `changed` with the
+    /// numbers of the pages that are now different, some of them more than once.
     pub(crate) fn restore(
         &mut self,
         save: SavePoint,
@@ -54,7 +54,7 @@ impl AddressSpace {
                 Some(page) => self.pages.insert(number, page),
                 None => self.pages.remove(&number),
             };
-            // Going backwards, a frame that a change brought in is referred to by nothing older.
+            // Going backwards, no older state refers to a page frame that a change introduced.
             if let Some(now) = now.filter(|now| Some(now.frame) != before.map(|page| page.frame)) {
                 self.frames.release(now.frame);
             }
@@ -64,7 +64,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Makes all snapshots stale and frees what was kept for them.
+    /// Makes all save points stale and frees the memory kept for them.
     pub(crate) fn forget_saves(&mut self) {
         self.saves.clear();
         let changes = core::mem::take(&mut self.undo);
@@ -73,7 +73,7 @@ impl AddressSpace {
         for Undo { number, before } in &changes {
             dead.extend(before.map(|page| page.frame).filter(|frame| *frame != kept(number)));
         }
-        // A frame may have been remembered several times, under different protections.
+        // A page frame may have been remembered several times, with different protections.
         dead.sort_unstable();
         dead.dedup();
         for frame in dead {
@@ -81,7 +81,7 @@ impl AddressSpace {
         }
     }
 
-    /// From now on no existing frame may be written to.
+    /// Begins a generation, in which no existing page frame may be written.
     fn begin_generation(&mut self) {
         self.generation += 1;
         self.forget_translations();
@@ -128,7 +128,7 @@ mod tests {
             write(&mut space, 0x4000, 99);
             assert_eq!(space.restore(saves[9], |_| ()), Err(StaleSnapshot));
         }
-        assert_eq!(changed(&mut space, saves[0]).unwrap(), [4, 1], "only what was touched");
+        assert_eq!(changed(&mut space, saves[0]).unwrap(), [4, 1], "only the touched pages");
         state(&space, 0);
     }
 

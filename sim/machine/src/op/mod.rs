@@ -1,4 +1,4 @@
-//! Instructions in the form in which they are executed.
+//! Instructions in the form in which the machine executes them.
 
 mod simd;
 
@@ -6,9 +6,9 @@ pub(super) use simd::{Extract, Simd, SimdImm, Source};
 
 use super::cpu::slot;
 
-/// What [`Op::rm`] is where the operand is in memory.
+/// Value of [`Op::rm`] for an operand in memory.
 pub(super) const IN_MEMORY: u8 = 0x40;
-/// What [`Op::imm`] is where cl or a register counts.
+/// Value of [`Op::imm`] if cl or a register is used instead.
 pub(super) const BY_REGISTER: i32 = -1;
 
 /// A decoded instruction.
@@ -17,16 +17,16 @@ pub(super) struct Op {
     pub(super) kind: Kind,
     /// Length of the instruction in bytes.
     pub(super) len: u8,
-    /// A register: the destination where there is one.
+    /// A register: the destination if there is one.
     pub(super) reg: u8,
     /// Another register, or [`IN_MEMORY`].
     pub(super) rm: u8,
-    /// The address of the operand in memory: `base + (index << scale) + disp`, by [`slot`].
+    /// Address of the operand in memory: `base + (index << scale) + disp`, by [`slot`].
     pub(super) base: u8,
     pub(super) index: u8,
     pub(super) scale: u8,
     pub(super) disp: i32,
-    /// An immediate operand, the distance of a jump, or what else the kind wants.
+    /// Immediate operand, distance of a jump, or another value, by kind.
     pub(super) imm: i32,
 }
 
@@ -58,16 +58,16 @@ impl Op {
     }
 }
 
-/// Where the scale is above the index.
+/// Bit position of the scale above the index.
 const SCALE_SHIFT: u32 = 6;
 
-/// An [`Op`] as it is kept and executed: few loads bring it into registers, and what an instruction
-/// does not need stays packed.
+/// An [`Op`] in the form in which it is stored and executed. Few loads bring it into registers, and
+/// fields that an instruction does not need stay packed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedOp {
     pub(super) kind: Kind,
     pub(super) len: u8,
-    /// The operation with the next index is the next instruction's.
+    /// The operation with the next index belongs to the next instruction.
     pub(super) followed: bool,
     registers: u32,
     disp: i32,
@@ -75,7 +75,8 @@ pub(super) struct PackedOp {
 }
 
 impl PackedOp {
-    /// Of a direct jump or call: the index of the operation at its target, 0 if not yet known.
+    /// Returns the index of the operation at the target of a direct jump or call, 0 if not yet
+    /// known.
     #[inline(always)]
     pub(super) const fn link(self) -> u32 {
         self.disp.cast_unsigned()
@@ -85,70 +86,70 @@ impl PackedOp {
         self.disp = index.cast_signed();
     }
 
-    /// [`Op::reg`].
+    /// Returns [`Op::reg`].
     #[inline(always)]
     pub(super) const fn reg(self) -> u8 {
         self.registers as u8
     }
 
-    /// [`Op::rm`].
+    /// Returns [`Op::rm`].
     #[inline(always)]
     pub(super) const fn rm(self) -> u8 {
         (self.registers >> 8) as u8
     }
 
-    /// [`Op::base`].
+    /// Returns [`Op::base`].
     #[inline(always)]
     pub(super) const fn base(self) -> u8 {
         (self.registers >> 16) as u8
     }
 
-    /// [`Op::index`].
+    /// Returns [`Op::index`].
     #[inline(always)]
     pub(super) const fn index(self) -> u8 {
         (self.registers >> 24 & 31) as u8
     }
 
-    /// [`Op::scale`].
+    /// Returns [`Op::scale`].
     #[inline(always)]
     pub(super) const fn scale(self) -> u8 {
         (self.registers >> (24 + SCALE_SHIFT)) as u8
     }
 
-    /// [`Op::disp`], sign-extended.
+    /// Returns [`Op::disp`], sign-extended.
     #[inline(always)]
     pub(super) const fn disp(self) -> u64 {
         (self.disp as i64).cast_unsigned()
     }
 
-    /// The 64 bits of a kind that has no operand in memory.
+    /// Returns the 64-bit immediate of a kind without an operand in memory.
     #[inline(always)]
     pub(super) const fn wide_imm(self) -> u64 {
         (self.disp.cast_unsigned() as u64) << 32 | self.imm.cast_unsigned() as u64
     }
 
-    /// The low byte of the immediate: a condition, or the number of a register.
+    /// Returns the low byte of the immediate: a condition, or the number of a register.
     #[inline(always)]
     pub(super) const fn imm8(self) -> u8 {
         self.imm.to_le_bytes()[0]
     }
 
-    /// The immediate operand, sign-extended.
+    /// Returns the immediate operand, sign-extended.
     #[inline(always)]
     pub(super) const fn imm(self) -> u64 {
         (self.imm as i64).cast_unsigned()
     }
 }
 
-/// What an instruction does. In the names, `R` is a register, `M` memory, `I` an immediate; the
+/// The kind of an operation. In the names, `R` is a register, `M` memory, `I` an immediate; the
 /// first one is the destination; the number is the size of the operation in bits. Kinds without
-/// letters have their second operand in [`Op::rm`], whichever it is.
+/// letters have their second operand in [`Op::rm`], in a register or in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Look again, decode.
+    /// The instruction must be decoded first.
     Undecoded,
     Breakpoint,
-    /// The id is the immediate.
+    /// The immediate is the id.
     Trap,
     Nop,
 
@@ -183,18 +184,18 @@ pub(super) enum Kind {
     Call,
     CallR,
     CallM,
-    /// The immediate is how many bytes of arguments go too.
+    /// The immediate is the number of argument bytes to remove.
     Ret,
     Jmp,
     JmpR,
     JmpM,
-    /// The condition is that of [`Flags::condition`](super::flags::Flags::condition).
+    /// The condition is encoded as for [`Flags::condition`](super::flags::Flags::condition).
     Jcc(u8),
-    /// The condition is that of `Jcc`.
+    /// The condition is encoded as for `Jcc`.
     SetR(u8),
-    /// The condition is that of `Jcc`.
+    /// The condition is encoded as for `Jcc`.
     CmovRR64(u8),
-    /// The condition is that of `Jcc`.
+    /// The condition is encoded as for `Jcc`.
     CmovRR32(u8),
 
     AluRR8(Alu),
@@ -266,15 +267,15 @@ pub(super) enum Kind {
     MovMX8,
     MovMX16,
     MovMX16Aligned,
-    /// To an xmm register. The immediate is a [`SimdImm`].
+    /// An operation with an xmm register as destination. The immediate is a [`SimdImm`].
     Simd(Simd),
-    /// From an xmm register to an integer register.
+    /// An operation from an xmm register to an integer register.
     Extract32(Extract),
-    /// From an xmm register to an integer register.
+    /// An operation from an xmm register to an integer register.
     Extract64(Extract),
 }
 
-/// Integer operations with two operands that change the first.
+/// The integer operations with two operands that change the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alu {
     Add,
@@ -286,14 +287,14 @@ pub(super) enum Alu {
     Xor,
 }
 
-/// Integer operations with two operands that change only the flags.
+/// The integer operations with two operands that change only the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compare {
     Cmp,
     Test,
 }
 
-/// By the immediate, or by cl where that is [`BY_REGISTER`].
+/// The shifts by the immediate, or by cl if the immediate is [`BY_REGISTER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shift {
     Rol,
@@ -305,7 +306,7 @@ pub(super) enum Shift {
     Sar,
 }
 
-/// Integer instructions that are less frequent.
+/// The less frequent integer instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
     /// reg ← rm.
@@ -314,7 +315,7 @@ pub(super) enum Other {
     Store,
     /// rm ← immediate.
     StoreImm,
-    /// The address itself.
+    /// reg ← the address itself.
     Lea,
     Push,
     Pop,
@@ -331,10 +332,10 @@ pub(super) enum Other {
     Imul,
     Div,
     Idiv,
-    /// Double shifts by the immediate, or by cl where that is [`BY_REGISTER`].
+    /// Double shifts by the immediate, or by cl if it is [`BY_REGISTER`].
     Shld,
     Shrd,
-    /// The bit of rm that the immediate tells, or reg where that is [`BY_REGISTER`].
+    /// The bit of rm selected by the immediate, or by reg if it is [`BY_REGISTER`].
     Bt,
     Bts,
     Btr,
@@ -363,7 +364,7 @@ pub(super) enum Other {
     ExtendA,
     /// cwd, cdq, cqo.
     ExtendIntoD,
-    /// With a second register, whose number is the immediate.
+    /// BMI instructions with a second register, whose number is the immediate.
     Andn,
     Bextr,
     Bzhi,
@@ -373,15 +374,15 @@ pub(super) enum Other {
     Mulx,
     Pdep,
     Pext,
-    /// By the immediate.
+    /// A rotation by the immediate.
     Rorx,
-    /// reg ← of rm.
+    /// reg ← function of rm.
     Blsi,
     Blsr,
     Blsmsk,
 }
 
-/// String instructions. The immediate is a [`Repeat`].
+/// The string instructions. The immediate is one of [`repeat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringOp {
     Movs,
@@ -391,7 +392,7 @@ pub(super) enum StringOp {
     Cmps,
 }
 
-/// The prefix of a string instruction.
+/// The prefixes of string instructions.
 pub(super) mod repeat {
     pub(crate) const NONE: i32 = 0;
     /// rep, repe.
@@ -399,7 +400,7 @@ pub(super) mod repeat {
     pub(crate) const NOT_EQUAL: i32 = 2;
 }
 
-/// What has to do with flags as a whole, with traps and the system.
+/// The instructions on flags as a whole, traps and system instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     Pushfq,

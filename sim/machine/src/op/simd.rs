@@ -1,6 +1,6 @@
-//! Instructions on vectors.
+//! Operations on vectors.
 
-/// Where the source of a vector operation or extraction is.
+/// The location of the source of a vector operation or extraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// xmm number `Op::rm`.
@@ -17,7 +17,7 @@ pub(crate) enum Source {
     Imm,
 }
 
-/// What the immediate of a vector operation consists of.
+/// The parts of the immediate of a vector operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SimdImm {
     pub(crate) imm8: u8,
@@ -48,13 +48,13 @@ impl SimdImm {
     }
 }
 
-/// What is done with the elements of vectors: `S` and `D` are single and double precision of the
+/// The operations on the elements of vectors: `S` and `D` are single and double precision of the
 /// lowest element, `Ps` and `Pd` of all; numbers are sizes of integer elements in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Simd {
     /// All of the source.
     Mov,
-    /// The low 32 bits of the source, the rest of the first.
+    /// The low 32 bits of the source, with the rest of the first source.
     MovLow32,
     MovLow64,
     /// The low half of the source, and zeroes.
@@ -122,7 +122,7 @@ pub(crate) enum Simd {
     PackSigned16,
     PackSigned32,
     PackUnsigned16,
-    /// By the immediate byte, as all of these.
+    /// Shuffles by the immediate byte, like the variants that follow.
     Shuffle32,
     ShuffleLow16,
     ShuffleHigh16,
@@ -187,7 +187,7 @@ pub(crate) enum Simd {
     Fma231D,
 }
 
-/// What goes from a vector to an integer register, or to the flags.
+/// The operations from a vector to an integer register or to the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extract {
     /// movd, movq.

@@ -106,7 +106,7 @@ fn services_stop_whether_mapped_or_not() {
     assert_eq!(machine.run(100), Stop::Trap { address: 0x7777_0000, id: 3 }, "still there");
     assert_eq!(machine.step(), Err(Stop::Trap { address: 0x7777_0000, id: 3 }));
     assert_eq!(machine.executed(), 2);
-    // The host returns in its stead, and the next call finds another service.
+    // The host returns on behalf of the service, and the next call reaches another service.
     let back = value(&machine, machine.cpu().rsp());
     machine.cpu_mut().set(Gpr::Rsp, RSP);
     machine.cpu_mut().set_rip(back);
@@ -161,7 +161,7 @@ fn a_run_stops_where_a_condition_holds() {
     assert_eq!(machine.run_until(|_| false, 1000), Stop::Limit);
 }
 
-/// Writes down what it is told.
+/// An observer that records all events.
 #[derive(Default)]
 struct Diary(Vec<(&'static str, u64, u64, u64)>);
 
@@ -205,7 +205,7 @@ fn observers_are_told_of_everything_in_order() {
         ("jump", 5, 8, RSP),
     ];
     assert_eq!(diary.0, expected);
-    // A jump that is not taken is none; a stop is not a step.
+    // A jump that is not taken is not reported; a stop is not a step.
     machine.cpu_mut().set_rip(CODE + 5);
     machine.cpu_mut().set_rflags(1 << 6);
     diary.0.clear();

@@ -132,7 +132,7 @@ fn quotients_that_do_not_fit_are_errors() {
         [|a| a.div(rbx), |a| a.idiv(ebx), |a| a.div(cl), |a| a.idiv(rcx), |a| a.idiv(r8)];
     for (n, program) in programs.into_iter().enumerate() {
         let mut machine = super::machine(program);
-        // rbx is 0; rdx:rax is too large for rcx; the least number over -1 has no negative.
+        // rbx is 0; rdx:rax is too large for rcx; the minimum divided by -1 overflows.
         let values = if n == 4 {
             [(Gpr::Rax, 0), (Gpr::Rdx, 1 << 63), (Gpr::R8, u64::MAX)]
         } else {
@@ -152,7 +152,7 @@ fn bits_are_tested_and_found() {
     let machine = run(|a| {
         a.mov(rax, DATA)?;
         a.mov(rcx, -9_i64)?;
-        // Bit -9 of the second page is bit 7 of the byte two before it.
+        // Bit -9 of the second page is bit 7 of the second byte before it.
         a.mov(qword_ptr(rax + 0xFF8), 0)?;
         a.bts(qword_ptr(rax + 0x1000), rcx)?;
         a.bts(dword_ptr(rax + 0x1000), ecx)?;

@@ -3,7 +3,7 @@ use iced_x86::code_asm::{
     al, byte_ptr, ecx, ptr, qword_ptr, rax, rbx, rcx, rdi, rdx, rsi, rsp, xmm0,
 };
 
-/// What a store into code puts in place of `inc rax`.
+/// The code that a store puts in place of `inc rax`.
 const DEC_RAX: [u8; 3] = [0x48, 0xFF, 0xC8];
 
 #[test]
@@ -67,7 +67,7 @@ fn an_instruction_over_the_end_of_a_page_has_bytes_on_both() {
     machine.unmap(CODE + 0x1000, 1).unwrap();
     let stop = Stop::Fault { at, fault: fault(Cause::Unmapped) };
     assert_eq!(load(&mut machine), Err(stop));
-    // One that ends with the page does not care.
+    // An instruction that ends with the page is not affected.
     machine.write(CODE + 0xFFF, &[0x90]).unwrap();
     machine.cpu_mut().set_rip(CODE + 0xFFF);
     assert_eq!(machine.step(), Ok(()));
@@ -196,7 +196,7 @@ fn the_log_tells_what_instructions_access() {
 
 #[test]
 fn runs_are_rewound_to_any_saved_step() {
-    // Every state on the way depends on the ones before it, in registers and in memory.
+    // Every state depends on the previous ones, in registers and in memory.
     let mut machine = machine(|a| {
         let mut start = a.create_label();
         a.set_label(&mut start)?;
@@ -229,7 +229,7 @@ fn runs_are_rewound_to_any_saved_step() {
     machine.restore(&saved[0].0).unwrap();
     assert_eq!(machine.restore(&saved[1].0), Err(StaleSnapshot));
     assert_eq!(machine.run(20 * 1001), Stop::Limit);
-    assert!(state(&machine) == end, "the same run again");
+    assert!(state(&machine) == end, "the same execution again");
     machine.forget_snapshots();
     assert_eq!(machine.restore(&saved[0].0), Err(StaleSnapshot));
     assert!(state(&machine) == end);
@@ -253,8 +253,8 @@ fn code_is_rewound_too() {
     assert_eq!(machine.run(20), Stop::Limit);
 }
 
-/// What the host reads is the same whichever way: where an instruction has been before, where none
-/// has, over the end of a page, and where nothing may be read.
+/// The host reads the same bytes by all paths: on a page that an instruction has used, on one that
+/// none has used, across the end of a page, and on unreadable pages.
 #[test]
 fn the_host_reads_the_same_in_every_way() {
     let mut machine = Machine::new();
@@ -266,7 +266,7 @@ fn the_host_reads_the_same_in_every_way() {
     // mov rax, [rsp]
     machine.write(0x1000, &[0x48, 0x8B, 0x04, 0x24]).unwrap();
     assert!(machine.window(0x9000, 8).is_some(), "it was written to");
-    // Pages are not remembered while there is a log.
+    // Pages are not remembered while accesses are logged.
     machine.set_access_log(true);
     machine.set_access_log(false);
     for touched in [false, true] {
@@ -288,6 +288,6 @@ fn the_host_reads_the_same_in_every_way() {
             }
         }
     }
-    assert_eq!(machine.window(0x8FF9, 8), None, "it goes over the page's end");
+    assert_eq!(machine.window(0x8FF9, 8), None, "it crosses the end of the page");
     assert!(machine.window(0x8FF8, 8).is_some());
 }

@@ -1,4 +1,4 @@
-//! Whole programs, assembled here, on the machine.
+//! Whole programs, assembled in the tests and executed on the machine.
 
 mod control;
 mod integer;
@@ -19,7 +19,8 @@ const RSP: u64 = STACK + 0x1800;
 /// A program to be assembled.
 type Program = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
-/// Two pages each of code, data and stack; the data tells its offset.
+/// Creates a machine with two pages each of code, data and stack. Each byte of data encodes its
+/// offset.
 fn machine(program: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Machine {
     let mut assembler = CodeAssembler::new(64).unwrap();
     program(&mut assembler).unwrap();
@@ -41,7 +42,7 @@ fn with_code(code: &[u8]) -> Machine {
     machine
 }
 
-/// Runs to the int3 at the end.
+/// Executes up to the int3 at the end.
 fn run(program: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Machine {
     let mut machine = machine(program);
     let stop = machine.run(10_000);

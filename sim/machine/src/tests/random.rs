@@ -12,7 +12,7 @@ impl Random {
     }
 }
 
-/// Prefixes and opcodes that lead to most of the instructions.
+/// The prefixes and opcodes of most instructions.
 const STARTS: [&[u8]; 16] = [
     &[],
     &[0x48],
@@ -32,7 +32,7 @@ const STARTS: [&[u8]; 16] = [
     &[0xF0],
 ];
 
-/// Values at which something may overflow.
+/// Values near overflow.
 const EDGES: [u64; 8] =
     [0, 1, u64::MAX, 1 << 63, 0x8000_0000, 0x7FFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF, 0x80];
 
@@ -46,7 +46,7 @@ fn no_bytes_panic_and_no_stop_changes_anything() {
         machine.restore(&fresh).unwrap();
         let mut code = STARTS[(random.next() % 16) as usize].to_vec();
         code.extend((0..3).flat_map(|_| random.next().to_le_bytes()));
-        // Sometimes over the end of the page.
+        // Sometimes across the end of the page.
         let start = CODE + [0, 0xFF8, 0x1FFC][(random.next() % 3) as usize];
         let len = code.len().min((CODE + 0x2000 - start) as usize);
         machine.write(start, &code[..len]).unwrap();

@@ -53,7 +53,7 @@ fn aligned_operands_must_be() {
         machine.cpu_mut().set(Gpr::Rbx, DATA + 16);
         assert_eq!(machine.step(), Ok(()));
     }
-    // Not so in VEX encoding: vpaddd xmm0, xmm1, [rbx]
+    // The VEX encoding does not require alignment: vpaddd xmm0, xmm1, [rbx]
     let mut machine = with_code(&[0xC5, 0xF1, 0xFE, 0x03]);
     machine.cpu_mut().set(Gpr::Rbx, DATA + 8);
     machine.cpu_mut().set_xmm(1, 1);

@@ -1,7 +1,7 @@
-//! Floating-point elements.
+//! Operations on floating-point elements.
 //!
-//! Which NaN comes out is fixed by x64, not by the host: the first operand that is one, made
-//! quiet; otherwise the default. All rounding is to nearest. Exceptions are not recorded.
+//! x64, not the host, decides which NaN results: the first operand that is a NaN, made quiet;
+//! otherwise the default NaN. All rounding is to nearest. Exceptions are not recorded.
 
 use super::fused::{Format, multiply_add};
 use super::integer::all_ones;
@@ -15,7 +15,7 @@ trait Precision {
     const BITS: u32;
     /// The bit that makes a NaN quiet.
     const QUIET: u64;
-    /// What an invalid operation gives.
+    /// The result of an invalid operation.
     const DEFAULT_NAN: u64;
     const ADD: fn(Self::Float, Self::Float) -> Self::Float;
     const SUB: fn(Self::Float, Self::Float) -> Self::Float;
@@ -78,13 +78,13 @@ impl Precision for Double {
     }
 }
 
-/// The first of the operands that is a NaN, quiet.
+/// Returns the first of the operands that is a NaN, made quiet.
 fn nan_among<P: Precision>(operands: &[u64]) -> Option<u64> {
     let nan = operands.iter().find(|&&bits| P::is_nan(P::from_bits(bits)));
     nan.map(|bits| bits | P::QUIET)
 }
 
-/// The bits of a result, the default if it is a NaN.
+/// Returns the bits of a result, or the default NaN if the result is a NaN.
 fn result<P: Precision>(value: P::Float) -> u64 {
     if P::is_nan(value) { P::DEFAULT_NAN } else { P::to_bits(value) }
 }
@@ -99,7 +99,8 @@ fn sqrt<P: Precision>(_: u64, b: u64) -> u64 {
     nan_among::<P>(&[b]).unwrap_or_else(|| result::<P>(P::SQRT(P::from_bits(b))))
 }
 
-/// The second operand, unless the first is less. This settles NaNs and zeroes of both signs too.
+/// Returns the second operand unless the first is less. This handles NaNs and zeroes of both signs
+/// too.
 fn min<P: Precision>(a: u64, b: u64) -> u64 {
     if P::from_bits(a) < P::from_bits(b) { a } else { b }
 }
@@ -108,7 +109,7 @@ fn max<P: Precision>(a: u64, b: u64) -> u64 {
     if P::from_bits(a) > P::from_bits(b) { a } else { b }
 }
 
-/// `a · b + c`, rounded once.
+/// Computes `a · b + c`, rounded once.
 fn fma<P: Precision>(a: u64, b: u64, c: u64) -> u64 {
     if let Some(nan) = nan_among::<P>(&[a, b, c]) {
         return nan;
@@ -122,7 +123,7 @@ fn fma<P: Precision>(a: u64, b: u64, c: u64) -> u64 {
     } else if infinite(c) {
         c
     } else if magnitude(c) == 0 {
-        // A product that is too small to be anything but 0 keeps its sign.
+        // A product that underflows to 0 keeps its sign.
         result::<P>(product())
     } else {
         multiply_add(a, b, c, P::FORMAT)
@@ -147,7 +148,7 @@ fn scalar<const BITS: u32>(a: u128, value: u64) -> u128 {
     a & !with_element::<BITS>(0, u64::MAX) | with_element::<BITS>(0, value)
 }
 
-/// The lowest elements.
+/// Applies `f` to the lowest elements.
 fn lowest<P: Precision>(a: u128, b: u128, f: impl Fn(u64, u64) -> u64) -> u128 {
     let value = match P::BITS {
         32 => f(element::<32>(a, 0), element::<32>(b, 0)),
@@ -156,7 +157,8 @@ fn lowest<P: Precision>(a: u128, b: u128, f: impl Fn(u64, u64) -> u64) -> u128 {
     if P::BITS == 32 { scalar::<32>(a, value) } else { scalar::<64>(a, value) }
 }
 
-/// An integer, or the "integer indefinite" if it does not fit. The fraction is cut off.
+/// Converts to an integer, or to the "integer indefinite" if the value does not fit. The fraction
+/// is cut off.
 pub(crate) fn to_integer<const BITS: u32>(value: f64) -> u64 {
     let limit = f64::from_bits(u64::from(1023 + BITS - 1) << 52);
     let whole = value.trunc();
@@ -166,7 +168,7 @@ pub(crate) fn to_integer<const BITS: u32>(value: f64) -> u64 {
 fn widen(bits: u64) -> u64 {
     let value = f32::from_bits(bits as u32);
     if value.is_nan() {
-        // Sign and payload stay.
+        // Sign and payload are kept.
         let sign = low::<32>(bits) >> 31;
         sign << 63 | 0x7FF8 << 48 | low::<22>(bits) << 29
     } else {
@@ -183,7 +185,7 @@ fn narrow(bits: u64) -> u64 {
     }
 }
 
-/// Of a 32-bit integer.
+/// Converts a 32-bit integer.
 fn int_to_double(value: u64) -> u64 {
     f64::from((value as u32).cast_signed()).to_bits()
 }
@@ -193,7 +195,8 @@ fn int_to_single(value: i64) -> u64 {
     (value as f32).to_bits().into()
 }
 
-/// The result for the old value of the destination, the first source `a` and the source `b`.
+/// Returns the result for the old value of the destination, the first source `a` and the source
+/// `b`.
 #[expect(clippy::cast_precision_loss, reason = "the instructions round")]
 pub(crate) fn apply(simd: Simd, old: u128, a: u128, b: u128, imm: u8) -> u128 {
     type S = Single;
@@ -241,7 +244,7 @@ pub(crate) fn apply(simd: Simd, old: u128, a: u128, b: u128, imm: u8) -> u128 {
     }
 }
 
-/// The rest of the destination stays.
+/// Computes a fused multiply-add. The rest of the destination does not change.
 fn fused(simd: Simd, old: u128, a: u128, b: u128) -> Option<u128> {
     let single = |value| element::<32>(value, 0);
     let double = |value| element::<64>(value, 0);
@@ -259,7 +262,7 @@ fn fused(simd: Simd, old: u128, a: u128, b: u128) -> Option<u128> {
 }
 
 fn packed_conversion(simd: Simd, b: u128) -> u128 {
-    // Two elements, the halves of the source or of the result.
+    // Two elements: the low half of the source or of the result.
     let wider = |f: fn(u64) -> u64| {
         (0..2).fold(0, |result, n| result | with_element::<64>(n, f(element::<32>(b, n))))
     };
@@ -277,7 +280,7 @@ fn packed_conversion(simd: Simd, b: u128) -> u128 {
         Simd::PsToInt32 => {
             same(|b| to_integer::<32>(f64::from(f32::from_bits(b as u32)).round_ties_even()))
         }
-        // PsTruncateInt32; all others are taken.
+        // PsTruncateInt32; all other operations have been handled.
         _ => same(|b| to_integer::<32>(f32::from_bits(b as u32).into())),
     }
 }

@@ -1,12 +1,12 @@
-//! `a · b + c`, rounded once.
+//! The fused multiply-add: `a · b + c`, rounded once.
 //!
-//! Integers do the work: the function of the host's C library, which `mul_add` calls where the
-//! processor has no such instruction, rounds twice on some systems.
+//! The implementation uses integers: the function of the host's C library, which `mul_add` calls on
+//! processors without such an instruction, rounds twice on some systems.
 
 /// A format of floating-point numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Format {
-    /// How many bits a significand has, with the one that is not written down.
+    /// Number of bits of a significand, including the implicit one.
     pub(super) precision: u32,
     /// The exponent of the lowest bit of denormal numbers.
     pub(super) least: i32,
@@ -15,13 +15,13 @@ pub(super) struct Format {
 }
 
 impl Format {
-    /// The bit of the sign, which is next to the exponent's.
+    /// Returns the sign bit, which is next to the exponent.
     pub(super) const fn sign(self) -> u64 {
         self.infinity + (1 << (self.precision - 1))
     }
 }
 
-/// `(-1)^negative · significand · 2^exponent`.
+/// The number `(-1)^negative · significand · 2^exponent`.
 #[derive(Clone, Copy, Debug)]
 struct Number {
     negative: bool,
@@ -29,12 +29,12 @@ struct Number {
     exponent: i32,
 }
 
-/// The bit that significands are moved up to: there is one above it for the carry of a sum, and
-/// more below the 106 bits of a product than rounding looks at.
+/// The bit that significands are shifted up to. There is one bit above it for the carry of a sum,
+/// and more bits below the 106 bits of a product than rounding needs.
 const TOP: u32 = 125;
 
 impl Number {
-    /// Of the bits of a finite number, not 0.
+    /// Decodes the bits of a finite number other than 0.
     const fn unpack(bits: u64, format: Format) -> Self {
         let fraction = bits & ((1 << (format.precision - 1)) - 1);
         let exponent = ((bits & format.infinity) >> (format.precision - 1)) as i32;
@@ -47,7 +47,7 @@ impl Number {
         Self { negative, significand, exponent: format.least + above_least }
     }
 
-    /// The same number with its highest bit at [`TOP`].
+    /// Returns the same number with its highest bit at [`TOP`].
     const fn normal(self) -> Self {
         let shift = self.significand.leading_zeros() + TOP - 127;
         Self {
@@ -57,8 +57,8 @@ impl Number {
         }
     }
 
-    /// About the same number with this exponent, which is not less. What is lost leaves the lowest
-    /// bit set.
+    /// Returns the significand for this exponent, which is not less than the present one. Lost bits
+    /// set the lowest bit.
     fn with_exponent(self, exponent: i32) -> u128 {
         let shift = self.exponent.abs_diff(exponent);
         let kept = self.significand.checked_shr(shift).unwrap_or(0);
@@ -66,7 +66,8 @@ impl Number {
         kept | u128::from(lost)
     }
 
-    /// The bits of the nearest number of the format; of two, that whose lowest bit is 0.
+    /// Returns the bits of the nearest number of the format; of two equally near ones, the one
+    /// whose lowest bit is 0.
     fn pack(self, format: Format) -> u64 {
         let sign = if self.negative { format.sign() } else { 0 };
         let digits = 128 - self.significand.leading_zeros();
@@ -81,14 +82,14 @@ impl Number {
             let half = 1_u128.checked_shl(shift - 1).unwrap_or(u128::MAX);
             kept + u128::from(rest > half || rest == half && kept & 1 == 1)
         };
-        // A denormal number has no bit to leave out, and an exponent field of 0 instead of 1: the
-        // sum makes up for both, and lets a carry go up into the exponent.
+        // A denormal number has no implicit bit, and an exponent field of 0 instead of 1. The sum
+        // accounts for both, and lets a carry propagate into the exponent.
         let exponent = u64::from(lowest.abs_diff(format.least)) << (format.precision - 1);
         sign | exponent.saturating_add(significand as u64).min(format.infinity)
     }
 }
 
-/// Of the bits of finite numbers that are not 0.
+/// Computes `a · b + c` from the bits of finite numbers other than 0.
 pub(super) fn multiply_add(a: u64, b: u64, c: u64, format: Format) -> u64 {
     let [a, b, c] = [a, b, c].map(|bits| Number::unpack(bits, format));
     let product = Number {
@@ -139,16 +140,16 @@ mod tests {
     #[test]
     fn there_is_one_rounding() {
         let e = f64::EPSILON;
-        // 1 + 2e + e², less what the product alone would be rounded to.
+        // 1 + 2e + e², minus the rounded value of the product alone.
         assert_eq!(double(1.0 + e, 1.0 + e, -(1.0 + 2.0 * e)).to_bits(), (e * e).to_bits());
-        // Half way between two numbers but for the product.
+        // Half way between two numbers except for the product.
         let tiny = f64::from_bits(1);
         assert_eq!(double(tiny, 0.5, 1.0 + e).to_bits(), (1.0 + e).to_bits());
         let half = 2.0_f64.powi(53) + 4.0;
         assert_eq!(double(1.0, 1.0, half).to_bits(), half.to_bits(), "to even, down");
         assert_eq!(double(1.0 + e, 1.0, half).to_bits(), (half + 2.0).to_bits());
         assert_eq!(double(1.0 - e, 1.0, half).to_bits(), half.to_bits());
-        // In singles a sum of doubles would be half way, and rounded to even.
+        // In singles, a sum of doubles would be half way, and rounded to even.
         let (a, b) = (f32::from_bits(0x3F80_0001), f32::from_bits(0x3F00_0000));
         let found = single(a, b, 16_777_216.0);
         assert_eq!(found.to_bits(), 16_777_216.0_f32.to_bits());

@@ -1,4 +1,4 @@
-//! Integer elements, and moves.
+//! Operations on integer elements, and moves.
 
 use super::{element, elements, with_element};
 use crate::flags::{low, sign_extend};
@@ -6,8 +6,8 @@ use crate::op::Simd;
 
 const LOW: u128 = u64::MAX as u128;
 
-/// The result for the first source `a` and the source `b`; `None` if the operation is not one on
-/// integers.
+/// Returns the result for the first source `a` and the source `b`, or `None` if the operation is
+/// not one on integers.
 pub(crate) fn apply(simd: Simd, a: u128, b: u128, imm: u8) -> Option<u128> {
     Some(match simd {
         Simd::Mov => b,
@@ -81,7 +81,7 @@ const fn signed<const BITS: u32>(value: u64) -> i64 {
     sign_extend::<BITS>(value).cast_signed()
 }
 
-/// Clamped to the range of signed elements.
+/// Clamps a value to the range of signed elements.
 fn saturated<const BITS: u32>(value: i64) -> u64 {
     let half = 1 << (BITS - 1);
     value.clamp(-half, half - 1).cast_unsigned()
@@ -91,14 +91,14 @@ pub(super) const fn all_ones(holds: bool) -> u64 {
     if holds { u64::MAX } else { 0 }
 }
 
-/// The low quadword of `b` is the count, for all elements.
+/// Shifts all elements by the low quadword of `b`.
 fn shift(simd: Simd, a: u128, b: u128) -> Option<u128> {
-    // Larger counts do the same as 255.
+    // Larger counts have the same effect as 255.
     let count = (b as u64).min(255) as u32;
     let left = |value: u64| value.checked_shl(count).unwrap_or(0);
     let right = |value: u64| value.checked_shr(count).unwrap_or(0);
     let arithmetic = |value: i64| (value >> count.min(63)).cast_unsigned();
-    // Bytes shift by an immediate, at most 16.
+    // Byte shifts are by an immediate, at most 16.
     let bits = 8 * (b as u64).min(16) as u32;
     Some(match simd {
         Simd::ShiftLeft16 => elements::<16>(a, 0, |a, _| left(a)),
@@ -148,17 +148,17 @@ fn shuffle(simd: Simd, a: u128, b: u128, imm: u8) -> Option<u128> {
     })
 }
 
-/// The vector of the elements that `f` tells.
+/// Returns the vector of the elements that `f` returns.
 fn gather<const BITS: u32>(f: impl Fn(u32) -> u64) -> u128 {
     (0..128 / BITS).fold(0, |result, n| result | with_element::<BITS>(n, f(n)))
 }
 
-/// The elements of the low halves in turns.
+/// Returns the elements of the low halves of both, alternating.
 fn unpack<const BITS: u32>(a: u128, b: u128) -> u128 {
     gather::<BITS>(|n| element::<BITS>(if n % 2 == 0 { a } else { b }, n / 2))
 }
 
-/// The elements of both, half as wide.
+/// Returns the elements of both vectors, half as wide.
 fn pack<const FROM: u32, const TO: u32>(a: u128, b: u128, f: impl Fn(i64) -> u64) -> u128 {
     let half = 128 / FROM;
     gather::<TO>(|n| {
@@ -173,7 +173,7 @@ mod tests {
 
     const A: u128 = 0x0F0E_0D0C_0B0A_0908_0706_0504_0302_0100;
     const B: u128 = 0x1F1E_1D1C_1B1A_1918_1716_1514_1312_1110;
-    /// Extremes of every width.
+    /// Extreme values of every width.
     const E: u128 = 0x8000_7FFF_FFFF_0001_80FF_7F01_0000_8000;
 
     fn check(cases: &[(Simd, u128, u128, u8, u128)]) {

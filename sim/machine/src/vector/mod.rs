@@ -1,4 +1,4 @@
-//! Operations on the values of xmm registers: no registers or memory.
+//! Operations on the values of xmm registers, without registers or memory.
 
 pub(super) mod float;
 mod fused;
@@ -6,7 +6,7 @@ pub(super) mod integer;
 
 use super::flags::low;
 
-/// Works on each pair of elements of `BITS` bits.
+/// Applies `f` to each pair of elements of `BITS` bits.
 #[inline]
 fn elements<const BITS: u32>(a: u128, b: u128, f: impl Fn(u64, u64) -> u64) -> u128 {
     let mut result = 0;
@@ -16,13 +16,13 @@ fn elements<const BITS: u32>(a: u128, b: u128, f: impl Fn(u64, u64) -> u64) -> u
     result
 }
 
-/// Element `n`, counted from the low end.
+/// Returns element `n`, counted from the low end.
 #[inline]
 fn element<const BITS: u32>(value: u128, n: u32) -> u64 {
     low::<BITS>((value >> (n * BITS)) as u64)
 }
 
-/// A vector of zeroes but for element `n`.
+/// Returns a vector of zeroes except for element `n`.
 #[inline]
 fn with_element<const BITS: u32>(n: u32, value: u64) -> u128 {
     u128::from(low::<BITS>(value)) << (n * BITS)

@@ -1,8 +1,8 @@
-//! Artificial unwinds: random unwind information, code and registers, with what wine and CoreCLR
-//! made of them. There is no truth; where both agree, so should another unwinder.
+//! Artificial unwinds: random unwind information, code and registers, with the answers of wine and
+//! CoreCLR. The correct answer is unknown; where both agree, another unwinder should agree too.
 //!
-//! The image lies at [`IMAGE_BASE`] and is all known ([`FuzzRecord::content`]); the stack is
-//! computed, each word from its address ([`FuzzMemory`]).
+//! The image is at [`IMAGE_BASE`] and completely known ([`FuzzRecord::content`]). Each word of the
+//! stack is computed from its address ([`FuzzMemory`]).
 
 use super::records::{Cursor, Records};
 use super::{FormatError, Outcome};
@@ -12,13 +12,13 @@ use std::ops::Range;
 
 const MAGIC: [u8; 8] = *b"W64UFUZ1";
 
-/// Where the image lies (VA).
+/// Load address of the image (VA).
 pub const IMAGE_BASE: u64 = 0x1_E000_0000;
 
-/// Where the bytes of the image that a record gives begin (RVA).
+/// Start of the image bytes that a record contains (RVA).
 pub const BLOB_RVA: u32 = 0x1000;
 
-/// Where the image's content ends (RVA): from there on it is zero.
+/// End of the image's content (RVA): from here on the image is zero.
 pub const FILL_END: u32 = 0x1600;
 
 /// The addresses of the stack (VA).
@@ -26,7 +26,7 @@ pub const STACK: Range<u64> = 0x1_E100_0000..0x1_E120_0000;
 
 const CONTENT_LEN: usize = (FILL_END - BLOB_RVA) as usize;
 
-/// The byte that fills the content where the record gives none: int3.
+/// The byte that fills content missing in the record: int3.
 const FILL: u8 = 0xCC;
 
 /// A file of fuzz records.
@@ -36,11 +36,11 @@ pub struct FuzzFile<'a> {
 }
 
 impl<'a> FuzzFile<'a> {
-    /// Takes the decompressed bytes of a file and checks that they divide into the records that
+    /// Parses the decompressed bytes of a file, and checks that they divide into the records that
     /// the header counts. The records themselves are checked when they are read.
     ///
     /// # Errors
-    /// [`FormatError`] if the header is wrong or the lengths of the records do not add up.
+    /// Returns [`FormatError`] if the header is wrong or the lengths of the records do not add up.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let mut cursor = Cursor::after_magic(bytes, MAGIC)?;
         let count = cursor.u32()?;
@@ -48,88 +48,88 @@ impl<'a> FuzzFile<'a> {
         Ok(Self { records: Records::new(cursor, count)? })
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.records.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no records.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.records.count == 0
     }
 
-    /// Reads the records in the order of the file. An item that is an error is the last.
+    /// Reads the records in the order of the file. The iteration ends after the first error.
     pub fn iter(&self) -> impl Iterator<Item = Result<FuzzRecord<'a>, FormatError>> + use<'a> {
         self.records.iter(FuzzRecord::read)
     }
 
-    /// Reads record `n`, counted from 0; `None` if there are not so many. This walks over the
-    /// lengths of those before it.
+    /// Reads record `n`, counted from 0, or returns `None` if there are at most `n` records. Skips
+    /// the records before it by their lengths.
     #[must_use]
     pub fn get(&self, n: usize) -> Option<Result<FuzzRecord<'a>, FormatError>> {
         self.records.get(n, FuzzRecord::read)
     }
 }
 
-/// How a record was made.
+/// The way in which a record was generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FuzzKind {
     /// Ordinary unwind codes.
     Plain,
     /// Code like that of an epilogue at the instruction.
     EpilogueLike,
-    /// Malformed: random operations, versions and flags.
+    /// A malformed record: random operations, versions and flags.
     Malformed,
-    /// One to three chain parents.
+    /// A record with one to three chain parents.
     Chained,
-    /// Version 2, with EPILOG codes.
+    /// Version 2 with EPILOG codes.
     EpilogCodes,
     /// Random legal operations in any order.
     AnyOrder,
-    /// With a machine frame.
+    /// Unwind codes with a machine frame.
     MachineFrame,
 }
 
-/// Whether the instruction is in an epilogue, by CoreCLR's reckoning.
+/// The relation of the instruction to epilogues, as determined by CoreCLR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue {
-    /// It is not.
+    /// The instruction is not in an epilogue.
     No,
-    /// It is, as the bytes of code tell.
+    /// The instruction is in an epilogue according to the bytes of code.
     ByCode,
-    /// It is, as EPILOG codes tell.
+    /// The instruction is in an epilogue according to EPILOG codes.
     ByEpilogCodes,
 }
 
-/// One artificial case.
+/// An artificial case.
 #[derive(Clone, Debug)]
 pub struct FuzzRecord<'a> {
-    /// The instruction (RVA).
+    /// Address of the instruction (RVA).
     pub pc_rva: u32,
-    /// How the record was made.
+    /// Way in which the record was generated.
     pub kind: FuzzKind,
-    /// Whether wine and CoreCLR both did fine and gave the same rip, integer registers, and xmm6 to
-    /// xmm15. Other records are good only for telling that an unwinder does not misbehave.
+    /// Wine and CoreCLR both succeeded and gave the same rip, integer registers, and xmm6 to xmm15.
+    /// Other records can only show that an unwinder does not misbehave.
     pub agree: bool,
-    /// Whether the instruction is in an epilogue.
+    /// Relation of the instruction to epilogues.
     pub epilogue: Epilogue,
-    /// RUNTIME_FUNCTIONs as BeginAddress, EndAddress and the place of the UNWIND_INFO (RVAs). The
-    /// last covers the instruction, the others are its chain parents.
+    /// RUNTIME_FUNCTIONs: BeginAddress, EndAddress and the address of the UNWIND_INFO (RVAs). The
+    /// last one covers the instruction, the others are its chain parents.
     pub functions: Vec<[u32; 3]>,
-    /// The bytes of the image from [`BLOB_RVA`]; they end at [`FILL_END`] or before.
+    /// Bytes of the image from [`BLOB_RVA`]; they end at [`FILL_END`] or before.
     pub blob: &'a [u8],
-    /// The registers.
+    /// Registers before the unwind.
     pub registers: Registers,
-    /// What wine's RtlVirtualUnwind answered.
+    /// Answer of wine's RtlVirtualUnwind.
     pub wine: Outcome,
-    /// What CoreCLR's unwinder answered.
+    /// Answer of CoreCLR's unwinder.
     pub coreclr: Outcome,
 }
 
 impl<'a> FuzzRecord<'a> {
-    /// The bytes of the image from [`BLOB_RVA`] to [`FILL_END`]: the blob, then int3.
+    /// Returns the bytes of the image from [`BLOB_RVA`] to [`FILL_END`]: the blob, then int3.
     #[must_use]
     pub fn content(&self) -> [u8; CONTENT_LEN] {
         let mut content = [FILL; CONTENT_LEN];
@@ -181,7 +181,7 @@ impl<'a> FuzzRecord<'a> {
             agree,
             epilogue,
             functions,
-            // Fields are read in the order written here, which is that of the file.
+            // The fields are read in the order written here, which is the order in the file.
             blob: cursor.take(blob_len)?,
             registers: cursor.registers(IMAGE_BASE + u64::from(pc_rva))?,
             wine: Outcome::read(cursor)?,
@@ -190,7 +190,8 @@ impl<'a> FuzzRecord<'a> {
     }
 }
 
-/// The 8-byte word of the stack at an address that is a multiple of 8: splitmix64 of the address.
+/// Returns the 8-byte word of the stack at an address that is a multiple of 8: splitmix64 of the
+/// address.
 #[must_use]
 pub const fn stack_word(aligned_address: u64) -> u64 {
     let mut x = aligned_address.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -199,16 +200,16 @@ pub const fn stack_word(aligned_address: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The memory of a fuzz record: the computed stack, and the image. Everything else is unreadable,
-/// and so is what lies across the end of either.
+/// The memory of a fuzz record: the computed stack, and the image. All other addresses are
+/// unreadable, and so are accesses across the end of either.
 #[derive(Clone, Copy, Debug)]
 pub struct FuzzMemory<'a> {
     image: Segment<'a>,
 }
 
 impl<'a> FuzzMemory<'a> {
-    /// The memory with `image` at [`IMAGE_BASE`]. If it is so long that it reaches the stack, the
-    /// stack is read there.
+    /// Creates the memory with `image` at [`IMAGE_BASE`]. The stack takes precedence over an image
+    /// that reaches it.
     #[must_use]
     pub const fn new(image: &'a [u8]) -> Self {
         Self { image: Segment::new(IMAGE_BASE, image) }
@@ -251,7 +252,7 @@ mod tests {
         [bytes, records.concat()].concat()
     }
 
-    /// A record with two functions and five bytes of image.
+    /// Returns a record with two functions and five bytes of image.
     fn record() -> Vec<u8> {
         let mut bytes = ((END - HEADER) as u32).to_le_bytes().to_vec();
         bytes.extend(0x1003_u32.to_le_bytes());
@@ -272,7 +273,7 @@ mod tests {
         bytes
     }
 
-    /// Reads everything there is to read.
+    /// Reads all fields.
     fn read_all(bytes: &[u8]) -> Result<Vec<FuzzRecord<'_>>, FormatError> {
         let records: Vec<_> = FuzzFile::parse(bytes)?.iter().collect::<Result<_, _>>()?;
         for record in &records {
@@ -342,7 +343,7 @@ mod tests {
         for len in 0..good.len() {
             assert!(FuzzFile::parse(&good[..len]).is_err(), "{len} bytes");
         }
-        // The same with a length that hides it.
+        // Cut in the same way, with a length that hides the cut.
         for len in (HEADER + 4..END).step_by(4) {
             let cut = patched(&good[..len], HEADER, &((len - HEADER) as u32).to_le_bytes());
             assert!(matches!(read_all(&cut), Err(FormatError::TooShort { .. })), "{len} bytes");
@@ -392,7 +393,7 @@ mod tests {
             let fine = [record.wine, record.coreclr].map(|outcome| outcome.status)
                 == [OutcomeStatus::Fine; 2];
             assert_eq!(record.agree, fine && wine == coreclr);
-            // Without a machine frame the return address is what lies below the caller's frame.
+            // Without a machine frame, the return address is directly below the caller's frame.
             if record.agree && record.kind == FuzzKind::Plain {
                 assert_eq!(memory.read_u64(wine.rsp() - 8), Ok(wine.rip));
                 plain_returns += 1;

@@ -1,8 +1,8 @@
-//! Readers of recorded unwinds: what an unwinder is given and what it should answer.
+//! Readers of recorded unwinds: inputs of an unwinder and expected answers.
 //!
-//! [`win64`] reads steps of code that really ran, with the caller as the code returned to it;
+//! [`win64`] reads steps of code that was executed, with the caller's registers after the return;
 //! [`fuzz`] reads artificial cases, with the answers of two unwinders. Both take the decompressed
-//! bytes ([`decompress`]), borrow from them, and believe no length or count in them.
+//! bytes ([`decompress`]), borrow from them, and trust no length or count in them.
 
 pub mod fuzz;
 mod records;
@@ -15,33 +15,33 @@ use records::Cursor;
 use std::io::Read;
 use thiserror::Error;
 
-/// The most bytes that a compressed file is expected to hold: far more than any of ours, and no
-/// burden on the machine.
+/// Maximum size in bytes of a decompressed file: far more than any of our files, and no burden for
+/// the machine.
 pub const DECOMPRESSED_LIMIT: usize = 256 << 20;
 
-/// Why bytes could not be decompressed.
+/// The reason why bytes could not be decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecompressError {
-    /// The bytes are not one whole gzip member: another format, cut short, or damaged.
-    #[error("no whole gzip data: {decompressed:#x} bytes came out before the fault")]
+    /// The bytes are not one complete gzip member: another format, cut short, or damaged.
+    #[error("incomplete or damaged gzip data after {decompressed:#x} decompressed bytes")]
     Corrupt {
-        /// How many decompressed bytes preceded the fault.
+        /// Number of decompressed bytes before the fault.
         decompressed: usize,
     },
-    /// More bytes came out than allowed.
-    #[error("decompressing gives more than {limit:#x} bytes")]
+    /// The decompressed data exceeds the limit.
+    #[error("the decompressed data has more than {limit:#x} bytes")]
     TooLong {
-        /// The limit given, in bytes.
+        /// Limit in bytes.
         limit: usize,
     },
 }
 
-/// The content of a gzip file of one member, if it is no longer than `limit` bytes. Memory is taken
-/// as content appears, so that a small file cannot ask for much; bytes after the member are not
-/// looked at.
+/// Returns the content of a gzip file of one member, if it is no longer than `limit` bytes. Memory
+/// is allocated as content appears, so that a small file cannot request much; bytes after the
+/// member are ignored.
 ///
 /// # Errors
-/// [`DecompressError`] if `gz` is damaged or holds more than `limit` bytes.
+/// Returns [`DecompressError`] if `gz` is damaged or contains more than `limit` bytes.
 pub fn decompress(gz: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
     let mut content = Vec::new();
     let one_too_many = (limit as u64).saturating_add(1);
@@ -55,21 +55,21 @@ pub fn decompress(gz: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
     }
 }
 
-/// Why bytes are not a file of vectors or of fuzz records. Offsets count bytes from the start of
-/// the decompressed file.
+/// The reason why bytes are not a file of vectors or of fuzz records. Offsets count bytes from the
+/// start of the decompressed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FormatError {
     /// The file does not begin with the signature of its format.
     #[error("the signature is missing")]
     BadMagic,
-    /// The file, or the record within its stated length, ends before a field does.
+    /// The file, or the record within its given length, ends inside a field.
     #[error("the field at {offset:#x} is cut short")]
     TooShort {
         /// Start of the field.
         offset: usize,
     },
-    /// The length of a record is not a multiple of 4, does not hold its own field, or exceeds the
-    /// content by more than padding.
+    /// The length of a record is not a multiple of 4, does not include its own field, or exceeds
+    /// the content by more than padding.
     #[error("the length of the record at {offset:#x} is wrong")]
     BadLength {
         /// Start of the record.
@@ -81,21 +81,21 @@ pub enum FormatError {
         /// Start of these bytes.
         offset: usize,
     },
-    /// The kind of a record is not one of those defined.
+    /// The kind of a record is undefined.
     #[error("the kind at {offset:#x} is not defined")]
     BadKind {
         /// Offset of the kind.
         offset: usize,
     },
-    /// The status of an outcome is not one of those defined.
+    /// The status of an outcome is undefined.
     #[error("the status at {offset:#x} is not defined")]
     BadStatus {
         /// Offset of the status.
         offset: usize,
     },
-    /// The mask of an outcome names a register that there is not, or any register though the
-    /// status says that there is no answer.
-    #[error("the mask at {offset:#x} names registers that cannot be there")]
+    /// The mask of an outcome names a register that does not exist, or any register although the
+    /// status means that there is no answer.
+    #[error("the mask at {offset:#x} names registers that cannot be present")]
     MaskOutOfRange {
         /// Offset of the mask.
         offset: usize,
@@ -106,7 +106,7 @@ pub enum FormatError {
         /// Offset of the higher segment.
         offset: usize,
     },
-    /// A stack segment goes beyond the end of the address space.
+    /// A stack segment exceeds the address space.
     #[error("the segment at {offset:#x} goes beyond the end of the address space")]
     SegmentWraps {
         /// Offset of the segment.
@@ -118,73 +118,73 @@ pub enum FormatError {
         /// Offset of the agreement.
         offset: usize,
     },
-    /// The epilogue field of a fuzz record is not one of those defined.
+    /// The epilogue field of a fuzz record is undefined.
     #[error("the epilogue at {offset:#x} is not defined")]
     BadEpilogue {
         /// Offset of the field.
         offset: usize,
     },
     /// The image bytes of a fuzz record reach beyond [`fuzz::FILL_END`].
-    #[error("the image bytes counted at {offset:#x} are too many")]
+    #[error("the count of image bytes at {offset:#x} is too large")]
     BlobTooLong {
         /// Offset of their count.
         offset: usize,
     },
-    /// The file goes on after the last of the records it counts.
+    /// The file continues after the last of the counted records.
     #[error("the file should end at {offset:#x}")]
     TrailingBytes {
-        /// Where the last record ends.
+        /// End of the last record.
         offset: usize,
     },
 }
 
-/// How an unwind ended.
+/// The way in which an unwind ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutcomeStatus {
-    /// With an answer.
+    /// The unwind gave an answer.
     Fine,
-    /// With an answer, after a condition that a debug build of CoreCLR asserts against.
+    /// The unwind gave an answer, after a condition that a debug build of CoreCLR asserts against.
     AssertionFired,
-    /// In a fault or an error: no answer.
+    /// The unwind failed with a fault or an error: no answer.
     Failed,
-    /// At a read outside the recorded memory (CoreCLR only): no answer.
+    /// The unwind read outside the recorded memory (CoreCLR only): no answer.
     ReadOutsideWindow,
 }
 
-/// The state that one unwind led to: that of the caller, if the unwinder is right.
+/// The state after one unwind, which is the caller's state if the unwinder is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// How the unwind ended. The other fields mean something only if there is an answer
+    /// Status of the unwind. The other fields are valid only with an answer
     /// ([`Outcome::is_answer`]).
     pub status: OutcomeStatus,
-    /// The integer registers whose values changed: bit n is the one with encoding n.
+    /// Integer registers whose values changed: bit n is the one with encoding n.
     pub gpr_mask: u16,
-    /// The vector registers whose values changed: bit 0 is xmm6, bit 9 xmm15.
+    /// Vector registers whose values changed: bit 0 is xmm6, bit 9 xmm15.
     pub xmm_mask: u16,
-    /// The instruction pointer (VA).
+    /// Instruction pointer (VA).
     pub rip: u64,
-    /// The establisher frame (VA); 0 for the truth of execution.
+    /// Establisher frame (VA); 0 for an outcome of execution.
     pub frame: u64,
-    /// The language handler (RVA) of a frame that has one to be called here, otherwise 0; 0 for the
-    /// truth of execution.
+    /// Language-specific handler (RVA) if the frame has one to be called here, otherwise 0; 0 for
+    /// an outcome of execution.
     pub handler: u32,
-    /// The data of that handler (RVA), otherwise 0.
+    /// Data of that handler (RVA), otherwise 0.
     pub handler_data: u32,
-    /// The new values of the integer registers in [`gpr_mask`](Self::gpr_mask), 0 for the others.
+    /// New values of the integer registers in [`gpr_mask`](Self::gpr_mask), 0 for the others.
     pub gpr: [u64; 16],
-    /// The new values of the vector registers in [`xmm_mask`](Self::xmm_mask), 0 for the others.
+    /// New values of the vector registers in [`xmm_mask`](Self::xmm_mask), 0 for the others.
     pub xmm: [u128; 10],
 }
 
 impl Outcome {
-    /// Whether the unwind gave an answer.
+    /// Returns true if the unwind gave an answer.
     #[must_use]
     pub const fn is_answer(&self) -> bool {
         matches!(self.status, OutcomeStatus::Fine | OutcomeStatus::AssertionFired)
     }
 
-    /// All registers after the unwind, `input` being those before it. Without an answer they are
-    /// `input` itself.
+    /// Returns all registers after the unwind, where `input` holds those before it. Without an
+    /// answer the result is `input`.
     #[must_use]
     pub fn apply(&self, input: &Registers) -> Registers {
         if !self.is_answer() {
@@ -242,7 +242,7 @@ impl Outcome {
     }
 }
 
-/// Those of at most sixteen elements whose bits are set in `mask`.
+/// Returns those of at most sixteen elements whose bits are set in `mask`.
 fn selected<T>(elements: impl IntoIterator<Item = T>, mask: u16) -> impl Iterator<Item = T> {
     (0..16).zip(elements).filter(move |(bit, _)| mask >> bit & 1 != 0).map(|(_, element)| element)
 }
@@ -255,7 +255,7 @@ mod tests {
     use flate2::write::GzEncoder;
     use std::io::Write;
 
-    /// The bytes of an outcome. Each u64 in them is a number of its own.
+    /// Returns the bytes of an outcome, in which every u64 is different.
     pub(super) fn outcome(status: u8, gpr_mask: u16, xmm_mask: u16) -> Vec<u8> {
         let mut bytes = vec![status, 0];
         bytes.extend(gpr_mask.to_le_bytes());
@@ -273,14 +273,14 @@ mod tests {
         bytes
     }
 
-    /// `bytes` with `patch` written over them at `offset`.
+    /// Returns `bytes` with `patch` written over them at `offset`.
     pub(super) fn patched(bytes: &[u8], offset: usize, patch: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         bytes[offset..offset + patch.len()].copy_from_slice(patch);
         bytes
     }
 
-    /// A fixture, decompressed.
+    /// Returns a decompressed fixture.
     pub(super) fn fixture(name: &str) -> Vec<u8> {
         decompress(clr_fixtures::get(name).unwrap(), DECOMPRESSED_LIMIT).unwrap()
     }
@@ -292,7 +292,7 @@ mod tests {
         Ok(outcome)
     }
 
-    /// An outcome in a file of which it is the only content, after 8 bytes.
+    /// Returns a file of 8 bytes and an outcome.
     fn file(status: u8, gpr_mask: u16, xmm_mask: u16) -> Vec<u8> {
         [b"outcome:".to_vec(), outcome(status, gpr_mask, xmm_mask)].concat()
     }

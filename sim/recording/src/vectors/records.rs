@@ -3,7 +3,7 @@
 use super::FormatError;
 use clr_walker::registers::Registers;
 
-/// A place in a file: everything before `bytes.len()` may be read.
+/// A position in a file, of which the bytes before `bytes.len()` may be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -11,7 +11,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// After the signature of a file.
+    /// Creates a cursor after the signature of a file.
     pub(super) fn after_magic(bytes: &'a [u8], magic: [u8; 8]) -> Result<Self, FormatError> {
         if bytes.starts_with(&magic) {
             Ok(Self { bytes, at: magic.len() })
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// rax to r15 and xmm6 to xmm15; rip is stored elsewhere.
+    /// Reads rax to r15 and xmm6 to xmm15; rip is stored elsewhere.
     pub(super) fn registers(&mut self, rip: u64) -> Result<Registers, FormatError> {
         let mut registers = Registers { rip, ..Registers::default() };
         for value in &mut registers.gpr {
@@ -73,8 +73,8 @@ impl<'a> Cursor<'a> {
         Ok(registers)
     }
 
-    /// Goes past the record that begins here with its length, and gives a cursor after that length
-    /// which ends where the record does.
+    /// Skips the record that begins here with its length, and returns a cursor over the record
+    /// after its length.
     fn record(&mut self) -> Result<Self, FormatError> {
         let mut record = *self;
         let len = record.u32()? as usize;
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         Ok(Self { bytes: &self.bytes[..self.at], at: start + 4 })
     }
 
-    /// Checks that only the padding of the record that began at `start` is left.
+    /// Checks that only padding is left of the record that began at `start`.
     fn finish_record(&mut self, start: usize) -> Result<(), FormatError> {
         match self.bytes.len() - self.at {
             left @ 0..4 => self.zeroes(left),
@@ -95,18 +95,18 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The records of a file, each in `len` bytes as its first field says.
+/// The records of a file, each with its length as first field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Records<'a> {
     first: Cursor<'a>,
     pub(super) count: u32,
 }
 
-/// Reads the content of a record.
+/// Function that reads the content of a record.
 pub(super) type Content<'a, T> = fn(&mut Cursor<'a>) -> Result<T, FormatError>;
 
 impl<'a> Records<'a> {
-    /// `count` records from `first` to the end of the file. Only their lengths are looked at.
+    /// Creates `count` records from `first` to the end of the file. Only their lengths are checked.
     pub(super) fn new(first: Cursor<'a>, count: u32) -> Result<Self, FormatError> {
         let mut rest = first;
         for _ in 0..count {
@@ -126,7 +126,7 @@ impl<'a> Records<'a> {
         Ok(content)
     }
 
-    /// The records in order; an error is the last item.
+    /// Reads the records in order. The iteration ends after the first error.
     pub(super) fn iter<T>(
         self,
         read: Content<'a, T>,

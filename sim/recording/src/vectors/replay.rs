@@ -1,4 +1,4 @@
-//! Recorded unwinds, replayed through the walker and compared with what is known of them.
+//! Replay of recorded unwinds through the walker, and comparison with the expected answers.
 
 use crate::vectors::fuzz::{self, FuzzMemory, FuzzRecord};
 use crate::vectors::win64::Vector;
@@ -11,62 +11,63 @@ use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Handler, Position, Rules, Step, UnwindError, Unwinder};
 use thiserror::Error;
 
-/// What became of one recorded unwind.
+/// The result of replaying one recorded unwind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every compared value is as recorded.
     Passed,
-    /// Nothing is known of what the answer should be; the walker came to an end.
+    /// The expected answer is unknown; the walker terminated.
     Skipped,
-    /// Some value is not as recorded.
+    /// A value is not as recorded.
     Failed(Box<Failure>),
 }
 
 /// A step whose answer is not the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// How many callers out the step began: 0 for the recorded registers themselves.
+    /// Number of callers between the recorded registers and the step: 0 for the recorded registers
+    /// themselves.
     pub depth: u32,
-    /// The registers before the step.
+    /// Registers before the step.
     pub before: Registers,
-    /// What the step should have given.
+    /// Expected result of the step.
     pub expected: Expected,
-    /// What it gave.
+    /// Actual result of the step.
     pub got: Result<(Registers, Step), UnwindError>,
 }
 
-/// What a step should give.
+/// The expected result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The caller's registers.
+    /// Caller's registers.
     pub registers: Registers,
-    /// Which of them are known: integer registers by encoding; rip always is.
+    /// Mask of the known integer registers by encoding; rip is always known.
     pub gpr_known: u16,
-    /// Whether xmm6 to xmm15 are known.
+    /// The values of xmm6 to xmm15 are known.
     pub xmm_known: bool,
-    /// The establisher frame (VA) and the handler, where an unwinder's answer is expected.
+    /// Establisher frame (VA) and handler, if an unwinder's answer is expected.
     pub frame: Option<(u64, Option<Handler>)>,
 }
 
 /// A value that is not as expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is a value of.
+    /// Quantity that differs.
     pub of: Quantity,
-    /// The recorded value.
+    /// Recorded value.
     pub expected: u128,
-    /// The walker's value.
+    /// Walker's value.
     pub got: u128,
 }
 
-/// What a step gives.
+/// A quantity in the result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// The return address (VA).
     Rip,
     /// An integer register.
     Gpr(Gpr),
-    /// xmm*n*.
+    /// The vector register xmm*n*.
     Xmm(u8),
     /// The establisher frame (VA).
     EstablisherFrame,
@@ -89,10 +90,10 @@ impl core::fmt::Display for Quantity {
     }
 }
 
-/// Why a case cannot be replayed.
+/// The reason why a case cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReplayError {
-    /// The code does not fit where it was recorded.
+    /// The code does not fit at its recorded address.
     #[error(transparent)]
     Code(#[from] CodeMapError),
     /// The recorded stack contradicts itself.
@@ -104,12 +105,13 @@ pub enum ReplayError {
 const PRESERVED: u16 = 0b1111_0000_1111_1000;
 
 impl Expected {
-    /// What execution showed.
+    /// Creates the expectation from the state that execution reached.
     fn truth(truth: &Outcome, before: &Registers) -> Self {
         Self { registers: truth.apply(before), gpr_known: PRESERVED, xmm_known: true, frame: None }
     }
 
-    /// What another unwinder answered: all registers; and `frame` and handler where asked for.
+    /// Creates the expectation from another unwinder's answer: all registers, and with `with_frame`
+    /// the establisher frame and handler.
     fn answer(answer: &Outcome, before: &Registers, with_frame: bool) -> Self {
         let handler = Handler { rva: answer.handler, data_rva: answer.handler_data };
         let handler = (handler.rva != 0).then_some(handler);
@@ -121,7 +123,7 @@ impl Expected {
         }
     }
 
-    /// The values in which `registers` and `step` are not as expected.
+    /// Returns the values in which `registers` and `step` are not as expected.
     #[must_use]
     pub fn differences(&self, registers: &Registers, step: &Step) -> Vec<Difference> {
         let mut found = Vec::new();
@@ -155,7 +157,7 @@ impl Expected {
     }
 }
 
-/// Makes one step and compares; the caller's frame goes on if all is as expected.
+/// Makes one step and compares the result. Returns the caller's frame if all is as expected.
 fn check_step(
     unwinder: Unwinder<'_, '_>,
     (before, position): &(Registers, Position),
@@ -173,7 +175,7 @@ fn check_step(
     }
 }
 
-/// Replays vectors of one image.
+/// A replay of the vectors of one image.
 #[derive(Clone, Debug)]
 pub struct VectorReplay<'a> {
     map: CodeMap<'a>,
@@ -181,17 +183,17 @@ pub struct VectorReplay<'a> {
 }
 
 impl<'a> VectorReplay<'a> {
-    /// Replays with `image` at `base` (VA).
+    /// Creates a replay with `image` at `base` (VA).
     ///
     /// # Errors
-    /// [`ReplayError::Code`] if the image is empty or does not fit there.
+    /// Returns [`ReplayError::Code`] if the image is empty or does not fit there.
     pub fn new(image: &PeImage<'a>, base: u64, rules: Rules) -> Result<Self, ReplayError> {
         let mut map = CodeMap::new();
         map.insert_image(base, image)?;
         Ok(Self { map, rules })
     }
 
-    /// The code, and nothing else.
+    /// Returns the code map, which contains only the image.
     #[must_use]
     pub const fn code_map(&self) -> &CodeMap<'a> {
         &self.map
@@ -199,11 +201,11 @@ impl<'a> VectorReplay<'a> {
 
     /// Unwinds the vector's frame, and under precise rules its whole recorded stack.
     ///
-    /// Precise rules are held against the truth of gold vectors; the rules of Windows against
-    /// CoreCLR's answer where there is one, with establisher frame and handler.
+    /// Precise rules are checked against the execution's result in gold vectors; the Windows rules
+    /// against CoreCLR's answer, if there is one, with establisher frame and handler.
     ///
     /// # Errors
-    /// [`ReplayError::Stack`] if the vector's segments do not make a memory.
+    /// Returns [`ReplayError::Stack`] if the vector's segments do not form a memory.
     pub fn run(&self, vector: &Vector<'_>) -> Result<Verdict, ReplayError> {
         let memory = Segments::new(vector.segments())?;
         let unwinder = Unwinder::new(&self.map).with_rules(self.rules);
@@ -217,7 +219,7 @@ impl<'a> VectorReplay<'a> {
                 .then(|| Expected::answer(&vector.coreclr, &before, true))
         };
         let Some(expected) = expected else {
-            // It must come to an end all the same.
+            // The step must still terminate.
             let mut registers = before;
             let _: Result<Step, UnwindError> =
                 unwinder.step(&mut registers, Position::Interrupted, &memory);
@@ -247,10 +249,10 @@ impl<'a> VectorReplay<'a> {
     }
 }
 
-/// How many bytes of a fuzz record's image can be read: the content, then zeroes.
+/// Number of readable bytes of a fuzz record's image: the content, then zeroes.
 const FUZZ_IMAGE_SIZE: usize = 0x2000;
 
-/// The image of a fuzz record from its base on.
+/// Returns the image of a fuzz record from its base on.
 #[must_use]
 pub fn fuzz_image(record: &FuzzRecord<'_>) -> Vec<u8> {
     let mut image = vec![0; FUZZ_IMAGE_SIZE];
@@ -259,7 +261,7 @@ pub fn fuzz_image(record: &FuzzRecord<'_>) -> Vec<u8> {
     image
 }
 
-/// The function table of a fuzz record as bytes, ascending by begin.
+/// Returns the function table of a fuzz record as bytes, ascending by start address.
 #[must_use]
 pub fn fuzz_functions(record: &FuzzRecord<'_>) -> Vec<u8> {
     let mut functions = record.functions.clone();
@@ -269,11 +271,12 @@ pub fn fuzz_functions(record: &FuzzRecord<'_>) -> Vec<u8> {
 
 /// Unwinds a fuzz record.
 ///
-/// Precise rules are held against the answer that wine and CoreCLR agree on; the rules of Windows
-/// against CoreCLR's answer where there is one, with establisher frame and handler.
+/// Precise rules are checked against the answer on which wine and CoreCLR agree; the Windows rules
+/// against CoreCLR's answer, if there is one, with establisher frame and handler.
 ///
 /// # Errors
-/// [`ReplayError::Code`] never happens with the constants of the format.
+/// Returns [`ReplayError::Code`] if the image does not fit, which the constants of the format
+/// exclude.
 pub fn run_fuzz_record(record: &FuzzRecord<'_>, rules: Rules) -> Result<Verdict, ReplayError> {
     let image = fuzz_image(record);
     let functions = fuzz_functions(record);
@@ -297,7 +300,7 @@ pub fn run_fuzz_record(record: &FuzzRecord<'_>, rules: Rules) -> Result<Verdict,
     })
 }
 
-/// The entry that covers a fuzz record's instruction.
+/// Returns the entry that covers a fuzz record's instruction.
 #[must_use]
 pub fn fuzz_function(record: &FuzzRecord<'_>) -> Option<RuntimeFunction> {
     let [begin, end, unwind_info] = *record.functions.last()?;

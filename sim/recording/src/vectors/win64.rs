@@ -1,7 +1,7 @@
-//! Unwind vectors of Windows x64 code, taken by executing it one instruction at a time.
+//! Unwind vectors of Windows x64 code, recorded by executing it one instruction at a time.
 //!
-//! A [`Vector`] is the registers and the stack at an instruction boundary, the caller's registers
-//! as they were once the code had returned, and what wine and CoreCLR made of it.
+//! A [`Vector`] has the registers and the stack at an instruction boundary, the caller's registers
+//! after the return, and the answers of wine and CoreCLR.
 
 use super::records::{Cursor, Records};
 use super::{FormatError, Outcome};
@@ -20,11 +20,11 @@ pub struct VectorFile<'a> {
 }
 
 impl<'a> VectorFile<'a> {
-    /// Takes the decompressed bytes of a file and checks that they divide into the vectors that
+    /// Parses the decompressed bytes of a file, and checks that they divide into the vectors that
     /// the header counts. The vectors themselves are checked when they are read.
     ///
     /// # Errors
-    /// [`FormatError`] if the header is wrong or the lengths of the vectors do not add up.
+    /// Returns [`FormatError`] if the header is wrong or the lengths of the vectors do not add up.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let mut cursor = Cursor::after_magic(bytes, MAGIC)?;
         let image_base = cursor.u64()?;
@@ -35,77 +35,77 @@ impl<'a> VectorFile<'a> {
         Ok(Self { image_base, size_of_image, chains, records: Records::new(cursor, count)? })
     }
 
-    /// Where the image was loaded (VA): its preferred base.
+    /// Returns the load address of the image (VA), which is its preferred base.
     #[must_use]
     pub const fn image_base(&self) -> u64 {
         self.image_base
     }
 
-    /// SizeOfImage of the image, in bytes.
+    /// Returns SizeOfImage of the image, in bytes.
     #[must_use]
     pub const fn size_of_image(&self) -> u32 {
         self.size_of_image
     }
 
-    /// How many vectors have a chain, as the header says.
+    /// Returns the number of vectors with a chain, as given in the header.
     #[must_use]
     pub const fn chains(&self) -> u32 {
         self.chains
     }
 
-    /// How many vectors there are.
+    /// Returns the number of vectors.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.records.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no vectors.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.records.count == 0
     }
 
-    /// Reads the vectors in the order of the file. An item that is an error is the last.
+    /// Reads the vectors in the order of the file. The iteration ends after the first error.
     pub fn iter(&self) -> impl Iterator<Item = Result<Vector<'a>, FormatError>> + use<'a> {
         self.records.iter(Vector::read)
     }
 
-    /// Reads vector `n`, counted from 0; `None` if there are not so many. This walks over the
-    /// lengths of those before it.
+    /// Reads vector `n`, counted from 0, or returns `None` if there are at most `n` vectors. Skips
+    /// the vectors before it by their lengths.
     #[must_use]
     pub fn get(&self, n: usize) -> Option<Result<Vector<'a>, FormatError>> {
         self.records.get(n, Vector::read)
     }
 }
 
-/// Which rules unwind the frame at this instruction, by CoreCLR's reckoning.
+/// The rules that apply to the frame at this instruction, as determined by CoreCLR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VectorKind {
-    /// There is no RUNTIME_FUNCTION: rip is at the top of the stack.
+    /// No RUNTIME_FUNCTION covers the instruction: the return address is at the top of the stack.
     Leaf,
-    /// Before the end of the prologue.
+    /// The instruction is before the end of the prologue.
     Prologue,
-    /// In the body.
+    /// The instruction is in the body.
     Body,
-    /// In an epilogue that the bytes of code tell (version 1).
+    /// The instruction is in an epilogue according to the bytes of code (version 1).
     CodeEpilogue,
-    /// In an epilogue that EPILOG codes tell (version 2).
+    /// The instruction is in an epilogue according to EPILOG codes (version 2).
     CodesEpilogue,
 }
 
-/// What is known of a vector.
+/// The facts about a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VectorFlags(u16);
 
-/// What there is in the unwind information of the function and of its chain parents.
+/// The features of the unwind information of the function and of its chain parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VectorAttrs(u16);
 
-/// Gives a set of bits its accessors.
+/// Generates the accessors of a set of bits.
 macro_rules! bits {
     ($type:ident: $($(#[$doc:meta])* $name:ident = $bit:literal,)*) => {
         impl $type {
-            /// The bits as stored.
+            /// Returns the bits as stored.
             #[must_use]
             pub const fn bits(self) -> u16 {
                 self.0
@@ -121,99 +121,101 @@ macro_rules! bits {
 }
 
 bits! { VectorFlags:
-    /// The truth is what wine or CoreCLR says, in rip, rsp, and every nonvolatile register: an
-    /// unwinder can and must find it.
+    /// Returns true if wine or CoreCLR agrees with the execution in rip, rsp, and every nonvolatile
+    /// register: an unwinder can and must find these values.
     is_gold = 1,
-    /// The truth was taken at the return itself; otherwise at the call, an exception having
-    /// unwound the frame.
+    /// Returns true if the caller's registers were recorded at the return; otherwise at the call,
+    /// since an exception unwound the frame.
     truth_from_return = 2,
-    /// Wine is right in every register that the truth covers.
+    /// Returns true if wine is right in every register that was recorded of the caller.
     wine_right = 4,
-    /// CoreCLR is right in every register that the truth covers.
+    /// Returns true if CoreCLR is right in every register that was recorded of the caller.
     coreclr_right = 8,
-    /// The callee preserved the nonvolatile registers.
+    /// Returns true if the callee preserved the nonvolatile registers.
     nonvolatiles_preserved = 16,
-    /// The frame was entered by a machine frame (an interrupt, say), not by a call.
+    /// Returns true if the frame was entered by a machine frame (for example an interrupt), not by
+    /// a call.
     entered_by_machine_frame = 32,
-    /// The vector has the callers of the caller too.
+    /// Returns true if the vector has the callers of the caller too.
     has_chain = 64,
-    /// Wine is right in rip and rsp.
+    /// Returns true if wine is right in rip and rsp.
     wine_rip_rsp_right = 128,
-    /// CoreCLR is right in rip and rsp.
+    /// Returns true if CoreCLR is right in rip and rsp.
     coreclr_rip_rsp_right = 256,
-    /// No RUNTIME_FUNCTION covers the instruction.
+    /// Returns true if no RUNTIME_FUNCTION covers the instruction.
     no_runtime_function = 512,
 }
 
 bits! { VectorAttrs:
-    /// There is a frame register.
+    /// Returns true if there is a frame register.
     frame_register = 1,
-    /// The information is chained.
+    /// Returns true if the information is chained.
     chained = 2,
-    /// There is a PUSH_MACHFRAME.
+    /// Returns true if there is a PUSH_MACHFRAME.
     machine_frame = 4,
-    /// The version is 2 or above.
+    /// Returns true if the version is 2 or above.
     version_2 = 8,
-    /// There is a SAVE_XMM128, near or far.
+    /// Returns true if there is a SAVE_XMM128, near or far.
     save_xmm = 16,
-    /// There is a SAVE_NONVOL, near or far.
+    /// Returns true if there is a SAVE_NONVOL, near or far.
     save_nonvol = 32,
-    /// There is an ALLOC_LARGE.
+    /// Returns true if there is an ALLOC_LARGE.
     alloc_large = 64,
-    /// There is a language handler.
+    /// Returns true if there is a language-specific handler.
     handler = 128,
-    /// There are codes with 32-bit operands.
+    /// Returns true if there are codes with 32-bit operands.
     far_forms = 256,
 }
 
-/// A caller further out than the truth of a vector, as it is right after the return into it.
+/// A caller further out than the caller of a vector, in its state directly after the return into
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainFrame {
-    /// The return address (VA).
+    /// Return address (VA).
     pub rip: u64,
-    /// The stack pointer (VA).
+    /// Stack pointer (VA).
     pub rsp: u64,
-    /// The integer registers of [`Gpr::NONVOLATILE`](clr_walker::registers::Gpr::NONVOLATILE), in
-    /// that order.
+    /// Integer registers of [`Gpr::NONVOLATILE`](clr_walker::registers::Gpr::NONVOLATILE), in that
+    /// order.
     pub nonvolatile: [u64; 8],
 }
 
-/// One instruction boundary: the instruction at rip has not run yet.
+/// An instruction boundary: the instruction at rip has not been executed yet.
 #[derive(Clone, Debug)]
 pub struct Vector<'a> {
-    /// The instruction (RVA).
+    /// Address of the instruction (RVA).
     pub rva: u32,
-    /// What is known of the vector.
+    /// Facts about the vector.
     pub flags: VectorFlags,
-    /// Which rules apply.
+    /// Rules that apply to the frame.
     pub kind: VectorKind,
-    /// What the unwind information has.
+    /// Features of the unwind information.
     pub attrs: VectorAttrs,
-    /// BeginAddress of the RUNTIME_FUNCTION (RVA), 0 if there is none.
+    /// BeginAddress of the RUNTIME_FUNCTION (RVA), 0 without one.
     pub begin_address: u32,
-    /// The test that ran: a line of the file of test names, counted from 0.
+    /// Index of the executed test: a line of the file of test names, counted from 0.
     pub test: u32,
-    /// How many calls deep from the test's entry; 1 is the test function itself.
+    /// Depth of calls from the test's entry; 1 is the test function itself.
     pub depth: u32,
-    /// The registers.
+    /// Registers at the boundary.
     pub registers: Registers,
-    /// The caller as it really was: rip, rsp and the nonvolatile registers. The others are not
-    /// known.
+    /// Caller's state as execution reached it: rip, rsp and the nonvolatile registers. The others
+    /// are unknown.
     pub truth: Outcome,
-    /// What wine's RtlVirtualUnwind answered.
+    /// Answer of wine's RtlVirtualUnwind.
     pub wine: Outcome,
-    /// What CoreCLR's unwinder answered.
+    /// Answer of CoreCLR's unwinder.
     pub coreclr: Outcome,
-    /// The callers of the caller in `truth`, innermost first. All but the last are in the image:
-    /// the last is the program that called the test. Empty in most vectors.
+    /// Callers of the caller in `truth`, innermost first. All but the last are in the image; the
+    /// last one is the program that called the test. Empty in most vectors.
     pub chain: Vec<ChainFrame>,
-    /// Ascending by address, not overlapping.
+    /// Known parts of the stack, ascending by address, not overlapping.
     segments: Vec<Segment<'a>>,
 }
 
 impl<'a> Vector<'a> {
-    /// The stack as far as it is known: ascending by address, not overlapping. Nothing else may be
-    /// read.
+    /// Returns the known parts of the stack, ascending by address, not overlapping. No other memory
+    /// may be read.
     #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = Segment<'a>> {
         self.segments.iter().copied()
@@ -250,7 +252,7 @@ impl<'a> Vector<'a> {
             truth: Outcome::read(cursor)?,
             wine: Outcome::read(cursor)?,
             coreclr: Outcome::read(cursor)?,
-            // Fields are read in the order written here, which is that of the file.
+            // The fields are read in the order written here, which is the order in the file.
             segments: read_segments(cursor, segment_count)?,
             chain: read_chain(cursor, chain_count)?,
         })
@@ -259,7 +261,7 @@ impl<'a> Vector<'a> {
 
 fn read_segments<'a>(cursor: &mut Cursor<'a>, count: u8) -> Result<Vec<Segment<'a>>, FormatError> {
     let mut segments = Vec::new();
-    // Wide enough for the end of a segment with the very last byte of the address space.
+    // Wide enough for the end of a segment that includes the last byte of the address space.
     let mut end = 0_u128;
     for _ in 0..count {
         let offset = cursor.at;

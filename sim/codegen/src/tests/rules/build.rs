@@ -1,4 +1,4 @@
-//! Programs that are nearly nothing, to be changed, and what is said of them.
+//! Minimal programs to be changed, and assertions about them.
 
 use crate::{
     Clause, ClauseKind, CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function,
@@ -7,7 +7,7 @@ use crate::{
 };
 use clr_walker::registers::Gpr::{self, Rbp, Rbx};
 
-/// What a program consists of: the function under test, one to be called, one for interrupts.
+/// The functions of the programs: the function under test, one to be called, one for interrupts.
 pub(super) const MAIN: FunctionId = FunctionId(0);
 pub(super) const CALLEE: FunctionId = FunctionId(1);
 pub(super) const ISR: FunctionId = FunctionId(2);
@@ -19,7 +19,7 @@ pub(super) fn function(name: &str, shape: FunctionShape) -> Function {
     Function { name: name.into(), kind: CodeKind::Native, shape, body: Vec::new(), end: Some(RET) }
 }
 
-/// A function of everything: any statement can stand in it.
+/// Returns the shape of a function in which any statement is allowed.
 pub(super) fn shape() -> FunctionShape {
     FunctionShape {
         pushes: vec![Rbx, Rbp],
@@ -34,7 +34,7 @@ pub(super) fn frame(register: Gpr) -> FrameRegister {
     FrameRegister { register, offset: 0, set: FrameSet::AfterAllocation, described: true }
 }
 
-/// What a function must push and set that aligns its stack anew.
+/// Returns the fields of a shape that realigns its stack.
 pub(super) fn realigned() -> (Realign, Vec<Gpr>, Option<FrameRegister>) {
     let frame = FrameRegister { set: FrameSet::BehindPush, ..frame(Rbp) };
     (Realign::To32, vec![Rbp, Rbx], Some(frame))
@@ -53,7 +53,7 @@ pub(super) fn program(change: impl FnOnce(&mut Program)) -> Program {
     program
 }
 
-/// The first function has the default shape, changed.
+/// Returns a program whose first function has the default shape, changed.
 pub(super) fn shaped(change: impl FnOnce(&mut FunctionShape)) -> Program {
     program(|program| {
         program.functions[0].shape = FunctionShape::default();
@@ -65,7 +65,7 @@ pub(super) fn body(body: Vec<Statement>) -> Program {
     program(|program| program.functions[0].body = body)
 }
 
-/// The first function is managed.
+/// Returns a program whose first function is managed.
 pub(super) fn managed(body: Vec<Statement>) -> Program {
     program(|program| {
         program.functions[0].kind = CodeKind::Jit;
@@ -73,12 +73,12 @@ pub(super) fn managed(body: Vec<Statement>) -> Program {
     })
 }
 
-/// A clause that does nothing.
+/// Returns an EH clause that does nothing.
 pub(super) fn clause(kind: ClauseKind) -> Clause {
     Clause { kind, body: Vec::new() }
 }
 
-/// The first function is a leaf without unwind data.
+/// Returns a program whose first function is a leaf without unwind data.
 pub(super) fn leaf(statement: Statement) -> Program {
     let mut program = shaped(|shape| shape.unwind = UnwindData::None);
     program.functions[0].body = vec![statement];
@@ -97,7 +97,7 @@ pub(super) fn system_v(mut program: Program) -> Program {
     program
 }
 
-/// The handler of interrupts, changed.
+/// Returns a program whose interrupt handler is changed.
 pub(super) fn isr(change: impl FnOnce(&mut Function)) -> Program {
     program(|program| change(&mut program.functions[2]))
 }
@@ -114,7 +114,7 @@ pub(super) fn shape_breach(program: &Program, rule: Rule) {
     breach(program, MAIN, Place::Shape, rule);
 }
 
-/// The statement with this number in the first function breaks the rule.
+/// Asserts that the statement with this number in the first function violates the rule.
 #[track_caller]
 pub(super) fn body_breach(statement: u32, program: &Program, rule: Rule) {
     breach(program, MAIN, Place::Statement(statement), rule);

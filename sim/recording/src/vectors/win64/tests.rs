@@ -22,7 +22,7 @@ fn file(vectors: &[&[u8]]) -> Vec<u8> {
     [bytes, vectors.concat()].concat()
 }
 
-/// A vector with two segments and a chain of one.
+/// Returns a vector with two segments and a chain of one caller.
 fn vector() -> Vec<u8> {
     let mut bytes = ((END - HEADER) as u32).to_le_bytes().to_vec();
     bytes.extend(0x1234_u32.to_le_bytes());
@@ -51,7 +51,7 @@ fn vector() -> Vec<u8> {
     bytes
 }
 
-/// Reads everything there is to read.
+/// Reads all fields.
 fn read_all(bytes: &[u8]) -> Result<Vec<Vector<'_>>, FormatError> {
     let vectors: Vec<_> = VectorFile::parse(bytes)?.iter().collect::<Result<_, _>>()?;
     for vector in &vectors {
@@ -178,7 +178,8 @@ fn malformed_files_are_refused() {
     let ends_the_space = (u64::MAX - 7).to_le_bytes();
     assert!(read_all(&patched(&good, SECOND_SEGMENT, &ends_the_space)).is_ok());
 
-    // A segment that is shorter than it was leaves zero bytes at the end: three are padding.
+    // A segment with a shorter length leaves zero bytes at the end, of which three count as
+    // padding.
     let length = SECOND_SEGMENT + 8;
     assert!(read_all(&patched(&good, length, &[6])).is_ok());
     let error = FormatError::BadLength { offset: HEADER };
@@ -207,7 +208,7 @@ fn damage_anywhere_is_survived() {
     for len in 0..good.len() {
         assert!(VectorFile::parse(&good[..len]).is_err(), "{len} bytes");
     }
-    // The same with a length that hides it.
+    // Cut in the same way, with a length that hides the cut.
     for len in (HEADER + 4..END).step_by(4) {
         let cut = patched(&good[..len], HEADER, &((len - HEADER) as u32).to_le_bytes());
         assert!(matches!(read_all(&cut), Err(FormatError::TooShort { .. })), "{len} bytes");
@@ -219,7 +220,7 @@ fn damage_anywhere_is_survived() {
     }
 }
 
-/// Whether two states agree in all that the truth covers.
+/// Returns true if two states agree in all registers that were recorded of the caller.
 fn same(a: &Registers, b: &Registers) -> bool {
     let nonvolatile = |r: &Registers| Gpr::NONVOLATILE.map(|register| r.get(register));
     (a.rip, a.rsp(), a.xmm) == (b.rip, b.rsp(), b.xmm) && nonvolatile(a) == nonvolatile(b)

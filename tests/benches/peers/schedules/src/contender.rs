@@ -1,21 +1,21 @@
-//! What is compared.
+//! The contenders of the benchmark.
 
 use crate::Program;
 use std::fmt;
 use std::time::Instant;
 
-/// Runs schedules, in round `n`; how many.
+/// A function that executes schedules in round `n` and returns their number.
 type Run = Box<dyn FnMut(u64) -> usize>;
 
-/// What is compared.
+/// A contender of the benchmark.
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
-    /// How it chooses schedules.
+    /// Way of choosing schedules.
     pub(crate) way: &'static str,
     program: Program,
     run: Run,
     schedules: usize,
-    /// Schedules a second.
+    /// Schedules per second.
     rates: Vec<f64>,
 }
 
@@ -29,7 +29,7 @@ impl Contender {
         Self { name, way, program, run: Box::new(run), schedules: 0, rates: Vec::new() }
     }
 
-    /// One more sample.
+    /// Takes one more sample.
     pub(crate) fn sample(&mut self, round: u64) {
         let start = Instant::now();
         self.schedules = (self.run)(round);
@@ -38,14 +38,14 @@ impl Contender {
         self.rates.push(self.schedules as f64 / seconds);
     }
 
-    /// What a sample takes, at the median rate.
+    /// Returns the duration of a sample at the median rate.
     pub(crate) fn milliseconds(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a time")]
         let schedules = self.schedules as f64;
         schedules / self.rate().0 * 1e3
     }
 
-    /// The median, and half the distance between the quartiles.
+    /// Returns the median, and half the distance between the quartiles.
     fn rate(&self) -> (f64, f64) {
         let mut rates = self.rates.clone();
         rates.sort_by(f64::total_cmp);
@@ -54,7 +54,7 @@ impl Contender {
     }
 }
 
-/// A row of a table.
+/// Formats a row of a table.
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, way, program, schedules, .. } = self;

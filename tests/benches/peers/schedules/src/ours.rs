@@ -1,4 +1,4 @@
-//! The program as clr-sim runs it: threads of a profiler, in a process without any others.
+//! The program for clr-sim: threads of a profiler in an otherwise empty process.
 
 use crate::Program;
 use clr_runtime::generation::Generation;
@@ -9,13 +9,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A process with nothing in it.
+/// Creates an empty process.
 fn process() -> Result<Process, BuildError> {
     let none = clr_codegen::Program::default();
     Process::new(&none, &BTreeMap::new(), Hooks::default(), Generation::CoreClr31Windows, &[])
 }
 
-/// The program's threads, and one that waits for them all.
+/// Sets up the program's threads, and one that joins them all.
 fn load(program: Program) -> impl Fn(&mut Setup<'static>) {
     move |profiler| {
         let (outer, inner) = (profiler.lock("outer"), profiler.lock("inner"));
@@ -35,7 +35,7 @@ fn load(program: Program) -> impl Fn(&mut Setup<'static>) {
         profiler.thread("waits", move |me| {
             (0..program.threads).for_each(|thread| me.join(ThreadIndex(thread)));
             if total.get() != program.total() {
-                me.fail("somebody has not counted");
+                me.fail("a thread has not counted");
             }
         });
     }
@@ -48,22 +48,22 @@ fn search(program: Program, budget: &Budget) -> Report {
     report
 }
 
-/// Draws and runs so many schedules, others for another seed; how many were run.
+/// Executes N random schedules, which depend on the seed, and returns their number.
 pub(crate) fn random(program: Program, count: usize, seed: u64) -> usize {
     search(program, &Budget::random(seed, count as u64)).schedules as usize
 }
 
-/// Runs all schedules with at most so many preemptions; how many there were, without those that were
-/// left early because they only differ from others in the order of steps that do not meet.
+/// Executes all schedules up to a number of preemptions. Returns their number, without those that
+/// were cut because they differ from others only in the order of independent steps.
 pub(crate) fn exhaustive(program: Program, preemptions: u32) -> usize {
     let strategy = Strategy::Exhaustive { preemptions: Some(preemptions) };
     let report = search(program, &Budget::exhaustive(u64::MAX).by(strategy));
-    let covered = report.covered.expect("this search can say it");
+    let covered = report.covered.expect("an exhaustive search reports its coverage");
     assert!(covered.everything, "{covered:?}");
     (report.schedules - covered.cut) as usize
 }
 
-/// How many turns a schedule has, on average.
+/// Returns the average number of turns in a schedule.
 pub(crate) fn turns(program: Program, count: usize) -> f64 {
     let report = search(program, &Budget::random(0, count as u64));
     #[expect(clippy::cast_precision_loss, reason = "an average")]

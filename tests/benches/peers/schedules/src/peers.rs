@@ -1,11 +1,11 @@
-//! The program as shuttle and loom run it.
+//! The program for shuttle and loom.
 
 use crate::Program;
 use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The program with the threads and locks of a crate that stands in for std's.
+/// Runs the program with the threads and locks of a crate that replaces std's.
 macro_rules! program {
     ($library:ident, $program:expr) => {{
         use $library::sync::{Arc, Mutex};
@@ -28,25 +28,26 @@ macro_rules! program {
         for thread in threads {
             thread.join().unwrap();
         }
-        // A contender that did less would win.
+        // A contender that does less would win.
         assert_eq!(*locks.1.lock().unwrap(), program.total());
     }};
 }
 
-/// Draws and runs so many schedules, others for another seed; how many were run.
+/// Executes N random schedules, which depend on the seed, and returns their number.
 pub(crate) fn shuttle(program: Program, count: usize, seed: u64) -> usize {
     let scheduler = RandomScheduler::new_from_seed(seed, count);
     shuttle::Runner::new(scheduler, shuttle::Config::new()).run(move || program!(shuttle, program))
 }
 
-/// Runs all schedules with at most so many preemptions, if so many at most; how many there were.
+/// Executes all schedules up to a number of preemptions, and at most `most` of them. Returns their
+/// number.
 pub(crate) fn loom(program: Program, preemptions: Option<u32>, most: Option<usize>) -> usize {
     let schedules = Arc::new(AtomicUsize::new(0));
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions.map(|it| it as usize);
     builder.max_permutations = most;
     if let Some(most) = most {
-        // It looks at the limit only here.
+        // loom checks the limit only at checkpoints.
         builder.checkpoint_interval = most;
     }
     let one_more = Arc::clone(&schedules);
@@ -57,7 +58,7 @@ pub(crate) fn loom(program: Program, preemptions: Option<u32>, most: Option<usiz
     schedules.load(Ordering::Relaxed)
 }
 
-/// How many times shuttle chooses the next thread in a schedule, on average.
+/// Returns the average number of times that shuttle chooses the next thread in a schedule.
 pub(crate) fn choices_of_shuttle(program: Program, count: usize) -> f64 {
     let choices = Arc::new(AtomicU64::new(0));
     let scheduler =
@@ -69,7 +70,7 @@ pub(crate) fn choices_of_shuttle(program: Program, count: usize) -> f64 {
     average
 }
 
-/// Counts the choices that another scheduler makes.
+/// A scheduler that counts the choices of another one.
 #[derive(Debug)]
 struct Counting {
     inner: RandomScheduler,

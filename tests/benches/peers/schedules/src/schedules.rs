@@ -1,6 +1,6 @@
-//! How many schedules a second are run of one program: some threads each take two locks, one inside
-//! the other, and count, some times over. clr-sim and shuttle draw schedules, clr-sim and loom go through
-//! all that there are. Every round runs all contenders, one after the other.
+//! Benchmark of schedules per second of one program: several threads repeatedly take two nested
+//! locks and count. clr-sim and shuttle choose random schedules; clr-sim and loom enumerate all
+//! schedules. Every round runs all contenders, one after the other.
 //!
 //! ```console
 //! $ cargo bench --manifest-path sim/benches/schedules/Cargo.toml --bench schedules
@@ -12,34 +12,35 @@ mod peers;
 
 use contender::Contender;
 
-/// A program, by its size.
+/// A program, given by its size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Program {
     threads: u32,
-    /// How many times each thread takes the locks.
+    /// Number of times that each thread takes the locks.
     rounds: u32,
 }
 
 impl Program {
-    /// What has been counted at the end of each schedule.
+    /// Returns the count at the end of each schedule.
     const fn total(self) -> u32 {
         self.threads * self.rounds
     }
 }
 
-/// What is compared: schedules are drawn.
+/// The program for random schedules.
 const DRAWN: Program = Program { threads: 3, rounds: 4 };
-/// Small enough to go through all schedules with at most so many preemptions.
+/// The program for exhaustive search, small enough to enumerate all schedules with at most
+/// [`PREEMPTIONS`] preemptions.
 const WHOLE: Program = Program { threads: 2, rounds: 2 };
 const PREEMPTIONS: u32 = 2;
 
-/// How many schedules one sample has, if there are so many.
+/// Maximum number of schedules in one sample.
 const SCHEDULES: usize = 1000;
-/// How many times one sample goes through all of them.
+/// Number of exhaustive searches in one sample.
 const REPEATS: u32 = 20;
 const ROUNDS: usize = 31;
 
-/// How a schedule is chosen.
+/// Ways of choosing schedules.
 const RANDOM: &str = "random";
 const EXHAUSTIVE: &str = "exhaustive, 2 preemptions";
 
@@ -73,7 +74,7 @@ fn main() {
     let turns = ours::turns(DRAWN, SCHEDULES);
     let choices = peers::choices_of_shuttle(DRAWN, SCHEDULES);
     println!(
-        "In a schedule of the first program clr-sim has {turns:.1} turns and shuttle makes \
+        "In a schedule of the first program, clr-sim has {turns:.1} turns and shuttle makes \
          {choices:.1} choices, on average. Those that go through all schedules of the second one do \
          so {REPEATS} times in a sample. Once takes:"
     );

@@ -1,6 +1,6 @@
-//! How long a switch from one thread of control to another takes: coroutines of `clr-coroutine`, and
-//! threads of the system that hand on by parking or through channels. Every round runs all
-//! contenders, one after the other.
+//! Benchmark of switches from one thread of control to another: coroutines of `clr-coroutine`, and
+//! system threads that hand over by parking or through channels. Every round runs all contenders,
+//! one after the other.
 //!
 //! ```console
 //! $ cargo bench --manifest-path sim/benches/schedules/Cargo.toml --bench switches
@@ -14,16 +14,16 @@ use std::thread;
 use std::time::Instant;
 
 const ROUNDS: usize = 31;
-/// How many switches one sample of coroutines has, and one of threads, which are slower.
+/// Number of switches in one sample of coroutines, and in one sample of threads, which are slower.
 const SWITCHES: u32 = 2_000_000;
 const HAND_OVERS: u32 = 20_000;
-/// How many coroutines take turns; threads are two.
+/// Number of coroutines that take turns; there are two threads.
 const PLAYERS: u32 = 3;
 
-/// Switches so many times; nanoseconds for each.
+/// A function that switches N times and returns nanoseconds per switch.
 type Measure = fn(u32) -> Result<f64, Box<dyn Error>>;
 
-/// What is compared: its name, how many switches a sample has, and what makes them.
+/// The contenders: name, number of switches in a sample, and the function that switches.
 const CONTENDERS: [(&str, u32, Measure); 4] = [
     ("clr-coroutine", SWITCHES, coroutines),
     ("clr-coroutine, a new one each time", HAND_OVERS, starts),
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("medians of {rounds} interleaved rounds");
-    println!("| ns a switch | |");
+    println!("| ns per switch | |");
     println!("| --- | --: |");
     for ((name, ..), samples) in CONTENDERS.iter().zip(&mut samples) {
         samples.sort_by(f64::total_cmp);
@@ -50,12 +50,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Nanoseconds for each of so many, since `start`.
+/// Returns the nanoseconds since `start` per switch.
 fn each(start: Instant, count: u32) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
 }
 
-/// To resume a coroutine is one switch, and that it yields is another.
+/// Switches by resuming a coroutine, which is one switch, and by its yield, which is another.
 fn coroutines(count: u32) -> Result<f64, Box<dyn Error>> {
     scope(&mut Stacks::new(STACK), |scope| {
         let players = (0..PLAYERS).map(|_| player(scope)).collect::<Result<Vec<_>, _>>()?;
@@ -70,7 +70,7 @@ fn coroutines(count: u32) -> Result<f64, Box<dyn Error>> {
     })
 }
 
-/// Of each coroutine.
+/// Stack size of each coroutine in bytes.
 const STACK: usize = 64 * 1024;
 
 fn player(scope: &mut Scope<'_, '_, ()>) -> std::io::Result<Id> {
@@ -81,7 +81,7 @@ fn player(scope: &mut Scope<'_, '_, ()>) -> std::io::Result<Id> {
     })
 }
 
-/// A coroutine is made, runs to its end, and its stack is used again.
+/// Creates a coroutine and executes it to its end; its stack is reused.
 fn starts(count: u32) -> Result<f64, Box<dyn Error>> {
     scope(&mut Stacks::new(STACK), |scope: &mut Scope<'_, '_, ()>| {
         let start = Instant::now();
@@ -93,7 +93,7 @@ fn starts(count: u32) -> Result<f64, Box<dyn Error>> {
     })
 }
 
-/// Two threads that wake each other.
+/// Switches between two threads that wake each other.
 fn parked(count: u32) -> Result<f64, Box<dyn Error>> {
     let turn = AtomicU32::new(0);
     let wait = |own| {
@@ -121,7 +121,7 @@ fn parked(count: u32) -> Result<f64, Box<dyn Error>> {
     })
 }
 
-/// Two threads that send each other messages.
+/// Switches between two threads that send each other messages.
 fn channels(count: u32) -> Result<f64, Box<dyn Error>> {
     let (there, arrives) = sync_channel(1);
     let (back, returns) = sync_channel(1);
@@ -133,7 +133,7 @@ fn channels(count: u32) -> Result<f64, Box<dyn Error>> {
             assert_eq!(returns.recv()?, turn);
         }
         let time = each(start, count);
-        // The other one ends.
+        // The other thread ends.
         drop(there);
         Ok(time)
     })

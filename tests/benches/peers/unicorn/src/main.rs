@@ -1,11 +1,11 @@
-//! How many instructions a second the machine of clr-sim executes, and how many Unicorn does, each
-//! alone and watched. Every round runs all contenders, one after the other.
+//! Benchmark of instructions per second of clr-sim's machine and of Unicorn, each alone and with an
+//! observer. Every round runs all contenders, one after the other.
 //!
 //! ```console
 //! $ cargo bench --manifest-path sim/benches/unicorn/Cargo.toml
 //! ```
 //!
-//! Unicorn is built from source: that takes cmake, a C compiler and libclang.
+//! Unicorn is built from source, which requires cmake, a C compiler and libclang.
 
 #[path = "../../../programs/mod.rs"]
 mod programs;
@@ -20,10 +20,10 @@ use unicorn_engine::{Arch, Mode, Prot, RegisterX86, Unicorn, uc_error};
 const ROUNDS: usize = 31;
 const CONTENDERS: [&str; 4] = ["machine", "truth", "Unicorn", "code hook"];
 
-/// Unicorn, and how many instructions its code hook has counted.
+/// Unicorn, with the number of instructions that its code hook has counted.
 type Emulator = Unicorn<'static, u64>;
 
-/// Unicorn with the program in its memory.
+/// Creates a Unicorn emulator with the program in its memory.
 fn load(program: &Program) -> Result<Emulator, uc_error> {
     let mut emulator = Unicorn::new_with_data(Arch::X86, Mode::MODE_64, 0)?;
     emulator.mem_map(CODE, PAGE_SIZE, Prot::READ | Prot::EXEC)?;
@@ -33,7 +33,7 @@ fn load(program: &Program) -> Result<Emulator, uc_error> {
     Ok(emulator)
 }
 
-/// Sets Unicorn to the start of the program, about to return.
+/// Sets Unicorn to the start of the program, with its return address on the stack.
 fn begin(emulator: &mut Emulator, program: &Program) -> Result<(), uc_error> {
     emulator.mem_write(TOP, &BACK.to_le_bytes())?;
     emulator.reg_write(RegisterX86::RSP, TOP)?;
@@ -42,12 +42,12 @@ fn begin(emulator: &mut Emulator, program: &Program) -> Result<(), uc_error> {
     Ok(())
 }
 
-/// Runs to the return.
+/// Executes to the return.
 fn run(emulator: &mut Emulator) -> Result<(), uc_error> {
     emulator.emu_start(CODE, BACK, 0, 0)
 }
 
-/// What a program has computed: rax and rsp at its return.
+/// The result of a program: rax and rsp at its return.
 type Outcome = (u64, u64);
 
 fn outcome_of_unicorn(emulator: &Emulator) -> Result<Outcome, uc_error> {
@@ -58,14 +58,14 @@ fn outcome_of_machine(machine: &Machine) -> Outcome {
     (machine.cpu().get(Gpr::Rax), machine.cpu().rsp())
 }
 
-/// Seconds that `work` takes, and what it gives.
+/// Returns the duration of `work` in seconds, and its result.
 fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let start = Instant::now();
     let result = work();
     (start.elapsed().as_secs_f64(), result)
 }
 
-/// Millions of instructions a second: the median of every contender.
+/// Returns the median of every contender in millions of instructions per second.
 fn measure(program: &Program) -> Result<[f64; CONTENDERS.len()], Box<dyn Error>> {
     let mut machine = programs::load(program);
     let mut plain = load(program)?;
@@ -86,7 +86,7 @@ fn measure(program: &Program) -> Result<[f64; CONTENDERS.len()], Box<dyn Error>>
         begin(&mut hooked, program)?;
         let (counted, result) = time(|| run(&mut hooked));
         result?;
-        // A contender that did less would win.
+        // A contender that does less would win.
         assert_eq!(outcome_of_unicorn(&plain)?, expected, "{}", program.name);
         assert_eq!(outcome_of_unicorn(&hooked)?, expected, "{}", program.name);
         assert_eq!(*hooked.get_data(), count, "{}: instructions", program.name);

@@ -1,4 +1,4 @@
-//! The sentence of each event.
+//! The sentences for events.
 
 use super::{Scene, Teller};
 use crate::explain::{Dropped, Event, Hidden, Passed, Place, Silent, Start, first_managed};
@@ -7,11 +7,11 @@ use crate::runtime::frame::FrameShape;
 use crate::runtime::{ContextSafety, FrameKind, Funclet};
 use clr_walker::profiling::ProfilerCallback;
 
-/// So many names are listed; of more, only the number is told.
+/// Limit on the names in a list; for more, only the number is printed.
 const MOST_NAMES: usize = 4;
 
 impl Teller<'_> {
-    /// The sentence of some events that belong together.
+    /// Returns the sentence for events that belong together.
     pub(super) fn words_of_run(&self, run: &[Event], scene: &Scene) -> String {
         match run {
             [Event::Passed(_), ..] => {
@@ -39,7 +39,7 @@ impl Teller<'_> {
         self.names.place(address)
     }
 
-    /// The managed frame at this ip, or the marker.
+    /// Returns the name of the managed frame at this ip, or of the marker.
     fn frame(&self, ip: u64) -> String {
         match self.place(ip) {
             place @ Place::Managed { .. } => place.to_string(),
@@ -47,7 +47,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The address with what lies there, if that has a name.
+    /// Returns the address, followed by the name of its place if it has one.
     fn both(&self, address: u64) -> String {
         match self.place(address) {
             Place::Unknown { .. } => format!("{address:#x}"),
@@ -55,7 +55,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The sentence of one event.
+    /// Returns the sentence for one event.
     pub(super) fn words(&self, event: &Event, scene: &Scene) -> String {
         if let Some(fixed) = fixed(event) {
             return fixed.to_owned();
@@ -121,7 +121,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The sentence of a step of the walk.
+    /// Returns the sentence for a step of the walk.
     fn step(&self, event: &Event, scene: &Scene) -> String {
         match *event {
             Event::Managed { ip, rsp, caller_sp, .. } => {
@@ -210,7 +210,7 @@ impl Teller<'_> {
             Place::Native(name) => format!("{ip:#x} is in native code, {name}"),
             _ => format!("{ip:#x} is not in managed code"),
         };
-        // Only here is it sure what a call without a seed would have begun with.
+        // Only in these cases the start of a call without a seed is certain.
         let chain = first_managed(self.chain).filter(|_| own || !scene.other);
         let advice = match chain {
             Some(led) if own => format!(
@@ -279,7 +279,7 @@ impl Teller<'_> {
     }
 }
 
-/// The names, or their number if they are many.
+/// Returns the names as a list, or their number if there are many.
 fn listed(names: &[String], what: &str) -> String {
     match names {
         [first, .., last] if names.len() > MOST_NAMES => {
@@ -289,7 +289,7 @@ fn listed(names: &[String], what: &str) -> String {
     }
 }
 
-/// What an event says that has no values.
+/// Returns the sentence for an event without values.
 const fn fixed(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::Target { other: true, .. } => "the target is another thread",
@@ -373,7 +373,7 @@ const fn unsafe_by(safety: ContextSafety) -> &'static str {
     }
 }
 
-/// Which registers a Frame sets, beside rip and rsp.
+/// Returns the text about the registers that a Frame sets, besides rip and rsp.
 const fn registers_set(shape: FrameShape) -> &'static str {
     match shape {
         FrameShape::InlinedCall => ": of the callee-saved registers only rbp is set",

@@ -1,9 +1,9 @@
-//! Which clauses are exercised, on which generations, and by what.
+//! Coverage of clauses: which are exercised, on which generations, and by what.
 //!
-//! A clause is exercised where a call shows it at work and comes out as it should: a call of a real
-//! CLR made again (the feature `recording`), or one of a scenario (the feature `scenario`). What no
-//! call shows by itself is exercised by a test that names it ([`TESTED`]). What is left is a hole, which must have
-//! a reason ([`HOLES`]).
+//! A clause is exercised if it applies to a call that has the expected result: a replayed call of a
+//! real CLR (the feature `recording`), or a call of a scenario (the feature `scenario`). Clauses
+//! that no single call demonstrates are exercised by a test that names them ([`TESTED`]). All
+//! others are holes, which must have a reason ([`HOLES`]).
 
 mod declared;
 mod patterns;
@@ -21,44 +21,44 @@ use crate::recording::{LoadError, RecordedCode, Recording, Replay, Verdict};
 use crate::scenario::{RunOnError, Scenario, ToldSnapshot};
 use std::collections::BTreeMap;
 
-/// What exercises clauses.
+/// Kind of evidence that exercises clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {
-    /// Calls of a real CLR, made again with the same result.
+    /// Calls of a real CLR, replayed with the same result.
     Recording,
-    /// Calls of scenarios, with the result that the rules ask for.
+    /// Calls of scenarios, with the result that the rules require.
     Scenario,
     /// A test that names the clause.
     Test,
 }
 
-/// How well a clause is covered on a generation.
+/// Coverage of a clause on a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// The clause does not hold there.
+    /// The clause does not hold on the generation.
     DoesNotHold,
-    /// It is exercised: by what, and how often; of tests, there is only whether.
+    /// The clause is exercised: by which kinds of evidence, and how often. Tests count as 1.
     Exercised(Vec<(By, u64)>),
-    /// It is not, for a reason.
+    /// The clause is not exercised, for a reason.
     Excused(&'static str),
-    /// It is not.
+    /// The clause is not exercised.
     Missing,
 }
 
-/// What has been exercised so far.
+/// The coverage found so far.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     calls: BTreeMap<(Clause, Generation, By), u64>,
 }
 
 impl Coverage {
-    /// Nothing.
+    /// Creates an empty coverage.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a call that came out as it should.
+    /// Adds a call that had the expected result.
     pub fn add_call(&mut self, by: By, generation: Generation, events: &[Event]) {
         let shown = events.iter().flat_map(|event| event.clauses(generation));
         let mut clauses: Vec<_> = shown.chain(patterns::shown(events)).collect();
@@ -69,10 +69,10 @@ impl Coverage {
         }
     }
 
-    /// Makes the calls of a recording again, and adds those that come out as recorded.
+    /// Replays the calls of a recording, and adds those with the recorded result.
     ///
     /// # Errors
-    /// [`LoadError`] if the recording's code does not fit together.
+    /// Returns [`LoadError`] if the recording's code is inconsistent.
     #[cfg(feature = "recording")]
     pub fn add_recording(&mut self, recording: &Recording) -> Result<(), LoadError> {
         let code = RecordedCode::new(recording);
@@ -92,11 +92,11 @@ impl Coverage {
         Ok(())
     }
 
-    /// Makes the calls of a scenario on all generations, and adds those that give what they must.
-    /// They exercise the clauses that their expectations name, too.
+    /// Makes the calls of a scenario on all generations, and adds those with the expected result.
+    /// These calls also exercise the clauses that their expectations name.
     ///
     /// # Errors
-    /// [`RunOnError`] if they cannot be made on one of them.
+    /// Returns [`RunOnError`] if the calls cannot be made on one of the generations.
     #[cfg(feature = "scenario")]
     pub fn add_scenario(&mut self, scenario: &Scenario) -> Result<(), RunOnError> {
         for generation in Generation::ALL {
@@ -128,7 +128,7 @@ impl Coverage {
         }
     }
 
-    /// How well a clause is covered on a generation.
+    /// Returns the coverage of a clause on a generation.
     #[must_use]
     pub fn cover(&self, clause: Clause, generation: Generation) -> Cover {
         if !clause.entry().is_some_and(|entry| entry.generations.contains(generation)) {
@@ -152,7 +152,7 @@ impl Coverage {
         hole.map_or(Cover::Missing, |hole| Cover::Excused(hole.reason))
     }
 
-    /// Every clause on every generation where it holds, in order.
+    /// Returns every clause on every generation where it holds, in order.
     pub fn cells(&self) -> impl Iterator<Item = (Clause, Generation, Cover)> {
         clause::entries().flat_map(move |entry| {
             entry.generations.iter().map(move |generation| {

@@ -83,8 +83,8 @@ impl Teller<'_> {
                 format!("refused: the target's context is not safe to use: {}", unsafe_by(safety))
             }
             Event::CodeManagerBusy { ip } => format!(
-                "refused: whether {ip:#x} is managed code cannot be looked up, as somebody writes \
-                 the code manager's tables"
+                "refused: whether {ip:#x} is managed code cannot be looked up, because \
+                 another thread writes the code manager's tables"
             ),
             Event::ManagedButPreemptive { ip } => format!(
                 "refused: the target's rip is in managed code, {}, but it has gone preemptive",
@@ -107,7 +107,7 @@ impl Teller<'_> {
                 format!("of the seed {readable:#x} bytes can be read, but {needed:#x} are copied")
             }
             Event::NoFrame { at, word } => format!(
-                "what lies at {at:#x} on the Frame chain is no Frame: its first word is {word:#x}"
+                "the entry at {at:#x} on the Frame chain is no Frame: its first word is {word:#x}"
             ),
             Event::Fault { at } => format!("memory at {at:#x} cannot be read"),
             Event::BadCookie { at } => format!("the GS cookie at {at:#x} is wrong"),
@@ -368,7 +368,7 @@ const fn unsafe_by(safety: ContextSafety) -> &'static str {
         ContextSafety::Safe => "a debugger has a context of its own",
         ContextSafety::InSystemCall => "the thread is in a system call",
         ContextSafety::InExceptionDispatch => "the kernel is dispatching an exception",
-        ContextSafety::NotReported => "the system does not say that it is",
+        ContextSafety::NotReported => "the system does not report that it is",
         ContextSafety::Unreadable => "it cannot be read",
     }
 }

@@ -19,7 +19,7 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
         // The thread's first call is made in advance.
         let _ = walker.get_event_mask();
         act(&|deed| runtime.did(deed), &walker);
-        assert_eq!(runtime.breach(), None, "nobody is suspended");
+        assert_eq!(runtime.breach(), None, "no thread is suspended");
         target.suspend().unwrap();
         act(&|deed| runtime.did(deed), &walker);
         let breach = runtime.breach();

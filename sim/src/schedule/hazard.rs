@@ -67,16 +67,19 @@ hazards! {
         "block in ThreadDestroyed until the walk of that thread is over";
     /// Blocked destruction: H-05.
     BlockedDestruction 5 [149] "ThreadDestroyed waits for a walker that waits for it",
-        "in ThreadDestroyed wait for the walk only; in a walk need neither a GC nor the thread store";
+        "in ThreadDestroyed wait for the walk only; in a walk need neither a GC nor the thread \
+         store";
     /// Lock over a GC trigger: H-06.
     LockOverGcTrigger 6 [150] "a lock is held over a call that may trigger a GC",
         "hold no lock over calls of the runtime that callbacks of the GC take too";
     /// Lock over a GC: H-07.
     LockOverGc 7 [150] "a lock is held by a thread that a GC has stopped",
-        "in callbacks of the GC take no lock that threads own when they run managed code or allocate";
+        "in callbacks of the GC take no lock that threads own when they run managed code or \
+         allocate";
     /// Lock in the callback of a walk: H-08.
     CallbackTakesLock 8 [152] "a lock is wanted that the suspended thread owns",
-        "while a thread is suspended take no lock that it may own: collect into memory allocated before";
+        "while a thread is suspended take no lock that it may own: collect into memory allocated \
+         before";
     /// Suspended writer of the code manager's tables: H-09.
     FrozenWriter 9 [18 36] "the suspended thread writes to the code manager's tables",
         "look code up after the resume, or on a thread that the runtime does not know";
@@ -97,7 +100,8 @@ hazards! {
         "ask the system whether the context may be used, and try later if not";
     /// Hijacked return address: H-15.
     Hijacked 15 [] "the return address is the GC's",
-        "at an unknown address of the runtime continue with DoStackSnapshot from the last good frame";
+        "at an unknown address of the runtime continue with DoStackSnapshot from the last good \
+         frame";
     /// Two redirections of one thread: H-16.
     TwoHijackers 16 [] "the profiler and the GC redirect the same thread",
         "redirect no thread between RuntimeThreadSuspended and RuntimeThreadResumed";
@@ -121,7 +125,8 @@ hazards! {
         "keep the callback of a walk short";
     /// Wait while the runtime is suspended: H-23.
     RuntimeSuspended 23 [126] "the profiler waits for a thread while it has the runtime suspended",
-        "between SuspendRuntime and ResumeRuntime wait for no thread, and call nothing that needs a GC";
+        "between SuspendRuntime and ResumeRuntime wait for no thread, and call nothing that needs \
+         a GC";
     /// Detach during a walk: H-24.
     Detach 24 [1] "the profiler is detached in a walk",
         "stop the sampler before the detach is requested";

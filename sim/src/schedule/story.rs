@@ -56,7 +56,10 @@ pub fn headline(verdict: &Verdict, history: &History) -> String {
             turns => format!("live-lock: no end is reached within {turns} turns"),
         },
         Verdict::LostWakeUp(thread) => {
-            format!("lost wake-up: {} waits for an event that no remaining thread can set", name(*thread))
+            format!(
+                "lost wake-up: {} waits for an event that no remaining thread can set",
+                name(*thread)
+            )
         }
         Verdict::DestroyedThread { by } => {
             format!("{} uses a thread that was destroyed", name(*by))

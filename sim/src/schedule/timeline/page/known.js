@@ -29,7 +29,7 @@ const waits = (standing) => alive(standing) && standing.waits !== null;
 const suspended = (standing) => alive(standing) && standing.by.length > 0;
 const words = (turn) => slices[turn].does.map(([, text]) => strings[text]);
 
-/** Returns the turns with an event of a thread: its own, an effect of others, or the end of a wait. */
+/** For each thread, the turns with an event: its own, an effect of others, the end of a wait. */
 const happenings = lanes.map((_, lane) => {
   const turns = [];
   for (let turn = 0; turn < count; turn++) {

@@ -172,7 +172,7 @@ pub const HOLES: &[Hole] = &[
     Hole {
         clauses: &[75],
         generations: Generations::UNIX,
-        reason: "On Unix a call suspends nobody.",
+        reason: "On Unix a call suspends no thread.",
     },
     Hole {
         clauses: &[136],
@@ -187,6 +187,6 @@ pub const HOLES: &[Hole] = &[
     Hole {
         clauses: &[155],
         generations: Generations::ALL,
-        reason: "What lies before a code heap is not simulated.",
+        reason: "Memory before a code heap is not simulated.",
     },
 ];

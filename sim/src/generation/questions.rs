@@ -15,7 +15,7 @@ pub struct Question {
     pub name: &'static str,
     /// Meaning of the answer, with the clauses it is based on.
     pub meaning: &'static str,
-    /// Returns the answer for a generation, in words.
+    /// Function that returns the answer for a generation, in words.
     pub answer: fn(Generation) -> String,
 }
 

@@ -343,9 +343,9 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         found
     }
 
-    /// Looking up ready-to-run code may make the caller cooperative: it waits while another thread
-    /// has the runtime suspended (C-157). Without a profiler to decide about waits, no suspension
-    /// lasts.
+    /// Makes the caller cooperative if the lookup of ready-to-run code requires it: then it waits
+    /// while another thread has the runtime suspended (C-157). Without a profiler to decide about
+    /// waits, no suspension lasts.
     fn look_up_image(&self, ip: u64) -> Result<(), Outcome> {
         let runtime = self.runtime;
         if runtime.generation.looks_images_up_cooperatively() && runtime.code.is_in_image(ip) {

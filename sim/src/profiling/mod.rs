@@ -32,13 +32,13 @@ use core::fmt;
 pub struct Call<'s> {
     /// Target thread: 0 for the caller.
     pub thread: ThreadId,
-    /// `infoFlags`.
+    /// `infoFlags` of the call.
     pub flags: SnapshotFlags,
     /// The seed, as far as its bytes can be read.
     pub seed: Option<&'s [u8]>,
     /// `contextSize`, which the runtime ignores (C-022).
     pub context_size: u32,
-    /// `clientData`.
+    /// `clientData` of the call.
     pub client_data: u64,
 }
 
@@ -231,7 +231,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         Ok(())
     }
 
-    /// `DoStackSnapshot`: walks the stack of a thread.
+    /// Walks the stack of a thread: `DoStackSnapshot`.
     #[expect(clippy::must_use_candidate, reason = "the callbacks may be all that is wanted")]
     pub fn do_stack_snapshot(
         &self,

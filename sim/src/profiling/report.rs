@@ -8,7 +8,7 @@ use crate::runtime::{Funclet, MethodKind, Runtime, TargetMemory};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{FrameInfo, FunctionId, SnapshotCallback, SnapshotFrame};
 
-/// Makes the callbacks of one walk.
+/// Maker of the callbacks of one walk.
 pub(super) struct Reporter<'w, 'f> {
     flags_want_context: bool,
     client_data: u64,

@@ -38,21 +38,21 @@ pub trait Profiler<'a, M> {
     /// Handles `callback`, which is made on `thread`.
     fn call_back(&self, runtime: &Runtime<'a, M>, thread: OsThreadId, callback: ProfilerCallback);
 
-    /// Handles a wait in a method that `thread` has called. Returns true if the method may
-    /// continue; it then checks again if it has to wait. With false the wait is never satisfied.
+    /// Handles a wait in a method that `thread` has called. Returns true if the method continues;
+    /// it then checks again if it has to wait. Returns false if no other thread can end the wait.
     fn wait(&self, runtime: &Runtime<'a, M>, thread: OsThreadId, wait: Wait) -> bool {
         let _ = (runtime, thread, wait);
         false
     }
 
-    /// Called between two steps of a method that `thread` has called, possibly with a lock held:
-    /// other threads may run.
+    /// Lets other threads run between two steps of a method that `thread` has called, possibly with
+    /// a lock held.
     fn between(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
         let _ = (runtime, thread);
     }
 
-    /// Called while a method that `thread` has called reads the code manager's tables without their
-    /// lock and another thread writes to them: other threads may run (H-29).
+    /// Lets other threads run while a method that `thread` has called reads the code manager's
+    /// tables without their lock and another thread writes to them (H-29).
     fn reads_unlocked(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
         let _ = (runtime, thread);
     }

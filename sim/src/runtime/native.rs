@@ -44,7 +44,7 @@ impl<'a> NativeCode<'a> {
         self.fcalls.insert(at, (entry, method));
     }
 
-    /// Returns the unwind data.
+    /// Returns the code map with the unwind data.
     #[must_use]
     pub const fn map(&self) -> &CodeMap<'a> {
         &self.map

@@ -46,7 +46,7 @@ pub enum ContextSafety {
 /// Bits that describe from where a thread calls a profiling method (contract §2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallbackState(
-    /// The bits.
+    /// The bits: INCALLBACK 1, IN_TRIGGERS_SCOPE 2, FORCEGC_WAS_CALLED 4, REJIT_WAS_CALLED 8.
     pub u8,
 );
 

@@ -94,7 +94,7 @@ pub enum Happening {
     Sleeps(u64),
     /// A timed wait of the thread ended because its time was over.
     TimedOut,
-    /// The thread logs this text.
+    /// The thread records this text.
     Says(&'static str),
     /// The thread begins.
     Begins,

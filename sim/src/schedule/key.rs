@@ -139,7 +139,7 @@ mod tests {
             ring(&[OWN[1], OWN[0]], &[0, 1]),
             ring(&[OWN[0]], &[0]),
             ring(&[Why::Suspended, HEAP, HEAP], &[0, 1, 2]),
-            // Those behind `CLOSED` are none.
+            // The lists from index `CLOSED` on are not cycles.
             vec![Edge { waits: ThreadIndex(0), why: HEAP, for_whom: ThreadIndex(1) }],
             Vec::new(),
         ];

@@ -221,7 +221,7 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.end(Verdict::Watchdog(self.me));
     }
 
-    /// Logs a text in the history.
+    /// Records a text in the history.
     pub fn say(&self, words: &'static str) {
         self.tell(Happening::Says(words));
     }

@@ -25,9 +25,9 @@ pub struct Method {
     pub name: String,
     /// Kind of the method.
     pub kind: MethodKind,
-    /// `ClassID`.
+    /// `ClassID` of the class.
     pub class: u64,
-    /// `ModuleID`.
+    /// `ModuleID` of the module.
     pub module: u64,
     /// Metadata token.
     pub token: u32,

@@ -97,8 +97,8 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         }
     }
 
-    /// Returns the unmanaged caller, or 0 if the P/Invoke that this call came from reports it
-    /// (C-080).
+    /// Returns the unmanaged caller, or 0 if the next Frame is an active InlinedCallFrame with the
+    /// same return address (C-080).
     fn unmanaged_caller(&self, identities: &FrameIdentities) -> Result<u64, Unreadable> {
         let caller = self.field(layout::UNMANAGED_CALLER)?;
         let next = self.next()?;

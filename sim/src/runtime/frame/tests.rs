@@ -20,7 +20,7 @@ const BLOCK: u64 = 0x1F_4000;
 /// Address of saved registers that a Frame points to one by one.
 const SLOTS: u64 = 0x1F_6000;
 
-/// The callee-saved registers in memory order (contract §1.7).
+/// Returns the callee-saved registers in memory order (contract §1.7).
 fn callee_saved(generation: Generation) -> &'static [Gpr] {
     if is_windows(generation) {
         &[Rdi, Rsi, Rbx, Rbp, R12, R13, R14, R15]

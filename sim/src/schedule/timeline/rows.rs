@@ -12,7 +12,7 @@ use core::fmt;
 /// Importance or meaning of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tone {
-    /// Words.
+    /// Ordinary text.
     #[default]
     Plain,
     /// Text that is less important than the rest.

@@ -42,7 +42,8 @@ fn offsets(generation: Generation) -> [u64; 4] {
     }
 }
 
-/// Captured value of the callee-saved register with this index, from offset 0x40 on.
+/// Returns the captured value of the callee-saved register with this index; they start at offset
+/// 0x40.
 const fn captured(n: u64) -> u64 {
     0xCA90_0000 + n
 }
@@ -144,7 +145,7 @@ impl World {
     /// Completes the Frame and returns its rip, rsp, rbx and r12.
     fn complete(&mut self) -> [u64; 4] {
         let before = self.memory.clone();
-        let missing = self.missing().unwrap().expect("nobody asked before");
+        let missing = self.missing().unwrap().expect("the state is not complete");
         missing.write(&mut self.memory).unwrap();
         let end = AT + offsets(self.generation)[1] + 8;
         assert!(before.written.is_empty());

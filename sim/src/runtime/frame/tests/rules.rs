@@ -4,7 +4,7 @@ use super::*;
 
 const CALLER: u64 = 0x7FF8_3000_0010;
 
-/// m_pCallerReturnAddress of an InlinedCallFrame.
+/// Returns the offset of m_pCallerReturnAddress in an InlinedCallFrame.
 fn return_address(generation: Generation) -> u64 {
     if is_new(generation) { 0x20 } else { 0x28 }
 }

@@ -104,7 +104,7 @@ const drawChart = () => {
     if (pause > 0) {
       const line = make("i");
       line.style.left = `calc(var(--turn) * ${turn})`;
-      line.title = `${pause} µs in which nobody could run`;
+      line.title = `${pause} µs in which no thread could run`;
       $("axis").append(line);
     }
   }

@@ -134,7 +134,7 @@ if (data.replay !== null) {
   $("ending").hidden = false;
   if (!data.ending) {
     $("ending").classList.add("well");
-    $("ending-words").textContent = "It went well.";
+    $("ending-words").textContent = "The history ended without a failure.";
   }
   $("replay").hidden = false;
   $("replay").querySelector("code").textContent = data.replay;

@@ -72,7 +72,7 @@ const drawWords = () => {
   if (between.length) {
     const list = make("ul");
     list.append(...between.map(sentence));
-    $("relations").append(make("h3", "", "Who waits for whom behind this turn"), list);
+    $("relations").append(make("h3", "", "Waits and suspensions after this turn"), list);
   }
   $("cards").replaceChildren(...lanes.map((_, lane) => drawCard(lane)));
   const slider = $("slider");

@@ -83,8 +83,8 @@ pub enum Strategy {
     /// Random choices, with a varying probability of preemption.
     Random,
     /// Random priorities that change `depth - 1` times in a history: finds a bug that needs `depth`
-    /// steps in order with a bounded probability (Burckhardt, Kothari, Musuvathi, Nagarakatte,
-    /// ASPLOS 2010).
+    /// steps in order with a guaranteed minimum probability (Burckhardt, Kothari, Musuvathi,
+    /// Nagarakatte, ASPLOS 2010).
     Pct {
         /// Number of ordered steps that a bug may need.
         depth: u32,

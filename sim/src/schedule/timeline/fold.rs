@@ -22,7 +22,7 @@ pub(super) struct Entry {
     pub(super) told: Vec<String>,
     /// Actions on other threads, and waits for them.
     pub(super) links: Vec<Link>,
-    /// Time before the turns in which no thread could run (µs).
+    /// Virtual time that was skipped before the turns (µs).
     pub(super) pause: u64,
     dull: bool,
 }
@@ -99,8 +99,7 @@ fn link(slice: &Slice) -> Option<bool> {
     })
 }
 
-/// Returns the time between two turns in which no thread could run: a turn itself takes a
-/// microsecond.
+/// Returns the virtual time that was skipped between two turns: a turn itself takes a microsecond.
 fn pause(one: &Slice, next: &Slice) -> u64 {
     next.at.saturating_sub(one.at).saturating_sub(1)
 }

@@ -81,7 +81,7 @@ fn rules_refer_to_clauses_that_there_are() {
     }
 }
 
-/// Where clauses exclude each other, each of these generations has exactly one of them.
+/// Of clauses that exclude each other, each generation has exactly one.
 #[test]
 fn opposites_share_no_generation() {
     for (one, other) in [(3, 4), (102, 103), (106, 107), (109, 110), (19, 26)] {

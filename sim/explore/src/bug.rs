@@ -1,27 +1,27 @@
-//! Mistakes that the tests plant into the scheduler, to see that they are noticed.
+//! Bugs that the tests plant into the scheduler, to verify that they are noticed.
 
-/// A mistake that a scheduler could have.
+/// A bug that a scheduler could have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
-    /// Who is resumed stays suspended.
+    /// A resumed thread stays suspended.
     LostResume,
-    /// Who is suspended once is suspended twice.
+    /// A thread that is suspended once is suspended twice.
     DoubleSuspension,
-    /// Who is suspended goes on.
+    /// A suspended thread keeps running.
     SuspensionIgnored,
-    /// A thread of the program gives nobody a chance where it changes its mode.
+    /// A thread of the program has no switch point where it changes its mode.
     MissedSafePoint,
-    /// A lock is given back without others having had a chance.
+    /// A lock is released without a switch point.
     UnlockIsNoPoint,
-    /// A history tells each choice one turn too late.
+    /// A schedule string records each choice one turn too late.
     ReplayOffByOne,
-    /// Whoever waits for an event that is reset does not notice.
+    /// A thread that waits for an event does not notice that it was reset.
     EventWithoutFootprint,
-    /// Steps sleep on, whatever others touch.
+    /// Steps keep sleeping, whatever other threads touch.
     NeverAwake,
-    /// Whoever waits with a limit is not woken by time.
+    /// A timed wait is not ended by time.
     TimersForgotten,
-    /// What one history has left behind is there in the next.
+    /// State of one history is carried over to the next.
     StateCarriedOver,
 }
 
@@ -31,20 +31,20 @@ thread_local! {
 }
 
 impl Bug {
-    /// Whether it is planted.
+    /// Returns true if this bug is planted.
     #[cfg(test)]
     pub(super) fn is_planted(self) -> bool {
         PLANTED.get() == Some(self)
     }
 
-    /// Nothing is planted outside of tests.
+    /// Returns false: nothing is planted outside of tests.
     #[cfg(not(test))]
     #[expect(clippy::unused_self, reason = "tests ask for one of them")]
     pub(super) const fn is_planted(self) -> bool {
         false
     }
 
-    /// Runs something with it.
+    /// Runs `body` with this bug planted.
     #[cfg(test)]
     pub(super) fn within<T>(self, body: impl FnOnce() -> T) -> T {
         PLANTED.set(Some(self));

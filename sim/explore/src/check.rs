@@ -1,4 +1,4 @@
-//! Searching histories of a process with a profiler in it.
+//! Search of the histories of a process with a profiler.
 
 use super::history::{History, ThreadIndex};
 use super::kernel::Kernel;
@@ -16,10 +16,10 @@ use clr_world::{Build, BuildError, SignalStack, Start, StopBy, WorldState};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Bytes of stack for each thread and each callback of a profiler.
+/// Size in bytes of the stack of each thread and each callback of a profiler.
 const STACK: usize = 256 * 1024;
 
-/// A process in which a profiler is to be tested: a program on a runtime.
+/// A process in which a profiler is tested: a program on a runtime.
 #[derive(Clone, Debug)]
 pub struct Process {
     build: Build,
@@ -30,10 +30,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// A program with its threads, by name, on a runtime.
+    /// Creates a process with a program and its threads, by name, on a runtime.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// Returns [`BuildError`] if the program cannot be built.
     pub fn new(
         program: &Program,
         methods: &BTreeMap<FunctionId, MethodKind>,
@@ -45,7 +45,10 @@ impl Process {
         Ok(Self::from_build(build, threads))
     }
 
-    /// A process of what has been built already, with its threads by name.
+    /// Creates a process from a generated program; its threads are named by their numbers.
+    ///
+    /// # Errors
+    /// Returns [`BuildError`] if the program cannot be built.
     #[must_use]
     pub fn from_build(build: Build, threads: &[(&str, Start)]) -> Self {
         let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
@@ -53,53 +56,53 @@ impl Process {
         Self { build, threads, stop_by, signal_stack, exits_with: None }
     }
 
-    /// The same, with threads in managed code stopped in this way.
+    /// Sets how threads in managed code are stopped.
     #[must_use]
     pub const fn stopping_by(mut self, way: StopBy) -> Self {
         self.stop_by = way;
         self
     }
 
-    /// The same, with signals handled on this stack.
+    /// Sets the stack on which signals are handled.
     #[must_use]
     pub const fn handling_signals_on(mut self, stack: SignalStack) -> Self {
         self.signal_stack = stack;
         self
     }
 
-    /// The same, ending with this thread of the program.
+    /// Makes the process end with this thread of the program.
     #[must_use]
     pub const fn exiting_with(mut self, thread: usize) -> Self {
         self.exits_with = Some(thread);
         self
     }
 
-    /// Which runtime it has.
+    /// Returns the runtime of the process.
     #[must_use]
     pub const fn generation(&self) -> Generation {
         self.build.generation()
     }
 }
 
-/// How long and how to search.
+/// Strategy and limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// The way to search.
+    /// Strategy of the search.
     pub strategy: Strategy,
-    /// At most so many histories.
+    /// Maximum number of histories.
     pub schedules: u64,
-    /// The same seed makes the same histories.
+    /// Seed: the same seed gives the same histories.
     pub seed: u64,
-    /// The first history has this number: campaigns share a seed by ranges of numbers.
+    /// Number of the first history: campaigns share a seed by ranges of numbers.
     pub first: u64,
-    /// How far a history goes.
+    /// Limits of each history.
     pub limits: Limits,
-    /// A documented rule that is broken is a failure, even if nothing came of it.
+    /// A violation of a documented rule counts as a failure, even if it does no harm.
     pub rules: bool,
 }
 
 impl Budget {
-    /// So many random histories.
+    /// Creates a budget of `schedules` random histories.
     #[must_use]
     pub fn random(seed: u64, schedules: u64) -> Self {
         Self {
@@ -112,20 +115,20 @@ impl Budget {
         }
     }
 
-    /// All histories, as far as these are not more than so many.
+    /// Creates a budget for all histories, up to `schedules` of them.
     #[must_use]
     pub fn exhaustive(schedules: u64) -> Self {
         Self { strategy: Strategy::Exhaustive { preemptions: None }, ..Self::random(0, schedules) }
     }
 
-    /// The same by another way to search.
+    /// Sets the strategy.
     #[must_use]
     pub const fn by(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// The same, with broken rules as failures.
+    /// Makes rule violations count as failures.
     #[must_use]
     pub const fn with_rules(mut self) -> Self {
         self.rules = true;
@@ -133,47 +136,47 @@ impl Budget {
     }
 }
 
-/// A history in which something went wrong.
+/// A history that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What.
+    /// Verdict of the history.
     pub verdict: Verdict,
-    /// Its number.
+    /// Number of the history.
     pub number: u64,
-    /// What makes it again.
+    /// Schedule string that reproduces the history.
     pub trail: Trail,
-    /// What happened in it.
+    /// Turns and events of the history.
     pub history: History,
-    /// The trail has made it again, with the same end. Otherwise code of the profiler depends on what no
-    /// trail tells, as a clock, an address or an earlier history, and `history` may be another one, or
-    /// empty.
+    /// True if the schedule string reproduced the history with the same end. Otherwise code of the
+    /// profiler depends on state outside of the schedule, such as a clock, an address or an earlier
+    /// history, and `history` may be a different one, or empty.
     pub repeats: bool,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The first history that failed.
+    /// First history that failed.
     pub failure: Option<Failure>,
-    /// How many histories there were.
+    /// Number of histories.
     pub schedules: u64,
-    /// How many turns they had.
+    /// Number of turns in all histories.
     pub slices: u64,
-    /// Rules that were broken without harm, in the first history in which each was.
+    /// Rule violations without harm, each with the first history in which it occurred.
     pub broken: Vec<(ThreadIndex, Rule, Trail)>,
-    /// How much has been seen, if that can be said.
+    /// Share of the histories that has been explored, if it is known.
     pub covered: Option<Covered>,
 }
 
 impl Report {
-    /// Whether nothing went wrong.
+    /// Returns true if no history failed.
     #[must_use]
     pub const fn survives(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// The same together with a search of the histories behind those of this one: as if it was one search,
-    /// which ends where a history fails. For strategies that [can be shared](Strategy::can_be_shared).
+    /// Appends the report of a search of the following histories, as if both were one search, which
+    /// ends at the first failure. For strategies that [can be shared](Strategy::can_be_shared).
     #[must_use]
     pub fn then(mut self, next: Self) -> Self {
         if self.failure.is_some() {
@@ -188,7 +191,7 @@ impl Report {
         self
     }
 
-    /// Notes a broken rule, with the first history in which it was.
+    /// Records a rule violation, with the first history in which it occurred.
     fn note(&mut self, by: ThreadIndex, rule: Rule, trail: impl FnOnce() -> Trail) {
         if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
             self.broken.push((by, rule, trail()));
@@ -196,7 +199,7 @@ impl Report {
     }
 }
 
-/// A process that is ready: histories are made of it one after the other.
+/// A prepared process, which executes one history after the other.
 #[derive(Debug)]
 pub struct Arena<'b> {
     kernel: Kernel<'b>,
@@ -207,10 +210,10 @@ pub struct Arena<'b> {
 }
 
 impl<'b> Arena<'b> {
-    /// Of this process.
+    /// Prepares this process.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// Returns [`BuildError`] if the process cannot be built.
     pub fn new(process: &'b Process) -> Result<Self, BuildError> {
         let starts: Vec<_> = process.threads.iter().map(|(_, start)| *start).collect();
         let mut world = process.build.world(&starts)?;
@@ -229,7 +232,7 @@ impl<'b> Arena<'b> {
         })
     }
 
-    /// Makes one history.
+    /// Executes one history.
     pub fn run<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -242,7 +245,7 @@ impl<'b> Arena<'b> {
         run(&ground, load, search, stacks, recording)
     }
 
-    /// Makes a history again; `None` if it is not one of this process and profiler.
+    /// Replays a history. Returns `None` if it does not belong to this process and profiler.
     pub fn replay<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -256,8 +259,9 @@ impl<'b> Arena<'b> {
         (!replay.has_strayed()).then_some(ending)
     }
 
-    /// The search. One by priorities has to know how long histories are about: whatever their numbers,
-    /// all machines of a campaign look at the same one, in which everybody comes by itself.
+    /// Creates the search. A priority-based search needs the approximate length of histories:
+    /// regardless of their numbers, all machines of a campaign measure the same one, which takes
+    /// only default choices.
     pub(super) fn prepare<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -307,7 +311,7 @@ impl<'b> Arena<'b> {
     }
 }
 
-/// Searches histories of a process with a profiler in it, which `load` loads anew for each.
+/// Searches the histories of a process with a profiler, which `load` loads anew for each history.
 ///
 /// ```
 /// use clr_codegen::Program;
@@ -339,7 +343,7 @@ impl<'b> Arena<'b> {
 /// ```
 ///
 /// # Errors
-/// [`BuildError`] if there is no such process.
+/// Returns [`BuildError`] if the process cannot be built.
 pub fn check<'p>(
     process: &Process,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),

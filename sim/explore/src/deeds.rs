@@ -1,4 +1,4 @@
-//! What code of a profiler does that the runtime or the system does not forgive.
+//! Profiler actions that the runtime or the system does not tolerate.
 
 use super::footprint::Footprint;
 use super::history::Happening;
@@ -6,17 +6,17 @@ use super::thread::Thread;
 use clr_runtime::Outcome;
 use clr_runtime::ProfilerStatus;
 
-/// What is told where the registers of a thread are written.
+/// Text of the event "a thread writes the registers of another one".
 pub(super) const REDIRECTS: &str = "writes the registers of a thread";
-/// What is told where the callback of a walk does not return.
+/// Text of the event "a thread leaves the callback of a walk by a jump".
 pub(super) const ESCAPES: &str = "leaves the callback of a walk by a jump";
-/// What is told where a walk tells what is not there.
-pub(super) const UNTRUE: &str = "is told of a frame that is not on the stack";
+/// Text of the event "a walk reported a frame that is not on the stack".
+pub(super) const UNTRUE: &str = "gets a frame that is not on the stack";
 
 impl Thread<'_, '_> {
-    /// Leaves the callback of a walk for code beyond the walk, as longjmp does: what the runtime does
-    /// behind it is never done (H-30). The callback is to return at once, with anything but S_OK. Outside
-    /// of such a callback there is nothing to leave.
+    /// Leaves the callback of a walk for code beyond the walk, as longjmp does: the rest of the
+    /// runtime's walk is never executed (H-30). The callback must return at once, with any value
+    /// but S_OK. Has no effect outside of such a callback.
     pub fn escape(&self) {
         let state = self.kernel.state.borrow();
         let told = state.threads.get(self.me.index()).map_or(0, |me| me.told);
@@ -34,23 +34,23 @@ impl Thread<'_, '_> {
         if let Some(thread) = state.threads.get_mut(target.index())
             && thread.suspended_by.len() < suspended
         {
-            // Nobody else will resume it.
+            // No other thread will resume it.
             thread.suspended_by.push(self.me);
         }
     }
 
-    /// Whether that has just been done.
+    /// Returns true if the thread is leaving the callback of a walk by a jump.
     pub fn escapes(&self) -> bool {
         self.kernel.runtime.thread(self.os, |thread| thread.escapes).unwrap_or_default()
     }
 
-    /// A walk has told of a frame that is not on the stack: the history ends here, as failed.
+    /// Ends the history as failed, because a walk reported a frame that is not on the stack.
     pub fn was_told_untruth(&self) {
         self.tell(Happening::System(UNTRUE));
-        self.fail("a frame was told that is not on the stack");
+        self.fail("a reported frame is not on the stack");
     }
 
-    /// `RequestProfilerDetach`: from now on the runtime answers no calls (C-001).
+    /// Calls `RequestProfilerDetach`: afterwards the runtime refuses all calls (C-001).
     pub fn request_detach(&self) {
         self.switch();
         self.kernel.touch(Footprint::ALL);
@@ -61,8 +61,8 @@ impl Thread<'_, '_> {
         }
     }
 
-    /// Unwinds this thread's stack by a library that keeps what it has found, without a lock: whoever
-    /// interrupts it and does the same on the same thread reads what is being changed (G28).
+    /// Unwinds this thread's stack with a library that caches its results without a lock: code that
+    /// interrupts it on the same thread and also unwinds reads data that is being changed (G28).
     pub fn unwind(&self) {
         self.tell(Happening::System("unwinds its stack"));
         if self.unwinds(true) {
@@ -72,7 +72,7 @@ impl Thread<'_, '_> {
         self.unwinds(false);
     }
 
-    /// Says whether it is in such a library; whether it was.
+    /// Sets if the thread is in such a library. Returns true if it was before.
     fn unwinds(&self, now: bool) -> bool {
         let mut state = self.kernel.state.borrow_mut();
         let me = state.threads.get_mut(self.me.index());

@@ -1,4 +1,4 @@
-//! A turn of a thread of the program: up to something that others can see.
+//! A turn of a thread of the program: execution up to an effect that other threads can observe.
 
 use super::bug::Bug;
 use super::footprint::Footprint;
@@ -12,17 +12,17 @@ use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{Suspension, Wait};
 use clr_world::{Event, WorldError};
 
-/// Why a thread of the program gives control back.
+/// Reason why a thread of the program returns control.
 pub(super) enum Came {
     Point,
     Callback(CallbackKind),
     Hook,
-    /// Nothing has caught its exception.
+    /// The thread's exception was not caught.
     Crash,
 }
 
 impl Run<'_, '_, '_, '_, '_> {
-    /// A thread of the program executes, up to something that others can see.
+    /// Executes a thread of the program up to an effect that other threads can observe.
     pub(super) fn execute(&self, thread: ThreadIndex) -> Came {
         let kernel = self.ground.kernel;
         let limits = self.ground.limits;
@@ -32,7 +32,7 @@ impl Run<'_, '_, '_, '_, '_> {
         let before = kernel.runtime.process.get();
         let mode = world.is_cooperative(index);
         let mut serving = world.is_serving(index);
-        // Instructions wait for nobody.
+        // Ordinary instructions never wait.
         let mut asks = true;
         let came = loop {
             if asks && let Some(wait) = world.waits_for(index) {
@@ -52,7 +52,7 @@ impl Run<'_, '_, '_, '_, '_> {
             let now = kernel.runtime.process.get();
             if was_serving || serving {
                 kernel.touch(Footprint::CODE | Footprint::RUNTIME);
-                // Who suspends the others looks at them, and lets them go on elsewhere.
+                // The suspending thread looks at the others, and changes where they continue.
                 if now.suspension != Suspension::None {
                     kernel.touch(Footprint::ALL);
                 }
@@ -117,7 +117,7 @@ fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
 }
 
 impl Kernel<'_> {
-    /// A thread of the program has executed so many instructions.
+    /// Records that a thread of the program has executed this number of instructions.
     fn executed(&self, thread: ThreadIndex, instructions: u32) {
         if instructions > 0 {
             self.tell(thread, Happening::Executed(instructions));
@@ -132,7 +132,7 @@ impl Kernel<'_> {
         self.touch(Footprint::SUSPENSION);
     }
 
-    /// The process ends, and all its threads.
+    /// Ends the process with all its threads.
     pub(super) fn all_ended(&self) {
         for thread in &mut self.state.borrow_mut().threads {
             thread.ended = true;
@@ -140,7 +140,7 @@ impl Kernel<'_> {
         self.touch(Footprint::ALL);
     }
 
-    /// What a step of the world has changed of the process.
+    /// Records the changes of the process that a step of the world has made.
     fn changed(
         &self,
         thread: ThreadIndex,

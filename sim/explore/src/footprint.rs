@@ -1,30 +1,31 @@
-//! What a slice has touched: two slices of different threads that touch nothing in common come to the
-//! same in either order.
+//! Access sets of turns: two adjacent turns of different threads with disjoint access sets have the
+//! same result in either order.
 
 use super::history::ThreadIndex;
 use super::lock::LockName;
 use core::ops::{BitOr, BitOrAssign};
 
-/// A set of things that a slice has read or changed. Some share a bit: that costs searches, and makes
-/// nothing wrong.
+/// The set of things that a turn has read or changed. Some things share a bit, which makes searches
+/// slower but not wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Footprint(u64);
 
 impl Footprint {
-    /// What decides whether the runtime is suspended: changes of mode look at it.
+    /// The state that determines if the runtime is suspended: changes of mode read it.
     pub const SUSPENSION: Self = Self(1 << 62);
     /// The code manager's tables.
     pub const CODE: Self = Self(1 << 61);
-    /// What the runtime keeps of threads and modules: its services change it, profiling methods look at it.
+    /// The runtime's data about threads and modules: its services change it, profiling methods read
+    /// it.
     pub const RUNTIME: Self = Self(1 << 60);
-    /// What code of the profiler keeps itself and shares among threads without a lock.
+    /// Data that the profiler's own code shares between threads without a lock.
     pub const MEMORY: Self = Self(1 << 63);
-    /// Virtual time: as every turn takes some of it, whoever reads it sees how many there were.
+    /// Virtual time: every turn advances it, so reading it reveals the number of turns.
     pub const TIME: Self = Self::ALL;
-    /// Everything: whoever does not know better.
+    /// Everything, for accesses that are not known exactly.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// A lock.
+    /// Returns the access set of a lock.
     #[must_use]
     pub const fn lock(lock: LockName) -> Self {
         match lock {
@@ -33,19 +34,19 @@ impl Footprint {
         }
     }
 
-    /// An event of the profiler.
+    /// Returns the access set of an event of the profiler.
     #[must_use]
     pub const fn event(index: u32) -> Self {
         Self(1 << (56 + index % 4))
     }
 
-    /// The state of a thread: its stack, its mode, whether it is suspended.
+    /// Returns the access set of the state of a thread: its stack, its mode, its suspension.
     #[must_use]
     pub const fn thread(thread: ThreadIndex) -> Self {
         Self(1 << (thread.0 % 32))
     }
 
-    /// Whether they have something in common.
+    /// Returns true if both sets have something in common.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0

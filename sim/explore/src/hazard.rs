@@ -1,4 +1,4 @@
-//! The hazards of sampling profilers that the field knows: what a verdict is an instance of.
+//! Known hazards of sampling profilers, and their assignment to verdicts.
 
 use super::deeds::{ESCAPES, REDIRECTS, UNTRUE};
 use super::history::{Happening, History, Kind, ThreadIndex};
@@ -13,38 +13,38 @@ use core::str::FromStr;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// Each hazard: its number, its name, the clauses that say so, and what avoids it.
+/// Defines each hazard with its number, its title, the clauses behind it, and the way to avoid it.
 macro_rules! hazards {
     ($($(#[doc = $doc:literal])* $hazard:ident $number:literal [$($clause:literal)*] $title:literal, $avoided:literal;)*) => {
-        /// A way in which sampling goes wrong.
+        /// A known way in which sampling fails.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Hazard {
             $($(#[doc = $doc])* $hazard,)*
         }
 
         impl Hazard {
-            /// All of them, by number.
+            /// All hazards, by number.
             pub const ALL: [Self; [$($number),*].len()] = [$(Self::$hazard,)*];
 
-            /// Its number: 1 is H-01.
+            /// Returns the number: 1 is H-01.
             #[must_use]
             pub const fn number(self) -> u8 {
                 match self { $(Self::$hazard => $number,)* }
             }
 
-            /// What it is, in a few words.
+            /// Returns the title.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$hazard => $title,)* }
             }
 
-            /// What avoids it.
+            /// Returns the way to avoid the hazard.
             #[must_use]
             pub const fn avoided_by(self) -> &'static str {
                 match self { $(Self::$hazard => $avoided,)* }
             }
 
-            /// The clauses that are behind it.
+            /// Returns the clauses behind the hazard.
             #[must_use]
             pub fn clauses(self) -> &'static [Clause] {
                 match self { $(Self::$hazard => const { &[$(Clause::new($clause)),*] },)* }
@@ -54,96 +54,101 @@ macro_rules! hazards {
 }
 
 hazards! {
-    /// H-01.
+    /// Mutual suspension: H-01.
     MutualSuspension 1 [] "two threads suspend each other",
         "let one thread of the profiler alone suspend others";
-    /// H-02.
+    /// Walker with managed code: H-02.
     ManagedWalker 2 [148 157] "the walker has run managed code",
         "suspend threads only from a thread that has never run managed code";
-    /// H-03.
+    /// First call of a thread: H-03.
     FirstCall 3 [151] "the first call of a thread is made while another one is suspended",
-        "call a method of the runtime once on the walker before anybody is suspended";
-    /// H-04.
+        "call a method of the runtime once on the walker before any thread is suspended";
+    /// Destroyed thread: H-04.
     DestroyedThread 4 [149] "a thread is walked that has been destroyed",
         "block in ThreadDestroyed until the walk of that thread is over";
-    /// H-05.
+    /// Blocked destruction: H-05.
     BlockedDestruction 5 [149] "ThreadDestroyed waits for a walker that waits for it",
-        "wait in ThreadDestroyed for nothing but the walk; need neither a GC nor the thread store in one";
-    /// H-06.
+        "in ThreadDestroyed wait for the walk only; in a walk need neither a GC nor the thread \
+         store";
+    /// Lock over a GC trigger: H-06.
     LockOverGcTrigger 6 [150] "a lock is held over a call that may trigger a GC",
         "hold no lock over calls of the runtime that callbacks of the GC take too";
-    /// H-07.
+    /// Lock over a GC: H-07.
     LockOverGc 7 [150] "a lock is held by a thread that a GC has stopped",
-        "take in callbacks of the GC no lock that threads own when they run managed code or allocate";
-    /// H-08.
+        "in callbacks of the GC take no lock that threads own when they run managed code or \
+         allocate";
+    /// Lock in the callback of a walk: H-08.
     CallbackTakesLock 8 [152] "a lock is wanted that the suspended thread owns",
-        "while a thread is suspended take no lock that it may own: collect into memory made before";
-    /// H-09.
+        "while a thread is suspended take no lock that it may own: collect into memory allocated \
+         before";
+    /// Suspended writer of the code manager's tables: H-09.
     FrozenWriter 9 [18 36] "the suspended thread writes to the code manager's tables",
-        "look code up behind the resume, or on a thread that the runtime does not know";
-    /// H-10.
+        "look code up after the resume, or on a thread that the runtime does not know";
+    /// Suspended reader of the code manager's tables: H-10.
     FrozenReader 10 [] "the suspended thread reads the code manager's tables",
-        "wait for nobody while a thread is suspended";
-    /// H-11.
+        "wait for no other thread while a thread is suspended";
+    /// Lock of the function tables: H-11.
     FunctionTables 11 [] "the suspended thread owns the lock of the system's function tables",
         "unwind by tables of your own while a thread is suspended, or give up after a time";
-    /// H-12.
+    /// Loader lock: H-12.
     LoaderLock 12 [] "the suspended thread owns the loader lock",
         "load nothing and look no symbol up while a thread is suspended";
-    /// H-13.
+    /// Lock of the process's heap: H-13.
     ProcessHeap 13 [152] "the suspended thread owns the lock of the process's heap",
-        "allocate nothing while a thread is suspended: use memory made before";
-    /// H-14.
+        "allocate nothing while a thread is suspended: use memory allocated before";
+    /// Outdated registers: H-14.
     StaleContext 14 [] "the registers of the thread are older than its stack",
         "ask the system whether the context may be used, and try later if not";
-    /// H-15.
+    /// Hijacked return address: H-15.
     Hijacked 15 [] "the return address is the GC's",
-        "at an unknown address of the runtime go on by DoStackSnapshot from the last good frame";
-    /// H-16.
+        "at an unknown address of the runtime continue with DoStackSnapshot from the last good \
+         frame";
+    /// Two redirections of one thread: H-16.
     TwoHijackers 16 [] "the profiler and the GC redirect the same thread",
         "redirect no thread between RuntimeThreadSuspended and RuntimeThreadResumed";
-    /// H-17.
+    /// Wrong seed: H-17.
     BogusSeed 17 [] "the seed is wrong",
-        "make seeds of a context that was checked, and of frames that were unwound to without doubt";
-    /// H-18.
+        "make seeds from a checked context, and from frames that were found without doubt";
+    /// Unloaded method: H-18.
     UnloadedMethod 18 [] "a method is used that has been unloaded",
-        "resolve ids at once, and drop those of what is unloaded";
-    /// H-19.
+        "resolve ids at once, and drop the ids of unloaded code";
+    /// Access to objects during a GC: H-19.
     WalkDuringGc 19 [] "a walk during a GC looks at objects",
         "look at no object during a walk";
-    /// H-20.
+    /// Walker in cooperative mode: H-20.
     CooperativeWalker 20 [] "a walker in cooperative mode keeps the GC waiting",
-        "wait for nobody in callbacks that are made in cooperative mode";
-    /// H-21.
+        "wait for no other thread in callbacks that are made in cooperative mode";
+    /// Nested walk: H-21.
     NestedWalk 21 [15] "a walk of a thread is made while another one is",
-        "let one walker at a time walk a thread, and try again only behind the first";
-    /// H-22.
+        "let one walker at a time walk a thread, and try again only after the first";
+    /// Hijack lock kept by a walk: H-22.
     HijackKept 22 [] "a walk keeps the GC from stopping its target",
         "keep the callback of a walk short";
-    /// H-23.
+    /// Wait while the runtime is suspended: H-23.
     RuntimeSuspended 23 [126] "the profiler waits for a thread while it has the runtime suspended",
-        "between SuspendRuntime and ResumeRuntime wait for nobody, and call nothing that needs a GC";
-    /// H-24.
+        "between SuspendRuntime and ResumeRuntime wait for no thread, and call nothing that needs \
+         a GC";
+    /// Detach during a walk: H-24.
     Detach 24 [1] "the profiler is detached in a walk",
         "stop the sampler before the detach is requested";
-    /// H-25.
-    GsCookie 25 [] "a GS cookie is not right",
+    /// Wrong GS cookie: H-25.
+    GsCookie 25 [] "a GS cookie is wrong",
         "make no seed with a stack pointer that was not checked";
-    /// H-26.
+    /// Fiber switched in: H-26.
     Fiber 26 [] "another fiber runs on the thread",
         "suspend no thread that is switched out";
-    /// H-27.
+    /// Thread in exception handling: H-27.
     ExceptionWindow 27 [] "the thread is handling an exception",
         "take the walk as lost, and try later";
-    /// H-28.
-    SignalHandler 28 [] "a signal's handler needs what the interrupted thread owns",
-        "take no lock in a signal's handler";
-    /// H-29.
+    /// Lock in a signal handler: H-28.
+    SignalHandler 28 [] "a signal handler needs a resource that the interrupted thread owns",
+        "take no lock in a signal handler";
+    /// Lookup without a lock: H-29.
     UnlockedRead 29 [] "code is looked up without a lock while it is unloaded",
         "look code up on threads that the runtime knows, or while nothing is unloaded";
-    /// H-30.
+    /// Jump out of the callback of a walk: H-30.
     CallbackEscapes 30 [] "the callback of a walk does not return",
-        "let nothing escape from the callback of a walk";
+        "let no jump or exception leave the callback of a walk";
 }
 
 impl fmt::Display for Hazard {
@@ -152,12 +157,12 @@ impl fmt::Display for Hazard {
     }
 }
 
-/// A text names no hazard.
+/// Error for a text that names no hazard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("there is no such hazard; they are H-01 to H-30")]
 pub struct NoHazard;
 
-/// Understands `H-06`.
+/// Parses `H-06`.
 impl FromStr for Hazard {
     type Err = NoHazard;
 
@@ -166,28 +171,28 @@ impl FromStr for Hazard {
     }
 }
 
-/// The method that walks.
+/// Name of the method that walks.
 const WALK: &str = "DoStackSnapshot";
 
-/// What a thread is in the middle of, as far as its happenings tell.
+/// Current activity of a thread, derived from its turn events.
 #[derive(Clone, Debug, Default)]
 struct Doing {
-    /// The callbacks that it is in, outermost first.
+    /// Callbacks that the thread is in, outermost first.
     callbacks: Vec<CallbackKind>,
-    /// The methods of the runtime that it has called, outermost first.
+    /// Methods of the runtime that the thread has called, outermost first.
     calls: Vec<&'static str>,
-    /// It was called back by a walk, and has gone no further.
+    /// A walk of the thread has called back, and the call has not returned yet.
     in_walk: bool,
     signals: u32,
-    /// How many calls it has made.
+    /// Number of calls so far.
     called: u32,
-    /// What it has called last.
+    /// Last method called.
     last_called: Option<&'static str>,
-    /// It has made a walk in the callback of a walk.
+    /// The thread has made a walk in the callback of a walk.
     nested: bool,
-    /// It has left the callback of a walk by a jump.
+    /// The thread has left the callback of a walk by a jump.
     escaped: bool,
-    /// The last call that it has come back from, if it was refused because the profiler is being detached.
+    /// Last method that returned, if it was refused because the profiler is being detached.
     refused: Option<&'static str>,
 }
 
@@ -232,14 +237,14 @@ impl Doing {
 }
 
 impl Hazard {
-    /// The hazard that a verdict is an instance of, if it is one that has a number.
+    /// Returns the hazard that a verdict is an instance of, or `None` if it is no known hazard.
     #[must_use]
     pub fn of(verdict: &Verdict, history: &History) -> Option<Self> {
         match verdict {
             Verdict::Deadlock(edges) => of_deadlock(edges, history),
             Verdict::DestroyedThread { .. } => Some(Self::DestroyedThread),
             Verdict::UnloadedCode { by } => {
-                // What the id points to, or what lies at the address.
+                // The freed memory was the object of an id, or code at an address.
                 let by_address = |method: &str| method.starts_with("GetFunctionFromIP");
                 let called = Doing::of(*by, history).last_called;
                 Some(if called.is_some_and(by_address) {
@@ -283,7 +288,7 @@ fn escapes(history: &History) -> bool {
     happenings(history).any(|happening| *happening == Happening::System(ESCAPES))
 }
 
-/// The runtime is suspended, or was to be, while a walk is being made.
+/// Returns true if the runtime is suspended, or being suspended, during a walk.
 fn is_kept_from_stopping(history: &History) -> bool {
     let mut walking = BTreeSet::new();
     let mut suspends = false;
@@ -293,7 +298,8 @@ fn is_kept_from_stopping(history: &History) -> bool {
                 Happening::SnapshotCallback => drop(walking.insert(slice.thread)),
                 Happening::Returned(WALK, _) => drop(walking.remove(&slice.thread)),
                 Happening::Callback(CallbackKind::RuntimeSuspendStarted) => suspends = true,
-                // Whoever suspends the runtime has its list of threads locked until it goes on.
+                // The suspending thread holds the lock of the thread list until the runtime is
+                // resumed.
                 Happening::Callback(CallbackKind::RuntimeResumeStarted)
                 | Happening::Released(LockName::Runtime(Lock::ThreadStore)) => suspends = false,
                 _ => {}
@@ -303,7 +309,7 @@ fn is_kept_from_stopping(history: &History) -> bool {
     })
 }
 
-/// Something that the profiler has noticed on this thread.
+/// Returns the hazard behind a failure that the profiler has noticed on this thread.
 fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     let is_last = |what: &'static str| {
         let slices = history.slices.iter().filter(|slice| slice.thread == by);
@@ -321,7 +327,8 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
         return Some(Hazard::TwoHijackers);
     }
     if is_last(UNTRUE) {
-        // It walked from registers that it had read, or while somebody else had the runtime suspended.
+        // The walk started from registers that the thread had read, or happened while another
+        // thread had the runtime suspended.
         let slices = history.slices.iter().filter(|slice| slice.thread == by);
         let mut own = slices.flat_map(|slice| &slice.happenings);
         let reads = own.any(|it| matches!(it, Happening::Context(_)));
@@ -355,14 +362,14 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     let suspended = || edges.iter().filter(|edge| edge.why == Why::Suspended);
     let doing = |thread: ThreadIndex| Doing::of(thread, history);
     let by_gc = |why: Why| matches!(why, Why::Collection | Why::RuntimeSuspended | Why::ToStop);
-    // What was to be undone is not.
+    // A resume was refused because of the detach.
     if edges.iter().any(|edge| doing(edge.for_whom).refused == Some("ResumeRuntime")) {
         return Some(Hazard::Detach);
     }
     if edges.iter().any(|edge| edge.why == Why::Suspended && doing(edge.for_whom).escaped) {
         return Some(Hazard::CallbackEscapes);
     }
-    // Who suspends is suspended.
+    // The suspending thread is itself suspended.
     let is_suspender = |thread| suspended().any(|edge| edge.for_whom == thread);
     if suspended().any(|edge| is_suspender(edge.waits)) {
         return Some(Hazard::MutualSuspension);
@@ -375,7 +382,8 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
             return Some(Hazard::FrozenReader);
         }
         let (target, walker) = (edge.waits, edge.for_whom);
-        // What is wanted of the suspended thread, by the walker or by somebody that it waits for.
+        // The resource of the suspended thread that the walker waits for, directly or through other
+        // threads.
         let wanted = edges.iter().find(|edge| edge.for_whom == target);
         let first = doing(walker).is_first_call();
         return match wanted?.why {
@@ -412,7 +420,8 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     if edges.iter().any(by_profiler) {
         return Some(Hazard::RuntimeSuspended);
     }
-    // The GC's own thread waits for a lock in a callback: what does the owner do?
+    // The GC's own thread waits for a lock in a callback: the hazard depends on the activity of the
+    // owner.
     let lock = edges.iter().find(|edge| matches!(edge.why, Why::Lock(LockName::Profiler(_))));
     let in_gc = |doing: &Doing| {
         let last = doing.callbacks.last();

@@ -1,4 +1,4 @@
-//! What happened in a history: who did what when, and how all stood afterwards.
+//! Recorded histories: the turns of all threads, and the thread status after each turn.
 
 use super::lock::LockName;
 use super::verdict::Edge;
@@ -7,79 +7,79 @@ use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use core::fmt;
 
-/// Which thread of a history: its place among them, threads of the program first.
+/// Index of a thread in a history; threads of the program come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadIndex(pub u32);
 
 impl ThreadIndex {
-    /// As an index.
+    /// Returns the thread number as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a thread is.
+/// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// One of the program: an emulated CPU, in which the profiler's callbacks run too.
+    /// A thread of the program: an emulated CPU, which also executes the profiler's callbacks.
     App,
-    /// One of the profiler's own, which the runtime does not know.
+    /// A thread of the profiler that the runtime does not know.
     Profiler,
-    /// One of the profiler's own that has run managed code (H-02).
+    /// A thread of the profiler that has run managed code (H-02).
     ManagedProfiler,
 }
 
 impl Kind {
-    /// Whether it is one of the program.
+    /// Returns true if this is a thread of the program.
     #[must_use]
     pub const fn is_app(self) -> bool {
         matches!(self, Self::App)
     }
 }
 
-/// A thread as it is told of.
+/// Description of a thread in a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// What it is.
+    /// Kind of the thread.
     pub kind: Kind,
-    /// The system's id of it.
+    /// Id of the thread in the operating system.
     pub os: OsThreadId,
 }
 
-/// Something that a thread did or that happened to it.
+/// A turn event: an action of a thread, or an effect on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// It executed so many instructions of the program.
+    /// The thread executed this number of instructions of the program.
     Executed(u32),
-    /// It took a lock.
+    /// The thread took a lock.
     Acquired(LockName),
-    /// It gave a lock back.
+    /// The thread released a lock.
     Released(LockName),
-    /// It found that it has to wait; for what, its standing tells.
+    /// The thread has to wait; the reason is in its status.
     Waits,
-    /// It suspended another thread.
+    /// The thread suspended another thread.
     Suspended(ThreadIndex),
-    /// It resumed another thread.
+    /// The thread resumed another thread.
     Resumed(ThreadIndex),
-    /// It became cooperative, or preemptive.
+    /// The thread became cooperative or preemptive.
     Mode {
-        /// Which.
+        /// The new mode is cooperative.
         cooperative: bool,
     },
     /// A callback of the profiler begins.
     Callback(CallbackKind),
-    /// It is over.
+    /// A callback of the profiler ends.
     CallbackOver(CallbackKind),
     /// A hook of the profiler begins.
     Hook,
-    /// It is over.
+    /// A hook of the profiler ends.
     HookOver,
-    /// A signal's handler begins.
+    /// A signal handler begins.
     Signal,
-    /// It is over.
+    /// A signal handler ends.
     SignalOver,
     /// A profiling method is called.
     Called(&'static str),
@@ -87,19 +87,19 @@ pub enum Happening {
     Returned(&'static str, Outcome),
     /// `StackSnapshotCallback` begins.
     SnapshotCallback,
-    /// It reads the registers of another thread.
+    /// The thread reads the registers of another thread.
     Context(ThreadIndex),
-    /// It does something of the system for which a lock may be needed.
+    /// The thread performs an action of the system that may need a lock.
     System(&'static str),
-    /// It sleeps for so long (µs).
+    /// The thread sleeps for this time (µs).
     Sleeps(u64),
-    /// A wait of its own ended because its time was over.
+    /// A timed wait of the thread ended because its time was over.
     TimedOut,
-    /// It says this.
+    /// The thread records this text.
     Says(&'static str),
-    /// It begins.
+    /// The thread begins.
     Begins,
-    /// It has ended.
+    /// The thread has ended.
     Ends,
 }
 
@@ -135,58 +135,58 @@ impl fmt::Display for Happening {
     }
 }
 
-/// How a thread stands behind a slice.
+/// Status of a thread after a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Its stack, leaf first: functions of the program and of the runtime, and what of the profiler
-    /// runs on it.
+    /// Stack, leaf first: functions of the program and of the runtime, and code of the profiler
+    /// that runs on the thread.
     pub stack: Vec<String>,
-    /// The locks that it owns.
+    /// Locks that the thread owns.
     pub holds: Vec<LockName>,
-    /// Who keeps it from going on, and why.
+    /// Threads that block this one, with the reasons.
     pub edges: Vec<Edge>,
-    /// What it does instead of going on if nobody keeps it from that, in words: it sleeps.
+    /// Reason for waiting that is not another thread, in words, such as sleeping.
     pub waits: Option<String>,
-    /// By whom it is suspended, once for each time.
+    /// Threads that have suspended this one, once for each suspension.
     pub suspended_by: Vec<ThreadIndex>,
-    /// Its mode, if the runtime knows it.
+    /// Mode, if the runtime knows the thread.
     pub cooperative: Option<bool>,
-    /// It has ended.
+    /// The thread has ended.
     pub ended: bool,
 }
 
-/// A turn of a thread: from one switch point to the next.
+/// A turn of a thread: execution from one switch point to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// When it began (µs of virtual time).
+    /// Start of the turn (µs of virtual time).
     pub at: u64,
-    /// Whose it was.
+    /// Thread that had the turn.
     pub thread: ThreadIndex,
-    /// What happened, in order.
+    /// Events of the turn, in order.
     pub happenings: Vec<Happening>,
-    /// How each thread stands behind it, if the history was recorded with that.
+    /// Status of each thread after the turn, if the history was recorded with it.
     pub standing: Vec<Standing>,
 }
 
-/// A history: everything that happened.
+/// A recorded history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Its threads.
+    /// Threads of the history.
     pub lanes: Vec<Lane>,
-    /// The names of the profiler's locks.
+    /// Names of the profiler's locks.
     pub locks: Vec<String>,
-    /// Their turns, in order.
+    /// Turns, in order.
     pub slices: Vec<Slice>,
 }
 
 impl History {
-    /// The name of a thread.
+    /// Returns the name of a thread.
     #[must_use]
     pub fn name(&self, thread: ThreadIndex) -> &str {
         self.lanes.get(thread.index()).map_or("", |lane| &lane.name)
     }
 
-    /// What a lock is called.
+    /// Returns the name of a lock.
     #[must_use]
     pub fn lock_name(&self, lock: LockName) -> String {
         let name = match lock {

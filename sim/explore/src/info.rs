@@ -1,4 +1,5 @@
-//! The profiling methods, as code under a schedule calls them: others can go first, and while they wait.
+//! The profiling methods as called by code under a schedule: other threads may run before each call
+//! and during waits.
 
 use super::footprint::Footprint;
 use super::history::{Happening, ThreadIndex};
@@ -15,13 +16,13 @@ use clr_walker::profiling::{
 
 type Result<T> = core::result::Result<T, CallError<Outcome>>;
 
-/// The most calls in callbacks of each other: a process would run out of stack some time, and so would a
-/// coroutine.
+/// Maximum nesting of calls in callbacks: a real process would eventually run out of stack, and so
+/// would a coroutine.
 const NESTED: u32 = 8;
 
 /// `ICorProfilerInfo`, as called on a thread.
 ///
-/// What ends the process ends the history: no call comes back with [`CallError::Fatal`].
+/// An outcome that ends the process ends the history: no call returns [`CallError::Fatal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Info<'i, 't, 'b> {
     pub(super) thread: &'i Thread<'t, 'b>,
@@ -40,7 +41,7 @@ impl<'b> Profiler<'b, Machine> for Thread<'_, 'b> {
         Thread::wait(self, wait)
     }
 
-    /// Others may go on while something is owned that they can be in need of.
+    /// Lets other threads run while this thread owns a resource that they may need.
     fn between(&self, runtime: &Runtime<'b>, os: OsThreadId) {
         let owns = runtime.process.get().locks_of(os).next().is_some();
         let reads = || runtime.thread(os, |thread| thread.code_manager_reads > 0);
@@ -71,7 +72,7 @@ impl<'b> Info<'_, '_, 'b> {
             calls = me.calls;
         });
         if calls > NESTED {
-            thread.fail("calls are made in callbacks of calls without an end");
+            thread.fail("calls are nested in callbacks without end");
         }
         let runtime = &thread.kernel.runtime;
         if runtime.thread(thread.os, |thread| thread.initialized) == Some(false) {
@@ -97,7 +98,8 @@ impl<'b> Info<'_, '_, 'b> {
         result
     }
 
-    /// A call that may trigger a GC: whoever holds a lock over it has it held while all wait (H-06).
+    /// Checks a call that may trigger a GC: a lock held during the call remains held while all
+    /// threads wait (H-06).
     fn may_trigger(self) {
         let thread = self.thread;
         let holds = {
@@ -167,7 +169,8 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                 walks(before);
                 let life = thread.kernel.runtime.thread_of(id, |target| target.life);
                 if target.is_some() && life == Some(ThreadLife::Dead) {
-                    // Before the walk, or during it: nobody has waited for it in ThreadDestroyed.
+                    // The thread ended before or during the walk: its ThreadDestroyed did not wait
+                    // for the walk.
                     thread.kernel.broke(thread.me, Rule::WalkOutlivesThread);
                 }
                 ended

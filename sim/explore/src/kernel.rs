@@ -1,7 +1,7 @@
-//! What the threads of a history share: the process, and who stands where.
+//! State shared by the threads of a history: the process, and the status of each thread.
 //!
-//! One thread runs at a time, until it gives control back at a switch point. All waiting is a value:
-//! whether a thread can go on is a question about the state, asked whenever somebody is to be chosen.
+//! One thread runs at a time, until it returns control at a switch point. Waiting is a value: the
+//! scheduler evaluates the wait conditions on the state whenever it has to choose a thread.
 
 use super::bug::Bug;
 use super::footprint::Footprint;
@@ -16,108 +16,108 @@ use clr_world::World;
 use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What code on a coroutine waits for.
+/// A condition that code on a coroutine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// A lock of the profiler.
+    /// A lock of the profiler is released.
     Lock(u32),
-    /// What only the runtime or the process can end.
+    /// A condition that only the runtime or the process can satisfy.
     Runtime(Wait),
-    /// That an event of the profiler is set.
+    /// An event of the profiler is set.
     Event(u32),
-    /// The end of another thread.
+    /// Another thread ends.
     Join(ThreadIndex),
-    /// That time goes by.
+    /// Time passes.
     Time,
 }
 
-/// Code of the profiler that a thread executes: of its own, or of a callback, a hook or a signal's handler.
+/// Code of the profiler that a thread executes: its own code, a callback, a hook or a signal
+/// handler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
     pub id: Id,
     pub ends_with: Happening,
     pub waiting: Option<Waiting>,
-    /// When its waiting ends at the latest (µs).
+    /// Deadline of the wait (µs).
     pub until: Option<u64>,
-    /// It ended so.
+    /// The wait ended at its deadline.
     pub timed_out: bool,
-    /// What each of its turns touches, as it is in the middle of a call.
+    /// Access set added to each turn, because the code is in the middle of a call.
     pub within: Footprint,
 }
 
-/// A thread.
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
     pub kind: Kind,
     pub name: Rc<str>,
     pub os: OsThreadId,
-    /// Code of the profiler on it, innermost last.
+    /// Code of the profiler on the thread, innermost last.
     pub activities: Vec<Activity>,
-    /// Who has suspended it, by calls of the system.
+    /// Threads that have suspended this one by calls of the system.
     pub suspended_by: Vec<ThreadIndex>,
-    /// Whom it walks by `DoStackSnapshot`.
+    /// Thread that this one walks with `DoStackSnapshot`.
     pub walks: Option<ThreadIndex>,
-    /// How many calls of the runtime it is in, one in a callback of the other.
+    /// Nesting depth of calls of the runtime in callbacks.
     pub calls: u32,
-    /// How many callbacks of walks it is in.
+    /// Number of walk callbacks that the thread is in.
     pub told: u32,
-    /// The profiler's locks that it has owned so far, each once.
+    /// Locks of the profiler that the thread has ever owned, each once.
     pub has_owned: Vec<u32>,
-    /// It is in a call of the system that suspends another one: that it is suspended itself stops it
-    /// where it comes back (H-01).
+    /// The thread is in a call of the system that suspends another one: if it is suspended itself,
+    /// it stops when the call returns (H-01).
     pub in_system: bool,
-    /// It is in an unwinder that is not re-entrant.
+    /// The thread is in an unwinder that is not reentrant.
     pub unwinds: bool,
-    /// Signals that it has not handled yet.
+    /// Number of signals not handled yet.
     pub signals: u32,
-    /// What the signal that it handles has interrupted.
+    /// Registers that the current signal handler has interrupted.
     pub interrupted: Option<Registers>,
     pub ended: bool,
 }
 
 impl Thread {
-    /// Whether a signal would be handled in the profiler's code that the thread executes: it is blocked
-    /// while one is being handled.
+    /// Returns true if a signal would be handled in the profiler's code that the thread executes:
+    /// signals are blocked while one is being handled.
     pub(super) fn takes_signal(&self) -> bool {
         let handles = |activity: &Activity| activity.ends_with == Happening::SignalOver;
         self.signals > 0 && !self.activities.iter().any(handles)
     }
 }
 
-/// How all stands but for what the world knows.
+/// Scheduler state that is not part of the simulated process.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub threads: Vec<Thread>,
-    /// Who owns the profiler's locks.
+    /// Owners of the profiler's locks.
     pub locks: Vec<Option<ThreadIndex>>,
     pub events: Vec<bool>,
-    /// When they were set last (µs), those that were.
+    /// Times at which the events were last set (µs), if they were.
     pub set_at: Vec<Option<u64>>,
     /// Virtual time (µs).
     pub now: u64,
     pub slices: u64,
     pub verdict: Option<Verdict>,
-    /// Rules that were broken without harm.
+    /// Rule violations without harm.
     pub broken: Vec<(ThreadIndex, Rule)>,
-    /// What has happened, if anybody wants to know.
+    /// The history, if it is recorded.
     pub history: Option<History>,
 }
 
-/// What the threads of a history share.
+/// State shared by the threads of a history.
 #[derive(Debug)]
 pub(super) struct Kernel<'b> {
     pub(super) runtime: Rc<Runtime<'b>>,
     pub(super) world: RefCell<World<'b>>,
     pub(super) state: RefCell<State>,
-    /// How many threads the program has: they are the first ones.
+    /// Number of threads of the program, which come first.
     pub(super) apps: u32,
-    /// The code that a profiler in the process has unwind data of.
+    /// Code for which a profiler in the process has unwind data.
     pub(super) modules: CodeMap<'b>,
-    /// What the slice has touched so far.
+    /// Access set of the current turn.
     footprint: Cell<Footprint>,
-    /// What stands is being unwound: nothing waits any more, and nothing is told.
+    /// The remaining code is being unwound: it no longer waits, and records no events.
     over: Cell<bool>,
-    /// Whether the caller of the search was unwinding already.
+    /// The caller of the search was already unwinding.
     unwinds: Cell<bool>,
 }
 
@@ -138,32 +138,33 @@ impl<'b> Kernel<'b> {
         })
     }
 
-    /// A history begins.
+    /// Starts a history.
     pub(super) fn begin(&self, state: State) {
         *self.state.borrow_mut() = state;
         self.over.set(false);
         self.unwinds.set(std::thread::panicking());
     }
 
-    /// The history is over: what still stands is unwound.
+    /// Ends the history: the remaining code is unwound.
     pub(super) fn finish(&self) {
         self.over.set(true);
     }
 
-    /// Whether code runs only to be unwound: at the end of a history, or as it has panicked. Nothing waits
-    /// then, since who gives control back in a destructor could not be unwound any more.
+    /// Returns true if code runs only to be unwound: at the end of a history, or after a panic. It
+    /// does not wait then, because a coroutine that returns control in a destructor could not be
+    /// unwound any more.
     pub(super) fn is_over(&self) -> bool {
         self.over.get() || (std::thread::panicking() && !self.unwinds.get())
     }
 
-    /// The thread with this id of the system.
+    /// Returns the thread with this OS id.
     pub(super) fn index_of(&self, os: OsThreadId) -> Option<ThreadIndex> {
         let state = self.state.borrow();
         let index = state.threads.iter().position(|thread| thread.os == os)?;
         Some(ThreadIndex(index as u32))
     }
 
-    /// Changes what is known of a thread.
+    /// Changes the state of a thread.
     pub(super) fn change_thread(&self, thread: ThreadIndex, change: impl FnOnce(&mut Thread)) {
         if let Some(thread) = self.state.borrow_mut().threads.get_mut(thread.index()) {
             change(thread);
@@ -186,7 +187,7 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// A slice begins.
+    /// Starts a turn.
     pub(super) fn begin_slice(&self, thread: ThreadIndex) {
         self.footprint.set(Footprint::thread(thread));
         let mut state = self.state.borrow_mut();
@@ -203,19 +204,19 @@ impl<'b> Kernel<'b> {
         self.footprint.set(self.footprint.get() | footprint);
     }
 
-    /// What the slice has touched.
+    /// Returns the access set of the current turn.
     pub(super) fn footprint(&self) -> Footprint {
         self.footprint.get()
     }
 
-    /// The history ends with this, unless it has ended already.
+    /// Ends the history with this verdict, unless it has ended already.
     pub(super) fn end(&self, verdict: Verdict) {
         if !self.is_over() {
             self.state.borrow_mut().verdict.get_or_insert(verdict);
         }
     }
 
-    /// A rule was broken.
+    /// Records a rule violation.
     pub(super) fn broke(&self, by: ThreadIndex, rule: Rule) {
         if self.is_over() {
             return;
@@ -226,7 +227,7 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// Changes the code of the profiler that a thread executes.
+    /// Changes the innermost code of the profiler that a thread executes.
     pub(super) fn change_activity(&self, thread: ThreadIndex, change: impl FnOnce(&mut Activity)) {
         let mut state = self.state.borrow_mut();
         let thread = state.threads.get_mut(thread.index());
@@ -235,12 +236,13 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// Who owns one of the profiler's locks.
+    /// Returns the owner of one of the profiler's locks.
     pub(super) fn owner(&self, lock: u32) -> Option<ThreadIndex> {
         self.state.borrow().locks.get(lock as usize).copied().flatten()
     }
 
-    /// A thread takes one of the profiler's locks, if it is free: whether it was.
+    /// Takes one of the profiler's locks for a thread if it is free. Returns true if the lock was
+    /// taken.
     pub(super) fn try_acquire(&self, lock: u32, thread: ThreadIndex) -> bool {
         let mut state = self.state.borrow_mut();
         let Some(owner) = state.locks.get_mut(lock as usize) else { return false };
@@ -255,8 +257,8 @@ impl<'b> Kernel<'b> {
         free
     }
 
-    /// Whether one of the profiler's locks is among those that the thread takes whom `walker` walks now:
-    /// the next walk may find it owned.
+    /// Returns true if the thread that `walker` is walking has ever owned this lock of the
+    /// profiler: the next walk may find it owned.
     pub(super) fn is_lock_of_walked(&self, lock: u32, walker: ThreadIndex) -> bool {
         let state = self.state.borrow();
         let target = state.threads.get(walker.index()).and_then(|walker| walker.walks);
@@ -264,14 +266,15 @@ impl<'b> Kernel<'b> {
         target.is_some_and(|target| target.has_owned.contains(&lock))
     }
 
-    /// One of the profiler's locks is given back.
+    /// Releases one of the profiler's locks.
     pub(super) fn free(&self, lock: u32) {
         if let Some(owner) = self.state.borrow_mut().locks.get_mut(lock as usize) {
             *owner = None;
         }
     }
 
-    /// Whether a thread has another one suspended, or all of them on behalf of the profiler.
+    /// Returns true if a thread has suspended another one, or all of them on behalf of the
+    /// profiler.
     pub(super) fn suspends(&self, thread: ThreadIndex) -> bool {
         let state = self.state.borrow();
         let process = self.runtime.process.get();
@@ -284,13 +287,13 @@ impl<'b> Kernel<'b> {
             || state.threads.get(thread.index()).is_some_and(|thread| thread.walks.is_some())
     }
 
-    /// How often a thread is suspended by calls of the system.
+    /// Returns the number of times that a thread is suspended by calls of the system.
     pub(super) fn suspensions(&self, thread: ThreadIndex) -> u32 {
         let threads = self.runtime.threads.borrow();
         threads.get(thread.index()).map_or(0, |thread| thread.suspended)
     }
 
-    /// Whether what a thread waits for has come.
+    /// Returns true if the condition that a thread waits for is satisfied.
     pub(super) fn has_come(&self, waiting: Waiting, os: OsThreadId) -> bool {
         self.is_there(&self.state.borrow(), waiting, os)
     }
@@ -307,9 +310,9 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// Who can go on now, in order. Who sleeps can go on at any time, the one first whose time comes first:
-    /// others may be as slow as they like. If there is nobody else, whoever waits with a limit that ends
-    /// earlier goes first: then there is nobody here, and time has to jump.
+    /// Collects the runnable threads, ascending. Of the sleepers only the one with the earliest
+    /// deadline is added, since other threads may be arbitrarily slow. It is left out if nothing
+    /// else is runnable and a timed wait expires first: then time jumps.
     pub(super) fn runnable(&self, into: &mut Vec<ThreadIndex>) {
         into.clear();
         let state = self.state.borrow();
@@ -354,7 +357,8 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// Nobody can go on: time jumps to when somebody has waited long enough. Whether there is somebody.
+    /// Advances time to the first deadline, when no thread is runnable. Returns true if there was a
+    /// deadline.
     pub(super) fn jump(&self) -> bool {
         if Bug::TimersForgotten.is_planted() {
             return false;
@@ -382,14 +386,15 @@ impl<'b> Kernel<'b> {
         true
     }
 
-    /// Whether a thread waits with a limit, and is not suspended.
+    /// Returns true if a thread is in a timed wait and is not suspended.
     pub(super) fn has_limit(&self, index: ThreadIndex) -> bool {
         let state = self.state.borrow();
         let activity = state.threads.get(index.index()).and_then(|thread| thread.activities.last());
         activity.is_some_and(|activity| activity.until.is_some()) && self.suspensions(index) == 0
     }
 
-    /// Why a thread cannot go on, and until whom: nothing if it can, or if nobody can help.
+    /// Adds the threads that block a thread, with the reasons: none if it can run, or if no thread
+    /// can help.
     pub(super) fn edges_of(&self, index: ThreadIndex, edges: &mut Vec<Edge>) {
         let state = self.state.borrow();
         let Some(thread) = state.threads.get(index.index()).filter(|thread| !thread.ended) else {
@@ -441,7 +446,7 @@ impl<'b> Kernel<'b> {
 }
 
 impl Kernel<'_> {
-    /// A number for what a deadlock is made of.
+    /// Returns a hash of the state that deadlocks depend on.
     pub(super) fn abstract_state(&self) -> u64 {
         let mut hash = 0xCBF2_9CE4_8422_2325_u64;
         let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x0100_0000_01B3);

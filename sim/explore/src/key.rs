@@ -1,4 +1,4 @@
-//! Which verdicts are the same finding.
+//! Fingerprints of findings.
 
 use super::lock::LockName;
 use super::verdict::{Edge, Verdict, Why};
@@ -6,11 +6,12 @@ use clr_runtime::Outcome;
 use core::fmt::Write as _;
 
 impl Verdict {
-    /// What this finding has in common with all others of the same fault: the verdict, and of a deadlock
-    /// the cycle, as what each waits for, in order. It names no thread, numbers the profiler's locks as
-    /// they come, and is the same from wherever the cycle is looked at.
+    /// Returns the fingerprint of the finding, which all findings of the same fault have in common:
+    /// the kind of verdict and, for a deadlock, the reasons of the wait cycle in order. A
+    /// fingerprint names no thread, numbers the profiler's locks by occurrence, and does not depend
+    /// on where the cycle starts.
     ///
-    /// A campaign sorts its findings by this.
+    /// A campaign groups its findings by fingerprint.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
@@ -29,7 +30,7 @@ impl Verdict {
             Self::Watchdog(_) => "watchdog".to_owned(),
             Self::Broken { rule, .. } => format!("rule broken: {rule:?}"),
             Self::Failed { words, .. } => {
-                // Numbers differ from finding to finding.
+                // Numbers differ between findings.
                 let parts = words.split(|it: char| it.is_ascii_digit());
                 let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
                 format!("failed: {}", parts.join("#"))
@@ -38,7 +39,7 @@ impl Verdict {
     }
 }
 
-/// A cycle from the edge from which it comes first in order; `None` if it is none.
+/// Returns the canonical rotation of a wait cycle, or `None` if the edges are not a cycle.
 fn cycle(edges: &[Edge]) -> Option<String> {
     let follows = edges.iter().skip(1).chain(edges.first());
     if edges.is_empty() || edges.iter().zip(follows).any(|(edge, next)| edge.for_whom != next.waits)
@@ -48,7 +49,7 @@ fn cycle(edges: &[Edge]) -> Option<String> {
     (0..edges.len()).map(|first| told(edges.iter().cycle().skip(first).take(edges.len()))).min()
 }
 
-/// All edges, when their order says nothing.
+/// Returns all edges, sorted because their order has no meaning.
 fn each(edges: &[Edge]) -> String {
     let mut each: Vec<_> = edges.iter().map(|edge| told([edge])).collect();
     each.sort();
@@ -57,7 +58,7 @@ fn each(edges: &[Edge]) -> String {
 
 fn told<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
     let mut text = String::new();
-    // The profiler's locks, in the order in which they come.
+    // The profiler's locks, in order of occurrence.
     let mut own: Vec<u32> = Vec::new();
     for edge in edges {
         if !text.is_empty() {
@@ -138,7 +139,7 @@ mod tests {
             ring(&[OWN[1], OWN[0]], &[0, 1]),
             ring(&[OWN[0]], &[0]),
             ring(&[Why::Suspended, HEAP, HEAP], &[0, 1, 2]),
-            // Those behind `CLOSED` are none.
+            // The lists from index `CLOSED` on are not cycles.
             vec![Edge { waits: ThreadIndex(0), why: HEAP, for_whom: ThreadIndex(1) }],
             Vec::new(),
         ];

@@ -1,16 +1,19 @@
-//! Histories: who does what when, chosen by a search, and the same again whenever it is asked for.
+//! Histories: interleavings of threads that a search chooses and a schedule string reproduces.
 //!
-//! The threads of a program are emulated CPUs, stepped instruction by instruction; those of the profiler,
-//! its callbacks and its handlers of signals are ordinary blocking code on coroutines. One of all these
-//! runs at a time, up to its next switch point: a lock, a wait, a suspension, a change of mode, a
-//! service of the runtime, a call of a profiling method. There a [`Search`] chooses who is next. What it
-//! chose makes the history, and a short string that makes it again: a [`Trail`].
+//! The threads of a program are emulated CPUs, stepped instruction by instruction; the profiler's
+//! threads, callbacks and signal handlers are ordinary blocking code on coroutines. One thread runs
+//! at a time, up to its next switch point: a lock, a wait, a suspension, a change of mode, a
+//! service of the runtime, a call of a profiling method. There a [`Search`] chooses the next
+//! thread. The choices determine the history, and a short schedule string reproduces it: a
+//! [`Trail`].
 //!
-//! Nothing polls: whether a thread can go on is a question about the state. If nobody can, and
-//! no time is waited for, the history has ended: well, if all are over; else by a [`Verdict`].
+//! There is no polling: whether a thread can run follows from the state. If no thread can run and
+//! none waits for time, the history has ended: normally if all threads have ended, otherwise with a
+//! [`Verdict`].
 //!
-//! Time is virtual, in microseconds: a turn takes one. Who sleeps can be woken at any time, since others
-//! may be arbitrarily slow; whoever waits with a limit waits as long as anybody else can go on.
+//! Time is virtual, in microseconds: a turn takes one. A sleeping thread can be woken at any time,
+//! since other threads may be arbitrarily slow; a timed wait lasts as long as any other thread can
+//! run.
 //!
 //! Begin with [`check`].
 

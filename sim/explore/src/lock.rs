@@ -1,14 +1,14 @@
-//! The locks that histories know by name.
+//! Names of locks in histories.
 
 use clr_runtime::Lock;
 use core::fmt;
 
-/// A lock: of the runtime or the process, or one of the profiler's own.
+/// A lock of the runtime or the process, or one of the profiler's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockName {
-    /// Of the runtime or the process.
+    /// A lock of the runtime or the process.
     Runtime(Lock),
-    /// Of the profiler: its place among those that it has made.
+    /// A lock of the profiler: its index among the locks that the profiler has created.
     Profiler(u32),
 }
 

@@ -1,8 +1,9 @@
-//! Histories as short strings.
+//! Schedule strings, and the replay of histories.
 //!
-//! Whoever had the last turn goes on if it can, else the first thread that can: only where something
-//! else was chosen, a history has to say so. `clr1:14b3a` is: at the 14th turn (counted from 0) the
-//! second thread, 3 turns later the first one. Behind the 26th thread, `z`, come `aa`, `ab` and so on.
+//! By default the thread of the last turn continues if it can run, else the first thread that can
+//! run; a schedule string lists only the other choices. `clr1:14b3a` means: the second thread at
+//! turn 14 (counted from 0), the first thread 3 turns later. The 26th thread, `z`, is followed by
+//! `aa`, `ab` and so on.
 
 use super::bug::Bug;
 use super::history::ThreadIndex;
@@ -11,46 +12,46 @@ use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;
 
-/// The version of the format, and of what a turn is.
+/// Version of the format, and of the definition of a turn.
 const VERSION: &str = "clr1";
-/// As many threads can be named.
+/// Number of threads that can be named.
 const MAX_THREADS: u32 = 26 * 27;
 
-/// What was chosen in a history.
+/// The choices of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Trail {
-    /// Where something else was chosen than what comes by itself: the turn, and whose it was.
+    /// The choices that differ from the default: the turn and its thread.
     pub(super) turns: Vec<(u64, ThreadIndex)>,
 }
 
-/// Why a text is not the string of a history.
+/// Reason why a text is not a schedule string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TrailError {
-    /// It does not begin with the version that this release understands.
+    /// The text does not begin with the version that this release supports.
     #[error("a replay string of this release begins with `clr1:`")]
     Version,
-    /// Here a number is expected, of as many turns as there can be.
+    /// A number of turns is expected at this byte.
     #[error("at byte {0}: a number of turns is expected, as in `14b`")]
     Turns(usize),
-    /// Here the letters of a thread are expected.
+    /// The letters of a thread are expected at this byte.
     #[error("at byte {0}: the letters of a thread are expected, `a` to `z`, then `aa` to `zz`")]
     Thread(usize),
 }
 
 impl Trail {
-    /// How often something else was chosen than what comes by itself.
+    /// Returns the number of choices that differ from the default.
     #[must_use]
     pub fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether nothing was chosen.
+    /// Returns true if all choices are the default ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// The same without one of the choices; what comes later stays where it is.
+    /// Returns the schedule without one of the choices; later choices keep their turns.
     #[must_use]
     pub fn without(&self, place: usize) -> Self {
         let mut turns = self.turns.clone();
@@ -60,13 +61,13 @@ impl Trail {
         Self { turns }
     }
 
-    /// Its first choices alone.
+    /// Returns the schedule with only its first `count` choices.
     #[must_use]
     pub fn first(&self, count: usize) -> Self {
         Self { turns: self.turns.iter().copied().take(count).collect() }
     }
 
-    /// Notes a choice, if it is none that comes by itself.
+    /// Records a choice unless it is the default one.
     pub(super) fn note(
         &mut self,
         turn: u64,
@@ -81,7 +82,7 @@ impl Trail {
     }
 }
 
-/// Who comes by itself.
+/// Returns the default choice.
 pub(super) fn by_itself(
     runnable: &[ThreadIndex],
     last: Option<ThreadIndex>,
@@ -147,7 +148,7 @@ impl FromStr for Trail {
     }
 }
 
-/// Makes a history again.
+/// A search that replays one history.
 #[derive(Clone, Debug)]
 pub struct Replay {
     trail: Trail,
@@ -156,14 +157,14 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// The one of this trail.
+    /// Creates the replay of this schedule string.
     #[must_use]
     pub const fn new(trail: Trail) -> Self {
         Self { trail, next: 0, strayed: false }
     }
 
-    /// Whether a thread that is named could not go on where it should have, or its turn never came: it is
-    /// another history.
+    /// Returns true if a chosen thread could not run at its turn, or the turn was never reached:
+    /// then the history is a different one.
     #[must_use]
     pub fn has_strayed(&self) -> bool {
         self.strayed || self.next < self.trail.turns.len()

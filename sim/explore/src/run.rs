@@ -1,4 +1,4 @@
-//! One history: from the first choice to its end.
+//! Execution of one history, from the first choice to its end.
 
 use super::bug::Bug;
 use super::execute::Came;
@@ -18,12 +18,12 @@ use clr_world::{SignalError, SignalStack, WorldState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// How far histories go.
+/// Limits of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A history with more turns than this makes no progress.
+    /// Maximum number of turns: a longer history counts as making no progress.
     pub slices: u64,
-    /// A turn of a thread ends after so many instructions.
+    /// Maximum number of instructions in a turn.
     pub instructions: u32,
     /// Every instruction ends a turn.
     pub every_instruction: bool,
@@ -35,55 +35,56 @@ impl Default for Limits {
     }
 }
 
-/// How a history ended.
+/// End of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// What went wrong, if anything did.
+    /// Verdict, if the history failed.
     pub verdict: Option<Verdict>,
-    /// Rules that were broken without harm, in order.
+    /// Rule violations without harm, in order.
     pub broken: Vec<(ThreadIndex, Rule)>,
-    /// How many turns there were.
+    /// Number of turns.
     pub slices: u64,
-    /// It was longer than its limit: its last turns were not chosen, but taken one after the other.
+    /// The history exceeded its limit: its last turns were not chosen, but given to the threads
+    /// round-robin.
     pub in_turn: bool,
-    /// What was chosen.
+    /// Schedule string of the history.
     pub trail: Trail,
-    /// What happened, if it was recorded.
+    /// The history, if it was recorded.
     pub history: Option<History>,
 }
 
 impl Ending {
-    /// Whether another one is of the same history, recorded or not.
+    /// Returns true if `other` is the end of the same history, recorded or not.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         (&self.verdict, &self.broken, self.slices, &self.trail)
             == (&other.verdict, &other.broken, other.slices, &other.trail)
     }
 }
 
-/// Whether and how a history is recorded.
+/// Level of detail at which a history is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recording {
-    /// It is not.
+    /// Nothing is recorded.
     #[default]
     Nothing,
-    /// What happens.
+    /// The turn events are recorded.
     Happenings,
-    /// What happens, and how each thread stands behind each turn.
+    /// The turn events, and the status of each thread after each turn, are recorded.
     Standing,
 }
 
-/// What all histories of a search share.
+/// Data shared by all histories of a search.
 pub(super) struct Ground<'g, 'b> {
     pub kernel: &'g Kernel<'b>,
-    /// How the world stands at first.
+    /// Initial state of the world.
     pub start: &'g WorldState,
-    /// The names of the program's threads.
+    /// Names of the program's threads.
     pub names: &'g [Rc<str>],
     pub signal_stack: SignalStack,
     pub limits: Limits,
 }
 
-/// Runs a history.
+/// Executes a history.
 pub(super) fn run<'p>(
     ground: &Ground<'_, '_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -115,7 +116,8 @@ pub(super) fn run<'p>(
     }
 }
 
-/// The process as it stands at first, with the profiler's threads; what they execute.
+/// Sets up the process in its initial state with the profiler's threads. Returns the code of these
+/// threads.
 fn begin<'p>(
     ground: &Ground<'_, '_>,
     setup: &mut Setup<'p>,
@@ -181,7 +183,7 @@ pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
     pub(super) ground: &'r Ground<'env, 'b>,
     pub(super) setup: &'env Setup<'p>,
     scope: &'r mut Scope<'stacks, 'env, ()>,
-    /// The program has ended: whoever sleeps or waits for an event has, too.
+    /// The program has ended: threads that sleep or wait for an event count as ended.
     stopped: bool,
 }
 
@@ -192,7 +194,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
     }
 
-    /// Code of the profiler begins on a thread.
+    /// Starts code of the profiler on a thread.
     fn activity(
         &mut self,
         me: ThreadIndex,
@@ -210,7 +212,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             let words = if clr_coroutine::SUPPORTED {
                 "no memory for a stack"
             } else {
-                "nobody knows how to switch stacks on this processor"
+                "stacks cannot be switched on this processor"
             };
             let words = words.to_owned();
             return kernel.end(Verdict::Failed { by: me, words });
@@ -222,7 +224,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
     }
 
-    /// From choice to choice.
+    /// Executes turns, from choice to choice.
     fn go(&mut self, search: &mut dyn Search, trail: &mut Trail, recording: Recording) {
         let kernel = self.ground.kernel;
         let mut runnable = Vec::new();
@@ -257,8 +259,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 }
                 return;
             }
-            // Who gets nowhere although everybody has his turn gets nowhere at all: not because the search
-            // has forgotten the one that he waits for.
+            // A thread that makes no progress although all threads get turns makes no progress at
+            // all: the reason is not that the search has neglected the thread that it waits for.
             let in_turn = slices >= limit;
             let chosen = if in_turn {
                 let next = runnable.iter().find(|thread| Some(**thread) > last);
@@ -267,7 +269,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 let at = Choice { slice: slices, runnable: &runnable, last, kernel };
                 search.choose(&at).filter(|chosen| runnable.contains(chosen))
             };
-            // The search has seen enough of this history.
+            // The search has explored enough of this history.
             let Some(thread) = chosen else { return };
             if !in_turn {
                 trail.note(slices, &runnable, last, thread);
@@ -288,7 +290,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
     }
 
-    /// The turn of a thread.
+    /// Executes a turn of a thread.
     fn slice(&mut self, thread: ThreadIndex) {
         let kernel = self.ground.kernel;
         let (signalled, activity) = {
@@ -330,7 +332,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
     }
 
-    /// A thread gets a signal, if it can be handled where it stands: whether that has begun.
+    /// Delivers a signal to a thread, if it can be handled at its current place. Returns true if
+    /// the handler was started.
     fn signal(&mut self, thread: ThreadIndex, in_profiler: bool) -> bool {
         let kernel = self.ground.kernel;
         if !kernel.runtime.generation.is_unix() {
@@ -351,7 +354,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                     kernel.signalled(thread, None);
                     return false;
                 }
-                // It comes when the thread executes instructions again.
+                // The signal is delivered when the thread executes instructions again.
                 Err(SignalError::Busy | SignalError::InHandler) => return false,
             }
         }
@@ -364,7 +367,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         true
     }
 
-    /// Code of the profiler goes on.
+    /// Resumes code of the profiler.
     fn resume(&mut self, thread: ThreadIndex, id: Id, ends_with: Happening) {
         let kernel = self.ground.kernel;
         match catch_unwind(AssertUnwindSafe(|| self.scope.resume(id))) {
@@ -379,7 +382,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                     }
                     known.ended = known.activities.is_empty() && ends_with == Happening::Ends;
                     if known.ended && known.kind.is_app() {
-                        // Nothing has caught its exception: the process ends, and all its threads.
+                        // The thread's exception was not caught: the process ends with all its
+                        // threads.
                         drop(state);
                         kernel.all_ended();
                     }
@@ -390,7 +394,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                     .downcast_ref::<String>()
                     .cloned()
                     .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()))
-                    .unwrap_or_else(|| "it has panicked".to_owned());
+                    .unwrap_or_else(|| "the code has panicked".to_owned());
                 kernel.end(Verdict::Failed { by: thread, words });
             }
         }
@@ -398,7 +402,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
 }
 
 impl Kernel<'_> {
-    /// A signal has come to a thread.
+    /// Consumes a signal of a thread.
     fn signalled(&self, thread: ThreadIndex, interrupted: Option<&Registers>) {
         if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
             known.signals = known.signals.saturating_sub(1);
@@ -406,7 +410,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Only those who wait for others count any more.
+    /// Removes sleeping threads: after the end of the program only waits for other threads count.
     fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
         let state = self.state.borrow();
         runnable.retain(|thread| {

@@ -1,32 +1,32 @@
-//! The profiler under test: its threads, and what it does in callbacks, hooks and signals.
+//! The profiler under test: its threads, and its handlers of callbacks, hooks and signals.
 
 use super::history::Kind;
 use super::thread::Thread;
 use clr_runtime::profiling::CallbackKind;
 use std::rc::Rc;
 
-/// Code of the profiler that is executed once, on a thread of its own.
+/// Code of the profiler that is executed once, on its own thread.
 pub(super) type Body<'p> = Box<dyn FnOnce(&Thread<'_, '_>) + 'p>;
-/// Code of the profiler that is executed whenever something comes.
+/// Code of the profiler that is executed on each callback, hook or signal.
 pub(super) type Handler<'p> = Rc<dyn Fn(&Thread<'_, '_>) + 'p>;
 
-/// A thread of the profiler that is about to begin.
+/// A thread of the profiler that will be started.
 pub(super) struct Beginning<'p> {
     pub name: Rc<str>,
     pub kind: Kind,
     pub body: Body<'p>,
 }
 
-/// A lock of the profiler's own. It is not re-entrant.
+/// A lock of the profiler. It is not reentrant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lock(pub(super) u32);
 
-/// An event of the profiler's own: it is set until it is reset.
+/// An event of the profiler: it stays set until it is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event(pub(super) u32);
 
-/// A profiler that is being loaded, for one history: whatever it keeps must be made anew here, so that one
-/// history knows nothing of another.
+/// A profiler that is being loaded for one history: all its state must be created anew here, so
+/// that histories do not influence each other.
 #[derive(Default)]
 pub struct Setup<'p> {
     pub(super) threads: Vec<Beginning<'p>>,
@@ -45,13 +45,13 @@ impl std::fmt::Debug for Setup<'_> {
 }
 
 impl<'p> Setup<'p> {
-    /// A thread of the profiler that never runs managed code.
+    /// Adds a thread of the profiler that never runs managed code.
     pub fn thread(&mut self, name: &str, body: impl FnOnce(&Thread<'_, '_>) + 'p) {
         self.begin(name, Kind::Profiler, Box::new(body));
     }
 
-    /// A thread of the profiler that has run managed code: the runtime knows it, in preemptive mode
-    /// (H-02).
+    /// Adds a thread of the profiler that has run managed code: the runtime knows it, in preemptive
+    /// mode (H-02).
     pub fn managed_thread(&mut self, name: &str, body: impl FnOnce(&Thread<'_, '_>) + 'p) {
         self.begin(name, Kind::ManagedProfiler, Box::new(body));
     }
@@ -60,36 +60,37 @@ impl<'p> Setup<'p> {
         self.threads.push(Beginning { name: name.into(), kind, body });
     }
 
-    /// A lock.
+    /// Creates a lock.
     pub fn lock(&mut self, name: &str) -> Lock {
         self.locks.push(name.into());
         Lock(self.locks.len() as u32 - 1)
     }
 
-    /// An event, which is not set.
+    /// Creates an event, which is not set.
     pub fn event(&mut self) -> Event {
         self.events += 1;
         Event(self.events - 1)
     }
 
-    /// What is done in a callback, on the thread that it is made on. The last one said counts.
+    /// Sets the handler of a callback, which is executed on the thread of the callback. The last
+    /// one set counts.
     pub fn on(&mut self, callback: CallbackKind, handler: impl Fn(&Thread<'_, '_>) + 'p) {
         self.callbacks.retain(|(kind, _)| *kind != callback);
         self.callbacks.push((callback, Rc::new(handler)));
     }
 
-    /// What is done in the hooks that code calls directly.
+    /// Sets the handler of the hooks that code calls directly.
     pub fn on_hook(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
         self.hook = Some(Rc::new(handler));
     }
 
-    /// What is done when a thread gets a signal.
+    /// Sets the handler of signals.
     pub fn on_signal(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
         self.signal = Some(Rc::new(handler));
     }
 
-    /// What is done when nothing has caught an exception, on its thread, before the stack is unwound for
-    /// the process's last words.
+    /// Sets the handler of uncaught exceptions, which is executed on their thread before the stack
+    /// is unwound at the end of the process.
     pub fn on_crash(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
         self.crash = Some(Rc::new(handler));
     }
@@ -100,7 +101,7 @@ impl<'p> Setup<'p> {
     }
 }
 
-/// What a running history asks of the profiler, whatever it borrows.
+/// The handlers of the profiler, independent of their borrows.
 pub(super) trait Handlers {
     fn call(&self, callback: CallbackKind, thread: &Thread<'_, '_>);
 }

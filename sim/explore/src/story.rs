@@ -1,5 +1,5 @@
-//! What went wrong in a history, told: as a cycle if threads wait for each other, with the last steps of
-//! each of them, the hazard that it is an instance of, and what avoids that.
+//! Descriptions of failed histories: the wait cycle if threads wait for each other, the last steps
+//! of each thread, the hazard, and the way to avoid it.
 
 use super::check::Report;
 use super::hazard::Hazard;
@@ -9,9 +9,9 @@ use super::timeline::{Row, Span, Tone};
 use super::verdict::{Edge, Rule, Verdict};
 use core::fmt;
 
-/// How many of the last steps of a thread are told.
+/// Number of last steps that are printed for a thread.
 const STEPS: usize = 8;
-/// How many frames of a stack.
+/// Number of stack frames that are printed.
 const FRAMES: usize = 6;
 
 impl fmt::Display for Rule {
@@ -32,15 +32,15 @@ impl fmt::Display for Rule {
             }
             Self::WalkOutlivesThread => "a walk does not outlive its thread's ThreadDestroyed",
             Self::FirstCallWhileSuspended => {
-                "the first call of a thread is made while nobody is suspended"
+                "the first call of a thread is made while no thread is suspended"
             }
-            Self::ResumeForgotten => "who has been suspended is resumed",
-            Self::ResumeDoubled => "nobody is resumed who is not suspended",
+            Self::ResumeForgotten => "a suspended thread is resumed",
+            Self::ResumeDoubled => "only a suspended thread is resumed",
         })
     }
 }
 
-/// A verdict in a sentence.
+/// Returns a verdict as a sentence.
 #[must_use]
 pub fn headline(verdict: &Verdict, history: &History) -> String {
     let name = |thread: ThreadIndex| visible(history.name(thread));
@@ -56,7 +56,10 @@ pub fn headline(verdict: &Verdict, history: &History) -> String {
             turns => format!("live-lock: no end is reached within {turns} turns"),
         },
         Verdict::LostWakeUp(thread) => {
-            format!("lost wake-up: {} waits for an event that nobody is left to set", name(*thread))
+            format!(
+                "lost wake-up: {} waits for an event that no remaining thread can set",
+                name(*thread)
+            )
         }
         Verdict::DestroyedThread { by } => {
             format!("{} uses a thread that was destroyed", name(*by))
@@ -75,11 +78,11 @@ fn list(names: impl Iterator<Item = String>) -> String {
     let mut names: Vec<_> = names.collect();
     match (names.pop(), names.is_empty()) {
         (Some(last), false) => format!("{} and {last}", names.join(", ")),
-        (last, _) => last.unwrap_or_else(|| "nobody".to_owned()),
+        (last, _) => last.unwrap_or_else(|| "no thread".to_owned()),
     }
 }
 
-/// The threads that a verdict is about, in order.
+/// Returns the threads that a verdict is about, ascending.
 fn threads(verdict: &Verdict) -> Vec<ThreadIndex> {
     let mut threads = match verdict {
         Verdict::Deadlock(edges) => {
@@ -99,8 +102,8 @@ fn threads(verdict: &Verdict) -> Vec<ThreadIndex> {
     threads
 }
 
-/// A history that has failed, told in rows: the verdict, who waits for whom, the last steps of each thread
-/// that has a part in it, how it stands, the hazard, and what avoids it.
+/// Describes a failed history in rows: the verdict, the waits, the last steps of each thread
+/// involved and its status, the hazard, and the way to avoid it.
 #[must_use]
 pub fn story(verdict: &Verdict, history: &History) -> Vec<Row> {
     let mut rows = vec![row([(headline(verdict, history), Tone::Bad)])];
@@ -131,24 +134,24 @@ pub fn story(verdict: &Verdict, history: &History) -> Vec<Row> {
     rows
 }
 
-/// The story of the failure and the string that makes it again; or else how much was searched in vain.
-/// It is what a test says whose profiler does not survive.
+/// Formats the story of the failure and its schedule string, or else the extent of the search. A
+/// test prints this if its profiler fails.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { failure, schedules, broken, covered, .. } = self;
         let Some(failure) = failure else {
             let all = covered.is_some_and(|covered| covered.everything);
-            let all = if all { ", which are all that differ" } else { "" };
+            let all = if all { ", which are all up to the order of independent steps" } else { "" };
             write!(f, "none of {schedules} histories fails{all}")?;
             for (_, rule, trail) in broken {
-                write!(f, "\nwithout harm a rule is broken in {trail}: {rule}")?;
+                write!(f, "\na rule is broken without harm in {trail}: {rule}")?;
             }
             return Ok(());
         };
         for row in story(&failure.verdict, &failure.history) {
             writeln!(f, "{row}")?;
         }
-        let again = if failure.repeats { "again" } else { "not made again by" };
+        let again = if failure.repeats { "again" } else { "not repeated by" };
         write!(f, "{again}: {}", failure.trail)
     }
 }
@@ -169,7 +172,7 @@ fn told_edge(history: &History, edge: &Edge) -> Row {
     ])
 }
 
-/// What a thread did last, and how it stands.
+/// Adds the last steps of a thread and its status.
 fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<Row>) {
     rows.push(row([(visible(history.name(thread)), Tone::Head)]));
     let own = history.slices.iter().filter(|slice| slice.thread == thread);

@@ -1,10 +1,11 @@
-//! Nobody can go on: whose fault it is.
+//! Deadlock detection.
 
 use super::history::ThreadIndex;
 use super::kernel::{Kernel, Waiting};
 use super::verdict::{Edge, Rule, Verdict, Why};
 
-/// What it means that nobody can go on; nothing if all is over, or would be if the process ended.
+/// Returns the verdict when no thread can run, or `None` if all threads have ended, or would if the
+/// process ended.
 pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     let edges = edges(kernel);
     if let Some(cycle) = cycle(&edges) {
@@ -13,7 +14,7 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     let state = kernel.state.borrow();
     let has_ended =
         |thread: ThreadIndex| state.threads.get(thread.index()).is_some_and(|thread| thread.ended);
-    // Whoever is waited for has ended: it will never resume, or give the lock back.
+    // The thread that is waited for has ended: it will never resume the other, or release the lock.
     if let Some(edge) = edges.iter().find(|edge| has_ended(edge.for_whom)) {
         return Some(match edge.why {
             Why::Suspended => Verdict::Broken { by: edge.for_whom, rule: Rule::ResumeForgotten },
@@ -23,8 +24,8 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     if stopped {
         return None;
     }
-    // Who waits for an event nobody is left to set: threads of the profiler may, for ever, as long as
-    // nobody waits for them.
+    // Waits for an event that no remaining thread can set. Threads of the profiler may wait
+    // forever, as long as no thread waits for them.
     let waits = |index: usize| {
         let activity = state.threads.get(index).and_then(|thread| thread.activities.last());
         matches!(activity.and_then(|activity| activity.waiting), Some(Waiting::Event(_)))
@@ -41,12 +42,14 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     (rest || !edges.is_empty()).then_some(Verdict::Deadlock(edges))
 }
 
-/// Threads that wait for each other, so that none of them can ever go on, whatever others do meanwhile.
+/// Returns the deadlock of threads that wait for each other, so that none of them can ever run,
+/// whatever other threads do.
 pub(super) fn deadlock(kernel: &Kernel<'_>) -> Option<Verdict> {
     cycle(&edges(kernel)).map(Verdict::Deadlock)
 }
 
-/// Who waits for whom. Who waits with a limit waits for nobody: it goes on by itself.
+/// Returns the edges of the wait-for graph. A thread in a timed wait has none: it continues when
+/// the time is over.
 fn edges(kernel: &Kernel<'_>) -> Vec<Edge> {
     let count = kernel.state.borrow().threads.len() as u32;
     let mut edges = Vec::new();
@@ -58,7 +61,7 @@ fn edges(kernel: &Kernel<'_>) -> Vec<Edge> {
     edges
 }
 
-/// A cycle in the graph: the shortest one, so that it can be told.
+/// Returns the shortest cycle in the graph, which is the easiest to explain.
 fn cycle(edges: &[Edge]) -> Option<Vec<Edge>> {
     let mut shortest: Option<Vec<Edge>> = None;
     for first in edges {
@@ -72,9 +75,9 @@ fn cycle(edges: &[Edge]) -> Option<Vec<Edge>> {
     shortest
 }
 
-/// The shortest way that begins with an edge and ends where it began.
+/// Returns the shortest path that begins with an edge and ends where it began.
 fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
-    // Breadth first: each entry is an edge and the entry that it follows.
+    // Breadth-first: each entry is an edge and the entry that it follows.
     let mut queue: Vec<(Edge, Option<usize>)> = vec![(*first, None)];
     let mut next = 0;
     while let Some((edge, _)) = queue.get(next).copied() {

@@ -1,4 +1,4 @@
-//! Other threads, as a profiler under a schedule has them.
+//! Other threads, as seen by a profiler under a schedule.
 
 use super::bug::Bug;
 use super::deeds::REDIRECTS;
@@ -14,13 +14,13 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
 use clr_walker::registers::Registers;
 
-/// A thread that can be suspended and looked at.
+/// A thread that can be suspended and examined.
 #[derive(Debug)]
 pub struct Target<'g, 't, 'b> {
     by: &'g Thread<'t, 'b>,
     index: ThreadIndex,
     os: OsThreadId,
-    /// As the runtime knows it.
+    /// The thread as known to the runtime.
     known: Option<SimulatedThread<'t, 'b, Machine>>,
 }
 
@@ -31,8 +31,8 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         Some(Self { by, index, os, known })
     }
 
-    /// Its registers where its first managed frame is, as a profiler that unwinds without a mistake finds
-    /// them; `None` if it has none, or is not one of the program.
+    /// Returns the registers of the first managed frame, as correct unwinding finds them, or `None`
+    /// if there is none or the thread does not belong to the program.
     #[must_use]
     pub fn top_managed(&self) -> Option<Registers> {
         self.by.kernel.touch(Footprint::thread(self.index));
@@ -41,7 +41,7 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         world.top_managed(self.index.index()).filter(|_| is_app && !self.is_gone())
     }
 
-    /// What the system does in that call.
+    /// Performs the suspension in the system call.
     fn suspend_now(&self) -> Result<(), ThreadError> {
         let by = self.by;
         if by.kernel.kind(by.me) != Kind::Profiler {
@@ -67,7 +67,7 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         Ok(())
     }
 
-    /// Whether a function that has come to `ip` (VA) is on its stack.
+    /// Returns true if an activation on the stack has this `ip` (VA).
     #[must_use]
     pub fn is_on_stack(&self, ip: u64) -> bool {
         self.by.kernel.touch(Footprint::thread(self.index));
@@ -75,8 +75,9 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         activations.iter().any(|activation| activation.registers.rip == ip)
     }
 
-    /// Writes its registers, as they were read before: it goes on there. The system asks nobody who has
-    /// sent it elsewhere meanwhile (H-16): then the history ends here, as failed.
+    /// Writes registers that were read before: the thread continues there. The system does not
+    /// check if the thread has been redirected since (H-16): in that case the history ends as
+    /// failed.
     pub fn set_context(&self, registers: &Registers) {
         let by = self.by;
         by.switch();
@@ -85,7 +86,7 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         let now = by.kernel.runtime.thread(self.os, |thread| thread.current.registers);
         let place = |registers: &Registers| (registers.rip, registers.rsp());
         if !self.is_gone() && now.is_some_and(|now| place(&now) != place(registers)) {
-            by.fail("a thread goes on where it no more was");
+            by.fail("a thread continues at a place that it had already left");
         }
     }
 
@@ -121,7 +122,7 @@ impl TargetThread for Target<'_, '_, '_> {
         by.in_system(false);
         let suspended = self.suspend_now();
         if by.kernel.suspensions(by.me) > 0 {
-            // Here it comes back from the system.
+            // The call returns from the system here.
             by.switch();
         }
         suspended
@@ -135,7 +136,7 @@ impl TargetThread for Target<'_, '_, '_> {
         let Some(thread) = state.threads.get_mut(self.index.index()) else {
             return Err(ThreadError::NoThread(self.os));
         };
-        // Whoever resumes it: the system counts, and asks nobody.
+        // Any thread may resume it: the system only counts.
         let mine = thread.suspended_by.iter().rposition(|who| *who == by.me);
         let Some(place) = mine.or_else(|| thread.suspended_by.len().checked_sub(1)) else {
             drop(state);
@@ -160,7 +161,7 @@ impl TargetThread for Target<'_, '_, '_> {
         if self.is_gone() {
             by.end(Verdict::DestroyedThread { by: by.me });
         }
-        // In a handler of its own a thread has the registers that were interrupted.
+        // In its own signal handler a thread has the registers that were interrupted.
         let interrupted = {
             let state = by.kernel.state.borrow();
             let own = state.threads.get(self.index.index()).filter(|_| self.index == by.me);

@@ -1,11 +1,11 @@
-//! How threads stand, for those who look at a history.
+//! Recording of the thread status.
 
 use super::history::{Happening, Standing, ThreadIndex};
 use super::kernel::{Kernel, Thread, Waiting};
 use super::lock::LockName;
 use super::verdict::Why;
 
-/// Adds to the last turn how each thread stands behind it.
+/// Adds the status of each thread to the last turn.
 pub(super) fn standing(kernel: &Kernel<'_>) {
     let count = kernel.state.borrow().threads.len() as u32;
     let standing = (0..count).map(|index| of(kernel, ThreadIndex(index))).collect();
@@ -49,7 +49,7 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
 fn waits(thread: &Thread) -> Option<String> {
     let activity = thread.activities.last()?;
     match activity.waiting? {
-        // Who has ended the history does not come back.
+        // A thread that has ended the history does not return.
         Waiting::Time => activity.until.map(|_| "sleeps".to_owned()),
         Waiting::Event(event) => Some(format!("waits for event {event}")),
         Waiting::Lock(_) | Waiting::Join(_) | Waiting::Runtime(_) => None,

@@ -1,4 +1,5 @@
-//! What code of the profiler has on the thread that executes it. All of it may let others go first.
+//! Operations for code of the profiler on the thread that executes it. All of them may let other
+//! threads run first.
 
 use super::bug::Bug;
 use super::footprint::Footprint;
@@ -31,7 +32,7 @@ impl core::fmt::Debug for Thread<'_, '_> {
     }
 }
 
-/// A lock that is owned until this is dropped.
+/// A lock that is owned until the guard is dropped.
 #[derive(Debug)]
 #[must_use = "the lock is given back at once"]
 pub struct Guard<'g, 't, 'b> {
@@ -49,43 +50,44 @@ impl Drop for Guard<'_, '_, '_> {
 }
 
 impl<'t, 'b> Thread<'t, 'b> {
-    /// Which of the history's threads it is.
+    /// Returns the index of the thread in the history.
     #[must_use]
     pub const fn index(&self) -> ThreadIndex {
         self.me
     }
 
-    /// The system's id of it.
+    /// Returns the OS id of the thread.
     #[must_use]
     pub const fn os(&self) -> OsThreadId {
         self.os
     }
 
-    /// The profiling methods, as called here.
+    /// Returns the profiling methods, as called on this thread.
     #[must_use]
     pub const fn info(&self) -> Info<'_, 't, 'b> {
         Info { thread: self }
     }
 
-    /// Another thread, or this one, as a profiler has it; `None` if there is none of that number.
+    /// Returns another thread, or this one, as seen by a profiler; `None` if there is none with
+    /// this index.
     #[must_use]
     pub fn target(&self, thread: ThreadIndex) -> Option<Target<'_, 't, 'b>> {
         Target::new(self, thread)
     }
 
-    /// The threads of the program.
+    /// Returns the threads of the program.
     pub fn apps(&self) -> impl Iterator<Item = ThreadIndex> + use<> {
         (0..self.kernel.apps).map(ThreadIndex)
     }
 
-    /// The code in the process that a profiler has unwind data of.
+    /// Returns the code in the process for which a profiler has unwind data.
     #[must_use]
     pub const fn modules(&self) -> &'t CodeMap<'b> {
         &self.kernel.modules
     }
 
-    /// This thread is in a call of the system that it finishes even if it is suspended meanwhile, or is no
-    /// more.
+    /// Sets if this thread is in a call of the system, which it finishes even if it is suspended
+    /// meanwhile.
     pub(super) fn in_system(&self, is: bool) {
         let mut state = self.kernel.state.borrow_mut();
         if let Some(thread) = state.threads.get_mut(self.me.index()) {
@@ -93,33 +95,34 @@ impl<'t, 'b> Thread<'t, 'b> {
         }
     }
 
-    /// Lets others go first, if they are chosen.
+    /// Lets other threads run first, if they are chosen.
     ///
-    /// Code that shares variables with other threads and has no lock meanwhile calls this in front of
-    /// each access: nobody else knows of it, and searches take turns without such a point as independent
-    /// of each other.
+    /// Code that shares variables with other threads without a lock calls this before each access:
+    /// otherwise the scheduler does not know of the access, and searches treat the turns as
+    /// independent.
     pub fn point(&self) {
         self.switch();
         self.kernel.touch(Footprint::MEMORY);
     }
 
-    /// This turn reads or changes what threads of the profiler share.
+    /// Marks this turn as reading or changing data that threads of the profiler share.
     pub fn shares(&self) {
         self.kernel.touch(Footprint::MEMORY);
     }
 
-    /// A switch point.
+    /// Executes a switch point.
     pub(super) fn switch(&self) {
         self.pause(None, None);
     }
 
-    /// A switch point in front of what has to wait for something: if there is no limit, others need not
-    /// see it begin.
+    /// Executes a switch point before a wait: unless the wait is timed, other threads need not
+    /// observe its beginning.
     fn switch_before(&self, waiting: Waiting, limited: bool) {
         self.pause(Some(waiting).filter(|_| !limited), None);
     }
 
-    /// Gives control back; whether time has not run out when it comes again.
+    /// Returns control to the scheduler. Returns false if the deadline passed before the thread was
+    /// resumed.
     fn pause(&self, waiting: Option<Waiting>, until: Option<u64>) -> bool {
         let kernel = self.kernel;
         if kernel.is_over() {
@@ -133,7 +136,7 @@ impl<'t, 'b> Thread<'t, 'b> {
             activity.until = until;
             activity.timed_out = false;
         });
-        // The frame that the runtime tells of is this thread's: another one may be told of another.
+        // The current frameInfo belongs to this thread: another thread may have its own meanwhile.
         let frame_info = kernel.runtime.frame_info.get();
         self.yielder.suspend(());
         kernel.runtime.frame_info.set(frame_info);
@@ -147,12 +150,13 @@ impl<'t, 'b> Thread<'t, 'b> {
         in_time
     }
 
-    /// Whether the history has ended: what is left of the profiler is being taken down.
+    /// Returns true if the history has ended and the remaining code of the profiler is being
+    /// unwound.
     pub fn is_over(&self) -> bool {
         self.kernel.is_over()
     }
 
-    /// Executes what touches this in all its turns.
+    /// Executes code whose turns all touch `what`.
     pub(super) fn touching<T>(&self, what: Footprint, body: impl FnOnce() -> T) -> T {
         self.kernel.touch(what);
         let mut before = Footprint::default();
@@ -169,11 +173,13 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.kernel.tell(self.me, happening);
     }
 
-    /// Waits for what only the runtime can end; whether anybody can.
+    /// Waits for a condition that only the runtime can satisfy. Returns false if the history has
+    /// ended.
     pub(super) fn wait(&self, wait: Wait) -> bool {
         self.kernel.touch(Footprint::ALL);
         if wait == Wait::ThreadsToStop {
-            // Whoever suspends the runtime stops the others itself, each where that is possible.
+            // The suspending thread stops the others itself, each at a place where it can be
+            // stopped.
             while !self.is_over() && !self.kernel.world.borrow_mut().stop_others(None) {
                 self.kernel.world.borrow_mut().sync();
                 self.pause(Some(Waiting::Runtime(wait)), None);
@@ -186,13 +192,13 @@ impl<'t, 'b> Thread<'t, 'b> {
         !self.is_over()
     }
 
-    /// The history ends here: this never comes back.
+    /// Ends the history: this call never returns.
     pub(super) fn end(&self, verdict: Verdict) {
         self.kernel.end(verdict);
         self.pause(Some(Waiting::Time), None);
     }
 
-    /// The process ends in a call.
+    /// Ends the process in a call.
     pub(super) fn killed(&self, outcome: Outcome) {
         let code = &self.kernel.runtime.code;
         let unloaded = |at: u64| code.was_freed(at) || code.is_dangling(FunctionId(at));
@@ -203,29 +209,30 @@ impl<'t, 'b> Thread<'t, 'b> {
         });
     }
 
-    /// Something is not as the profiler wants it: the history ends here, as failed.
+    /// Ends the history as failed, because the profiler has found an error.
     pub fn fail(&self, words: impl Into<String>) {
         self.end(Verdict::Failed { by: self.me, words: words.into() });
     }
 
-    /// A watchdog of the profiler's has found that something takes too long: the history ends here.
+    /// Ends the history because a watchdog of the profiler has found that an operation takes too
+    /// long.
     pub fn bark(&self) {
         self.end(Verdict::Watchdog(self.me));
     }
 
-    /// Tells of something in the history.
+    /// Records a text in the history.
     pub fn say(&self, words: &'static str) {
         self.tell(Happening::Says(words));
     }
 
-    /// Virtual time (µs).
+    /// Returns the virtual time (µs).
     #[must_use]
     pub fn now(&self) -> u64 {
         self.kernel.touch(Footprint::TIME);
         self.kernel.state.borrow().now
     }
 
-    /// Sleeps for so long (µs): others may do much or little meanwhile.
+    /// Sleeps for this time (µs): other threads may do much or little meanwhile.
     pub fn sleep(&self, micros: u64) {
         self.tell(Happening::Sleeps(micros));
         let until = self.now().saturating_add(micros);
@@ -235,8 +242,8 @@ impl<'t, 'b> Thread<'t, 'b> {
         state.now = state.now.max(until);
     }
 
-    /// Takes a lock, which is owned until the guard is dropped. It is not re-entrant: who owns it already
-    /// waits for ever.
+    /// Takes a lock, which is owned until the guard is dropped. It is not reentrant: a thread that
+    /// already owns it waits forever.
     pub fn lock(&self, lock: Lock) -> Guard<'_, 't, 'b> {
         self.acquire(lock);
         Guard { thread: self, lock }
@@ -247,7 +254,8 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.acquire_until(lock, None);
     }
 
-    /// Takes a lock if it can be had within so long (µs): whether it was. 0 is to try it.
+    /// Takes a lock if it becomes free within this time (µs); 0 means one attempt. Returns true if
+    /// the lock was taken.
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
     pub fn try_acquire(&self, lock: Lock, micros: u64) -> bool {
         self.acquire_until(lock, Some(micros))
@@ -274,7 +282,7 @@ impl<'t, 'b> Thread<'t, 'b> {
             if micros == Some(0) {
                 return false;
             }
-            // It may have been free, and taken by somebody else since: the limit stays.
+            // The lock may have been free and taken by another thread since: the deadline stays.
             until = until.or_else(|| Some(self.now().saturating_add(micros?)));
             if !self.pause(Some(Waiting::Lock(lock.0)), until) {
                 self.kernel.touch(Footprint::TIME);
@@ -284,7 +292,7 @@ impl<'t, 'b> Thread<'t, 'b> {
         }
     }
 
-    /// Gives a lock back that this thread owns: others may go first, while it owns it still.
+    /// Releases a lock that this thread owns: other threads may run first, while it is still owned.
     pub fn unlock(&self, lock: Lock) {
         if self.kernel.owner(lock.0) != Some(self.me) {
             return;
@@ -298,7 +306,7 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.tell(Happening::Released(name));
     }
 
-    /// Sets an event: all who wait for it can go on.
+    /// Sets an event: all threads that wait for it can continue.
     pub fn set(&self, event: Event) {
         self.change(event, true);
     }
@@ -317,13 +325,13 @@ impl<'t, 'b> Thread<'t, 'b> {
         }
         let now = state.now;
         if to && let Some(at) = state.set_at.get_mut(event.0 as usize) {
-            // When it was set may be asked.
+            // The time of setting can be queried.
             self.kernel.touch(Footprint::TIME);
             *at = Some(now);
         }
     }
 
-    /// Whether an event was set longer ago than this (µs).
+    /// Returns true if an event was set longer ago than this time (µs).
     #[must_use]
     pub fn was_set_before(&self, event: Event, micros: u64) -> bool {
         self.kernel.touch(Footprint::event(event.0) | Footprint::TIME);
@@ -337,7 +345,7 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.wait_until(event, None);
     }
 
-    /// The same for so long at most (µs): whether it was set.
+    /// Waits until an event is set, for at most this time (µs). Returns true if it was set.
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
     pub fn wait_at_most(&self, event: Event, micros: u64) -> bool {
         self.wait_until(event, Some(micros))
@@ -372,29 +380,29 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.kernel.touch(Footprint::thread(thread));
     }
 
-    /// Allocates memory, and frees it: takes the lock of the process's heap (H-13).
+    /// Allocates and frees memory: takes the lock of the process's heap (H-13).
     pub fn allocate(&self) {
         self.does(Rule::AllocationWhileSuspended);
         self.tell(Happening::System("allocates memory"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
-    /// Logs something, by a logger that allocates.
+    /// Logs a message with a logger that allocates.
     pub fn log(&self) {
         self.does(Rule::LogWhileSuspended);
         self.tell(Happening::System("logs"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
-    /// Loads a library, or has symbols looked up: takes the loader lock (H-12).
+    /// Loads a library or looks up symbols: takes the loader lock (H-12).
     pub fn load_library(&self) {
         self.does(Rule::LoadingWhileSuspended);
         self.tell(Happening::System("loads a library"));
         self.with(&[clr_runtime::Lock::Loader, clr_runtime::Lock::FunctionTables]);
     }
 
-    /// `RtlLookupFunctionEntry` on Windows: takes the lock of the inverted function table (H-11). On
-    /// Unix, `dl_iterate_phdr`: takes the loader's.
+    /// Looks up unwind data: `RtlLookupFunctionEntry` on Windows, which takes the lock of the
+    /// inverted function table (H-11), and `dl_iterate_phdr` on Unix, which takes the loader lock.
     pub fn look_up_function_entry(&self) {
         self.does(Rule::LoadingWhileSuspended);
         self.tell(Happening::System("looks up unwind data"));
@@ -403,7 +411,7 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.with(&[lock]);
     }
 
-    /// Takes locks of the process one after the other, and gives them back.
+    /// Takes locks of the process one after the other, and releases them.
     pub(super) fn with(&self, locks: &[clr_runtime::Lock]) {
         for lock in locks {
             self.take(*lock);
@@ -439,15 +447,15 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.tell(Happening::Released(name));
     }
 
-    /// Notes a rule that is broken if a thread is suspended by this one, or the runtime by the profiler
-    /// on it.
+    /// Records a violation of the rule if this thread has suspended another one, or the runtime on
+    /// behalf of the profiler.
     pub(super) fn does(&self, rule: Rule) {
         if self.kernel.suspends(self.me) {
             self.kernel.broke(self.me, rule);
         }
     }
 
-    /// Sends a signal to a thread: its handler runs when it goes on next (Unix).
+    /// Sends a signal to a thread: its handler runs when the thread continues (Unix).
     pub fn signal(&self, thread: ThreadIndex) {
         self.switch();
         self.kernel.touch(Footprint::thread(thread));

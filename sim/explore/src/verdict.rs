@@ -1,41 +1,41 @@
-//! How histories end.
+//! Verdicts on histories.
 
 use super::history::ThreadIndex;
 use super::lock::LockName;
 use clr_runtime::Outcome;
 use core::fmt;
 
-/// Why a thread cannot go on: an edge of the wait-for graph.
+/// Reason why a thread cannot run: the label of an edge in the wait-for graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
-    /// It waits for a lock that the other owns.
+    /// The thread waits for a lock that the other owns.
     Lock(LockName),
-    /// The other has suspended it.
+    /// The other has suspended the thread.
     Suspended,
-    /// It waits for the other to stop: it suspends the runtime.
+    /// The thread suspends the runtime and waits for the other to stop.
     ToStop,
-    /// The other has suspended the runtime, and it has to become cooperative.
+    /// The other has suspended the runtime, and the thread has to become cooperative.
     RuntimeSuspended,
-    /// It waits for a collection that the other makes.
+    /// The thread waits for a GC that the other performs.
     Collection,
-    /// It waits for the other to end.
+    /// The thread waits for the other to end.
     Join,
-    /// It waits for the other to leave its reader section of the code manager.
+    /// The thread waits for the other to leave its reader section of the code manager.
     CodeManagerReader,
 }
 
-/// A thread that cannot go on until another one does.
+/// An edge of the wait-for graph: a thread that cannot run before another one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edge {
-    /// Who waits.
+    /// Thread that waits.
     pub waits: ThreadIndex,
-    /// Why.
+    /// Reason.
     pub why: Why,
-    /// For whom.
+    /// Thread that is waited for.
     pub for_whom: ThreadIndex,
 }
 
-/// Documented rules that a profiler can break without harm in this history.
+/// Documented rules that a profiler can violate without harm in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// Only a thread that has never run managed code suspends others (H-02).
@@ -54,55 +54,55 @@ pub enum Rule {
     CallbackTakesTargetsLock,
     /// A walk does not outlive its target's `ThreadDestroyed` (H-04).
     WalkOutlivesThread,
-    /// The first call of a thread is made while nobody is suspended (H-03).
+    /// The first call of a thread is made while no thread is suspended (H-03).
     FirstCallWhileSuspended,
-    /// Who has been suspended is resumed.
+    /// A suspended thread is resumed.
     ResumeForgotten,
-    /// Nobody is resumed who is not suspended.
+    /// Only a suspended thread is resumed.
     ResumeDoubled,
 }
 
-/// Whether a history went well.
+/// Reason why a history failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Threads wait for each other, and nobody else can go on: the edges of the cycle, or all if there
-    /// is none.
+    /// Threads wait for each other and no other thread can run: the edges of the cycle, or all
+    /// edges if there is none.
     Deadlock(Vec<Edge>),
-    /// There was no progress within the bound.
+    /// There was no progress within the limits.
     LiveLock,
-    /// A thread waits for an event that nobody is left to set.
+    /// A thread waits for an event that no remaining thread can set.
     LostWakeUp(ThreadIndex),
     /// A thread that was destroyed was used.
     DestroyedThread {
-        /// By whom.
+        /// Thread that used the destroyed thread.
         by: ThreadIndex,
     },
     /// Code that was unloaded was used.
     UnloadedCode {
-        /// By whom.
+        /// Thread that used the code.
         by: ThreadIndex,
     },
-    /// The process died in a call, or of a fault.
+    /// The process died in a call, or because of a fault.
     ProcessKilled {
-        /// On this thread.
+        /// Thread on which the process died.
         by: ThreadIndex,
-        /// How.
+        /// Outcome of the call.
         outcome: Outcome,
     },
-    /// A watchdog of the profiler has barked.
+    /// A watchdog of the profiler ended the history on this thread.
     Watchdog(ThreadIndex),
-    /// A rule was broken.
+    /// A rule was violated.
     Broken {
-        /// By whom.
+        /// Thread that violated the rule.
         by: ThreadIndex,
-        /// Which.
+        /// The rule.
         rule: Rule,
     },
-    /// The profiler's code has panicked, or says that something is wrong.
+    /// The profiler's code panicked or reported an error.
     Failed {
-        /// On this thread.
+        /// Thread on which it failed.
         by: ThreadIndex,
-        /// What it says.
+        /// Message of the panic or error.
         words: String,
     },
 }
@@ -116,7 +116,7 @@ impl fmt::Display for Why {
             Self::RuntimeSuspended => {
                 f.write_str("waits to become cooperative; the runtime is suspended by")
             }
-            Self::Collection => f.write_str("waits for a collection by"),
+            Self::Collection => f.write_str("waits for a GC by"),
             Self::Join => f.write_str("waits for the end of"),
             Self::CodeManagerReader => {
                 f.write_str("waits for the code manager's tables, which are read by")

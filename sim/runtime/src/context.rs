@@ -1,13 +1,14 @@
-//! CONTEXTs: what walks use of them, and their bytes for callbacks.
+//! CONTEXTs: the fields that walks use, and the bytes that callbacks get.
 
 use clr_walker::registers::{CONTEXT_SIZE, Registers};
 
-/// A CONTEXT as far as walks use it: the integer registers, rip, xmm6 to xmm15 and ContextFlags.
+/// The fields of a CONTEXT that walks use: the integer registers, rip, xmm6 to xmm15 and
+/// ContextFlags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// The registers.
     pub registers: Registers,
-    /// `ContextFlags`, which nothing in a walk depends on.
+    /// `ContextFlags`, which have no influence on a walk.
     pub flags: u32,
 }
 
@@ -15,12 +16,12 @@ pub struct Context {
 const FLAGS: usize = 0x30;
 /// Offset of rip.
 const RIP: usize = 0xF8;
-/// How many bytes of a seed must be readable for its rip.
+/// Number of bytes of a seed that must be readable for its rip.
 pub(super) const RIP_END: u64 = RIP as u64 + 8;
-/// Offset of XStateFeaturesMask, behind the CONTEXT of Windows.
+/// Offset of XStateFeaturesMask, after the CONTEXT of Windows.
 const XSTATE_FEATURES: usize = 0x4D0;
 
-/// sizeof(CONTEXT) where it is largest.
+/// Largest sizeof(CONTEXT) of all runtimes.
 pub(super) const MAX_CONTEXT_SIZE: usize = 0xC20;
 
 /// `CONTEXT_XSTATE`.
@@ -29,14 +30,15 @@ const CONTEXT_XSTATE: u32 = 0x10_0040;
 const AVX512: u64 = 0xE0;
 
 impl Context {
-    /// The CONTEXT in these bytes; `None` if there are fewer than one takes on Windows.
+    /// Parses the CONTEXT in these bytes. Returns `None` if there are fewer than a CONTEXT has on
+    /// Windows.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let registers = Registers::from_context(bytes).ok()?;
         Some(Self { registers, flags: u32_at(bytes, FLAGS)? })
     }
 
-    /// Its bytes, as many as a CONTEXT takes on Windows; all that it does not know is 0.
+    /// Returns the bytes of a Windows CONTEXT; all other fields are 0.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; CONTEXT_SIZE] {
         let mut bytes = [0; CONTEXT_SIZE];
@@ -44,7 +46,7 @@ impl Context {
         bytes
     }
 
-    /// Writes what it knows into the bytes of a CONTEXT; the others stay.
+    /// Writes the known fields into the bytes of a CONTEXT; the other bytes keep their values.
     pub(super) fn write(&self, bytes: &mut [u8]) {
         if self.registers.write_context(bytes).is_ok()
             && let Some(flags) = bytes.get_mut(FLAGS..FLAGS + 4)
@@ -54,13 +56,13 @@ impl Context {
     }
 }
 
-/// rip of the CONTEXT in these bytes, if they reach so far.
+/// Returns rip of the CONTEXT in these bytes, or `None` if there are too few.
 pub(super) fn rip_of(bytes: &[u8]) -> Option<u64> {
     u64_at(bytes, RIP)
 }
 
-/// How many bytes of a seed are read where that depends on its ContextFlags and
-/// XStateFeaturesMask (C-162).
+/// Returns the number of bytes of a seed that are read where the number depends on its ContextFlags
+/// and XStateFeaturesMask (C-162).
 pub(super) fn seed_size(bytes: &[u8]) -> usize {
     let extended =
         u32_at(bytes, FLAGS).is_some_and(|flags| flags & CONTEXT_XSTATE == CONTEXT_XSTATE);

@@ -41,25 +41,27 @@ use clr_machine::Machine;
 use clr_walker::profiling::{ProfilerCallback, ThreadId};
 use core::cell::{Cell, RefCell};
 
-/// Who is called back by the runtime on its own: the profiler's side of ICorProfilerCallback.
+/// The profiler's side of ICorProfilerCallback: receives the callbacks that the runtime makes on
+/// its own.
 pub trait Profiler<'a, M> {
-    /// `callback` is made on `thread`.
+    /// Handles `callback`, which is made on `thread`.
     fn call_back(&self, runtime: &Runtime<'a, M>, thread: OsThreadId, callback: ProfilerCallback);
 
-    /// A method that `thread` has called has to wait. Whether it goes on: it looks then whether it has
-    /// to wait again. Nobody else is there to end the wait otherwise.
+    /// Handles a wait in a method that `thread` has called. Returns true if the method continues;
+    /// it then checks again if it has to wait. Returns false if no other thread can end the wait.
     fn wait(&self, runtime: &Runtime<'a, M>, thread: OsThreadId, wait: Wait) -> bool {
         let _ = (runtime, thread, wait);
         false
     }
 
-    /// A method that `thread` has called is between two steps, with a lock perhaps: others may go on.
+    /// Lets other threads run between two steps of a method that `thread` has called, possibly with
+    /// a lock held.
     fn between(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
         let _ = (runtime, thread);
     }
 
-    /// A method that `thread` has called is in the middle of reading the code manager's tables, without
-    /// their lock and while another thread writes to them: others may go on (H-29).
+    /// Lets other threads run while a method that `thread` has called reads the code manager's
+    /// tables without their lock and another thread writes to them (H-29).
     fn reads_unlocked(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
         let _ = (runtime, thread);
     }
@@ -67,32 +69,32 @@ pub trait Profiler<'a, M> {
 
 /// A process with a runtime in it.
 ///
-/// Profiling methods are called through [`on`](Self::on). They change the process behind a shared
-/// reference, as they do in reality: one may be called in the middle of another.
+/// Profiling methods are called through [`on`](Self::on). They change the process through a shared
+/// reference, because calls nest: one method may be called in the middle of another.
 pub struct Runtime<'a, M = Machine> {
-    /// Which runtime it is.
+    /// Runtime version and operating system.
     pub generation: Generation,
     /// Managed code.
     pub code: CodeManager<'a>,
     /// Native code.
     pub native: NativeCode<'a>,
-    /// How kinds of Frames are told.
+    /// First words of Frames, by which the runtime recognizes their kinds.
     pub identities: FrameIdentities,
-    /// The process's memory.
+    /// Memory of the process.
     pub memory: RefCell<M>,
-    /// The process's state.
+    /// State of the process.
     pub process: Cell<Process>,
-    /// Its threads.
+    /// Threads of the process.
     pub threads: RefCell<Vec<Thread>>,
-    /// Who is called back, unless [`Caller::telling`](crate::profiling::Caller::telling) names
-    /// somebody else.
+    /// Receiver of the callbacks, unless [`Caller::telling`](crate::profiling::Caller::telling)
+    /// names another one.
     pub profiler: Option<&'a dyn Profiler<'a, M>>,
-    /// What is told of what is done, and why.
+    /// Log of events and decisions, with their reasons.
     pub log: Log,
-    /// The frameInfo of the callback that is being made: its handle, and what it is of.
+    /// The frameInfo of the callback that is being made: its handle and the function it is for.
     pub frame_info: Cell<Option<(u64, clr_walker::profiling::FunctionId)>>,
     pub(crate) next_frame_info: Cell<u64>,
-    /// What a profiler did while a thread was suspended, and should not have.
+    /// Rule that a profiler broke while a thread was suspended.
     pub(crate) breach: Cell<Option<Breach>>,
 }
 
@@ -107,7 +109,7 @@ impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
 }
 
 impl<M: TargetMemory> Runtime<'_, M> {
-    /// A process without threads and code.
+    /// Creates a process without threads and code.
     #[must_use]
     pub fn new(generation: Generation, memory: M) -> Self {
         Self {
@@ -126,7 +128,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
         }
     }
 
-    /// Forgets what calls have left behind, as if there had been none.
+    /// Resets the state that earlier calls have left behind.
     pub fn forget_calls(&self) {
         self.frame_info.set(None);
         self.next_frame_info.set(1);
@@ -140,30 +142,31 @@ impl<M: TargetMemory> Runtime<'_, M> {
         self.process.set(process);
     }
 
-    /// What `look` sees of a thread, if there is such a thread.
+    /// Applies `look` to a thread and returns the result, or `None` if there is no such thread.
     pub fn thread<T>(&self, os: OsThreadId, look: impl FnOnce(&Thread) -> T) -> Option<T> {
         self.threads.borrow().iter().find(|thread| thread.os == os).map(look)
     }
 
-    /// What `look` sees of the thread with this object, if there is one.
+    /// Applies `look` to the thread with this object and returns the result, or `None` if there is
+    /// none.
     pub fn thread_of<T>(&self, object: ThreadId, look: impl FnOnce(&Thread) -> T) -> Option<T> {
         self.threads.borrow().iter().find(|thread| thread.object == Some(object)).map(look)
     }
 
-    /// Changes a thread, if there is such a thread.
+    /// Changes a thread, if it exists.
     pub fn change_thread(&self, os: OsThreadId, change: impl FnOnce(&mut Thread)) {
         if let Some(thread) = self.threads.borrow_mut().iter_mut().find(|thread| thread.os == os) {
             change(thread);
         }
     }
 
-    /// The Thread object of a thread, if the runtime knows it.
+    /// Returns the Thread object of a thread, or `None` if the runtime does not know the thread.
     #[must_use]
     pub fn object_of(&self, os: OsThreadId) -> Option<ThreadId> {
         self.thread(os, |thread| thread.object).flatten()
     }
 
-    /// Tells of something, if anybody listens.
+    /// Logs an event, if the log has a listener.
     #[inline]
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         self.log.tell(event);

@@ -1,11 +1,12 @@
-//! The locks of the runtime and the process that threads take on the way (contract §2.4, §2.6, §6, §7).
+//! Locks of the runtime and the process that profiling calls and profilers take (contract §2.4,
+//! §2.6, §6, §7).
 
 use super::OsThreadId;
 
-/// A lock is an enum variant, and its name.
+/// Defines each lock as an enum variant with a name.
 macro_rules! locks {
     ($($(#[doc = $doc:literal])* $lock:ident $name:literal,)*) => {
-        /// A lock that the simulated process has one of.
+        /// A lock of the simulated process, which has one of each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Lock {
@@ -13,10 +14,10 @@ macro_rules! locks {
         }
 
         impl Lock {
-            /// All of them.
+            /// All locks.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$lock,)*];
 
-            /// What it is called where it is told of.
+            /// Returns the name used in messages.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$lock => $name,)* }
@@ -26,28 +27,30 @@ macro_rules! locks {
 }
 
 locks! {
-    /// The process's heap: malloc (H-08, H-13).
+    /// Lock of the process's heap: malloc (H-08, H-13).
     ProcessHeap "process heap",
     /// The system's loader lock (H-12).
     Loader "loader lock",
-    /// The system's table of function tables on Windows: `RtlLookupFunctionEntry` reads it (H-11).
+    /// Lock of the system's table of function tables on Windows: `RtlLookupFunctionEntry` reads it
+    /// (H-11).
     FunctionTables "inverted function table",
-    /// The heaps that classes and code are allocated in (G14).
+    /// Lock of the heaps that classes and code are allocated in (G14).
     LoaderHeap "loader heap",
-    /// The runtime's list of threads: threads are not made, destroyed or suspended meanwhile (H-05).
+    /// Lock of the runtime's list of threads: no thread is created, destroyed or suspended while it
+    /// is held (H-05).
     ThreadStore "thread store",
-    /// The stress log (contract §2.4, H-03).
+    /// Lock of the stress log (contract §2.4, H-03).
     StressLog "stress log",
-    /// Who writes to the code manager's tables (H-09).
+    /// Writer lock of the code manager's tables (H-09).
     CodeManager "code manager's writer lock",
-    /// Who makes a collection.
+    /// Lock of the thread that performs a GC.
     Gc "GC lock",
-    /// What the runtime makes for a thread at its first call (H-03).
+    /// Lock for the per-thread state that the runtime creates at a thread's first call (H-03).
     ThreadInit "per-thread initialization",
 }
 
 impl Lock {
-    /// Whether who owns it may take it again.
+    /// Returns true if the owner may take the lock again.
     #[must_use]
     pub const fn is_reentrant(self) -> bool {
         matches!(self, Self::ProcessHeap | Self::Loader | Self::ThreadStore)
@@ -58,40 +61,41 @@ impl Lock {
     }
 }
 
-/// Who has a lock, and how often.
+/// Owner of a lock and its acquisition count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
     owner: OsThreadId,
-    /// 0 if it is free.
+    /// 0 if the lock is free.
     count: u32,
 }
 
-/// Who has the locks of a process, but for the code manager's: [`Process`](super::Process) knows of all.
+/// Owners of the locks of a process, except the code manager's; [`Process`](super::Process) covers
+/// all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Locks {
     held: [Held; Lock::ALL.len()],
 }
 
 impl Locks {
-    /// Who has a lock.
+    /// Returns the owner of a lock.
     pub(super) fn owner(&self, lock: Lock) -> Option<OsThreadId> {
         let held = self.held.get(lock.index())?;
         (held.count > 0).then_some(held.owner)
     }
 
-    /// A thread takes a lock, once more if it has it.
+    /// Takes a lock for a thread, once more if the thread has it.
     pub(super) fn take(&mut self, lock: Lock, thread: OsThreadId) {
         if let Some(held) = self.held.get_mut(lock.index()) {
             *held = Held { owner: thread, count: held.count.saturating_add(1) };
         }
     }
 
-    /// Who has a lock gives it back once.
+    /// Releases a lock once.
     pub(super) fn give_back(&mut self, lock: Lock) {
         if let Some(held) = self.held.get_mut(lock.index()) {
             held.count = held.count.saturating_sub(1);
             if held.count == 0 {
-                // Nobody tells from a free lock who had it last.
+                // A free lock does not remember its last owner.
                 *held = Held::default();
             }
         }

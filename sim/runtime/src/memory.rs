@@ -1,4 +1,4 @@
-//! The target's memory as the runtime itself sees it: it reads, and now and then it writes.
+//! The target's memory as seen by the runtime itself, which reads it and sometimes writes to it.
 
 use clr_machine::Machine;
 use clr_walker::memory::{Memory, Unreadable};
@@ -8,7 +8,7 @@ pub trait TargetMemory: Memory {
     /// Writes a little-endian u64 at `address` (VA).
     ///
     /// # Errors
-    /// [`Unreadable`] if any of its bytes cannot be written.
+    /// Returns [`Unreadable`] if any of the bytes cannot be written.
     fn write_u64(&mut self, address: u64, value: u64) -> Result<(), Unreadable>;
 }
 
@@ -18,7 +18,7 @@ impl TargetMemory for Machine {
     }
 }
 
-/// The little-endian u32 at `address` (VA).
+/// Reads the little-endian u32 at `address` (VA).
 pub(crate) fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
     let mut bytes = [0; 4];
     memory.read(address, &mut bytes)?;

@@ -1,8 +1,8 @@
-//! Native code: modules with their unwind data, and the helpers among it that have names.
+//! Native code: modules with their unwind data, and named helpers.
 
 use clr_walker::code_map::CodeMap;
 
-/// What is known of native code.
+/// Native code of a process.
 #[derive(Clone, Debug, Default)]
 pub struct NativeCode<'a> {
     map: CodeMap<'a>,
@@ -15,24 +15,24 @@ pub struct NativeCode<'a> {
 /// A native function, for explanations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NativeFunction {
-    /// Its first byte (VA).
+    /// First byte (VA).
     pub start: u64,
-    /// The byte behind its last (VA).
+    /// End (VA, exclusive).
     pub end: u64,
-    /// `JIT_WriteBarrier`.
+    /// Name of the function, such as `JIT_WriteBarrier`.
     pub name: String,
-    /// `coreclr.dll`.
+    /// Name of the module, such as `coreclr.dll`.
     pub module: String,
 }
 
 impl<'a> NativeCode<'a> {
-    /// Code that is unwound by `map`.
+    /// Creates native code that is unwound by `map`.
     #[must_use]
     pub fn new(map: CodeMap<'a>) -> Self {
         Self { map, functions: Vec::new(), fcalls: Vec::new() }
     }
 
-    /// Gives a function its name.
+    /// Adds the name of a function.
     pub fn add_function(&mut self, function: NativeFunction) {
         let at = self.functions.partition_point(|other| other.start < function.start);
         self.functions.insert(at, function);
@@ -44,20 +44,20 @@ impl<'a> NativeCode<'a> {
         self.fcalls.insert(at, (entry, method));
     }
 
-    /// How it is unwound.
+    /// Returns the code map with the unwind data.
     #[must_use]
     pub const fn map(&self) -> &CodeMap<'a> {
         &self.map
     }
 
-    /// The function at `address` (VA).
+    /// Returns the function at `address` (VA).
     #[must_use]
     pub fn function(&self, address: u64) -> Option<&NativeFunction> {
         let after = self.functions.partition_point(|function| function.start <= address);
         self.functions.get(after.checked_sub(1)?).filter(|function| address < function.end)
     }
 
-    /// The method that the FCall at `entry` (VA) implements.
+    /// Returns the method that the FCall at `entry` (VA) implements.
     #[must_use]
     pub fn fcall_method(&self, entry: u64) -> Option<u64> {
         let index = self.fcalls.binary_search_by_key(&entry, |(other, _)| *other).ok()?;

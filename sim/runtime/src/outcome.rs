@@ -1,31 +1,32 @@
-//! Outcomes of `DoStackSnapshot`: HRESULTs, and what ends the process instead.
+//! Outcomes of `DoStackSnapshot`: HRESULTs, and the ways in which the process ends instead.
 
 use clr_walker::profiling::HResult;
 use core::fmt;
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It returned.
+    /// The call returned.
     Returned(HResult),
     /// The runtime ended the process.
     ProcessKilled {
         /// The exit code.
         code: u32,
     },
-    /// A fault that nobody handles ended the process.
+    /// An unhandled access violation ended the process.
     AccessViolation {
-        /// What could not be read (VA; for a seed that is too short, from its start).
+        /// Address that could not be read (VA; for a seed that is too short, the offset from its
+        /// start).
         at: u64,
     },
-    /// The caller waits for what another thread has and nobody lets it give, as the code manager's lock
-    /// (H-09).
+    /// The caller waits for a resource of another thread that will not be released, such as the
+    /// code manager's lock (H-09).
     Blocked,
-    /// The walk never ends: it goes round in a corrupt Frame chain.
+    /// The walk never ends: it cycles in a corrupt Frame chain.
     Endless,
 }
 
-/// The exit code after a GS cookie was found to be wrong.
+/// Exit code after a wrong GS cookie was found.
 pub const FAIL_FAST: u32 = 0xC000_0409;
 
 impl fmt::Display for Outcome {

@@ -4,38 +4,38 @@ use super::OsThreadId;
 use super::lock::{Lock, Locks};
 use clr_walker::profiling::EventMask;
 
-/// Where a profiler is in its life.
+/// Life cycle of a profiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfilerStatus {
-    /// There is none.
+    /// No profiler is loaded.
     None,
-    /// It is being detached (C-001).
+    /// The profiler is being detached (C-001).
     Detaching,
-    /// It is in `Initialize`.
+    /// The profiler is in `Initialize`.
     InitializingForStartup,
-    /// It is in `InitializeForAttach`.
+    /// The profiler is in `InitializeForAttach`.
     InitializingForAttach,
-    /// It works.
+    /// The profiler is fully initialized.
     #[default]
     Active,
-    /// It is being loaded.
+    /// The profiler is being loaded.
     PreInitializing,
 }
 
-/// How far the runtime is suspended.
+/// Progress of a suspension of the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Suspension {
-    /// It runs.
+    /// The runtime is not suspended.
     #[default]
     None,
-    /// Threads are being stopped by this thread (C-017).
+    /// This thread is stopping the others (C-017).
     Suspending(OsThreadId),
-    /// All are stopped, on behalf of this thread.
+    /// All threads are stopped, on behalf of this thread.
     Suspended(OsThreadId),
 }
 
 impl Suspension {
-    /// On behalf of whom it is.
+    /// Returns the thread on whose behalf the runtime is suspended.
     #[must_use]
     pub const fn by(self) -> Option<OsThreadId> {
         match self {
@@ -49,35 +49,34 @@ impl Suspension {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct Process {
-    /// Where the profiler is in its life.
+    /// Life cycle state of the profiler.
     pub profiler: ProfilerStatus,
     /// The profiler was attached to the running process.
     pub attached: bool,
-    /// What it is told, and may ask.
+    /// Event mask of the profiler: the callbacks it receives and the methods it may call.
     pub event_mask: EventMask,
     /// `g_fEEStarted` (C-002).
     pub started: bool,
     /// The GC is fully initialized (C-012).
     pub gc_initialized: bool,
-    /// How far the runtime is suspended.
+    /// Progress of the current suspension.
     pub suspension: Suspension,
     /// `fProfilerRequestedRuntimeSuspend` (contract §2.4).
     pub suspended_by_profiler: bool,
-    /// How many suspensions of the profiler have not been resumed.
+    /// Number of suspensions by the profiler that have not been resumed.
     pub profiler_suspensions: u32,
-    /// Its locks, but for the code manager's.
+    /// Locks of the process, except the code manager's.
     pub locks: Locks,
-    /// Who writes to the code manager's tables: the owner of [`Lock::CodeManager`].
+    /// Writer of the code manager's tables: the owner of [`Lock::CodeManager`].
     pub code_manager_writer: Option<OsThreadId>,
-    /// The runtime does not know any more who has locked the list of threads: in the middle of a
-    /// suspension it was enumerated, by which it was locked and unlocked once more (G17).
+    /// The runtime has lost the owner of the lock of the thread list: the list was enumerated in
+    /// the middle of a suspension, which locked and unlocked it once more (G17).
     pub thread_store_forgotten: bool,
-    /// The stress log is on: each thread has one of its own, made when it is needed first
-    /// (contract §2.4).
+    /// The stress log is on: each thread gets its own log when it first needs one (contract §2.4).
     pub stress_log: bool,
-    /// The process is ending: nobody is told of threads that end from now on (G16).
+    /// The process is ending: threads that end from now on are not reported (G16).
     pub shutting_down: bool,
-    /// The process's GS cookie; `None` if cookies are not looked at.
+    /// GS cookie of the process; `None` if cookies are not checked.
     pub gs_cookie: Option<u64>,
 }
 
@@ -103,15 +102,15 @@ impl Default for Process {
 }
 
 impl Process {
-    /// Whether `DoStackSnapshot` is allowed: a profiler is loaded or being loaded, and asked for it
-    /// (contract §1.3).
+    /// Returns true if `DoStackSnapshot` is allowed: a profiler is loaded or being loaded, and has
+    /// asked for it (contract §1.3).
     #[must_use]
     pub fn enables_stack_snapshot(&self) -> bool {
         self.profiler != ProfilerStatus::None
             && self.event_mask.contains(EventMask::ENABLE_STACK_SNAPSHOT)
     }
 
-    /// Who has a lock.
+    /// Returns the owner of a lock.
     #[must_use]
     pub fn owner(&self, lock: Lock) -> Option<OsThreadId> {
         match lock {
@@ -120,13 +119,14 @@ impl Process {
         }
     }
 
-    /// Who keeps a thread from taking a lock: another one, or itself if the lock cannot be taken twice.
+    /// Returns the thread that prevents `thread` from taking a lock: another one, or `thread`
+    /// itself if the lock is not reentrant.
     #[must_use]
     pub fn in_the_way(&self, lock: Lock, thread: OsThreadId) -> Option<OsThreadId> {
         self.owner(lock).filter(|owner| *owner != thread || !lock.is_reentrant())
     }
 
-    /// Takes a lock, if nobody is in the way: whether that is so.
+    /// Takes a lock if no owner prevents it. Returns true if the lock was taken.
     pub fn try_acquire(&mut self, lock: Lock, thread: OsThreadId) -> bool {
         let free = self.in_the_way(lock, thread).is_none();
         if free {
@@ -138,7 +138,7 @@ impl Process {
         free
     }
 
-    /// Gives a lock back once: whether the thread had it.
+    /// Releases a lock once. Returns true if the thread was its owner.
     pub fn release(&mut self, lock: Lock, thread: OsThreadId) -> bool {
         let had = self.owner(lock) == Some(thread);
         if had {
@@ -151,7 +151,7 @@ impl Process {
         had
     }
 
-    /// The locks that a thread has.
+    /// Returns the locks that a thread owns.
     pub fn locks_of(&self, thread: OsThreadId) -> impl Iterator<Item = Lock> {
         let process = *self;
         Lock::ALL.into_iter().filter(move |lock| process.owner(*lock) == Some(thread))

@@ -1,42 +1,43 @@
-//! What a profiler must not do while a thread is suspended, or while it is not, and whether it has.
+//! Rules for profilers about suspended and running threads, and the detection of violations.
 //!
-//! The suspended thread may own any lock: the heap's, the loader's, the logger's, the runtime's
-//! (H-03, H-08, H-11 to H-13). The simulated runtime notices its own methods; a profiler's allocator,
-//! logger and locks say [`Runtime::did`].
+//! A suspended thread may own any lock: of the heap, the loader, the logger, the runtime (H-03,
+//! H-08, H-11 to H-13). The simulated runtime notices calls of its own methods; the profiler's
+//! allocator, logger and locks report actions with [`Runtime::did`].
 
 use crate::{OsThreadId, Runtime, TargetMemory};
 use thiserror::Error;
 
-/// Something that may wait for a lock.
+/// A profiler action that may wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Deed {
-    /// Memory is allocated or freed.
+    /// The profiler allocates or frees memory.
     Allocation,
-    /// A lock of the profiler is taken.
+    /// The profiler takes a lock of its own.
     Lock,
-    /// Something is logged.
+    /// The profiler logs something.
     Log,
-    /// A module is loaded, or symbols are looked up.
+    /// The profiler loads a module or looks up symbols.
     Loading,
-    /// The first profiling call of a thread, for which the runtime makes what it needs (C-151).
+    /// The first profiling call of a thread, for which the runtime creates per-thread state
+    /// (C-151).
     FirstCall,
-    /// This method is called, which takes locks of the runtime, or may trigger a GC.
+    /// The profiler calls this method, which takes locks of the runtime or may trigger a GC.
     Call(&'static str),
 }
 
-/// What a profiler must not have done.
+/// A violation of a profiler rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Breach {
-    /// A deed while a thread was suspended.
+    /// An action while a thread was suspended.
     #[error("{deed:?} while thread {} is suspended, which may own the lock that it needs", thread.0)]
     WhileSuspended {
-        /// What was done.
+        /// The action.
         deed: Deed,
         /// The suspended thread.
         thread: OsThreadId,
     },
-    /// The registers of a thread were read that nobody has suspended: it runs on, and they are old at once
-    /// (H-14).
+    /// The registers of a thread were read while it was not suspended: it keeps running, so they
+    /// are outdated at once (H-14).
     #[error("the registers of thread {} are read while it runs", thread.0)]
     ContextOfRunning {
         /// The thread.
@@ -45,21 +46,21 @@ pub enum Breach {
 }
 
 impl<M: TargetMemory> Runtime<'_, M> {
-    /// A profiler does something: it is remembered if a thread is suspended. Nothing is allocated.
+    /// Records an action of a profiler as a violation if a thread is suspended. Does not allocate.
     pub fn did(&self, deed: Deed) {
-        // While threads are being changed nobody is asked.
+        // While the threads are being changed the check is skipped.
         let Ok(threads) = self.threads.try_borrow() else { return };
         if let Some(thread) = threads.iter().find(|thread| thread.suspended > 0) {
             self.broke(Breach::WhileSuspended { deed, thread: thread.os });
         }
     }
 
-    /// A profiler has done what it must not. The first time counts.
+    /// Records a rule violation. The first one counts.
     pub(super) fn broke(&self, breach: Breach) {
         self.breach.set(self.breach.get().or(Some(breach)));
     }
 
-    /// The first thing that a profiler has done and must not.
+    /// Returns the first rule violation of a profiler.
     pub const fn breach(&self) -> Option<Breach> {
         self.breach.get()
     }

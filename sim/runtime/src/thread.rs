@@ -1,5 +1,5 @@
-//! Threads: what the operating system knows of them, and their Thread objects, which lie in the
-//! target's memory like all that a runtime looks at without asking whether it is there.
+//! Threads: the operating system's view of them, and their Thread objects. These are stored in the
+//! target's memory, like everything that a runtime reads without checking that it exists.
 
 use super::exception::ExceptionState;
 use super::frame::FRAME_TOP;
@@ -11,106 +11,107 @@ use clr_walker::profiling::ThreadId;
 /// A thread of the operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OsThreadId(
-    /// Its number.
+    /// Number of the thread.
     pub u32,
 );
 
-/// Where a thread is in its life (contract §6, ThreadCreated to ThreadDestroyed).
+/// Life cycle of a thread (contract §6, ThreadCreated to ThreadDestroyed).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ThreadLife {
-    /// It has a Thread object, and has not started.
+    /// The thread has a Thread object and has not started.
     Created,
-    /// It runs.
+    /// The thread is running.
     #[default]
     Running,
-    /// It has ended; its Thread object is still there.
+    /// The thread has ended; its Thread object still exists.
     Dead,
 }
 
-/// Whether the context that the system gives of a stopped thread may be used (contract §2.5).
+/// Usability of the context that the system reports for a stopped thread (contract §2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ContextSafety {
-    /// It may.
+    /// The context may be used.
     #[default]
     Safe,
     /// The thread is in a system call: SERVICE_ACTIVE.
     InSystemCall,
     /// The kernel is dispatching an exception: EXCEPTION_ACTIVE.
     InExceptionDispatch,
-    /// The system does not tell: no EXCEPTION_REPORTING.
+    /// The system does not report the state: no EXCEPTION_REPORTING.
     NotReported,
-    /// It cannot be read at all.
+    /// The context cannot be read at all.
     Unreadable,
 }
 
-/// Bits that say from where a thread calls a profiling method (contract §2.1).
+/// Bits that describe from where a thread calls a profiling method (contract §2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallbackState(
-    /// The bits.
+    /// The bits: INCALLBACK 1, IN_TRIGGERS_SCOPE 2, FORCEGC_WAS_CALLED 4, REJIT_WAS_CALLED 8.
     pub u8,
 );
 
 impl CallbackState {
-    /// In a callback.
+    /// The thread is in a callback.
     pub const IN_CALLBACK: Self = Self(1);
-    /// In one in which a GC may be triggered.
+    /// The thread is in a callback in which a GC may be triggered.
     pub const IN_TRIGGERS_SCOPE: Self = Self(2);
-    /// It has called ForceGC, or asked for ReJIT: whatever is checked, it passes.
+    /// The thread has called ForceGC or requested a ReJIT: every check passes.
     const PASSES: u8 = 4 | 8;
 
-    /// Whether all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether a check that all bits of `other` are set passes.
+    /// Returns true if a check that all bits of `other` are set passes.
     #[must_use]
     pub const fn passes(self, other: Self) -> bool {
         self.contains(other) || self.0 & Self::PASSES != 0
     }
 }
 
-/// A thread: what is not in its Thread object.
+/// State of a thread outside of its Thread object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct Thread {
-    /// The operating system's id.
+    /// Id in the operating system.
     pub os: OsThreadId,
-    /// Its Thread object; `None` for a thread that the runtime does not know.
+    /// Thread object; `None` for a thread that the runtime does not know.
     pub object: Option<ThreadId>,
-    /// Where it is in its life.
+    /// Life cycle state.
     pub life: ThreadLife,
-    /// Its registers, with ContextFlags as the system gives them.
+    /// Registers of the thread, with ContextFlags as the system reports them.
     pub current: Context,
-    /// Whether these may be used.
+    /// Usability of `current` as the system's context.
     pub safety: ContextSafety,
-    /// How often it is suspended.
+    /// Suspend count.
     pub suspended: u32,
-    /// Its handle: 0 if it is invalid.
+    /// Handle of the thread: 0 if it is invalid.
     pub handle: u64,
-    /// From where it calls.
+    /// Callback-state bits of the thread.
     pub callback_state: CallbackState,
-    /// A native thread of the GC.
+    /// The thread is a native thread of the GC.
     pub is_gc_special: bool,
-    /// What the first profiling call of a thread makes for it has been made (H-03).
+    /// The state that the runtime creates at a thread's first profiling call exists (H-03).
     pub initialized: bool,
-    /// How often it has the code manager's reader lock (H-10).
+    /// Number of times the thread has the code manager's reader lock (H-10).
     pub code_manager_reads: u32,
-    /// It leaves the callback of a walk for code beyond the walk, by longjmp say: the runtime's own code
-    /// behind it never runs (H-30).
+    /// The thread leaves the callback of a walk for code beyond the walk, for example by longjmp:
+    /// the runtime's code between them never completes (H-30).
     pub escapes: bool,
-    /// Suspending it does not work: another fiber runs on it, its stress log cannot be made (C-027).
+    /// The thread cannot be suspended: another fiber runs on it, or its stress log cannot be
+    /// created (C-027).
     pub resists_suspension: bool,
-    /// It leaves cooperative mode while it is being looked at: possible only while nobody has stopped
-    /// it (C-034).
+    /// The thread leaves cooperative mode while it is being examined, which is possible only while
+    /// it is not stopped (C-034).
     pub leaves_cooperative_mode: bool,
-    /// What its exceptions have come to.
+    /// Exceptions in progress.
     pub exceptions: ExceptionState,
 }
 
 /// Offsets of the fields of a Thread object, in bytes. They are the simulator's own: the contract
-/// tells which fields are read, not where they lie.
+/// specifies the fields that are read, not their offsets.
 pub mod offset {
     /// Offset of the state bits.
     pub const STATE: u64 = 0x00;
@@ -130,21 +131,21 @@ pub mod offset {
     pub(super) const DEBUGGER_CONTEXT: u64 = 0x48;
 }
 
-/// A Thread object's size in bytes.
+/// Size of a Thread object in bytes.
 pub const THREAD_OBJECT_SIZE: u64 = 0x50;
 
 /// `TS_Hijacked`.
 const HIJACKED: u32 = 1;
-/// It belongs to the GC.
+/// The thread belongs to the GC.
 const GC_SPECIAL: u32 = 2;
 
-/// What a Thread object holds.
+/// Contents of a Thread object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct ThreadFields {
     /// `m_fPreemptiveGCDisabled`.
     pub cooperative: bool,
-    /// It belongs to the GC (C-011).
+    /// The thread belongs to the GC (C-011).
     pub gc_special: bool,
     /// `m_pFrame` (VA), or [`FRAME_TOP`].
     pub top_frame: u64,
@@ -152,13 +153,13 @@ pub struct ThreadFields {
     pub hijack_locked: bool,
     /// `m_dwForbidSuspendThread`.
     pub forbid_suspend: u32,
-    /// The external reference count: 0 once nobody needs the thread.
+    /// The external reference count: 0 when the thread is no longer needed.
     pub external_count: u32,
-    /// The stack's bounds (VA): its lowest address, and the one behind its highest.
+    /// Bounds of the stack (VA): its lowest address, and its end (exclusive).
     pub stack: (u64, u64),
-    /// The slot with the hijacked return address (VA), and what was in it.
+    /// The slot with the hijacked return address (VA), and the original address.
     pub hijacked: Option<(u64, u64)>,
-    /// The debugger has a filter context on it.
+    /// The debugger has set a filter context on the thread.
     pub debugger_context: bool,
 }
 
@@ -182,7 +183,7 @@ impl ThreadFields {
     /// Writes a Thread object at `at` (VA).
     ///
     /// # Errors
-    /// [`Unreadable`] if it does not lie in writable memory.
+    /// Returns [`Unreadable`] if the object is not in writable memory.
     pub fn write<M: TargetMemory + ?Sized>(
         &self,
         memory: &mut M,
@@ -210,7 +211,7 @@ impl ThreadFields {
     }
 }
 
-/// A Thread object, wherever it is said to lie.
+/// A Thread object at an unverified address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadObject(pub ThreadId);
 
@@ -229,7 +230,7 @@ impl ThreadObject {
         offset: u64,
         value: u32,
     ) -> Result<(), Unreadable> {
-        // Memory is written by eight bytes: the other half stays.
+        // Memory is written in units of eight bytes: the other half keeps its value.
         let (whole, shift) = (offset & !7, 8 * (offset & 4));
         let old = memory.read_u64(self.at(whole))?;
         let new = old & !(0xFFFF_FFFF << shift) | u64::from(value) << shift;
@@ -265,7 +266,7 @@ impl ThreadObject {
         memory.read_u64(self.at(offset::TOP_FRAME))
     }
 
-    /// Takes the hijack lock, if it is free: whether it was (C-014).
+    /// Takes the hijack lock if it is free. Returns true if the lock was taken (C-014).
     pub(crate) fn try_hijack_lock<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,
@@ -314,18 +315,18 @@ impl ThreadObject {
         self.set_word(memory, offset::EXTERNAL_COUNT, count)
     }
 
-    /// The stack's bounds (VA).
+    /// Returns the bounds of the stack (VA).
     pub(crate) fn stack<M: Memory + ?Sized>(self, memory: &M) -> Result<(u64, u64), Unreadable> {
         let limit = memory.read_u64(self.at(offset::STACK_LIMIT))?;
         Ok((limit, memory.read_u64(self.at(offset::STACK_BASE))?))
     }
 
-    /// Whether a return address is hijacked.
+    /// Returns true if a return address is hijacked.
     pub fn is_hijacked<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
         Ok(self.word(memory, offset::STATE)? & HIJACKED != 0)
     }
 
-    /// Puts `to` in the place of the return address in `slot`, which is `address`.
+    /// Replaces the return address in `slot`, which is `address`, by `to`.
     pub fn hijack<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,
@@ -340,7 +341,8 @@ impl ThreadObject {
         memory.write_u64(slot, to)
     }
 
-    /// Puts a hijacked return address back: the slot and the address, if there was one (C-077).
+    /// Restores a hijacked return address. Returns the slot and the address, or `None` if nothing
+    /// was hijacked (C-077).
     pub fn unhijack<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,
@@ -363,7 +365,7 @@ impl ThreadObject {
         Ok(memory.read_u64(self.at(offset::PROFILER_CONTEXT))? != 0)
     }
 
-    /// Publishes or takes back the seed as the profiler's filter context.
+    /// Publishes or removes the seed as the profiler's filter context.
     pub(crate) fn set_profiler_context<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,

@@ -1,28 +1,29 @@
-//! What threads wait for.
+//! The conditions that threads wait for.
 
 use super::lock::Lock;
 use super::{OsThreadId, Runtime, Thread};
 
-/// What a thread waits for. [`World::waited_for`](clr_world::World::others) tells for whom.
+/// A condition that a thread waits for. `clr_world::World::waited_for`
+/// returns the threads that can end the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
-    /// That a lock is given back.
+    /// The thread waits for a lock to be released.
     Lock(Lock),
-    /// That the runtime goes on, which this thread has suspended.
+    /// The thread waits for the runtime to resume, which the given thread has suspended.
     RuntimeRunning(OsThreadId),
-    /// Who suspends the runtime: that the threads in cooperative mode come to a safe point, or to
-    /// where one can be stopped.
+    /// The suspending thread waits for the threads in cooperative mode to reach a safe point, or a
+    /// place where a thread can be stopped.
     ThreadsToStop,
-    /// Who writes to the code manager's tables: that nobody reads them (H-10).
+    /// The writer of the code manager's tables waits for its readers to leave (H-10).
     CodeManagerReaders,
-    /// That the server GC's thread has made so many collections.
+    /// The thread waits for the server GC's thread to have performed this number of GCs.
     Gc(u32),
-    /// The server GC's thread: that a collection is wanted, or that no other thread is left.
+    /// The server GC's thread waits for a GC request, or until no other thread is left.
     GcWanted,
 }
 
 impl<M> Runtime<'_, M> {
-    /// The threads that have the code manager's reader lock, but for one.
+    /// Returns the threads that have the code manager's reader lock, except `but`.
     #[must_use]
     pub fn code_manager_readers(&self, but: OsThreadId) -> Vec<OsThreadId> {
         let threads = self.threads.borrow();
@@ -30,9 +31,9 @@ impl<M> Runtime<'_, M> {
         threads.iter().filter(reads).map(|thread| thread.os).collect()
     }
 
-    /// Whether a thread that waits for something can go on, as far as the runtime's own state tells. What
-    /// threads do otherwise, only their [world](clr_world::World::has_ended) knows: here that never
-    /// ends.
+    /// Returns true if a waiting thread can continue, judged by the runtime's own state. Waits that
+    /// depend on the actions of threads are known only to their
+    /// world (`clr_world::World::has_ended`): here they never end.
     #[must_use]
     pub fn has_ended(&self, thread: OsThreadId, wait: Wait) -> bool {
         let process = self.process.get();

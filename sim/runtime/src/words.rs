@@ -1,4 +1,4 @@
-//! Memory of single words, for tests: what was not put there cannot be read.
+//! Memory of single words for tests: only words that were put there can be read.
 
 use super::TargetMemory;
 use clr_walker::memory::{Memory, Unreadable};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Words {
     /// By address (VA), which is a multiple of 8.
     words: BTreeMap<u64, u64>,
-    /// Where something was written, by the code under test.
+    /// Addresses written by the code under test.
     pub(crate) written: BTreeSet<u64>,
 }
 
@@ -26,7 +26,7 @@ impl Words {
         self.words.insert(at, value);
     }
 
-    /// The same memory without one of its words.
+    /// Returns the same memory without one of its words.
     pub(crate) fn without(&self, at: u64) -> Self {
         let mut memory = self.clone();
         assert!(memory.words.remove(&at).is_some());

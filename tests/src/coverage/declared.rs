@@ -1,28 +1,28 @@
-//! What tests exercise, and what nothing does yet.
+//! Clauses that tests exercise, and clauses that nothing exercises yet.
 
 use clr_runtime::generation::Generations;
 
-/// A test that exercises clauses which no call shows by itself.
+/// A test that exercises clauses which no single call demonstrates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tested {
     /// The clauses, by number.
     pub clauses: &'static [u16],
-    /// On these generations.
+    /// Generations on which the test exercises them.
     pub generations: Generations,
-    /// The test's file, from the root of the repository.
+    /// Path of the test's file, from the root of the repository.
     pub file: &'static str,
-    /// The test's function.
+    /// Name of the test function.
     pub test: &'static str,
 }
 
-/// Clauses that nothing exercises.
+/// Clauses that nothing exercises, with a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
     /// The clauses, by number.
     pub clauses: &'static [u16],
-    /// On these generations.
+    /// Generations on which the clauses are not exercised.
     pub generations: Generations,
-    /// Why.
+    /// Reason.
     pub reason: &'static str,
 }
 
@@ -172,7 +172,7 @@ pub const HOLES: &[Hole] = &[
     Hole {
         clauses: &[75],
         generations: Generations::UNIX,
-        reason: "On Unix a call suspends nobody.",
+        reason: "On Unix a call suspends no thread.",
     },
     Hole {
         clauses: &[136],
@@ -187,6 +187,6 @@ pub const HOLES: &[Hole] = &[
     Hole {
         clauses: &[155],
         generations: Generations::ALL,
-        reason: "What lies before a code heap is not simulated.",
+        reason: "Memory before a code heap is not simulated.",
     },
 ];

@@ -1,9 +1,9 @@
-//! Which clauses are exercised, on which generations, and by what.
+//! Coverage of clauses: which are exercised, on which generations, and by what.
 //!
-//! A clause is exercised where a call shows it at work and comes out as it should: a call of a real
-//! CLR made again (the feature `recording`), or one of a scenario (the feature `scenario`). What no
-//! call shows by itself is exercised by a test that names it ([`TESTED`]). What is left is a hole, which must have
-//! a reason ([`HOLES`]).
+//! A clause is exercised if it applies to a call that has the expected result: a replayed call of a
+//! real CLR (the feature `recording`), or a call of a scenario (the feature `scenario`). Clauses
+//! that no single call demonstrates are exercised by a test that names them ([`TESTED`]). All
+//! others are holes, which must have a reason ([`HOLES`]).
 
 mod declared;
 mod patterns;
@@ -18,44 +18,44 @@ use clr_runtime::generation::Generation;
 use clr_scenario::{RunOnError, Scenario, ToldSnapshot};
 use std::collections::BTreeMap;
 
-/// What exercises clauses.
+/// Kind of evidence that exercises clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {
-    /// Calls of a real CLR, made again with the same result.
+    /// Calls of a real CLR, replayed with the same result.
     Recording,
-    /// Calls of scenarios, with the result that the rules ask for.
+    /// Calls of scenarios, with the result that the rules require.
     Scenario,
     /// A test that names the clause.
     Test,
 }
 
-/// How well a clause is covered on a generation.
+/// Coverage of a clause on a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// The clause does not hold there.
+    /// The clause does not hold on the generation.
     DoesNotHold,
-    /// It is exercised: by what, and how often; of tests, there is only whether.
+    /// The clause is exercised: by which kinds of evidence, and how often. Tests count as 1.
     Exercised(Vec<(By, u64)>),
-    /// It is not, for a reason.
+    /// The clause is not exercised, for a reason.
     Excused(&'static str),
-    /// It is not.
+    /// The clause is not exercised.
     Missing,
 }
 
-/// What has been exercised so far.
+/// The coverage found so far.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     calls: BTreeMap<(Clause, Generation, By), u64>,
 }
 
 impl Coverage {
-    /// Nothing.
+    /// Creates an empty coverage.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a call that came out as it should.
+    /// Adds a call that had the expected result.
     pub fn add_call(&mut self, by: By, generation: Generation, events: &[Event]) {
         let shown = events.iter().flat_map(|event| event.clauses(generation));
         let mut clauses: Vec<_> = shown.chain(patterns::shown(events)).collect();
@@ -66,7 +66,7 @@ impl Coverage {
         }
     }
 
-    /// Makes the calls of a recording again, and adds those that come out as recorded.
+    /// Replays the calls of a recording, and adds those with the recorded result.
     ///
     /// # Errors
     /// [`LoadError`] if the recording's code does not fit together.
@@ -88,8 +88,8 @@ impl Coverage {
         Ok(())
     }
 
-    /// Makes the calls of a scenario on all generations, and adds those that give what they must.
-    /// They exercise the clauses that their expectations name, too.
+    /// Makes the calls of a scenario on all generations, and adds those with the expected result.
+    /// These calls also exercise the clauses that their expectations name.
     ///
     /// # Errors
     /// [`RunOnError`] if they cannot be made on one of them.
@@ -123,7 +123,7 @@ impl Coverage {
         }
     }
 
-    /// How well a clause is covered on a generation.
+    /// Returns the coverage of a clause on a generation.
     #[must_use]
     pub fn cover(&self, clause: Clause, generation: Generation) -> Cover {
         if !clause.entry().is_some_and(|entry| entry.generations.contains(generation)) {
@@ -147,7 +147,7 @@ impl Coverage {
         hole.map_or(Cover::Missing, |hole| Cover::Excused(hole.reason))
     }
 
-    /// Every clause on every generation where it holds, in order.
+    /// Returns every clause on every generation where it holds, in order.
     pub fn cells(&self) -> impl Iterator<Item = (Clause, Generation, Cover)> {
         clause::entries().flat_map(move |entry| {
             entry.generations.iter().map(move |generation| {

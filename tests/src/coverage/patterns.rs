@@ -1,4 +1,4 @@
-//! Clauses that no single event of a call shows, but their order does.
+//! Clauses that are shown by the order of a call's events, not by a single event.
 
 use clr_runtime::FrameKind;
 use clr_runtime::Outcome;
@@ -6,7 +6,7 @@ use clr_runtime::clause::Clause;
 use clr_runtime::explain::{Event, Hidden, Silent, Start};
 use clr_runtime::profiling::HResult;
 
-/// The clauses that the events of one call show together.
+/// Returns the clauses that the events of one call show together.
 pub(super) fn shown(events: &[Event]) -> Vec<Clause> {
     let mut shown = Vec::new();
     let mut show = |holds: bool, number: u16| {
@@ -25,7 +25,7 @@ pub(super) fn shown(events: &[Event]) -> Vec<Clause> {
     show(reports.first().is_some_and(|event| is_marker(event)), 64);
     show(reports.windows(2).any(|pair| is_marker(pair[0]) && is_marker(pair[1])), 63);
     show(reports.windows(2).any(|pair| is_managed(pair[0]) && is_managed(pair[1])), 57);
-    // The managed frame right before the marker was not reported.
+    // The last managed frame before the marker was not reported.
     let mut hidden = false;
     for event in events {
         match event {
@@ -44,7 +44,7 @@ pub(super) fn shown(events: &[Event]) -> Vec<Clause> {
         matches!(event, Event::FrameDropped { kind: Some(FrameKind::PrestubMethod), .. })
     });
     show(prestub && reports.is_empty() && ended(HResult::OK), 108);
-    // One of several activations of a method.
+    // Two different activations of one method follow each other.
     let functions: Vec<_> = reports
         .iter()
         .filter_map(|event| match event {

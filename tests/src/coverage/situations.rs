@@ -1,4 +1,5 @@
-//! What the situation and the variant of a recorded call say of it, beside what its events show.
+//! Clauses that follow from the situation and the variant of a recorded call, in addition to its
+//! events.
 
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generation;
@@ -36,7 +37,7 @@ const VARIANTS: &[(&str, &[u16])] = &[
     ("before-SetEventMask", &[5]),
 ];
 
-/// The clauses that a call shows by where and how it was made.
+/// Returns the clauses that follow from the situation and the variant of a call.
 pub(super) fn shown(
     generation: Generation,
     situation: &str,

@@ -1,11 +1,11 @@
-//! Numbers that look random, the same everywhere.
+//! Pseudo-random numbers, the same on every system.
 
 /// `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
 impl Dice {
-    /// Those of the `number`-th history of a seed.
+    /// Creates the generator for history `number` of a seed.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         let mut mixed = Self(seed);
         let base = mixed.next();
@@ -20,12 +20,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// One below `end`; 0 if that is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// One of these.
+    /// Returns a random item.
     pub(super) fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
         of.get(self.below(of.len() as u64) as usize).copied()
     }

@@ -1,9 +1,10 @@
-//! All histories, but for the order of steps that have nothing to do with each other.
+//! Exhaustive search of all histories, except for the order of independent steps.
 //!
-//! Depth first, by running each history from its begin. A step that was tried at a switch point sleeps
-//! in what is tried there next, until somebody touches what it touches (sleep sets: Godefroid 1996):
-//! a history in which only sleepers can go on is another one in another order. With a bound on
-//! preemptions nothing sleeps: the other order might not keep to the bound.
+//! The search is depth-first, and executes each history from its beginning. A step that was tried
+//! at a switch point sleeps in the alternatives tried there next, until another step touches
+//! something that it touches (sleep sets: Godefroid 1996): a history in which only sleepers can run
+//! is a reordering of another one. With a bound on preemptions nothing sleeps, because the other
+//! order might exceed the bound.
 
 use super::{Choice, Covered, Search};
 use crate::bug::Bug;
@@ -12,45 +13,46 @@ use crate::history::ThreadIndex;
 use crate::replay::by_itself;
 use crate::run::Ending;
 
-/// A step that is known: whose, and what it touched.
+/// A known step: its thread and its access set.
 type Step = (ThreadIndex, Footprint);
 
-/// A switch point on the way.
+/// A switch point on the current path.
 #[derive(Clone, Debug)]
 struct Node {
-    /// What is left to be tried, the next one last.
+    /// Threads left to be tried, the next one last.
     left: Vec<ThreadIndex>,
-    /// How many there were in all.
+    /// Total number of alternatives.
     all: u32,
-    /// What need not be tried, or was.
+    /// Steps that need not be tried, or have been tried.
     sleep: Vec<Step>,
     chosen: ThreadIndex,
     touched: Footprint,
-    /// Preemptions before it.
+    /// Number of preemptions before this point.
     preemptions: u32,
-    /// Who can go on without one.
+    /// The thread that can continue without a preemption.
     last: Option<ThreadIndex>,
 }
 
-/// Goes through all histories.
+/// Explores all histories.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Exhaustive {
     preemptions: Option<u32>,
     path: Vec<Node>,
-    /// How far the current history has come.
+    /// Current position on the path.
     depth: usize,
     cut: u64,
     begun: bool,
     done: bool,
-    /// The same choices have led elsewhere: what the profiler's code does depends on something else.
+    /// The same choices have led to a different history: the profiler's code depends on other
+    /// state.
     strayed: bool,
-    /// Some history was longer than its limit.
+    /// A history exceeded its limit.
     beyond: bool,
 }
 
 impl Exhaustive {
-    /// The search, with a bound on preemptions or without.
+    /// Creates the search, with or without a bound on preemptions.
     #[must_use]
     pub const fn new(preemptions: Option<u32>) -> Self {
         let (begun, done, strayed, beyond) = (false, false, false, false);
@@ -78,7 +80,7 @@ impl Exhaustive {
             .filter(|thread| !sleep.iter().any(|(sleeper, _)| sleeper == thread))
             .filter(|thread| !is_bound || last.is_none_or(|last| last == *thread))
             .collect();
-        // What comes by itself is tried first.
+        // The default choice is tried first.
         let usual = by_itself(at.runnable, at.last);
         left.sort_by_key(|thread| (Some(*thread) == usual, core::cmp::Reverse(*thread)));
         let all = left.len() as u32;
@@ -128,12 +130,12 @@ impl Search for Exhaustive {
     }
 
     fn end(&mut self, ending: &Ending) {
-        // Other turns behind the limit would have been other histories.
+        // Beyond the limit, other choices would have given other histories.
         self.beyond |= ending.in_turn;
     }
 
     fn covered(&self) -> Option<Covered> {
-        // Of each choice on the way, what was tried before counts as its share.
+        // At each choice on the path, the alternatives tried before count as their share.
         const WHOLE: u64 = 1 << 40;
         let (mut share, mut seen) = (WHOLE, 0);
         for node in &self.path {

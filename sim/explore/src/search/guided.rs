@@ -1,4 +1,4 @@
-//! Random choices behind what was new.
+//! Random search that continues from new states.
 
 use super::dice::Dice;
 use super::{Choice, Search};
@@ -6,29 +6,29 @@ use crate::history::ThreadIndex;
 use crate::replay::{Replay, Trail, by_itself};
 use crate::run::Ending;
 
-/// States are told apart by so many bits.
+/// Number of bits by which states are distinguished.
 const STATE_BITS: u32 = 18;
-/// As many histories are kept to go on from.
+/// Maximum number of histories kept as starting points.
 const KEPT: usize = 512;
 
-/// Keeps the choices that have led to states of locks, modes and suspensions that were new, and goes on
-/// from somewhere in them.
+/// Keeps the choices that have led to new states of locks, modes and suspensions, and continues
+/// from random points in them.
 #[derive(Clone, Debug)]
 pub struct Guided {
     seed: u64,
     dice: Dice,
     seen: Vec<u64>,
     kept: Vec<Trail>,
-    /// The begin of one that was kept.
+    /// Beginning of a kept history.
     begin: Replay,
-    /// Up to this turn.
+    /// First turn after this beginning.
     until: u64,
     keeps: u64,
     is_new: bool,
 }
 
 impl Guided {
-    /// The search with this seed.
+    /// Creates the search with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Guided {
         }
     }
 
-    /// Notes a state: whether it is new.
+    /// Records a state. Returns true if it is new.
     fn note(&mut self, state: u64) -> bool {
         let state = (state ^ state >> 32) & ((1 << STATE_BITS) - 1);
         let Some(word) = self.seen.get_mut((state >> 6) as usize) else { return false };

@@ -1,4 +1,4 @@
-//! Who is next: the ways to search among histories.
+//! Search strategies that choose the next thread.
 
 mod dice;
 mod exhaustive;
@@ -16,88 +16,91 @@ use super::history::ThreadIndex;
 use super::kernel::Kernel;
 use super::run::Ending;
 
-/// A switch point: somebody is to be chosen.
+/// A switch point, at which a thread is chosen.
 #[derive(Debug)]
 pub struct Choice<'c, 'b> {
-    /// How many turns there have been.
+    /// Number of turns so far.
     pub slice: u64,
-    /// Who can go on, in order: at least one.
+    /// Threads that can run, ascending; at least one.
     pub runnable: &'c [ThreadIndex],
-    /// Whose the last turn was.
+    /// Thread of the last turn.
     pub last: Option<ThreadIndex>,
     pub(super) kernel: &'c Kernel<'b>,
 }
 
 impl Choice<'_, '_> {
-    /// A number for who owns and waits for what, who is suspended and in which mode: what a deadlock is
-    /// made of.
+    /// Returns a hash of the state that deadlocks depend on: owners and waits, suspensions and
+    /// modes.
     #[must_use]
     pub fn state(&self) -> u64 {
         self.kernel.abstract_state()
     }
 }
 
-/// How much of all there is to search a search has seen.
+/// Share of the search space that has been explored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
-    /// All of it, up to the order of steps that have nothing to do with each other.
+    /// The search is complete, up to the order of independent steps.
     pub everything: bool,
-    /// The share that has been seen, in millionths, if every choice counts the same.
+    /// Share that has been explored, in millionths, with equal weight for the alternatives of each
+    /// choice.
     pub millionths: u32,
-    /// Histories that were left early, because they only differ from others in such an order.
+    /// Number of histories that were abandoned because they only reorder independent steps of
+    /// others.
     pub cut: u64,
-    /// The most preemptions in a history, if that was bounded.
+    /// Maximum number of preemptions in a history, if it was bounded.
     pub preemptions: Option<u32>,
 }
 
-/// A way to search. The same search makes the same choices wherever it runs.
+/// A search strategy. The same search makes the same choices on every system.
 pub trait Search {
-    /// A history begins, the `number`-th from 0. Whether there is still one to be searched.
+    /// Starts the history with this number, from 0. Returns false if no history is left.
     fn begin(&mut self, number: u64) -> bool;
 
-    /// Whose turn it is; `None` if the rest of the history has been seen in another one.
+    /// Chooses the thread of the next turn, or returns `None` if the rest of the history has been
+    /// explored in another one.
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex>;
 
-    /// The thread had its turn, and touched this.
+    /// Reports the turn of a thread and its access set.
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
         let _ = (thread, footprint);
     }
 
-    /// The history has ended.
+    /// Reports the end of the history.
     fn end(&mut self, ending: &Ending) {
         let _ = ending;
     }
 
-    /// How much has been seen, if that can be said.
+    /// Returns the share that has been explored, if it is known.
     fn covered(&self) -> Option<Covered> {
         None
     }
 }
 
-/// A way to search, by name.
+/// Name of a search strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// Chooses at random: sometimes often, sometimes rarely.
+    /// Random choices, with a varying probability of preemption.
     Random,
-    /// Gives threads priorities at random, and changes them so many times less one in a history:
-    /// finds a bug that needs `depth` steps in order with a probability that has a bound (Burckhardt,
-    /// Kothari, Musuvathi, Nagarakatte, ASPLOS 2010).
+    /// Random priorities that change `depth - 1` times in a history: finds a bug that needs `depth`
+    /// steps in order with a guaranteed minimum probability (Burckhardt, Kothari, Musuvathi,
+    /// Nagarakatte, ASPLOS 2010).
     Pct {
-        /// In how many steps a bug may lie.
+        /// Number of ordered steps that a bug may need.
         depth: u32,
     },
-    /// Goes through all histories, up to the order of steps that have nothing to do with each other;
-    /// with a bound, through all with so few preemptions.
+    /// All histories, up to the order of independent steps; with a bound, all histories with at
+    /// most that number of preemptions.
     Exhaustive {
-        /// The most preemptions.
+        /// Maximum number of preemptions.
         preemptions: Option<u32>,
     },
-    /// Chooses at random, more often behind what has led to states that were new.
+    /// Random choices, more often after choices that have led to new states.
     Guided,
 }
 
 impl Strategy {
-    /// The search.
+    /// Creates the search.
     #[must_use]
     pub fn search(self, seed: u64) -> Box<dyn Search> {
         match self {
@@ -108,7 +111,8 @@ impl Strategy {
         }
     }
 
-    /// Whether each history depends on its number alone, so that several machines can share them.
+    /// Returns true if each history depends only on its number, so that several machines can share
+    /// the search.
     #[must_use]
     pub const fn can_be_shared(self) -> bool {
         matches!(self, Self::Random | Self::Pct { .. })

@@ -1,32 +1,35 @@
-//! Priorities that change at few points.
+//! Random search by priorities that change at few points (PCT).
 
 use super::dice::Dice;
 use super::{Choice, Search};
 use crate::history::ThreadIndex;
 
-/// No bug is as deep as this.
+/// Limit on the depth of a bug.
 const DEPTH: u32 = 255;
 
-/// How long histories are taken to be if nobody says.
+/// Assumed length of histories if it was not measured.
 const FIRST_LENGTH: u64 = 100;
 
-/// The thread with the highest priority goes on; at `depth - 1` turns whoever goes on falls behind all.
+/// Runs the thread with the highest priority; at `depth - 1` turns the current thread drops below
+/// all others.
 #[derive(Clone, Debug)]
 pub struct Pct {
     seed: u64,
     depth: u32,
     dice: Dice,
-    /// About how many turns histories have: the same for all, so that each depends on its number alone.
+    /// Approximate number of turns in a history: the same for all histories, so that each depends
+    /// only on its number.
     length: u64,
-    /// Higher goes first.
+    /// Priorities of the threads; the highest one runs.
     priorities: Vec<u64>,
-    /// The turns at which whoever goes on gets another priority, and which: the first one last. They are
-    /// lower than all others, and in any order: later need not be lower.
+    /// Turns at which the current thread gets another priority, with that priority; the first turn
+    /// is last. The priorities are lower than all others and in any order: later ones need not be
+    /// lower.
     changes: Vec<(u64, u64)>,
 }
 
 impl Pct {
-    /// The search with this seed, for bugs of this depth.
+    /// Creates the search with this seed, for bugs of this depth.
     #[must_use]
     pub fn new(seed: u64, depth: u32) -> Self {
         Self {
@@ -39,7 +42,7 @@ impl Pct {
         }
     }
 
-    /// The same for histories of about so many turns.
+    /// Sets the approximate number of turns in a history.
     #[must_use]
     pub const fn over(mut self, turns: u64) -> Self {
         self.length = if turns == 0 { 1 } else { turns };
@@ -48,7 +51,7 @@ impl Pct {
 
     fn priority(&mut self, thread: ThreadIndex) -> u64 {
         while self.priorities.len() <= thread.index() {
-            // The upper half: whoever falls is below.
+            // The upper half: changed priorities are below.
             let priority = self.dice.next() | 1 << 63;
             self.priorities.push(priority);
         }
@@ -61,7 +64,7 @@ impl Search for Pct {
         self.dice = Dice::new(self.seed, number);
         self.priorities.clear();
         self.changes.clear();
-        // Around the length that histories have: a wrong guess costs hits, not truth.
+        // The length is varied around the measured one: a wrong guess costs hits, not correctness.
         let length = self.length << self.dice.below(3) >> 1;
         for priority in 1..u64::from(self.depth.min(DEPTH)) {
             let turn = 1 + self.dice.below(length.max(1));
@@ -75,7 +78,7 @@ impl Search for Pct {
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         while let Some((_, lower)) = self.changes.pop_if(|(turn, _)| *turn <= at.slice) {
             let Some(last) = at.last else { continue };
-            // Everybody has a priority before it can get another one.
+            // The last thread gets an initial priority before it is changed.
             self.priority(last);
             if let Some(priority) = self.priorities.get_mut(last.index()) {
                 *priority = lower;

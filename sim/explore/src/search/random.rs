@@ -1,22 +1,22 @@
-//! Random choices.
+//! Random search.
 
 use super::dice::Dice;
 use super::{Choice, Search};
 use crate::history::ThreadIndex;
 use crate::replay::by_itself;
 
-/// Chooses at random. In a history of its own, a search keeps to the thread that had the last turn always
-/// alike: never, half of the time, mostly, or nearly always.
+/// Chooses at random. Each history draws one probability of keeping the current thread: 0, 1/2, 7/8
+/// or 31/32.
 #[derive(Clone, Debug)]
 pub struct Random {
     seed: u64,
     dice: Dice,
-    /// Of 64 choices so many are left to what comes by itself.
+    /// Number of choices out of 64 for which the default (non-preemptive) choice is taken.
     keeps: u64,
 }
 
 impl Random {
-    /// The search with this seed.
+    /// Creates the search with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, dice: Dice::new(seed, 0), keeps: 0 }

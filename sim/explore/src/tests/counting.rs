@@ -1,10 +1,10 @@
-//! How many histories there are, and that each is seen.
+//! Tests that the number of histories is right, and that each is explored.
 
 use super::priorities::in_order;
 use super::{Exhaustive, all, count, nothing, search};
 use crate::{Budget, Setup, Strategy, ThreadIndex, Verdict};
 
-/// Each thread takes a lock so many times; `which` tells which lock is whose.
+/// Loads threads that each take a lock `times` times; `which` assigns a lock to each thread.
 fn taking(which: &'static [usize], times: u32) -> impl Fn(&mut Setup<'_>) {
     move |setup| {
         let locks = [setup.lock("0"), setup.lock("1"), setup.lock("2")];
@@ -20,16 +20,16 @@ fn taking(which: &'static [usize], times: u32) -> impl Fn(&mut Setup<'_>) {
 }
 
 pub(super) fn counts() {
-    // Nothing in common: whatever the order, it is the same history.
+    // Independent threads: every order is the same history.
     assert_eq!(count(&taking(&[0, 1], 1)), 1);
     assert_eq!(count(&taking(&[0, 1, 2], 3)), 1);
-    // One lock: as many as there are orders of who has it.
+    // One lock: as many histories as orders of its owners.
     assert_eq!(count(&taking(&[0, 0], 1)), 2);
     assert_eq!(count(&taking(&[0, 0, 0], 1)), 6);
     assert_eq!(count(&taking(&[0, 0], 2)), 6);
     assert_eq!(count(&taking(&[0, 0], 3)), 20);
     assert_eq!(count(&taking(&[0, 0, 0], 2)), 90);
-    // Two pairs that have nothing to do with each other.
+    // Two independent pairs.
     assert_eq!(count(&taking(&[0, 1, 0, 1], 1)), 4);
 }
 
@@ -40,15 +40,15 @@ fn there_are_as_many_histories_as_orders_of_what_is_not_independent() {
 
 #[test]
 fn without_sleeping_steps_there_are_as_many_as_interleavings() {
-    // Three turns of each thread: it begins and comes to the lock, has it, gives it back.
+    // Three turns of each thread: it begins and reaches the lock, owns it, releases it.
     let brute = |load: &dyn Fn(&mut Setup<'_>)| {
         all(&nothing(), load, Exhaustive::new(Some(u32::MAX)), drop)
     };
     assert_eq!(brute(&taking(&[0, 1], 1)), (20, 0));
     let (a, b) = (brute(&taking(&[0, 0], 1)), brute(&taking(&[0, 0, 0], 1)));
-    // One goes through its section, and the other one's begin lies in front of, between or behind its
-    // three turns. With a third thread: 6 orders; the second one's begin lies anywhere before its
-    // section, as does the third one's, which has 7 or 8 turns before it.
+    // One thread goes through its section, and the beginning of the other is before, between or
+    // after its three turns. With a third thread: 6 orders; the second one's beginning is anywhere
+    // before its section, and so is the third one's, which has 7 or 8 turns before it.
     assert_eq!(a, (8, 0));
     assert_eq!(b, (6 * 4 * 7, 0));
 }
@@ -66,7 +66,7 @@ fn what_was_not_seen_is_told() {
         assert!(!part.everything && part.millionths > last && part.millionths < 1_000_000);
         last = part.millionths;
     }
-    // A search that begins later has seen nothing before.
+    // A search that begins later has not explored the earlier histories.
     let later = Budget { first: 7, ..Budget::exhaustive(5) };
     let later = search(&load, &later);
     assert_eq!((later.schedules, later.covered.unwrap().everything), (5, false));

@@ -1,4 +1,5 @@
-//! The same seed makes the same histories, whatever was before, on every system.
+//! Tests that the same seed gives the same histories, on every system and independent of earlier
+//! ones.
 
 use super::executing;
 use crate::ThreadIndex;
@@ -10,8 +11,8 @@ use clr_walker::profiling::{
 };
 use std::fmt::Write as _;
 
-/// Threads that allocate and collect; a sampler that walks by the runtime, one that suspends itself, and an
-/// exporter.
+/// Creates a process with threads that allocate and trigger GCs, a sampler that walks with the
+/// runtime, one that suspends threads itself, and an exporter.
 fn process() -> Process {
     let runtime = |kind| Statement::Runtime(RuntimeCall { kind, target: None });
     let new = runtime(RuntimeCallKind::New);
@@ -62,7 +63,7 @@ const STRATEGIES: [Strategy; 5] = [
     Strategy::Exhaustive { preemptions: Some(2) },
 ];
 
-/// The histories with these numbers, event by event.
+/// Executes the histories with these numbers, recording all events.
 fn histories(
     arena: &mut Arena<'_>,
     strategy: Strategy,
@@ -84,7 +85,7 @@ pub(super) fn same_twice() {
     for strategy in STRATEGIES {
         let mut arena = Arena::new(&process).unwrap();
         let once = histories(&mut arena, strategy, 0..60);
-        // In the same arena, which has seen those, and in a new one.
+        // In the same arena, which has executed those, and in a new one.
         assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
         let mut arena = Arena::new(&process).unwrap();
         assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
@@ -103,7 +104,7 @@ fn a_history_depends_on_its_number_alone() {
     let process = process();
     for strategy in STRATEGIES.into_iter().filter(|strategy| strategy.can_be_shared()) {
         let all = histories(&mut Arena::new(&process).unwrap(), strategy, 0..24);
-        // As if three machines had shared them, the last one first.
+        // As if three machines had shared the histories, the last part first.
         for part in [16..24, 8..16, 0..8] {
             let mut arena = Arena::new(&process).unwrap();
             let place = part.start as usize;
@@ -112,7 +113,7 @@ fn a_history_depends_on_its_number_alone() {
     }
 }
 
-/// FNV-1a of all that was told of histories, in words.
+/// Returns the FNV-1a hash of the texts of all events in histories.
 fn digest(endings: &[Ending]) -> u64 {
     let mut hash = 0xCBF2_9CE4_8422_2325_u64;
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
@@ -132,9 +133,9 @@ fn digest(endings: &[Ending]) -> u64 {
     hash
 }
 
-/// A history is the same wherever it is made: on each system, with words of each size. What the digests are
-/// changes when turns or choices do: then replay strings of earlier releases mean something else, and
-/// their version has to change.
+/// A history is the same on every system, with words of each size. The digests change if turns or
+/// choices change: then schedule strings of earlier releases have another meaning, and their
+/// version must change.
 #[test]
 fn histories_are_the_same_on_every_system() {
     if !clr_coroutine::SUPPORTED {

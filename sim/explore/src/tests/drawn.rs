@@ -1,4 +1,4 @@
-//! Small programs, drawn: sleeping steps leave out no outcome.
+//! Tests on small generated programs that sleeping steps leave out no outcome.
 
 use super::outcomes;
 use crate::{Event, Lock, Setup, Thread, ThreadIndex, Verdict};
@@ -7,7 +7,7 @@ use clr_walker::profiling::TargetThread as _;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a thread does.
+/// An action of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Acquire(usize),
@@ -74,7 +74,7 @@ fn act(me: &Thread<'_, '_>, action: Action, locks: &[Lock], events: &[Event], lo
         }
         Action::Resume(other) => saw(me.target(ThreadIndex(other)).unwrap().resume().is_ok()),
         Action::Join(other) => me.join(ThreadIndex(other)),
-        // What others see of it depends on the order.
+        // The effect that others observe depends on the order.
         Action::Note => {
             me.point();
             let count = log.borrow().iter().filter(|(_, what)| *what >= 10).count() as u32;
@@ -84,7 +84,8 @@ fn act(me: &Thread<'_, '_>, action: Action, locks: &[Lock], events: &[Event], lo
     }
 }
 
-/// What came out: the kind of the end, and what each thread has seen, in its own order.
+/// Returns the outcome as text: the kind of the end, and the observations of each thread in its own
+/// order.
 fn told(verdict: Option<Verdict>, log: &Log) -> String {
     let mut seen = log.take();
     seen.sort_by_key(|(thread, _)| *thread);
@@ -98,7 +99,7 @@ fn told(verdict: Option<Verdict>, log: &Log) -> String {
     format!("{verdict} {seen:?}")
 }
 
-/// The first drawn program of which sleeping steps leave out an outcome.
+/// Returns the first generated program for which sleeping steps leave out an outcome.
 pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
     for seed in seeds {
         let mut seeded = Seeded::new(seed);
@@ -132,7 +133,7 @@ pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
     None
 }
 
-/// Whoever waits for an event has to be chosen while it is set.
+/// A thread that waits for an event must be chosen while the event is set.
 pub(super) fn reset_events() {
     let load = |setup: &mut Setup<'_>| {
         let event = setup.event();

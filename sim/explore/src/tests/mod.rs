@@ -20,7 +20,7 @@ use clr_runtime::generation::Generation;
 use clr_world::Start;
 use std::collections::BTreeSet;
 
-/// A process without a program.
+/// Creates a process without a program.
 fn nothing() -> Process {
     of(&Program::default(), &[])
 }
@@ -44,7 +44,7 @@ fn function(name: &str, body: Vec<Statement>) -> Function {
     }
 }
 
-/// A process with a thread for each of these functions' bodies.
+/// Creates a process with a thread for each of these function bodies.
 fn executing(bodies: &[(&str, Vec<Statement>)]) -> Process {
     executing_on(Generation::CoreClr31Windows, bodies)
 }
@@ -65,14 +65,15 @@ fn search(load: &Load<'_>, budget: &Budget) -> Report {
     check(&nothing(), load, budget).unwrap()
 }
 
-/// All histories of profiler code alone end so, or at least one fails so.
+/// Returns the verdict of the first history of profiler code that fails, or `None` if all histories
+/// succeed.
 fn verdict(load: &Load<'_>) -> Option<Verdict> {
     let report = search(load, &Budget::exhaustive(100_000));
     assert!(report.failure.is_some() || report.covered.unwrap().everything);
     report.failure.map(|failure| failure.verdict)
 }
 
-/// The edges of a deadlock, in short: who waits for whom.
+/// Returns the edges of a deadlock as pairs of the waiting thread and the thread waited for.
 fn cycle(verdict: Option<Verdict>) -> Vec<(u32, u32)> {
     let Some(Verdict::Deadlock(edges)) = verdict else { panic!("{verdict:?}") };
     let mut pairs: Vec<_> = edges.iter().map(|edge| (edge.waits.0, edge.for_whom.0)).collect();
@@ -80,8 +81,8 @@ fn cycle(verdict: Option<Verdict>) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// Goes through all histories to the end, whatever they come to: how many were complete, and how many were
-/// cut.
+/// Explores all histories to the end, whatever their outcomes. Returns the numbers of complete and
+/// of abandoned histories.
 fn all(
     process: &Process,
     load: &Load<'_>,
@@ -103,18 +104,19 @@ fn all(
     (count - cut, cut)
 }
 
-/// How many histories there are, up to the order of what is independent.
+/// Returns the number of histories, up to the order of independent steps.
 fn count(load: &Load<'_>) -> u64 {
     all(&nothing(), load, Exhaustive::new(None), drop).0
 }
 
-/// What all histories come to, as `tell` tells: by searching with sleeping steps, or without.
+/// Returns the outcomes of all histories in the words of `tell`, by a search with or without
+/// sleeping steps.
 fn outcomes(
     load: &Load<'_>,
     sleeping: bool,
     tell: impl Fn(Option<Verdict>) -> String,
 ) -> BTreeSet<String> {
-    // Nothing sleeps where preemptions are bounded.
+    // With bounded preemptions nothing sleeps.
     let search = Exhaustive::new((!sleeping).then_some(u32::MAX));
     let mut found = BTreeSet::new();
     all(&nothing(), load, search, |ending| {

@@ -1,11 +1,11 @@
-//! Mistakes planted into the scheduler: each is noticed.
+//! Tests that each bug planted into the scheduler is noticed.
 
 use super::super::bug::Bug;
 use super::{counting, determinism, drawn, program, trails, verdicts, waiting};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What is tested, by name.
+/// The tests, by name.
 const TESTS: [(&str, fn()); 11] = [
     ("counts", counting::counts),
     ("no outcome left out", || assert_eq!(drawn::difference(0..60), None)),

@@ -1,12 +1,13 @@
-//! Priorities find what they promise.
+//! Tests of the probability bound of the search by priorities.
 
 use super::{Load, nothing};
 use crate::{Arena, Budget, Setup, Strategy};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// How many of the histories by priorities fail, and how many should at least: 1 of n·k^(d-1) for n
-/// threads and k turns, where k may be guessed twice too long; a tenth less, as it is by chance.
+/// Returns the number of failing histories in a search by priorities, and the minimum that is
+/// expected: 1 of n·k^(d-1) for n threads and k turns, where k may be guessed twice too long; a
+/// tenth less, because of chance.
 fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
     const HISTORIES: u64 = 20_000;
     let process = nothing();
@@ -26,7 +27,7 @@ fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
     (failed, HISTORIES * 9 / 10 / (threads * (2 * length).pow(depth - 1)))
 }
 
-/// Threads that say their steps one by one; it fails if they come in this order.
+/// Loads threads that log their steps one by one; the history fails if they come in this order.
 pub(super) fn in_order(
     steps: &'static [&'static [u32]],
     wrong: &'static [u32],
@@ -58,12 +59,13 @@ fn holds(steps: &'static [&'static [u32]], wrong: &'static [u32], depth: u32) {
 
 #[test]
 fn bugs_are_found_as_often_as_promised() {
-    // Whoever is second comes first.
+    // The second thread comes first.
     holds(&[&[1], &[2]], &[2, 1], 1);
     holds(&[&[1], &[2], &[3]], &[3], 1);
-    // Somebody is interrupted once.
+    // One thread is interrupted once.
     holds(&[&[1, 2], &[3, 4]], &[1, 3, 4, 2], 2);
-    // Twice: each by the other, and goes on in another order than they were interrupted in.
+    // Two interruptions: the threads interrupt each other, and continue in an order different from
+    // that of the interruptions.
     holds(&[&[1, 2], &[3, 4]], &[1, 3, 2, 4], 3);
     holds(&[&[1, 2], &[3, 4], &[5]], &[1, 3, 5, 4, 2], 3);
     holds(&[&[1, 2], &[3, 4], &[5]], &[1, 3, 5, 2, 4], 3);

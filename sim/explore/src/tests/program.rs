@@ -1,4 +1,4 @@
-//! Handlers on the program's threads, and walks of them.
+//! Tests of handlers on the program's threads, and of walks of these threads.
 
 use super::{cycle, executing};
 use crate::{Arena, Budget, Happening, Limits, Lock, Process, Random, Recording};
@@ -14,7 +14,7 @@ fn runtime(kind: RuntimeCallKind) -> Statement {
     Statement::Runtime(RuntimeCall { kind, target: None })
 }
 
-/// Two threads that allocate.
+/// Creates a process with two threads that allocate.
 fn allocating() -> Process {
     let new = runtime(RuntimeCallKind::New);
     let body = vec![Statement::Work(3), new.clone(), Statement::Work(3), new];
@@ -23,7 +23,7 @@ fn allocating() -> Process {
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 
-/// What a profiler does at each allocation.
+/// Makes the profiler count allocations under a lock.
 fn counting(setup: &mut Setup<'_>, lock: Lock, counted: &Rc<Cell<u32>>) {
     let counted = Rc::clone(counted);
     setup.on(CallbackKind::ObjectAllocated, move |me| {
@@ -80,7 +80,7 @@ fn a_thread_may_be_suspended_in_a_callback_in_which_it_owns_a_lock() {
     assert_eq!(standing[0].holds.len(), 1);
 }
 
-/// Walks a thread by the runtime: how many frames there were, if it was possible.
+/// Walks a thread with the runtime. Returns the number of frames, if the walk was possible.
 fn walk(
     me: &Thread<'_, '_>,
     id: ThreadId,
@@ -120,8 +120,8 @@ fn who_is_walked_may_own_the_lock_that_is_taken_in_a_callback() {
     assert!(told.contains(&&Happening::Callback(CallbackKind::RuntimeThreadSuspended)));
 }
 
-/// The frame that a callback is told of is that of its own walk, whoever else walks meanwhile; the handles
-/// are the same in each history.
+/// The frame passed to a callback belongs to its own walk, even if other threads walk meanwhile;
+/// the handles are the same in each history.
 pub(super) fn frames_of_walks() {
     let (walks, handles) = (Cell::new(0), RefCell::new(std::collections::BTreeMap::new()));
     let load: &super::Load<'_> = &|setup| {
@@ -194,7 +194,7 @@ pub(super) fn modes() {
     };
     let report = check(&process, load, &budget).unwrap();
     assert!(report.survives(), "{:?}", report.failure);
-    // Others have their chance as soon as the mode has changed.
+    // Other threads can run as soon as the mode has changed.
     let mut arena = Arena::new(&process).unwrap();
     let ending = arena.run(&|_| {}, &mut Random::new(0), Limits::default(), Recording::Happenings);
     for slice in ending.history.unwrap().slices {
@@ -221,6 +221,6 @@ fn a_callback_that_nobody_handles_ends_no_turn_of_its_own() {
     };
     let (without, with) =
         (count(&|_| {}), count(&|setup| setup.on(CallbackKind::ObjectAllocated, |_| {})));
-    // Two threads with two allocations each: a turn ends there, and the handler has its own.
+    // Two threads with two allocations each: a turn ends at each, and the handler has its own turn.
     assert_eq!(with, without + 8);
 }

@@ -1,4 +1,4 @@
-//! Histories as strings.
+//! Tests of schedule strings.
 
 use super::{Load, executing, nothing, search};
 use crate::replay::{Trail, TrailError};
@@ -87,7 +87,7 @@ fn quarrel(setup: &mut Setup<'_>) {
     });
 }
 
-/// A history, run by its string, is the same event by event.
+/// A history that is replayed from its string has the same events.
 pub(super) fn replays() {
     let collect = RuntimeCall { kind: RuntimeCallKind::Collect, target: None };
     let busy = vec![Statement::Runtime(collect), Statement::Work(9)];
@@ -119,7 +119,7 @@ fn failures_that_no_string_makes_again_are_told() {
     let budget = Budget::random(3, 100);
     let failure = search(&quarrel, &budget).failure.unwrap();
     assert!(failure.repeats, "{failure:?}");
-    // What the profiler does depends on how often it has been loaded.
+    // The profiler's behavior depends on the number of times it was loaded.
     let loads = Cell::new(0);
     let fickle: &Load<'_> = &|setup| {
         loads.set(loads.get() + 1);
@@ -132,7 +132,7 @@ fn failures_that_no_string_makes_again_are_told() {
     };
     let failure = search(fickle, &budget).failure.unwrap();
     assert!(!failure.repeats, "{failure:?}");
-    // Who is there may depend on it, too.
+    // The set of threads may depend on it, too.
     let loads = Cell::new(0);
     let few: &Load<'_> = &|setup| {
         loads.set(loads.get() + 1);

@@ -1,4 +1,5 @@
-//! What still stands at the end of a history is unwound: its destructors find that nothing waits any more.
+//! Tests that the remaining code is unwound at the end of a history: its destructors do not wait
+//! any more.
 
 use super::{Load, executing, search, verdict};
 use crate::{Budget, Event, Lock, Setup, Thread, ThreadIndex, Verdict, check};
@@ -7,7 +8,7 @@ use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Does everything that may wait when it is dropped.
+/// Calls every operation that may wait when it is dropped.
 struct Tidies<'t, 'k, 'b> {
     me: &'t Thread<'k, 'b>,
     lock: Lock,
@@ -34,13 +35,13 @@ impl Drop for Tidies<'_, '_, '_> {
         let _ = me.info().get_current_thread_id();
         let _ = me.info().suspend_runtime();
         let _ = me.info().enum_threads();
-        me.fail("told too late");
+        me.fail("reported too late");
         me.bark();
         self.dropped.set(self.dropped.get() + 1);
     }
 }
 
-/// Two threads with something to tidy, which end in `end`.
+/// Loads two threads with such a guard, which end in `end`.
 fn tidying<'p>(
     dropped: &Rc<Cell<u32>>,
     end: impl Fn(&Thread<'_, '_>, Lock) + Clone + 'p,
@@ -62,7 +63,7 @@ fn tidying<'p>(
 #[test]
 fn destructors_wait_for_nobody_when_a_history_has_ended() {
     let dropped = Rc::new(Cell::new(0));
-    // Each takes its lock twice.
+    // Each thread takes its lock twice.
     let report = search(
         &tidying(&dropped, |me, lock| {
             me.point();
@@ -73,13 +74,14 @@ fn destructors_wait_for_nobody_when_a_history_has_ended() {
     let failure = report.failure.unwrap();
     let Verdict::Deadlock(_) = failure.verdict else { panic!("{:?}", failure.verdict) };
     assert_eq!(report.broken, []);
-    // Either one or both had begun, twice: it was made again.
+    // One or both threads had begun, in the search and in the replay.
     assert!(dropped.get() >= 2);
     let said = failure.history.slices.iter().flat_map(|slice| &slice.happenings).last().copied();
     assert_eq!(said, Some(crate::Happening::Waits));
 }
 
-/// Code that panics waits for nobody either: who gave control back in a destructor could not be unwound.
+/// Code that panics does not wait either: a coroutine that returns control in a destructor could
+/// not be unwound.
 #[test]
 fn code_that_panics_waits_for_nobody() {
     let dropped = Rc::new(Cell::new(0));
@@ -96,7 +98,7 @@ fn code_that_panics_waits_for_nobody() {
 #[test]
 fn code_that_panics_ends_the_history() {
     let number: &Load<'_> = &|setup| setup.thread("", |_| std::panic::panic_any(7_u8));
-    let words = "it has panicked".to_owned();
+    let words = "the code has panicked".to_owned();
     assert_eq!(verdict(number), Some(Verdict::Failed { by: ThreadIndex(0), words }));
 }
 

@@ -1,4 +1,4 @@
-//! What histories come to when somebody waits for ever.
+//! Tests of the verdicts on histories in which threads wait forever.
 
 use super::{Load, cycle, executing, executing_on, search, verdict};
 use crate::{Budget, LockName, Process, Rule, Setup, Strategy, ThreadIndex, Verdict, Why, check};
@@ -14,7 +14,7 @@ const fn thread(index: u32) -> ThreadIndex {
     ThreadIndex(index)
 }
 
-/// `threads` of which each takes its lock and then the next one's.
+/// Loads `threads` threads, each of which takes its own lock and then the next one's.
 fn ring(threads: usize) -> impl Fn(&mut Setup<'_>) {
     move |setup| {
         let locks: Vec<_> = (0..threads).map(|_| setup.lock("")).collect();
@@ -42,11 +42,11 @@ fn a_lock_that_nobody_gives_back_is_waited_for_in_vain() {
         setup.thread("", move |me| me.acquire(lock));
         setup.thread("", move |me| me.acquire(lock));
     });
-    // Either one may be first.
+    // Either thread may be first.
     assert!(matches!(cycle(verdict)[..], [(0, 1) | (1, 0)]));
 }
 
-/// A sampler that takes a lock while it has the owner suspended (H-08).
+/// Loads a sampler that takes a lock while the owner is suspended (H-08).
 fn sampler(setup: &mut Setup<'_>) {
     let lock = setup.lock("");
     setup.thread("worker", move |me| drop(me.lock(lock)));
@@ -71,7 +71,7 @@ fn the_owner_of_a_lock_may_be_suspended_by_who_wants_it() {
     suspended_owner();
 }
 
-/// A sampler that does no more than to suspend and resume, twice.
+/// A sampler that only suspends and resumes, twice.
 pub(super) fn suspends_and_resumes() {
     let load: &Load<'_> = &|setup| {
         let lock = setup.lock("");
@@ -95,7 +95,7 @@ fn who_is_resumed_goes_on() {
     suspends_and_resumes();
 }
 
-/// While a thread is suspended it does nothing.
+/// A suspended thread does nothing.
 pub(super) fn suspended_stands_still() {
     let load: &Load<'_> = &|setup| {
         let counted = std::rc::Rc::new(std::cell::Cell::new(0));
@@ -138,13 +138,14 @@ fn threads_may_suspend_each_other_and_themselves() {
             });
         }
     });
-    // Who is suspended in the call by which it suspends finishes it (H-01).
+    // A thread that is suspended in its own suspending call finishes the call (H-01).
     assert_eq!(cycle(each_other), [(0, 1), (1, 0)]);
     let itself = verdict(&|setup| {
         setup.thread("", |me| me.target(me.index()).unwrap().suspend().unwrap());
     });
     assert_eq!(cycle(itself), [(0, 0)]);
-    // Three: one suspends the owner of a lock that another one wants, who is waited for by the first.
+    // Three threads: one suspends the owner of a lock that another one wants, and waits for that
+    // one.
     let three = verdict(&|setup| {
         let lock = setup.lock("");
         setup.thread("owner", move |me| drop(me.lock(lock)));
@@ -189,7 +190,7 @@ fn a_wake_up_can_be_lost() {
         });
     });
     assert_eq!(lost, Some(Verdict::LostWakeUp(thread(0))));
-    // Nobody cares whether a thread of the profiler waits for ever.
+    // A thread of the profiler may wait forever.
     assert_eq!(
         verdict(&|setup| {
             let event = setup.event();
@@ -209,7 +210,7 @@ fn who_gets_nowhere_is_told() {
         });
     };
     assert_eq!(verdict(spins), Some(Verdict::LiveLock));
-    // Behind somebody who spins two others may have come to a deadlock.
+    // While one thread spins, two others may have reached a deadlock.
     let report = search(
         &|setup| {
             ring(2)(setup);
@@ -224,7 +225,7 @@ fn who_gets_nowhere_is_told() {
     assert_eq!(cycle(report.failure.map(|failure| failure.verdict)), [(0, 1), (1, 0)]);
 }
 
-/// The rules that are broken in some history, without harm: all histories end well.
+/// Returns the rules that are broken without harm in some history; all histories succeed.
 fn broken(process: &Process, load: &Load<'_>) -> BTreeSet<(u32, Rule)> {
     let mut budget = Budget::random(7, 300);
     budget.limits.every_instruction = true;
@@ -269,7 +270,7 @@ fn a_callback_takes_no_lock_that_the_target_takes() {
 
 #[test]
 fn a_walk_does_not_outlive_its_thread() {
-    // On Unix it does no harm.
+    // On Unix such a walk does no harm.
     let on = |bodies| executing_on(Generation::Net10Unix, bodies);
     let busy = on(&[("Main", vec![Statement::Work(9)])]);
     let walk = |waits: bool| {
@@ -349,19 +350,20 @@ fn reports_are_told() {
     let rest = rest.replace("clr1:", "").replace(|c: char| c.is_ascii_digit(), "");
     assert!(
         rest.starts_with(
-            "histories fails, which are all that differ\nwithout harm a rule is broken in "
+            "histories fails, which are all up to the order of independent steps\n\
+             a rule is broken without harm in "
         ),
         "{all}"
     );
-    assert!(rest.ends_with(": nobody is resumed who is not suspended"), "{all}");
-    // Not all of them.
+    assert!(rest.ends_with(": only a suspended thread is resumed"), "{all}");
+    // An incomplete search.
     let few = search(load, &Budget::random(1, 3)).to_string();
     assert!(few.starts_with("none of 3 histories fails\n"), "{few}");
 
     let deadlock = told(&ring(1));
     assert_eq!(deadlock.lines().next(), Some("deadlock:  cannot go on"));
     assert_eq!(deadlock.lines().last(), Some("again: clr1:"));
-    // It fails at first, and not again.
+    // The first history fails, but its replay does not.
     let loads = std::cell::Cell::new(0);
     let fickle = told(&|setup| {
         loads.set(loads.get() + 1);
@@ -369,10 +371,10 @@ fn reports_are_told() {
             setup.thread("a", |me| me.fail("the first"));
         }
     });
-    assert_eq!(fickle.lines().last(), Some("not made again by: clr1:"));
+    assert_eq!(fickle.lines().last(), Some("not repeated by: clr1:"));
 }
 
-/// In callbacks of what it calls somebody may call the same: the history ends before the stack does.
+/// Calls may be nested in their own callbacks: the history ends before the stack overflows.
 #[test]
 fn calls_in_callbacks_of_calls_come_to_an_end() {
     let load: &Load<'_> = &|setup| {
@@ -384,11 +386,11 @@ fn calls_in_callbacks_of_calls_come_to_an_end() {
         });
     };
     let Some(Verdict::Failed { by, words }) = verdict(load) else { panic!() };
-    assert_eq!((by, &*words), (thread(0), "calls are made in callbacks of calls without an end"));
+    assert_eq!((by, &*words), (thread(0), "calls are nested in callbacks without end"));
 }
 
-/// Somebody who spins keeps nobody from going on, however seldom a search has chosen them: that is no
-/// live-lock.
+/// A thread that spins does not keep other threads from running, even if a search rarely chooses
+/// them: this is no live-lock.
 #[test]
 fn who_waits_for_others_lets_them_go_on() {
     let load: &Load<'_> = &|setup| {
@@ -402,7 +404,7 @@ fn who_waits_for_others_lets_them_go_on() {
     let mut budget = Budget::random(1, 50).by(Strategy::Pct { depth: 3 });
     budget.limits.slices = 50;
     assert_eq!(search(load, &budget).failure, None);
-    // Nor is all seen if some histories had to be brought to their end.
+    // The search is not complete if some histories were brought to their end round-robin.
     let mut budget = Budget::exhaustive(3_000);
     budget.limits.slices = 20;
     let report = search(load, &budget);

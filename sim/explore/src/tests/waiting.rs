@@ -1,4 +1,4 @@
-//! Time: who sleeps may wake early or late, who waits with a limit is patient.
+//! Tests of time: sleeping threads may wake early or late, and timed waits are patient.
 
 use super::{Load, cycle, executing, outcomes, search, verdict};
 use crate::{Budget, Happening, Limits, Setup, Slice, ThreadIndex, Verdict, check};
@@ -6,7 +6,7 @@ use clr_codegen::Statement;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What came out in all histories, by what the threads have said.
+/// Returns the outcomes of all histories, as the texts that the threads have logged.
 fn said<'p>(load: impl Fn(&mut Setup<'p>, Rc<RefCell<Vec<&'static str>>>) + 'p) -> Vec<String> {
     let said = Rc::new(RefCell::new(Vec::new()));
     let again = Rc::clone(&said);
@@ -49,7 +49,7 @@ fn who_sleeps_longer_wakes_later() {
         }
     });
     assert!(orders.contains(&"first second third".to_owned()));
-    // Only if the one has not begun to sleep, the other one can be earlier.
+    // The other thread can only be earlier if the first has not begun to sleep.
     let report = search(
         &|setup| {
             let (begun, woken) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
@@ -72,7 +72,7 @@ fn who_sleeps_longer_wakes_later() {
     assert!(report.survives(), "{:?}", report.failure);
 }
 
-/// Whoever waits with a limit gets what it waits for, if that comes at all.
+/// A timed wait succeeds if its condition is satisfied at all.
 pub(super) fn patience() {
     let load: &Load<'_> = &|setup| {
         let (lock, event) = (setup.lock(""), setup.event());
@@ -88,7 +88,8 @@ pub(super) fn patience() {
         });
     };
     assert_eq!(verdict(load), None);
-    // If it never comes, the wait ends: here none of two who want each other's lock waits for ever.
+    // If the condition is never satisfied, the wait ends: here two threads want each other's lock,
+    // and neither waits forever.
     let ends = said(|setup, said| {
         let locks = [setup.lock(""), setup.lock("")];
         for (index, word) in ["first", "second"].into_iter().enumerate() {
@@ -149,7 +150,7 @@ fn a_sampler_that_only_sleeps_lets_limits_pass() {
     };
     let from = failure.history.slices.iter().find(waits).unwrap().at;
     let took = failure.history.slices.last().unwrap().at - from;
-    // It may be woken late, but not early.
+    // The thread may be woken late, but not early.
     assert!((5_501..100_000).contains(&took), "{took}");
 }
 

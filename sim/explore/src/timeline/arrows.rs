@@ -1,4 +1,4 @@
-//! The lanes of one row: a glyph for how each thread stands, and arrows between them.
+//! The lanes of one row: a glyph for the status of each thread, and arrows between threads.
 
 use super::fold::Link;
 use super::rows::{Span, Tone};
@@ -7,13 +7,13 @@ use crate::ThreadIndex;
 
 /// The lanes of a row, as characters.
 pub(super) struct Lanes {
-    /// How many characters a lane has.
+    /// Width of a lane in characters.
     pitch: usize,
     characters: Vec<(char, Tone)>,
 }
 
 impl Lanes {
-    /// How many characters each of so many lanes gets, where a row has so many in all.
+    /// Returns the width of each lane, for this number of lanes and this total width of a row.
     pub(super) const fn pitch(lanes: usize, width: usize) -> usize {
         match width / 3 / (if lanes == 0 { 1 } else { lanes }) {
             0..=2 => 2,
@@ -22,7 +22,7 @@ impl Lanes {
         }
     }
 
-    /// How the threads stand. Those of `running` have a turn.
+    /// Draws the status of the threads. The threads in `running` have a turn.
     pub(super) fn new(pitch: usize, states: &[State<'_>], running: &[ThreadIndex]) -> Self {
         let mut characters = vec![(' ', Tone::Plain); pitch * states.len()];
         for (lane, state) in states.iter().enumerate() {
@@ -60,7 +60,7 @@ impl Lanes {
         }
     }
 
-    /// As spans.
+    /// Returns the lanes as spans.
     pub(super) fn spans(&self) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         for (char, tone) in &self.characters {

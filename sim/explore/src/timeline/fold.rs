@@ -1,33 +1,33 @@
-//! Which slices are told together: those of a thread that goes on, and those in which nothing but
-//! execution happens.
+//! Folding of turns: consecutive turns of one thread, and turns that only execute instructions,
+//! form one entry.
 
 use super::state::State;
 use super::words::{Told, happenings, instructions, summary};
 use crate::{Edge, Happening, History, Slice, ThreadIndex};
 use std::ops::Range;
 
-/// How long a repetition may be, in entries.
+/// Maximum length of a repetition, in entries.
 const PERIOD: usize = 16;
-/// How many entries a repetition has to spare.
+/// Minimum number of entries that a repetition must save.
 const SPARED: usize = 3;
 
-/// Slices that are told together.
+/// Turns that are printed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Which slices; never empty.
+    /// Indices of the turns; never empty.
     pub(super) slices: Range<usize>,
-    /// Whose they are, each once.
+    /// Threads of the turns, each once.
     pub(super) threads: Vec<ThreadIndex>,
-    /// What happened.
+    /// Texts of the events.
     pub(super) told: Vec<String>,
-    /// Whom somebody did something to, or waits for.
+    /// Actions on other threads, and waits for them.
     pub(super) links: Vec<Link>,
-    /// How much time went by before them, in which nobody could run (µs).
+    /// Virtual time that was skipped before the turns (µs).
     pub(super) pause: u64,
     dull: bool,
 }
 
-/// One thread does something to another, or waits for it.
+/// An action of one thread on another, or a wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) from: ThreadIndex,
@@ -35,22 +35,22 @@ pub(super) struct Link {
     pub(super) waits: bool,
 }
 
-/// What is drawn one below the other.
+/// An element of the drawing, from top to bottom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Entry(Entry),
-    /// The entries right above happen again and again.
+    /// The entries directly above are repeated.
     Again {
-        /// How many of them.
+        /// Number of repeated entries.
         entries: usize,
-        /// How many more times.
+        /// Number of repetitions.
         times: usize,
-        /// The last slice of the last time.
+        /// Last turn of the last repetition.
         last: usize,
     },
 }
 
-/// Everything, or with the dull parts folded.
+/// Returns all turns as entries, optionally folded.
 pub(super) fn items(history: &History, states: &[Vec<State<'_>>], fold: bool) -> Vec<Item> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut from = 0;
@@ -75,8 +75,8 @@ pub(super) fn items(history: &History, states: &[Vec<State<'_>>], fold: bool) ->
     if fold { repeated(&entries) } else { entries.into_iter().map(Item::Entry).collect() }
 }
 
-/// How many slices of the same thread begin here, one after the other without a pause. What somebody
-/// does to another thread and what somebody waits for are told apart.
+/// Returns the number of consecutive turns of the same thread without a pause that begin here.
+/// Actions on other threads and waits are kept apart.
 fn run(history: &History, from: usize) -> usize {
     let rest = history.slices.get(from..).unwrap_or_default();
     let mut linked = rest.first().and_then(link);
@@ -89,7 +89,8 @@ fn run(history: &History, from: usize) -> usize {
     1 + rest.windows(2).take_while(together).count()
 }
 
-/// Whether a slice has to do with other threads: because it waits for one?
+/// Returns true if a turn waits for another thread, false if it acts on one, and `None` if it does
+/// neither.
 fn link(slice: &Slice) -> Option<bool> {
     slice.happenings.iter().find_map(|happening| match happening {
         Happening::Waits => Some(true),
@@ -98,7 +99,7 @@ fn link(slice: &Slice) -> Option<bool> {
     })
 }
 
-/// A slice takes a microsecond; what is more went by while nobody could run.
+/// Returns the virtual time that was skipped between two turns: a turn itself takes a microsecond.
 fn pause(one: &Slice, next: &Slice) -> u64 {
     next.at.saturating_sub(one.at).saturating_sub(1)
 }
@@ -137,7 +138,7 @@ fn entry(history: &History, states: &[Vec<State<'_>>], slices: Range<usize>) -> 
     Entry { slices, threads, told: summary(history, &told), links, pause, dull }
 }
 
-/// What several threads execute in turns.
+/// Returns the text for instructions that several threads execute in turns.
 fn turns(threads: usize, slices: &[Slice]) -> String {
     let happenings = slices.iter().flat_map(|slice| &slice.happenings);
     let all: Vec<Told<'_>> = happenings.map(|happening| (*happening, None)).collect();
@@ -145,7 +146,7 @@ fn turns(threads: usize, slices: &[Slice]) -> String {
     format!("{threads} threads execute {count} instructions in {turns} turns")
 }
 
-/// With what repeats itself drawn once.
+/// Draws repetitions once.
 fn repeated(entries: &[Entry]) -> Vec<Item> {
     let mut items = Vec::with_capacity(entries.len());
     let mut from = 0;
@@ -167,7 +168,7 @@ fn repeated(entries: &[Entry]) -> Vec<Item> {
     items
 }
 
-/// How often the first entries are there, one time after the other.
+/// Returns the number of consecutive occurrences of the first entries.
 fn times(entries: &[Entry], period: usize) -> usize {
     let Some((first, _)) = entries.split_at_checked(period) else { return 0 };
     let same = |chunk: &&[Entry]| {
@@ -177,7 +178,7 @@ fn times(entries: &[Entry], period: usize) -> usize {
 }
 
 impl Entry {
-    /// Whether the same is told of both.
+    /// Returns true if both entries have the same text.
     fn is_like(&self, other: &Self) -> bool {
         self.threads == other.threads
             && self.told == other.told

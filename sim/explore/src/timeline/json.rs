@@ -1,4 +1,4 @@
-//! A history as JSON that can lie inside of HTML.
+//! A history as JSON that can be embedded in HTML.
 
 use super::Timeline;
 use super::state::{Life, State, states};
@@ -6,7 +6,7 @@ use super::words::{happenings, tell, why};
 use crate::{Happening, History, Kind, Slice};
 use std::collections::BTreeMap;
 
-/// Texts and standings are there once, and named by their places.
+/// Tables of texts and thread statuses, which are stored once and referenced by index.
 #[derive(Default)]
 struct Tables<'h> {
     strings: BTreeMap<String, usize>,
@@ -15,7 +15,7 @@ struct Tables<'h> {
     standings_in_order: Vec<String>,
 }
 
-/// All that a page needs of a history.
+/// Returns all data that a page needs of a history.
 pub(super) fn json(timeline: &Timeline<'_>) -> String {
     let Timeline { history, title, ending, edges, replay } = *timeline;
     let mut tables = Tables::default();
@@ -120,7 +120,7 @@ impl<'h> Tables<'h> {
     }
 }
 
-/// What kind of happening it is.
+/// Returns the keyword of an event's kind.
 const fn word(happening: Happening) -> &'static str {
     match happening {
         Happening::Executed(_) => "executes",
@@ -149,12 +149,12 @@ fn list(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// A list with a line for each item.
+/// Formats a list with a line for each item.
 fn lines(items: impl IntoIterator<Item = String>) -> String {
     format!("[\n{}\n]", items.into_iter().collect::<Vec<_>>().join(",\n"))
 }
 
-/// A text in quotation marks. Neither a tag nor a comment of HTML can begin or end in it.
+/// Quotes a text so that no tag or comment of HTML can begin or end in it.
 pub(super) fn string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

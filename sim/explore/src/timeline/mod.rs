@@ -1,8 +1,8 @@
-//! A history drawn: threads as lanes over time.
+//! Drawings of histories: threads as lanes over time.
 //!
-//! [`Timeline::rows`] is for the terminal: time goes downwards, what is dull is folded.
-//! [`Timeline::page`] is one HTML file that needs nothing beside itself: a moment is chosen, and how
-//! every thread stands at that moment is shown.
+//! [`Timeline::rows`] is for the terminal: time runs downwards, and uninteresting parts are folded.
+//! [`Timeline::page`] is a self-contained HTML file: it shows the status of every thread at a
+//! selected moment.
 
 mod arrows;
 mod fold;
@@ -17,30 +17,30 @@ pub use rows::{Row, Span, Tone};
 
 use crate::{Edge, History};
 
-/// What is to be drawn.
+/// The data of a drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline<'h> {
-    /// What happened. Without the standings of its slices there are no stacks, and the rest is worked
-    /// out from what happened.
+    /// History to draw. Without the thread statuses of its turns there are no stacks, and the other
+    /// data is derived from the turn events.
     pub history: &'h History,
-    /// What it is a history of.
+    /// Title of the drawing.
     pub title: &'h str,
-    /// How it ended, in words; empty if it went well.
+    /// Description of the end; empty if the history ended normally.
     pub ending: &'h str,
-    /// Who waits for whom at the end.
+    /// Waits between threads at the end.
     pub edges: &'h [Edge],
-    /// What makes it again.
+    /// Schedule string that reproduces the history.
     pub replay: Option<&'h str>,
 }
 
-/// How the rows for the terminal are made.
+/// Options of the rows for the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// How wide they are at most, in characters, if the lanes leave room for some words.
+    /// Maximum width in characters, if the lanes leave room for some words.
     pub width: usize,
-    /// What is dull is put together in one row, and what repeats itself is drawn once.
+    /// Fold uninteresting parts into one row, and draw repetitions once.
     pub fold: bool,
-    /// How many frames of each stack are shown at the end.
+    /// Number of frames of each stack that are printed at the end.
     pub frames: usize,
 }
 
@@ -51,13 +51,13 @@ impl Default for Shape {
 }
 
 impl Timeline<'_> {
-    /// It for the terminal.
+    /// Draws the history for the terminal.
     #[must_use]
     pub fn rows(&self, shape: Shape) -> Vec<Row> {
         rows::rows(self, shape)
     }
 
-    /// It as one HTML file.
+    /// Draws the history as one HTML file.
     #[must_use]
     pub fn page(&self) -> String {
         page::page(self)

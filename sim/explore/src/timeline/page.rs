@@ -3,7 +3,7 @@
 use super::Timeline;
 use super::json::json;
 
-/// The page without its parts, which stand where their names are in double braces.
+/// Template of the page, with the names of its parts in double braces.
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = concat!(
@@ -13,12 +13,12 @@ const SCRIPT: &str = concat!(
     include_str!("page/control.js"),
 );
 
-/// The page: the same for the same history, and in need of nothing beside itself.
+/// Returns the page, which is self-contained and depends only on the history.
 pub(super) fn page(timeline: &Timeline<'_>) -> String {
     let (title, data) = (escaped(timeline.title), json(timeline));
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len());
     let mut rest = PAGE;
-    // One way through: what is put in may have braces too.
+    // One pass: the inserted parts may contain braces too.
     while let Some((before, after)) = rest.split_once("{{") {
         page.push_str(before);
         let Some((name, after)) = after.split_once("}}") else { break };
@@ -35,7 +35,7 @@ pub(super) fn page(timeline: &Timeline<'_>) -> String {
     page
 }
 
-/// A text as HTML.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for char in text.chars() {

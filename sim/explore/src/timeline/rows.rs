@@ -1,4 +1,4 @@
-//! A history for the terminal: rows of words with tones, from which a tool makes colours.
+//! A history for the terminal: rows of text with tones, which a tool turns into colors.
 
 use super::arrows::Lanes;
 use super::fold::{Entry, Item, items};
@@ -9,36 +9,36 @@ use super::{Shape, Timeline};
 use crate::ThreadIndex;
 use core::fmt;
 
-/// How important a piece of text is, or what it stands for.
+/// Importance or meaning of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tone {
-    /// Words.
+    /// Ordinary text.
     #[default]
     Plain,
-    /// Less important than the rest.
+    /// Text that is less important than the rest.
     Dim,
-    /// What the eye should find first.
+    /// Text that the reader should notice first.
     Head,
-    /// A thread that runs.
+    /// A running thread.
     Running,
-    /// One that waits.
+    /// A waiting thread.
     Waiting,
-    /// One that is suspended, or what suspends it.
+    /// A suspended thread, or a suspension.
     Suspended,
-    /// One in code of the profiler that the runtime has called, or in a profiling method.
+    /// A thread in code of the profiler that the runtime has called, or in a profiling method.
     Callback,
-    /// Locks that are owned.
+    /// Locks that a thread owns.
     Lock,
-    /// What is wrong.
+    /// An error.
     Bad,
 }
 
 /// A piece of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The text: no line breaks, nothing that a terminal obeys.
+    /// The text, without line breaks and control characters.
     pub text: String,
-    /// What it stands for.
+    /// Meaning of the text.
     pub tone: Tone,
 }
 
@@ -51,11 +51,11 @@ impl Span {
 /// A line of a drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// What it consists of, from left to right.
+    /// Pieces of the line, from left to right.
     pub spans: Vec<Span>,
 }
 
-/// Without tones and without blanks at the end.
+/// Formats the row without tones and without trailing blanks.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String = self.spans.iter().map(|span| span.text.as_str()).collect();
@@ -69,24 +69,24 @@ impl Row {
     }
 }
 
-/// How wide the names of threads are drawn at most, beside what they do.
+/// Maximum width of thread names in front of their events.
 const NAME: usize = 20;
-/// How narrow words are wrapped.
+/// Minimum width at which text is wrapped.
 const WORDS: usize = 24;
 
-/// Where things are in a row.
+/// State of a drawing in progress, with the layout of its rows.
 struct Drawing<'t, 'h> {
     timeline: &'t Timeline<'h>,
     states: &'t [Vec<State<'h>>],
     pitch: usize,
-    /// How wide times are, names, and words.
+    /// Widths in characters of times, names and words.
     time: usize,
     name: usize,
     words: usize,
     rows: Vec<Row>,
 }
 
-/// A history, its end, and what the glyphs stand for.
+/// Draws a history, its end, and a legend of the glyphs.
 pub(super) fn rows(timeline: &Timeline<'_>, shape: Shape) -> Vec<Row> {
     let Timeline { history, edges, .. } = *timeline;
     let states = states(history, edges);
@@ -111,7 +111,7 @@ pub(super) fn rows(timeline: &Timeline<'_>, shape: Shape) -> Vec<Row> {
 }
 
 impl Drawing<'_, '_> {
-    /// The title, what the glyphs stand for, and the names above their lanes.
+    /// Draws the title, the legend of the glyphs, and the names above their lanes.
     fn head(&mut self, width: usize) {
         let title = visible(self.timeline.title);
         self.rows.extend(wrapped(&title, width).into_iter().map(|line| Row::of(line, Tone::Head)));
@@ -152,7 +152,7 @@ impl Drawing<'_, '_> {
         self.rows.push(row);
     }
 
-    /// The lanes left of one, above their beginning.
+    /// Draws the lanes to the left of a lane, above its beginning.
     fn bars(&self, lanes: usize) -> String {
         format!("│{:1$}", "", self.pitch.saturating_sub(1)).repeat(lanes)
     }
@@ -160,7 +160,7 @@ impl Drawing<'_, '_> {
     fn entry(&mut self, entry: &Entry) {
         if entry.pause > 0 {
             let before = entry.slices.start.saturating_sub(1);
-            let words = format!("… nobody can run for {} µs", entry.pause);
+            let words = format!("… no thread can run for {} µs", entry.pause);
             self.row(None, &self.lanes(before, &[]), vec![Span::new(words, Tone::Dim)]);
         }
         let last = entry.slices.end.saturating_sub(1);
@@ -221,7 +221,7 @@ impl Drawing<'_, '_> {
         self.rows.push(Row { spans });
     }
 
-    /// How it ended: the words, who waits for whom, and how each thread stands.
+    /// Draws the end: the description, the waits, and the status of each thread.
     fn end(&mut self, shape: Shape) {
         let Timeline { history, ending, edges, replay, .. } = *self.timeline;
         if !ending.is_empty() {
@@ -263,7 +263,7 @@ impl Drawing<'_, '_> {
         }
     }
 
-    /// How a thread stands, in as many rows as that needs.
+    /// Draws the status of a thread, in as many rows as needed.
     fn standing(&mut self, name: &str, state: &State<'_>, width: usize) {
         let name = format!("  {:1$}  ", visible(name), self.name);
         let margin = name.chars().count();

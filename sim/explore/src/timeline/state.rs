@@ -1,26 +1,26 @@
-//! How each thread stands behind each slice.
+//! Status of each thread after each turn.
 
 use crate::{Edge, Happening, History, LockName, Slice, ThreadIndex, Why};
 use std::borrow::Cow;
 
-/// How a thread stands.
+/// Status of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct State<'h> {
-    /// Leaf first; empty if it is not known.
+    /// Stack, leaf first; empty if it is not known.
     pub(super) stack: &'h [String],
     pub(super) holds: Cow<'h, [LockName]>,
-    /// What it does instead of going on, in words: "waits for the process heap".
+    /// Reason for waiting, in words: "waits for the process heap".
     pub(super) waits: Option<Cow<'h, str>>,
-    /// For whom it waits, and why.
+    /// Threads that this one waits for, and the reasons.
     pub(super) edges: Vec<Edge>,
     pub(super) suspended_by: Cow<'h, [ThreadIndex]>,
     pub(super) cooperative: Option<bool>,
-    /// The callbacks, hooks and signals' handlers that it is in, the innermost last.
+    /// Callbacks, hooks and signal handlers that the thread is in, innermost last.
     pub(super) inside: Vec<&'static str>,
     pub(super) life: Life,
 }
 
-/// Whether a thread can do anything.
+/// Life cycle of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Life {
     Waiting,
@@ -39,7 +39,7 @@ impl State<'_> {
     }
 }
 
-/// How each thread stands behind each slice, and who waits for whom at the end.
+/// Returns the status of each thread after each turn, with the waits at the end.
 pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<'h>>> {
     let mut now: Vec<State<'h>> = vec![State::default(); history.lanes.len()];
     for slice in history.slices.iter().filter(|slice| begins(slice)) {
@@ -70,7 +70,7 @@ fn begins(slice: &Slice) -> bool {
     slice.happenings.contains(&Happening::Begins)
 }
 
-/// What follows from what happened.
+/// Derives the status from the events.
 fn happened(now: &mut [State<'_>], slice: &Slice) {
     let me = slice.thread;
     let Some(state) = now.get_mut(me.index()) else { return };
@@ -120,7 +120,7 @@ fn happened_to(state: &mut State<'_>, happening: Happening) {
     }
 }
 
-/// Who leaves something leaves what is inside of it too.
+/// Leaves an item, together with all items inside of it.
 fn leave(inside: &mut Vec<&'static str>, what: &str) {
     if let Some(place) = inside.iter().rposition(|name| *name == what) {
         inside.truncate(place);
@@ -133,7 +133,7 @@ fn remove_last<T: Clone + PartialEq>(list: &mut Cow<'_, [T]>, what: &T) {
     }
 }
 
-/// What was recorded is right, whatever followed from what happened.
+/// Replaces the derived status by the recorded one.
 fn recorded<'h>(history: &History, now: &mut [State<'h>], slice: &'h Slice) {
     for (state, standing) in now.iter_mut().zip(&slice.standing) {
         let waits = standing.edges.iter().filter(|edge| edge.why != Why::Suspended);

@@ -1,10 +1,10 @@
-//! What happened, in words that name the threads.
+//! Texts of turn events, with the names of threads.
 
 use super::rows::Tone;
 use super::state::{Life, State};
 use crate::{Happening, History, Kind, Slice, Why};
 
-/// A text without anything that a terminal obeys, or that turns the direction of what follows.
+/// Escapes control characters and characters that change the direction or layout of text.
 pub(crate) fn visible(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for char in text.chars() {
@@ -17,13 +17,13 @@ pub(crate) fn visible(text: &str) -> String {
     safe
 }
 
-/// Marks of direction, separators of lines, and what is invisible.
+/// Returns true for direction marks, line separators and invisible characters.
 const fn changes_layout(char: char) -> bool {
     matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Why a thread waits for another, in words that end with its name.
+/// Returns the reason why a thread waits for another, as words to be followed by the other's name.
 pub(crate) fn why(history: &History, why: Why) -> String {
     match why {
         Why::Lock(lock) => format!("waits for {}, which is owned by", history.lock_name(lock)),
@@ -31,7 +31,7 @@ pub(crate) fn why(history: &History, why: Why) -> String {
     }
 }
 
-/// What a thread is, for those who read of it.
+/// Returns the kind of a thread in words.
 pub(super) const fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::App => "program",
@@ -40,7 +40,8 @@ pub(super) const fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// What happened. `waits` is what the thread waits for, if that is known.
+/// Returns the text of an event. `waits` is the condition that the thread waits for, if it is
+/// known.
 pub(crate) fn tell(history: &History, happening: Happening, waits: Option<&str>) -> String {
     match happening {
         Happening::Waits => match waits.map(|waits| waits.strip_prefix("waits").ok_or(waits)) {
@@ -59,10 +60,10 @@ pub(crate) fn tell(history: &History, happening: Happening, waits: Option<&str>)
     }
 }
 
-/// Something that happened, and what the thread waited for behind the slice.
+/// An event, and the condition that the thread waited for after the turn.
 pub(super) type Told<'h> = (Happening, Option<&'h str>);
 
-/// What happened in a turn. That who sleeps has to wait goes without saying.
+/// Returns the events of a turn, without the wait that follows a sleep.
 pub(super) fn happenings(slice: &Slice) -> impl Iterator<Item = Happening> {
     let mut last = None;
     slice.happenings.iter().copied().filter(move |happening| {
@@ -71,7 +72,7 @@ pub(super) fn happenings(slice: &Slice) -> impl Iterator<Item = Happening> {
     })
 }
 
-/// What happened one after the other, with what belongs together put together.
+/// Returns the texts of consecutive events, with related events combined.
 pub(super) fn summary(history: &History, happenings: &[Told<'_>]) -> Vec<String> {
     let mut told = Vec::new();
     let mut rest = happenings;
@@ -107,7 +108,7 @@ fn is_more_of(first: Told<'_>, next: Told<'_>) -> bool {
     first == next || matches!((first.0, next.0), (Happening::Executed(_), Happening::Executed(_)))
 }
 
-/// How many instructions these are together.
+/// Returns the total number of instructions.
 pub(super) fn instructions(run: &[Told<'_>]) -> u32 {
     let count = |(happening, _): &Told<'_>| match happening {
         Happening::Executed(count) => *count,
@@ -116,7 +117,7 @@ pub(super) fn instructions(run: &[Told<'_>]) -> u32 {
     run.iter().map(count).fold(0, u32::saturating_add)
 }
 
-/// How a thread stands, from what stops it to what it owns.
+/// Describes the status of a thread, from the reason why it is stopped to the locks it owns.
 pub(super) fn standing(history: &History, state: &State<'_>) -> Vec<(String, Tone)> {
     let mut told = Vec::new();
     match state.life {

@@ -1,9 +1,9 @@
-//! Lines of words.
+//! Line wrapping.
 
-/// What belongs together in spite of a blank.
+/// A blank at which a line must not be broken.
 pub(super) const GLUE: char = '\u{a0}';
 
-/// The words in lines of at most this many characters; a word that is longer is cut.
+/// Wraps text into lines of at most `width` characters; a longer word is split.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// At most this many characters; an ellipsis stands for what is left out.
+/// Returns at most `width` characters; an ellipsis replaces the rest.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What the callback is given.
+//! Clauses about the arguments of the callback.
 
 use super::Entry;
 use super::Evidence::{Documented, Observed, Read};
@@ -13,7 +13,8 @@ clauses! {
         "The ip of a frame that has called something is the return address itself; nothing is \
          subtracted.";
     91: ALL, Observed, "stackwalk.cpp: PostProcessingForManagedFrames; recordings",
-        "The ip of a marker is where the managed frame in front of it returns to in native code.";
+        "The ip of a marker is the address in native code that the managed frame before it returns \
+         to.";
     92: ALL, Observed,
         "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; docs: StackSnapshotCallback; \
          recordings",
@@ -26,23 +27,22 @@ clauses! {
         "Rip in the context is the ip.";
     95: ALL, Observed, "docs: StackSnapshotCallback; stackwalk.cpp; recordings",
         "The context of a marker belongs to the newest of its native frames: Rsp is the caller SP \
-         of the managed frame in front.";
+         of the managed frame before the marker.";
     96: ALL, Observed, "docs: StackSnapshotCallback; stackwalk.cpp; recordings",
-        "The callee-saved registers of a marker are what unwinding that managed frame made of \
-         them.";
+        "The callee-saved registers of a marker are the result of unwinding that managed frame.";
     97: ALL, Observed, "stackwalk.cpp: StackWalkFrames; recordings",
         "ContextFlags in the context are those of the seed, or 0 if the walk began without one. A \
          resumable or faulting Frame, which has a full CONTEXT, brings its own.";
     98: ALL, Observed, "cgenamd64.cpp: InlinedCallFrame::UpdateRegDisplay; recordings",
-        "In the frame that an InlinedCallFrame leads to, only Rip, Rsp and Rbp are true. The \
-         other callee-saved registers are what they were before, which is zero if the walk began \
+        "In the frame that an InlinedCallFrame leads to, only Rip, Rsp and Rbp are valid. The \
+         other callee-saved registers keep their previous values, which are zero if the walk began \
          there without a seed.";
     99: ALL, Observed, "codegencommon.cpp; recordings",
-        "Where an InlinedCallFrame has led to a frame with false callee-saved registers (C-098), \
-         they are true again from the caller of that frame on.";
+        "If an InlinedCallFrame has led to a frame with invalid callee-saved registers (C-098), \
+         they are valid again from the caller of that frame on.";
     100: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
-        "frameInfo is never NULL, not even for a marker. It says again which funcId and ip it is, \
-         and its two argument pointers are NULL.";
+        "frameInfo is never NULL, not even for a marker. It repeats the funcId and the ip, and its \
+         two argument pointers are NULL.";
     101: ALL, Documented, "docs: StackSnapshotCallback",
         "frameInfo and context may be used until the callback returns, not later.";
     102: CONTEXT_4D0, Observed, "pal.h; winnt.h; recordings",

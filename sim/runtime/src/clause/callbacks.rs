@@ -1,4 +1,4 @@
-//! What a call gets that is made from a callback of the profiler.
+//! Clauses about calls that are made from a callback of the profiler.
 
 use super::Entry;
 use super::Evidence::{Observed, Read};
@@ -8,7 +8,7 @@ clauses! {
     Callbacks:
     129: ALL, Observed, "docs: DoStackSnapshot; stackwalk.cpp; recordings",
         "In ObjectAllocated a walk with neither thread nor seed begins at the method that \
-         allocates. Nobody has to be suspended.";
+         allocates. No thread has to be suspended.";
     130: ALL, Observed, "stackwalk.cpp; frames.h; recordings",
         "In JITCompilationStarted the walk begins at the method that called the one to be \
          compiled.";
@@ -23,13 +23,13 @@ clauses! {
     134: ALL, Observed,
         "proftoeeinterfaceimpl.cpp: DoStackSnapshot; exceptionhandling.cpp; recordings",
         "In the callbacks of the second pass a thread that walks itself without a seed gets \
-         CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX. Where managed code dispatches exceptions, that \
-         was seen in ExceptionUnwindFunctionEnter and Leave only, and not where the exception is \
+         CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX. Where managed code dispatches exceptions, this was \
+         observed only in ExceptionUnwindFunctionEnter and Leave, and not where the exception is \
          about to leave managed code (C-164, C-166).";
     135: ALL, Observed, "Broman's article on ELT hooks; stackwalk.cpp; recordings",
         "A fast hook of Enter, Leave or Tailcall leaves no Frame for the method that it was \
          called from: a call there is asynchronous.";
     136: ALL, Read, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
-        "Inside StackSnapshotCallback it depends on the call itself what is allowed: the \
+        "The methods that are allowed inside StackSnapshotCallback depend on the call itself: the \
          callback-state bits are the same as around the call.";
 }

@@ -1,4 +1,4 @@
-//! Other methods of ICorProfilerInfo that a stack profiler calls.
+//! Clauses about other methods of ICorProfilerInfo that a stack profiler calls.
 
 use super::Entry;
 use super::Evidence::{Observed, Read};
@@ -15,8 +15,8 @@ clauses! {
         "GetFunctionFromIP gives CORPROF_E_ASYNCHRONOUS_UNSAFE on a managed thread that is inside \
          a forbid-suspend region.";
     117: ALL, Read, "GetFunctionFromIP",
-        "GetFunctionFromIP takes any address of a method, a return address behind its last call \
-         too. It may be called asynchronously.";
+        "GetFunctionFromIP takes any address of a method, including a return address after its \
+         last call. It may be called asynchronously.";
     118: CORE, Read, "GetFunctionFromIP3",
         "GetFunctionFromIP3 finds dynamic methods, too.";
     119: BEFORE_NEW, Read, "GetFunctionFromIP2",
@@ -33,15 +33,16 @@ clauses! {
     123: ALL, Read, "GetFunctionInfo2",
         "GetFunctionInfo2 gives E_INVALIDARG if the frameInfo is that of another function.";
     124: ALL, Read, "GetFunctionInfo2; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
-        "For generic code that instantiations share, the frameInfo of a walk tells \
-         GetFunctionInfo2 nothing about type arguments that NULL would not.";
+        "For generic code that instantiations share, the frameInfo of a walk gives \
+         GetFunctionInfo2 no more information about type arguments than NULL does.";
     125: ALL, Read, "GetCodeInfo2",
-        "GetCodeInfo2 tells how many regions of code there are in all, even if the array has room \
-         for fewer.";
+        "GetCodeInfo2 returns the total number of regions of code, even if the array has room for \
+         fewer.";
     126: CORE, Observed, "SuspendRuntime; recordings",
         "SuspendRuntime gives CORPROF_E_RUNTIME_UNINITIALIZED before the EE has started and \
          CORPROF_E_SUSPENSION_IN_PROGRESS during a suspension. A second call of the thread that \
-         holds the runtime suspended was seen to give S_OK on Unix, and then nothing resumes it.";
+         holds the runtime suspended was observed to give S_OK on Unix, and then nothing resumes \
+         it.";
     127: CORE, Read, "ResumeRuntime",
         "ResumeRuntime gives CORPROF_E_UNSUPPORTED_CALL_SEQUENCE unless the profiler has \
          suspended the runtime.";

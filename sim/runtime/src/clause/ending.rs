@@ -1,4 +1,4 @@
-//! How a walk ends, and with which HRESULT.
+//! Clauses about the end of a walk, and its HRESULT.
 
 use super::Entry;
 use super::Evidence::{Observed, Read};
@@ -10,7 +10,7 @@ clauses! {
         "The walk goes on only if the callback returns S_OK. Any other value ends it, S_FALSE as \
          well.";
     105: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkFramesWrapper; recordings",
-        "A walk that the callback has ended calls back no more, and the call gets \
+        "A walk that the callback has ended makes no more callbacks, and the call gets \
          CORPROF_E_STACKSNAPSHOT_ABORTED.";
     106: CLR4, Observed, "stackwalk.cpp: StackWalkFramesEx; recordings",
         "A walk that meets no managed frame, no marker and no Frame that has a method gives \
@@ -20,7 +20,7 @@ clauses! {
          nor finds any Frame, and otherwise S_OK.";
     108: CLR4, Observed, "stackwalk.cpp; recordings",
         "S_OK does not promise callbacks: a PrestubMethodFrame whose caller is native, alone on \
-         the chain, gives S_OK and none.";
+         the chain, gives S_OK without a callback.";
     109: CLR4, Observed, "stackwalk.cpp: NextRaw; recordings",
         "Every unwound Rsp must be at or above the limit of the stack that is walked, and below \
          its base. If one is not, the walk ends with E_FAIL.";
@@ -34,5 +34,5 @@ clauses! {
         "If a GS cookie that the walk passes is wrong, the process fails fast. There is no \
          HRESULT.";
     113: ALL, Observed, "stackwalk.cpp; recordings",
-        "What was called back before a walk failed is not taken back.";
+        "Callbacks that were made before a walk failed are not taken back.";
 }

@@ -1,4 +1,4 @@
-//! What the documentation asks of a profiler, and why.
+//! Clauses about the documentation's requirements on a profiler, with their reasons.
 
 use super::Entry;
 use super::Evidence::Documented;
@@ -11,16 +11,16 @@ clauses! {
          stopped by a suspension of the runtime, which waits for the thread that it has suspended \
          itself.";
     149: ALL, Documented, "docs: DoStackSnapshot",
-        "Do not return from ThreadDestroyed while that thread is being walked: what is walked \
-         would be gone.";
+        "Do not return from ThreadDestroyed while that thread is being walked: its stack would be \
+         gone.";
     150: ALL, Documented, "docs: DoStackSnapshot",
         "Call nothing that may trigger a GC while you hold a lock. A callback of the GC that \
          wants the lock would wait for ever.";
     151: ALL, Documented, "docs: DoStackSnapshot",
-        "Before a thread of the profiler suspends anybody for the first time, let it walk a \
-         running thread once, with at least one frame reported. What the runtime sets up for it \
-         then may need a lock that a suspended thread owns.";
+        "Before a thread of the profiler suspends another thread for the first time, let it walk a \
+         running thread once, with at least one frame reported. The runtime then sets up state for \
+         it, which may need a lock that a suspended thread owns.";
     152: ALL, Documented, "docs: StackSnapshotCallback",
-        "Take no lock in StackSnapshotCallback that the target may own: it is suspended and \
-         cannot give it back.";
+        "Take no lock in StackSnapshotCallback that the target may own: it is suspended and cannot \
+         release it.";
 }

@@ -1,8 +1,8 @@
 //! The rules of the CLR that the simulator keeps: clauses, by number.
 //!
-//! A clause says in a sentence or two what a profiler can observe, in which [`Generations`], and how
-//! that is known. Code that keeps one names it (C-014); so do the events that tell why a call went as
-//! it did. A number never changes its meaning, and is never used again.
+//! A clause states in a sentence or two what a profiler can observe, in which [`Generations`], and
+//! how that is known. Code that implements a clause names it (C-014), and so do the events that
+//! explain a call. A number never changes its meaning, and is never reused.
 //!
 //! ```
 //! use clr_runtime::clause::{Chapter, Clause, Evidence};
@@ -15,11 +15,11 @@
 //! # Ok::<(), crate::clause::NoClause>(())
 //! ```
 //!
-//! The words are those of the field: a *Frame* (capital F) is the runtime's explicit Frame object, a
-//! *marker* the callback with FunctionID 0, a *seed* the CONTEXT given to `DoStackSnapshot`. Names of
-//! files without a path are those of CoreCLR 3.1, in `src/vm`.
+//! The rules use the terms of the field: a *Frame* (capital F) is the runtime's explicit Frame
+//! object, a *marker* the callback with FunctionID 0, a *seed* the CONTEXT given to
+//! `DoStackSnapshot`. Names of files without a path are those of CoreCLR 3.1, in `src/vm`.
 
-/// The entries of a chapter: number, generations, evidence, source and rule of each.
+/// Defines the entries of a chapter: number, generations, evidence, source and rule of each.
 macro_rules! clauses {
     (
         $chapter:ident:
@@ -61,19 +61,19 @@ use thiserror::Error;
 pub struct Clause(u16);
 
 impl Clause {
-    /// The clause with this number. Whether there is one is for [`entry`](Self::entry) to tell.
+    /// Creates the clause with this number, which need not exist: see [`entry`](Self::entry).
     #[must_use]
     pub const fn new(number: u16) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the number.
     #[must_use]
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// What it says, if there is such a clause.
+    /// Returns the entry of the clause, or `None` if there is no such clause.
     #[must_use]
     pub fn entry(self) -> Option<&'static Entry> {
         entries().find(|entry| entry.clause == self)
@@ -92,12 +92,12 @@ impl fmt::Debug for Clause {
     }
 }
 
-/// A text names no clause.
+/// Error for a text that names no clause.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no such clause; they are {first} to {last}", first = Clause::new(1), last = last())]
 pub struct NoClause;
 
-/// Understands `C-014`, and also `c-14` and `14`.
+/// Parses `C-014`, and also `c-14` and `14`.
 impl FromStr for Clause {
     type Err = NoClause;
 
@@ -110,37 +110,37 @@ impl FromStr for Clause {
     }
 }
 
-/// A clause with what is known about it.
+/// A clause with its rule and evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which one it is.
+    /// Number of the clause.
     pub clause: Clause,
-    /// Where it belongs.
+    /// Chapter of the clause.
     pub chapter: Chapter,
-    /// What a profiler can observe, or is asked to do.
+    /// Behavior that a profiler can observe, or a requirement on a profiler.
     pub rule: &'static str,
-    /// The runtimes in which that is so.
+    /// Runtimes in which the rule holds.
     pub generations: Generations,
-    /// Where it stands: files and functions of the runtime, pages of its documentation, recordings.
-    /// Several are separated by semicolons.
+    /// Sources of the rule: files and functions of the runtime, pages of its documentation,
+    /// recordings. Several are separated by semicolons.
     pub source: &'static str,
-    /// How well it is known.
+    /// Evidence for the rule.
     pub evidence: Evidence,
 }
 
-/// How well a clause is known. The weakest comes first.
+/// Strength of the evidence for a clause, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Evidence {
-    /// The documentation says so.
+    /// Evidence in the documentation.
     Documented,
-    /// The source of a runtime says so.
+    /// Evidence in the source of a runtime.
     Read,
-    /// Recorded calls of a real runtime show it, in one of its generations at least.
+    /// Evidence in recorded calls of a real runtime, in at least one of the clause's generations.
     Observed,
 }
 
 impl Evidence {
-    /// It as a word.
+    /// Returns the evidence as a word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -157,32 +157,32 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// Chapters, with the name for command lines, the title and the module that has the entries.
+/// Defines chapters with their command-line name, their title and the module with their entries.
 macro_rules! chapters {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $title:literal, $module:ident;)+) => {
-        /// What clauses are about.
+        /// Topic of clauses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Chapter {
             $($(#[doc = $doc])+ $variant,)+
         }
 
         impl Chapter {
-            /// All of them, in the order of their clauses.
+            /// All chapters, in the order of their clauses.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// Its name on a command line.
+            /// Returns the name on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Its title.
+            /// Returns the title.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)+ }
             }
 
-            /// Its clauses, ascending by number.
+            /// Returns the clauses, ascending by number.
             #[must_use]
             pub const fn entries(self) -> &'static [Entry] {
                 match self { $(Self::$variant => $module::ENTRIES,)+ }
@@ -192,32 +192,32 @@ macro_rules! chapters {
 }
 
 chapters! {
-    /// What is checked before a walk begins, and in which order.
+    /// Checks before a walk begins, and their order.
     EntryChecks = "entry-checks", "Entry checks", entry_checks;
-    /// How a call stops its target, and when it refuses to walk it.
+    /// Suspension of a call's target, and refusals to walk it.
     Suspension = "suspension", "Suspension of the target", suspension;
-    /// What the context argument does.
+    /// Effects of the context argument.
     Seeds = "seeds", "Seeds", seeds;
-    /// Which frames a walk visits, and which of them it reports.
+    /// Frames that a walk visits, and those that it reports.
     Reported = "reported", "What is walked and reported", reported;
-    /// What the callback is given.
+    /// Arguments of the callback.
     Arguments = "arguments", "Callback arguments", arguments;
-    /// How a walk ends, and with which HRESULT.
+    /// End of a walk, and its HRESULT.
     Ending = "ending", "Ending and result", ending;
     /// Other methods that a stack profiler calls.
     Companions = "companions", "Companion methods", companions;
-    /// What a call gets that is made from a callback of the profiler.
+    /// Calls that are made from a callback of the profiler.
     Callbacks = "callbacks", "Calls from callbacks", callbacks;
-    /// How managed frames are unwound on x64.
+    /// Unwinding of managed frames on x64.
     Unwinder = "unwinder", "Unwinder", unwinder;
-    /// What the documentation asks of a profiler.
+    /// Requirements of the documentation on a profiler.
     Guidelines = "guidelines", "Guidelines", guidelines;
-    /// What only recordings show.
+    /// Behavior known only from recordings.
     Observed = "observed", "Observed", observed;
 }
 
 impl Chapter {
-    /// The one with this name.
+    /// Returns the chapter with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|chapter| chapter.name() == name)
@@ -230,12 +230,12 @@ impl fmt::Display for Chapter {
     }
 }
 
-/// All clauses, ascending by number.
+/// Returns all clauses, ascending by number.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     Chapter::ALL.iter().flat_map(|chapter| chapter.entries())
 }
 
-/// The clause with the highest number.
+/// Returns the clause with the highest number.
 fn last() -> Clause {
     entries().last().map_or(Clause::new(1), |entry| entry.clause)
 }

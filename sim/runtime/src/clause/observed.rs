@@ -1,4 +1,4 @@
-//! What only recordings show.
+//! Clauses known only from recordings.
 
 use super::Entry;
 use super::Evidence::Observed;
@@ -7,8 +7,9 @@ use super::sets::{CORE31_NET9, U9, U9_LEGACY, U9_MANAGED, U31, W31};
 clauses! {
     Observed:
     153: W31, Observed, "recordings",
-        "A walk begins with a marker if its first managed frame lies where the current exception \
-         has unwound already: markers are not hidden there, only managed frames are.";
+        "A walk begins with a marker if its first managed frame is in the part of the stack that \
+         the current exception has already unwound: only managed frames are hidden there, not \
+         markers.";
     154: W31, Observed, "recordings",
         "A handler funclet is reported like a method if no exception tracker has its caller SP.";
     155: W31, Observed, "recordings",
@@ -16,19 +17,19 @@ clauses! {
          GetFunctionFromIP read unmapped memory, which kills the process. No address found on a \
          stack ever did.";
     156: W31, Observed, "recordings",
-        "If ReadyToRun code has a P/Invoke inlined, the ip of its frame is behind the call of \
-         JIT_PInvokeBegin, not behind the native call. Rsp and Rbp are true.";
+        "If ReadyToRun code has a P/Invoke inlined, the ip of its frame is after the call of \
+         JIT_PInvokeBegin, not after the native call. Rsp and Rbp are valid.";
     157: W31, Observed, "recordings",
-        "GetFunctionFromIP and DoStackSnapshot can hang on a thread on which managed code has \
-         run, behind a GC that waits for the target which this thread itself has suspended. They \
-         cannot where managed code never ran.";
+        "GetFunctionFromIP and DoStackSnapshot can hang on a thread on which managed code has run, \
+         when a GC waits for the target which this thread itself has suspended. They cannot hang \
+         on a thread on which managed code never ran.";
     158: CORE31_NET9, Observed, "recordings",
-        "Integer registers and ContextFlags that the walk has not set are in every context what \
-         they were when it began. .NET 10 on Windows agrees as far as it is known.";
+        "Integer registers and ContextFlags that the walk has not set have their initial values in \
+         every context. .NET 10 on Windows agrees as far as it is known.";
     159: U31, Observed, "recordings",
-        "A value that is no ThreadID is dereferenced: SIGSEGV or, where it can be read and as its \
-         content has it, E_NOTIMPL or CORPROF_E_STACKSNAPSHOT_UNSAFE. So is the id of a destroyed \
-         thread, with any of the three.";
+        "A value that is no ThreadID is dereferenced: SIGSEGV or, if it can be read, E_NOTIMPL or \
+         CORPROF_E_STACKSNAPSHOT_UNSAFE depending on its content. So is the id of a destroyed \
+         thread, with any of the three results.";
     160: CORE31_NET9, Observed, "recordings",
         "If managed code faulted in hardware, the ip of the first frame is the instruction that \
          faulted, and its context the whole CONTEXT of the FaultingExceptionFrame with its \
@@ -38,15 +39,15 @@ clauses! {
         "Under COR_PRF_SNAPSHOT_REGISTER_CONTEXT contextSize is 3104 (0xC20) in every callback, \
          be it for a managed frame or a marker. Without the flag it is 0.";
     162: U9, Observed, "recordings",
-        "How much is read of the seed for a cooperative target depends on its ContextFlags: 0x4D8 \
-         bytes without CONTEXT_XSTATE (0x100040), with it 0x5E0, or 0xC20 if the \
-         XStateFeaturesMask at 0x4D0 has a bit of 0xE0. Whatever contextSize says, fewer readable \
-         bytes mean death by SIGSEGV. Seen on a machine with AVX-512.";
+        "The number of bytes read of the seed for a cooperative target depends on its \
+         ContextFlags: 0x4D8 without CONTEXT_XSTATE (0x100040), with it 0x5E0, or 0xC20 if the \
+         XStateFeaturesMask at 0x4D0 has a bit of 0xE0. Regardless of contextSize, fewer readable \
+         bytes end the process with SIGSEGV. Observed on a machine with AVX-512.";
     163: U9_MANAGED, Observed, "recordings",
         "Methods of System.Runtime.EH are never reported, nor is a marker for the native frames \
-         that unwinding them leads to. In all else they are managed frames: they drop Frames, end \
-         the hiding of a funclet, and keep the result from being E_FAIL. Those of the nested \
-         ExInfo are reported.";
+         that unwinding them leads to. In all other respects they are managed frames: they drop \
+         Frames, end the hiding of a funclet, and keep the result from being E_FAIL. Those of the \
+         nested ExInfo are reported.";
     164: U9_MANAGED, Observed, "recordings",
         "In ExceptionCatcherEnter and Leave and ExceptionUnwindFinallyEnter and Leave a thread \
          that walks itself without a seed is cooperative and gets S_OK, beginning at the method \
@@ -58,9 +59,9 @@ clauses! {
          several markers in a row.";
     166: U9_MANAGED, Observed, "recordings",
         "When an exception leaves managed code for native code, ExceptionUnwindFunctionLeave and \
-         Enter come before there is a second pass: a walk without a seed is S_OK and begins at \
-         the throw. ExceptionThrown is raised again in the managed code that the exception comes \
-         to next.";
+         Enter come before there is a second pass: a walk without a seed is S_OK and begins at the \
+         throw. ExceptionThrown is raised again in the managed code that the exception reaches \
+         next.";
     167: U9, Observed, "recordings",
         "SuspendRuntime gives S_OK to a managed thread inside a P/Invoke, which 3.1 refuses; the \
          thread can then walk itself and others. It does so, too, in the callbacks of JIT, class \
@@ -71,25 +72,25 @@ clauses! {
          ExceptionUnwindFinallyEnter and Leave, and ExceptionCatcherEnter.";
     168: U9, Observed, "recordings",
         "In the callbacks RuntimeSuspendStarted and Finished, RuntimeResumeStarted and Finished, \
-         and GarbageCollectionStarted another thread gives E_NOTIMPL, whoever suspends: that it \
-         is the profiler is noted only after them.";
+         and GarbageCollectionStarted another thread gives E_NOTIMPL, regardless of who suspends: \
+         a suspension is marked as the profiler's only after them.";
     169: U9, Observed, "recordings",
         "A value that is no ThreadID gives S_OK without callbacks if it points to bytes of 0xFF, \
          to code or into a Thread, E_NOTIMPL if it points to zeros, and SIGSEGV if it is 1, 8, \
          0x1000, -1 or not canonical. The id of a destroyed thread gives E_NOTIMPL, and E_FAIL \
          while the profiler has the runtime suspended.";
     170: U9, Observed, "recordings",
-        "Native code calls the stub of a reverse P/Invoke directly, so the ip of the marker \
-         behind it is in that native code. In UnmanagedToManagedTransition when a reverse \
-         P/Invoke is called, and in ManagedToUnmanagedTransition when it returns, the first frame \
-         is that of the P/Invoke around it; where there is none, the answer is E_FAIL.";
+        "Native code calls the stub of a reverse P/Invoke directly, so the ip of the marker after \
+         it is in that native code. In UnmanagedToManagedTransition when a reverse P/Invoke is \
+         called, and in ManagedToUnmanagedTransition when it returns, the first frame is that of \
+         the P/Invoke around it; where there is none, the answer is E_FAIL.";
     171: U9_MANAGED, Observed, "recordings",
         "Enter and Leave hooks are called for the methods that dispatch exceptions. In a second \
          pass, a hook there that has frame info and no seed gets \
          CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX.";
     172: U9_LEGACY, Observed, "recordings",
-        "With the setting LegacyExceptionHandling=1 a walk follows the rules of 3.1 on Unix. What \
-         C-085 says of .NET 9, C-163 to C-166 and C-171 do not hold.";
+        "With the setting LegacyExceptionHandling=1 a walk follows the rules of 3.1 on Unix. The \
+         part of C-085 about .NET 9, C-163 to C-166 and C-171 do not hold.";
     173: U9, Observed, "recordings",
         "GetFunctionFromIP2 and GetFunctionFromIP3 give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE in a \
          P/Invoke, and in those callbacks in which SuspendRuntime gives it (C-167). On native \

@@ -1,4 +1,4 @@
-//! Which frames a walk visits, and which of them it reports.
+//! Clauses about the frames that a walk visits, and those that it reports.
 
 use super::Entry;
 use super::Evidence::{Observed, Read};
@@ -22,8 +22,8 @@ clauses! {
         "Native frames older than all managed ones give one marker, even if no Frame is left.";
     62: ALL, Observed, "stackwalk.cpp; recordings",
         "Native code below a managed frame gives its marker even if that managed frame itself is \
-         not reported. The exception-handling methods of C-087 are the only ones that take the \
-         marker along.";
+         not reported. The exception-handling methods of C-087 are the only ones that hide the \
+         marker too.";
     63: ALL, Observed,
         "stackwalk.cpp; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
         "Two markers follow each other where every managed frame between two native parts is \
@@ -43,18 +43,18 @@ clauses! {
         "A method that was inlined gives no callback: the frame belongs to the method it was \
          inlined into.";
     69: ALL, Observed, "frames.h: PrestubMethodFrame; stackwalk.cpp; recordings",
-        "A method that is still being prepared or compiled is not on the list. Its caller is, \
-         with the return address of the call as ip.";
+        "A method that is still being prepared or compiled is not reported. Its caller is, with \
+         the return address of the call as ip.";
     70: ALL, Observed, "cgenamd64.cpp: InlinedCallFrame::UpdateRegDisplay; recordings",
-        "An active InlinedCallFrame stands for the managed method whose frame it lies in. Rip, \
-         Rsp and Rbp of that method come from it.";
+        "An active InlinedCallFrame represents the managed method whose frame contains it, and \
+         provides Rip, Rsp and Rbp of that method.";
     71: ALL, Observed, "frames.h: InlinedCallFrame; recordings",
-        "An InlinedCallFrame without an active call leads nowhere and is left behind.";
+        "An InlinedCallFrame without an active call leads nowhere and is dropped.";
     72: ALL, Observed, "cgenamd64.cpp: HelperMethodFrame::UpdateRegDisplay; recordings",
-        "A HelperMethodFrame leads to the managed code that called the helper, and knows all of \
+        "A HelperMethodFrame leads to the managed code that called the helper, and provides all of \
          its callee-saved registers.";
     73: ALL, Observed, "cgenamd64.cpp: TransitionFrame::UpdateRegDisplay; recordings",
-        "A TransitionFrame leads to its caller: Rsp is where the TransitionBlock ends, and all \
+        "A TransitionFrame leads to its caller: Rsp is the end of the TransitionBlock, and all \
          callee-saved registers are restored from the block.";
     74: ALL, Observed, "cgenamd64.cpp: HijackFrame::UpdateRegDisplay; recordings",
         "A HijackFrame leads to the return address that was on the stack before the hijack.";
@@ -84,12 +84,11 @@ clauses! {
         "Between a funclet that exception handling has called and its method, the native code of \
          exception handling gives no marker.";
     83: ALL, Observed, "stackwalk.cpp: Filter; recordings",
-        "When a method is reported in place of its funclet, its ip is where it left the try \
-         block: the return address of the call, or the instruction that faulted. It is never in \
-         the handler.";
+        "When a method is reported in place of its funclet, its ip is the place where it left the \
+         try block: the return address of the call, or the instruction that faulted. It is never \
+         in the handler.";
     84: ALL, Observed, "exceptionhandling.cpp: FindParentStackFrameHelper; recordings",
-        "A finally funclet that its method has called in the normal course hides nothing but \
-         itself.";
+        "A finally funclet that its method has called in normal execution hides only itself.";
     85: ALL, Observed, "exceptionhandling.cpp: FindParentStackFrameForStackWalk; recordings",
         "A filter funclet is reported, with the FunctionID of its method and an ip inside the \
          filter. After it come a marker, the frames from the throw on, and among these the method \

@@ -1,4 +1,4 @@
-//! Generations that clauses are true of together.
+//! Sets of generations in which clauses hold.
 
 use crate::generation::Generation::{
     CoreClr31Unix, CoreClr31Windows, Framework2, Net9Unix, Net9UnixLegacyExceptions, Net10Unix,
@@ -12,26 +12,26 @@ pub(super) const UNIX: Generations = Generations::UNIX;
 
 /// .NET Framework 2 to 3.5.
 pub(super) const F2: Generations = Generations::of(&[Framework2]);
-/// Everything since.
+/// All later generations.
 pub(super) const CLR4: Generations = ALL.without(F2);
-/// CoreCLR and what came of it: they have SuspendRuntime.
+/// CoreCLR and its successors, which have SuspendRuntime.
 pub(super) const CORE: Generations = Generations::CORECLR_31.with(Generations::NEW);
-/// Those that came after .NET Framework 2, but before .NET 9.
+/// The generations after .NET Framework 2 and before .NET 9.
 pub(super) const BEFORE_NEW: Generations = CLR4.without(Generations::NEW);
 
 pub(super) const WINDOWS_CLR4: Generations = WINDOWS.without(F2);
 pub(super) const WINDOWS_CORE: Generations = Generations::of(&[CoreClr31Windows, Net10Windows]);
-/// Newer ones on Unix, whose CONTEXT is larger.
+/// Newer runtimes on Unix, whose CONTEXT is larger.
 pub(super) const UNIX_NEW: Generations =
     Generations::of(&[Net9Unix, Net9UnixLegacyExceptions, Net10Unix]);
-/// Those with the CONTEXT of Windows x64.
+/// The generations with the CONTEXT of Windows x64.
 pub(super) const CONTEXT_4D0: Generations = ALL.without(UNIX_NEW);
-/// Those that read as much of every seed.
+/// The generations that read the same number of bytes of every seed.
 pub(super) const WHOLE_SEED: Generations = CONTEXT_4D0;
-/// Those in which managed code dispatches exceptions.
+/// The generations in which managed code dispatches exceptions.
 pub(super) const MANAGED_EH: Generations = Generations::of(&[Net9Unix, Net10Windows, Net10Unix]);
 
-// What was recorded.
+// The generations of recordings.
 pub(super) const W31: Generations = Generations::of(&[CoreClr31Windows]);
 pub(super) const U31: Generations = Generations::of(&[CoreClr31Unix]);
 pub(super) const U9: Generations = Generations::of(&[Net9Unix, Net9UnixLegacyExceptions]);

@@ -1,4 +1,4 @@
-//! How a call stops its target, and when it dares not walk it.
+//! Clauses about the suspension of a call's target, and refusals to walk it.
 
 use super::Entry;
 use super::Evidence::{Observed, Read};
@@ -16,30 +16,30 @@ clauses! {
          fiber switched out, a dead or unstarted thread, the stress log or the OS, the call gets \
          CORPROF_E_STACKSNAPSHOT_UNSAFE.";
     28: WINDOWS, Observed, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
-        "A target that was destroyed or never started costs the process its life: it exits with \
+        "A target that was destroyed or never started ends the process, which exits with \
          CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD. No call ever returns that code.";
     29: WINDOWS, Read, "threadsuspend.cpp: SuspendThread, ResumeThread",
         "Under COR_PRF_MONITOR_SUSPENDS the walker itself gets RuntimeThreadSuspended for the \
-         target when it has suspended it, and RuntimeThreadResumed when it lets it go.";
+         target after suspending it, and RuntimeThreadResumed after resuming it.";
     30: WINDOWS, Read, "threadsuspend.cpp: SuspendThread",
-        "A managed walker cannot be suspended while it suspends somebody. So if two of them aim \
-         at each other, at least one stays free.";
+        "A managed walker cannot be suspended while it suspends another thread. So if two walkers \
+         suspend each other, at least one keeps running.";
     31: WINDOWS_CORE, Read, "proftoeeinterfaceimpl.cpp: DoStackSnapshot",
-        "Between SuspendRuntime and ResumeRuntime a call for another thread leaves the OS alone \
-         and raises no RuntimeThreadSuspended.";
+        "Between SuspendRuntime and ResumeRuntime a call for another thread does not suspend it in \
+         the OS and raises no RuntimeThreadSuspended.";
     32: WINDOWS_CLR4, Observed, "threadsuspend.cpp: IsContextSafeToRedirect; recordings",
         "A cooperative target that is inside a system call, or for which the kernel is \
          dispatching an exception, gives CORPROF_E_STACKSNAPSHOT_UNSAFE. A seed does not help.";
     33: WINDOWS_CLR4, Read, "proftoeeinterfaceimpl.cpp: DoStackSnapshot",
-        "A cooperative target whose rsp lies above its topmost Frame gives \
+        "A cooperative target whose rsp is above its topmost Frame gives \
          CORPROF_E_STACKSNAPSHOT_UNSAFE: its context must be out of date.";
     34: WINDOWS_CLR4, Read, "proftoeeinterfaceimpl.cpp: DoStackSnapshot",
         "A target whose ip is in managed code although it has gone preemptive gives \
          CORPROF_E_STACKSNAPSHOT_UNSAFE.";
     35: F2, Read, "sscli2 proftoeeinterfaceimpl.cpp: DoStackSnapshot",
         "If the context of another thread cannot be read, a call without a seed gets E_FAIL. The \
-         mode of the target is not looked at first.";
+         context is read before the mode of the target is checked.";
     36: BEFORE_NEW, Read, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; IsContextInManagedCode",
-        "An asynchronous call never waits for the writer of the code manager: if it is at work \
-         when an ip has to be looked up, the call gets CORPROF_E_ASYNCHRONOUS_UNSAFE.";
+        "An asynchronous call never waits for the writer of the code manager: if a writer is \
+         active when an ip has to be looked up, the call gets CORPROF_E_ASYNCHRONOUS_UNSAFE.";
 }

@@ -47,7 +47,7 @@ fn evidence_goes_with_the_source() {
     }
 }
 
-/// Words of a rule, without what encloses them.
+/// Returns the words of a rule, without surrounding punctuation.
 fn words(rule: &str) -> impl Iterator<Item = &str> {
     rule.split(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c)))
 }
@@ -81,7 +81,7 @@ fn rules_refer_to_clauses_that_there_are() {
     }
 }
 
-/// Where runtimes differ so much that clauses exclude each other, each has one of them.
+/// Of clauses that exclude each other, each generation has exactly one.
 #[test]
 fn opposites_share_no_generation() {
     for (one, other) in [(3, 4), (102, 103), (106, 107), (109, 110), (19, 26)] {
@@ -93,7 +93,7 @@ fn opposites_share_no_generation() {
     }
 }
 
-/// What the simulator does in a generation is what clauses say of it.
+/// The simulator's answers for a generation agree with the generations of the clauses.
 #[test]
 fn generations_answer_as_clauses_say() {
     type Question = fn(Generation) -> bool;

@@ -2,59 +2,59 @@
 
 use clr_walker::profiling::{FunctionId, ReJitId};
 
-/// What kind of method it is, as far as walks tell.
+/// Kind of a method, as far as walks distinguish it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MethodKind {
-    /// One with metadata.
+    /// A method with metadata.
     #[default]
     Ordinary,
-    /// An IL stub: walks pass over it (C-067).
+    /// An IL stub: walks skip it (C-067).
     IlStub,
-    /// Another method without metadata: walks stop at it, but report nothing (C-066).
+    /// Another method without metadata: walks stop at it, but do not report it (C-066).
     Dynamic,
-    /// Of the managed exception handling, which profilers do not see (C-163).
+    /// A method of the managed exception handling, which is hidden from profilers (C-163).
     ExceptionHandling,
 }
 
 /// A method: a `MethodDesc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Method {
-    /// Its FunctionID.
+    /// FunctionID of the method.
     pub id: FunctionId,
-    /// `App.Foo`, for explanations.
+    /// Name for explanations, such as `App.Foo`.
     pub name: String,
-    /// Its kind.
+    /// Kind of the method.
     pub kind: MethodKind,
-    /// `ClassID`.
+    /// `ClassID` of the class.
     pub class: u64,
-    /// `ModuleID`.
+    /// `ModuleID` of the module.
     pub module: u64,
-    /// Its metadata token.
+    /// Metadata token.
     pub token: u32,
     /// `ClassID`s of its type arguments: canonical ones for shared code.
     pub type_arguments: Vec<u64>,
-    /// Whether its code is shared between instantiations, which it cannot tell apart (C-124).
+    /// The code is shared between instantiations, which it cannot distinguish (C-124).
     pub shared: bool,
-    /// Whether it is not restored yet: nothing about it can be asked.
+    /// The method is not restored yet, so that it cannot be queried.
     pub unrestored: bool,
 }
 
-/// How code came to be.
+/// Compilation tier of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tier {
-    /// Compiled ahead of time.
+    /// Code compiled ahead of time.
     Precompiled,
-    /// Compiled quickly.
+    /// Code compiled quickly.
     Tier0,
-    /// Compiled to stay.
+    /// Code compiled with optimizations.
     #[default]
     Optimized,
 }
 
-/// What a funclet is for.
+/// Purpose of a funclet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Funclet {
-    /// catch, finally or fault.
+    /// A catch, finally or fault handler.
     Handler,
     /// A filter.
     Filter,
@@ -63,45 +63,46 @@ pub enum Funclet {
 /// A funclet of a method's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuncletRange {
-    /// Its first byte (VA).
+    /// First byte (VA).
     pub start: u64,
-    /// The byte behind its last (VA).
+    /// End (VA, exclusive).
     pub end: u64,
-    /// What it is for.
+    /// Purpose of the funclet.
     pub funclet: Funclet,
 }
 
 /// One version of a method's code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
-    /// The method: an index into those of the code manager.
+    /// Method of the code: an index into the methods of the code manager.
     pub method: MethodIndex,
-    /// Its first byte (VA).
+    /// First byte (VA).
     pub start: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The part that was moved away as cold: first byte (VA) and size in bytes.
+    /// Part that was moved away as cold: first byte (VA) and size in bytes.
     pub cold: Option<(u64, u64)>,
-    /// Its funclets.
+    /// Funclets of the code.
     pub funclets: Vec<FuncletRange>,
-    /// How it came to be.
+    /// Compilation tier.
     pub tier: Tier,
-    /// Which request of ReJIT it is for; 0 for none.
+    /// ReJIT request that the code was compiled for; 0 for none.
     pub rejit: ReJitId,
-    /// Where the frames of this code have their GS cookie: bytes below the caller SP.
+    /// Location of the GS cookie in frames of this code: bytes below the caller SP.
     pub gs_cookie: Option<u32>,
 }
 
-/// A method, by its place in the code manager.
+/// Index of a method in the code manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodIndex(pub(super) u32);
 
-/// A version of code, by its place in the code manager.
+/// Index of a version of code in the code manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeIndex(pub(super) u32);
 
 impl Code {
-    /// What the code at `ip` (VA) is for, if it belongs to a funclet.
+    /// Returns the purpose of the funclet at `ip` (VA), or `None` if the address is not in a
+    /// funclet.
     #[must_use]
     pub fn funclet(&self, ip: u64) -> Option<Funclet> {
         let funclet = self.funclets.iter().find(|range| (range.start..range.end).contains(&ip))?;

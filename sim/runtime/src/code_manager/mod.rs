@@ -1,5 +1,5 @@
-//! The code manager: which addresses are managed code, of which method, and how it is unwound
-//! (contract §2.6, §8.3, §8.4).
+//! The code manager: maps addresses to managed code and its method, and unwinds it (contract §2.6,
+//! §8.3, §8.4).
 
 mod method;
 mod section;
@@ -16,7 +16,7 @@ use clr_walker::unwind::{Position, Rules, Step, UnwindError, Unwinder};
 use core::cell::RefCell;
 
 /// Marks the entry of cold code, whose unwind data is the RVA of the hot part's entry (contract
-/// §8.1). In other images bit 0 says the same.
+/// §8.1). In other images bit 0 has this meaning.
 const COLD: u32 = 0x8000_0000;
 
 /// All managed code of a process.
@@ -27,7 +27,7 @@ pub struct CodeManager<'a> {
     /// Ascending by address, not overlapping.
     sections: Vec<RangeSection>,
     map: CodeMap<'a>,
-    /// Methods whose code has gone, in the order in which it went.
+    /// Methods whose code was freed, in the order of freeing.
     freed: RefCell<Vec<MethodIndex>>,
 }
 
@@ -36,13 +36,13 @@ pub struct CodeManager<'a> {
 pub struct Managed<'c> {
     /// The method.
     pub method: &'c Method,
-    /// The version of its code.
+    /// The version of the method's code.
     pub code: &'c Code,
     section: &'c RangeSection,
 }
 
 impl<'a> CodeManager<'a> {
-    /// One without code.
+    /// Creates a code manager without code.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -54,13 +54,13 @@ impl<'a> CodeManager<'a> {
         MethodIndex(self.methods.len() as u32 - 1)
     }
 
-    /// Adds a version of a method's code. It is found once a section has it.
+    /// Adds a version of a method's code. Lookups find it after a section with it has been added.
     pub fn add_code(&mut self, code: Code) -> CodeIndex {
         self.codes.push(code);
         CodeIndex(self.codes.len() as u32 - 1)
     }
 
-    /// The code and unwind data of all sections.
+    /// Returns the code and unwind data of all sections.
     #[must_use]
     pub const fn map(&self) -> &CodeMap<'a> {
         &self.map
@@ -69,7 +69,8 @@ impl<'a> CodeManager<'a> {
     /// Adds a range section, with the code and unwind data of its range.
     ///
     /// # Errors
-    /// [`CodeMapError::Overlap`] if it shares an address with another one; nothing changes then.
+    /// Returns [`CodeMapError::Overlap`] if the section shares an address with another one; nothing
+    /// changes then.
     pub fn add_section(
         &mut self,
         section: RangeSection,
@@ -87,7 +88,8 @@ impl<'a> CodeManager<'a> {
         Ok(())
     }
 
-    /// Unloads the section that has `address` (VA), and its code. Whether there was one.
+    /// Unloads the section that contains `address` (VA), and its code. Returns true if there was
+    /// one.
     pub fn remove_section(&mut self, address: u64) -> bool {
         let Some(index) = self.section_index(address) else { return false };
         let section = self.sections.remove(index);
@@ -98,8 +100,9 @@ impl<'a> CodeManager<'a> {
         true
     }
 
-    /// Frees the code of a method in a heap of its own, as when what it belongs to is unloaded: none of its
-    /// addresses is managed code from then on, and its FunctionID is dangling (H-18). Whether it had any.
+    /// Frees the code of a method in its own heap, as unloading does: none of its addresses is
+    /// managed code afterwards, and its FunctionID is dangling (H-18). Returns true if the method
+    /// exists and its code had not been freed.
     pub fn free(&self, id: FunctionId) -> bool {
         let Some((method, _)) = self.method(id) else { return false };
         let mut freed = self.freed.borrow_mut();
@@ -110,25 +113,26 @@ impl<'a> CodeManager<'a> {
         is_new
     }
 
-    /// How many methods' code was freed.
+    /// Returns the number of methods whose code was freed.
     #[must_use]
     pub fn freed_count(&self) -> usize {
         self.freed.borrow().len()
     }
 
-    /// Goes back to when the code of the first `count` of these methods had been freed.
+    /// Restores the state in which only the code of the first `count` of these methods had been
+    /// freed.
     pub fn unfree(&self, count: usize) {
         self.freed.borrow_mut().truncate(count);
     }
 
-    /// Whether this was the FunctionID of a method whose code was freed.
+    /// Returns true if `id` was the FunctionID of a method whose code was freed.
     #[must_use]
     pub fn is_dangling(&self, id: FunctionId) -> bool {
         let freed = self.freed.borrow();
         !freed.is_empty() && self.method(id).is_some_and(|(method, _)| freed.contains(&method))
     }
 
-    /// Whether code that was freed lay at an address (VA).
+    /// Returns true if `address` (VA) was in code that was freed.
     #[must_use]
     pub fn was_freed(&self, address: u64) -> bool {
         let freed = self.freed.borrow();
@@ -146,7 +150,7 @@ impl<'a> CodeManager<'a> {
         Some(index)
     }
 
-    /// The managed code that `ip` (VA) belongs to; for a stub, none.
+    /// Returns the managed code that `ip` (VA) belongs to, or `None`; stubs are not managed code.
     #[must_use]
     pub fn find(&self, ip: u64) -> Option<Managed<'_>> {
         let section = self.sections.get(self.section_index(ip)?)?;
@@ -159,41 +163,42 @@ impl<'a> CodeManager<'a> {
         Some(Managed { method, code, section })
     }
 
-    /// Whether `address` (VA) is in an image that has been compiled ahead.
+    /// Returns true if `address` (VA) is in an image that was compiled ahead of time.
     #[must_use]
     pub fn is_in_image(&self, address: u64) -> bool {
         let section = self.section_index(address).and_then(|index| self.sections.get(index));
         section.is_some_and(RangeSection::ignores_ends)
     }
 
-    /// What block `address` (VA) belongs to, stubs included.
+    /// Returns the block that `address` (VA) belongs to, including stubs.
     #[must_use]
     pub fn block(&self, address: u64) -> Option<Block> {
         self.sections.get(self.section_index(address)?)?.find(address)
     }
 
-    /// The method with this FunctionID.
+    /// Returns the method with this FunctionID.
     #[must_use]
     pub fn method(&self, id: FunctionId) -> Option<(MethodIndex, &Method)> {
         let index = self.methods.iter().position(|method| method.id == id)?;
         Some((MethodIndex(index as u32), self.methods.get(index)?))
     }
 
-    /// All versions of a method's code that are still loaded, in the order in which they were made.
+    /// Returns all versions of a method's code that are still loaded, in the order of their
+    /// creation.
     pub fn versions(&self, method: MethodIndex) -> impl Iterator<Item = &Code> {
         let codes = (0..).zip(&self.codes).filter(move |(_, code)| code.method == method);
-        // Other code may have come to where it was.
+        // The addresses may hold other code by now.
         codes.filter_map(|(index, code)| {
             let loaded = self.block(code.start) == Some(Block::Code(CodeIndex(index)));
             loaded.then_some(code)
         })
     }
 
-    /// Takes `registers` from managed code to its caller, by the runtime's own tables (C-145); code
-    /// without an entry is a leaf (C-146).
+    /// Unwinds `registers` from managed code to its caller, with the runtime's own tables (C-145);
+    /// code without an entry is a leaf (C-146).
     ///
     /// # Errors
-    /// [`UnwindError`]; `registers` are then as they were.
+    /// Returns [`UnwindError`]; `registers` are then unchanged.
     pub fn unwind<M: Memory + ?Sized>(
         &self,
         managed: Managed<'_>,
@@ -214,7 +219,7 @@ impl<'a> CodeManager<'a> {
         }
     }
 
-    /// The entry that begins at `ip` (VA) or before, wherever it ends.
+    /// Returns the last entry that begins at or before `ip` (VA), regardless of its end.
     fn entry(&self, ip: u64) -> Option<(&CodeRegion<'a>, RuntimeFunction)> {
         let (region, rva) = self.map.find(ip)?;
         Some((region, region.functions().find_from_begin(rva)?))

@@ -1,25 +1,25 @@
-//! Range sections: which addresses are managed code (contract §2.6, §8.4).
+//! Range sections: the addresses of managed code (contract §2.6, §8.4).
 
 use super::CodeIndex;
 use clr_codegen::{NibbleMap, NibbleMapError};
 use thiserror::Error;
 
-/// What the code manager of a heap calls blocks that are no methods.
+/// Kind of a block in a code heap that is not a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StubKind {
-    /// A jump too far for an instruction.
+    /// A jump that is too far for a jump instruction.
     JumpStub,
-    /// What a method's first call goes through.
+    /// The target of a method's first call.
     Precode,
     /// A helper of ready-to-run code.
     DynamicHelper,
-    /// Of virtual stub dispatch.
+    /// A stub of virtual stub dispatch.
     VirtualStubDispatch,
-    /// Assembled by a stub linker.
+    /// Code assembled by a stub linker.
     StubLink,
 }
 
-/// What a code header in a heap is before.
+/// Contents of a block after its code header in a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Block {
     /// A method's code.
@@ -28,35 +28,35 @@ pub enum Block {
     Stub(StubKind),
 }
 
-/// Why a section cannot be made.
+/// Reason why a section cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SectionError {
-    /// A nibble map cannot hold a start.
+    /// A nibble map cannot represent a start.
     #[error(transparent)]
     NibbleMap(#[from] NibbleMapError),
-    /// A start lies outside of the section.
+    /// A start is outside of the section.
     #[error("a method at {start:#x} lies outside of its section")]
     Outside {
         /// The start (VA).
         start: u64,
     },
-    /// It is empty, or larger than 4 GiB.
+    /// The section is empty or larger than 4 GiB.
     #[error("a section from {low:#x} to {high:#x} is empty or too large")]
     Size {
-        /// Its first address (VA).
+        /// First address (VA).
         low: u64,
-        /// The address behind its last (VA).
+        /// End (VA, exclusive).
         high: u64,
     },
 }
 
-/// A range of addresses that one code manager answers for.
+/// A range of addresses that one code manager is responsible for.
 #[derive(Clone, Debug)]
 pub struct RangeSection {
     low: u64,
     high: u64,
     kind: SectionKind,
-    /// What starts where, from `low` on; ascending by offset.
+    /// Blocks by start, as offsets from `low`; ascending.
     starts: Vec<(u32, Block)>,
 }
 
@@ -66,18 +66,19 @@ enum SectionKind {
     CodeHeap(NibbleMap),
     /// A ready-to-run image.
     ReadyToRun,
-    /// A native image with its code sections, as offsets from `low`: first and behind the last.
+    /// A native image with its code sections, as offsets from `low`: first and end (exclusive).
     NativeImage(Vec<(u32, u32)>),
 }
 
-/// Buckets of a nibble map are this large.
+/// Size in bytes of a bucket of a nibble map.
 const BUCKET: u64 = 32;
 
 impl RangeSection {
-    /// A JIT heap with these blocks, by their start (VA).
+    /// Creates a JIT heap with these blocks, by their start (VA).
     ///
     /// # Errors
-    /// [`SectionError`].
+    /// Returns [`SectionError`] if the range is invalid, or a start is outside of it or cannot be
+    /// represented in a nibble map.
     pub fn code_heap(low: u64, high: u64, blocks: &[(u64, Block)]) -> Result<Self, SectionError> {
         let mut map = NibbleMap::new();
         let lead = (low % BUCKET) as u32;
@@ -88,10 +89,10 @@ impl RangeSection {
         Ok(Self { low, high, kind: SectionKind::CodeHeap(map), starts })
     }
 
-    /// A ready-to-run image whose methods start at these addresses (VA).
+    /// Creates a ready-to-run image whose methods start at these addresses (VA).
     ///
     /// # Errors
-    /// [`SectionError`].
+    /// Returns [`SectionError`] if the range is invalid or a start is outside of it.
     pub fn ready_to_run(
         low: u64,
         high: u64,
@@ -102,11 +103,11 @@ impl RangeSection {
         Ok(Self { low, high, kind: SectionKind::ReadyToRun, starts })
     }
 
-    /// A native image (NGen) with the code sections at `sections` (VA, first and behind the last):
-    /// hot, unprofiled, cold. A method with cold code starts twice.
+    /// Creates a native image (NGen) with the code sections at `sections` (VA, first and end): hot,
+    /// unprofiled, cold. A method with cold code has two starts.
     ///
     /// # Errors
-    /// [`SectionError`].
+    /// Returns [`SectionError`] if the range is invalid or an address is outside of it.
     pub fn native_image(
         low: u64,
         high: u64,
@@ -126,32 +127,32 @@ impl RangeSection {
         Ok(Self { low, high, kind: SectionKind::NativeImage(ranges), starts })
     }
 
-    /// Its first address (VA).
+    /// Returns the first address (VA).
     #[must_use]
     pub const fn low(&self) -> u64 {
         self.low
     }
 
-    /// The address behind its last (VA).
+    /// Returns the end (VA, exclusive).
     #[must_use]
     pub const fn high(&self) -> u64 {
         self.high
     }
 
-    /// Whether the function table alone says which entry an address belongs to, wherever the entry
-    /// ends (contract §8.3).
+    /// Returns true if the function table alone determines the entry of an address, regardless of
+    /// the entry's end (contract §8.3).
     pub(super) const fn ignores_ends(&self) -> bool {
         !matches!(self.kind, SectionKind::CodeHeap(_))
     }
 
-    /// Whether entries of cold code stand for those of the hot part.
+    /// Returns true if entries of cold code refer to those of the hot part.
     pub(super) const fn has_cold_entries(&self) -> bool {
         matches!(self.kind, SectionKind::NativeImage(_))
     }
 
-    /// What starts nearest to `ip` (VA), not behind it. Padding belongs to the method before
-    /// (C-041, C-147), but for native images, where nothing belongs to a code section but what lies
-    /// in one.
+    /// Returns the block with the last start at or before `ip` (VA). Padding belongs to the
+    /// preceding method (C-041, C-147), except in native images, where only addresses inside a code
+    /// section belong to a method.
     #[must_use]
     pub fn find(&self, ip: u64) -> Option<Block> {
         if ip < self.low || ip >= self.high {
@@ -160,7 +161,7 @@ impl RangeSection {
         let offset = (ip - self.low) as u32;
         let start = match &self.kind {
             SectionKind::CodeHeap(map) => {
-                // The map knows starts to the word, the headers to the byte.
+                // The map stores starts with word granularity, the headers with byte granularity.
                 let lead = (self.low % BUCKET) as u32;
                 let start = map.find(offset + lead)?.saturating_sub(lead);
                 let index = self.starts.partition_point(|(at, _)| *at < start);

@@ -1,14 +1,14 @@
-//! Sections of each kind, and the code manager over them.
+//! Tests of sections of each kind, and of the code manager that holds them.
 
 mod manager;
 
 use super::*;
 use clr_codegen::NibbleMapError;
 
-/// Where sections lie (VA).
+/// Base of the sections (VA).
 const LOW: u64 = 0x7FF9_0000_0000;
 
-/// Code that is found, as its index; stubs are letters.
+/// Renders the blocks found: code as its index, stubs as letters.
 fn blocks(section: &RangeSection, low: u64, offsets: &[u64]) -> String {
     let name = |block| match block {
         Some(Block::Code(CodeIndex(index))) => index.to_string(),
@@ -36,13 +36,13 @@ fn in_a_heap_everything_belongs_to_the_nearest_start_before() {
     let heap = RangeSection::code_heap(LOW, LOW + 0x2000, &starts).unwrap();
     assert_eq!((heap.low(), heap.high()), (LOW, LOW + 0x2000));
     for (offsets, expected) in [
-        // Nothing lies before the first start.
+        // There is no block before the first start.
         (vec![0, 0x1F, 0x20, 0x21], "- - 0 0"),
-        // Padding belongs to the method before (C-041), up to the next start.
+        // Padding belongs to the preceding method (C-041), up to the next start.
         (vec![0x40, 0x43, 0x44, 0x5F], "0 0 1 1"),
         (vec![0x60, 0x7F, 0x80, 0xFFF], "p p s s"),
         (vec![0x1000, 0x1FFF], "2 2"),
-        // Beyond either end.
+        // Addresses beyond either end.
         (vec![0x2000, 0_u64.wrapping_sub(1), u64::MAX / 2], "- - -"),
     ] {
         assert_eq!(blocks(&heap, LOW, &offsets), expected, "{offsets:x?}");
@@ -108,7 +108,7 @@ fn a_native_image_is_code_only_in_its_code_sections() {
         (LOW + 0x1000, CodeIndex(0)),
         (LOW + 0x1800, CodeIndex(1)),
         (LOW + 0x2840, CodeIndex(2)),
-        // The cold part of the first.
+        // The cold part of the first method.
         (LOW + 0x4010, CodeIndex(0)),
     ];
     let image = RangeSection::native_image(LOW, LOW + 0x8000, &sections, &methods).unwrap();

@@ -1,9 +1,10 @@
-//! CONTEXTs by the offsets of the contract (§1.7), and how much of a seed is read.
+//! Tests of CONTEXTs by the offsets of the contract (§1.7), and of the number of bytes read of a
+//! seed.
 
 use super::*;
 use clr_walker::registers::Gpr;
 
-/// A CONTEXT whose bytes tell their offset.
+/// Returns a CONTEXT whose bytes are their own offsets.
 fn patterned(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 251) as u8).collect()
 }
@@ -21,7 +22,7 @@ fn a_context_is_read_at_its_offsets() {
     assert_eq!(context.registers.get(Gpr::R15), word(0xF0));
     assert_eq!(context.registers.xmm[0] as u64, word(0x200));
     assert_eq!((context.registers.xmm[9] >> 64) as u64, word(0x298));
-    // Longer ones are the same, shorter ones are none.
+    // Longer ones give the same result, shorter ones none.
     assert_eq!(Context::from_bytes(&patterned(0xC20)), Some(context));
     assert_eq!(Context::from_bytes(&bytes[..0x4CF]), None);
     assert_eq!((rip_of(&bytes[..0x100]), rip_of(&bytes[..0xFF])), (Some(word(0xF8)), None));
@@ -48,7 +49,8 @@ fn only_what_is_known_is_written() {
     assert_eq!(short, [7; 0x4CF]);
 }
 
-/// The 18 combinations that were tried: the process lived, or died of what it could not read.
+/// The 18 combinations were tried: the process lived, or died because of memory that it could not
+/// read.
 #[test]
 fn a_seed_is_read_as_far_as_was_observed() {
     const PLAIN: u32 = 0x10_000B;
@@ -99,7 +101,7 @@ fn how_much_is_read_is_decided_by_xstate_and_its_mask() {
         seed[0x4D0..0x4D8].copy_from_slice(&u64::to_le_bytes(mask));
         assert_eq!(seed_size(&seed), size, "{flags:#x}, {mask:#x}");
     }
-    // Whatever it is, it is more than these.
+    // The size is larger than each of these.
     for len in [0, 0x33, 0x4D7] {
         assert!(seed_size(&vec![0xFF; len]) > len);
     }

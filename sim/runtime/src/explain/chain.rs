@@ -1,45 +1,45 @@
-//! A thread's Frame chain, looked at from outside: nothing is changed, and nothing is walked.
+//! A view of a thread's Frame chain from outside: it changes nothing, and does not walk.
 
 use crate::frame::FrameReader;
 use crate::thread::ThreadObject;
 use crate::{FRAME_TOP, FrameKind, Runtime, TargetMemory};
 use clr_walker::profiling::ThreadId;
 
-/// More Frames than any thread has.
+/// Limit on the Frames of a chain: no thread has more.
 const LIMIT: usize = 1 << 14;
 
 /// A Frame on a thread's chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainFrame {
-    /// Its address (VA).
+    /// Address of the Frame (VA).
     pub at: u64,
-    /// Its kind; `None` if its first word is no Frame's.
+    /// Kind of the Frame; `None` if its first word is not a Frame identity.
     pub kind: Option<FrameKind>,
-    /// Where a walk would go on.
+    /// Code at which a walk would continue.
     pub leads_to: LeadsTo,
 }
 
-/// Where a Frame leads.
+/// Code that a Frame leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeadsTo {
-    /// To managed code (VA).
+    /// Managed code.
     Managed(
-        /// Its ip (VA).
+        /// The ip (VA).
         u64,
     ),
-    /// To unmanaged code: a walk leaves it behind.
+    /// Unmanaged code: a walk drops the Frame.
     Unmanaged(
-        /// Its ip (VA).
+        /// The ip (VA).
         u64,
     ),
-    /// Nowhere.
+    /// The Frame has no caller to continue at.
     Nowhere,
-    /// It cannot be told without changing it: a HelperMethodFrame that nobody has asked before, or
-    /// memory that cannot be read.
+    /// The code cannot be determined without changing the Frame: it is a HelperMethodFrame that is
+    /// not complete, or memory cannot be read.
     Unknown,
 }
 
-/// The Frames of the thread with this object, the topmost first, as far as they can be read.
+/// Returns the Frames of the thread with this object, topmost first, as far as they can be read.
 #[must_use]
 pub fn frame_chain<M: TargetMemory>(runtime: &Runtime<'_, M>, target: ThreadId) -> Vec<ChainFrame> {
     let memory = &*runtime.memory.borrow();
@@ -67,8 +67,8 @@ pub fn frame_chain<M: TargetMemory>(runtime: &Runtime<'_, M>, target: ThreadId) 
     frames
 }
 
-/// Where a walk from the chain would meet managed code first (VA): `None` if it would not, or if
-/// that cannot be told.
+/// Returns the address (VA) of the first managed code that a walk of the chain would reach, or
+/// `None` if there is none or it cannot be determined.
 #[must_use]
 pub fn first_managed(chain: &[ChainFrame]) -> Option<u64> {
     chain.iter().find_map(|frame| match frame.leads_to {

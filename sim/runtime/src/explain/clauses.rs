@@ -1,4 +1,4 @@
-//! Which clauses an event shows at work.
+//! The clauses that apply to each event.
 
 use super::{Dropped, Event, Hidden, Passed, Silent, Start};
 use crate::clause::Clause;
@@ -15,7 +15,7 @@ macro_rules! clauses {
 }
 
 impl Event {
-    /// The clauses that the event shows at work in a runtime of `generation`, the one that decides
+    /// Returns the clauses that apply to the event in a runtime of `generation`, the decisive one
     /// first.
     pub fn clauses(&self, generation: Generation) -> impl Iterator<Item = Clause> {
         let holds = move |clause: &Clause| {
@@ -24,7 +24,7 @@ impl Event {
         self.all_clauses(generation).iter().copied().filter(holds)
     }
 
-    /// The same, with clauses that hold elsewhere only.
+    /// Returns the clauses including those that hold only in other generations.
     fn all_clauses(&self, generation: Generation) -> &'static [Clause] {
         let unix = generation.is_unix();
         match *self {
@@ -129,7 +129,7 @@ impl Event {
     }
 }
 
-/// The clause of each way to leave a Frame unseen.
+/// Returns the clause of each reason to drop a Frame.
 fn dropped_clauses(why: Dropped, kind: Option<FrameKind>) -> &'static [Clause] {
     match why {
         Dropped::BelowCallerSp(_) => clauses![56],
@@ -139,7 +139,7 @@ fn dropped_clauses(why: Dropped, kind: Option<FrameKind>) -> &'static [Clause] {
     }
 }
 
-/// The clause of each reason to hide something.
+/// Returns the clause of each reason to hide an item.
 fn hidden_clauses(why: Hidden) -> &'static [Clause] {
     match why {
         Hidden::IlStub => clauses![67],
@@ -149,7 +149,7 @@ fn hidden_clauses(why: Hidden) -> &'static [Clause] {
     }
 }
 
-/// The clause of each kind of Frame.
+/// Returns the clause of each kind of Frame.
 fn frame_clauses(kind: FrameKind) -> &'static [Clause] {
     match kind.shape() {
         FrameShape::InlinedCall => clauses![70 98 99],

@@ -1,9 +1,9 @@
-//! The line of a story that decided how the call came out.
+//! The line of a story that decided the outcome of a call.
 
 use super::{Kind, Line};
 
-/// The line that decided how a call came out: its last refusal; in a walk that nothing refused, what
-/// it started from. Calls within the call have no say.
+/// Returns the line that decided the outcome of a call: its last refusal or, if nothing was
+/// refused, the start of the walk. Nested calls do not count.
 #[must_use]
 pub fn deciding(story: &[Line]) -> Option<&Line> {
     let own = || story.iter().filter(|line| line.depth == 0);
@@ -12,8 +12,8 @@ pub fn deciding(story: &[Line]) -> Option<&Line> {
     refusal.or_else(|| own().find(|line| line.kind == Kind::Start)).or_else(|| last(Kind::End))
 }
 
-/// The first line of a story that another one has not: what made two calls differ. Addresses are
-/// not looked at, for what lies elsewhere may be the same.
+/// Returns the first line of a story that differs from another story: the reason why two calls
+/// differ. Addresses are not compared, because the same item may have different addresses.
 #[must_use]
 pub fn parting<'s>(story: &'s [Line], other: &[Line]) -> Option<&'s Line> {
     let same = |line: &Line, other: &Line| {

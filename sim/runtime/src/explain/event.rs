@@ -1,4 +1,4 @@
-//! What can be told of a call.
+//! The events that are recorded during a call.
 
 use crate::Outcome;
 use crate::{ContextSafety, FrameKind, Funclet};
@@ -15,11 +15,11 @@ pub enum Passed {
     SnapshotEnabled,
     /// infoFlags are valid.
     InfoFlags,
-    /// The target's hijack lock was free, and is taken now.
+    /// The target's hijack lock was free and has been taken.
     HijackLock,
-    /// No suspension of the runtime is in its suspending phase, or it does not matter.
+    /// No suspension of the runtime is in its suspending phase, or it does not apply to the caller.
     NoSuspensionInProgress,
-    /// The target is in no region in which it must not be suspended.
+    /// The target is in no forbid-suspend region.
     ForbidSuspend,
     /// The target's context is safe to use.
     ContextSafe,
@@ -27,61 +27,61 @@ pub enum Passed {
     Exceptions,
 }
 
-/// What a walk starts from.
+/// Start of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Start {
     /// The Frame chain: all registers are 0.
     FrameChain,
-    /// The seed that was given.
+    /// The seed that the caller gave.
     Seed,
     /// The target's own context, taken by the runtime.
     OwnContext,
-    /// The context that a debugger has of the thread.
+    /// The context that a debugger has set for the thread.
     DebuggerContext,
 }
 
-/// Why a managed frame or a marker is not shown.
+/// Reason why a managed frame or a marker is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hidden {
     /// An IL stub (C-067).
     IlStub,
     /// A handler funclet, whose method is reported instead (C-081).
     Funclet,
-    /// It lies between a handler funclet and its method (C-081, C-082).
+    /// The item is between a handler funclet and its method (C-081, C-082).
     BelowFunclet,
-    /// The current exception has unwound it (C-086).
+    /// The current exception has unwound this part of the stack (C-086).
     Unwound,
 }
 
-/// Why an internal stop is not told to the profiler.
+/// Reason why an internal stop is not reported to the profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Silent {
-    /// It is an explicit Frame (C-065).
+    /// The stop is an explicit Frame (C-065).
     Frame,
-    /// It is a dynamic method (C-066).
+    /// The stop is a dynamic method (C-066).
     Dynamic,
-    /// It belongs to the managed exception handling, or was called by it (C-087).
+    /// The stop belongs to the managed exception handling, or was called by it (C-087).
     ExceptionHandling,
 }
 
-/// Why a Frame was left unseen.
+/// Reason why a Frame was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dropped {
-    /// It lies below the caller SP of a managed frame (C-056).
+    /// The Frame is below the caller SP of a managed frame (C-056).
     BelowCallerSp(
         /// The caller SP (VA).
         u64,
     ),
-    /// It leads nowhere (C-071, C-078).
+    /// The Frame has no caller to continue at (C-071, C-078).
     LeadsNowhere,
-    /// It leads to unmanaged code (C-079).
+    /// The Frame leads to unmanaged code (C-079).
     LeadsToUnmanagedCode(
-        /// Where (VA).
+        /// The ip (VA).
         u64,
     ),
 }
 
-/// Something that was decided or done in a call.
+/// A decision or an action in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `DoStackSnapshot` was called.
@@ -95,11 +95,11 @@ pub enum Event {
     },
     /// A check was passed.
     Passed(Passed),
-    /// Whose stack is to be walked: a thread that may have managed frames.
+    /// The target was determined: a thread that may have managed frames.
     Target {
-        /// Its Thread object.
+        /// Thread object of the target.
         object: ThreadId,
-        /// It is not the caller.
+        /// The target is not the caller.
         other: bool,
     },
     /// The profiler is being detached.
@@ -108,7 +108,7 @@ pub enum Event {
     NotStarted,
     /// The event mask does not allow snapshots.
     SnapshotNotEnabled,
-    /// infoFlags have a bit that they must not.
+    /// infoFlags have a bit that is not allowed.
     BadFlags(SnapshotFlags),
     /// The caller has no Thread object, and asked for its own stack.
     NoManagedThread,
@@ -120,15 +120,15 @@ pub enum Event {
     HijackLocked,
     /// The runtime is being suspended, and the caller is one of its threads.
     SuspensionInProgress,
-    /// The target must not be suspended now: so often it has said so.
+    /// The target is in this number of forbid-suspend regions.
     SuspensionForbidden(u32),
-    /// Other threads cannot be walked here without SuspendRuntime.
+    /// Another thread cannot be walked in this runtime without SuspendRuntime.
     OtherThread,
-    /// A cooperative thread other than the caller cannot be walked here at all.
+    /// A cooperative thread other than the caller cannot be walked in this runtime at all.
     OtherCooperativeThread,
     /// The runtime is suspended by the profiler, so the target need not be.
     NoSuspensionNeeded,
-    /// The target is no thread that can be suspended: the process dies.
+    /// The target is not a thread that can be suspended: the process dies.
     InvalidTarget,
     /// The target could not be suspended.
     SuspensionFailed,
@@ -140,197 +140,197 @@ pub enum Event {
     CalledBack(ProfilerCallback),
     /// The target's GC mode.
     Mode {
-        /// It is cooperative; otherwise preemptive.
+        /// The target is cooperative; otherwise it is preemptive.
         cooperative: bool,
     },
-    /// The target is preemptive: a seed is not looked at.
+    /// The target is preemptive: the seed is ignored.
     SeedIgnored,
     /// The target's context is not safe to use.
     ContextUnsafe {
-        /// What the system says of it.
+        /// Safety of the context according to the system.
         safety: ContextSafety,
     },
     /// The target's context cannot be read, and there is no seed.
     ContextUnreadable,
-    /// Code cannot be looked up: a writer holds the code manager's lock.
+    /// Code cannot be looked up: another thread holds the code manager's writer lock.
     CodeManagerBusy {
         /// The ip that was to be looked up (VA).
         ip: u64,
     },
     /// The target is preemptive although its ip is managed.
     ManagedButPreemptive {
-        /// Its ip (VA).
+        /// The target's ip (VA).
         ip: u64,
     },
-    /// The target's topmost Frame lies below its rsp.
+    /// The target's topmost Frame is below its rsp.
     FrameBelowSp {
         /// The Frame (VA).
         frame: u64,
         /// rsp (VA).
         rsp: u64,
     },
-    /// The target's own context serves as seed.
+    /// The target's own context is used as the seed.
     OwnContext {
-        /// Its rip (VA).
+        /// The rip of the context (VA).
         ip: u64,
     },
-    /// The seed's rip is no managed code.
+    /// The seed's rip is not managed code.
     SeedUnmanaged {
-        /// It (VA).
+        /// The rip (VA).
         ip: u64,
-        /// Whether the runtime took the seed itself.
+        /// The runtime took the seed itself.
         own: bool,
     },
     /// The seed's rip is managed code.
     SeedManaged {
-        /// It (VA).
+        /// The rip (VA).
         ip: u64,
     },
-    /// The current exception is in its second pass, native code is at work.
+    /// The current exception is in its second pass, and native code handles it.
     UnwindingNatively,
-    /// An exception has ended, and the thread has not gone on yet.
+    /// An exception has ended, and the thread has not continued yet.
     InconsistentExceptions,
     /// The walk starts.
     Started(Start),
-    /// A hijacked return address was put back.
+    /// A hijacked return address was restored.
     Unhijacked {
-        /// Its slot (VA).
+        /// The slot of the return address (VA).
         slot: u64,
-        /// The address (VA).
+        /// The original address (VA).
         address: u64,
     },
     /// The walk starts in unmanaged code, which is never reported.
     InitialNative,
-    /// A managed frame was met.
+    /// The walk reached a managed frame.
     Managed {
-        /// Its method.
+        /// Method of the frame.
         function: FunctionId,
-        /// Its ip (VA).
+        /// The frame's ip (VA).
         ip: u64,
-        /// Its rsp (VA).
+        /// The frame's rsp (VA).
         rsp: u64,
-        /// Its caller's rsp (VA).
+        /// The caller's rsp (VA).
         caller_sp: u64,
     },
-    /// A Frame was left unseen.
+    /// A Frame was dropped.
     FrameDropped {
         /// The Frame (VA).
         at: u64,
-        /// Its kind, if it is one.
+        /// Kind of the Frame; `None` if it is not a Frame.
         kind: Option<FrameKind>,
-        /// Why.
+        /// Reason.
         why: Dropped,
     },
-    /// The walk goes on where a Frame leads.
+    /// The walk continues at the caller that a Frame leads to.
     FrameFollowed {
         /// The Frame (VA).
         at: u64,
-        /// Its kind.
+        /// Kind of the Frame.
         kind: FrameKind,
-        /// The ip that it leads to (VA).
+        /// The ip that the Frame leads to (VA).
         ip: u64,
-        /// The rsp that it leads to (VA).
+        /// The rsp that the Frame leads to (VA).
         rsp: u64,
     },
-    /// A HelperMethodFrame was asked for the first time: its helper's native frames were unwound.
+    /// A HelperMethodFrame was completed: its helper's native frames were unwound.
     FrameCompleted {
         /// The Frame (VA).
         at: u64,
     },
-    /// A managed frame or a marker is not shown.
+    /// A managed frame or a marker is hidden.
     Hidden {
-        /// Its ip (VA).
+        /// The item's ip (VA).
         ip: u64,
-        /// Why.
+        /// Reason.
         why: Hidden,
     },
-    /// A handler funclet was met: everything is hidden up to its method's frame.
+    /// The walk reached a handler funclet: all items up to its method's frame are hidden.
     FuncletMet {
-        /// Its ip (VA).
+        /// The funclet's ip (VA).
         ip: u64,
-        /// The caller SP of that frame (VA); `None` for the next managed frame.
+        /// The caller SP of the method's frame (VA); `None` for the next managed frame.
         parent: Option<u64>,
     },
-    /// A stop is not told to the profiler.
+    /// A stop is not reported to the profiler.
     NotReported {
-        /// Its ip, or the Frame (VA).
+        /// The stop's ip, or the Frame (VA).
         at: u64,
-        /// Why.
+        /// Reason.
         why: Silent,
     },
     /// A managed frame is reported.
     ReportedManaged {
-        /// Its method.
+        /// Method of the frame.
         function: FunctionId,
-        /// Its ip (VA).
+        /// The frame's ip (VA).
         ip: u64,
-        /// Its rsp (VA).
+        /// The frame's rsp (VA).
         rsp: u64,
-        /// What funclet it is in.
+        /// Kind of the funclet that the frame is in.
         funclet: Option<Funclet>,
-        /// Whether there is a context.
+        /// The callback gets a context.
         context: bool,
     },
     /// The marker of an unmanaged run is reported.
     ReportedMarker {
-        /// Its ip (VA).
+        /// The marker's ip (VA).
         ip: u64,
-        /// Its rsp (VA).
+        /// The marker's rsp (VA).
         rsp: u64,
-        /// Whether there is a context.
+        /// The callback gets a context.
         context: bool,
     },
-    /// The callback wants no more.
+    /// The callback returned this result, which ends the walk.
     Aborted(HResult),
-    /// rsp has left the stack.
+    /// rsp is no longer on the stack.
     OffStack {
         /// rsp (VA).
         rsp: u64,
-        /// The stack's bounds (VA): its lowest address, and the one behind its highest.
+        /// Bounds of the stack (VA): its lowest address, and its end (exclusive).
         stack: (u64, u64),
     },
-    /// A resumable Frame on a thread that the call suspended.
+    /// The walk reached a resumable Frame on a thread that the call suspended.
     ResumableFrame {
         /// The Frame (VA).
         at: u64,
     },
-    /// What should be a Frame is none.
+    /// The chain leads to memory that is not a Frame.
     NoFrame {
-        /// It (VA).
+        /// Address of the memory (VA).
         at: u64,
-        /// Its first word, which the runtime calls through.
+        /// First word, which the runtime uses as a vtable.
         word: u64,
     },
-    /// Managed code cannot be unwound: its unwind data are broken, or its code is not there.
+    /// Managed code cannot be unwound: its unwind data is broken, or its code is missing.
     CannotUnwind {
-        /// Its ip (VA).
+        /// The code's ip (VA).
         ip: u64,
     },
-    /// Native code of a helper cannot be unwound, so its managed caller is not found.
+    /// Native code of a helper cannot be unwound, so its managed caller cannot be found.
     CannotUnwindHelper {
         /// The native code (VA).
         ip: u64,
     },
-    /// Fewer bytes of the seed can be read than are copied.
+    /// Fewer bytes of the seed are readable than are copied.
     SeedTooShort {
-        /// How many can be read.
+        /// Number of readable bytes.
         readable: u64,
-        /// How many are copied.
+        /// Number of copied bytes.
         needed: u64,
     },
     /// Memory could not be read.
     Fault {
-        /// Where (VA).
+        /// Address (VA).
         at: u64,
     },
-    /// A GS cookie is not the process's.
+    /// A GS cookie differs from the process's.
     BadCookie {
-        /// The cookie (VA).
+        /// Address of the cookie (VA).
         at: u64,
     },
     /// The callback is NULL.
     NullCallback,
-    /// Nothing was found to stop at.
+    /// The walk had no stop.
     Empty,
     /// The call ended.
     Ended(Outcome),

@@ -1,8 +1,8 @@
-//! Why a call came out as it did: every decision leaves an event that names its clause and the
-//! values that decided it.
+//! Explanations of calls: every decision records an event that names its clause and the values that
+//! decided it.
 //!
-//! Listening is off until [`Log::listen`]; a decision then costs one branch. What was heard becomes
-//! sentences by a [`Teller`].
+//! Recording is off until [`Log::listen`]; a decision then costs one branch. A [`Teller`] turns the
+//! recorded events into sentences.
 
 mod chain;
 mod clauses;
@@ -19,7 +19,7 @@ pub use story::{Kind, Line, Teller};
 
 use core::cell::{Cell, RefCell};
 
-/// The events of calls, in their order.
+/// The recorded events of calls, in order.
 #[derive(Debug, Default)]
 pub struct Log {
     listening: Cell<bool>,
@@ -27,12 +27,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// From now on events are kept.
+    /// Starts recording events.
     pub fn listen(&self) {
         self.listening.set(true);
     }
 
-    /// What has been told since the last time; from now on nothing is kept.
+    /// Returns the events recorded since the last call, and stops recording.
     pub fn take(&self) -> Vec<Event> {
         self.listening.set(false);
         self.events.take()

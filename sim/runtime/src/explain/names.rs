@@ -1,10 +1,10 @@
-//! What explanations call things.
+//! Names of functions and addresses in explanations.
 
 use crate::{Runtime, TargetMemory};
 use clr_walker::profiling::FunctionId;
 use core::fmt;
 
-/// What lies at an address.
+/// A named address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Managed code.
@@ -16,7 +16,7 @@ pub enum Place {
     },
     /// Native code: `JIT_WriteBarrier+0x5` or `coreclr.dll+0x1234`.
     Native(String),
-    /// Nothing with a name; no managed code.
+    /// An address without a name, which is not managed code.
     Unknown {
         /// The address (VA).
         address: u64,
@@ -33,16 +33,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// Names for what a walk meets.
+/// Provider of names for the items of a walk.
 pub trait Names {
-    /// The name of a function, if it has one.
+    /// Returns the name of a function, or `None` if it has none.
     fn function(&self, id: FunctionId) -> Option<String>;
 
-    /// What lies at `address` (VA).
+    /// Returns the named place at `address` (VA).
     fn place(&self, address: u64) -> Place;
 }
 
-/// What a runtime calls a method that has no name.
+/// Name that runtimes use for a method without a name.
 const NAMELESS: &str = "(dynamic method)";
 
 impl<M: TargetMemory> Names for Runtime<'_, M> {

@@ -1,38 +1,39 @@
-//! The kinds of explicit Frames, and how a runtime tells them apart (contract §3.5).
+//! The kinds of explicit Frames, and how a runtime distinguishes them (contract §3.5).
 
 use crate::generation::{FrameIdentity, Generation};
 use core::fmt;
 
-/// What a Frame's memory looks like, and what a walk does with it.
+/// Memory layout of a Frame, and its treatment by a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameShape {
-    /// Around an inlined P/Invoke; active while its return address is not 0.
+    /// A Frame around an inlined P/Invoke; active while its return address is not 0.
     InlinedCall,
-    /// A TransitionBlock with a method.
+    /// A Frame with a TransitionBlock and a method.
     FramedMethod,
-    /// A TransitionBlock without one.
+    /// A Frame with a TransitionBlock and no method.
     Transition,
-    /// Of an FCall or a JIT helper, with machine state that is captured and completed later.
+    /// A Frame of an FCall or a JIT helper, with machine state that is captured first and completed
+    /// later.
     HelperMethod,
-    /// Behind a hijacked return address.
+    /// A Frame for a hijacked return address.
     Hijack,
-    /// Of a thread that was interrupted: a pointer to a whole CONTEXT.
+    /// A Frame of an interrupted thread: a pointer to a whole CONTEXT.
     Resumable,
-    /// Of a fault in managed code: a whole CONTEXT.
+    /// A Frame of a fault in managed code: a whole CONTEXT.
     Faulting,
-    /// Of an exception thrown by managed code: a CONTEXT of which a part is taken.
+    /// A Frame of an exception thrown by managed code: a CONTEXT of which a part is used.
     Software,
-    /// Of an evaluation by a debugger: a pointer to a whole CONTEXT.
+    /// A Frame of an evaluation by a debugger: a pointer to a whole CONTEXT.
     FuncEval,
-    /// Of a tail call through the helper.
+    /// A Frame of a tail call through the helper.
     TailCall,
-    /// Of a call from unmanaged to managed code.
+    /// A Frame of a call from unmanaged to managed code.
     UnmanagedToManaged,
-    /// One that leads nowhere.
+    /// A Frame without a caller to continue at.
     Mark,
 }
 
-/// A kind is an enum variant, its class name in the runtime, and its shape.
+/// Defines each kind as an enum variant with its class name in the runtime and its shape.
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident $name:literal $shape:ident,)*) => {
         /// A kind of Frame: a class of the runtime.
@@ -46,16 +47,16 @@ macro_rules! kinds {
         }
 
         impl FrameKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// The class's name.
+            /// Returns the class name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// What it looks like.
+            /// Returns the shape.
             #[must_use]
             pub const fn shape(self) -> FrameShape {
                 match self { $(Self::$kind => FrameShape::$shape,)* }
@@ -105,13 +106,13 @@ kinds! {
 }
 
 impl FrameKind {
-    /// The one with this class name.
+    /// Returns the kind with this class name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// Whether a runtime of `generation` makes such Frames.
+    /// Returns true if a runtime of `generation` creates such Frames.
     #[must_use]
     pub fn exists_in(self, generation: Generation) -> bool {
         match self {
@@ -122,8 +123,8 @@ impl FrameKind {
             | Self::HelperMethod2Obj
             | Self::HelperMethod3Obj
             | Self::HelperMethodProtectObj => generation.has_helper_method_frames(),
-            // They left the chain together, and what is listed with them went with the change of
-            // how Frames are told apart.
+            // Both left the chain at the same time. The kinds listed below were removed when the
+            // identity of Frames changed from vtables to numbers.
             Self::Gc | Self::ContextTransition => generation.has_gc_frames(),
             Self::CallCountingHelper => !generation.has_gc_frames(),
             Self::StubHelper
@@ -146,13 +147,13 @@ impl fmt::Display for FrameKind {
     }
 }
 
-/// Where the simulated runtime's vtables lie (VA): one for each kind of Frame.
+/// Address (VA) of the simulated runtime's vtables: one for each kind of Frame.
 const VTABLES: u64 = 0x7FF8_2040_0000;
 
-/// Distance of one vtable to the next, in bytes.
+/// Distance from one vtable to the next, in bytes.
 const VTABLE_SIZE: u64 = 0x100;
 
-/// The first words of a process's Frames, and the kinds that they stand for.
+/// Maps the first words of a process's Frames to Frame kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameIdentities {
     /// Ascending by word.
@@ -160,8 +161,8 @@ pub struct FrameIdentities {
 }
 
 impl FrameIdentities {
-    /// Those of the simulated runtime: vtables, or the numbers that the newest runtime gives the
-    /// kinds that it has, in their order.
+    /// Returns the identities of the simulated runtime: vtables, or the numbers that the newest
+    /// runtime assigns to its kinds in order.
     #[must_use]
     pub fn of(generation: Generation) -> Self {
         let kinds = FrameKind::ALL.iter().copied().filter(|kind| kind.exists_in(generation));
@@ -174,7 +175,7 @@ impl FrameIdentities {
         Self { words }
     }
 
-    /// Lets `word` stand for `kind`. Whether it did not stand for another one.
+    /// Maps `word` to `kind`. Returns false if the word already stands for another kind.
     pub fn insert(&mut self, word: u64, kind: FrameKind) -> bool {
         match self.words.binary_search_by_key(&word, |(word, _)| *word) {
             Ok(index) => self.words.get(index).is_some_and(|(_, other)| *other == kind),
@@ -185,14 +186,14 @@ impl FrameIdentities {
         }
     }
 
-    /// The kind that `word` stands for.
+    /// Returns the kind that `word` stands for.
     #[must_use]
     pub fn kind(&self, word: u64) -> Option<FrameKind> {
         let index = self.words.binary_search_by_key(&word, |(word, _)| *word).ok()?;
         self.words.get(index).map(|(_, kind)| *kind)
     }
 
-    /// A word that stands for `kind`.
+    /// Returns a word that stands for `kind`.
     #[must_use]
     pub fn word(&self, kind: FrameKind) -> Option<u64> {
         self.words.iter().find(|(_, other)| *other == kind).map(|(word, _)| *word)
@@ -203,7 +204,7 @@ impl FrameIdentities {
 mod tests {
     use super::*;
 
-    /// The numbers that walks of .NET 10 on Windows showed.
+    /// The numbers were observed in walks of .NET 10 on Windows.
     #[test]
     fn numbers_are_those_that_were_observed() {
         let identities = FrameIdentities::of(Generation::Net10Windows);

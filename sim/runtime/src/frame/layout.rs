@@ -1,12 +1,12 @@
-//! Where the fields of Frames lie, for each generation (contract §3.5). Offsets in bytes.
+//! Offsets (in bytes) of the fields of Frames, for each generation (contract §3.5).
 
 use crate::generation::Generation;
 use clr_walker::registers::Gpr;
 
-/// `FRAME_TOP`: what the last Frame's `m_Next` is, and the whole chain's start if there is none.
+/// `FRAME_TOP`: `m_Next` of the last Frame, and the start of an empty chain.
 pub const FRAME_TOP: u64 = u64::MAX;
 
-/// `m_Next`; the vtable or number lies before it.
+/// `m_Next`; the vtable or number precedes it.
 pub const NEXT: u64 = 8;
 /// The GS cookie, before the Frame itself.
 pub const COOKIE: u64 = 0_u64.wrapping_sub(8);
@@ -17,17 +17,19 @@ pub const DATUM: u64 = 0x10;
 pub const TRANSITION_BLOCK: u64 = 0x10;
 /// `m_pMD` of a FramedMethodFrame.
 pub const METHOD: u64 = 0x18;
-/// `m_pMD` of a HelperMethodFrame: 0 before the FCall's is looked up, and for a JIT helper.
+/// `m_pMD` of a HelperMethodFrame: 0 for a JIT helper, and for an FCall whose method has not been
+/// looked up.
 pub const HELPER_METHOD: u64 = 0x10;
 /// The attributes of a HelperMethodFrame.
 pub const HELPER_ATTRIBUTES: u64 = 0x18;
 /// `m_FCallEntry` of a HelperMethodFrame: 0 for a JIT helper.
 pub const FCALL_ENTRY: u64 = 0x28;
-/// `m_ReturnAddress` of a HijackFrame, a TailCallFrame's being behind its registers.
+/// `m_ReturnAddress` of a HijackFrame. (In a TailCallFrame it follows the registers.)
 pub const RETURN_ADDRESS: u64 = 0x10;
 /// `m_Args` of a HijackFrame: pointer to the HijackArgs.
 pub const HIJACK_ARGS: u64 = 0x20;
-/// `m_Regs` of a ResumableFrame: pointer to a CONTEXT. The simulated FuncEvalFrame has one there too.
+/// `m_Regs` of a ResumableFrame: pointer to a CONTEXT. The simulated FuncEvalFrame has the same
+/// field.
 pub const REGS: u64 = 0x10;
 /// `m_ctx` of a FaultingExceptionFrame: a CONTEXT.
 pub const FAULTING_CONTEXT: u64 = 0x20;
@@ -38,18 +40,18 @@ pub const TAIL_CALL_REGISTERS: u64 = 0x18;
 /// The saved return address of the simulated UnmanagedToManagedFrame.
 pub const UNMANAGED_CALLER: u64 = 0x18;
 
-/// Attribute of a HelperMethodFrame: two native frames lie between it and managed code.
+/// Attribute of a HelperMethodFrame: there are two native frames between it and managed code.
 pub const CAPTURE_DEPTH_2: u32 = 0x10;
-/// Attribute of a HelperMethodFrame: not more than the native frames that its kind implies.
+/// Attribute of a HelperMethodFrame: there are no more native frames than its kind implies.
 pub const EXACT_DEPTH: u32 = 0x20;
 
 /// `ContextFlags` in a CONTEXT.
 pub const CONTEXT_FLAGS: u64 = 0x30;
-/// rax in a CONTEXT; the others follow by number.
+/// rax in a CONTEXT; the other registers follow by number.
 pub const CONTEXT_RAX: u64 = 0x78;
 /// rip in a CONTEXT.
 pub const CONTEXT_RIP: u64 = 0xF8;
-/// xmm6 in a CONTEXT; the others follow by number.
+/// xmm6 in a CONTEXT; the other registers follow by number.
 pub const CONTEXT_XMM6: u64 = 0x200;
 
 /// CalleeSavedRegisters in memory order (contract §1.7).
@@ -57,34 +59,34 @@ const CALLEE_SAVED_WINDOWS: &[Gpr] =
     &[Gpr::Rdi, Gpr::Rsi, Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 const CALLEE_SAVED_UNIX: &[Gpr] = &[Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rbx, Gpr::Rbp];
 
-/// What depends on the calling convention.
+/// Layout properties that depend on the calling convention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Convention {
     /// The callee-saved registers, in the order of the runtime's structures.
     pub callee_saved: &'static [Gpr],
-    /// Size of a TransitionBlock; its last word is the return address, before it come the
-    /// callee-saved registers.
+    /// Size in bytes of a TransitionBlock. Its last word is the return address; the callee-saved
+    /// registers precede it.
     pub transition_block_size: u64,
-    /// Size of what comes before the callee-saved registers in HijackArgs.
+    /// Size in bytes of the part of HijackArgs before the callee-saved registers.
     pub hijack_returned_size: u64,
     /// The MachState of a HelperMethodFrame.
     pub machine_state: MachineStateLayout,
 }
 
-/// Where the fields of a HelperMethodFrame's MachState lie, from the Frame on.
+/// Offsets of the fields of a HelperMethodFrame's MachState, relative to the Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineStateLayout {
-    /// Rip once completed.
+    /// Rip after completion.
     pub rip: u64,
-    /// Rsp once completed.
+    /// Rsp after completion.
     pub rsp: u64,
     /// The callee-saved registers as captured.
     pub captured: u64,
-    /// Pointers to where they are saved.
+    /// Pointers to the save locations of the callee-saved registers.
     pub pointers: u64,
     /// `m_pRetAddr`: 0 before completion.
     pub return_slot: u64,
-    /// Values for registers whose pointer is null, on Unix.
+    /// Values of registers whose pointer is null, on Unix.
     pub unwound: Option<u64>,
     /// Rip as captured: a return address into the helper.
     pub captured_rip: u64,
@@ -92,7 +94,6 @@ pub struct MachineStateLayout {
     pub captured_rsp: u64,
 }
 
-/// That of Windows.
 const WINDOWS: Convention = Convention {
     callee_saved: CALLEE_SAVED_WINDOWS,
     transition_block_size: 0x48,
@@ -109,7 +110,6 @@ const WINDOWS: Convention = Convention {
     },
 };
 
-/// That of Unix.
 const UNIX: Convention = Convention {
     callee_saved: CALLEE_SAVED_UNIX,
     transition_block_size: 0x68,
@@ -127,13 +127,13 @@ const UNIX: Convention = Convention {
 };
 
 impl Convention {
-    /// That of a generation.
+    /// Returns the convention of a generation.
     #[must_use]
     pub const fn of(generation: Generation) -> Self {
         if generation.is_unix() { UNIX } else { WINDOWS }
     }
 
-    /// Size in bytes of the saved registers.
+    /// Returns the size in bytes of the saved registers.
     #[must_use]
     pub const fn saved_size(&self) -> u64 {
         8 * self.callee_saved.len() as u64

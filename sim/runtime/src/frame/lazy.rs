@@ -1,5 +1,5 @@
-//! The lazy machine state of a HelperMethodFrame: the registers of the helper's managed caller are
-//! found only when somebody asks (contract §8.6).
+//! The lazy machine state of a HelperMethodFrame: the runtime finds the registers of the helper's
+//! managed caller only on demand (contract §8.6).
 
 use super::layout::{self, Convention};
 use super::{FrameReader, FrameShape};
@@ -9,17 +9,17 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, UnwindError, Unwinder};
 
-/// No helper has more native frames below it.
+/// Limit on the native frames below a helper's Frame.
 const DEPTH_LIMIT: u32 = 1 << 12;
 
-/// Why a machine state cannot be completed.
+/// Reason why a machine state cannot be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LazyStateError {
     /// Memory could not be read or written.
     Fault(Unreadable),
-    /// Native code cannot be unwound, which on Unix is fatal.
+    /// Native code cannot be unwound, which is fatal on Unix.
     Native {
-        /// Its address (VA).
+        /// Address of the code (VA).
         at: u64,
     },
 }
@@ -30,10 +30,9 @@ impl From<Unreadable> for LazyStateError {
     }
 }
 
-/// What completing a HelperMethodFrame writes into it.
+/// The values that are written into a HelperMethodFrame to complete it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// The Frame (VA).
     at: u64,
     convention: Convention,
     registers: Registers,
@@ -41,8 +40,8 @@ pub(crate) struct Completion {
 }
 
 impl<M: Memory + ?Sized> FrameReader<'_, M> {
-    /// What is missing for the Frame to be read: nothing, unless it is a HelperMethodFrame that
-    /// nobody has asked before.
+    /// Returns the values that the Frame lacks, or `None` if it can be read as it is: if it is not
+    /// a HelperMethodFrame, or is already complete.
     pub(crate) fn missing(
         &self,
         native: &NativeCode<'_>,
@@ -82,9 +81,9 @@ impl<M: Memory + ?Sized> FrameReader<'_, M> {
         Err(LazyStateError::Native { at: registers.rip })
     }
 
-    /// On Windows by the image's function table; what is in none is a leaf (C-146). On Unix by call
-    /// frame information, as libunwind does it: rip is taken for a return address, so that what is
-    /// described in front of it counts.
+    /// Unwinds one native frame. On Windows the image's function table is used, and code without an
+    /// entry is a leaf (C-146). On Unix call frame information is used as libunwind does: rip is
+    /// taken for a return address, so the description of the preceding byte applies.
     fn unwind_native(
         &self,
         native: &NativeCode<'_>,
@@ -110,8 +109,8 @@ impl<M: Memory + ?Sized> FrameReader<'_, M> {
 }
 
 impl Completion {
-    /// Writes it. The real runtime points to where the helper saved each register; here all point
-    /// to the values that were found, kept where the captured ones were.
+    /// Writes the values. The real runtime stores pointers to the slots in which the helper saved
+    /// each register; here all pointers lead to the values found, which replace the captured ones.
     pub(crate) fn write<M: TargetMemory + ?Sized>(&self, memory: &mut M) -> Result<(), Unreadable> {
         let state = self.convention.machine_state;
         let field = |offset: u64| self.at.wrapping_add(offset);
@@ -126,7 +125,7 @@ impl Completion {
         if let Some(method) = self.method {
             memory.write_u64(field(layout::HELPER_METHOD), method)?;
         }
-        // Last: it says that the state is complete.
+        // Written last: it marks the state as complete.
         memory.write_u64(field(state.return_slot), rsp.wrapping_sub(8))
     }
 }

@@ -1,7 +1,7 @@
-//! Explicit Frames: objects in the target's stack memory, linked from the thread, and the registers
-//! they lead to (contract §3.5).
+//! Explicit Frames: objects in the target's stack memory that are linked from the thread, and the
+//! registers they lead to (contract §3.5).
 //!
-//! Nothing is kept of a Frame outside of that memory, so a walk meets whatever it holds now.
+//! Frames are stored only in that memory, so a walk sees its current contents.
 
 mod kind;
 pub mod layout;

@@ -1,4 +1,4 @@
-//! A Frame read from memory.
+//! A reader of Frames in memory.
 
 use super::layout::{self, Convention, FRAME_TOP};
 use super::{FrameIdentities, FrameKind, FrameShape};
@@ -8,9 +8,9 @@ use crate::memory::read_u32;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::Gpr;
 
-/// A Frame of known kind, to be read by the layout of a generation.
+/// A Frame of known kind, read with the layout of a generation.
 pub struct FrameReader<'m, M: ?Sized> {
-    /// Its address (VA).
+    /// Address of the Frame (VA).
     pub at: u64,
     /// Kind of the Frame.
     pub kind: FrameKind,
@@ -21,7 +21,7 @@ pub struct FrameReader<'m, M: ?Sized> {
 }
 
 impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
-    /// The Frame at `at`; `None` if its first word is no Frame's.
+    /// Returns the Frame at `at`, or `None` if its first word is not a Frame identity.
     pub fn new(
         at: u64,
         generation: Generation,
@@ -36,7 +36,7 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         self.memory.read_u64(self.at.wrapping_add(offset))
     }
 
-    /// The Frame below it on the chain.
+    /// Returns the address of the next Frame on the chain.
     pub(crate) fn next(&self) -> Result<u64, Unreadable> {
         self.field(layout::NEXT)
     }
@@ -45,7 +45,7 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         self.kind.shape()
     }
 
-    /// Whether it is an InlinedCallFrame whose call is active (C-070, C-071).
+    /// Returns true if this is an InlinedCallFrame whose call is active (C-070, C-071).
     pub(crate) fn is_active_call(&self) -> Result<bool, Unreadable> {
         Ok(self.shape() == FrameShape::InlinedCall && self.call_return_address()? != 0)
     }
@@ -54,18 +54,19 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         self.field(self.generation.inlined_call_frame().return_address)
     }
 
-    /// Whether it stands for a thread that was interrupted and is to be resumed: the attribute
-    /// RESUMABLE.
+    /// Returns true if the Frame represents a thread that was interrupted and will be resumed: the
+    /// attribute RESUMABLE.
     pub(crate) const fn is_resumable(&self) -> bool {
         matches!(self.shape(), FrameShape::Resumable)
     }
 
-    /// Its method, 0 for none: only with one it is an internal stop (contract §3.8).
+    /// Returns the method, or 0 for none. Only a Frame with a method is an internal stop (contract
+    /// §3.8).
     pub(crate) fn function(&self) -> Result<u64, Unreadable> {
         match self.shape() {
             FrameShape::InlinedCall if self.is_active_call()? => {
                 let datum = self.field(layout::DATUM)?;
-                // A marked word is a stub's.
+                // A word with bit 0 set belongs to a stub.
                 Ok(if datum & 1 == 0 { datum } else { 0 })
             }
             FrameShape::FramedMethod => self.field(layout::METHOD),
@@ -74,7 +75,8 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         }
     }
 
-    /// Where the walk goes on (VA): 0 for nowhere. A HelperMethodFrame must be complete.
+    /// Returns the address (VA) at which the walk continues, or 0 for none. A HelperMethodFrame
+    /// must be complete.
     pub(crate) fn return_address(&self, identities: &FrameIdentities) -> Result<u64, Unreadable> {
         let convention = Convention::of(self.generation);
         match self.shape() {
@@ -98,7 +100,8 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         }
     }
 
-    /// The unmanaged caller, unless the P/Invoke that this came back from tells of it (C-080).
+    /// Returns the unmanaged caller, or 0 if the next Frame is an active InlinedCallFrame with the
+    /// same return address (C-080).
     fn unmanaged_caller(&self, identities: &FrameIdentities) -> Result<u64, Unreadable> {
         let caller = self.field(layout::UNMANAGED_CALLER)?;
         let next = self.next()?;
@@ -113,7 +116,7 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         Ok(if told { 0 } else { caller })
     }
 
-    /// Sets the registers that it leads to (C-070 to C-074, C-076).
+    /// Sets the registers that the Frame leads to (C-070 to C-074, C-076).
     pub fn update(
         &self,
         context: &mut Context,
@@ -136,7 +139,7 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
             }
             FrameShape::HelperMethod => self.update_from_machine_state(context),
             FrameShape::Hijack => {
-                // HijackArgs: what was returned, then the saved registers and rip.
+                // HijackArgs: the return values, then the saved registers and rip.
                 let args = self.field(layout::HIJACK_ARGS)?;
                 let first = args.wrapping_add(convention.hijack_returned_size);
                 let end = first.wrapping_add(convention.saved_size() + 8);
@@ -170,7 +173,7 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         }
     }
 
-    /// Loads the callee-saved registers that lie in memory from `first` on.
+    /// Loads the callee-saved registers stored in memory from `first` on.
     fn load(&self, context: &mut Context, first: u64) -> Result<(), Unreadable> {
         let saved = Convention::of(self.generation).callee_saved;
         for (register, n) in saved.iter().zip(0..) {
@@ -180,8 +183,8 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         Ok(())
     }
 
-    /// From a completed MachState: pointers to where the callee-saved registers lie; on Unix a null
-    /// pointer stands for the value that was unwound.
+    /// Loads registers from a completed MachState: pointers to the saved callee-saved registers. On
+    /// Unix a null pointer stands for the unwound value.
     fn update_from_machine_state(&self, context: &mut Context) -> Result<(), Unreadable> {
         let Convention { callee_saved, machine_state, .. } = Convention::of(self.generation);
         context.registers.set(Gpr::Rsp, self.field(machine_state.rsp)?);

@@ -1,4 +1,4 @@
-//! Frames placed by hand, at offsets written down from the contract (§3.5), and read.
+//! Tests of reading Frames that are placed by hand, at offsets copied from the contract (§3.5).
 
 mod layouts;
 mod rules;
@@ -11,16 +11,16 @@ use crate::words::Words;
 use clr_walker::memory::Unreadable;
 use clr_walker::registers::Gpr::{self, R12, R13, R14, R15, Rbp, Rbx, Rdi, Rsi};
 
-/// Where the Frame lies (VA).
+/// Address of the Frame (VA).
 const AT: u64 = 0x1F_0000;
-/// The next one.
+/// Address of the next Frame.
 const NEXT: u64 = 0x1F_8000;
-/// What Frames point to: a TransitionBlock, HijackArgs, a CONTEXT.
+/// Address of the structure that a Frame points to: a TransitionBlock, HijackArgs, a CONTEXT.
 const BLOCK: u64 = 0x1F_4000;
-/// Where saved registers lie that a Frame points to one by one.
+/// Address of saved registers that a Frame points to one by one.
 const SLOTS: u64 = 0x1F_6000;
 
-/// The callee-saved registers in memory order (contract §1.7).
+/// Returns the callee-saved registers in memory order (contract §1.7).
 fn callee_saved(generation: Generation) -> &'static [Gpr] {
     if is_windows(generation) {
         &[Rdi, Rsi, Rbx, Rbp, R12, R13, R14, R15]
@@ -29,22 +29,22 @@ fn callee_saved(generation: Generation) -> &'static [Gpr] {
     }
 }
 
-/// Which system a generation runs on, told by its name.
+/// Returns true if a generation runs on Windows, judged by its name.
 fn is_windows(generation: Generation) -> bool {
     !generation.name().contains("unix")
 }
 
-/// Whether Frames are those of .NET 9 and newer.
+/// Returns true if Frames are those of .NET 9 and newer.
 fn is_new(generation: Generation) -> bool {
     generation.name().starts_with("net")
 }
 
-/// What is in a register, or a field, that a test placed.
+/// Returns the value that a test put into a register or a field.
 fn value_of(register: Gpr) -> u64 {
     0xA110_0000_0000_0000 + u64::from(register.number())
 }
 
-/// The registers before a Frame is read: all different.
+/// Returns the registers before a Frame is read: all different.
 fn before() -> Context {
     let mut context = Context { flags: 0x1234, ..Context::default() };
     context.registers.rip = 0xBEF0_0001;
@@ -53,7 +53,7 @@ fn before() -> Context {
     context
 }
 
-/// What a Frame says.
+/// Contents of a Frame.
 #[derive(Debug, PartialEq)]
 struct Said {
     next: u64,
@@ -64,7 +64,7 @@ struct Said {
     context: Context,
 }
 
-/// Everything that a walk asks a Frame.
+/// Asks a Frame everything that a walk asks.
 fn ask(generation: Generation, memory: &Words) -> Result<Said, Unreadable> {
     let identities = FrameIdentities::of(generation);
     let frame = FrameReader::new(AT, generation, &identities, memory)?.expect("it is a Frame");
@@ -81,14 +81,14 @@ fn ask(generation: Generation, memory: &Words) -> Result<Said, Unreadable> {
     Ok(Said { context, ..said })
 }
 
-/// A Frame's first two words, with `fields` behind them at these offsets.
+/// Returns a Frame's first two words, followed by `fields` at these offsets.
 fn frame(generation: Generation, kind: FrameKind, fields: &[(u64, u64)]) -> Words {
     let word = FrameIdentities::of(generation).word(kind).expect("the kind exists");
     let fields = fields.iter().map(|(offset, value)| (AT + offset, *value));
     Words::new([(AT, word), (AT + 8, NEXT)].into_iter().chain(fields))
 }
 
-/// The generations that have a kind.
+/// Returns the generations that have a kind.
 fn generations_of(kind: FrameKind) -> impl Iterator<Item = Generation> {
     Generation::ALL.into_iter().filter(move |generation| kind.exists_in(*generation))
 }

@@ -1,4 +1,4 @@
-//! Frames written into memory: by the code that links them, and by whoever builds a thread by hand.
+//! A writer of Frames, for the code that links them and for threads built by hand.
 
 use super::layout::{self, Convention};
 use super::{FrameIdentities, FrameKind, FrameShape};
@@ -7,24 +7,25 @@ use crate::memory::TargetMemory;
 use clr_walker::memory::Unreadable;
 use clr_walker::registers::{Gpr, Registers};
 
-/// What a Frame says, whatever its kind; each kind takes what it has fields for.
+/// Contents of a Frame of any kind; each kind uses the values it has fields for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameFields {
-    /// Its method: a FunctionID, or 0 (`m_Datum`, `m_pMD`).
+    /// Method: a FunctionID, or 0 (`m_Datum`, `m_pMD`).
     pub method: u64,
-    /// The registers that it leads to: rip (0 for an inactive call), rsp, and callee-saved ones.
-    /// Where they go with the stack's layout, rsp places the block that holds them.
+    /// Registers that the Frame leads to: rip (0 for an inactive call), rsp, and the callee-saved
+    /// registers. Where the stack layout determines their addresses, rsp places the block that
+    /// holds them.
     pub registers: Registers,
-    /// ContextFlags, if it has a CONTEXT.
+    /// ContextFlags of the CONTEXT, if the Frame has one.
     pub context_flags: u32,
-    /// Where its CONTEXT lies (VA), if it only points to one.
+    /// Address of the CONTEXT (VA), if the Frame points to one.
     pub context_at: u64,
-    /// A HelperMethodFrame that nobody has asked yet: the registers are those of its helper, as
-    /// captured, rsp being where the helper's return address lies.
+    /// State of a HelperMethodFrame that is not complete yet: the registers are then those captured
+    /// in its helper, and rsp is the address of the helper's return address.
     pub lazy: Option<LazyFields>,
 }
 
-/// What a HelperMethodFrame says of a helper before it is asked.
+/// Fields of a HelperMethodFrame that describe a helper before completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LazyFields {
     /// `m_FCallEntry` (VA): 0 for a JIT helper.
@@ -33,12 +34,12 @@ pub struct LazyFields {
     pub attributes: u32,
 }
 
-/// Writes the Frames of a generation.
+/// Writer for the Frames of a generation.
 #[derive(Debug)]
 pub struct FrameWriter<'m, M: ?Sized> {
-    /// Which runtime's layouts.
+    /// Runtime whose layouts are used.
     pub generation: Generation,
-    /// The words that kinds are told by.
+    /// Words that identify the kinds.
     pub identities: &'m FrameIdentities,
     /// The target's memory.
     pub memory: &'m mut M,
@@ -49,7 +50,7 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
     /// the word 0, as corrupt memory would.
     ///
     /// # Errors
-    /// [`Unreadable`] if it does not lie in writable memory.
+    /// Returns [`Unreadable`] if the Frame is not in writable memory.
     pub fn write(
         &mut self,
         at: u64,
@@ -110,7 +111,7 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
         self.memory.write_u64(at.wrapping_add(offset), value)
     }
 
-    /// The callee-saved registers and rip behind them, from `first` on.
+    /// Writes the callee-saved registers, followed by rip, from `first` on.
     fn saved(&mut self, first: u64, registers: &Registers) -> Result<(), Unreadable> {
         let convention = Convention::of(self.generation);
         for (register, n) in convention.callee_saved.iter().zip(0..) {
@@ -149,9 +150,9 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
         }
     }
 
-    /// Writes what is known of a CONTEXT.
+    /// Writes the known fields of a CONTEXT.
     fn context(&mut self, at: u64, fields: &FrameFields) -> Result<(), Unreadable> {
-        // MxCsr lies behind the flags; 0 is as good a value as any.
+        // MxCsr follows the flags in the same word; 0 is as good a value as any.
         self.field(at, layout::CONTEXT_FLAGS, u64::from(fields.context_flags))?;
         for register in Gpr::ALL {
             let offset = layout::CONTEXT_RAX + 8 * u64::from(register.number());

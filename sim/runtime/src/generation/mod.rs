@@ -1,7 +1,7 @@
-//! Which CLR is simulated.
+//! The simulated runtimes (generations of the CLR).
 //!
-//! Every difference between runtimes is a question with a name ([`QUESTIONS`]); nowhere else does
-//! anything ask which generation it is. Their answers:
+//! Every difference between runtimes is a named question ([`QUESTIONS`]); no other code checks
+//! which generation is simulated. The answers:
 #![doc = include_str!("table.md")]
 
 mod questions;
@@ -16,10 +16,10 @@ use core::fmt;
 /// A runtime and the operating system that it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
-    /// .NET Framework 2.0 to 3.5, which the documentation of `DoStackSnapshot` describes. From its
-    /// published sources; no walk of it was recorded.
+    /// .NET Framework 2.0 to 3.5, which the documentation of `DoStackSnapshot` describes. Known
+    /// from its published sources; no walk was recorded.
     Framework2,
-    /// .NET Framework 4.x. Inferred from what CoreCLR's sources say of it; no walk was recorded.
+    /// .NET Framework 4.x. Inferred from statements in CoreCLR's sources; no walk was recorded.
     Framework4,
     /// CoreCLR 3.1 on Windows.
     CoreClr31Windows,
@@ -27,17 +27,18 @@ pub enum Generation {
     CoreClr31Unix,
     /// .NET 9 on Unix.
     Net9Unix,
-    /// .NET 9 on Unix with the setting `LegacyExceptionHandling`: exceptions are dispatched by native
-    /// code.
+    /// .NET 9 on Unix with the setting `LegacyExceptionHandling`: exceptions are dispatched by
+    /// native code.
     Net9UnixLegacyExceptions,
     /// .NET 10 on Windows.
     Net10Windows,
-    /// .NET 10 on Unix. As .NET 9 there and .NET 10 on Windows were observed; no walk was recorded.
+    /// .NET 10 on Unix. Inferred from observations of .NET 9 on Unix and .NET 10 on Windows; no
+    /// walk was recorded.
     Net10Unix,
 }
 
 impl Generation {
-    /// All of them.
+    /// All generations.
     pub const ALL: [Self; 8] = [
         Self::Framework2,
         Self::Framework4,
@@ -49,7 +50,7 @@ impl Generation {
         Self::Net10Unix,
     ];
 
-    /// Its name: that of recordings, where there are any.
+    /// Returns the name, which recordings use too.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +65,7 @@ impl Generation {
         }
     }
 
-    /// The one with this name.
+    /// Returns the generation with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|generation| generation.name() == name)
@@ -82,9 +83,9 @@ impl fmt::Display for Generation {
 pub struct Generations(u8);
 
 impl Generations {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// All.
+    /// All generations.
     pub const ALL: Self = Self(0xFF);
     /// CoreCLR 3.1.
     pub const CORECLR_31: Self =
@@ -96,14 +97,14 @@ impl Generations {
         Generation::Net10Windows,
         Generation::Net10Unix,
     ]);
-    /// Those on Windows.
+    /// All generations on Windows.
     pub const WINDOWS: Self = Self::of(&[
         Generation::Framework2,
         Generation::Framework4,
         Generation::CoreClr31Windows,
         Generation::Net10Windows,
     ]);
-    /// Those on Unix.
+    /// All generations on Unix.
     pub const UNIX: Self = Self::ALL.without(Self::WINDOWS);
     /// .NET Framework.
     pub const FRAMEWORK: Self = Self::of(&[Generation::Framework2, Generation::Framework4]);
@@ -114,7 +115,7 @@ impl Generations {
     /// .NET Framework 4 and newer.
     pub const CLR_4: Self = Self::ALL.without(Self::of(&[Generation::Framework2]));
 
-    /// The sets that have a name in texts, the largest first.
+    /// The sets that have a name in texts, largest first.
     pub const NAMED: [(&'static str, Self); 8] = [
         ("clr4", Self::CLR_4),
         ("windows", Self::WINDOWS),
@@ -126,7 +127,7 @@ impl Generations {
         ("net10", Self::NET_10),
     ];
 
-    /// These.
+    /// Returns the set of these generations.
     #[must_use]
     pub const fn of(generations: &[Generation]) -> Self {
         let mut set = Self::NONE;
@@ -138,37 +139,37 @@ impl Generations {
         set
     }
 
-    /// Those of either set.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those that `other` lacks.
+    /// Returns the generations that `other` lacks.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether it has `generation`.
+    /// Returns true if the set contains `generation`.
     #[must_use]
     pub const fn contains(self, generation: Generation) -> bool {
         self.0 >> generation as u8 & 1 != 0
     }
 
-    /// Those of both sets.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub const fn both(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether it has no member.
+    /// Returns true if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The set of a word: a name of [`NAMED`](Self::NAMED) or of a generation.
+    /// Returns the set for a word: a name of [`NAMED`](Self::NAMED) or of a generation.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         let named = Self::NAMED.into_iter().find(|(name, _)| *name == word);
@@ -176,7 +177,7 @@ impl Generations {
         named.map(|(_, set)| set).or_else(one)
     }
 
-    /// Few words that stand for the set together: larger sets first, then single generations.
+    /// Returns a short list of words for the set: larger named sets first, then single generations.
     #[must_use]
     pub fn words(self) -> Vec<&'static str> {
         let mut rest = self;
@@ -192,13 +193,13 @@ impl Generations {
         words
     }
 
-    /// Its members, in the order of [`Generation::ALL`].
+    /// Returns the members, in the order of [`Generation::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Generation> {
         Generation::ALL.into_iter().filter(move |generation| self.contains(*generation))
     }
 }
 
-/// The [`words`](Generations::words) with blanks between them.
+/// Formats the [`words`](Generations::words) with blanks between them.
 impl fmt::Display for Generations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.words().join(" "))
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
     use std::fmt::Write as _;
 
-    /// The table of this module's documentation.
+    /// Returns the table of this module's documentation.
     fn table() -> String {
         let mut table = String::from("\n| question |");
         for generation in Generation::ALL {

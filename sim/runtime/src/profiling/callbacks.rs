@@ -1,18 +1,19 @@
-//! The callbacks that a runtime makes, and what profilers may do in them (contract §6).
+//! The callbacks that a runtime makes, and the methods that profilers may call in them (contract
+//! §6).
 
 use super::Caller;
 use crate::generation::Generation;
 use crate::{CallbackState, TargetMemory};
 use clr_walker::profiling::ProfilerCallback;
 
-/// The mode that a callback's thread is in.
+/// GC mode of a callback's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallbackMode {
-    /// Cooperative.
+    /// The thread is cooperative.
     Cooperative,
-    /// Preemptive.
+    /// The thread is preemptive.
     Preemptive,
-    /// As before.
+    /// The thread keeps its mode.
     Any,
 }
 
@@ -28,10 +29,10 @@ macro_rules! callbacks {
         }
 
         impl CallbackKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// Its name.
+            /// Returns the name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => stringify!($kind),)* }
@@ -41,7 +42,8 @@ macro_rules! callbacks {
                 match self { $(Self::$kind => CallbackMode::$mode,)* }
             }
 
-            /// Whether a GC may be triggered in it: only then may methods be called that need that.
+            /// Returns true if a GC may be triggered in the callback: methods that may trigger one
+            /// are allowed only then.
             #[must_use]
             pub const fn allows_triggers(self) -> bool {
                 match self { $(Self::$kind => $triggers,)* }
@@ -116,14 +118,15 @@ callbacks! {
 }
 
 impl CallbackKind {
-    /// The one with this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// The mode of the thread that it is made on. Observed exceptions to it are made where the callback
-    /// is ([`Generation::enters_a_catching_thrower_cooperatively`]).
+    /// Returns the mode of the thread that the callback is made on. Exceptions that were observed
+    /// for single callbacks are handled where the callback is made
+    /// ([`Generation::enters_a_catching_thrower_cooperatively`]).
     #[must_use]
     pub const fn mode(self, generation: Generation) -> CallbackMode {
         match self {
@@ -142,7 +145,7 @@ impl CallbackKind {
         }
     }
 
-    /// The bits that a thread has while it is in it.
+    /// Returns the callback-state bits of a thread in this callback.
     #[must_use]
     pub const fn state(self) -> CallbackState {
         let triggers = if self.allows_triggers() { CallbackState::IN_TRIGGERS_SCOPE.0 } else { 0 };
@@ -164,7 +167,7 @@ impl From<ProfilerCallback> for CallbackKind {
 }
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
-    /// Does something in a callback on this thread: the bits are set meanwhile.
+    /// Calls `act` as if in a callback on this thread, with the callback-state bits set.
     pub fn in_callback<T>(&self, kind: CallbackKind, act: impl FnOnce(&Self) -> T) -> T {
         let runtime = self.runtime;
         let before = runtime.thread(self.os, |thread| thread.callback_state).unwrap_or_default();

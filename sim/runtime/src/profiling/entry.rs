@@ -14,11 +14,11 @@ use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{SnapshotCallback, ThreadId};
 use clr_walker::registers::CONTEXT_SIZE;
 
-/// What a call is about, once its arguments have been looked at.
+/// Target of a call whose arguments have been checked.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub object: ThreadObject,
-    /// It is not the caller.
+    /// The target is not the caller.
     pub other: bool,
     /// The caller has a Thread object.
     pub caller_known: bool,
@@ -34,7 +34,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         self.runtime.tell(|| Event::Passed(check));
     }
 
-    /// What a read of the target's Thread object gives, which nothing guards.
+    /// Reads from the target's Thread object, which no guard protects.
     pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&M) -> Result<T, Unreadable>,
@@ -43,7 +43,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         read.map_err(|unreadable| self.runtime.fault(unreadable))
     }
 
-    /// The same of a change.
+    /// Changes the target's Thread object, which no guard protects.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut M) -> Result<T, Unreadable>,
@@ -52,7 +52,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         changed.map_err(|unreadable| self.runtime.fault(unreadable))
     }
 
-    /// The whole call.
+    /// Executes the whole call.
     pub(super) fn enter(
         &self,
         call: &Call<'_>,
@@ -67,7 +67,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             self.checked(call, target, callback, &mut suspended).unwrap_or_else(|outcome| outcome);
         let escapes = self.runtime.thread(self.os, |thread| thread.escapes) == Some(true);
         if matches!(outcome, Outcome::Returned(_)) && !escapes {
-            // Row 18: whatever was done is undone (C-025), unless the callback never came back (H-30).
+            // Row 18: all changes are undone (C-025), unless the callback never returned (H-30).
             if suspended {
                 self.resume(target);
             }
@@ -82,7 +82,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         outcome
     }
 
-    /// Rows 1 to 7: up to the target's hijack lock.
+    /// Executes rows 1 to 7: up to the target's hijack lock.
     fn target(&self, call: &Call<'_>) -> Result<Target, Outcome> {
         let runtime = self.runtime;
         let process = runtime.process.get();
@@ -127,7 +127,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(Target { object, other, caller_known: current.is_some() })
     }
 
-    /// Rows 8 to 17: with the hijack lock held.
+    /// Executes rows 8 to 17, with the hijack lock held.
     fn checked(
         &self,
         call: &Call<'_>,
@@ -192,7 +192,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         self.runtime.thread_of(object.0, |thread| thread.current).unwrap_or_default()
     }
 
-    /// Rows 12 to 14: what the walk starts from.
+    /// Executes rows 12 to 14: determines the start of the walk.
     fn start(&self, call: &Call<'_>, target: Target) -> Result<Start, Outcome> {
         let runtime = self.runtime;
         let object = target.object;
@@ -218,7 +218,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         }
         match call.seed {
             Some(seed) => {
-                // Nothing guards this read (contract §2.8).
+                // No guard protects this read (contract §2.8).
                 let unreadable = Unreadable { address: seed.len() as u64, len: 8 };
                 let ip = rip_of(seed).ok_or_else(|| {
                     let readable = seed.len() as u64;
@@ -238,7 +238,8 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         }
     }
 
-    /// The Frame chain, unless a debugger has a context of the thread (contract §3.1).
+    /// Returns the Frame chain as the start, unless a debugger has set a context of the thread
+    /// (contract §3.1).
     fn without_seed(&self, object: ThreadObject) -> Result<Start, Outcome> {
         if !self.read(|memory| object.debugger_context(memory))? {
             return Ok(Start::FrameChain);
@@ -250,7 +251,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(Start::DebuggerContext)
     }
 
-    /// Rows 13a to 13d, even if a seed was given (C-032 to C-034).
+    /// Executes rows 13a to 13d, even if a seed was given (C-032 to C-034).
     fn check_own_context(&self, target: Target) -> Result<(), Outcome> {
         let runtime = self.runtime;
         let object = target.object;
@@ -278,7 +279,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(())
     }
 
-    /// Row 14: a seed's rip must be managed code (C-038 to C-044).
+    /// Executes row 14: a seed's rip must be managed code (C-038 to C-044).
     fn check_seed(&self, ip: u64, target: Target, own: bool) -> Result<(), Outcome> {
         if !self.is_managed(ip, target)? {
             return self.refuse(HResult::UNMANAGED_CONTEXT, Event::SeedUnmanaged { ip, own });
@@ -287,8 +288,8 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         self.change(|memory| target.object.set_profiler_context(memory, true))
     }
 
-    /// Whether `ip` is managed code. Where a lookup must not wait for a lock, it is given up instead
-    /// (C-036); elsewhere it waits.
+    /// Returns true if `ip` is managed code. A lookup that would have to wait for a lock is refused
+    /// where it must not wait (C-036), and waits elsewhere.
     fn is_managed(&self, ip: u64, target: Target) -> Result<bool, Outcome> {
         let runtime = self.runtime;
         if self.is_code_manager_busy()
@@ -300,8 +301,8 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(self.find_code(ip)?.is_some())
     }
 
-    /// Row 11: a thread of the runtime outside of callbacks, and a native one of the GC, must not
-    /// wait.
+    /// Returns true if the caller may wait (row 11): threads of the runtime outside of callbacks,
+    /// and native threads of the GC, must not.
     fn allows_host_calls(&self, target: Target) -> bool {
         let thread = self.runtime.thread(self.os, |thread| {
             (thread.callback_state.passes(CallbackState::IN_CALLBACK), thread.is_gc_special)
@@ -310,12 +311,12 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if target.caller_known { in_callback } else { !gc_special }
     }
 
-    /// Whether another thread writes to the code manager's tables.
+    /// Returns true if another thread writes to the code manager's tables.
     pub(super) fn is_code_manager_busy(&self) -> bool {
         self.runtime.process.get().code_manager_writer.is_some_and(|os| os != self.os)
     }
 
-    /// The managed code at `ip` (VA): it is looked up under the reader lock, or without (contract §2.6).
+    /// Looks up the managed code at `ip` (VA), with or without the reader lock (contract §2.6).
     pub(super) fn find_code(&self, ip: u64) -> Result<Option<Managed<'r>>, Outcome> {
         self.wait_for_code_manager()?;
         let reads = self.takes_reader_lock()?;
@@ -333,7 +334,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if reads || !matches!(found, Ok(Some(_))) || !self.is_code_manager_busy() {
             return found;
         }
-        // What has been found may go before it has been read (H-29).
+        // The result may be freed before it has been read (H-29).
         if let Some(profiler) = self.profiler {
             profiler.reads_unlocked(self.runtime, self.os);
         }
@@ -343,8 +344,9 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         found
     }
 
-    /// Looking up ready-to-run code may make the caller cooperative: it waits while another thread has
-    /// the runtime suspended (C-157). Where nobody lets it wait, no suspension lasts.
+    /// Makes the caller cooperative if the lookup of ready-to-run code requires it: then it waits
+    /// while another thread has the runtime suspended (C-157). Without a profiler to decide about
+    /// waits, no suspension lasts.
     fn look_up_image(&self, ip: u64) -> Result<(), Outcome> {
         let runtime = self.runtime;
         if runtime.generation.looks_images_up_cooperatively() && runtime.code.is_in_image(ip) {
@@ -353,8 +355,9 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(())
     }
 
-    /// A thread that the runtime knows, and that is not cooperative, waits for whoever has the runtime
-    /// suspended. Where nobody lets it wait, no suspension lasts.
+    /// Makes the caller cooperative: a preemptive thread that the runtime knows waits until the
+    /// runtime is no longer suspended by another thread. Without a profiler to decide about waits,
+    /// no suspension lasts.
     pub(super) fn become_cooperative(&self) -> Result<(), Outcome> {
         let runtime = self.runtime;
         let Some(id) = runtime.object_of(self.os) else { return Ok(()) };
@@ -369,7 +372,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(())
     }
 
-    /// What a lookup of code waits for: that nobody else writes.
+    /// Waits before a lookup of code until no other thread writes to the tables.
     pub(super) fn wait_for_code_manager(&self) -> Result<(), Outcome> {
         self.wait_while(|| {
             let waits = self.is_code_manager_busy() && self.takes_reader_lock()?;
@@ -377,7 +380,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         })
     }
 
-    /// Whether a lookup by the caller takes the code manager's reader lock (contract §2.6).
+    /// Returns true if a lookup by the caller takes the code manager's reader lock (contract §2.6).
     fn takes_reader_lock(&self) -> Result<bool, Outcome> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(false) };
         let object = ThreadObject(id);
@@ -391,7 +394,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(!suspends && !self.read(|memory| object.is_cooperative(memory))?)
     }
 
-    /// The seed as the walk copies it, whatever contextSize says (C-022, C-053, C-162).
+    /// Returns the seed as the walk copies it, regardless of contextSize (C-022, C-053, C-162).
     fn copied_seed(&self, call: &Call<'_>) -> Result<Context, Outcome> {
         let seed = call.seed.unwrap_or_default();
         let depends = self.runtime.generation.seed_size_depends_on_flags();

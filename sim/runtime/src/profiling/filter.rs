@@ -1,11 +1,11 @@
-//! The filter: which items of a walk are internal stops (contract §3.3, §3.9).
+//! The filter that decides which items of a walk are internal stops (contract §3.3, §3.9).
 
 use super::iterator::{Break, FrameIterator, SkipTo, State};
 use crate::explain::{Event, Hidden};
 use crate::{Funclet, MethodKind, RunningFunclet, TargetMemory};
 
 impl<M: TargetMemory> FrameIterator<'_, '_, M> {
-    /// Passes over what is no internal stop.
+    /// Skips items that are not internal stops.
     pub(super) fn filter(&mut self) -> Result<(), Break> {
         while self.is_valid() {
             let stops = match self.state {
@@ -28,7 +28,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         false
     }
 
-    /// Whether the target's exceptions have unwound the stack at `sp` (VA) already.
+    /// Returns true if the target's exceptions have already unwound the stack at `sp` (VA).
     fn is_unwound(&self, sp: u64) -> bool {
         let object = self.target.object.0;
         self.runtime.thread_of(object, |thread| thread.exceptions.is_unwound(sp)).unwrap_or(false)
@@ -67,7 +67,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.skip_to.is_none() || self.hide(Hidden::BelowFunclet)
     }
 
-    /// Whose frame stands for a handler funclet: what lies between is hidden.
+    /// Returns the parent of a handler funclet; the items up to its frame are hidden.
     fn parent_of_funclet(&self, caller_sp: u64) -> Option<SkipTo> {
         let object = self.target.object.0;
         let running = self
@@ -77,7 +77,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         if let Some(RunningFunclet { parent_caller_sp, .. }) = running {
             return parent_caller_sp.map(SkipTo::CallerSp);
         }
-        // Managed code calls finally handlers itself; they hide nothing but themselves (C-084).
+        // Finally handlers that managed code calls hide only themselves (C-084).
         let caller = self.caller.as_ref().map(|caller| caller.registers.rip)?;
         self.runtime.code.find(caller).map(|_| SkipTo::Next)
     }

@@ -1,4 +1,4 @@
-//! `ICorProfilerInfo` over the simulated runtime: the methods beside `DoStackSnapshot`
+//! `ICorProfilerInfo` over the simulated runtime: the companion methods of `DoStackSnapshot`
 //! (contract §5).
 
 use super::{Call, Caller, HResult};
@@ -18,7 +18,7 @@ use clr_walker::profiling::{
 
 type Result<T> = core::result::Result<T, CallError<Outcome>>;
 
-/// A method that the runtime's interfaces do not have.
+/// Fails with E_NOTIMPL unless the runtime's interfaces have the method.
 fn needs(exists: bool) -> Result<()> {
     if exists { Ok(()) } else { fail(HResult::NOT_IMPLEMENTED) }
 }
@@ -37,8 +37,8 @@ impl From<Outcome> for CallError<Outcome> {
 }
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
-    /// What every method checks: that the profiler is not being detached. A thread's first call
-    /// makes what it needs.
+    /// Checks that the profiler is not being detached, as every method does. A thread's first call
+    /// creates its per-thread state.
     fn asynchronous(&self) -> Result<()> {
         let detaching = self.runtime.process.get().profiler == ProfilerStatus::Detaching;
         if detaching && self.runtime.generation.has_detach() {
@@ -47,7 +47,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(self.initialize()?)
     }
 
-    /// What methods check that threads of the runtime may call only in callbacks (C-122).
+    /// Checks the caller of a method that threads of the runtime may call only in callbacks
+    /// (C-122).
     fn synchronous(&self, needed: CallbackState) -> Result<()> {
         self.asynchronous()?;
         let known = self.runtime.object_of(self.os).is_some();
@@ -57,13 +58,14 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// The same, of methods that may trigger a GC.
+    /// Checks the caller of a method that may trigger a GC.
     fn triggering(&self) -> Result<()> {
         let CallbackState(callback) = CallbackState::IN_CALLBACK;
         self.synchronous(CallbackState(callback | CallbackState::IN_TRIGGERS_SCOPE.0))
     }
 
-    /// A method that may trigger a GC looks at objects of the runtime in cooperative mode (H-06).
+    /// Makes the caller cooperative: a method that may trigger a GC looks at objects of the runtime
+    /// in that mode (H-06).
     fn come_to_gc(&self) -> Result<()> {
         Ok(self.become_cooperative()?)
     }
@@ -72,7 +74,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         self.runtime.thread(self.os, |thread| thread.callback_state).unwrap_or_default()
     }
 
-    /// A thread that must not be suspended cannot look code up: it may hold the lock (C-116).
+    /// Fails if the caller must not be suspended: it may hold the lock that a lookup needs (C-116).
     fn outside_forbid_region(&self) -> Result<()> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
         if self.read(|memory| ThreadObject(id).forbid_suspend(memory))? != 0 {
@@ -81,7 +83,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// The managed code at `ip` (contract §5.1).
+    /// Returns the managed code at `ip` (contract §5.1).
     fn look_up(&self, ip: u64) -> Result<Managed<'_>> {
         self.outside_forbid_region()?;
         let runtime = self.runtime;
@@ -105,7 +107,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         let found = self.runtime.code.method(function);
         let (index, method) = found.ok_or(CallError::Failed(HResult::INVALID_ARGUMENT))?;
         if self.runtime.code.is_dangling(function) {
-            // What the id points to was given back with the code (H-18).
+            // The object of the id was freed together with the code (H-18).
             let freed = Unreadable { address: function.0, len: 8 };
             return Err(self.runtime.fault(freed).into());
         }
@@ -115,7 +117,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok((index, method))
     }
 
-    /// The version of a method's code that `wanted` wants: the most recent one of those.
+    /// Returns the most recent version of a method's code that `wanted` accepts.
     fn version(&self, function: FunctionId, wanted: impl Fn(&Code) -> bool) -> Result<&Code> {
         self.outside_forbid_region()?;
         let (index, _) = self.method(function)?;
@@ -123,11 +125,11 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         version.ok_or_else(|| HResult::FUNCTION_NOT_COMPILED.into())
     }
 
-    /// What enumerating the threads does about the lock of their list (contract §5.12, G17).
+    /// Takes the lock of the thread list, as the enumeration of threads does (contract §5.12, G17).
     fn lock_threads(&self) -> Result<()> {
         let (runtime, process) = (self.runtime, self.runtime.process.get());
         let holds = process.owner(Lock::ThreadStore) == Some(self.os);
-        // Who has suspended the runtime has it, on behalf of the profiler.
+        // After SuspendRuntime its caller holds the lock on behalf of the profiler.
         if process.suspended_by_profiler || holds && !runtime.generation.locks_threads_twice() {
             return Ok(());
         }
@@ -137,7 +139,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// The checks that SuspendRuntime and ResumeRuntime have in common (contract §5.9).
+    /// Executes the checks that SuspendRuntime and ResumeRuntime have in common (contract §5.9).
     fn suspending(&self) -> Result<()> {
         let generation = self.runtime.generation;
         needs(generation.profiler_suspension() != ProfilerSuspension::None)?;
@@ -159,7 +161,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         }
     }
 
-    /// The thread that `id` names. What is no Thread is read all the same.
+    /// Returns the OS id and the handle of the thread with `id`. Memory that is not a Thread is
+    /// read all the same.
     fn known_thread(&self, id: ThreadId) -> Result<(u32, u64)> {
         if id == ThreadId(0) || self.read(|memory| ThreadObject(id).is_gc_special(memory))? {
             return fail(HResult::INVALID_ARGUMENT);
@@ -169,7 +172,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     }
 }
 
-/// Writes as many pieces of code as there is room for, and tells how many there are (C-125).
+/// Writes as many pieces of code as there is room for, and returns the total number of pieces
+/// (C-125).
 fn pieces(code: &Code, ranges: &mut [CodeRange]) -> u32 {
     let hot = CodeRange { start: code.start, size: code.size };
     let cold = code.cold.map(|(start, size)| CodeRange { start, size });
@@ -284,7 +288,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
             }
         }
         let (_, method) = self.method(function)?;
-        // A frameInfo has no arguments of the frame, so it tells no more than none (C-124).
+        // A frameInfo has no arguments of the frame, so it adds no information (C-124).
         Ok(FunctionInfo {
             class: if method.shared { 0 } else { method.class },
             module: method.module,
@@ -347,7 +351,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let (runtime, os) = (self.runtime, self.os);
         match runtime.process.get().suspension {
             Suspension::None => {}
-            // It is counted once more, but never counted down again (contract §5.9).
+            // The suspension is counted once more, but never counted down again (contract §5.9).
             Suspension::Suspended(owner) if owner == os => {
                 runtime.change_process(|process| {
                     process.profiler_suspensions += 1;
@@ -360,15 +364,16 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let marks_first =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = marks_first);
-        // Where nobody lets it wait, nobody goes on either who has the lock.
+        // Without a profiler to decide about waits, the owner of the lock does not run either.
         let _ = self.acquire(Lock::ThreadStore);
         self.tell_of_suspension(ProfilerCallback::RuntimeSuspendStarted);
         runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
         self.tell_of_own_suspension()?;
-        // Where nobody lets it wait, no thread runs either.
+        // Without a profiler to decide about waits, no other thread runs.
         self.wait(Wait::ThreadsToStop);
         if marks_first {
-            // There the last callback still lies in the suspending phase (C-017, C-168).
+            // In these runtimes the last callback is still part of the suspending phase (C-017,
+            // C-168).
             self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
         } else {
@@ -388,7 +393,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         if !runtime.process.get().suspended_by_profiler {
             return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
         }
-        // Where the mark is set first, it goes last.
+        // Runtimes that set the mark first remove it last.
         let unmarks_last =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = unmarks_last);
@@ -396,7 +401,8 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         runtime.change_process(|process| {
             process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
             if process.profiler_suspensions == 0 {
-                // Whoever resumes it, who has suspended it has the lock (contract §5.10).
+                // Regardless of the resuming thread, the suspending thread owns the lock (contract
+                // §5.10).
                 if let Some(by) = process.suspension.by() {
                     process.release(Lock::ThreadStore, by);
                 }

@@ -13,12 +13,12 @@ use clr_walker::memory::Unreadable;
 use clr_walker::profiling::SnapshotCallback;
 use clr_walker::unwind::UnwindError;
 
-/// More managed frames than any stack has: what would take more goes round in circles.
+/// Limit on the managed frames of a walk: no stack has more, so a longer walk is a cycle.
 const STEP_LIMIT: u32 = 1 << 20;
-/// More Frames than a stack of 8 MiB has room for.
+/// Limit on the Frames of a walk: a stack of 8 MiB has no room for more.
 const FRAME_LIMIT: u32 = 1 << 17;
 
-/// What the iterator stands at.
+/// Kind of the iterator's current item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// The start of a walk without managed code.
@@ -27,19 +27,19 @@ pub(super) enum State {
     Frameless,
     /// An explicit Frame.
     Frame,
-    /// The unmanaged run that the managed frame just left was called from.
+    /// The unmanaged run that called the last managed frame.
     Marker,
-    /// Nothing.
+    /// The end of the walk.
     Done,
 }
 
-/// Why a walk ends early.
+/// Reason why a walk ends early.
 pub(super) enum Break {
     /// The runtime gives up.
     Fail,
     /// Memory could not be read.
     Fault(Unreadable),
-    /// The call ends in another way.
+    /// The call ends with this outcome.
     End(Outcome),
 }
 
@@ -58,23 +58,23 @@ impl From<LazyStateError> for Break {
     }
 }
 
-/// Up to where a handler funclet hides what is on the stack.
+/// End of the part of the stack that a handler funclet hides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SkipTo {
-    /// The frame whose caller SP this is.
+    /// The frame with this caller SP.
     CallerSp(u64),
     /// The next managed frame.
     Next,
 }
 
-/// A walk about to start.
+/// A walk that is about to start.
 pub(super) struct Walk<'w, 'r, 'a, M> {
     pub caller: Caller<'r, 'a, M>,
     pub target: Target,
     pub call: &'w Call<'w>,
-    /// What it starts from.
+    /// Registers at the start.
     pub context: Context,
-    /// It starts from the seed that was given.
+    /// The walk starts from the seed that the caller gave.
     pub seeded: bool,
     /// The call has suspended the target.
     pub suspended: bool,
@@ -82,32 +82,32 @@ pub(super) struct Walk<'w, 'r, 'a, M> {
 
 pub(super) struct FrameIterator<'r, 'a, M> {
     pub runtime: &'r Runtime<'a, M>,
-    /// Who walks.
+    /// The thread that walks.
     walker: Caller<'r, 'a, M>,
     pub(super) target: Target,
     suspended: bool,
     /// The bounds of the target's stack (VA).
     stack: (u64, u64),
     pub context: Context,
-    /// The caller's, if it has been computed.
+    /// The caller's context, if it has been computed.
     pub(super) caller: Option<Context>,
     /// The next Frame of the chain (VA).
     pub(super) frame: u64,
     /// The managed code at rip.
     code: Option<Managed<'r>>,
-    /// The kind of the current item's method, or of that of the managed frame just left.
+    /// Kind of the method of the current item, or of the last managed frame.
     pub method: Option<MethodKind>,
     pub funclet: Option<Funclet>,
     pub state: State,
     pub(super) skip_to: Option<SkipTo>,
     steps: u32,
     frame_steps: u32,
-    /// Where the GS cookie of what the walk is at lies (VA).
+    /// Address of the GS cookie of the current item (VA).
     cookie: Option<u64>,
 }
 
 impl<M: TargetMemory> Walk<'_, '_, '_, M> {
-    /// Makes the walk, inside the guard that turns faults into a result on Windows.
+    /// Executes the walk, inside the guard that turns faults into a result on Windows.
     pub(super) fn run(self, callback: Option<&mut SnapshotCallback<'_>>) -> Outcome {
         match self.make(callback) {
             Ok(result) => result.into(),
@@ -155,7 +155,7 @@ impl<M: TargetMemory> Walk<'_, '_, '_, M> {
 impl<M: TargetMemory> FrameIterator<'_, '_, M> {
     fn run(&mut self, mut reporter: Reporter<'_, '_>) -> Result<HResult, Break> {
         self.see_frame_cookie()?;
-        // Framework 2 takes anything to start from for success (C-107).
+        // Framework 2 counts any start as success (C-107).
         let mut found = self.runtime.generation.empty_walk() == EmptyWalk::FailsWithoutFrame
             && (self.code.is_some() || self.frame != FRAME_TOP);
         if self.code.is_none() {
@@ -190,8 +190,8 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
                 || matches!(self.state, State::Marker))
     }
 
-    /// What `look` sees of the next Frame of the chain. A word that is no Frame's is called through
-    /// all the same, and leads wherever it says.
+    /// Applies `look` to the next Frame of the chain. A word that identifies no Frame is used as a
+    /// vtable all the same, which faults at that address.
     fn look_at_frame<T>(
         &self,
         look: impl FnOnce(&FrameReader<'_, M>) -> Result<T, Unreadable>,
@@ -207,7 +207,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Ok(look(&frame)?)
     }
 
-    /// Goes on to the Frame below on the chain.
+    /// Advances to the next Frame on the chain.
     fn drop_frame(&mut self, why: Option<Dropped>) -> Result<(), Break> {
         self.frame_steps += 1;
         if self.frame_steps > FRAME_LIMIT {
@@ -227,13 +227,13 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Ok(())
     }
 
-    /// Whether the next Frame has a method.
+    /// Returns true if the next Frame has a method.
     pub(super) fn frame_has_function(&self) -> Result<bool, Break> {
         self.complete_frame()?;
         self.look_at_frame(|frame| Ok(frame.function()? != 0))
     }
 
-    /// Looks at what the iterator has come to.
+    /// Classifies the item that the iterator has reached.
     fn enter(&mut self) -> Result<(), Break> {
         let Some(managed) = self.code else {
             self.state = if self.frame == FRAME_TOP { State::Done } else { State::Frame };
@@ -245,7 +245,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let caller_sp = self.caller(managed)?.registers.rsp();
         let function = managed.method.id;
         self.runtime.tell(|| Event::Managed { function, ip, rsp, caller_sp });
-        // Frames of the method itself and of what it called are dropped unseen (C-056).
+        // Frames of the method itself and of its callees are dropped (C-056).
         while self.frame != FRAME_TOP && self.frame < caller_sp {
             self.drop_frame(Some(Dropped::BelowCallerSp(caller_sp)))?;
         }
@@ -261,7 +261,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Ok(())
     }
 
-    /// The caller's context: it is computed once, and where it is to be, for it is large.
+    /// Returns the caller's context. The context is large, so it is computed once and in place.
     fn caller(&mut self, managed: Managed<'_>) -> Result<&Context, Break> {
         if self.caller.is_some() {
             return self.caller.as_ref().ok_or(Break::Fail);
@@ -272,7 +272,8 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         match code.unwind(managed, rules, &mut caller.registers, &*memory.borrow()) {
             Ok(_) => Ok(caller),
             Err(UnwindError::Stack(unreadable)) => Err(Break::Fault(unreadable)),
-            // Broken unwind data, which no compiler makes: what a runtime does with it is not known.
+            // Compilers do not emit broken unwind data, and the behavior of a runtime with it is
+            // unknown.
             Err(_) => {
                 self.runtime.tell(|| Event::CannotUnwind { ip: self.context.registers.rip });
                 Err(Break::Fail)
@@ -303,7 +304,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.enter()
     }
 
-    /// Whether the stack pointer is still on the stack (C-109, C-110).
+    /// Fails if the stack pointer is no longer on the stack (C-109, C-110).
     fn check_stack(&self) -> Result<(), Break> {
         let registers = &self.context.registers;
         let rsp = registers.rsp();
@@ -325,7 +326,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Err(Break::Fail)
     }
 
-    /// Lets a HelperMethodFrame find its managed caller, if nobody has asked it before.
+    /// Completes a HelperMethodFrame with its managed caller, unless it is complete.
     fn complete_frame(&self) -> Result<(), Break> {
         let Runtime { generation, identities, native, code, memory, .. } = self.runtime;
         let missing = {
@@ -340,7 +341,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             }
         };
         if let Some(completion) = missing {
-            // Native code is unwound by the system's tables there (H-11).
+            // Windows unwinds native code with the system's tables (H-11).
             if !generation.is_unix() {
                 self.walker.go_through(&[Lock::FunctionTables]).map_err(Break::End)?;
             }
@@ -350,7 +351,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Ok(())
     }
 
-    /// Goes where an explicit Frame leads.
+    /// Continues at the caller that an explicit Frame leads to.
     fn leave_frame(&mut self) -> Result<(), Break> {
         let at = self.frame;
         let identities = &self.runtime.identities;
@@ -360,7 +361,8 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         })?;
         self.code = self.runtime.code.find(ip);
         if self.code.is_none() {
-            // An active call that returns to unmanaged code must be left too, or it never would be.
+            // An active call that returns to unmanaged code must be dropped too, or it would never
+            // be left.
             return self.drop_frame(Some(match ip {
                 0 => Dropped::LeadsNowhere,
                 ip => Dropped::LeadsToUnmanagedCode(ip),
@@ -379,17 +381,17 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             self.runtime.tell(|| Event::ResumableFrame { at });
             return Err(Break::Fail);
         }
-        // An active call's Frame is dropped by the method that it lies in.
+        // The Frame of an active call is dropped by the method that contains it.
         if active { Ok(()) } else { self.drop_frame(None) }
     }
 
-    /// The method at rip.
+    /// Returns the method at rip.
     pub(super) const fn managed(&self) -> Option<Managed<'_>> {
         self.code
     }
 
-    /// From now on the cookie of the next Frame is the one to look at, if Frames have one: it is
-    /// looked at when the walk comes to the Frame, whatever becomes of that (contract §3.2).
+    /// Makes the cookie of the next Frame the current one, if Frames have cookies. It is checked
+    /// when the walk reaches the Frame, even if the Frame is dropped afterwards (contract §3.2).
     fn see_frame_cookie(&mut self) -> Result<(), Break> {
         if !self.runtime.generation.frames_have_cookies() || self.frame == FRAME_TOP {
             return Ok(());
@@ -398,7 +400,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.check_cookie()
     }
 
-    /// Ends the process if the GS cookie is not what it should be (C-112).
+    /// Ends the process if the GS cookie is wrong (C-112).
     fn check_cookie(&self) -> Result<(), Break> {
         let (Some(at), Some(cookie)) = (self.cookie, self.runtime.process.get().gs_cookie) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The profiling interface as the runtimes implement it: `DoStackSnapshot`, and what profilers call
-//! beside it.
+//! The profiling interface as the runtimes implement it: `DoStackSnapshot` and its companion
+//! methods.
 
 mod callbacks;
 mod entry;
@@ -26,26 +26,27 @@ use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{ProfilerCallback, SnapshotCallback, SnapshotFlags, ThreadId};
 use core::fmt;
 
-/// A call of `DoStackSnapshot`, but for the callback.
+/// Arguments of a call of `DoStackSnapshot`, except the callback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call<'s> {
-    /// The target: 0 for the caller.
+    /// Target thread: 0 for the caller.
     pub thread: ThreadId,
-    /// `infoFlags`.
+    /// `infoFlags` of the call.
     pub flags: SnapshotFlags,
-    /// The seed: as many of its bytes as can be read.
+    /// The seed, as far as its bytes can be read.
     pub seed: Option<&'s [u8]>,
-    /// `contextSize`, which nobody looks at (C-022).
+    /// `contextSize`, which the runtime ignores (C-022).
     pub context_size: u32,
-    /// `clientData`.
+    /// `clientData` of the call.
     pub client_data: u64,
 }
 
-/// A thread that calls profiling methods: the `ICorProfilerInfo` that it has.
+
+/// A thread that calls profiling methods: its `ICorProfilerInfo`.
 pub struct Caller<'r, 'a, M> {
     pub(super) runtime: &'r Runtime<'a, M>,
     pub(super) os: OsThreadId,
-    /// Who is called back.
+    /// Receiver of the callbacks.
     profiler: Option<&'r dyn Profiler<'a, M>>,
 }
 
@@ -64,12 +65,12 @@ impl<M> Clone for Caller<'_, '_, M> {
 impl<M> Copy for Caller<'_, '_, M> {}
 
 impl<'a, M: TargetMemory> Runtime<'a, M> {
-    /// The profiling methods, as called on a thread.
+    /// Returns the profiling methods, as called on a thread.
     pub const fn on(&self, os: OsThreadId) -> Caller<'_, 'a, M> {
         Caller { runtime: self, os, profiler: self.profiler }
     }
 
-    /// What a fault within the walk leads to (C-111).
+    /// Returns the outcome of a fault within the walk (C-111).
     fn fault_in_walk(&self, unreadable: Unreadable) -> Outcome {
         let at = unreadable.address;
         self.tell(|| Event::Fault { at });
@@ -79,7 +80,7 @@ impl<'a, M: TargetMemory> Runtime<'a, M> {
         }
     }
 
-    /// What a fault before the walk leads to: nothing guards it.
+    /// Returns the outcome of a fault before the walk, where no guard handles it.
     fn fault(&self, unreadable: Unreadable) -> Outcome {
         let at = unreadable.address;
         self.tell(|| Event::Fault { at });
@@ -88,13 +89,14 @@ impl<'a, M: TargetMemory> Runtime<'a, M> {
 }
 
 impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
-    /// The same thread, calling on behalf of this profiler: it is called back, and lets it wait.
+    /// Returns the same thread, calling on behalf of this profiler: it receives the callbacks and
+    /// decides about waits.
     #[must_use]
     pub const fn telling(self, profiler: &'r dyn Profiler<'a, M>) -> Self {
         Self { profiler: Some(profiler), ..self }
     }
 
-    /// Makes a callback on the thread, with the bits that callbacks set.
+    /// Makes a callback on the thread, with the callback-state bits set.
     fn call_back(&self, callback: ProfilerCallback) {
         self.runtime.tell(|| Event::CalledBack(callback));
         let Some(profiler) = self.profiler else { return };
@@ -103,13 +105,13 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         });
     }
 
-    /// Has whoever lets it wait do so, if there is anybody: whether it goes on.
+    /// Waits if there is a profiler to decide about it. Returns true if the method may continue.
     fn wait(&self, wait: Wait) -> bool {
         self.profiler.is_some_and(|profiler| profiler.wait(self.runtime, self.os, wait))
     }
 
-    /// Takes a lock, as soon as it is free. Where nobody is called back, nobody else goes on either: the
-    /// call does without it then.
+    /// Takes a lock as soon as it is free. Without a profiler no other thread runs, so the call
+    /// continues without the lock.
     fn acquire(&self, lock: Lock) -> Result<(), Outcome> {
         self.wait_while(|| {
             let mut process = self.runtime.process.get();
@@ -121,7 +123,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         Ok(())
     }
 
-    /// Gives a lock back.
+    /// Releases a lock.
     fn release(&self, lock: Lock) {
         self.runtime.change_process(|process| {
             process.release(lock, self.os);
@@ -129,7 +131,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         self.between();
     }
 
-    /// Takes locks one after the other, and gives them back.
+    /// Takes locks one after the other, and releases them.
     fn go_through(&self, locks: &[Lock]) -> Result<(), Outcome> {
         for (taken, lock) in locks.iter().enumerate() {
             if let Err(blocked) = self.acquire(*lock) {
@@ -145,15 +147,15 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         Ok(())
     }
 
-    /// Others may go on here.
+    /// Lets other threads run here.
     fn between(&self) {
         if let Some(profiler) = self.profiler {
             profiler.between(self.runtime, self.os);
         }
     }
 
-    /// Makes what a thread needs at its first call: from the process's heap, with a stress log of its own
-    /// if there are any (H-03).
+    /// Creates the state that a thread needs at its first call: it allocates from the process's
+    /// heap, and creates a stress log if the log is on (H-03).
     fn initialize(&self) -> Result<(), Outcome> {
         if self.runtime.thread(self.os, |thread| thread.initialized) != Some(false) {
             return Ok(());
@@ -167,7 +169,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         Ok(())
     }
 
-    /// Waits as long as `wait` tells for what.
+    /// Waits while `wait` returns a condition to wait for.
     fn wait_while(
         &self,
         mut wait: impl FnMut() -> Result<Option<Wait>, Outcome>,
@@ -180,7 +182,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         Ok(())
     }
 
-    /// `DoStackSnapshot`: walks the stack of a thread.
+    /// Walks the stack of a thread: `DoStackSnapshot`.
     #[expect(clippy::must_use_candidate, reason = "the callbacks may be all that is wanted")]
     pub fn do_stack_snapshot(
         &self,

@@ -1,4 +1,4 @@
-//! What the profiler is told of the stops of a walk, and how (contract §3.4 to §3.7).
+//! Reporting the stops of a walk to the profiler (contract §3.4 to §3.7).
 
 use super::iterator::{Break, FrameIterator, State};
 use super::{Call, HResult};
@@ -8,14 +8,14 @@ use crate::{Funclet, MethodKind, Runtime, TargetMemory};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{FrameInfo, FunctionId, SnapshotCallback, SnapshotFrame};
 
-/// Makes the callbacks of one walk.
+/// Maker of the callbacks of one walk.
 pub(super) struct Reporter<'w, 'f> {
     flags_want_context: bool,
     client_data: u64,
     callback: Option<&'w mut SnapshotCallback<'f>>,
     context_size: usize,
-    /// The CONTEXT that callbacks get: what the walk does not know of it is the seed's, or 0, but
-    /// for what they write into it.
+    /// The CONTEXT that callbacks get: the fields that the walk does not know come from the seed,
+    /// or are 0, unless a callback has written to them.
     bytes: [u8; MAX_CONTEXT_SIZE],
 }
 
@@ -29,7 +29,7 @@ impl<'w, 'f> Reporter<'w, 'f> {
         let mut bytes = [0; MAX_CONTEXT_SIZE];
         let flags_want_context = call.flags.wants_context();
         let size = runtime.generation.context_size() as usize;
-        // Nobody reads it otherwise.
+        // The bytes are not read otherwise.
         if flags_want_context && let Some(seed) = seed {
             let len = seed.len().min(size);
             bytes[..len].copy_from_slice(&seed[..len]);
@@ -43,8 +43,8 @@ impl<'w, 'f> Reporter<'w, 'f> {
         }
     }
 
-    /// Tells the profiler of the stop, if it is to be told: what the callback returned, if it wants
-    /// no more.
+    /// Reports the stop to the profiler, if it is to be reported. Returns the result of the
+    /// callback if it ends the walk.
     pub(super) fn report<M: TargetMemory>(
         &mut self,
         walk: &mut FrameIterator<'_, '_, M>,
@@ -86,8 +86,8 @@ impl<'w, 'f> Reporter<'w, 'f> {
         };
         let result = callback(&mut frame);
         runtime.frame_info.set(before);
-        // What is written into a managed frame's context is lost: its caller's has been computed.
-        // After a marker the walk goes on from it.
+        // Changes to a managed frame's context are lost, because its caller's context has already
+        // been computed. After a marker the walk continues from the changed context.
         if context
             && walk.state == State::Marker
             && let Some(written) = Context::from_bytes(&self.bytes)
@@ -98,14 +98,14 @@ impl<'w, 'f> Reporter<'w, 'f> {
     }
 }
 
-/// Of what the profiler is told: a function, or the marker of an unmanaged run.
+/// Returns the reported function, or `None` for the marker of an unmanaged run.
 fn reported<M: TargetMemory>(
     walk: &FrameIterator<'_, '_, M>,
 ) -> Result<Option<FunctionId>, Silent> {
     let hides = walk.runtime.generation.hides_exception_handling();
     let handling = walk.method == Some(MethodKind::ExceptionHandling);
     match walk.state {
-        // The run that such a method was called from is hidden with it.
+        // The run that called such a method is hidden with it.
         State::Marker if hides && (handling || walk.funclet == Some(Funclet::Filter)) => {
             Err(Silent::ExceptionHandling)
         }

@@ -1,4 +1,4 @@
-//! How a call suspends its target on Windows (contract §2.4), and how the runtime is suspended.
+//! Suspension of the target of a call on Windows (contract §2.4), and of the runtime.
 
 use super::entry::Target;
 use super::{Caller, HResult, Outcome};
@@ -8,7 +8,8 @@ use crate::{Lock, TargetMemory};
 use clr_walker::profiling::{EventMask, ProfilerCallback};
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
-    /// Suspends the target, with one try. A thread that is none ends the process (C-027, C-028).
+    /// Suspends the target, with one try. A target that is not a live thread ends the process
+    /// (C-027, C-028).
     pub(super) fn suspend(&self, target: Target) -> Result<(), Outcome> {
         let runtime = self.runtime;
         let object = target.object;
@@ -30,12 +31,12 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             runtime.tell(|| Event::SuspensionFailed);
             return Err(HResult::UNSAFE.into());
         }
-        // So that the target cannot be stopped with it.
+        // The lock is taken first, so that the target cannot be suspended while it holds it.
         let logs = runtime.process.get().stress_log;
         if logs {
             self.acquire(Lock::StressLog)?;
         }
-        // While it suspends, the caller itself must not be suspended (C-030).
+        // While the caller suspends the target, it must not be suspended itself (C-030).
         self.forbid_own_suspension(true)?;
         runtime.change_thread(os, |thread| thread.suspended += 1);
         self.forbid_own_suspension(false)?;
@@ -47,7 +48,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// Lets the target run again.
+    /// Resumes the target.
     pub(super) fn resume(&self, target: Target) {
         let runtime = self.runtime;
         let object = target.object;
@@ -57,22 +58,22 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         }
         runtime.tell(|| Event::Resumed(object.0));
         self.tell_of_suspension(ProfilerCallback::RuntimeThreadResumed(object.0));
-        // The object was there when the count went up; if it is not any more, nobody notices here.
+        // The object existed when the count was incremented; its disappearance is not noticed here.
         let _ = self.change(|memory| {
             let count = object.external_count(memory)?;
             object.set_external_count(memory, count.wrapping_sub(1))
         });
     }
 
-    /// Makes one of the callbacks about suspensions, if the profiler wants them.
+    /// Makes one of the suspension callbacks, if the profiler monitors suspensions.
     pub(super) fn tell_of_suspension(&self, callback: ProfilerCallback) {
         if self.runtime.process.get().event_mask.contains(EventMask::MONITOR_SUSPENDS) {
             self.call_back(callback);
         }
     }
 
-    /// A thread that suspends the runtime counts as suspended itself, and must not be walked while it
-    /// is told so (C-132).
+    /// Reports the suspension of the suspending thread itself, which counts as suspended. It must
+    /// not be walked during this callback (C-132).
     pub(super) fn tell_of_own_suspension(&self) -> Result<(), Outcome> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
         self.forbid_own_suspension(true)?;
@@ -80,7 +81,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         self.forbid_own_suspension(false)
     }
 
-    /// Counts the caller's own forbid-suspend region up or down, if the runtime knows it.
+    /// Enters or leaves a forbid-suspend region of the caller, if the runtime knows the caller.
     fn forbid_own_suspension(&self, enter: bool) -> Result<(), Outcome> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
         let object = ThreadObject(id);

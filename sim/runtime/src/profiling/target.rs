@@ -1,4 +1,4 @@
-//! Threads and modules as a profiler in the simulated process has them.
+//! Threads and modules as seen by a profiler in the simulated process.
 
 use crate::profiler_rules::Breach;
 use crate::thread::ThreadObject;
@@ -10,37 +10,37 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
 use thiserror::Error;
 
-/// What the simulated system refuses.
+/// Failure of an operation on a thread of the simulated system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// There is no such thread.
+    /// The thread does not exist.
     #[error("there is no thread {}", .0.0)]
     NoThread(OsThreadId),
-    /// It cannot be suspended: its handle is invalid, or another fiber runs on it (H-26).
+    /// The thread cannot be suspended: its handle is invalid, or another fiber runs on it (H-26).
     #[error("thread {} cannot be suspended", .0.0)]
     NotSuspended(OsThreadId),
-    /// It was resumed more often than suspended.
+    /// The thread was resumed more often than suspended.
     #[error("thread {} is not suspended", .0.0)]
     NotResumed(OsThreadId),
-    /// Its registers cannot be read.
+    /// The registers of the thread cannot be read.
     #[error("the registers of thread {} cannot be read", .0.0)]
     NoContext(OsThreadId),
 }
 
-/// A thread of the simulated process that the runtime knows, as its profiler sees it.
+/// A thread of the simulated process that the runtime knows, as seen by its profiler.
 #[derive(Debug)]
 pub struct SimulatedThread<'r, 'a, M> {
     runtime: &'r Runtime<'a, M>,
     os: OsThreadId,
     id: ThreadId,
     stack: StackBounds,
-    /// Who asks, if it has been said.
+    /// Thread that asks for the registers, if it is known.
     asker: Option<OsThreadId>,
 }
 
 impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
-    /// The thread with this id of the system, if the runtime knows it. Its first function returns to
-    /// `root` (VA). It is another thread that asks.
+    /// Creates the thread with this OS id, or returns `None` if the runtime does not know it. Its
+    /// first function returns to `root` (VA). The registers are asked for by another thread.
     #[must_use]
     pub fn new(runtime: &'r Runtime<'a, M>, os: OsThreadId, root: u64) -> Option<Self> {
         let id = runtime.object_of(os)?;
@@ -48,14 +48,15 @@ impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
         Some(Self { runtime, os, id, stack: StackBounds { limit, base, root }, asker: None })
     }
 
-    /// The same, as thread `asker` has it: who asks for its own registers does not suspend itself.
+    /// Returns the same thread, with `asker` as the thread that asks: a thread need not be
+    /// suspended to read its own registers.
     #[must_use]
     pub const fn asked_by(mut self, asker: OsThreadId) -> Self {
         self.asker = Some(asker);
         self
     }
 
-    /// The system's id of it.
+    /// Returns the OS id of the thread.
     #[must_use]
     pub const fn os(&self) -> OsThreadId {
         self.os
@@ -123,16 +124,16 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
     }
 }
 
-/// What stands where the world serves the runtime's code: a function that calls nothing.
+/// Bytes at the addresses where the world serves the runtime's code: a function that calls nothing.
 static SERVICE_CODE: [u8; 16 * Service::ALL.len()] = [0xC3; 16 * Service::ALL.len()];
 
 impl<'a, M: TargetMemory> Runtime<'a, M> {
-    /// The code that a profiler in the process has unwind data of: native images; on Windows what
-    /// the runtime tells the system of its heaps and images too; on Unix of the latter those that are
-    /// files.
+    /// Returns the code for which a profiler in the process has unwind data: native images; on
+    /// Windows also the heaps and images that the runtime registers with the system; on Unix those
+    /// of them that are image files.
     ///
     /// # Errors
-    /// [`CodeMapError`] if two of them share an address.
+    /// Returns [`CodeMapError`] if two regions share an address.
     pub fn profilers_code_map(&self) -> Result<CodeMap<'a>, CodeMapError> {
         let mut map = CodeMap::new();
         for region in self.native.map().regions() {

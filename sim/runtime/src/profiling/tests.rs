@@ -1,4 +1,4 @@
-//! A small process by hand, and what its profiling methods answer.
+//! Tests of profiling methods on a small process that is built by hand.
 
 mod calls;
 mod code;
@@ -25,35 +25,35 @@ use clr_walker::image::FunctionTable;
 use clr_walker::profiling::{CallError, FunctionId, ProfilerCallback, ProfilerInfo, ReJitId};
 use core::cell::RefCell;
 
-/// The code heap (VA).
+/// Base of the code heap (VA).
 const HEAP: u64 = 0x7FF9_0000_0000;
 /// An address in native code.
 const NATIVE: u64 = 0x7FF8_0000_1000;
-/// Two pages of Thread objects (VA).
+/// Base of two pages of Thread objects (VA).
 const OBJECTS: u64 = 0x7F_0000;
 /// The top page of stacks (VA).
 const STACK: u64 = 0x1F_F000;
 
-/// A thread of the runtime, in cooperative mode, that does the calls.
+/// A thread of the runtime, in cooperative mode, that makes the calls.
 const WORKER: OsThreadId = OsThreadId(1);
 const WORKER_ID: ThreadId = ThreadId(OBJECTS);
-/// Another one, in a P/Invoke: preemptive.
+/// Another thread of the runtime, in a P/Invoke: preemptive.
 const OTHER: OsThreadId = OsThreadId(2);
 const OTHER_ID: ThreadId = ThreadId(OBJECTS + 0x100);
 /// A thread that the runtime does not know.
 const STRANGER: OsThreadId = OsThreadId(3);
-/// One that belongs to the GC, and has a Thread object.
+/// A thread that belongs to the GC and has a Thread object.
 const GC: OsThreadId = OsThreadId(4);
 const GC_ID: ThreadId = ThreadId(OBJECTS + 0x200);
-/// One that has not started, and one that has ended.
+/// Threads that have not started and that have ended.
 const CREATED_ID: ThreadId = ThreadId(OBJECTS + 0x300);
 const DEAD_ID: ThreadId = ThreadId(OBJECTS + 0x400);
-/// No Thread object, but memory of zeroes.
+/// Zeroed memory without a Thread object.
 const NO_THREAD: ThreadId = ThreadId(OBJECTS + 0x800);
-/// Not even memory.
+/// An address without memory.
 const NOWHERE: ThreadId = ThreadId(0xDEAD_0000);
 
-/// A method with two tiers, and a version that ReJIT made.
+/// A method with two tiers, and a version for a ReJIT.
 const FOO: FunctionId = FunctionId(0x11);
 const DYNAMIC: FunctionId = FunctionId(0x12);
 const IL_STUB: FunctionId = FunctionId(0x13);
@@ -61,10 +61,10 @@ const HANDLING: FunctionId = FunctionId(0x14);
 const NOT_COMPILED: FunctionId = FunctionId(0x15);
 const UNRESTORED: FunctionId = FunctionId(0x16);
 const SHARED: FunctionId = FunctionId(0x17);
-/// With code in two pieces.
+/// A method with code in two pieces.
 const SPLIT: FunctionId = FunctionId(0x18);
 
-/// Where they start.
+/// Starts of the versions of [`FOO`].
 const FOO_TIER0: u64 = HEAP + 0x40;
 const FOO_REJIT: u64 = HEAP + 0x80;
 const FOO_TIER1: u64 = HEAP + 0xC0;
@@ -82,11 +82,11 @@ static CODE: [u8; 0x1000] = [0xCC; 0x1000];
 const CORECLR_31: [Generation; 2] = [CoreClr31Windows, CoreClr31Unix];
 /// .NET 9 and newer.
 const NEW: [Generation; 4] = [Net9Unix, Net9UnixLegacyExceptions, Net10Windows, Net10Unix];
-/// Those that have SuspendRuntime.
+/// The generations that have SuspendRuntime.
 const WITH_SUSPENSION: [Generation; 6] =
     [CoreClr31Windows, CoreClr31Unix, Net9Unix, Net9UnixLegacyExceptions, Net10Windows, Net10Unix];
 
-/// The results that the tests are about, by number (contract §1.4).
+/// The results used in the tests, by number (contract §1.4).
 const E_NOTIMPL: HResult = HResult(0x8000_4001);
 const E_FAIL: HResult = HResult(0x8000_4005);
 const E_INVALIDARG: HResult = HResult(0x8007_0057);
@@ -104,7 +104,7 @@ const SUSPENSION_IN_PROGRESS: HResult = HResult(0x8013_1388);
 
 type Answer<T> = Result<T, CallError<Outcome>>;
 
-/// A call that returned this.
+/// Returns the answer of a call that failed with this result.
 fn failed<T>(result: HResult) -> Answer<T> {
     Err(CallError::Failed(result))
 }
@@ -113,7 +113,7 @@ fn fatal<T>(outcome: Outcome) -> Answer<T> {
     Err(CallError::Fatal(outcome))
 }
 
-/// A method whose other numbers follow from its id.
+/// Creates a method whose other values are derived from its id.
 fn method(id: FunctionId, kind: MethodKind) -> Method {
     Method {
         id,
@@ -125,7 +125,7 @@ fn method(id: FunctionId, kind: MethodKind) -> Method {
     }
 }
 
-/// The process.
+/// Creates the process.
 fn process<'a>(generation: Generation) -> Runtime<'a, Machine> {
     let mut machine = Machine::new();
     machine.map(OBJECTS, 1, Protection::READ_WRITE).unwrap();
@@ -195,7 +195,7 @@ fn add_code(runtime: &mut Runtime<'_, Machine>) {
     code.add_section(heap, region).unwrap();
 }
 
-/// Runs `act` with the call bits of a thread set to this.
+/// Runs `act` with the callback-state bits of a thread set to this value.
 fn with_state<T>(
     runtime: &Runtime<'_, Machine>,
     os: OsThreadId,
@@ -208,7 +208,7 @@ fn with_state<T>(
     done
 }
 
-/// Writes a u32 of a Thread object: see the offsets of `runtime::thread`.
+/// Writes a u32 of a Thread object, at an offset of `runtime::thread`.
 fn set_word(runtime: &Runtime<'_, Machine>, id: ThreadId, offset: u64, value: u32) {
     runtime.memory.borrow_mut().write(id.0 + offset, &value.to_le_bytes()).unwrap();
 }
@@ -222,28 +222,28 @@ const FORBID_SUSPEND: u64 = 0x14;
 const EXTERNAL_COUNT: u64 = 0x18;
 const COOPERATIVE: u64 = 0x04;
 
-/// What `DoStackSnapshot` of a thread gives, without seed and contexts.
+/// Returns the outcome of `DoStackSnapshot` of a thread, without seed and contexts.
 fn walk(caller: Caller<'_, '_, Machine>, thread: ThreadId) -> Outcome {
     let call = Call { thread, ..Call::default() };
     caller.do_stack_snapshot(&call, Some(&mut |_| HResult::OK))
 }
 
-/// What a callback saw.
+/// State observed in a callback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     callback: ProfilerCallback,
     thread: OsThreadId,
-    /// The mark of the profiler's suspension.
+    /// The flag for a suspension by the profiler.
     marked: bool,
     suspension: Suspension,
-    /// The bits of the thread.
+    /// Callback-state bits of the thread.
     bits: u8,
-    /// Walks of the thread itself, and of [`OTHER_ID`].
+    /// Outcomes of walks of the thread itself, and of [`OTHER_ID`].
     own: Outcome,
     other: Outcome,
 }
 
-/// Notes all callbacks.
+/// A profiler that records all callbacks.
 #[derive(Default)]
 struct Recorder {
     seen: RefCell<Vec<Seen>>,
@@ -258,7 +258,7 @@ impl<'a> Profiler<'a, Machine> for Recorder {
     ) {
         let Process { suspended_by_profiler: marked, suspension, event_mask, .. } =
             runtime.process.get();
-        // The walks are to make no callbacks of their own.
+        // The walks must not make callbacks themselves.
         let quiet = clr_walker::profiling::EventMask::ENABLE_STACK_SNAPSHOT;
         runtime.change_process(|process| process.event_mask = quiet);
         let own = walk(runtime.on(thread), ThreadId(0));

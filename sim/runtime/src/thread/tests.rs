@@ -1,4 +1,4 @@
-//! Thread objects in memory, at offsets written down here once more.
+//! Tests of Thread objects in memory, at offsets that are repeated here.
 
 use super::*;
 use crate::words::Words;
@@ -37,13 +37,13 @@ const EVERYTHING: ThreadFields = ThreadFields {
     debugger_context: true,
 };
 
-/// The object by hand, and the hijacked slot.
+/// Returns the object placed by hand, and the hijacked slot.
 fn memory() -> Words {
     let fields = FIELDS.map(|(offset, value)| (AT + offset, value));
     Words::new(fields.into_iter().chain([(SLOT, 0xBAD)]))
 }
 
-/// Everything that a Thread object can be asked without changing it.
+/// Reads all values of a Thread object that can be read without changing it.
 fn ask(memory: &Words) -> Result<ThreadFields, Unreadable> {
     Ok(ThreadFields {
         cooperative: OBJECT.is_cooperative(memory)?,
@@ -90,7 +90,7 @@ fn the_hijack_lock_is_taken_once() {
     assert_eq!(OBJECT.try_hijack_lock(&mut memory), Ok(false));
     assert!(memory.written.is_empty());
     OBJECT.release_hijack_lock(&mut memory).unwrap();
-    // The forbid-suspend count beside it stays.
+    // The forbid-suspend count next to it keeps its value.
     assert_eq!((memory.get(AT + 0x10), OBJECT.forbid_suspend(&memory)), (2 << 32, Ok(2)));
     assert_eq!(OBJECT.try_hijack_lock(&mut memory), Ok(true));
     assert_eq!(OBJECT.try_hijack_lock(&mut memory), Ok(false));
@@ -111,13 +111,13 @@ fn counts_change_alone() {
     assert_eq!(ask(&memory), Ok(expected));
 }
 
-/// C-077.
+/// Tests C-077.
 #[test]
 fn a_hijacked_return_address_is_put_back_once() {
     let mut memory = memory();
     assert_eq!(OBJECT.unhijack(&mut memory), Ok(Some((SLOT, 0x7FF8_1234))));
     assert_eq!(memory.get(SLOT), 0x7FF8_1234);
-    // The other flags stay, and so does the saved value.
+    // The other flags and the saved value are unchanged.
     assert_eq!((memory.get(AT), memory.get(AT + 0x38)), (1 << 32 | 2, 0x7FF8_1234));
     memory.put(SLOT, 0x77);
     assert_eq!(OBJECT.unhijack(&mut memory), Ok(None));
@@ -126,7 +126,7 @@ fn a_hijacked_return_address_is_put_back_once() {
     assert_eq!(error, Err(Unreadable { address: SLOT, len: 8 }));
 }
 
-/// A question or a change, and the field that it is about.
+/// A query or a change, and the field that it accesses.
 type Access = fn(&mut Words) -> Result<(), Unreadable>;
 
 #[test]
@@ -165,7 +165,7 @@ fn an_object_at_the_end_of_the_address_space_wraps() {
     assert_eq!(error, Unreadable { address: 0, len: 8 });
 }
 
-/// Contract §2.1.
+/// Tests contract §2.1.
 #[test]
 fn bits_4_and_8_pass_every_check() {
     let (callback, triggers) = (CallbackState::IN_CALLBACK, CallbackState::IN_TRIGGERS_SCOPE);

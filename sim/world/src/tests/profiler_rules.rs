@@ -1,4 +1,4 @@
-//! What a profiler must not do while a thread is suspended.
+//! Tests of the profiler rules for suspended threads.
 
 use crate::synthetic::{NATIVE_WALKER, SELF, Stage};
 use clr_runtime::generation::Generation;
@@ -6,7 +6,7 @@ use clr_runtime::profiling::SimulatedThread;
 use clr_runtime::{Breach, Deed, Outcome};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
 
-/// Something that a profiler does: by itself, or by a method of the runtime.
+/// A profiler action: of its own code, or a call of a method of the runtime.
 type Act = dyn Fn(&dyn Fn(Deed), &dyn ProfilerInfo<Fatal = Outcome>);
 
 #[test]
@@ -17,10 +17,10 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
         let runtime = set.runtime();
         let walker = runtime.on(NATIVE_WALKER);
         let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
-        // A thread's first call is made before.
+        // The thread's first call is made in advance.
         let _ = walker.get_event_mask();
         act(&|deed| runtime.did(deed), &walker);
-        assert_eq!(runtime.breach(), None, "nobody is suspended");
+        assert_eq!(runtime.breach(), None, "no thread is suspended");
         target.suspend().unwrap();
         act(&|deed| runtime.did(deed), &walker);
         let breach = runtime.breach();
@@ -102,6 +102,6 @@ fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
     assert_eq!(breach(Some(NATIVE_WALKER), false), broke);
     assert_eq!(breach(None, true), None);
     assert_eq!(breach(Some(NATIVE_WALKER), true), None);
-    // A thread in a signal handler, or in a callback, has its own.
+    // A thread in a signal handler, or in a callback, has its own registers.
     assert_eq!(breach(Some(SELF), false), None);
 }

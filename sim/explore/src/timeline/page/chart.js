@@ -23,7 +23,7 @@ const bar = (row, className, top, first, end, text) => {
   row.append(element);
 };
 
-/** Bars for lists that grow and shrink: each item keeps its line as long as it is there. */
+/** Bars for lists that grow and shrink: each item keeps its line while it is in the list. */
 const bars = (listOf) => {
   const found = [];
   let open = [];
@@ -65,7 +65,7 @@ const drawLane = (lane) => {
     bar(row, "holds", band + BAND + 3 + line * BAR, first, end, strings[key]);
   }
   const runsAt = (turn) => slices[turn].thread === lane;
-  // What a thread is while another one has its turn.
+  // The status of a thread during the turn of another one.
   const resting = (turn) => {
     const now = standing(turn, lane);
     return alive(now) && !runsAt(turn) ? stateKey(now) : null;
@@ -104,7 +104,7 @@ const drawChart = () => {
     if (pause > 0) {
       const line = make("i");
       line.style.left = `calc(var(--turn) * ${turn})`;
-      line.title = `${pause} µs in which nobody could run`;
+      line.title = `${pause} µs in which no thread could run`;
       $("axis").append(line);
     }
   }
@@ -145,7 +145,7 @@ const drawAxis = () => {
   $("axis").append(labels);
 };
 
-// Arrows lie at the right of the chosen moment, even of the last one.
+// Arrows are to the right of the selected moment, even of the last one.
 const ARROWS = 72;
 const room = () => Math.max($("scroll").clientWidth - 1 - ARROWS, 100);
 const fitting = () => room() / Math.max(count, 1);
@@ -157,7 +157,7 @@ const layout = () => {
   $("tracks").classList.toggle("tiny", width < 3);
   const fits = width * count <= room() + 1;
   $("overview").style.display = fits ? "none" : "block";
-  // Its handle is below the chosen turn if all turns are seen.
+  // The handle is below the selected turn if all turns are visible.
   $("slider").style.width = fits ? `${width * (count - 1) + 16}px` : "100%";
   $("slider").style.marginLeft = fits ? `${Math.max(width / 2 - 8, 0)}px` : "0";
   drawAxis();
@@ -174,7 +174,7 @@ const zoom = (factor) => {
   layout();
 };
 
-/** Where the chosen moment is, and who waits for whom in it. */
+/** Draws the position of the selected moment, and the waits between threads in it. */
 const drawMoment = () => {
   const cursor = $("cursor");
   const left = moment * width;
@@ -192,7 +192,7 @@ const drawMoment = () => {
   $("arcs").replaceChildren();
   relations(moment).forEach(({ from, to, kind }, index) => {
     const out = clamp(16 + Math.abs(middles[from] - middles[to]) / 4 + index * 8, 16, ARROWS);
-    // Beside each other: one may go each way between the same threads.
+    // Side by side: there may be one in each direction between the same threads.
     const [start, end] = [middles[from] + (index % 3) * 4 - 4, middles[to] + (index % 3) * 4 - 4];
     const path = `M0 ${start}C${out} ${start} ${out} ${end} 2 ${end}`;
     $("arcs").append(svg("path", { class: "halo", d: path }), svg("path", {

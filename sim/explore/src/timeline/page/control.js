@@ -1,4 +1,4 @@
-// How a moment is chosen, and what happens when the page is there.
+// Selection of a moment, and initialization of the page.
 
 let saying = 0;
 let ready = false;
@@ -8,7 +8,7 @@ const remember = () => {
   try {
     history.replaceState(null, "", hash);
   } catch {
-    // Where a page has no address, there is nothing to link to.
+    // A page without an address cannot be linked to.
   }
 };
 const choose = (turn) => {
@@ -74,7 +74,7 @@ const onKey = (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || !Object.hasOwn(KEYS, event.key)) return;
   const target = event.target instanceof Element ? event.target : document.body;
   let act = KEYS[event.key];
-  // Stacks that scroll keep their keys, and so does the page but for what has to do with turns.
+  // Scrolling stacks keep their keys, and so does the page except for keys that select turns.
   if (target.closest(".stack")) return;
   const vertical = act === "up" || act === "down";
   const pages = act === "near" || act === "far";
@@ -104,14 +104,14 @@ const setTheme = (theme) => {
   try {
     localStorage.setItem("clrsim-theme", theme);
   } catch {
-    // A page without storage forgets.
+    // Without storage the choice is not remembered.
   }
 };
 let theme = "system";
 try {
   theme = localStorage.getItem("clrsim-theme") ?? theme;
 } catch {
-  // The same.
+  // As above.
 }
 setTheme(THEMES.includes(theme) ? theme : "system");
 $("theme").addEventListener("click", () => {
@@ -119,7 +119,7 @@ $("theme").addEventListener("click", () => {
   setTheme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
 });
 
-// ---- the end, and everything for the first time ----
+// ---- the end, and the first drawing ----
 
 if (data.ending) {
   $("ending").hidden = false;
@@ -134,7 +134,7 @@ if (data.replay !== null) {
   $("ending").hidden = false;
   if (!data.ending) {
     $("ending").classList.add("well");
-    $("ending-words").textContent = "It went well.";
+    $("ending-words").textContent = "The history ended without a failure.";
   }
   $("replay").hidden = false;
   $("replay").querySelector("code").textContent = data.replay;

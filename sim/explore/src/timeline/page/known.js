@@ -1,5 +1,5 @@
 "use strict";
-// What is known of a history.
+// The data of a history.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const { lanes, slices, strings, standings } = data;
@@ -9,7 +9,7 @@ const names = lanes.map((lane) => lane.name || "(no name)");
 const KINDS = { app: "program", profiler: "profiler", managed: "profiler, ran managed code" };
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
-/** An element with a class and a text. */
+/** Creates an element with a class and a text. */
 const make = (tag, className, text) => {
   const element = document.createElement(tag);
   if (className) element.className = className;
@@ -29,7 +29,7 @@ const waits = (standing) => alive(standing) && standing.waits !== null;
 const suspended = (standing) => alive(standing) && standing.by.length > 0;
 const words = (turn) => slices[turn].does.map(([, text]) => strings[text]);
 
-/** The turns in which something happens to a thread: by itself, by others, or that its waiting ends. */
+/** For each thread, the turns with an event: its own, an effect of others, the end of a wait. */
 const happenings = lanes.map((_, lane) => {
   const turns = [];
   for (let turn = 0; turn < count; turn++) {
@@ -57,7 +57,7 @@ const runs = (keyOf, found) => {
   }
 };
 
-/** Who waits for whom, and who is suspended by whom. */
+/** Returns the waits and suspensions between threads. */
 const relations = (turn) => {
   const found = [];
   lanes.forEach((_, from) => {

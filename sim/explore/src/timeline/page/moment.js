@@ -1,4 +1,4 @@
-// The chosen moment in words.
+// The selected moment in words.
 
 const badge = (kind, text) => make("span", `badge b-${kind}`, text);
 const sentence = ({ from, to, text }) => {
@@ -72,7 +72,7 @@ const drawWords = () => {
   if (between.length) {
     const list = make("ul");
     list.append(...between.map(sentence));
-    $("relations").append(make("h3", "", "Who waits for whom behind this turn"), list);
+    $("relations").append(make("h3", "", "Waits and suspensions after this turn"), list);
   }
   $("cards").replaceChildren(...lanes.map((_, lane) => drawCard(lane)));
   const slider = $("slider");
@@ -81,7 +81,7 @@ const drawWords = () => {
     `Turn ${moment + 1} of ${count}, ${at} µs, ${names[thread]}: ${told.join(", ") || "nothing"}`);
 };
 
-// ---- the list of turns: only what is seen of it exists ----
+// ---- the list of turns: only the visible part exists ----
 
 const LINE = 22;
 const drawList = () => {

@@ -9,8 +9,8 @@ const SIZE: u64 = 0x1000;
 /// rsp before a step (VA).
 const STACK: u64 = 0x1F_0000;
 
-/// Bytes of a section, with unwind data for a pushed rbx at 0x800, and the entry [0, 0x40, 0x800] at
-/// 0xC00.
+/// Returns the bytes of a section, with unwind data for a pushed rbx at 0x800, and the entry [0,
+/// 0x40, 0x800] at 0xC00.
 fn bytes() -> Vec<u8> {
     let mut bytes = vec![0xCC; SIZE as usize];
     // Version 1, a prologue of 1 byte, one code: at 1, push rbx.
@@ -35,12 +35,12 @@ fn compiled(method: MethodIndex, start: u64) -> Code {
     Code { method, start, size: 0x40, ..Code::default() }
 }
 
-/// A heap with one method, at its start.
+/// Returns a heap with one method, at its start.
 fn heap(low: u64, code: CodeIndex) -> RangeSection {
     RangeSection::code_heap(low, low + SIZE, &[(low, Block::Code(code))]).unwrap()
 }
 
-/// The FunctionID that an address belongs to, or 0.
+/// Returns the FunctionID that an address belongs to, or 0.
 fn id_at(manager: &CodeManager<'_>, ip: u64) -> u64 {
     manager.find(ip).map_or(0, |managed| managed.method.id.0)
 }
@@ -81,13 +81,13 @@ fn methods_are_found_by_id_and_versions_are_in_order() {
         (LOW + offset, Block::Code(manager.add_code(compiled(method, LOW + offset))))
     });
     let heap = RangeSection::code_heap(LOW, LOW + SIZE, &codes).unwrap();
-    // Before its section is there, code is not.
+    // Code without its section is not found.
     assert_eq!(manager.versions(first).count(), 0);
     manager.add_section(heap, region(LOW, &bytes, &[])).unwrap();
     assert_eq!(manager.method(FunctionId(9)).unwrap().0, second);
     assert_eq!(manager.method(FunctionId(7)).unwrap().1.id, FunctionId(7));
     assert!(manager.method(FunctionId(0)).is_none());
-    // In the order in which they were made.
+    // In the order of creation.
     assert_eq!(starts(&manager, first), [LOW + 0x80, LOW]);
     assert_eq!(starts(&manager, second), [LOW + 0x40]);
 }
@@ -136,7 +136,7 @@ fn unloaded_code_is_forgotten() {
     assert!(!manager.remove_section(LOW));
     assert_eq!((id_at(&manager, LOW), id_at(&manager, LOW + SIZE)), (0, 7));
     assert_eq!(starts(&manager, first), [LOW + SIZE]);
-    // What comes to its place is other code.
+    // Another method's code at the same address is distinct.
     let second = manager.add_method(method(9));
     let code = manager.add_code(compiled(second, LOW));
     manager.add_section(heap(LOW, code), region(LOW, &bytes, &[])).unwrap();
@@ -144,7 +144,8 @@ fn unloaded_code_is_forgotten() {
     assert_eq!(starts(&manager, first), [LOW + SIZE]);
 }
 
-/// What one step from `offset` in a section with these function entries finds: rbx, rip, rsp.
+/// Returns the result of one step from `offset` in a section with these function entries: rbx, rip,
+/// rsp.
 fn unwound(section: RangeSection, entries: &[[u32; 3]], offset: u64) -> [u64; 3] {
     let (bytes, functions) = (bytes(), table(entries));
     let mut manager = CodeManager::new();
@@ -180,9 +181,9 @@ fn ready_to_run_entries_are_used_beyond_their_end() {
     let entries = [[0x10, 0x40, 0x800], [0x80, 0x90, 0x900]];
     let one = &entries[..1];
     for (entries, offset, expected) in [
-        // Before the first entry there is none.
+        // No entry precedes this address.
         (one, 0, AS_LEAF),
-        // Before its first instruction nothing was pushed.
+        // Before the first instruction nothing has been pushed.
         (one, 0x10, AS_LEAF),
         (one, 0x3F, WITH_RBX),
         (one, 0x40, WITH_RBX),

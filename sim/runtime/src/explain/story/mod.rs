@@ -1,4 +1,4 @@
-//! What happened in a call, told in sentences.
+//! Stories: the events of a call as sentences.
 
 #[cfg(test)]
 mod tests;
@@ -10,27 +10,27 @@ use crate::generation::Generation;
 use core::fmt;
 use std::collections::BTreeSet;
 
-/// What a sentence is about.
+/// Topic of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The call and its arguments.
     Call,
-    /// A check that was passed, or something that was done before the walk.
+    /// A check that was passed, or an action before the walk.
     Check,
-    /// What the walk starts from.
+    /// The start of the walk.
     Start,
     /// A step of the walk.
     Walk,
     /// A call of the StackSnapshotCallback.
     Callback,
-    /// Why the call did not give what was asked for.
+    /// A reason why the call did not return what was asked for.
     Refusal,
-    /// How the call ended.
+    /// The end of the call.
     End,
 }
 
 impl Kind {
-    /// It as a word.
+    /// Returns the kind as a word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,22 +48,23 @@ impl Kind {
 /// A sentence of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it is about.
+    /// Topic of the sentence.
     pub kind: Kind,
-    /// How many calls it lies in, beside its own: 1 for a call that a callback has made.
+    /// Nesting depth of the call: 1 for a call that a callback has made.
     pub depth: usize,
-    /// The number of the callback, counted from 0, if it tells of one.
+    /// Number of the callback, counted from 0, if the sentence is about one.
     pub callback: Option<u32>,
-    /// The clauses that it shows at work, the one that decides first.
+    /// Clauses that apply, the decisive one first.
     pub clauses: Vec<Clause>,
-    /// An earlier line of the story has named the same clauses.
+    /// True if an earlier line of the story has named the same clauses.
     pub repeats: bool,
-    /// The sentence.
+    /// Text of the sentence.
     pub text: String,
 }
 
 impl Line {
-    /// The clauses in brackets: all of them, or the first one if an earlier line has named them all.
+    /// Returns the clauses in brackets: all of them, or only the first if an earlier line has named
+    /// them all.
     #[must_use]
     pub fn brackets(&self) -> String {
         let shown = if self.repeats { 1 } else { self.clauses.len() };
@@ -72,7 +73,7 @@ impl Line {
     }
 }
 
-/// The sentence and its clauses.
+/// Formats the sentence and its clauses.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let brackets = self.brackets();
@@ -81,32 +82,32 @@ impl fmt::Display for Line {
     }
 }
 
-/// Makes stories of events.
+/// Turns events into stories.
 #[derive(Clone, Copy)]
 pub struct Teller<'n> {
-    /// The runtime that the call was made in.
+    /// Runtime that the call was made in.
     pub generation: Generation,
-    /// What things are called.
+    /// Names of functions and addresses.
     pub names: &'n dyn Names,
-    /// The target's Frame chain, if it is known, for what it would have led to.
+    /// The target's Frame chain, if it is known, for hints about the code it would have led to.
     pub chain: &'n [ChainFrame],
 }
 
-/// What is known in the middle of a call.
+/// State in the middle of a call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scene {
     /// The target is not the caller.
     other: bool,
-    /// The managed frame that the walk has met last.
+    /// Last managed frame that the walk reached.
     managed: Option<Event>,
-    /// Nothing has been said of it yet.
+    /// The managed frame has not been mentioned yet.
     is_new: bool,
-    /// How many callbacks there were.
+    /// Number of callbacks so far.
     callbacks: u32,
 }
 
 impl Teller<'_> {
-    /// The story of these events, which are those of whole calls.
+    /// Returns the story of these events, which must be those of whole calls.
     #[must_use]
     pub fn tell(&self, events: &[Event]) -> Vec<Line> {
         let mut lines = Vec::new();
@@ -133,7 +134,7 @@ impl Teller<'_> {
                 let kind = kind(event);
                 lines.push(Line { kind, depth, callback, clauses, repeats, text });
             };
-            // Where a walk breaks off, it matters how far it had come.
+            // The position is relevant where a walk breaks off.
             if scene.is_new
                 && ends_walk(event)
                 && let Some(managed) = scene.managed
@@ -153,14 +154,14 @@ impl Teller<'_> {
             if let Event::Target { other, .. } = event {
                 scene.other = *other;
             }
-            // What comes of a run is what it is about.
+            // The result of a run determines its topic.
             let of = match told {
                 [Event::FrameFollowed { .. }, resumable] => resumable,
                 _ => event,
             };
             say(of, self.clauses(told), self.words_of_run(told, scene), callback);
             scene.callbacks += u32::from(callback.is_some());
-            // What a run of hidden frames has passed over.
+            // The last managed frame in a run of hidden frames is remembered.
             if let Some(managed) = told.iter().rfind(|event| matches!(event, Event::Managed { .. }))
             {
                 scene.managed = Some(*managed);
@@ -172,7 +173,7 @@ impl Teller<'_> {
         lines
     }
 
-    /// The clauses of a run. What it has passed over has no say.
+    /// Returns the clauses of a run. Skipped frames do not count.
     fn clauses(&self, run: &[Event]) -> Vec<Clause> {
         let mut clauses = Vec::new();
         let run = match run {
@@ -191,7 +192,7 @@ impl Teller<'_> {
     }
 }
 
-/// How many of these events make one sentence.
+/// Returns the number of leading events that form one sentence.
 fn run(events: &[Event]) -> usize {
     let [first, others @ ..] = events else { return 0 };
     match first {
@@ -209,7 +210,7 @@ fn run(events: &[Event]) -> usize {
         Event::FrameFollowed { .. } if matches!(others, [Event::ResumableFrame { .. }, ..]) => 2,
         // The funclet itself is hidden too.
         Event::FuncletMet { .. } if matches!(others, [Event::Hidden { .. }, ..]) => 2,
-        // The fault is what comes of it.
+        // The fault is the result of the first event.
         Event::NoFrame { .. } | Event::SeedTooShort { .. } | Event::NullCallback
             if matches!(others, [Event::Fault { .. }, ..]) =>
         {
@@ -237,7 +238,7 @@ fn is_alike(one: Dropped, other: Dropped) -> bool {
     }
 }
 
-/// Whether the managed frame met before is what the event speaks of.
+/// Returns true if the event is about the last managed frame.
 const fn speaks_of_frame(event: &Event) -> bool {
     matches!(
         event,
@@ -248,7 +249,7 @@ const fn speaks_of_frame(event: &Event) -> bool {
     )
 }
 
-/// Whether the walk comes to an end that nobody asked for.
+/// Returns true if the event ends the walk early without a request of the callback.
 const fn ends_walk(event: &Event) -> bool {
     matches!(
         event,
@@ -260,7 +261,7 @@ const fn ends_walk(event: &Event) -> bool {
     )
 }
 
-/// What a sentence about an event is about.
+/// Returns the topic of the sentence about an event.
 const fn kind(event: &Event) -> Kind {
     match event {
         Event::Called { .. } => Kind::Call,

@@ -9,7 +9,8 @@ use crate::profiling::HResult;
 use crate::{ContextSafety, FrameKind, Funclet};
 use clr_walker::profiling::{FunctionId, ProfilerCallback, SnapshotFlags, ThreadId};
 
-/// Managed code from 0x1000 on, a method each 0x100 bytes; native code from 0x8000 on.
+/// Names for addresses: managed code from 0x1000 on, in methods of 0x100 bytes each; native code
+/// from 0x8000 on.
 struct Addresses;
 
 impl Names for Addresses {
@@ -67,7 +68,7 @@ const fn dropped(at: u64, kind: Option<FrameKind>, why: Dropped) -> Event {
     Event::FrameDropped { at, kind, why }
 }
 
-/// One of each that is told on its own.
+/// Returns one of each event that gets a sentence of its own.
 fn every_event() -> Vec<Event> {
     let mut events = vec![
         CALLED,
@@ -126,7 +127,7 @@ fn every_event() -> Vec<Event> {
     events
 }
 
-/// Events with each of the values that they have a word for.
+/// Returns events with each of the values that have a text.
 fn every_choice() -> Vec<Event> {
     let mut events = Vec::new();
     events.extend(
@@ -283,7 +284,7 @@ fn where_a_walk_breaks_off_is_told() {
     assert_eq!(tell(Generation::Net10Windows, &reported).len(), 3);
 }
 
-/// What another call would have met is said only where that is sure.
+/// A hint about another call is given only where its result is certain.
 #[test]
 fn advice_is_no_guess() {
     let advice = |other, own| {
@@ -300,7 +301,7 @@ fn advice_is_no_guess() {
         advice(false, false),
         "; without a seed, the Frame chain would have led to App.F3+0x22"
     );
-    // Without this seed, the target's own context would have served, of which nothing is known.
+    // Without this seed the target's own context would have been used, which is unknown.
     assert_eq!(advice(true, false), "");
     assert_eq!(
         advice(true, true),

@@ -1,4 +1,4 @@
-//! The sentence of each event.
+//! The sentences for events.
 
 use super::{Scene, Teller};
 use crate::explain::{Dropped, Event, Hidden, Passed, Place, Silent, Start, first_managed};
@@ -7,11 +7,11 @@ use crate::generation::StackCheck;
 use crate::{ContextSafety, FrameKind, Funclet};
 use clr_walker::profiling::ProfilerCallback;
 
-/// So many names are listed; of more, only the number is told.
+/// Limit on the names in a list; for more, only the number is printed.
 const MOST_NAMES: usize = 4;
 
 impl Teller<'_> {
-    /// The sentence of some events that belong together.
+    /// Returns the sentence for events that belong together.
     pub(super) fn words_of_run(&self, run: &[Event], scene: &Scene) -> String {
         match run {
             [Event::Passed(_), ..] => {
@@ -39,7 +39,7 @@ impl Teller<'_> {
         self.names.place(address)
     }
 
-    /// The managed frame at this ip, or the marker.
+    /// Returns the name of the managed frame at this ip, or of the marker.
     fn frame(&self, ip: u64) -> String {
         match self.place(ip) {
             place @ Place::Managed { .. } => place.to_string(),
@@ -47,7 +47,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The address with what lies there, if that has a name.
+    /// Returns the address, followed by the name of its place if it has one.
     fn both(&self, address: u64) -> String {
         match self.place(address) {
             Place::Unknown { .. } => format!("{address:#x}"),
@@ -55,7 +55,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The sentence of one event.
+    /// Returns the sentence for one event.
     pub(super) fn words(&self, event: &Event, scene: &Scene) -> String {
         if let Some(fixed) = fixed(event) {
             return fixed.to_owned();
@@ -83,8 +83,8 @@ impl Teller<'_> {
                 format!("refused: the target's context is not safe to use: {}", unsafe_by(safety))
             }
             Event::CodeManagerBusy { ip } => format!(
-                "refused: whether {ip:#x} is managed code cannot be looked up, as somebody writes \
-                 the code manager's tables"
+                "refused: whether {ip:#x} is managed code cannot be looked up, because \
+                 another thread writes the code manager's tables"
             ),
             Event::ManagedButPreemptive { ip } => format!(
                 "refused: the target's rip is in managed code, {}, but it has gone preemptive",
@@ -107,7 +107,7 @@ impl Teller<'_> {
                 format!("of the seed {readable:#x} bytes can be read, but {needed:#x} are copied")
             }
             Event::NoFrame { at, word } => format!(
-                "what lies at {at:#x} on the Frame chain is no Frame: its first word is {word:#x}"
+                "the entry at {at:#x} on the Frame chain is no Frame: its first word is {word:#x}"
             ),
             Event::Fault { at } => format!("memory at {at:#x} cannot be read"),
             Event::BadCookie { at } => format!("the GS cookie at {at:#x} is wrong"),
@@ -121,7 +121,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The sentence of a step of the walk.
+    /// Returns the sentence for a step of the walk.
     fn step(&self, event: &Event, scene: &Scene) -> String {
         match *event {
             Event::Managed { ip, rsp, caller_sp, .. } => {
@@ -210,7 +210,7 @@ impl Teller<'_> {
             Place::Native(name) => format!("{ip:#x} is in native code, {name}"),
             _ => format!("{ip:#x} is not in managed code"),
         };
-        // Only here is it sure what a call without a seed would have begun with.
+        // Only in these cases the start of a call without a seed is certain.
         let chain = first_managed(self.chain).filter(|_| own || !scene.other);
         let advice = match chain {
             Some(led) if own => format!(
@@ -279,7 +279,7 @@ impl Teller<'_> {
     }
 }
 
-/// The names, or their number if they are many.
+/// Returns the names as a list, or their number if there are many.
 fn listed(names: &[String], what: &str) -> String {
     match names {
         [first, .., last] if names.len() > MOST_NAMES => {
@@ -289,7 +289,7 @@ fn listed(names: &[String], what: &str) -> String {
     }
 }
 
-/// What an event says that has no values.
+/// Returns the sentence for an event without values.
 const fn fixed(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::Target { other: true, .. } => "the target is another thread",
@@ -368,12 +368,12 @@ const fn unsafe_by(safety: ContextSafety) -> &'static str {
         ContextSafety::Safe => "a debugger has a context of its own",
         ContextSafety::InSystemCall => "the thread is in a system call",
         ContextSafety::InExceptionDispatch => "the kernel is dispatching an exception",
-        ContextSafety::NotReported => "the system does not say that it is",
+        ContextSafety::NotReported => "the system does not report that it is",
         ContextSafety::Unreadable => "it cannot be read",
     }
 }
 
-/// Which registers a Frame sets, beside rip and rsp.
+/// Returns the text about the registers that a Frame sets, besides rip and rsp.
 const fn registers_set(shape: FrameShape) -> &'static str {
     match shape {
         FrameShape::InlinedCall => ": of the callee-saved registers only rbp is set",

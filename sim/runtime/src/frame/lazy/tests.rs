@@ -1,4 +1,5 @@
-//! Helpers of real unwind data below HelperMethodFrames that were captured, and nobody asked yet.
+//! Tests of helpers with real unwind data below HelperMethodFrames that are captured and not
+//! complete.
 
 use super::*;
 use crate::code_manager::{Block, Code, Method, RangeSection};
@@ -11,27 +12,28 @@ use clr_walker::image::FunctionTable;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::profiling::FunctionId;
 
-/// The Frame (VA).
+/// Address of the Frame (VA).
 const AT: u64 = 0x1F_4000;
-/// rsp when the state was captured: what lies there is the return address into the helper.
+/// rsp when the state was captured: the address of the return address into the helper.
 const CAPTURED_RSP: u64 = 0x1E_0000;
-/// Native code (VA).
+/// Address of native code (VA).
 const NATIVE: u64 = 0x7FF8_0000_0000;
-/// In the body of a helper that pushes rbx and takes 0x20 bytes.
+/// An address in the body of a helper that pushes rbx and allocates 0x20 bytes.
 const HELPER: u64 = NATIVE + 0x50;
-/// In the body of a function that pushes r12.
+/// An address in the body of a function that pushes r12.
 const INNER: u64 = NATIVE + 0x150;
-/// In code without an entry.
+/// An address in code without an entry.
 const LEAF: u64 = NATIVE + 0x280;
-/// In no known code.
+/// An address in no known code.
 const NOWHERE: u64 = 0x1_0000;
-/// Managed code (VA).
+/// Address of managed code (VA).
 const MANAGED: u64 = 0x7FF9_0000_0040;
 /// The FCall's entry point (VA), and its method.
 const ENTRY: u64 = NATIVE + 0x40;
 const METHOD: u64 = 0x7FF9_1000;
 
-/// Offsets in a HelperMethodFrame: pointers, m_pRetAddr, captured rip, captured rsp (contract §3.5).
+/// Offsets in a HelperMethodFrame: pointers, m_pRetAddr, captured rip, captured rsp (contract
+/// §3.5).
 fn offsets(generation: Generation) -> [u64; 4] {
     if generation.name().contains("unix") {
         [0x70, 0xA0, 0xD8, 0xE0]
@@ -40,17 +42,18 @@ fn offsets(generation: Generation) -> [u64; 4] {
     }
 }
 
-/// The captured callee-saved registers are numbered, from 0x40 on.
+/// Returns the captured value of the callee-saved register with this index; they start at offset
+/// 0x40.
 const fn captured(n: u64) -> u64 {
     0xCA90_0000 + n
 }
 
-/// Which of them is rbx, and r12.
+/// Returns the indices of rbx and r12 among them.
 fn rbx_and_r12(generation: Generation) -> [u64; 2] {
     if generation.name().contains("unix") { [4, 0] } else { [2, 4] }
 }
 
-/// Where its code, and its unwind data, are.
+/// Returns the native code with its unwind data.
 fn native_bytes() -> Vec<u8> {
     let mut bytes = vec![0xCC; 0x400];
     // Version 1, prologue of 5 bytes, two codes: at 5, UWOP_ALLOC_SMALL of 0x20; at 1, push rbx.
@@ -60,7 +63,7 @@ fn native_bytes() -> Vec<u8> {
     bytes
 }
 
-/// The same functions in a library of Unix.
+/// Returns the same functions in a Unix library.
 fn native_library() -> Vec<u8> {
     let function = |name, begin, pushes, locals| {
         let begin = LIBRARY_TEXT + begin;
@@ -81,7 +84,8 @@ struct World {
 }
 
 impl World {
-    /// A helper whose state was captured; `stack` from what [`HELPER`] has saved of rbx on.
+    /// Creates a helper whose state was captured; `stack` starts at the slot in which [`HELPER`]
+    /// saved rbx.
     fn new(generation: Generation, fcall: u64, attributes: u64, stack: &[u64]) -> Self {
         let identities = FrameIdentities::of(generation);
         let word = identities.word(FrameKind::HelperMethod).unwrap();
@@ -105,7 +109,7 @@ impl World {
             memory.put(AT + 0x40 + 8 * n, captured(n));
             memory.put(AT + pointers + 8 * n, 0);
         }
-        // 8 for the return address into the helper, 0x20 of its own.
+        // 8 bytes for the return address into the helper, 0x20 for its own locals.
         for (value, n) in stack.iter().zip(0..) {
             memory.put(CAPTURED_RSP + 0x28 + 8 * n, *value);
         }
@@ -138,10 +142,10 @@ impl World {
         frame.unwrap().unwrap().missing(&native, &code)
     }
 
-    /// The rip and rsp that it is completed with, and rbx and r12.
+    /// Completes the Frame and returns its rip, rsp, rbx and r12.
     fn complete(&mut self) -> [u64; 4] {
         let before = self.memory.clone();
-        let missing = self.missing().unwrap().expect("nobody asked before");
+        let missing = self.missing().unwrap().expect("the state is not complete");
         missing.write(&mut self.memory).unwrap();
         let end = AT + offsets(self.generation)[1] + 8;
         assert!(before.written.is_empty());
@@ -160,8 +164,8 @@ fn generations() -> impl Iterator<Item = Generation> {
 const CAPTURE_DEPTH_2: u64 = 0x10;
 const EXACT_DEPTH: u64 = 0x20;
 
-/// What [`HELPER`] has on its stack: rbx, and where it returns to; then [`INNER`]'s r12, and where
-/// that returns to.
+/// Values on the stack of [`HELPER`]: rbx and its return address; then [`INNER`]'s r12 and its
+/// return address.
 const RBX: u64 = 0x1B;
 const R12: u64 = 0x12;
 
@@ -173,14 +177,14 @@ fn as_many_native_frames_are_unwound_as_the_kind_says() {
         let one = CAPTURED_RSP + 0x38;
         let two = CAPTURED_RSP + 0x48;
         for (entry, attributes, stack, expected) in [
-            // An FCall: one, wherever that leads.
+            // An FCall: one frame, wherever it returns to.
             (ENTRY, 0, &[RBX, MANAGED][..], [MANAGED, one, RBX, captured(r12)]),
             (ENTRY, 0, &through_inner, [INNER, one, RBX, captured(r12)]),
             (ENTRY, EXACT_DEPTH, &through_inner, [INNER, one, RBX, captured(r12)]),
-            // One deeper.
+            // Two frames.
             (ENTRY, CAPTURE_DEPTH_2, &through_inner, [MANAGED, two, RBX, R12]),
             (0, CAPTURE_DEPTH_2, &through_inner, [MANAGED, two, RBX, R12]),
-            // A JIT helper: up to managed code, unless it is exact.
+            // A JIT helper: frames up to managed code, unless the depth is exact.
             (0, 0, &through_inner, [MANAGED, two, RBX, R12]),
             (0, 0, &[RBX, MANAGED], [MANAGED, one, RBX, captured(r12)]),
             (0, EXACT_DEPTH, &through_inner, [INNER, one, RBX, captured(r12)]),
@@ -195,8 +199,8 @@ fn as_many_native_frames_are_unwound_as_the_kind_says() {
     }
 }
 
-/// libunwind takes rip for a return address: a call may be the last instruction of its function, and
-/// the first one of a function is not behind any of its calls.
+/// libunwind takes rip for a return address: a call may be the last instruction of its function,
+/// and no call precedes the first instruction of a function.
 #[test]
 fn on_unix_what_is_described_in_front_of_rip_counts() {
     for generation in generations().filter(|generation| generation.is_unix()) {
@@ -220,7 +224,7 @@ fn it_is_done_once() {
         world.complete();
         let [_, returns, captured_rip, _] = offsets(generation);
         assert_ne!(world.memory.get(AT + returns), 0, "{generation}");
-        // From now on memory says it all.
+        // From now on the Frame's memory is complete.
         world.memory.put(AT + captured_rip, NOWHERE);
         world.memory.put(AT + 0x30, 0x1234);
         assert_eq!(world.missing(), Ok(None), "{generation}");
@@ -268,7 +272,7 @@ fn what_cannot_be_read_is_told() {
         let [pointers, ..] = offsets(generation);
         for at in world.memory.addresses().into_iter().filter(|at| *at != AT) {
             let memory = world.memory.without(at);
-            // The chain, what is to be written, and what is written over.
+            // The chain, the fields to be written, and the fields that are overwritten.
             let needed = (CAPTURED_RSP..AT).contains(&at)
                 || at >= AT + 0x40 && !(AT + pointers..AT + offsets(generation)[1]).contains(&at)
                 || [0x18, 0x28].contains(&at.wrapping_sub(AT));
@@ -293,7 +297,7 @@ fn what_cannot_be_read_is_told() {
 
 #[test]
 fn a_helper_without_end_is_given_up() {
-    // Leaves that return to leaves: more than any stack has.
+    // Leaves that return to leaves: more frames than any stack has.
     let stack = vec![LEAF; 0x2000];
     for generation in generations().filter(|generation| !generation.name().contains("unix")) {
         let world = World::new(generation, 0, 0, &stack);

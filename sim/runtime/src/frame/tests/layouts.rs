@@ -6,14 +6,14 @@ use clr_walker::registers::Gpr::Rsp;
 const METHOD: u64 = 0x7FF8_1000_0040;
 const RETURN: u64 = 0x7FF8_2000_1234;
 
-/// A Frame by hand: its memory, and what it says.
+/// A Frame placed by hand: its memory, and its expected contents.
 struct Hand {
     memory: Words,
     said: Said,
 }
 
 impl Hand {
-    /// One that says nothing.
+    /// Creates a Frame that leads nowhere.
     fn new(generation: Generation, kind: FrameKind, fields: &[(u64, u64)]) -> Self {
         let said = Said {
             next: NEXT,
@@ -45,14 +45,14 @@ impl Hand {
         self
     }
 
-    /// It leads to this place.
+    /// Makes the Frame lead to this place.
     fn leads(mut self, rsp: u64) -> Self {
         self.said = self.said.leading_to(RETURN);
         self.said.context.registers.set(Rsp, rsp);
         self
     }
 
-    /// A whole CONTEXT at `at` (contract §1.7).
+    /// Places a whole CONTEXT at `at` (contract §1.7).
     fn context(mut self, at: u64) -> Self {
         let flags = 0x0810_004B;
         self = self.put(at + 0x30, 0x1F80_0000_0000 | flags).put(at + 0xF8, RETURN);
@@ -79,7 +79,7 @@ impl Said {
     }
 }
 
-/// A Frame of this kind, by the class's name and the tables of contract §3.5.
+/// Creates a Frame of this kind, by the class name and the tables of contract §3.5.
 fn hand(generation: Generation, kind: FrameKind) -> Hand {
     let windows = is_windows(generation);
     let new = |fields: &[(u64, u64)]| Hand::new(generation, kind, fields);
@@ -90,7 +90,7 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
             let fields = [(0x10, METHOD), (sp, 0x1F_0100), (ra, RETURN), (fp, value_of(Rbp))];
             let mut hand = new(&fields).function().leads(0x1F_0100);
             hand.said.active = true;
-            // All others keep what they had (C-098).
+            // All other registers keep their values (C-098).
             hand.said.context.registers.set(Rbp, value_of(Rbp));
             hand
         }
@@ -117,7 +117,7 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
             hand
         }
         "HijackFrame" => {
-            // What was returned comes first: rax, and on Unix rdx.
+            // The return values come first: rax, and on Unix rdx.
             let (first, behind) = if windows { (8, 0x50) } else { (0x10, 0x48) };
             new(&[(0x10, RETURN), (0x20, BLOCK)])
                 .leads(BLOCK + behind)
@@ -170,7 +170,7 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
     }
 }
 
-/// A TransitionBlock at [`BLOCK`]: on Unix, argument registers come before the saved ones.
+/// Places a TransitionBlock at [`BLOCK`]: on Unix, argument registers precede the saved ones.
 fn transition(hand: Hand, generation: Generation) -> Hand {
     let (first, returns, size) =
         if is_windows(generation) { (0, 0x40, 0x48) } else { (0x30, 0x60, 0x68) };
@@ -194,7 +194,7 @@ fn every_field_is_needed_and_told_if_it_cannot_be_read() {
             let Hand { memory, .. } = hand(generation, *kind);
             let returns = if is_windows(generation) { 0xC0 } else { 0xA0 };
             for at in memory.addresses() {
-                // Only whoever completes a HelperMethodFrame asks whether it is complete.
+                // Only the code that completes a HelperMethodFrame checks if it is complete.
                 if kind.name().starts_with("HelperMethodFrame") && at == AT + returns {
                     continue;
                 }
@@ -207,7 +207,7 @@ fn every_field_is_needed_and_told_if_it_cannot_be_read() {
     }
 }
 
-/// Which classes each runtime has (contract §3.5).
+/// The Frame classes of each runtime (contract §3.5).
 #[test]
 fn generations_have_the_kinds_of_the_contract() {
     let kinds = |names: &[&'static str]| names.to_vec();

@@ -1,10 +1,10 @@
-//! What single kinds of Frames do besides.
+//! Further rules of single kinds of Frames.
 
 use super::*;
 
 const CALLER: u64 = 0x7FF8_3000_0010;
 
-/// m_pCallerReturnAddress of an InlinedCallFrame.
+/// Returns the offset of m_pCallerReturnAddress in an InlinedCallFrame.
 fn return_address(generation: Generation) -> u64 {
     if is_new(generation) { 0x20 } else { 0x28 }
 }
@@ -66,7 +66,7 @@ fn a_word_that_no_class_has_is_no_frame() {
     }
 }
 
-/// The return address of an UnmanagedToManagedFrame over `next` (C-080).
+/// Returns the return address of an UnmanagedToManagedFrame over `next` (C-080).
 fn unmanaged_caller(
     generation: Generation,
     next: u64,
@@ -120,12 +120,12 @@ fn helper_frames_of_unix_keep_values_that_were_in_no_memory() {
         );
         for (register, n) in callee_saved(generation).iter().zip(0..) {
             memory.put(AT + pointers + 8 * n, 0);
-            // Where Windows has the return address and what was captured.
+            // On Windows the return address and the captured values have these offsets.
             memory.put(AT + 0xA8 + 8 * n, value_of(*register));
         }
         let said = ask(generation, &memory);
         if windows {
-            // Nothing stands for a null pointer there.
+            // On Windows there is no substitute for a null pointer.
             assert_eq!(said, Err(Unreadable { address: 0, len: 8 }), "{generation}");
         } else {
             let registers = said.unwrap().context.registers;

@@ -1,16 +1,16 @@
-//! Frames that were written are read as what they were written for.
+//! Tests that written Frames are read with the contents they were written with.
 
 use super::*;
 use crate::frame::{FRAME_TOP, FrameFields, FrameShape, FrameWriter};
 use clr_walker::registers::{Gpr::Rsp, Registers};
 
-/// Memory that can be written: around the Frame, and what it may point to.
+/// Returns writable memory: around the Frame, and at the addresses it may point to.
 fn memory() -> Words {
     let ranges = [AT..AT + 0x800, BLOCK..BLOCK + 0x800];
     Words::new(ranges.into_iter().flatten().step_by(8).map(|at| (at, 0x5107)))
 }
 
-/// What is to be written: a method, and a place for all that lies on the stack.
+/// Returns the fields to write: a method, and an address for the parts on the stack.
 fn fields() -> FrameFields {
     let mut registers = Registers { rip: 0x7FF8_0042, ..Registers::default() };
     for register in Gpr::ALL {
@@ -64,7 +64,7 @@ fn what_is_written_is_read() {
                     for register in callee_saved(generation).iter().chain(&[Rsp]) {
                         expected.registers.set(*register, registers.get(*register));
                     }
-                    // The stack pointer of a TailCallFrame is where it ends.
+                    // The stack pointer of a TailCallFrame is the end of the Frame.
                     if shape == FrameShape::TailCall {
                         let size = 0x20 + 8 * callee_saved(generation).len() as u64;
                         expected.registers.set(Rsp, AT + size);

@@ -1,4 +1,4 @@
-//! From where methods may be called (contract §5, §6).
+//! Tests of the places from which methods may be called (contract §5, §6).
 
 use super::*;
 use clr_walker::profiling::{CodeRange, EventMask};
@@ -29,7 +29,7 @@ const SYNCHRONOUS: [(Method, &[Generation]); 4] = [
 
 const NO_RANGE: CodeRange = CodeRange { start: 0, size: 0 };
 
-/// The same, where a GC may be triggered besides.
+/// The same, for methods that need a callback in which a GC may be triggered.
 const TRIGGERING: [(Method, &[Generation]); 4] = [
     (
         ("GetFunctionFromIP2", |caller| caller.get_function_from_ip2(FOO_TIER0).map(|_| ())),
@@ -51,11 +51,11 @@ const TRIGGERING: [(Method, &[Generation]); 4] = [
     ),
 ];
 
-/// Bits of a thread: in a P/Invoke or in managed code; in a callback; in one that may trigger; after
-/// ForceGC; after a request of ReJIT.
+/// Callback-state bits of a thread: in a P/Invoke or in managed code; in a callback; in one that
+/// may trigger a GC; after ForceGC; after a ReJIT request.
 const BITS: [u8; 6] = [0, 1, 2, 3, 4, 8];
 
-/// C-119, C-173.
+/// Tests C-119, C-173.
 #[test]
 fn what_is_needed_of_the_caller_depends_on_the_method() {
     let asynchronous = ASYNCHRONOUS.iter().map(|method| (*method, &[][..], &BITS[..]));
@@ -101,14 +101,14 @@ fn while_the_profiler_is_detached_every_method_says_so() {
             };
             assert_eq!(call(runtime.on(STRANGER)), expected, "{generation}, {name}");
             if generation != Framework2 && !lack.contains(&generation) {
-                // Before the call's sequence is looked at.
+                // Detaching is checked before the call sequence.
                 assert_eq!(call(runtime.on(WORKER)), expected, "{generation}, {name}");
             }
         }
     }
 }
 
-/// The table of contract §6: mode (c, p, or a for any) and whether a GC may be triggered.
+/// Tests the table of contract §6: mode (c, p, or a for any), and T if a GC may be triggered.
 #[test]
 fn callbacks_have_the_mode_and_the_triggers_of_the_contract() {
     const TABLE: &str = "
@@ -170,7 +170,7 @@ fn a_thread_in_a_callback_has_its_bits_meanwhile() {
     };
     let caller = runtime.on(WORKER);
     let (inner, outer) = caller.in_callback(CallbackKind::JITCompilationStarted, |caller| {
-        // One that may not trigger, within one that may: bits are only added.
+        // A callback that may not trigger a GC, within one that may: bits are only added.
         let inner = caller.in_callback(CallbackKind::GarbageCollectionStarted, bits);
         (inner, bits(caller))
     });

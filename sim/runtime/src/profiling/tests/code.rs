@@ -1,4 +1,4 @@
-//! GetCodeInfo, 2, 3 and 4; GetFunctionInfo2.
+//! Tests of GetCodeInfo, 2, 3 and 4 and of GetFunctionInfo2.
 
 use super::*;
 use clr_walker::profiling::{CodeRange, FrameInfo, FunctionInfo};
@@ -7,7 +7,8 @@ const fn range(start: u64, size: u64) -> CodeRange {
     CodeRange { start, size }
 }
 
-/// What a call writes into an array of this length, and the number that it tells.
+/// Returns the pieces that a call writes into an array of this length, with the number that it
+/// returns.
 fn pieces(
     len: usize,
     call: impl FnOnce(&mut [CodeRange]) -> Answer<u32>,
@@ -26,14 +27,14 @@ fn code_has_one_or_two_pieces() {
         let runtime = process(generation);
         let caller = runtime.on(WORKER);
         assert_eq!(caller.get_code_info(SPLIT), Ok(HOT), "{generation}");
-        // The count is the whole one, even if the array is shorter (C-125).
+        // The number is the total, even if the array is shorter (C-125).
         for (len, expected) in
             [(0, vec![]), (1, vec![HOT]), (2, vec![HOT, COLD]), (3, vec![HOT, COLD, range(0, 0)])]
         {
             let found = pieces(len, |ranges| caller.get_code_info2(SPLIT, ranges));
             assert_eq!(found, Ok((2, expected)), "{generation}, {len}");
         }
-        // Of the versions, the most recent one that no ReJIT made.
+        // The most recent version without a ReJIT.
         let found = pieces(2, |ranges| caller.get_code_info2(FOO, ranges));
         assert_eq!(found, Ok((1, vec![range(FOO_TIER1, 0x30), range(0, 0)])), "{generation}");
         assert_eq!(caller.get_code_info(FOO), Ok(range(FOO_TIER1, 0x30)), "{generation}");
@@ -73,7 +74,7 @@ fn in_a_forbid_suspend_region_code_is_not_looked_up() {
             let found = runtime.on(WORKER).get_code_info(function);
             assert_eq!(found, failed(ASYNCHRONOUS_UNSAFE), "{generation}");
         }
-        // What is not about code can be asked (§5.6).
+        // Methods that are not about code still answer (§5.6).
         assert!(runtime.on(WORKER).get_function_info2(FOO, None, 0).is_ok(), "{generation}");
     }
 }
@@ -136,7 +137,7 @@ fn functions_have_their_numbers() {
     }
 }
 
-/// A seed in [`FOO`], called from native code.
+/// Returns a seed in [`FOO`], called from native code.
 fn seed(runtime: &Runtime<'_, Machine>) -> Vec<u8> {
     runtime.memory.borrow_mut().write(STACK + 0x100, &NATIVE.to_le_bytes()).unwrap();
     let mut seed = vec![0; 0xC20];
@@ -145,7 +146,7 @@ fn seed(runtime: &Runtime<'_, Machine>) -> Vec<u8> {
     seed
 }
 
-/// C-101.
+/// Tests C-101.
 #[test]
 fn a_frame_info_is_of_its_function_while_its_callback_lasts() {
     for generation in Generation::ALL {
@@ -170,7 +171,7 @@ fn a_frame_info_is_of_its_function_while_its_callback_lasts() {
         // C-123.
         assert_eq!(of_foo, &[Ok(()), invalid(), invalid()], "{generation}");
         assert_eq!(of_marker, &[invalid(), invalid(), invalid()], "{generation}");
-        // Behind its callback it is none any more, and so is one that was never given.
+        // After its callback a frameInfo is invalid, like one that was never passed.
         for handle in [*handle, 0, u64::MAX] {
             let stale = caller.get_function_info2(FOO, Some(FrameInfo::new(handle)), 0);
             assert_eq!(stale.map(|_| ()), invalid(), "{generation}");

@@ -1,8 +1,8 @@
-//! GetFunctionFromIP, 2 and 3.
+//! Tests of GetFunctionFromIP, 2 and 3.
 
 use super::*;
 
-/// The three methods, as (function, version of the code).
+/// Calls the three methods; results are (function, version of the code).
 fn all(caller: Caller<'_, '_, Machine>, ip: u64) -> [Answer<(FunctionId, ReJitId)>; 3] {
     [
         caller.get_function_from_ip(ip).map(|id| (id, ReJitId(0))),
@@ -11,7 +11,7 @@ fn all(caller: Caller<'_, '_, Machine>, ip: u64) -> [Answer<(FunctionId, ReJitId
     ]
 }
 
-/// What a generation without the second, or the third, of these methods makes of it.
+/// Replaces the answers of methods that a generation lacks by E_NOTIMPL.
 fn as_far_as_there<T>(generation: Generation, answers: [Answer<T>; 3]) -> [Answer<T>; 3] {
     let [first, second, third] = answers;
     match generation {
@@ -21,7 +21,7 @@ fn as_far_as_there<T>(generation: Generation, answers: [Answer<T>; 3]) -> [Answe
     }
 }
 
-/// C-114.
+/// Tests C-114.
 #[test]
 fn ips_are_of_the_function_whose_code_they_are_in() {
     for generation in Generation::ALL {
@@ -29,7 +29,7 @@ fn ips_are_of_the_function_whose_code_they_are_in() {
         for (ip, first, others) in [
             (FOO_TIER0, FOO, 0),
             (FOO_TIER0 + 0x2F, FOO, 0),
-            // One past the end, and the padding behind it (C-117, §2.6).
+            // The end (exclusive), and the padding after it (C-117, §2.6).
             (FOO_TIER0 + 0x30, FOO, 0),
             (FOO_REJIT - 1, FOO, 0),
             (FOO_REJIT, FOO, 5),
@@ -69,14 +69,14 @@ fn before_the_gc_is_up_nothing_is_known() {
             let expected = as_far_as_there(generation, answers);
             assert_eq!(all(runtime.on(STRANGER), ip), expected, "{generation}");
         }
-        // A forbid-suspend region goes first.
+        // A forbid-suspend region is checked first.
         set_word(&runtime, WORKER_ID, FORBID_SUSPEND, 1);
         let found = runtime.on(WORKER).get_function_from_ip(FOO_TIER0);
         assert_eq!(found, failed(ASYNCHRONOUS_UNSAFE), "{generation}");
     }
 }
 
-/// C-116.
+/// Tests C-116.
 #[test]
 fn a_thread_that_must_not_be_suspended_cannot_ask() {
     for generation in Generation::ALL {
@@ -87,7 +87,7 @@ fn a_thread_that_must_not_be_suspended_cannot_ask() {
             set_word(&runtime, WORKER_ID, FORBID_SUSPEND, count);
             let found = runtime.on(WORKER).get_function_from_ip(FOO_TIER0);
             assert_eq!(found, answer, "{generation}, {count}");
-            // It is about the caller alone.
+            // Only the caller's region matters.
             assert_eq!(runtime.on(OTHER).get_function_from_ip(FOO_TIER0), Ok(FOO));
             assert_eq!(runtime.on(STRANGER).get_function_from_ip(FOO_TIER0), Ok(FOO));
         }
@@ -97,7 +97,7 @@ fn a_thread_that_must_not_be_suspended_cannot_ask() {
     }
 }
 
-/// Contract §2.6, §5.1, H-09.
+/// Tests contract §2.6, §5.1, H-09.
 #[test]
 fn while_the_tables_are_written_some_wait_and_some_are_refused() {
     let blocked = || fatal(Outcome::Blocked);
@@ -109,13 +109,13 @@ fn while_the_tables_are_written_some_wait_and_some_are_refused() {
         for (os, bits, expected) in [
             // A native thread takes no lock.
             (STRANGER, 0, Ok(FOO)),
-            // Asynchronously: refused, or as the mode says.
+            // Asynchronous calls: refused, or allowed to wait depending on the mode.
             (WORKER, 0, if refuses { async_unsafe() } else { Ok(FOO) }),
             (OTHER, 0, if refuses { async_unsafe() } else { blocked() }),
             // In a callback: cooperative threads take no lock, preemptive ones wait for it.
             (WORKER, 1, Ok(FOO)),
             (OTHER, 1, blocked()),
-            // What passes every check passes this one.
+            // Bits that pass every check pass this one.
             (WORKER, 4, Ok(FOO)),
             (OTHER, 8, blocked()),
         ] {

@@ -1,4 +1,4 @@
-//! GetEventMask and SetEventMask (contract §1.3, §5.11).
+//! Tests of GetEventMask and SetEventMask (contract §1.3, §5.11).
 
 use super::*;
 use crate::ProfilerStatus;
@@ -26,15 +26,16 @@ const IMMUTABLE: [u32; 15] = [
     0x4000_0000,
     0x8000_0000,
 ];
-/// ENABLE_REJIT: immutable until CoreCLR 3 let attached profilers have it.
+/// ENABLE_REJIT: immutable until CoreCLR 3 allowed it for attached profilers.
 const REJIT: u32 = 0x4_0000;
 /// Bits that an attached profiler may set: class, module, assembly and app domain loads, JIT
 /// compilation, exceptions, GC, threads, suspensions.
 const ATTACHABLE: [u32; 9] = [2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0x200, 0x1_0000];
-/// The rest: function unloads, allocations, enter and leave, COM, cache searches, CLR exceptions.
+/// The other bits: function unloads, allocations, enter and leave, COM, cache searches, CLR
+/// exceptions.
 const NEITHER: [u32; 6] = [1, 0x100, 0x1000, 0x2000, 0x2_0000, 0x100_0000];
 
-/// What setting one more bit gives, and whether the mask then has it.
+/// Returns the result of setting one more bit, and true if the mask then has the bit.
 fn set(
     generation: Generation,
     status: ProfilerStatus,
@@ -84,7 +85,7 @@ fn attached_profilers_may_have_some_events_alone() {
             for bit in NEITHER {
                 expect(bit, (failed(UNSUPPORTED_FOR_ATTACHING), false));
             }
-            // That they cannot change is seen first.
+            // Immutability is checked first.
             for bit in IMMUTABLE {
                 expect(bit, (failed(E_FAIL), false));
             }
@@ -102,13 +103,13 @@ fn what_was_set_at_startup_cannot_be_waived() {
         runtime.change_process(|process| process.event_mask = EventMask(SNAPSHOT | 0x80_0000));
         let caller = runtime.on(STRANGER);
         assert_eq!(caller.set_event_mask(EventMask(SNAPSHOT)), failed(E_FAIL), "{generation}");
-        // What stays may be named again.
+        // Bits that do not change may be set again.
         assert_eq!(caller.set_event_mask(EventMask(0x80_0000)), Ok(()), "{generation}");
         assert_eq!(caller.get_event_mask(), Ok(EventMask(0x80_0000)), "{generation}");
     }
 }
 
-/// C-005.
+/// Tests C-005.
 #[test]
 fn snapshots_are_switched_on_and_off_at_any_time() {
     for generation in Generation::ALL {

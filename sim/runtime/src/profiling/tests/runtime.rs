@@ -1,4 +1,4 @@
-//! SuspendRuntime and ResumeRuntime (contract §5.9, §5.10, §6).
+//! Tests of SuspendRuntime and ResumeRuntime (contract §5.9, §5.10, §6).
 
 use super::*;
 use ProfilerCallback::{
@@ -7,7 +7,7 @@ use ProfilerCallback::{
 };
 use clr_walker::profiling::EventMask;
 
-/// With MONITOR_SUSPENDS.
+/// Creates a process whose profiler monitors suspensions.
 fn monitored(generation: Generation, recorder: &Recorder) -> Runtime<'_, Machine> {
     let mut runtime = process(generation);
     runtime.profiler = Some(recorder);
@@ -31,7 +31,7 @@ fn the_frameworks_cannot_be_suspended() {
     }
 }
 
-/// C-119, C-167.
+/// Tests C-119, C-167.
 #[test]
 fn who_may_suspend_the_runtime() {
     for generation in WITH_SUSPENSION {
@@ -41,7 +41,7 @@ fn who_may_suspend_the_runtime() {
             // In a P/Invoke, or asynchronously in managed code.
             (OTHER, 0, new),
             (WORKER, 0, new),
-            // In callbacks: with triggers only.
+            // In callbacks: only in those that may trigger a GC.
             (WORKER, 1, false),
             (WORKER, 3, true),
             (OTHER, 3, true),
@@ -70,7 +70,7 @@ fn a_runtime_that_has_not_started_cannot_be_suspended() {
         let caller = runtime.on(STRANGER);
         assert_eq!(caller.suspend_runtime(), failed(RUNTIME_UNINITIALIZED), "{generation}");
         assert_eq!(caller.resume_runtime(), failed(RUNTIME_UNINITIALIZED), "{generation}");
-        // The caller is looked at first.
+        // The caller is checked first.
         let found = with_state(&runtime, WORKER, 1, |caller| caller.suspend_runtime());
         assert_eq!(found, failed(UNSUPPORTED_CALL_SEQUENCE), "{generation}");
         let detaching = crate::ProfilerStatus::Detaching;
@@ -79,7 +79,7 @@ fn a_runtime_that_has_not_started_cannot_be_suspended() {
     }
 }
 
-/// C-126, C-127.
+/// Tests C-126, C-127.
 #[test]
 fn one_suspension_at_a_time() {
     for generation in WITH_SUSPENSION {
@@ -96,7 +96,7 @@ fn one_suspension_at_a_time() {
             assert_eq!(found, failed(SUSPENSION_IN_PROGRESS), "{generation}, {other:?}");
             assert_eq!(suspension(&runtime), (other, false), "{generation}");
         }
-        // A GC's suspension is not the profiler's to end.
+        // A GC's suspension cannot be ended by the profiler.
         assert_eq!(caller.resume_runtime(), failed(UNSUPPORTED_CALL_SEQUENCE), "{generation}");
     }
 }
@@ -110,14 +110,14 @@ fn anybody_resumes_what_was_suspended_once() {
         let found = with_state(&runtime, OTHER, 3, |caller| caller.resume_runtime());
         assert_eq!(found, Ok(()), "{generation}");
         assert_eq!(suspension(&runtime), (Suspension::None, false), "{generation}");
-        // And again.
+        // A second suspension works too.
         assert_eq!(runtime.on(STRANGER).suspend_runtime(), Ok(()), "{generation}");
         assert_eq!(runtime.on(STRANGER).resume_runtime(), Ok(()), "{generation}");
         assert_eq!(suspension(&runtime), (Suspension::None, false), "{generation}");
     }
 }
 
-/// C-126: observed.
+/// Tests C-126 as observed.
 #[test]
 fn what_was_suspended_twice_never_runs_again() {
     for generation in WITH_SUSPENSION {
@@ -156,7 +156,7 @@ fn callbacks_come_in_order_and_see_the_mark() {
     }
 }
 
-/// C-017, C-132, C-168, §6.
+/// Tests C-017, C-132, C-168, §6.
 #[test]
 fn what_walks_give_in_these_callbacks() {
     for generation in WITH_SUSPENSION {
@@ -167,8 +167,8 @@ fn what_walks_give_in_these_callbacks() {
             caller.suspend_runtime().unwrap();
             caller.resume_runtime().unwrap();
         });
-        // Without the mark, other threads cannot be walked on Unix; on Windows this one has nothing
-        // to walk.
+        // Without the mark, other threads cannot be walked on Unix; on Windows the target has no
+        // frames to walk.
         let unmarked = if windows { E_FAIL } else { E_NOTIMPL };
         let others = if CORECLR_31.contains(&generation) {
             [E_FAIL, UNSAFE, UNSAFE, E_FAIL, E_FAIL]

@@ -1,4 +1,4 @@
-//! How `DoStackSnapshot` suspends its target (contract §2.4, C-025 to C-031).
+//! Tests of the suspension of the target by `DoStackSnapshot` (contract §2.4, C-025 to C-031).
 
 use super::*;
 use ProfilerCallback::{RuntimeThreadResumed, RuntimeThreadSuspended};
@@ -17,7 +17,8 @@ fn suspended(runtime: &Runtime<'_, Machine>) -> u32 {
     runtime.thread(OTHER, |thread| thread.suspended).unwrap()
 }
 
-/// That nothing is left of a call: locks, counts, the filter context, the target's suspension.
+/// Asserts that a call has left nothing behind: locks, counts, the filter context, the target's
+/// suspension.
 fn assert_clean(runtime: &Runtime<'_, Machine>, before: u32) {
     let at = |id, offset| word(runtime, id, offset);
     let generation = runtime.generation;
@@ -30,7 +31,7 @@ fn assert_clean(runtime: &Runtime<'_, Machine>, before: u32) {
     }
 }
 
-/// C-026, C-029.
+/// Tests C-026, C-029.
 #[test]
 fn the_target_is_suspended_and_resumed_and_the_walker_is_told() {
     for generation in WINDOWS {
@@ -44,10 +45,11 @@ fn the_target_is_suspended_and_resumed_and_the_walker_is_told() {
             assert_eq!(seen.iter().map(|seen| seen.callback).collect::<Vec<_>>(), expected);
             for Seen { thread, bits, other, .. } in seen.iter() {
                 assert_eq!((*thread, *bits), (os, 1), "{generation}");
-                // It is being walked (C-014).
+                // The target is being walked (C-014).
                 assert_eq!(*other, UNSAFE.into(), "{generation}");
             }
-            // The walker itself may be walked again when it is told: a native one has no frames.
+            // The walker itself may be walked again during the callbacks: a native one has no
+            // frames.
             let own = if os == WORKER { E_FAIL } else { HResult(0) };
             assert!(seen.iter().all(|seen| seen.own == own.into()), "{generation}: {seen:?}");
             assert_clean(&runtime, already);
@@ -55,7 +57,7 @@ fn the_target_is_suspended_and_resumed_and_the_walker_is_told() {
     }
 }
 
-/// Looks at the target from within the callbacks.
+/// A profiler that reads the target's counts in the callbacks.
 struct Counts(RefCell<Vec<(u32, u32, u32)>>);
 
 impl<'a> Profiler<'a, Machine> for Counts {
@@ -92,7 +94,7 @@ fn who_does_not_monitor_suspensions_is_told_nothing() {
     }
 }
 
-/// C-027, C-028.
+/// Tests C-027, C-028.
 #[test]
 fn what_cannot_be_suspended() {
     let killed = Outcome::ProcessKilled { code: 0x8013_135E };
@@ -106,7 +108,7 @@ fn what_cannot_be_suspended() {
         for id in [CREATED_ID, DEAD_ID, NO_THREAD] {
             assert_eq!(walk(runtime.on(WORKER), id), killed, "{generation}, {id:x?}");
         }
-        // Nobody else needs it any more.
+        // The target is no longer referenced.
         set_word(&runtime, OTHER_ID, EXTERNAL_COUNT, 0);
         assert_eq!(walk(runtime.on(WORKER), OTHER_ID), killed, "{generation}");
         runtime.change_thread(OTHER, |thread| thread.handle = 0);
@@ -117,7 +119,7 @@ fn what_cannot_be_suspended() {
     for generation in Generation::ALL.into_iter().filter(|other| !WINDOWS.contains(other)) {
         let runtime = process(generation);
         for id in [OTHER_ID, CREATED_ID, DEAD_ID, NO_THREAD] {
-            // Unix looks at none of it (C-019).
+            // Unix checks none of these (C-019).
             assert_eq!(walk(runtime.on(WORKER), id), E_NOTIMPL.into(), "{generation}, {id:x?}");
         }
         assert_clean(&runtime, 0);
@@ -134,7 +136,7 @@ fn a_target_without_handle_ends_the_process() {
     }
 }
 
-/// C-020, C-031, C-128.
+/// Tests C-020, C-031, C-128.
 #[test]
 fn under_a_suspended_runtime_no_thread_is_suspended() {
     for generation in WITH_SUSPENSION {
@@ -144,7 +146,7 @@ fn under_a_suspended_runtime_no_thread_is_suspended() {
         recorder.seen.borrow_mut().clear();
         assert_eq!(walk(runtime.on(STRANGER), OTHER_ID), E_FAIL.into(), "{generation}");
         assert_eq!(*recorder.seen.borrow(), [], "{generation}");
-        // Not even one that cannot be.
+        // Not even a thread that cannot be suspended.
         runtime.change_thread(OTHER, |thread| thread.handle = 0);
         assert_eq!(walk(runtime.on(STRANGER), OTHER_ID), E_FAIL.into(), "{generation}");
         set_word(&runtime, OTHER_ID, COOPERATIVE, 1);

@@ -1,8 +1,9 @@
-//! GetCurrentThreadID, GetThreadInfo, GetHandleFromThread, EnumThreads, InitializeCurrentThread.
+//! Tests of GetCurrentThreadID, GetThreadInfo, GetHandleFromThread, EnumThreads,
+//! InitializeCurrentThread.
 
 use super::*;
 
-/// C-120.
+/// Tests C-120.
 #[test]
 fn threads_of_the_runtime_have_ids() {
     for generation in Generation::ALL {
@@ -12,7 +13,7 @@ fn threads_of_the_runtime_have_ids() {
             (OTHER, Ok(OTHER_ID)),
             (STRANGER, failed(NOT_MANAGED_THREAD)),
             (GC, failed(NOT_MANAGED_THREAD)),
-            // One of which nothing is known at all.
+            // A thread that is completely unknown.
             (OsThreadId(99), failed(NOT_MANAGED_THREAD)),
         ] {
             assert_eq!(runtime.on(os).get_current_thread_id(), expected, "{generation}, {os:?}");
@@ -32,7 +33,7 @@ fn ids_lead_to_the_systems_threads() {
             // C-121.
             (ThreadId(0), failed(E_INVALIDARG), failed(E_INVALIDARG)),
             (GC_ID, failed(E_INVALIDARG), failed(E_INVALIDARG)),
-            // Its handle is invalid.
+            // The handle of this thread is invalid.
             (CREATED_ID, Ok(5), failed(E_INVALIDARG)),
             (NO_THREAD, failed(E_INVALIDARG), failed(E_INVALIDARG)),
             (NOWHERE, lost(), fatal(Outcome::AccessViolation { at: NOWHERE.0 })),
@@ -63,7 +64,7 @@ fn a_threads_first_call_makes_what_it_needs() {
         let runtime = process(generation);
         assert_eq!(runtime.on(STRANGER).initialize_current_thread(), Ok(()), "{generation}");
         assert!(initialized(&runtime, STRANGER) && !initialized(&runtime, OTHER), "{generation}");
-        // Any other method does too.
+        // Any other method initializes the thread too.
         assert!(runtime.on(OTHER).get_function_from_ip(NATIVE).is_err());
         assert!(initialized(&runtime, OTHER) && !initialized(&runtime, WORKER), "{generation}");
     }

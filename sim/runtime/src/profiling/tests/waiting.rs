@@ -1,9 +1,9 @@
-//! Who lets a profiling method wait, and for what.
+//! Tests of waits in profiling methods.
 
 use super::*;
 use crate::{Lock, Wait};
 
-/// Lets so many waits pass before the writer gives the lock back.
+/// A profiler that allows this number of waits before the writer releases the lock.
 struct Patient {
     waits: RefCell<Vec<(OsThreadId, Wait)>>,
     until: usize,
@@ -22,7 +22,8 @@ impl<'a> Profiler<'a, Machine> for Patient {
     }
 }
 
-/// H-09: who waits goes on when the lock is free, and looks again whenever it is let go on.
+/// Tests H-09: a waiting thread continues when the lock is free, and checks again whenever it is
+/// resumed.
 #[test]
 fn who_calls_lets_the_method_wait() {
     for generation in Generation::ALL {

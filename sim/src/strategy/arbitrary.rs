@@ -1,4 +1,4 @@
-//! Programs, and calls about staged threads, from the bytes of a fuzzer.
+//! Programs, and calls about synthetic threads, from the bytes of a fuzzer.
 
 use super::choices::Choices;
 use super::generate;
@@ -8,36 +8,36 @@ use super::world::{WorldCase, WorldProgram, world_case, world_program};
 use crate::code::Program;
 use arbitrary::{Arbitrary, Unstructured};
 
-/// Bytes decide; where there are none left, all choices are 0, which ends a program soon.
+/// Choices made by the bytes; after the last byte all choices are 0, which ends a program soon.
 impl Choices for Unstructured<'_> {
     fn below(&mut self, n: u32) -> u32 {
-        // An error would mean an empty range only.
+        // An error would mean an empty range.
         self.int_in_range(0..=n.saturating_sub(1)).unwrap_or(0)
     }
 }
 
-/// A program of the size [`Size::SMALL`].
+/// Creates a program of size [`Size::SMALL`].
 impl<'a> Arbitrary<'a> for Program {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(generate::program(bytes, &Size::SMALL))
     }
 }
 
-/// A thread of any size.
+/// Creates a synthetic thread of any size, and a call.
 impl<'a> Arbitrary<'a> for StagedCall {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(staged_call(bytes))
     }
 }
 
-/// A program with threads of any size.
+/// Creates a program with threads of any size.
 impl<'a> Arbitrary<'a> for WorldProgram {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(world_program(bytes))
     }
 }
 
-/// Such a program, how far it goes, and a call.
+/// Creates such a program, the state that it is executed to, and a call.
 impl<'a> Arbitrary<'a> for WorldCase {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(world_case(bytes))

@@ -270,8 +270,8 @@ pub(super) fn with_frame() -> (FunctionShape, u32) {
     (shape, BEHIND_COOKIE)
 }
 
-/// Makes room for an InlinedCallFrame, and lets the prologue save what a method with one saves: all
-/// nonvolatile registers (C-099). Gives where the Frame lies in the locals.
+/// Makes room for an InlinedCallFrame, and makes the prologue save what a method with one saves:
+/// all nonvolatile registers (C-099). Returns the Frame's offset in the locals.
 pub(super) fn reserve_frame(shape: &mut FunctionShape, convention: Convention) -> u32 {
     let missing: Vec<Gpr> = convention
         .nonvolatile()

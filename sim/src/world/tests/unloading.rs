@@ -405,8 +405,8 @@ fn a_server_gc_collects_on_its_own_thread() {
     }
 }
 
-/// If no thread of the runtime requested the GC, a thread in one of its callbacks is walked as
-/// usual by others.
+/// A thread that waits for a GC of the server GC's thread can be walked from that thread's
+/// callbacks.
 #[test]
 fn who_waits_for_a_server_gc_can_be_walked() {
     let main = function("App.Main", CodeKind::Jit, vec![runtime(Call::NewWithGc, None)]);

@@ -97,8 +97,8 @@ pub(super) fn chain<M: Memory>(
     Some(frames)
 }
 
-/// An InlinedCallFrame leads to the method that contains it, while the call is active (C-070,
-/// C-071).
+/// Finds the target of an InlinedCallFrame: the method that contains the Frame, while the call is
+/// active (C-070, C-071).
 fn inlined_call(rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
     let Some(row) = rows.get(host).filter(|row| row.is_managed() && recorded != 0) else {
         return (false, Lead::Nowhere);
@@ -117,13 +117,15 @@ fn inlined_call(rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
     (has_method, Lead::To { row: host, ip, sets: Sets::FramePointer })
 }
 
-/// The Frame leads to the caller of the runtime's code (C-073), if that is managed code (C-079).
+/// Finds the target of a transition Frame: the caller of the runtime's code (C-073), if that is
+/// managed code (C-079).
 fn transition(rows: &[Row], host: usize) -> Lead {
     let caller = rows.iter().skip(host).position(|row| !row.is_between());
     to(rows, caller.map(|row| host + row))
 }
 
-/// The Frame leads to the code that was interrupted (C-076) or has faulted (C-160).
+/// Finds the target of a Frame with a CONTEXT: the code that was interrupted (C-076) or has faulted
+/// (C-160).
 fn interrupted(rows: &[Row], host: usize, sets: Sets) -> Lead {
     match to(rows, Some(host + 1)) {
         Lead::To { row, ip, .. } => Lead::To { row, ip, sets },

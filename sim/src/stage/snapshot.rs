@@ -72,7 +72,7 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// Writes ip as a label and rsp: `App.Foo+0x40, rsp 0x1fe300`.
+/// The ip as a label, and rsp: `App.Foo+0x40, rsp 0x1fe300`.
 impl fmt::Display for Shot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.function.is_none() {

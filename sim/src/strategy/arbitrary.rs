@@ -16,28 +16,28 @@ impl Choices for Unstructured<'_> {
     }
 }
 
-/// Creates a program of size [`Size::SMALL`].
+/// A program of size [`Size::SMALL`].
 impl<'a> Arbitrary<'a> for Program {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(generate::program(bytes, &Size::SMALL))
     }
 }
 
-/// Creates a synthetic thread of any size, and a call.
+/// A synthetic thread of any size, and a call.
 impl<'a> Arbitrary<'a> for StagedCall {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(staged_call(bytes))
     }
 }
 
-/// Creates a program with threads of any size.
+/// A program with threads of any size.
 impl<'a> Arbitrary<'a> for WorldProgram {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(world_program(bytes))
     }
 }
 
-/// Creates such a program, the state that it is executed to, and a call.
+/// Such a program, the state that it is executed to, and a call.
 impl<'a> Arbitrary<'a> for WorldCase {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(world_case(bytes))

@@ -211,7 +211,7 @@ impl<C: Choices> Draw<'_, C> {
         body
     }
 
-    /// A statement that nothing comes behind.
+    /// Draws the last statement of a body, which may leave it, or `None`.
     pub(super) fn last(&mut self, context: Context) -> Option<Statement> {
         let features = self.around.features;
         let inner = context.depth > 0;

@@ -102,7 +102,7 @@ impl Plan {
         Function { name, kind: CodeKind::Native, shape, body, end: Some(RETURN) }
     }
 
-    /// The managed dispatcher of tail calls: it calls the stub in r10.
+    /// Creates the managed dispatcher of tail calls, which calls the stub in r10.
     pub(super) fn dispatch_tail_calls(&self) -> Function {
         let mut shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
         let _ = reserve_frame(&mut shape, self.frames.convention());

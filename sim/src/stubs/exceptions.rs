@@ -88,8 +88,8 @@ impl Plan {
         body
     }
 
-    /// The code where a thread continues after a hardware fault: the system has left a machine
-    /// frame.
+    /// Creates the code where a thread continues after a hardware fault: the system has left a
+    /// machine frame.
     pub(super) fn hardware_fault(&self) -> Function {
         let shape = FunctionShape {
             entry: Entry::Interrupt,
@@ -113,7 +113,7 @@ impl Plan {
         native(Shared::RaiseException, shape, body, RETURN)
     }
 
-    /// `UnwindAndContinueRethrowHelperAfterCatch`: native code of the runtime has caught an
+    /// Creates `UnwindAndContinueRethrowHelperAfterCatch`: native code of the runtime has caught an
     /// exception, and throws it again, above the frame that has caught it (C-166).
     pub(super) fn rethrow_helper(&self) -> Function {
         let shape = FunctionShape {
@@ -144,8 +144,8 @@ impl Plan {
         self.managed(shared, FunctionShape::default(), vec![Statement::Work(3)])
     }
 
-    /// `DispatchEx`: a pass in search of a handler, a pass down to the handler, and its call. The
-    /// native helpers that it calls are covered by its InlinedCallFrame.
+    /// Creates `DispatchEx`: a pass in search of a handler, a pass down to the handler, and its
+    /// call. The native helpers that it calls are covered by its InlinedCallFrame.
     pub(super) fn dispatch_ex(&self) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());

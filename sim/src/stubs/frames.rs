@@ -122,7 +122,7 @@ impl Frames {
         body
     }
 
-    /// An inlined P/Invoke: its Frame is linked around the call (contract §8.6).
+    /// Returns an inlined P/Invoke, whose Frame is linked around the call (contract §8.6).
     pub(super) fn inlined_call(&self, at: u32, datum: u64, call: Statement) -> Vec<Statement> {
         let mut body = self.inlined_call_frame(at, datum);
         body.push(Self::link(at));
@@ -206,8 +206,9 @@ impl Frames {
         body
     }
 
-    /// `JIT_PInvokeBegin`: makes the InlinedCallFrame that the first argument's register points to
-    /// the active Frame of the caller, as if the current call were the native one (C-156).
+    /// Returns `JIT_PInvokeBegin`: it makes the InlinedCallFrame that the first argument's register
+    /// points to the active Frame of the caller, as if the current call were the native one
+    /// (C-156).
     pub(super) fn begin_p_invoke(&self) -> Vec<Statement> {
         let fields = self.generation.inlined_call_frame();
         let frame = self.first_argument();
@@ -225,7 +226,7 @@ impl Frames {
         ]
     }
 
-    /// `JIT_PInvokeEnd`.
+    /// Returns `JIT_PInvokeEnd`: it makes that Frame inactive and unlinks it.
     pub(super) fn end_p_invoke(&self) -> Vec<Statement> {
         let fields = self.generation.inlined_call_frame();
         let frame = self.first_argument();

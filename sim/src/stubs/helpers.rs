@@ -25,7 +25,7 @@ impl Plan {
         native(shared, shape, body, RETURN)
     }
 
-    /// `JIT_New`: a helper that may trigger a GC, and therefore has a Frame.
+    /// Creates `JIT_New`: a helper that may trigger a GC, and therefore has a Frame.
     pub(super) fn new_helper(&self) -> Function {
         let allocate = call(self.helper(Shared::Allocate));
         if self.generation.has_helper_method_frames() {
@@ -64,7 +64,8 @@ impl Plan {
         native(Shared::Allocate, plain(), body, RETURN)
     }
 
-    /// An FCall that stays cooperative. It has no Frame in generations whose FCalls have none.
+    /// Creates an FCall that stays cooperative. It has no Frame in generations whose FCalls have
+    /// none.
     pub(super) fn fcall(&self) -> Function {
         if self.generation.has_helper_method_frames() {
             return self.with_helper_frame(Shared::FCall, vec![Statement::Work(6)]);
@@ -93,7 +94,7 @@ impl Plan {
         }
     }
 
-    /// The unmanaged side of a QCall that collects.
+    /// Creates the unmanaged side of a QCall that makes a GC.
     pub(super) fn gc_interface_collect(&self) -> Function {
         let mut body = disable_preemptive_gc().to_vec();
         body.push(call(self.helper(Shared::GarbageCollect)));

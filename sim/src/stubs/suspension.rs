@@ -11,7 +11,8 @@ use crate::runtime::thread::offset;
 use clr_walker::registers::Gpr;
 
 impl Plan {
-    /// `RedirectedHandledJITCase`: the first argument is the CONTEXT of what was interrupted.
+    /// Creates `RedirectedHandledJITCase`: its first argument is the CONTEXT of the interrupted
+    /// code.
     pub(super) fn redirected_handled_jit_case(&self) -> Function {
         let (shape, at) = with_frame();
         let mut body = self.frames.begin(at, FrameKind::RedirectedThread);
@@ -25,15 +26,15 @@ impl Plan {
         native(Shared::RedirectedHandledJitCase, shape, body, RETURN)
     }
 
-    /// `OnHijackTripThread`, the target of a hijacked return: the return has removed the return
-    /// address from the stack, so this pushes the original one.
+    /// Creates `OnHijackTripThread`, the target of a hijacked return: the return has removed the
+    /// return address from the stack, so this pushes the original one.
     pub(super) fn on_hijack_trip_thread(&self) -> Function {
         let push = Primitive::PushThread(offset::HIJACKED_ADDRESS as u32);
         let end = Exit::TailCall(TailCallForm::Near, self.helper(Shared::OnHijackSave));
         native(Shared::OnHijackTripThread, leaf(), vec![Statement::Primitive(push)], end)
     }
 
-    /// The code that saves the registers as HijackArgs (contract §3.5).
+    /// Creates the code that saves the registers as HijackArgs (contract §3.5).
     pub(super) fn on_hijack_save(&self) -> Function {
         let convention = FrameConvention::of(self.generation);
         let mut pushes: Vec<Gpr> = convention.callee_saved.iter().rev().copied().collect();

@@ -13,8 +13,8 @@ use crate::runtime::FrameKind;
 use clr_walker::registers::Gpr;
 
 impl Plan {
-    /// `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that the Frame is on the chain,
-    /// inactive, before and after the call.
+    /// Creates `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that the Frame is on the
+    /// chain, inactive, before and after the call.
     pub(super) fn p_invoke_stub(&self, stub: Stub, id: FunctionId, target: &Function) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
@@ -92,8 +92,8 @@ impl Plan {
         ]
     }
 
-    /// `GenericComCallStub`: switches the mode with a Frame, and makes the dispatch helper call the
-    /// stub in r10.
+    /// Creates `GenericComCallStub`: it switches the mode with a Frame, and makes the dispatch
+    /// helper call the stub in r10.
     pub(super) fn com_call_stub(&self) -> Function {
         let (shape, at) = with_frame();
         let mut body = vec![set(Word::Register(Gpr::Rbx), Value::Register(Gpr::R10))];
@@ -112,7 +112,7 @@ impl Plan {
         native(Shared::GenericComCallStub, shape, body, RETURN)
     }
 
-    /// `IL_STUB_COMtoCLR`.
+    /// Creates `IL_STUB_COMtoCLR`.
     pub(super) fn com_method_stub(&self, id: FunctionId, target: &Function) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
@@ -138,7 +138,7 @@ impl Plan {
         ]
     }
 
-    /// `IL_STUB_ReversePInvoke`.
+    /// Creates `IL_STUB_ReversePInvoke`.
     pub(super) fn reverse_p_invoke_stub(&self, id: FunctionId, target: &Function) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
@@ -153,7 +153,8 @@ impl Plan {
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
-    /// The first function of a thread of the runtime: it becomes cooperative to call its method.
+    /// Creates the first function of a thread of the runtime: it becomes cooperative to call its
+    /// method.
     pub(super) fn kick_off_thread(&self) -> Function {
         let (shape, at) = with_frame();
         let mut body = vec![
@@ -186,7 +187,7 @@ pub(super) fn call_descr_worker() -> Function {
     native(Shared::CallDescrWorker, shape, body, RETURN)
 }
 
-/// `COMToCLRDispatchHelper`: calls the stub in rbx.
+/// Creates `COMToCLRDispatchHelper`, which calls the stub in rbx.
 pub(super) fn com_to_clr_dispatch_helper() -> Function {
     let shape = FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x28, ..FunctionShape::default() };
     let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];

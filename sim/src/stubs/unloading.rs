@@ -37,8 +37,8 @@ impl Plan {
         native(shared, plain(), body, RETURN)
     }
 
-    /// The unmanaged side of the QCall that unloads an assembly: the code is freed while all other
-    /// threads are stopped.
+    /// Creates the unmanaged side of the QCall that unloads an assembly: the code is freed while
+    /// all other threads are stopped.
     pub(super) fn loader_allocator_destroy(&self) -> Function {
         let free = vec![call(self.helper(Shared::DeleteCodeHeap)), service(Service::Unloaded)];
         let body = vec![

@@ -14,7 +14,7 @@ use crate::profiling::CallbackKind;
 use crate::runtime::Pass;
 
 impl World<'_> {
-    /// `SfiInit`: begins a pass.
+    /// Begins a pass (`SfiInit`).
     pub(super) fn begin_pass(&mut self, thread: usize) -> Vec<Step> {
         let mut steps = match self.current(thread) {
             Some(dispatch) if dispatch.pass == Pass::First && dispatch.target.is_some() => {
@@ -41,7 +41,7 @@ impl World<'_> {
         steps
     }
 
-    /// `SfiNext`: returns 1 if there is another frame in the pass, 0 if the pass has ended.
+    /// Advances a pass (`SfiNext`): returns 1 if there is another frame, 0 if the pass has ended.
     pub(super) fn next_of_pass(&mut self, thread: usize) -> Vec<Step> {
         let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
         let clause = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
@@ -58,7 +58,8 @@ impl World<'_> {
         }
     }
 
-    /// `EHEnumNext`: returns 1 if the funclet of an EH clause is to be called, 0 if there is none.
+    /// Advances to the next EH clause (`EHEnumNext`): returns 1 if its funclet is to be called, 0
+    /// if there is none.
     pub(super) fn next_clause(&mut self, thread: usize) -> Vec<Step> {
         let rest = self.dispatch(thread);
         if rest.is_empty() { vec![Step::Return(0)] } else { rest }

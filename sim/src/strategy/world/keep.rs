@@ -172,8 +172,8 @@ impl Sides<'_> {
         keeps
     }
 
-    /// A funclet must not link a Frame: the Frame could not describe the registers that the funclet
-    /// saved.
+    /// Repairs a call through the runtime. Returns false if it must be removed. A funclet must not
+    /// link a Frame: the Frame could not describe the registers that the funclet saved.
     fn keeps_runtime_call(&self, call: &mut RuntimeCall, place: Place) -> bool {
         use RuntimeCallKind::{PInvoke, PInvokeByHelper, PInvokeStub, PInvokeSuppressed, Rethrow};
         if place.in_funclet && matches!(call.kind, PInvoke | PInvokeByHelper) {

@@ -97,7 +97,7 @@ fn same(generation: Generation, reported: &[Reported], truth: &[Expected]) -> Re
     Ok(())
 }
 
-/// Returns an error that describes a broken promise.
+/// Early return with a message unless a condition holds.
 macro_rules! ensure {
     ($kept:expr, $($what:tt)*) => {
         if !$kept {

@@ -52,7 +52,7 @@ impl Dice {
     }
 }
 
-/// Creates functions that act, followed by functions that only record that they are called.
+/// Number of functions that act; they are followed by functions that only record their calls.
 const FUNCTIONS: u32 = 4;
 const MARKS: u32 = 24;
 

@@ -16,8 +16,8 @@ use RuntimeCallKind::{New, NullDereference, Raise};
 const SECOND_PASS: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 
-/// Main guards a call of Thrower with a finally, and the finally with a filter; each handler calls
-/// a function that allocates.
+/// Creates a program: Main guards a call of Thrower with a finally, and the finally with a filter;
+/// each handler calls a function that allocates.
 pub(super) fn observed(kind: RuntimeCallKind) -> Program {
     let allocates = |name| managed(name, CodeKind::Jit, vec![throw(New)]);
     let inner = Statement::Guarded(vec![call(1)], vec![clause(ClauseKind::Finally, vec![call(3)])]);

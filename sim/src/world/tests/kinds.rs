@@ -9,7 +9,7 @@ use clr_walker::profiling::EventMask;
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
-/// `App.Main`, or `Lib.Run` called by it, reaches a target in that way.
+/// Creates a program in which `App.Main`, or `Lib.Run` called by it, reaches a target in that way.
 pub(super) fn program(kind: RuntimeCallKind) -> Program {
     let through = |target| runtime(kind, kind.target().map(|_| target));
     let mut functions = if kind.is_in_managed_code() {

@@ -12,7 +12,8 @@ use RuntimeCallKind::{ClassConstructor, Raise, ReflectionCall};
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 const REFUSED: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
 
-/// Main catches exceptions of a call, through native code, of a method that calls a thrower.
+/// Creates a program: Main catches exceptions of a call, through native code, of a method that
+/// calls a thrower.
 fn program(kind: RuntimeCallKind) -> Program {
     let called = vec![runtime(kind, Some(1))];
     let catch = vec![clause(ClauseKind::Catch, Vec::new())];

@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 
 use Generation::{CoreClr31Unix, CoreClr31Windows, Framework2, Framework4};
 
-/// `App.Main` calls `App.Plugin`, has it unloaded, and continues; `App.Busy` calls it too.
+/// Creates a program: `App.Main` calls `App.Plugin`, has it unloaded, and continues; `App.Busy`
+/// calls it too.
 fn program(by: Call, second: Vec<Statement>) -> Program {
     let call = Statement::Call(crate::code::CallForm::Near, FunctionId(2));
     let mut main = vec![call.clone(), runtime(by, Some(2)), Statement::Work(2)];

@@ -181,8 +181,7 @@ impl Sides<'_> {
         }
         let is_plain = |id: FunctionId| self.plain.get(id.index()) == Some(&true);
         match call.kind {
-            // A function called in cooperative mode must not return to managed code by another
-            // call.
+            // A function called in cooperative mode must not call back into managed code.
             PInvokeSuppressed => call.target.is_some_and(is_plain),
             Rethrow => place.in_catch,
             kind if kind.leaves() => !place.in_funclet && !place.is_guarded,

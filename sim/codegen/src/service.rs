@@ -1,9 +1,9 @@
-//! What the runtime's code asks of the world outside the program.
+//! Services that the runtime's code requests from the world outside the program.
 
-/// A kind is an enum variant; its number is its place.
+/// Each service is an enum variant; its number is its index.
 macro_rules! services {
     ($($(#[doc = $doc:literal])* $service:ident,)*) => {
-        /// A service.
+        /// A service of the world, requested by the runtime's code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Service {
@@ -11,24 +11,25 @@ macro_rules! services {
         }
 
         impl Service {
-            /// All of them.
+            /// All services, by number.
             pub const ALL: &[Self] = &[$(Self::$service,)*];
         }
     };
 }
 
 services! {
-    /// A thread of the runtime begins: gives the address of what it executes.
+    /// Begins a thread of the runtime. Returns the address of the thread's start function.
     ThreadStart,
-    /// A thread of the runtime is about to end.
+    /// Ends a thread of the runtime.
     ThreadEnd,
-    /// A thread that the runtime does not know comes to it from unmanaged code.
+    /// Attaches a thread that came from unmanaged code and is unknown to the runtime.
     AttachThread,
-    /// A thread wants to be cooperative while others wait for all to stop.
+    /// Makes the thread cooperative while another one is stopping all threads.
     RareDisable,
-    /// Compiles the method that r10 names. Gives 1 if its code is still to be told to the code manager.
+    /// Compiles the method that r10 names. Returns 1 if the code manager has still to be notified
+    /// of the code.
     Compile,
-    /// Gives the address of the code of the method that r10 names.
+    /// Returns the address of the code of the method that r10 names.
     FindCode,
     /// Compiles an IL stub.
     CompileStub,
@@ -36,10 +37,10 @@ services! {
     LoadClass,
     /// Loads an assembly.
     LoadAssembly,
-    /// Unloads the assembly of the method that rbx names: tells of it, and stops all other threads for
-    /// the freeing of its code. Gives 0 if a thread executes the method.
+    /// Unloads the assembly of the method that rbx names: makes the callbacks, and stops all other
+    /// threads for the freeing of its code. Returns 0 if a thread executes the method.
     Unload,
-    /// The other threads go on behind that.
+    /// Resumes the other threads after an unloading.
     Unloaded,
     /// Destroys the dynamic method that rbx names.
     DestroyMethod,
@@ -47,53 +48,54 @@ services! {
     FreeCode,
     /// Begins to write to the code manager's tables.
     BeginWrite,
-    /// Has written.
+    /// Ends writing to the code manager's tables.
     EndWrite,
-    /// The method that was compiled has code.
+    /// Reports that the compiled method has code.
     Compiled,
     /// Creates a handle.
     CreateHandle,
     /// Destroys a handle.
     DestroyHandle,
-    /// Collects for others whenever they want it.
+    /// Makes GCs for other threads on request.
     ServeGc,
-    /// The thread gets a name.
+    /// Sets the name of the thread.
     NameThread,
     /// Waits for something outside the program.
     Wait,
-    /// Collects: all other threads are stopped meanwhile.
+    /// Makes a GC: all other threads are stopped meanwhile.
     Collect,
-    /// Gives a thread that was redirected its registers back.
+    /// Restores the registers of a thread that was redirected.
     RestoreContext,
-    /// A hook that the runtime calls.
+    /// Reports a hook that the runtime calls.
     SlowHook,
-    /// A hook of the profiler that code calls directly.
+    /// Reports a hook of the profiler that code calls directly.
     FastHook,
-    /// An object has been allocated.
+    /// Reports an allocated object.
     Allocated,
-    /// A P/Invoke begins.
+    /// Begins a P/Invoke.
     ManagedToUnmanagedCall,
-    /// A P/Invoke ends.
+    /// Ends a P/Invoke.
     UnmanagedToManagedReturn,
-    /// A reverse P/Invoke begins.
+    /// Begins a reverse P/Invoke.
     UnmanagedToManagedCall,
-    /// A reverse P/Invoke ends.
+    /// Ends a reverse P/Invoke.
     ManagedToUnmanagedReturn,
     /// Writes the registers of a hardware fault as the CONTEXT at the address in r10.
     CaptureFault,
-    /// An exception is thrown; where managed code handles it, a pass begins.
+    /// Throws an exception; where managed code handles it, begins a pass.
     Raise,
-    /// Goes on with an exception. In native code, gives the address of the helper that calls the next
-    /// funclet, or goes on elsewhere; for managed code, whether there is another frame in the pass.
+    /// Advances an exception. In native code, returns the address of the helper that calls the next
+    /// funclet, or continues elsewhere; for managed code, returns 1 if there is another frame in
+    /// the pass.
     Dispatch,
-    /// Says whether a frame has another clause whose funclet is to be called now.
+    /// Returns 1 if a frame has another EH clause whose funclet is to be called now.
     NextClause,
-    /// An exception goes on in native code, which ends where something catches it.
+    /// Propagates an exception in native code, up to the frame that catches it.
     Propagate,
-    /// Gives the address of a funclet that is about to be called, and its argument; without a funclet,
-    /// goes on where the exception ends.
+    /// Returns the address of a funclet that is about to be called, and sets its argument; without
+    /// a funclet, continues where the exception ends.
     EnterFunclet,
-    /// A funclet has returned what is in rbx.
+    /// Ends a funclet whose result is in rbx.
     LeaveFunclet,
     /// Takes memory from the process's heap.
     Malloc,
@@ -102,13 +104,13 @@ services! {
 }
 
 impl Service {
-    /// Its number.
+    /// Returns the number of the service.
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The one with this number.
+    /// Returns the service with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()

@@ -1,4 +1,4 @@
-//! Programs, and calls about staged threads, from the bytes of a fuzzer.
+//! Programs, and calls about synthetic threads, from the bytes of a fuzzer.
 
 use super::choices::Choices;
 use super::generate;
@@ -8,15 +8,15 @@ use super::world::{WorldCase, WorldProgram, world_case, world_program};
 use arbitrary::{Arbitrary, Unstructured};
 use clr_codegen::Program;
 
-/// Bytes decide; where there are none left, all choices are 0, which ends a program soon.
+/// Choices made by the bytes; after the last byte all choices are 0, which ends a program soon.
 impl Choices for Unstructured<'_> {
     fn below(&mut self, n: u32) -> u32 {
-        // An error would mean an empty range only.
+        // An error would mean an empty range.
         self.int_in_range(0..=n.saturating_sub(1)).unwrap_or(0)
     }
 }
 
-/// A program of the size [`Size::SMALL`], made from the bytes of a fuzzer.
+/// A program of size [`Size::SMALL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmallProgram(pub Program);
 
@@ -26,7 +26,7 @@ impl<'a> Arbitrary<'a> for SmallProgram {
     }
 }
 
-/// A thread of any size.
+/// A synthetic thread of any size, and a call.
 impl<'a> Arbitrary<'a> for StagedCall {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(staged_call(bytes))
@@ -40,7 +40,7 @@ impl<'a> Arbitrary<'a> for WorldProgram {
     }
 }
 
-/// Such a program, how far it goes, and a call.
+/// Such a program, the state that it is executed to, and a call.
 impl<'a> Arbitrary<'a> for WorldCase {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(world_case(bytes))

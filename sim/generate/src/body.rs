@@ -1,4 +1,4 @@
-//! Generates a function: its shape, the statements between, and its end.
+//! Generation of a function: its shape, its statements, and its end.
 
 use super::budget::Budget;
 use super::choices::Choices;
@@ -12,7 +12,7 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// Generates the function with the index of `around`, and marks what it calls.
+/// Generates the function with the index of `around`, and marks the functions that it calls.
 pub(super) fn function<C: Choices>(
     choices: &mut C,
     around: &Surroundings<'_>,
@@ -37,14 +37,14 @@ pub(super) fn function<C: Choices>(
     };
     let (body, end) = draw.body_and_end(must);
     let mut shape = shape;
-    // What was drawn as one form may have cost too much at another exit.
+    // An exit of the form drawn first may have been too expensive at another place.
     if shape.unwind == UnwindData::Version2 && repair::exits_vary(&body, end) {
         shape.unwind = UnwindData::Version1;
     }
     Function { name: String::new(), kind: around.kind, shape, body, end }
 }
 
-/// A function that should be called, so that most functions have a caller.
+/// Returns a function that should be called, so that most functions have a caller.
 fn must_call<C: Choices>(
     choices: &mut C,
     around: &Surroundings<'_>,
@@ -87,7 +87,7 @@ fn choose_shape<C: Choices>(
     shape
 }
 
-/// What a statement stands in.
+/// The context of a statement.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub(super) struct Context {
@@ -122,7 +122,7 @@ pub(super) struct Draw<'a, C> {
     pub(super) callees: &'a [u32],
     pub(super) handlers: &'a [u32],
     pub(super) called: &'a mut [bool],
-    /// What enclosing regions save.
+    /// Registers saved by enclosing regions.
     pub(super) saved: Vec<Gpr>,
     pub(super) form: Option<Form>,
 }
@@ -133,7 +133,7 @@ impl<C: Choices> Draw<'_, C> {
         must: Option<FunctionId>,
     ) -> (Vec<Statement>, Option<Exit>) {
         let leaf = self.is_leaf();
-        // What must be called is paid for before all else.
+        // The call that must be made takes its cost first.
         let often = if self.around.size.chain { 20 } else { 5 };
         let by_jump = must.filter(|_| leaf || self.tail_calls() && self.choices.chance(1, often));
         let by_call = must.filter(|_| by_jump.is_none());
@@ -164,7 +164,7 @@ impl<C: Choices> Draw<'_, C> {
         self.around.features.tail_calls && self.is_called()
     }
 
-    /// Overwrites most of what is saved, so that a wrong restore shows.
+    /// Overwrites most of the saved registers, so that a wrong restore is visible.
     pub(super) fn clobbers(&mut self) -> Vec<Statement> {
         let mut body = Vec::new();
         let shape = self.shape;
@@ -211,7 +211,7 @@ impl<C: Choices> Draw<'_, C> {
         body
     }
 
-    /// A statement that nothing comes behind.
+    /// Draws the last statement of a body, which may leave it, or `None`.
     pub(super) fn last(&mut self, context: Context) -> Option<Statement> {
         let features = self.around.features;
         let inner = context.depth > 0;
@@ -232,7 +232,7 @@ impl<C: Choices> Draw<'_, C> {
         self.paid(statement, context)
     }
 
-    /// Puts a call of the top level somewhere inside another statement, now and then.
+    /// Sometimes moves a call of the top level into another statement.
     pub(super) fn wrap(&mut self, call: Statement) -> Statement {
         let features = self.around.features;
         let alone = matches!(call, Statement::Call(..));

@@ -1,4 +1,4 @@
-//! Guarded statements and their clauses: how they are generated, repaired, and made plainer.
+//! Guarded statements and their EH clauses: generation, repair, and simplification.
 
 use super::body::{Context, Draw};
 use super::choices::Choices;
@@ -8,14 +8,14 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// Whether such a function may have guarded statements.
+/// Returns true if a function of this shape and kind may have guarded statements.
 pub(super) fn may_guard(shape: &FunctionShape, kind: CodeKind) -> bool {
     kind != CodeKind::Native
         && shape.entry == Entry::Call
         && shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp)
 }
 
-/// Drops clauses that do not go with the first one.
+/// Drops EH clauses that cannot be combined with the first one.
 pub(super) fn go_together(clauses: &mut Vec<Clause>) {
     if clauses.first().is_some_and(Clause::catches) {
         clauses.retain(Clause::catches);
@@ -25,15 +25,15 @@ pub(super) fn go_together(clauses: &mut Vec<Clause>) {
     clauses.truncate(MAX_CLAUSES);
 }
 
-/// In how many ways a clause can become plainer.
+/// Number of ways to simplify an EH clause.
 const WAYS: usize = 3;
 
-/// In how many ways clauses can become plainer.
+/// Returns the number of ways to simplify EH clauses.
 pub(super) fn ways(clauses: &[Clause]) -> u8 {
     u8::try_from(WAYS * clauses.len()).unwrap_or(u8::MAX)
 }
 
-/// Makes clauses plainer: drops one, or makes one a plain catch, or lets its filter accept.
+/// Simplifies EH clauses: drops one, turns one into a plain catch, or makes its filter accept.
 pub(super) fn plainer(clauses: &mut Vec<Clause>, way: u8) {
     let (index, way) = (usize::from(way) / WAYS, usize::from(way) % WAYS);
     if way == 0 && index < clauses.len() {
@@ -53,7 +53,7 @@ impl<C: Choices> Draw<'_, C> {
         may_guard(self.shape, self.around.kind)
     }
 
-    /// A guarded statement that is paid for, with its clauses.
+    /// Draws a guarded statement with its EH clauses, and takes its cost from the budget.
     pub(super) fn guarded(&mut self, context: Context) -> Option<Statement> {
         let inner = context.deeper();
         let kinds = match self.choices.weighted(&[4, 2, 4]) {

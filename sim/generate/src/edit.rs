@@ -1,4 +1,4 @@
-//! Takes one step towards a smaller program.
+//! Execution of single steps towards a smaller program.
 
 use super::measure::{self, Measure};
 use super::steps::{Part, Step};
@@ -10,7 +10,7 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// The program behind a step, repaired; nothing if it is not valid or not smaller.
+/// Returns the program after a step, repaired; `None` if it is not valid or not smaller.
 pub(super) fn take(program: &Program, step: Step) -> Option<Program> {
     let mut smaller = program.clone();
     match step {
@@ -70,7 +70,7 @@ impl FunctionAt for Program {
     }
 }
 
-/// Where calls of a function go.
+/// The new target of calls of a function.
 #[derive(Clone, Copy)]
 enum Redirect {
     To(FunctionId),
@@ -91,7 +91,7 @@ fn drop_functions(program: &mut Program, first: u32, count: u32) {
     });
 }
 
-/// Drops a function, and calls what it calls first instead.
+/// Drops a function; its callers call its first callee instead.
 fn bypass(program: &mut Program, function: u32) -> Option<()> {
     let dropped = program.functions.get(function as usize)?;
     let jump = match dropped.end {
@@ -166,7 +166,7 @@ fn redirect_body(body: &mut Vec<Statement>, to: &mut impl FnMut(FunctionId) -> R
     });
 }
 
-/// Edits the list in which a statement stands, given with its index there.
+/// Edits the list that contains a statement, given the statement's index in the list.
 fn at_statement(
     program: &mut Program,
     function: u32,
@@ -299,7 +299,8 @@ fn plainer_shape(function: &mut Function, part: Part) {
         Part::Version1 => shape.unwind = UnwindData::Version1,
         Part::Version2WithoutEpilogs => shape.unwind = UnwindData::Version2WithoutEpilogs,
     }
-    // What is gone cannot be asked for; the plainest form that still can be is.
+    // The old release may have become impossible; the plainest one that is still possible replaces
+    // it.
     if !repair::is_possible(shape.release, shape) {
         let lea = shape.frame.is_some()
             && measure::release(Release::Lea) < measure::release(shape.release);

@@ -1,10 +1,10 @@
-//! Chooses how a generated function is left.
+//! Choice of the exits of a generated function.
 
 use super::body::{Context, Draw};
 use super::choices::Choices;
 use clr_codegen::{Exit, FunctionId, ReturnForm, Statement, TailCallForm, UnwindData};
 
-/// The form that version 2 wants of all exits of a function.
+/// The form that UNWIND_INFO version 2 requires of all exits of a function.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
     Return(ReturnForm),
@@ -12,7 +12,7 @@ pub(super) enum Form {
 }
 
 impl<C: Choices> Draw<'_, C> {
-    /// The end, by a jump to a function if there is one.
+    /// Draws the end of a function: a jump to `by_jump`, if there is one.
     pub(super) fn end(&mut self, by_jump: Option<FunctionId>) -> Exit {
         if let Some(callee) = by_jump
             && let Some(exit) = self.jump(callee, Context::TOP)
@@ -25,7 +25,7 @@ impl<C: Choices> Draw<'_, C> {
         })
     }
 
-    /// An exit in the form of those that are there, if version 2 wants that.
+    /// Draws an exit in the form of the earlier ones, if version 2 requires that.
     pub(super) fn exit(&mut self, context: Context) -> Option<Exit> {
         if !self.is_called() {
             return Some(Exit::Return(ReturnForm::Ret));
@@ -67,7 +67,7 @@ impl<C: Choices> Draw<'_, C> {
         ];
         let form = match self.form.filter(|_| !near) {
             Some(Form::TailCall(form)) => form,
-            // Version 2 wants all exits of one form.
+            // Version 2 requires the same form of all exits.
             Some(Form::Return(_)) => return None,
             None => self.choices.pick(&forms[..if near { 4 } else { 3 }])?,
         };

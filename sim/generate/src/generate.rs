@@ -1,4 +1,4 @@
-//! Generates programs.
+//! Generation of programs.
 
 use super::body;
 use super::choices::Choices;
@@ -7,7 +7,7 @@ use super::size::Size;
 use clr_codegen::estimate::{self, Estimate};
 use clr_codegen::{CodeKind, Convention, Entry, Function, FunctionId, Interrupt, Program};
 
-/// What a program makes use of. Each program does without some of it, so that the rest meets more
+/// The features that a program uses. Each program lacks some of them, so that the others occur more
 /// often.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
@@ -35,27 +35,27 @@ impl Features {
     }
 }
 
-/// What a function is generated into.
+/// The surroundings that a function is generated for.
 pub(super) struct Surroundings<'a> {
     pub(super) size: &'a Size,
     pub(super) convention: Convention,
     pub(super) features: Features,
     pub(super) entries: &'a [Entry],
-    /// Estimates of the functions behind it.
+    /// Estimates of the functions with higher indices.
     pub(super) estimates: &'a [Estimate],
     pub(super) index: u32,
     pub(super) kind: CodeKind,
-    /// What it may cost with all that it calls.
+    /// Maximum cost of the function including all that it calls.
     pub(super) instructions: u64,
     pub(super) stack: u64,
-    /// What it may add to its callees' cost.
+    /// Maximum cost of the function itself, in addition to its callees.
     pub(super) own_instructions: u64,
     pub(super) own_stack: u64,
 }
 
 /// Generates a valid program within the limits of a size.
 ///
-/// It depends on nothing but the choices, and is the same on all platforms.
+/// The program depends only on the choices, and is the same on all platforms.
 pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     let (least, most) = size.functions();
     let count = choices.between(least, most);
@@ -69,7 +69,7 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     };
     let mixed = choices.chance(1, 2);
 
-    // A quarter of everything is left for interrupts.
+    // A quarter of each limit is reserved for interrupts.
     let (instructions, stack) = (size.instructions / 4 * 3, size.stack / 4 * 3);
     let own_instructions = instructions / u64::from(count);
     let own_stack = stack / u64::from(count);
@@ -119,7 +119,7 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     program
 }
 
-/// How each function is entered: the first one is called.
+/// Draws the entry of each function: the first one is called.
 fn entries<C: Choices>(
     choices: &mut C,
     size: &Size,
@@ -164,7 +164,7 @@ fn name(functions: &mut [Function], entries: &[Entry]) {
     }
 }
 
-/// Interrupts from outside, as many as their quarter of the limits allows.
+/// Draws interrupts from outside, as many as the reserved quarter of the limits allows.
 fn interrupts<C: Choices>(
     choices: &mut C,
     size: &Size,

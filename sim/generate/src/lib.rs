@@ -1,11 +1,11 @@
-//! Generators of programs, and of threads set up by hand, that shrink on the model.
+//! Generators of programs and of synthetic threads, with shrinking on the generated value.
 //!
-//! One generator serves all: [`program`] turns [`Choices`] into a valid program, whether they come
-//! from a seed ([`Seeded`]), from proptest (feature `proptest`) or from a fuzzer's bytes (feature
-//! `arbitrary`). [`staged_call`] does the same for threads and calls about them, and [`world_case`]
-//! for programs that go through the runtime. Shrinking
-//! ([`simpler`], [`minimize`]) works on the model itself, never on the choices, so a small change of
-//! it is a small step whatever made it.
+//! There is one generator for each kind of input: [`program`] turns [`Choices`] into a valid
+//! program, whether the choices come from a seed ([`Seeded`]), from proptest (feature `proptest`)
+//! or from a fuzzer's bytes (feature `arbitrary`). [`staged_call`] does the same for synthetic
+//! threads and calls about them, and [`world_case`] for programs that go through the runtime.
+//! Shrinking ([`simpler`], [`minimize`]) works on the generated value itself, never on the choices,
+//! so that each step is small, wherever the value came from.
 //!
 //! ```
 //! use clr_generate::{Seeded, Size, minimize, program};

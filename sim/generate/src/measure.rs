@@ -1,4 +1,4 @@
-//! How large a program is: what shrinking makes less.
+//! A measure of the size of programs, which shrinking decreases.
 
 use clr_codegen::{
     Allocation, CallForm, Clause, ClauseKind, CodeKind, ColdForm, Convention, Entry, EpilogueCfi,
@@ -6,21 +6,21 @@ use clr_codegen::{
     Statement, TailCallForm, UnwindData, Wrap,
 };
 
-/// The size of a program. The order is well-founded, and its first parts count most.
+/// The size of a program. The order is well-founded; earlier fields are more significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Measure {
-    /// Functions.
+    /// Number of functions.
     pub functions: usize,
-    /// Statements of all functions.
+    /// Number of statements in all functions.
     pub statements: usize,
-    /// Interrupts from outside.
+    /// Number of interrupts from outside.
     pub interrupts: usize,
-    /// How far shapes, statements and times are from the plainest.
+    /// Distance of shapes, statements and times from the plainest ones.
     pub details: u64,
 }
 
 impl Measure {
-    /// The size of a program.
+    /// Measures a program.
     #[must_use]
     pub fn of(program: &Program) -> Self {
         let mut measure = Self {
@@ -49,7 +49,7 @@ impl Measure {
             CodeKind::Jit => 1,
             CodeKind::ReadyToRun => 2,
         });
-        // More than a plain return, which takes the place of a missing end.
+        // Higher than the rank of a plain return, which replaces a missing end.
         self.add(function.end.map_or(1, exit));
         self.add(shape(&function.shape));
         self.add_body(&function.body);
@@ -66,7 +66,7 @@ impl Measure {
     }
 }
 
-/// The rank of an exit: a plain return is the plainest.
+/// Returns the rank of an exit: a plain return is the plainest.
 pub(super) fn exit(exit: Exit) -> u64 {
     match exit {
         Exit::Return(form) => match form {
@@ -98,7 +98,8 @@ fn call(form: CallForm) -> u64 {
     }
 }
 
-/// The rank of a statement among those of one kind, and of those that others become.
+/// Returns the rank of a statement among statements of its kind, and of the kinds that simplify to
+/// it.
 fn details(statement: &Statement) -> u64 {
     match statement {
         Statement::Call(form, _) => call(*form),
@@ -123,7 +124,7 @@ fn details(statement: &Statement) -> u64 {
     }
 }
 
-/// The rank of a clause: more than of none.
+/// Returns the rank of an EH clause: higher than having none.
 const fn clause(clause: &Clause) -> u64 {
     match clause.kind {
         ClauseKind::Catch => 1,
@@ -134,7 +135,7 @@ const fn clause(clause: &Clause) -> u64 {
     }
 }
 
-/// The rank of a release.
+/// Returns the rank of a release.
 pub(super) const fn release(release: Release) -> u64 {
     match release {
         Release::Add => 0,

@@ -1,7 +1,7 @@
-//! Small damage to unwind tables: what an unwinder must survive, and what it must not believe.
+//! Small damage to unwind tables, which an unwinder must survive without trusting it.
 //!
-//! A mutation is drawn without knowing the tables it will hit. Its numbers are taken modulo what is
-//! there, so that each one hits something as long as there is anything to hit.
+//! A mutation is drawn without knowledge of the tables. Its numbers are taken modulo the actual
+//! sizes, so that each mutation hits something unless the tables are empty.
 
 use super::choices::Choices;
 
@@ -12,61 +12,61 @@ const ENTRY: usize = 12;
 const HEADER: usize = 4;
 const SLOT: usize = 2;
 
-/// One damage.
+/// A single mutation of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
     /// Inverts a bit of a table.
     Flip {
-        /// Which table.
+        /// Table to change.
         table: Table,
-        /// The byte.
+        /// Byte in the table.
         at: u32,
-        /// The bit, from the lowest.
+        /// Bit in the byte, counted from the lowest.
         bit: u8,
     },
-    /// Moves a field of a RUNTIME_FUNCTION.
+    /// Changes a field of a RUNTIME_FUNCTION.
     Entry {
-        /// Which entry.
+        /// Entry to change.
         entry: u32,
-        /// Which field.
+        /// Field to change.
         field: EntryField,
-        /// What is added to it.
+        /// Number added to the field.
         by: i32,
     },
     /// Swaps two RUNTIME_FUNCTIONs, so that they are out of order.
     SwapEntries(u32, u32),
     /// Sets a field of the header of an UNWIND_INFO.
     Header {
-        /// The entry whose info it is.
+        /// Entry whose UNWIND_INFO is changed.
         entry: u32,
-        /// Which field.
+        /// Field to change.
         field: HeaderField,
-        /// Its value, of which the bits that fit are taken.
+        /// New value, truncated to the bits of the field.
         value: u8,
     },
-    /// Lowers CountOfCodes to a part of what it was.
+    /// Lowers CountOfCodes.
     Truncate {
-        /// The entry whose info it is.
+        /// Entry whose UNWIND_INFO is changed.
         entry: u32,
-        /// The new count, modulo the old one.
+        /// New count, modulo the old one.
         count: u8,
     },
     /// Sets a field of an UNWIND_CODE.
     Code {
-        /// The entry whose info it is.
+        /// Entry whose UNWIND_INFO is changed.
         entry: u32,
-        /// The slot, operands included.
+        /// Slot to change, operands included.
         slot: u8,
-        /// Which field.
+        /// Field to change.
         field: CodeField,
-        /// Its value, of which the bits that fit are taken.
+        /// New value, truncated to the bits of the field.
         value: u8,
     },
-    /// Swaps two slots of an info.
+    /// Swaps two slots of an UNWIND_INFO.
     SwapCodes {
-        /// The entry whose info it is.
+        /// Entry whose UNWIND_INFO is changed.
         entry: u32,
-        /// The slots.
+        /// Slots to swap.
         slots: (u8, u8),
     },
 }
@@ -122,7 +122,7 @@ pub enum CodeField {
 impl Mutation {
     /// Draws a mutation.
     pub fn draw<C: Choices>(choices: &mut C) -> Self {
-        // As many entries as programs have parts; more only wraps around.
+        // As many entries as programs have parts; larger numbers only wrap around.
         let entry = choices.below(1 << 12);
         let value = |choices: &mut C| {
             let small = choices.chance(1, 2);
@@ -164,8 +164,8 @@ impl Mutation {
         }
     }
 
-    /// Applies it to a table of RUNTIME_FUNCTIONs and to the bytes that their infos lie in, which
-    /// begin at the address `xdata_rva`. Says whether anything changed.
+    /// Applies the mutation to a table of RUNTIME_FUNCTIONs and to the bytes of their UNWIND_INFOs,
+    /// which begin at the RVA `xdata_rva`. Returns true if anything changed.
     pub fn apply(&self, pdata: &mut [u8], xdata: &mut [u8], xdata_rva: u32) -> bool {
         self.change(pdata, xdata, xdata_rva).unwrap_or(false)
     }
@@ -239,7 +239,7 @@ fn read(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Where the info of an entry lies, counted from the first byte of the infos.
+/// Returns the offset of an entry's UNWIND_INFO in the bytes of the infos.
 fn info_of(pdata: &[u8], entry: u32, xdata_rva: u32) -> Option<usize> {
     let entry = nth(entry, pdata.len() / ENTRY)?;
     let info = read(pdata, ENTRY * entry + 8)?;
@@ -251,7 +251,7 @@ fn slot_of(xdata: &[u8], info: usize, slot: u8) -> Option<usize> {
     Some(info + HEADER + SLOT * usize::from(slot.checked_rem(count)?))
 }
 
-/// Sets some bits of a byte, and says whether they were different.
+/// Sets some bits of a byte. Returns true if they were different.
 const fn set(byte: &mut u8, shift: u8, bits: u8, value: u8) -> bool {
     let mask = (0xFF >> (8 - bits)) << shift;
     let old = *byte;
@@ -259,7 +259,7 @@ const fn set(byte: &mut u8, shift: u8, bits: u8, value: u8) -> bool {
     *byte != old
 }
 
-/// Swaps two items, and says whether they were different.
+/// Swaps two items. Returns true if they were different.
 fn swap(bytes: &mut [u8], first: usize, second: usize, len: usize) -> bool {
     let mut changed = false;
     for n in 0..len {

@@ -1,4 +1,4 @@
-//! Programs, and calls about staged threads, as strategies of proptest.
+//! Programs, and calls about synthetic threads, as proptest strategies.
 
 use super::choices::Seeded;
 use super::generate;
@@ -12,7 +12,8 @@ use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::fmt;
 
-/// Programs of a size. They shrink on the model: see [`simpler`](super::simpler).
+/// Returns a strategy for programs of a size. They shrink on the program itself: see
+/// [`simpler`](super::simpler).
 #[must_use]
 pub const fn programs(size: Size) -> Programs {
     Programs { size }
@@ -29,14 +30,14 @@ impl Strategy for Programs {
     type Value = Program;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        // All that is random is one number, so that a program costs proptest as little as that.
+        // Only one number is random, which keeps the work of proptest small.
         let seed = any::<u64>().new_tree(runner)?.current();
         Ok(ProgramTree::new(generate::program(&mut Seeded::new(seed), &self.size)))
     }
 }
 
-/// Threads set up by hand with calls about them. They shrink on the model: see
-/// [`simpler`](super::simpler).
+/// Returns a strategy for synthetic threads with calls about them. They shrink on the value itself:
+/// see [`simpler`](super::simpler).
 #[must_use]
 pub const fn staged_calls() -> StagedCalls {
     StagedCalls {}
@@ -56,8 +57,8 @@ impl Strategy for StagedCalls {
     }
 }
 
-/// Programs that go through the runtime, how far they go, and calls there. They shrink on the model:
-/// see [`simpler`](super::simpler).
+/// Returns a strategy for programs that go through the runtime, with the state they are executed to
+/// and a call there. They shrink on the value itself: see [`simpler`](super::simpler).
 #[must_use]
 pub const fn world_cases() -> WorldCases {
     WorldCases {}
@@ -77,25 +78,25 @@ impl Strategy for WorldCases {
     }
 }
 
-/// A model and the smaller ones that may take its place.
+/// A value and the smaller ones that may replace it.
 #[derive(Clone, Debug)]
 pub struct Tree<T: Shrink> {
-    /// Steps are listed once shrinking begins.
+    /// The steps are listed when shrinking begins.
     state: State<T>,
 }
 
-/// The tree of a program.
+/// The value tree of a program.
 pub type ProgramTree = Tree<Program>;
 
 #[derive(Clone, Debug)]
 enum State<T: Shrink> {
     Fresh(T),
-    /// The search's best model fails; a candidate stands before it if it is being tried.
+    /// The best value of the search fails; the candidate, if any, is the one being tried.
     Searching(Box<Search<T>>, Option<T>),
 }
 
 impl<T: Shrink> Tree<T> {
-    /// A tree that shrinks this model.
+    /// Creates a tree that shrinks this value.
     #[must_use]
     pub const fn new(model: T) -> Self {
         Self { state: State::Fresh(model) }
@@ -112,7 +113,7 @@ impl<T: Shrink + fmt::Debug> ValueTree for Tree<T> {
         }
     }
 
-    /// What is current fails: goes on from there.
+    /// Accepts the current value, which fails, and continues from there.
     fn simplify(&mut self) -> bool {
         match &mut self.state {
             State::Fresh(model) => {
@@ -132,8 +133,8 @@ impl<T: Shrink + fmt::Debug> ValueTree for Tree<T> {
         }
     }
 
-    /// What is current does not fail: drops it, and tries another. When none is left, what failed
-    /// last is current again.
+    /// Rejects the current value, which does not fail, and tries another one. When none is left,
+    /// the value that failed last is current again.
     fn complicate(&mut self) -> bool {
         match &mut self.state {
             State::Fresh(_) => false,

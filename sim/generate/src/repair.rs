@@ -1,6 +1,6 @@
-//! Makes a program valid by taking away what breaks a rule.
+//! Repair of programs: removes everything that breaks a rule.
 //!
-//! Nothing is added: what the rules do not allow is dropped or becomes its plainest form, so a
+//! Nothing is added: invalid parts are dropped or replaced by their plainest form, so that a
 //! repaired program is never larger.
 
 use super::clauses;
@@ -13,10 +13,10 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// Signal stacks are of whole pages.
+/// Signal stacks consist of whole pages.
 const PAGE: u64 = 0x1000;
 
-/// Repairs a program's functions and interrupts. Names and the number of functions stay.
+/// Repairs a program's functions and interrupts. Names and the number of functions do not change.
 pub(super) fn program(program: &mut Program) {
     let convention = program.convention;
     if let Some(first) = program.functions.first_mut() {
@@ -42,12 +42,13 @@ pub(super) fn program(program: &mut Program) {
     }
 }
 
-/// How small the alternate stack for signals may be, if there may be one: all that handlers do fits,
-/// and none of them goes to another stack, from where the next signal would begin at its top again.
+/// Returns the minimum size of the alternate signal stack, if the program may have one: all
+/// handlers fit, and none of them switches to another stack, from where the next signal would start
+/// at the top of the alternate stack again.
 pub(super) fn least_signal_stack(program: &Program) -> Option<u32> {
     let Program { functions, .. } = program;
     let mut leaves = vec![false; functions.len()];
-    // Callees stand behind.
+    // Callees have higher indices.
     for (index, function) in functions.iter().enumerate().rev() {
         let callee_leaves = |callee: &FunctionId| leaves.get(callee.index()) == Some(&true);
         let is_way = |statement: &Statement| match statement {
@@ -69,12 +70,12 @@ pub(super) fn least_signal_stack(program: &Program) -> Option<u32> {
     least.filter(|_| signals && stays)
 }
 
-/// Whether saves by mov have no place that unwind codes could name.
+/// Returns true if unwind codes could not describe the place of saves by mov.
 pub(super) fn forbids_saves(shape: &FunctionShape) -> bool {
     shape.frame.is_some_and(|frame| frame.described && frame.set == FrameSet::BeforeAllocation)
 }
 
-/// Whether a release works however far rsp has moved.
+/// Returns true if a release works for any change of rsp.
 pub(super) const fn is_by_frame(release: Release) -> bool {
     matches!(release, Release::Lea | Release::LeaDisp32 | Release::Mov | Release::Leave)
 }
@@ -165,12 +166,12 @@ pub(super) fn shape(shape: &mut FunctionShape, convention: Convention, kind: Cod
     }
 }
 
-/// The shape of a leaf.
+/// Returns the shape of a leaf.
 pub(super) fn leaf(scheduled: bool) -> FunctionShape {
     FunctionShape { unwind: UnwindData::None, scheduled, ..FunctionShape::default() }
 }
 
-/// Whether a shape can be released in such a way.
+/// Returns true if a shape can be released in this way.
 pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
     let at_pushes =
         shape.frame.filter(|frame| frame.set == FrameSet::BeforeAllocation && frame.offset == 0);
@@ -210,7 +211,7 @@ fn body(
     }
 }
 
-/// Gives a plain return to a function that reaches its missing end.
+/// Adds a plain return to a function that reaches its missing end.
 fn end(function: &mut Function, estimates: &[Estimate]) {
     if function.end.is_some() || !estimate::flow(&function.body, estimates).completes {
         return;
@@ -221,7 +222,8 @@ fn end(function: &mut Function, estimates: &[Estimate]) {
     }
 }
 
-/// Whether version 2 could not list the exits of such a body and end: they are not of one size.
+/// Returns true if version 2 could not list the exits of this body and end, because their sizes
+/// differ.
 pub(super) fn exits_vary(body: &[Statement], end: Option<Exit>) -> bool {
     fn collect(body: &[Statement], exits: &mut Vec<Exit>) {
         for statement in body {
@@ -256,7 +258,7 @@ struct Walk<'a> {
     index: usize,
     entries: &'a [Entry],
     kinds: &'a [CodeKind],
-    /// What enclosing regions save.
+    /// Registers saved by enclosing regions.
     saved: &'a mut Vec<Gpr>,
 }
 
@@ -265,7 +267,7 @@ impl Walk<'_> {
         body.retain_mut(|statement| self.keep(statement, context));
     }
 
-    /// Repairs a statement, or says that it must go.
+    /// Repairs a statement. Returns false if it must be removed.
     fn keep(&mut self, statement: &mut Statement, context: Context) -> bool {
         let leaf = self.shape.unwind == UnwindData::None;
         let inner = Context { depth: context.depth + 1, ..context };
@@ -274,7 +276,7 @@ impl Walk<'_> {
             && match statement {
                 Statement::Work(_) | Statement::Stop | Statement::If(..) => true,
                 Statement::Runtime(call) => !leaf && self.is_runtime_call(*call),
-                // The runtime's own.
+                // Only the runtime's own code has these.
                 Statement::Primitive(_) => false,
                 Statement::Throw | Statement::Cold(_) | Statement::Try(..) => !leaf,
                 Statement::Loop(times, _) => *times > 0 && !leaf,

@@ -1,4 +1,4 @@
-//! Shapes as compilers make them, and any others.
+//! Function shapes as compilers make them, and arbitrary ones.
 
 use super::choices::Choices;
 use super::repair;
@@ -8,7 +8,7 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// Whose habits a shape follows.
+/// The compiler whose habits a shape follows.
 #[derive(Clone, Copy)]
 enum Maker {
     Clang,
@@ -18,7 +18,7 @@ enum Maker {
     Nobody,
 }
 
-/// A shape for a function of such a kind that is entered so, with at most so many bytes of locals.
+/// Draws a shape for a function of this kind and entry, with at most `most_locals` bytes of locals.
 pub(super) fn shape<C: Choices>(
     choices: &mut C,
     kind: CodeKind,
@@ -44,7 +44,7 @@ pub(super) fn shape<C: Choices>(
     shape
 }
 
-/// The same; of native code for Unix also with what is made there alone.
+/// Does the same; native code for Unix may also have features that exist only there.
 pub(super) fn any_shape<C: Choices>(
     choices: &mut C,
     kind: CodeKind,
@@ -60,7 +60,7 @@ pub(super) fn any_shape<C: Choices>(
     shape
 }
 
-/// Pages that RyuJIT touches one by one rather than in a loop.
+/// Maximum number of pages that RyuJIT touches one by one rather than in a loop.
 const PROBED_PAGES: u32 = 3;
 
 struct Draw<'a, C> {
@@ -70,7 +70,7 @@ struct Draw<'a, C> {
 }
 
 impl<C: Choices> Draw<'_, C> {
-    /// What gcc and clang do for Unix besides.
+    /// Adds features that gcc and clang have on Unix only.
     fn unix(&mut self, shape: &mut FunctionShape) {
         if self.choices.chance(1, 2) {
             let framed = self.choices.chance(2, 3);
@@ -92,13 +92,14 @@ impl<C: Choices> Draw<'_, C> {
         if self.choices.chance(1, 4) {
             shape.arguments = 2 * self.choices.between(1, u32::from(MAX_ARGUMENTS) / 2) as u8;
         }
-        // It shows behind an exit in the middle, which few functions have.
+        // The difference is visible only after an exit in the middle, which few functions have.
         if self.choices.chance(1, 4) {
             shape.epilogue_cfi = EpilogueCfi::Continued;
         }
     }
 
-    /// push rax for 8 bytes, rbp as a frame register behind its push, lea or add.
+    /// Draws a shape of clang: push rax for 8 bytes, rbp as a frame register after its push, lea or
+    /// add.
     fn clang(&mut self) -> FunctionShape {
         let mut shape = FunctionShape::default();
         let framed = self.choices.chance(1, 3);
@@ -117,8 +118,8 @@ impl<C: Choices> Draw<'_, C> {
         shape
     }
 
-    /// With or without optimisation: a frame before the allocation and `leave`, or r12 and r13 as
-    /// frame registers; cold parts with an info of their own.
+    /// Draws a shape of gcc, optimised or not: a frame before the allocation and `leave`, or r12
+    /// and r13 as frame registers; cold parts with their own UNWIND_INFO.
     fn gcc(&mut self) -> FunctionShape {
         let mut shape = FunctionShape { cold: ColdForm::Separate, ..FunctionShape::default() };
         shape.locals = self.locals();
@@ -150,7 +151,8 @@ impl<C: Choices> Draw<'_, C> {
         shape
     }
 
-    /// Registers in the home space, any frame register with an offset, r11 at the end.
+    /// Draws a shape of MSVC: registers in the home space, any frame register with an offset, r11
+    /// at the end.
     fn msvc(&mut self) -> FunctionShape {
         let mut shape = FunctionShape::default();
         let nonvolatile = [Gpr::Rbx, Gpr::Rsi, Gpr::Rdi, Gpr::Rbp];
@@ -187,8 +189,8 @@ impl<C: Choices> Draw<'_, C> {
         shape
     }
 
-    /// rbp set at the prologue's end and mostly not described; pages touched before the stack
-    /// grows over them.
+    /// Draws a shape of RyuJIT: rbp set at the end of the prologue and mostly not described; pages
+    /// touched before the stack grows over them.
     fn ryujit(&mut self) -> FunctionShape {
         let mut shape = FunctionShape::default();
         let framed = self.choices.chance(2, 3);
@@ -217,7 +219,7 @@ impl<C: Choices> Draw<'_, C> {
         shape
     }
 
-    /// Whatever the rules allow.
+    /// Draws any shape that the rules allow.
     fn anything(&mut self) -> FunctionShape {
         let mut shape = FunctionShape { locals: self.locals(), ..FunctionShape::default() };
         for slot in &mut shape.home {
@@ -226,7 +228,7 @@ impl<C: Choices> Draw<'_, C> {
             }
         }
         let most = self.choices.one([0, 2, 5, MAX_PUSHES]);
-        // Nonvolatile ones come once, so twice as many draws fill the list, mostly.
+        // Nonvolatile registers are pushed once, so that twice as many draws mostly fill the list.
         for _ in 0..self.choices.between(0, 2 * most as u32) {
             let register = self.choices.pick(&Gpr::ALL).unwrap_or(Gpr::Rax);
             let again = self.convention.is_nonvolatile(register);
@@ -303,7 +305,7 @@ impl<C: Choices> Draw<'_, C> {
         FrameRegister { register, offset, set, described: true }
     }
 
-    /// Some nonvolatile registers, rbp before or behind them.
+    /// Draws some nonvolatile registers, with rbp first or last if it is wanted.
     fn callee_saved(&mut self, rbp: bool, rbp_first: bool) -> Vec<Gpr> {
         let nonvolatile = self.convention.nonvolatile();
         let mut pushes = match self.choices.below(4) {
@@ -322,7 +324,7 @@ impl<C: Choices> Draw<'_, C> {
         pushes
     }
 
-    /// Some vector registers from xmm6 on, and sometimes integer registers beside them.
+    /// Adds saves of some vector registers from xmm6 on, and sometimes of integer registers.
     fn xmm(&mut self, shape: &mut FunctionShape) {
         if repair::forbids_saves(shape) {
             return;
@@ -338,7 +340,7 @@ impl<C: Choices> Draw<'_, C> {
         }
     }
 
-    /// Bytes of locals: mostly few, now and then at the edges of encodings, or pages.
+    /// Draws the bytes of locals: mostly few, sometimes at the limits of encodings, or pages.
     fn locals(&mut self) -> u32 {
         let locals = match self.choices.weighted(&[12, 16, 10, 10, 4, 3, 1]) {
             0 => 0,
@@ -347,14 +349,14 @@ impl<C: Choices> Draw<'_, C> {
             3 => 8 * self.choices.between(15, 18),
             4 => 8 * self.choices.between(0x10, 0x200),
             5 => 8 * self.choices.between(0x1F0, 0xA00),
-            // From 0x80000 bytes on, an UNWIND_CODE takes the size in three slots.
+            // From 0x80000 bytes on, the size takes three slots of unwind codes.
             _ => self.choices.one([0x7_FFF8, 0x8_0000, 0x1_0008, self.most_locals & !7]),
         };
         locals.min(self.most_locals) & !7
     }
 }
 
-/// Pushes a register unless it is pushed already.
+/// Adds a register to the pushes unless it is there already.
 fn add(pushes: &mut Vec<Gpr>, register: Gpr) {
     if !pushes.contains(&register) {
         pushes.truncate(MAX_PUSHES - 1);

@@ -1,4 +1,4 @@
-//! Makes what was generated smaller as long as it still shows something.
+//! Shrinking: makes generated values smaller as long as they still fail.
 
 use super::edit;
 use super::stage::{self, StagedCall};
@@ -7,18 +7,18 @@ use super::world::{self, WorldCase, WorldProgram};
 use clr_codegen::Program;
 use core::fmt;
 
-/// The most candidates that [`minimize`] tries.
+/// Maximum number of candidates that [`minimize`] tries.
 pub const MAX_TRIALS: usize = 50_000;
 
-/// What becomes smaller by steps.
+/// A value that can become smaller in steps.
 pub trait Shrink: Clone {
-    /// A step towards something smaller.
+    /// A step towards a smaller value.
     type Step: Copy + fmt::Debug;
 
-    /// The steps that there are, the largest first.
+    /// Returns all steps, the largest first.
     fn steps(&self) -> Vec<Self::Step>;
 
-    /// What is behind a step; nothing if that is not valid or not smaller.
+    /// Returns the value after a step; `None` if it is not valid or not smaller.
     fn take(&self, step: Self::Step) -> Option<Self>;
 }
 
@@ -26,7 +26,7 @@ pub trait Shrink: Clone {
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramStep(steps::Step);
 
-/// A step towards a smaller thread and a plainer call about it.
+/// A step towards a smaller synthetic thread and a plainer call about it.
 #[derive(Clone, Copy, Debug)]
 pub struct StageStep(stage::Step);
 
@@ -38,7 +38,7 @@ pub struct WorldProgramStep(world::ProgramStep);
 #[derive(Clone, Copy, Debug)]
 pub struct WorldCaseStep(world::CaseStep);
 
-/// Each step leads to a program that is less by [`Measure`](super::Measure).
+/// Each step leads to a program with a smaller [`Measure`](super::Measure).
 impl Shrink for Program {
     type Step = ProgramStep;
 
@@ -87,14 +87,15 @@ impl Shrink for WorldCase {
     }
 }
 
-/// What is one step smaller, that behind the largest steps first. All of it is valid.
+/// Returns all values that are one step smaller, after the largest steps first. All of them are
+/// valid.
 pub fn simpler<T: Shrink>(model: &T) -> impl Iterator<Item = T> + '_ {
     model.steps().into_iter().filter_map(|step| model.take(step))
 }
 
-/// The smallest model that still fails, as far as single steps lead.
+/// Returns the smallest value that still fails and can be reached by single steps.
 ///
-/// `model` itself is taken to fail. At most [`MAX_TRIALS`] candidates are tried.
+/// `model` itself is assumed to fail. At most [`MAX_TRIALS`] candidates are tried.
 pub fn minimize<T: Shrink>(model: T, mut fails: impl FnMut(&T) -> bool) -> T {
     let mut search = Search::new(model);
     for _ in 0..MAX_TRIALS {
@@ -107,7 +108,7 @@ pub fn minimize<T: Shrink>(model: T, mut fails: impl FnMut(&T) -> bool) -> T {
     search.best
 }
 
-/// A search for the smallest model: it goes through all steps, again and again until none helps.
+/// A search for the smallest value: it tries all steps repeatedly, until none helps.
 #[derive(Clone, Debug)]
 pub(super) struct Search<T: Shrink> {
     best: T,
@@ -123,13 +124,13 @@ impl<T: Shrink> Search<T> {
         Self { best, steps, next: 0, improved: false }
     }
 
-    /// The smallest model so far.
+    /// Returns the smallest value so far.
     #[cfg(feature = "proptest")]
     pub(super) const fn best(&self) -> &T {
         &self.best
     }
 
-    /// The next candidate; nothing if no step is left.
+    /// Returns the next candidate; `None` if no step is left.
     pub(super) fn next(&mut self) -> Option<T> {
         loop {
             if let Some(&step) = self.steps.get(self.next) {
@@ -146,12 +147,12 @@ impl<T: Shrink> Search<T> {
         }
     }
 
-    /// Goes on from the candidate that came last.
+    /// Continues with the candidate returned last.
     pub(super) fn accept(&mut self, candidate: T) {
         self.steps = candidate.steps();
         self.best = candidate;
         self.improved = true;
-        // The same place in the new list: what lies before it has been tried in this round.
+        // The same position in the new list: earlier steps have been tried in this round.
         self.next = self.next.saturating_sub(1);
     }
 }

@@ -1,32 +1,32 @@
-//! How large a generated program may be.
+//! Limits on the size of generated programs.
 
 use clr_codegen::{Convention, MAX_FUNCTIONS, MAX_NESTING};
 
 /// Limits of a generated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The least functions.
+    /// Minimum number of functions.
     pub least_functions: u32,
-    /// The most functions.
+    /// Maximum number of functions.
     pub most_functions: u32,
-    /// Every function calls the one behind it, so that the stack is as deep as there are functions.
+    /// Every function calls the next one, so that the stack is as deep as the number of functions.
     pub chain: bool,
-    /// The most statements of one list.
+    /// Maximum number of statements in a list.
     pub statements: u32,
-    /// How deep statements may nest.
+    /// Maximum nesting of statements.
     pub nesting: u32,
-    /// The most interrupts from outside.
+    /// Maximum number of interrupts from outside.
     pub interrupts: u32,
-    /// The most instructions that it executes, by a careful estimate.
+    /// Maximum number of executed instructions, by a conservative estimate.
     pub instructions: u64,
-    /// The most bytes of stack that it takes, by a careful estimate.
+    /// Maximum stack usage in bytes, by a conservative estimate.
     pub stack: u64,
-    /// Its calling convention; either if there is none.
+    /// Calling convention; `None` allows both.
     pub convention: Option<Convention>,
 }
 
 impl Size {
-    /// One function or two.
+    /// One or two functions.
     pub const TINY: Self = Self {
         least_functions: 1,
         most_functions: 2,
@@ -52,7 +52,7 @@ impl Size {
         convention: None,
     };
 
-    /// A call chain of 32 frames, and a handler or one more.
+    /// A call chain of 32 frames, followed by a handler or one more frame.
     pub const DEEP: Self = Self {
         least_functions: 33,
         most_functions: 33,
@@ -65,13 +65,13 @@ impl Size {
         convention: None,
     };
 
-    /// The same with this calling convention, and native code for the most part.
+    /// Returns the same size with this calling convention, and mostly native code.
     #[must_use]
     pub const fn of(self, convention: Convention) -> Self {
         Self { convention: Some(convention), ..self }
     }
 
-    /// The least and the most functions that the other limits leave room for.
+    /// Returns the minimum and maximum number of functions that the other limits allow.
     pub(super) fn functions(&self) -> (u32, u32) {
         let room = (self.instructions / 64).min(self.stack / 4096);
         let most = room.min(MAX_FUNCTIONS as u64) as u32;
@@ -79,7 +79,7 @@ impl Size {
         (self.least_functions.clamp(1, most), most)
     }
 
-    /// The nesting that the rules allow.
+    /// Returns the nesting allowed by the rules.
     pub(super) fn nesting(&self) -> u32 {
         self.nesting.min(MAX_NESTING - 1)
     }

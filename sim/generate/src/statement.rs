@@ -1,4 +1,4 @@
-//! Chooses the statements of a generated function.
+//! Choice of the statements of a generated function.
 
 use super::body::{Context, Draw};
 use super::choices::Choices;
@@ -62,7 +62,7 @@ impl<C: Choices> Draw<'_, C> {
 
     pub(super) fn clobber(&mut self, context: Context) -> Option<Statement> {
         let register = self.choices.pick(&Gpr::ALL)?;
-        // Half the registers are not free: another try makes the statement likelier.
+        // Half of the registers are not free: a second try makes the statement more likely.
         let register = if self.may_clobber(register, context) {
             register
         } else {
@@ -95,12 +95,13 @@ impl<C: Choices> Draw<'_, C> {
         let callee = if near { self.callees.first().copied() } else { None };
         let callee = callee.or_else(|| self.choices.pick(self.callees)).map(FunctionId)?;
         let estimate = estimate::of(self.around.estimates, callee);
-        // What does not come back makes the rest of the body idle.
+        // A callee that never returns makes the rest of the body unreachable.
         let idles = estimate.never_returns && !context.in_try;
         (!idles || self.choices.chance(1, 3)).then_some(callee)
     }
 
-    /// A call that is paid for; in a `Try` if it might throw, mostly.
+    /// Draws a call and takes its cost from the budget; a call that might throw is mostly put in a
+    /// `Try`.
     pub(super) fn call(&mut self, callee: FunctionId, context: Context) -> Option<Statement> {
         let form = self.choices.one([
             CallForm::Near,
@@ -194,7 +195,7 @@ impl<C: Choices> Draw<'_, C> {
         })
     }
 
-    /// Registers for a region to save.
+    /// Draws the registers that a region saves.
     pub(super) fn region(&mut self, context: Context) -> Vec<Gpr> {
         if repair::forbids_saves(self.shape) || context.in_funclet {
             return Vec::new();

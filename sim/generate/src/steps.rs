@@ -1,13 +1,13 @@
-//! The steps by which a program can become smaller, from large to small.
+//! Steps that make a program smaller, from large to small.
 
 use super::clauses;
 use clr_codegen::{CallForm, CodeKind, Entry, Exit, Function, Program, ReturnForm, Statement};
 
-/// A step. Each is described by a few numbers, so that listing them costs little and only those
-/// that are tried are made.
+/// A step. It consists of a few numbers, so that listing steps is cheap; only the steps that are
+/// tried are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Drops functions with all calls of them.
+    /// Drops functions and all calls of them.
     DropFunctions {
         first: u32,
         count: u32,
@@ -20,13 +20,13 @@ pub(super) enum Step {
         first: u32,
         count: u32,
     },
-    /// Drops neighbours, the first of which has this number in the order of the text.
+    /// Drops adjacent statements; `first` is the number of the first one in textual order.
     DropStatements {
         function: u32,
         first: u32,
         count: u32,
     },
-    /// Puts one of a statement's bodies in its place.
+    /// Replaces a statement by one of its bodies.
     Unwrap {
         function: u32,
         statement: u32,
@@ -36,7 +36,7 @@ pub(super) enum Step {
         function: u32,
         part: Part,
     },
-    /// Makes a statement plainer, in the first, second … way that there is.
+    /// Simplifies a statement in the way with this number.
     Plainer {
         function: u32,
         statement: u32,
@@ -51,7 +51,7 @@ pub(super) enum Step {
         to: CodeKind,
     },
     Convention,
-    /// Gives the alternate stack for signals up, or makes it as small as can be.
+    /// Removes the alternate stack for signals, or makes it as small as possible.
     SignalStack {
         least: bool,
     },
@@ -61,13 +61,13 @@ pub(super) enum Step {
     },
 }
 
-/// A part of a shape that becomes plainer.
+/// A part of a shape that is simplified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Everything but the entry; the leaf has no unwind data either.
+    /// Everything but the entry; a leaf has no unwind data either.
     Leaf,
     Default,
-    /// All saves, but those that the frame register needs.
+    /// All saves except those that the frame register needs.
     Saves,
     Entry,
     Pushes,
@@ -137,7 +137,7 @@ const PARTS: [Part; 31] = [
     Part::EpilogueCfi,
 ];
 
-/// All steps that a program may take. Some lead nowhere.
+/// Returns all steps of a program. Some lead nowhere.
 pub(super) fn steps(program: &Program) -> Vec<Step> {
     let mut steps = Vec::new();
     let functions = program.functions.len() as u32;
@@ -170,7 +170,7 @@ pub(super) fn steps(program: &Program) -> Vec<Step> {
     steps
 }
 
-/// Calls `visit` with the parts of a list: the whole, halves, quarters, down to single items.
+/// Calls `visit` with the parts of a list: the whole list, halves, quarters, down to single items.
 fn chunks(len: u32, mut visit: impl FnMut(u32, u32)) {
     let mut count = len;
     while count > 0 {
@@ -188,7 +188,7 @@ fn drops(
     steps: &mut Vec<Step>,
     unwraps: &mut Vec<Step>,
 ) {
-    // A statement's number is known once those before it are counted.
+    // A statement's number is known after all earlier ones have been counted.
     let mut numbers = Vec::with_capacity(body.len());
     let mut number = *next;
     for statement in body {
@@ -209,7 +209,7 @@ fn drops(
     }
 }
 
-/// How many statements stand inside one.
+/// Returns the number of statements inside a statement.
 pub(super) fn count(statement: &Statement) -> u32 {
     statement.bodies().flatten().map(|inner| 1 + count(inner)).sum()
 }
@@ -230,7 +230,7 @@ fn plainer_steps(function: u32, text: &Function, steps: &mut Vec<Step>) {
     if text.kind != CodeKind::Native {
         steps.push(Step::Kind { function, to: CodeKind::Native });
     }
-    // What only managed code can do keeps it managed.
+    // Statements that only managed code can have keep a function managed.
     if text.kind == CodeKind::ReadyToRun {
         steps.push(Step::Kind { function, to: CodeKind::Jit });
     }
@@ -252,7 +252,7 @@ fn ways_of_list(body: &[Statement], number: &mut u32, function: u32, steps: &mut
     }
 }
 
-/// In how many ways a statement can become plainer.
+/// Returns the number of ways to simplify a statement.
 fn ways(statement: &Statement) -> u8 {
     match statement {
         Statement::Call(CallForm::Near, _)

@@ -1,4 +1,4 @@
-//! From a program to a world: its code as the machine, the runtime and the walker know it.
+//! Builds worlds from programs: code for the machine, the runtime and the walker.
 
 use super::services::ALL_EVENTS;
 use super::suspension::StopBy;
@@ -30,37 +30,37 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use thiserror::Error;
 
-/// How far apart stacks are, in bytes.
+/// Distance between stacks in bytes.
 const STACK_PITCH: u64 = 0x100_0000;
 /// Size of a stack in bytes.
 const STACK_SIZE: u64 = 0x4_0000;
-/// Above the first function's return address there is this much stack.
+/// Bytes of stack above the return address of a thread's first function.
 const ABOVE: u64 = 0x100;
-/// The trap where threads' first functions return to.
+/// The trap to which threads' first functions return.
 const ENDED: u32 = 0x100;
-/// Thread objects and what threads have of their own begin here (VA).
+/// Start of the Thread objects and other memory of threads (VA).
 const THREADS: u64 = 0x10_0000_0000;
-/// How far apart they are, in bytes.
+/// Distance between the memory of two threads in bytes.
 pub(super) const THREAD_PITCH: u64 = 0x4000;
-/// The object of a thread that only walks others (VA).
+/// The Thread object of a thread that only walks others (VA).
 const WALKER_OBJECT: u64 = THREADS + 0x100 * THREAD_PITCH;
 /// A thread that only walks others, and that the runtime does not know.
 const NATIVE_WALKER: OsThreadId = OsThreadId(0x1001);
-/// One that it knows.
+/// A thread that only walks others, and that the runtime knows.
 const MANAGED_WALKER: OsThreadId = OsThreadId(0x1002);
-/// Where in it the memory lies that gs or fs points to.
+/// Offset of the memory that gs or fs points to, in a thread's own memory.
 const OWN_MEMORY: u64 = 0x800;
 
-/// Why a program cannot be built.
+/// The reason why a program cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BuildError {
-    /// It has no code.
+    /// The program cannot be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// It cannot be loaded.
+    /// The program cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The code manager does not take it.
+    /// The code manager rejects the code.
     #[error(transparent)]
     Section(#[from] SectionError),
     /// Two ranges of code share an address.
@@ -86,28 +86,28 @@ impl From<ReadBackError> for BuildError {
     }
 }
 
-/// A program with the runtime's code, linked: what worlds are made of.
+/// A program linked with the runtime's code, from which worlds are created.
 #[derive(Clone, Debug)]
 pub struct Build {
     generation: Generation,
     expanded: Expanded,
     linked: LinkedProgram,
-    /// The first byte of each function, and the byte behind its last (VA).
+    /// Start and end of each function (VA); the end is exclusive.
     ranges: Vec<(u64, u64)>,
 }
 
 impl Build {
-    /// The generation that it is for.
+    /// Returns the generation that the program was built for.
     #[must_use]
     pub const fn generation(&self) -> Generation {
         self.generation
     }
 
-    /// Builds a program for a generation. `methods` says what kind its methods are that are not
+    /// Builds a program for a generation. `methods` has the kinds of the methods that are not
     /// ordinary.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// Returns [`BuildError`] if the program cannot be linked.
     pub fn new(
         program: &Program,
         methods: &BTreeMap<FunctionId, MethodKind>,
@@ -116,10 +116,10 @@ impl Build {
         Self::with_hooks(program, methods, generation, Hooks::None)
     }
 
-    /// The same, with hooks in the program's methods.
+    /// Builds a program with profiler hooks in its methods.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// Returns [`BuildError`] if the program cannot be linked.
     pub fn with_hooks(
         program: &Program,
         methods: &BTreeMap<FunctionId, MethodKind>,
@@ -138,22 +138,22 @@ impl Build {
         Ok(Self { generation, expanded, linked, ranges })
     }
 
-    /// The program with the runtime's code.
+    /// Returns the program with the runtime's code.
     #[must_use]
     pub const fn expanded(&self) -> &Expanded {
         &self.expanded
     }
 
-    /// Its code.
+    /// Returns the linked code.
     #[must_use]
     pub const fn linked(&self) -> &LinkedProgram {
         &self.linked
     }
 
-    /// A world with these threads, each before its first instruction.
+    /// Creates a world with these threads, each before its first instruction.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// Returns [`BuildError`] if the code cannot be loaded or is rejected by the code manager.
     pub fn world(&self, threads: &[Start]) -> Result<World<'_>, BuildError> {
         let mut runtime = Runtime::new(self.generation, self.machine()?);
         runtime.code = self.code()?;
@@ -269,12 +269,12 @@ impl Build {
         self.linked.units.iter().find(|unit| unit.kind == kind)
     }
 
-    /// The first byte of a function, and the byte behind its last (VA).
+    /// Returns start and end of a function (VA); the end is exclusive.
     fn range(&self, function: FunctionId) -> (u64, u64) {
         self.ranges.get(function.index()).copied().unwrap_or_default()
     }
 
-    /// The funclets of a function, as the runtime knows them.
+    /// Returns the ranges of a function's funclets, for the code manager.
     fn funclets(&self, function: FunctionId) -> Vec<FuncletRange> {
         let parts = self.linked.parts.iter().filter(|part| part.function == function);
         let range = |part: &PlacedPart| {
@@ -287,7 +287,7 @@ impl Build {
         parts.filter_map(range).collect()
     }
 
-    /// Managed code as the runtime knows it.
+    /// Returns the code manager with all managed code.
     fn code(&self) -> Result<CodeManager<'_>, BuildError> {
         let mut manager = CodeManager::new();
         let mut blocks = [Vec::new(), Vec::new()];
@@ -363,7 +363,7 @@ impl World<'_> {
     /// knows, in preemptive mode.
     ///
     /// # Errors
-    /// [`BuildError`] if they are there already.
+    /// Returns [`BuildError`] if the threads were added before.
     pub fn add_walkers(&mut self) -> Result<[OsThreadId; 2], BuildError> {
         let machine = &mut *self.runtime.memory.borrow_mut();
         machine.map(WALKER_OBJECT, 1, Protection::READ_WRITE)?;
@@ -378,19 +378,20 @@ impl World<'_> {
     }
 }
 
-/// Threads of a profiler have ids from here on.
+/// First id of the profiler's threads.
 const PROFILERS_THREADS: u32 = 0x2000;
 
 impl World<'_> {
-    /// Adds a thread of the profiler's own, which executes nothing here: the `number`-th one. If it has
-    /// run managed code the runtime knows it, in preemptive mode.
+    /// Adds thread `number` of the profiler, which executes nothing in the world. A thread that has
+    /// run managed code is known to the runtime, and in preemptive mode.
     pub fn add_profilers_thread(&mut self, number: u32, managed: bool) -> OsThreadId {
         let os = OsThreadId(PROFILERS_THREADS + number);
         let object = ThreadId(WALKER_OBJECT + (1 + u64::from(number)) * PAGE_SIZE);
         let object = managed.then_some(object);
         if let Some(object) = object {
             let mut memory = self.runtime.memory.borrow_mut();
-            // It may be mapped already: histories are made of a world one after the other.
+            // The page may be mapped already: histories are executed one after another in the same
+            // world.
             let _ = memory.map(object.0, 1, Protection::READ_WRITE);
             let _ = ThreadFields::default().write(&mut *memory, object);
         }
@@ -401,7 +402,7 @@ impl World<'_> {
     }
 }
 
-/// Writes a Thread object, and lets the thread's own memory point to it.
+/// Writes a Thread object, and a pointer to it into the thread's own memory.
 pub(super) fn write_thread(
     machine: &mut Machine,
     object: ThreadId,

@@ -1,15 +1,16 @@
 //! Exceptions: a handler is searched, then the stack is unwound down to it (contract §3.9).
 //!
-//! The runtime's code asks for one part after the other ([`Service::Dispatch`](crate::stubs::Service));
-//! funclets are called by it. So what it is doing stands on the stack of the thread. Here is what native
-//! code does, and what it has in common with managed code, which [`managed`](super::managed) adds.
+//! The runtime's code requests one part after another
+//! ([`Service::Dispatch`](crate::stubs::Service)) and calls the funclets. So the progress of the
+//! handling is visible on the stack of the thread. This module has the native handling, and the
+//! parts that it shares with managed handling, which [`managed`](super::managed) adds.
 //!
-//! An exception may leave managed code for native code of the runtime that has called it: by reflection,
-//! or as a class constructor (C-166). That catches it and throws it anew. Managed handling always ends
-//! there, and unwinds the part above in a second pass that walks do not see as one; native handling
-//! finds the native catch in its first pass, and its second pass is like any other. Observed on U9 and
-//! U31; on Windows by the same sources. With legacy handling .NET 9 goes on through a call by reflection
-//! (observed).
+//! An exception may leave managed code for the native code of the runtime that has called it, by
+//! reflection or as a class constructor (C-166). That code catches the exception and throws it
+//! again. Managed handling always ends there, and unwinds the part above in a second pass that
+//! walks do not recognise as one; native handling finds the native catch in its first pass, and its
+//! second pass is like any other. Observed on U9 and U31; on Windows derived from the same sources.
+//! With legacy handling, .NET 9 passes through a call by reflection (observed).
 
 use super::frames::{Frame, Next};
 use super::passes::Steps;
@@ -29,54 +30,54 @@ use std::collections::VecDeque;
 /// A part of the handling of an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// A pass looks at the frame that it is at.
+    /// A pass examines its current frame.
     Look,
-    /// It goes on to the next one.
+    /// A pass advances to the next frame.
     Next,
-    /// A clause is the one that catches.
+    /// An EH clause is the one that catches.
     Found(usize),
     /// The second pass begins.
     Second,
-    /// If its filter has accepted the exception.
+    /// The EH clause catches if its filter has accepted the exception.
     Decide(usize),
-    /// The second pass is in managed code, as far as others can tell, or not.
+    /// The second pass enters managed code, or leaves it, as seen by others.
     Entered(bool),
-    /// A funclet of a clause is called.
+    /// A funclet of an EH clause is called.
     Call(usize, FuncletKind),
     /// The second pass has left the frame.
     Left,
-    /// It has left the frame whose caller has this rsp (VA).
+    /// The second pass has left the frame whose caller has this rsp (VA).
     LeftUpTo(u64),
     /// The exception is forgotten.
     Forget,
-    /// Execution goes on.
+    /// Execution resumes.
     Resume,
-    /// There is no managed code to handle it.
+    /// There is no managed code to handle the exception.
     Unhandled,
 }
 
-/// Where an exception ends.
+/// The place where an exception ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     /// Caller SP of the last frame that is unwound, or that catches (VA).
     pub caller_sp: u64,
-    /// What becomes of it there.
+    /// The way in which the exception ends there.
     pub end: End,
 }
 
-/// How an exception ends.
+/// The way in which an exception ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// A clause catches it.
+    /// An EH clause catches the exception.
     Clause(usize),
-    /// A filter has thrown it: it counts as having refused.
+    /// A filter threw the exception: the filter counts as having refused.
     FilterCaller,
-    /// It goes on in the native code that has called the frame.
+    /// The exception continues in the native code that has called the frame.
     Native,
 }
 
 impl Target {
-    /// The clause that catches in a frame.
+    /// Returns the EH clause that catches in a frame.
     pub(super) fn clause_at(self, frame: &Frame) -> Option<usize> {
         match self.end {
             End::Clause(clause) if self.caller_sp == frame.caller_sp() => Some(clause),
@@ -85,30 +86,32 @@ impl Target {
     }
 }
 
-/// An exception on its way.
+/// An exception in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Dispatch {
-    /// What is known of it lies here on the stack, below the frame that throws (VA).
+    /// Stack address of the exception's data, below the throwing frame (VA).
     sp: u64,
     pub origin: Frame,
     pub at: Frame,
     pub pass: Pass,
     pub target: Option<Target>,
-    /// What is to be done once the funclet that runs has returned; in managed code, at the frame.
+    /// Steps to perform after the running funclet has returned; under managed handling, at the
+    /// frame.
     pub rest: VecDeque<Step>,
     /// The funclet that is called.
     pub funclet: Option<(usize, FuncletKind)>,
-    /// What it has returned.
+    /// The result of the funclet.
     result: u64,
-    /// Managed code tells that a frame is left when it has found the next one: this one is to be left.
+    /// The frame that is still to be reported as left: managed handling reports that when it has
+    /// found the next frame.
     pub to_leave: Option<Frame>,
     pub tracker: ExceptionTracker,
-    /// Others do not see it any more.
+    /// Other threads no longer see the exception.
     is_over: bool,
 }
 
 impl World<'_> {
-    /// The parts of throwing an exception.
+    /// Returns the steps of throwing an exception.
     pub(super) fn raise(&mut self, thread: usize) -> Vec<Step> {
         self.unhijack(thread);
         let Some(origin) = self.throwing_frame() else {
@@ -134,7 +137,7 @@ impl World<'_> {
         vec![Step::Callback(CallbackKind::ExceptionThrown), Step::Return(0)]
     }
 
-    /// What comes next of the current exception.
+    /// Returns the next steps of the current exception.
     pub(super) fn dispatch(&mut self, thread: usize) -> Vec<Step> {
         let rest = self.current(thread).map(|dispatch| core::mem::take(&mut dispatch.rest));
         rest.unwrap_or_default().into()
@@ -144,7 +147,7 @@ impl World<'_> {
         self.threads.get_mut(thread)?.dispatches.last_mut()
     }
 
-    /// Does a part.
+    /// Performs one action of the handling.
     pub(super) fn exception_step(
         &mut self,
         thread: usize,
@@ -188,7 +191,8 @@ impl World<'_> {
                 dispatch.at = dispatch.origin;
                 dispatch.pass = Pass::Second;
                 let catches = |target: Target| matches!(target.end, End::Clause(_));
-                // Managed code unwinds what goes on elsewhere without telling (C-166).
+                // Managed handling makes no callbacks when it unwinds for an exception that
+                // continues elsewhere (C-166).
                 if !managed || dispatch.target.is_some_and(catches) {
                     dispatch.tracker.pass = Pass::Second;
                 }
@@ -219,7 +223,7 @@ impl World<'_> {
         }
     }
 
-    /// What a pass of native code does at the frame that it is at.
+    /// Returns the steps of a native pass at its current frame.
     fn look(&self, thread: usize) -> Vec<Step> {
         let generation = self.runtime.generation;
         let Some(dispatch) = self.threads.get(thread).and_then(|t| t.dispatches.last()) else {
@@ -241,7 +245,7 @@ impl World<'_> {
         steps.finish()
     }
 
-    /// Goes on to the next frame; `None` if nothing handles the exception.
+    /// Advances to the next frame; returns `None` if nothing handles the exception.
     fn go_on(&mut self, thread: usize) -> Option<Vec<Step>> {
         let managed = self.runtime.generation.hides_exception_handling();
         let at = self.current(thread)?.at;
@@ -280,18 +284,19 @@ impl World<'_> {
         Event::Ended
     }
 
-    /// Where a helper begins that worlds go on with (VA).
+    /// Returns the entry point of a helper that execution continues with (VA).
     pub(super) fn entry_of(&self, helper: Shared) -> Result<u64, WorldError> {
         let function = self.expanded.find(RuntimeFunction::Shared(helper));
         let entry = function.and_then(|function| self.linked.entries.get(function.index()));
         entry.copied().ok_or(WorldError::NoHelper(helper))
     }
 
-    /// Returns to the runtime's code, which calls a funclet; what is left waits for it.
+    /// Returns to the runtime's code, which calls a funclet; the remaining steps are kept for
+    /// later.
     fn leave_for_funclet(&mut self, thread: usize, kind: FuncletKind) -> Result<(), WorldError> {
         let managed = self.runtime.generation.hides_exception_handling();
         let result = match kind {
-            // It knows what to call.
+            // The managed code knows the function to call.
             _ if managed => 1,
             FuncletKind::Filter => self.entry_of(Shared::CallFilter)?,
             FuncletKind::Handler => self.entry_of(Shared::CallFunclet)?,
@@ -306,7 +311,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// A funclet is about to be called: its argument is set, and its address given (VA).
+    /// Prepares the call of a funclet: sets its argument and returns its address (VA).
     pub(super) fn enter_funclet(&mut self, thread: usize) -> u64 {
         let argument = if self.runtime.generation.is_unix() { Gpr::Rdi } else { Gpr::Rcx };
         let linked = self.linked;
@@ -318,7 +323,7 @@ impl World<'_> {
         let address = match kind {
             FuncletKind::Filter => clause.filter.unwrap_or_default(),
             FuncletKind::Handler => {
-                // It is called from where the service is called from.
+                // The funclet is called from the caller of the service.
                 let caller_sp = rsp.wrapping_add(8);
                 let parent_caller_sp = Some(parent);
                 dispatch.tracker.funclet = Some(RunningFunclet { caller_sp, parent_caller_sp });
@@ -330,7 +335,7 @@ impl World<'_> {
         address
     }
 
-    /// A funclet has returned.
+    /// Records the result of a funclet that has returned.
     pub(super) fn leave_funclet(&mut self, thread: usize) {
         let result = self.runtime.memory.borrow().cpu().get(Gpr::Rbx);
         if let Some(dispatch) = self.current(thread) {
@@ -341,8 +346,8 @@ impl World<'_> {
         self.publish(thread);
     }
 
-    /// Others do not see the exception any more, nor those that it has left; the thread does not go
-    /// on yet (C-050).
+    /// Hides the exception, and those that it has replaced, from others; the thread has not resumed
+    /// yet (C-050).
     fn forget(&mut self, thread: usize) {
         let Some(sp) = self.current(thread).and_then(|dispatch| dispatch.destination()) else {
             return;
@@ -354,8 +359,8 @@ impl World<'_> {
         }
     }
 
-    /// Cuts the stack: execution goes on behind the catch, where a filter was called that has thrown,
-    /// or in native code.
+    /// Cuts the stack: execution continues after the catch, at the call of a filter that has
+    /// thrown, or in native code.
     fn resume(&mut self, thread: usize) -> Result<(), WorldError> {
         self.unhijack(thread);
         let managed = self.runtime.generation.hides_exception_handling();
@@ -383,7 +388,7 @@ impl World<'_> {
                 self.go_on_with(thread, &registers, caller_sp);
             }
             Some(End::FilterCaller) | None => {
-                // It counts as having refused.
+                // The filter counts as having refused.
                 registers.set(Gpr::Rax, 0);
                 self.cut(thread, caller_sp, 0);
                 self.go_on_with(thread, &registers, caller_sp);
@@ -392,7 +397,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Native code that an exception has come to: what catches it throws it anew.
+    /// Propagates an exception that has reached native code: the code that catches it throws it
+    /// again.
     pub(super) fn propagate(&mut self, thread: usize) -> Result<Event, WorldError> {
         let catcher = self
             .service_caller()
@@ -402,7 +408,7 @@ impl World<'_> {
         Ok(Event::Stepped)
     }
 
-    /// An exception is thrown anew by what has caught it, a frame with these registers.
+    /// Throws an exception again from the frame that has caught it, which has these registers.
     fn rethrow_from(&mut self, thread: usize, catcher: &Registers) -> Result<(), WorldError> {
         let entry = self.entry_of(Shared::RethrowHelper)?;
         self.cut(thread, catcher.rsp(), 1);
@@ -410,7 +416,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Cuts the truth behind the frame whose caller has this rsp (VA), and so many callers more.
+    /// Cuts the shadow stack after the frame whose caller has this rsp (VA), keeping `more` further
+    /// callers.
     fn cut(&mut self, thread: usize, caller_sp: u64, more: usize) {
         if let Some(executed) = self.threads.get_mut(thread) {
             let callers = executed.truth.callers();
@@ -421,19 +428,19 @@ impl World<'_> {
         }
     }
 
-    /// Goes on with a function (VA) as if a frame with these registers had called it.
+    /// Continues with a function (VA) as if a frame with these registers had called it.
     fn call_from(&mut self, thread: usize, from: &Registers, function: u64) {
         let mut registers = *from;
         let sp = registers.rsp();
         let return_address = registers.rip.to_le_bytes();
-        // Something was called from there.
+        // The slot is writable: the frame has made a call before.
         let _ = self.runtime.memory.borrow_mut().write(sp.wrapping_sub(8), &return_address);
         registers.set(Gpr::Rsp, sp.wrapping_sub(8));
         registers.rip = function;
         self.go_on_with(thread, &registers, sp);
     }
 
-    /// Goes on with these registers; Frames below `limit` (VA) are gone.
+    /// Continues with these registers; Frames below `limit` (VA) are gone.
     fn go_on_with(&mut self, thread: usize, registers: &Registers, limit: u64) {
         let sp = registers.rsp();
         if let Some(executed) = self.threads.get_mut(thread) {
@@ -446,7 +453,7 @@ impl World<'_> {
         self.publish(thread);
     }
 
-    /// Takes the Frames off the chain that lie on stack which is gone.
+    /// Removes the Frames from the chain whose stack is gone.
     fn pop_frames(&mut self, thread: usize, limit: u64) {
         let Some(object) = self.object(thread) else { return };
         let memory = &mut *self.runtime.memory.borrow_mut();
@@ -463,7 +470,7 @@ impl World<'_> {
         }
     }
 
-    /// Lets walks know of the exceptions.
+    /// Publishes the exceptions to stack walks.
     pub(super) fn publish(&self, thread: usize) {
         let Some(executed) = self.threads.get(thread) else { return };
         let seen = executed.dispatches.iter().rev().filter(|dispatch| !dispatch.is_over);
@@ -477,12 +484,13 @@ impl World<'_> {
 }
 
 impl Dispatch {
-    /// The second pass has left the stack up to a frame whose caller has this rsp (VA).
+    /// Records that the second pass has left the stack up to a frame whose caller has this rsp
+    /// (VA).
     const fn leave(&mut self, caller_sp: u64) {
         self.tracker.unwound = Some((self.origin.registers.rsp(), caller_sp));
     }
 
-    /// rsp where execution goes on (VA).
+    /// Returns rsp at the place where execution resumes (VA).
     fn destination(&self) -> Option<u64> {
         Some(match self.target?.end {
             End::Clause(_) => self.at.registers.rsp(),

@@ -7,7 +7,7 @@ use clr_runtime::frame::layout;
 use clr_walker::registers::{Gpr, Registers};
 
 impl World<'_> {
-    /// What system and runtime do about a hardware fault in managed code: it becomes an exception.
+    /// Handles a hardware fault in managed code as system and runtime do: it becomes an exception.
     pub(super) fn hardware_fault(
         &mut self,
         thread: usize,
@@ -15,7 +15,7 @@ impl World<'_> {
     ) -> Result<Event, WorldError> {
         const CS: u64 = 0x33;
         const SS: u64 = 0x2B;
-        /// What lies below rsp may be in use on Unix.
+        /// The red zone: memory below rsp may be in use on Unix.
         const RED_ZONE: u64 = 0x80;
         let registers = self.runtime.memory.borrow().cpu().registers();
         let helper = self.expanded.find(RuntimeFunction::Shared(Shared::HardwareFault));
@@ -40,20 +40,20 @@ impl World<'_> {
         Ok(Event::Stepped)
     }
 
-    /// Writes the registers of a fault into the Frame that tells of it.
+    /// Writes the registers of a fault into the Frame that describes it.
     pub(super) fn capture_fault(&mut self, thread: usize) {
         let flags = self.runtime.generation.faulting_context_flags();
         let Some(registers) = self.threads.get(thread).map(|thread| thread.fault) else { return };
         let machine = &mut *self.runtime.memory.borrow_mut();
         let context = machine.cpu().get(Gpr::R10);
         for (offset, bytes) in context_bytes(&registers, flags) {
-            // The Frame lies in the locals of the code that has asked.
+            // The Frame is in the locals of the code that has called the service.
             let _ = machine.write(context.wrapping_add(offset), &bytes);
         }
     }
 }
 
-/// What is known of a CONTEXT, by offset.
+/// Returns the known fields of a CONTEXT, by offset.
 fn context_bytes(registers: &Registers, flags: u32) -> Vec<(u64, Vec<u8>)> {
     let word = |value: u64| value.to_le_bytes().to_vec();
     let mut fields = vec![

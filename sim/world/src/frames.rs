@@ -10,47 +10,46 @@ use clr_walker::unwind::{Position, Unwinder};
 /// More frames than a stack has room for.
 const LIMIT: u32 = 1 << 16;
 
-/// A managed frame that an exception comes to.
+/// A managed frame that an exception reaches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// Its registers.
     pub registers: Registers,
-    /// The address by which its clauses are found (VA): of a frame that has called, in the call; of
-    /// one the funclet of which the exception comes from, in the funclet.
+    /// Address by which the EH clauses of the frame are found (VA): in the call instruction; if the
+    /// exception comes from a funclet of the frame, in that funclet.
     pub address: u64,
-    /// Its caller's registers.
+    /// Registers of the caller.
     pub caller: Registers,
-    /// What it is a funclet of.
+    /// Kind of funclet, if the frame is one.
     pub funclet: Option<Funclet>,
-    /// What its funclets get as their argument (VA).
+    /// Establisher frame, which the funclets get as their argument (VA).
     pub establisher: u64,
-    /// The exception comes from one of its funclets.
+    /// The exception comes from a funclet of this frame.
     pub from_funclet: bool,
-    /// Whether profilers hear of its method.
+    /// The method has metadata, so that exception callbacks are made for it.
     pub has_metadata: bool,
 }
 
 impl Frame {
-    /// rsp of its caller (VA): what it is known by.
+    /// Returns the caller's rsp (VA), which identifies the frame.
     pub(super) const fn caller_sp(&self) -> u64 {
         self.caller.rsp()
     }
 }
 
-/// What an exception comes to behind a frame.
+/// The next thing that an exception reaches after a frame.
 pub(super) enum Next {
     /// Another managed frame.
     Frame(Box<Frame>),
-    /// The native code that has called a filter: what a filter throws ends there.
+    /// The native code that has called a filter: an exception thrown by the filter ends there.
     FilterCaller,
-    /// Native code in which it goes on on its own (C-166).
+    /// Native code in which the exception is propagated separately (C-166).
     NativeCaller,
-    /// Nothing that could handle it.
+    /// Nothing that could handle the exception.
     Nothing,
 }
 
 impl World<'_> {
-    /// Takes registers from a frame to its caller, of which it says what rip is.
+    /// Unwinds registers from a frame to its caller. Returns the position of the caller's rip.
     fn unwind(&self, registers: &mut Registers, position: Position) -> Option<Position> {
         let memory = &*self.runtime.memory.borrow();
         let rules = self.runtime.generation.unwind_rules();
@@ -62,7 +61,7 @@ impl World<'_> {
         Some(unwinder.step(registers, position, memory).ok()?.caller)
     }
 
-    /// The managed frame with these registers.
+    /// Returns the managed frame with these registers.
     fn frame(
         &self,
         registers: &Registers,
@@ -89,8 +88,8 @@ impl World<'_> {
         })
     }
 
-    /// Whether no exception passes through a native function: on Unix, through none of the program's
-    /// own.
+    /// Returns true if no exception passes through a native function: on Unix, through none of the
+    /// program's own.
     fn stops_exceptions(&self, rip: u64, position: Position) -> bool {
         let function = self.linked.function_of(rip, position);
         let native = |id: &clr_codegen::FunctionId| {
@@ -100,8 +99,8 @@ impl World<'_> {
         self.runtime.generation.is_unix() && function.as_ref().is_some_and(native)
     }
 
-    /// Whether native code of the runtime catches what the managed code throws that it has called. With
-    /// managed handling the exception has ended already when it comes there.
+    /// Returns true if the runtime's native frame at `rip` catches exceptions of the managed code
+    /// it called. Under managed exception handling they have already been caught.
     fn catches(&self, rip: u64, position: Position) -> bool {
         let generation = self.runtime.generation;
         let catches_anything = generation.hides_exception_handling();
@@ -113,8 +112,8 @@ impl World<'_> {
         })
     }
 
-    /// The frame in which an exception ends that has come to native code: of the runtime, or the next
-    /// managed one, which native code in between does not hold up.
+    /// Returns the frame in which an exception that has reached native code ends: a native frame of
+    /// the runtime, or the next managed one if no native code in between stops the exception.
     pub(super) fn native_catcher(
         &self,
         mut registers: Registers,
@@ -134,8 +133,9 @@ impl World<'_> {
         None
     }
 
-    /// Whether managed handling ends behind a frame: its caller is native code that calls methods, or it
-    /// is the stub of a reverse P/Invoke. Other native code is passed by (`SfiNext`).
+    /// Returns true if managed handling ends after a frame: the caller is native code that calls
+    /// methods, or the frame is the stub of a reverse P/Invoke. Other native code is skipped
+    /// (`SfiNext`).
     fn ends_managed_part(&self, frame: &Frame) -> bool {
         if self.runtime.code.find(frame.caller.rip).is_some() {
             return false;
@@ -151,8 +151,8 @@ impl World<'_> {
         is_stub || function(frame.caller.rip).as_ref() == worker
     }
 
-    /// The next managed frame that is not the runtime's own, from a frame with these registers on;
-    /// with a caller SP, the one that has it.
+    /// Returns the next managed frame that is not part of the runtime's own exception handling,
+    /// starting at these registers. With `inner`, returns the frame with that caller SP.
     fn managed_from(
         &self,
         mut registers: Registers,
@@ -177,7 +177,7 @@ impl World<'_> {
         None
     }
 
-    /// The registers of what has called the service that a thread is in.
+    /// Returns the registers of the caller of the service that a thread is in.
     pub(super) fn service_caller(&self) -> Option<Registers> {
         let machine = self.runtime.memory.borrow();
         let mut registers = machine.cpu().registers();
@@ -187,12 +187,12 @@ impl World<'_> {
         Some(registers)
     }
 
-    /// The frame that throws, seen from the service that a thread is in.
+    /// Returns the throwing frame, found from the service that a thread is in.
     pub(super) fn throwing_frame(&self) -> Option<Frame> {
         self.managed_from(self.service_caller()?, Position::ReturnAddress, None)
     }
 
-    /// What an exception comes to behind a frame that is no funclet.
+    /// Returns what an exception reaches after a frame that is not a funclet.
     fn behind(&self, frame: &Frame) -> Next {
         let position = Position::ReturnAddress;
         let native = self.native_catcher(frame.caller, position);
@@ -207,7 +207,7 @@ impl World<'_> {
         found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
     }
 
-    /// What an exception comes to behind a frame.
+    /// Returns what an exception reaches after a frame.
     pub(super) fn next_frame(&self, thread: usize, frame: &Frame) -> Next {
         let position = Position::ReturnAddress;
         let found = match frame.funclet {
@@ -218,7 +218,7 @@ impl World<'_> {
                     Some(parent) => {
                         self.managed_from(frame.caller, position, Some((parent, frame.address)))
                     }
-                    // Its method has called it.
+                    // The funclet was called by its own method.
                     None => self.frame(&frame.caller, position, Some(frame.address)),
                 }
             }
@@ -232,8 +232,8 @@ impl World<'_> {
         self.runtime.thread(os, |thread| thread.exceptions.running_funclet(caller_sp)).flatten()
     }
 
-    /// The clauses for what comes to a frame, by their places, in the order of the search. What
-    /// encloses a funclet is handled by the frame that its guarded body is in.
+    /// Returns the EH clauses that apply to an exception at a frame, by index, in search order.
+    /// Clauses that enclose a funclet are handled by the frame that their guarded body is in.
     pub(super) fn clauses_for(&self, frame: &Frame) -> Vec<(usize, HandlerKind)> {
         let root = |address| self.linked.part(address).map(|part| (part.root, part.funclet));
         let own = root(frame.registers.rip.wrapping_sub(1)).or_else(|| root(frame.address));

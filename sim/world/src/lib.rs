@@ -1,8 +1,9 @@
-//! A world: a program that is executed together with a runtime.
+//! A world: a program executed together with a runtime.
 //!
-//! Threads are executed one instruction at a time, whichever the caller chooses; each has a stack and a
-//! Thread object of its own in the one memory. Where the runtime's code asks for a [`Service`], the
-//! world does it. Callbacks of the profiler come up one by one, so that a profiler can act in each.
+//! The caller chooses which thread executes its next instruction. Each thread has its own stack and
+//! its own Thread object in the shared memory. Where the runtime's code requests a [`Service`], the
+//! world performs it. Profiler callbacks are delivered one at a time, so that a profiler can act in
+//! each.
 //!
 //! ```
 //! use clr_runtime::generation::Generation;
@@ -71,15 +72,15 @@ use std::rc::Rc;
 use thiserror::Error;
 use thread::Executed;
 
-/// What a step has come to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An instruction has been executed, or a part of a service.
+    /// An instruction, or one part of a service, has been executed.
     Stepped,
-    /// The profiler is called back; the next step of the thread goes on behind the callback.
+    /// The profiler is called back; the next step of the thread continues after the callback.
     Callback(CallbackKind),
-    /// The thread is in a hook of the profiler that its code has called directly: the runtime does not
-    /// know of it. The next step goes on behind the hook.
+    /// The thread is in a profiler hook that its code has called directly, without the knowledge of
+    /// the runtime. The next step continues after the hook.
     Hook,
     /// The thread waits for others.
     Waits,
@@ -87,27 +88,27 @@ pub enum Event {
     Ended,
 }
 
-/// Why a thread cannot go on.
+/// The reason why a thread cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WorldError {
     /// There is no such thread.
     #[error("there is no thread {0}")]
     NoThread(usize),
-    /// Its code cannot go on: out of stack, mostly.
+    /// The code faults, mostly because the stack is exhausted.
     #[error("{0}")]
     Fault(#[from] Stop),
-    /// It executes code that has been unloaded (VA).
+    /// The thread executes code that has been unloaded (VA).
     #[error("the code at {0:#x} has been unloaded")]
     Unloaded(u64),
-    /// A function did not keep to the convention: a mistake of the code generator.
+    /// A function broke the calling convention: a bug in the code generator.
     #[error("{0}")]
     Broken(Broken),
-    /// The program lacks a helper that it goes on with: a mistake of the code generator.
+    /// The program lacks a helper that execution continues with: a bug in the code generator.
     #[error("the program has no {}", .0.name())]
     NoHelper(Shared),
 }
 
-/// How a world stood.
+/// A saved state of a world.
 #[derive(Clone, Debug)]
 pub struct WorldState {
     machine: Snapshot,
@@ -122,53 +123,53 @@ pub struct WorldState {
     trap: bool,
 }
 
-/// A program with a runtime, being executed.
+/// A program under execution together with a runtime.
 #[derive(Debug)]
 pub struct World<'b> {
     expanded: &'b Expanded,
     linked: &'b LinkedProgram,
-    /// Profilers have it too: what they call may be in the middle of it while threads go on.
+    /// Shared with profilers: a thread may be inside one of their calls while others go on.
     runtime: Rc<Runtime<'b>>,
     threads: Vec<Executed>,
-    /// Whose registers the machine has.
+    /// The thread whose registers the machine has.
     current: usize,
     stop_by: StopBy,
-    /// How many collections there have been.
+    /// Number of GCs so far.
     collections: u32,
-    /// How many collections were wanted of the server GC's thread, and how many it has made.
+    /// The numbers of GCs requested from the server GC's thread, and made by it.
     gcs_wanted: u32,
     gcs_made: u32,
-    /// Threads that come back to managed code have to wait: as its word in memory has it.
+    /// Threads that return to managed code have to wait: a copy of the word in memory.
     trap: bool,
-    /// The thread with which the process ends.
+    /// The thread whose end ends the process.
     exits_with: Option<usize>,
 }
 
 impl<'b> World<'b> {
-    /// The runtime, with its threads as they stand.
+    /// Returns the runtime, with the current state of its threads.
     #[must_use]
     pub fn runtime(&mut self) -> &Runtime<'b> {
         self.sync();
         &self.runtime
     }
 
-    /// The runtime, with its threads as they stood when it was last synchronized.
+    /// Returns the runtime, with the state that its threads had when it was last synchronized.
     #[must_use]
     pub fn as_synced(&self) -> &Runtime<'b> {
         &self.runtime
     }
 
-    /// The same, to be kept: who has it sees the threads as they stand whenever the world is
+    /// Returns a shared reference to the runtime. Its threads are up to date whenever the world is
     /// [synchronized](Self::sync).
     #[must_use]
     pub fn shared(&self) -> Rc<Runtime<'b>> {
         Rc::clone(&self.runtime)
     }
 
-    /// Lets the runtime know how the threads stand.
+    /// Updates the runtime's view of the threads.
     pub fn sync(&mut self) {
         let flags = self.runtime.generation.own_context_flags();
-        // The runtime knows them in the same order, and behind them those of the profiler.
+        // The runtime has the threads in the same order, followed by those of the profiler.
         let mut known = self.runtime.threads.borrow_mut();
         for (index, (thread, known)) in self.threads.iter().zip(known.iter_mut()).enumerate() {
             let registers = self.registers_of(index).unwrap_or_default().registers();
@@ -177,61 +178,61 @@ impl<'b> World<'b> {
         }
     }
 
-    /// Which runtime it has.
+    /// Returns the generation of the runtime.
     #[must_use]
     pub fn generation(&self) -> Generation {
         self.runtime.generation
     }
 
-    /// The program's code.
+    /// Returns the linked code of the program.
     #[must_use]
     pub const fn linked(&self) -> &'b LinkedProgram {
         self.linked
     }
 
-    /// The program.
+    /// Returns the program with the runtime's code.
     #[must_use]
     pub const fn expanded(&self) -> &'b Expanded {
         self.expanded
     }
 
-    /// How many threads the program has.
+    /// Returns the number of threads of the program.
     #[must_use]
     pub fn thread_count(&self) -> usize {
         self.threads.len()
     }
 
-    /// The operating system's id of a thread.
+    /// Returns the operating system's id of a thread.
     #[must_use]
     pub fn os(&self, thread: usize) -> Option<OsThreadId> {
         self.threads.get(thread).map(|thread| thread.os)
     }
 
-    /// The Thread object of a thread, if the runtime knows it.
+    /// Returns the Thread object of a thread, if the runtime knows the thread.
     #[must_use]
     pub fn object(&self, thread: usize) -> Option<ThreadId> {
         self.runtime.object_of(self.os(thread)?)
     }
 
-    /// The callback that a thread is in.
+    /// Returns the callback that a thread is in.
     #[must_use]
     pub fn callback(&self, thread: usize) -> Option<CallbackKind> {
         self.threads.get(thread)?.in_callback
     }
 
-    /// Whether a thread has ended because nothing caught an exception: the process ends with it.
+    /// Returns true if a thread has ended with an uncaught exception, which ends the process.
     #[must_use]
     pub fn is_unhandled(&self, thread: usize) -> bool {
         self.threads.get(thread).is_some_and(|thread| thread.unhandled)
     }
 
-    /// Whether a thread is in the middle of a service.
+    /// Returns true if a thread is in the middle of a service.
     #[must_use]
     pub fn is_serving(&self, thread: usize) -> bool {
         self.threads.get(thread).is_some_and(|thread| !thread.pending.is_empty())
     }
 
-    /// Remembers how all stands.
+    /// Saves the state of the world.
     pub fn save(&mut self) -> WorldState {
         WorldState {
             machine: self.runtime.memory.borrow_mut().save(),
@@ -247,8 +248,8 @@ impl<'b> World<'b> {
         }
     }
 
-    /// Goes back to what was remembered of this world. Whether that was possible: states that were
-    /// saved after one that has been gone back to are gone.
+    /// Restores a saved state of this world. Returns false if that was not possible: restoring a
+    /// state discards all states saved after it.
     pub fn restore(&mut self, state: &WorldState) -> bool {
         if self.runtime.memory.borrow_mut().restore(&state.machine).is_err() {
             return false;
@@ -265,7 +266,7 @@ impl<'b> World<'b> {
         true
     }
 
-    /// rip of a thread (VA).
+    /// Returns rip of a thread (VA).
     #[must_use]
     pub fn rip(&self, thread: usize) -> Option<u64> {
         if thread == self.current {
@@ -274,22 +275,23 @@ impl<'b> World<'b> {
         self.threads.get(thread).map(|thread| thread.cpu.rip())
     }
 
-    /// How many instructions all threads together have executed.
+    /// Returns the number of instructions that all threads together have executed.
     #[must_use]
     pub fn executed(&self) -> u64 {
         self.runtime.memory.borrow().executed()
     }
 
-    /// Who called whom on a thread.
+    /// Returns the shadow stack of a thread.
     #[must_use]
     pub fn truth(&self, thread: usize) -> Option<&Truth> {
         self.threads.get(thread).map(|thread| &thread.truth)
     }
 
-    /// Executes the next instruction of a thread, or the next part of the service that it is in.
+    /// Executes the next instruction of a thread, or the next part of its current service.
     ///
     /// # Errors
-    /// [`WorldError`]; nothing has changed then but for the current thread.
+    /// Returns [`WorldError`] if the thread cannot go on; nothing but the current thread has
+    /// changed then.
     pub fn step(&mut self, thread: usize) -> Result<Event, WorldError> {
         self.switch_to(thread)?;
         let Some(executed) = self.threads.get_mut(thread) else {
@@ -348,7 +350,7 @@ impl<'b> World<'b> {
         }
     }
 
-    /// Gives the machine the registers of a thread.
+    /// Loads the registers of a thread into the machine.
     fn switch_to(&mut self, thread: usize) -> Result<(), WorldError> {
         if thread == self.current {
             return Ok(());
@@ -365,7 +367,7 @@ impl<'b> World<'b> {
         Ok(())
     }
 
-    /// Does a part of a service.
+    /// Performs one part of a service.
     fn service_step(&mut self, thread: usize, step: Step) -> Result<Event, WorldError> {
         if self.waits_to_call_back(thread, step).is_some() {
             return Ok(self.wait(thread, step));
@@ -408,7 +410,7 @@ impl<'b> World<'b> {
             }
             Step::ForbidSuspension(forbid) => {
                 if let Some(object) = self.object(thread) {
-                    // A Thread object of the world is always there.
+                    // A Thread object of the world is always mapped.
                     let _ = ThreadObject(object)
                         .set_forbid_suspend(&mut *self.runtime.memory.borrow_mut(), forbid.into());
                 }
@@ -431,20 +433,22 @@ impl<'b> World<'b> {
         })
     }
 
-    /// The process ends with this thread, whatever the others do: the runtime says so to itself, then to
-    /// the profiler, and tells of no thread any more that ends meanwhile (G16).
+    /// Makes the process end with this thread, regardless of the others. The runtime first marks
+    /// itself as shutting down, then calls the profiler back, and reports no thread that ends later
+    /// (G16).
     pub const fn exit_with(&mut self, thread: usize) {
         self.exits_with = Some(thread);
     }
 
-    /// Whether the process has ended, with the thread that it ends with.
+    /// Returns true if the process has ended with the thread given to
+    /// [`exit_with`](Self::exit_with).
     #[must_use]
     pub fn has_exited(&self) -> bool {
         let thread = self.exits_with.and_then(|thread| self.threads.get(thread));
         thread.is_some_and(|thread| thread.ended)
     }
 
-    /// Tells the profiler on a thread that the process ends.
+    /// Notifies the profiler, on a thread, that the process ends.
     pub fn shut_down(&mut self, thread: usize) {
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.ended = false;
@@ -466,7 +470,7 @@ impl<'b> World<'b> {
         }
     }
 
-    /// A callback is made in a mode (contract §6).
+    /// Begins a callback in the mode that the runtime makes it in (contract §6).
     fn enter_callback(&mut self, thread: usize, kind: CallbackKind, mode: CallbackMode) {
         let before = self.is_cooperative(thread);
         let within = match mode {

@@ -1,10 +1,10 @@
-//! Exceptions that managed code handles: `System.Runtime.EH` asks native helpers for one thing after the
-//! other (.NET 9 and newer; by the public source of its `ExceptionHandling.cs` and of the helpers, and
+//! Exceptions that managed code handles: `System.Runtime.EH` calls a sequence of native helpers
+//! (.NET 9 and newer; from the public source of its `ExceptionHandling.cs` and of the helpers, and
 //! observed on U9).
 //!
-//! The helpers make the callbacks. That a frame is left is told when the next one has been found, or
-//! the handler: so the last frame of a first pass that finds none is told to be left in the second one
-//! (C-166).
+//! The helpers make the callbacks. The callback on leaving a frame is made when the next frame, or
+//! the handler, has been found. So the last frame of a first pass that finds no handler is reported
+//! as left in the second pass (C-166).
 
 use super::World;
 use super::exceptions::Action;
@@ -14,7 +14,7 @@ use clr_runtime::Pass;
 use clr_runtime::profiling::CallbackKind;
 
 impl World<'_> {
-    /// `SfiInit`: a pass begins.
+    /// Begins a pass (`SfiInit`).
     pub(super) fn begin_pass(&mut self, thread: usize) -> Vec<Step> {
         let mut steps = match self.current(thread) {
             Some(dispatch) if dispatch.pass == Pass::First && dispatch.target.is_some() => {
@@ -41,7 +41,7 @@ impl World<'_> {
         steps
     }
 
-    /// `SfiNext`: 1 if there is another frame in the pass, 0 if it has come to its end.
+    /// Advances a pass (`SfiNext`): returns 1 if there is another frame, 0 if the pass has ended.
     pub(super) fn next_of_pass(&mut self, thread: usize) -> Vec<Step> {
         let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
         let clause = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
@@ -58,13 +58,15 @@ impl World<'_> {
         }
     }
 
-    /// `EHEnumNext`: 1 if the funclet of a clause is to be called, 0 if there is none.
+    /// Advances to the next EH clause (`EHEnumNext`): returns 1 if its funclet is to be called, 0
+    /// if there is none.
     pub(super) fn next_clause(&mut self, thread: usize) -> Vec<Step> {
         let rest = self.dispatch(thread);
         if rest.is_empty() { vec![Step::Return(0)] } else { rest }
     }
 
-    /// A pass comes to a frame: tells of it, and lays out what its clauses have to do.
+    /// Enters a frame in a pass: makes the callbacks, and collects the actions of the frame's EH
+    /// clauses.
     pub(super) fn look_by_managed_code(&mut self, thread: usize) -> Vec<Step> {
         let Some(at) = self.current(thread).map(|dispatch| dispatch.at) else { return Vec::new() };
         let clauses = self.clauses_for(&at);
@@ -110,8 +112,8 @@ impl World<'_> {
         steps
     }
 
-    /// A funclet is about to be called. Managed code counts as entered in the callbacks around it, too
-    /// (C-164). If there is none, the exception goes on elsewhere.
+    /// Prepares the call of a funclet. Managed code counts as entered in the callbacks around the
+    /// funclet, too (C-164). Without a funclet, execution resumes where the exception ends.
     pub(super) fn call_funclet(&mut self, thread: usize) -> Vec<Step> {
         let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
         let Some((clause, kind)) = dispatch.funclet else {
@@ -140,7 +142,7 @@ impl World<'_> {
         steps
     }
 
-    /// A funclet has returned.
+    /// Completes a funclet that has returned.
     pub(super) fn funclet_returned(&mut self, thread: usize) -> Vec<Step> {
         let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
         let (told, called) = (dispatch.at.has_metadata, dispatch.funclet);
@@ -166,7 +168,7 @@ impl World<'_> {
         steps
     }
 
-    /// Whether a funclet is what ends the exception.
+    /// Returns true if a funclet is the one that ends the exception.
     fn catches_by(&self, clause: usize, kind: FuncletKind) -> bool {
         let found = self.linked.clauses.get(clause);
         kind == FuncletKind::Handler && found.is_some_and(|clause| clause.kind.catches())

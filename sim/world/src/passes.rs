@@ -1,13 +1,13 @@
-//! What the two passes of native code do at a frame, and which callbacks they make (contract §6).
+//! Steps of the two native exception passes at a frame, with their callbacks (contract §6).
 
 use super::exceptions::Action;
 use super::services::Step;
 use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
 
-/// Collects what a pass does at a frame.
+/// A collector of the steps of a pass at a frame.
 pub(super) struct Steps {
-    /// The profiler is told.
+    /// Callbacks are made for the frame.
     told: bool,
     parts: Vec<Step>,
 }
@@ -31,7 +31,7 @@ impl Steps {
         self.parts.push(Step::Exception(action));
     }
 
-    /// The first pass: filters are asked, up to the clause that catches.
+    /// Performs the first pass: filters are asked, up to the EH clause that catches.
     pub(super) fn search(&mut self, clauses: &[(usize, HandlerKind)]) {
         self.callback(CallbackKind::ExceptionSearchFunctionEnter);
         for &(clause, kind) in clauses {
@@ -53,8 +53,8 @@ impl Steps {
         self.action(Action::Next);
     }
 
-    /// The second pass: finally and fault handlers run, up to the clause that catches. A frame may be
-    /// entered in cooperative mode.
+    /// Performs the second pass: finally and fault handlers run, up to the EH clause that catches.
+    /// The callback on entering a frame may be made in cooperative mode.
     pub(super) fn unwind(
         &mut self,
         clauses: &[(usize, HandlerKind)],
@@ -91,7 +91,7 @@ impl Steps {
         }
     }
 
-    /// A handler is called. Managed code counts as entered only meanwhile (C-048).
+    /// Calls a handler. Managed code counts as entered only during that call (C-048).
     fn handler(&mut self, clause: usize, enter: CallbackKind, leave: CallbackKind) {
         self.callback(enter);
         self.action(Action::Entered(true));

@@ -1,4 +1,4 @@
-//! What the world does for the runtime's code.
+//! Services that the world performs for the runtime's code.
 
 use super::World;
 use super::exceptions::Action;
@@ -15,55 +15,56 @@ use clr_walker::registers::Gpr;
 pub(super) enum Step {
     /// The profiler is called back.
     Callback(Kind),
-    /// The same, in another mode than that callback usually has.
+    /// The profiler is called back in another mode than the usual one of that callback.
     CallbackIn(Kind, CallbackMode),
-    /// A hook of the profiler that code has called.
+    /// Code has called a hook of the profiler.
     Hook,
-    /// It returns, with this value in rax.
+    /// The service returns with this value in rax.
     Return(u64),
-    /// The runtime gets to know the thread.
+    /// The runtime creates a Thread object for the thread.
     Attach,
-    /// The thread is no more one of the runtime.
+    /// The thread is no longer a thread of the runtime.
     Gone,
-    /// The runtime knows that the process ends.
+    /// The runtime marks itself as shutting down.
     ShutDown,
     /// The thread changes its mode.
     Cooperative(bool),
-    /// It may not be suspended, or may again.
+    /// The thread forbids its suspension, or allows it again.
     ForbidSuspension(bool),
-    /// Waits so many times.
+    /// The thread waits this number of times.
     Wait(u8),
-    /// Takes a lock, as soon as it is free.
+    /// The thread takes a lock as soon as it is free.
     Acquire(Lock),
-    /// Gives it back.
+    /// The thread releases a lock.
     Release(Lock),
-    /// Waits until nobody has the runtime suspended, and becomes cooperative.
+    /// The thread waits until the runtime is not suspended by another one, and becomes cooperative.
     AwaitResume,
-    /// How far the runtime is suspended.
+    /// The suspension of the runtime enters a phase.
     Suspend(Phase),
-    /// Writes to the code manager's tables, as soon as nobody else does, or has written.
+    /// The thread begins to write to the code manager's tables as soon as no other thread reads or
+    /// writes them (true), or has written (false).
     Write(bool),
-    /// The code of a method goes.
+    /// The code of a method is freed.
     Free(FunctionId),
-    /// Wants a GC of the server GC's thread.
+    /// The thread requests a GC from the server GC's thread.
     AskForGc,
-    /// Waits until so many have been made.
+    /// The thread waits until this number of GCs has been made.
     AwaitGc(u32),
-    /// The server GC's thread waits until one is wanted, or nobody is left.
+    /// The server GC's thread waits for a request, or for the end of all other threads.
     ServeGc,
-    /// It has made so many.
+    /// The server GC's thread has made this number of GCs.
     MadeGc(u32),
-    /// Stops all other threads, and waits until they are.
+    /// The thread stops all other threads, and waits until they have stopped.
     StopOthers,
-    /// The registers of before a redirection come back.
+    /// The registers from before a redirection are restored.
     Restore,
-    /// An exception goes on.
+    /// An exception advances.
     Exception(Action),
-    /// It goes on in native code.
+    /// An exception continues in native code.
     Propagate,
 }
 
-/// How far the runtime is suspended, by the thread itself.
+/// The phase of a suspension of the runtime by the thread itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Running,
@@ -71,11 +72,11 @@ pub(super) enum Phase {
     Suspended,
 }
 
-/// All events that a world has: what profilers of worlds ask for if nobody says otherwise.
+/// All events that a world has: the event mask of a world's profiler unless another one is set.
 pub const ALL_EVENTS: EventMask = EventMask(0x1187_FFFF);
 
-/// Takes locks, one in the other, and gives them back; that is all that can be seen of what is done
-/// meanwhile.
+/// Returns steps that take nested locks and release them; nothing that is done meanwhile is
+/// visible.
 fn locked(locks: &[Lock]) -> Vec<Step> {
     let taken = locks.iter().map(|lock| Step::Acquire(*lock));
     let given_back = locks.iter().rev().map(|lock| Step::Release(*lock));
@@ -83,7 +84,7 @@ fn locked(locks: &[Lock]) -> Vec<Step> {
 }
 
 impl World<'_> {
-    /// The parts of a service that a thread has come to.
+    /// Returns the steps of a service that a thread has called.
     pub(super) fn serve(&mut self, thread: usize, service: Service) -> Vec<Step> {
         let managed = self.runtime.generation.hides_exception_handling();
         let callbacks: &[Kind] = match service {
@@ -161,7 +162,7 @@ impl World<'_> {
         callbacks.chain([Step::Return(0)]).collect()
     }
 
-    /// A thread of the runtime begins: it comes to the list of threads before the profiler is told.
+    /// Begins a thread of the runtime: it enters the thread store before the profiler is notified.
     fn thread_start(&self, thread: usize) -> Vec<Step> {
         let mut steps = self.log_of_thread();
         steps.extend([
@@ -174,7 +175,7 @@ impl World<'_> {
         steps
     }
 
-    /// The same of one from unmanaged code, of which the runtime has not known.
+    /// Begins a thread from unmanaged code that the runtime did not know.
     fn thread_attach(&self) -> Vec<Step> {
         let mut steps = self.log_of_thread();
         steps.extend([
@@ -188,8 +189,8 @@ impl World<'_> {
         steps
     }
 
-    /// It ends, which is told under the lock (contract §6): who blocks in the callback blocks whoever
-    /// needs the list of threads (H-05).
+    /// Ends a thread. The callback is made under the lock (contract §6): a profiler that blocks in
+    /// it blocks every thread that needs the thread store (H-05).
     fn thread_end(&self, thread: usize) -> Vec<Step> {
         if self.exits_with == Some(thread) {
             return vec![Step::ShutDown, Step::Callback(Kind::Shutdown), Step::Return(0)];
@@ -203,8 +204,8 @@ impl World<'_> {
         ]
     }
 
-    /// What compiling the method in r10 tells: code of an image is only searched for. It comes to an end
-    /// when the code manager knows of the code.
+    /// Returns the callbacks of compiling the method in r10: code of an image is only searched for.
+    /// Other compilations finish when the code manager knows the code.
     fn compilation(&self) -> Vec<Step> {
         let function = method_of(self.method());
         let functions = &self.expanded.program.functions;
@@ -226,7 +227,7 @@ impl World<'_> {
         steps
     }
 
-    /// Loading a class: what it consists of is allocated from a loader heap, whatever the mode (G14).
+    /// Loads a class: its data is allocated from a loader heap in any mode (G14).
     const fn class_load() -> [Step; 4] {
         [
             Step::Callback(Kind::ClassLoadStarted),
@@ -236,8 +237,8 @@ impl World<'_> {
         ]
     }
 
-    /// What is made for a thread of which the runtime hears first, if the stress log is on: its own
-    /// log, by memory of the process's heap (contract §2.4).
+    /// Creates the stress log of a thread that the runtime meets for the first time, if the log is
+    /// on: it takes memory from the process's heap (contract §2.4).
     fn log_of_thread(&self) -> Vec<Step> {
         if !self.runtime.process.get().stress_log {
             return Vec::new();
@@ -247,8 +248,8 @@ impl World<'_> {
         steps
     }
 
-    /// Loading a library: the loader lock is held all the time, and the heap and the table of function
-    /// tables, which only Windows has, are changed meanwhile (H-11, H-12).
+    /// Loads a library: the loader lock is held all the time, while the heap and, on Windows only,
+    /// the table of function tables are changed (H-11, H-12).
     fn load_library(&self) -> Vec<Step> {
         let mut steps = vec![
             Step::Acquire(Lock::Loader),
@@ -263,25 +264,26 @@ impl World<'_> {
         steps
     }
 
-    /// The method that the current thread names in r10.
+    /// Returns the method that the current thread names in r10.
     fn method(&self) -> u64 {
         self.runtime.memory.borrow().cpu().get(Gpr::R10)
     }
 
-    /// What a thread's first function is, once the runtime has set it up (VA).
+    /// Returns the address of a thread's first function after the runtime has set the thread up
+    /// (VA).
     fn start_address(&self, thread: usize) -> u64 {
         let start = self.threads.get(thread).map_or_else(Default::default, |t| t.start);
         let placed = self.expanded.placed.get(start.index()).copied().unwrap_or_default();
         self.linked.entries.get(placed.index()).copied().unwrap_or_default()
     }
 
-    /// Where the code of a method is (VA).
+    /// Returns the address of a method's code (VA).
     fn code_of(&self, method: u64) -> u64 {
         let id = method_of(method);
         id.and_then(|id| self.linked.entries.get(id.index())).copied().unwrap_or_default()
     }
 
-    /// Whether the profiler has asked for a callback (contract §1.3).
+    /// Returns true if the profiler has requested a callback (contract §1.3).
     pub(super) fn wants(&self, kind: Kind) -> bool {
         let process = self.runtime.process.get();
         let is_told = kind != Kind::ThreadDestroyed || !process.shutting_down;
@@ -289,7 +291,8 @@ impl World<'_> {
     }
 }
 
-/// The bit of the event mask that asks for a callback (`COR_PRF_MONITOR`); 0 if all get it.
+/// Returns the bit of the event mask that requests a callback (`COR_PRF_MONITOR`); 0 if every
+/// profiler gets it.
 const fn event(kind: Kind) -> u32 {
     match kind {
         Kind::FunctionUnloadStarted => 0x1,

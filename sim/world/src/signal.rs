@@ -1,7 +1,8 @@
-//! Signals on Unix: a thread is interrupted at any instruction, and a handler of the profiler runs on it.
+//! Unix signals: a thread is interrupted at any instruction, and a handler of the profiler runs on
+//! it.
 //!
-//! The handler is the caller's: it runs between [`World::signal`] and the next step of the thread, which
-//! gives it its registers back.
+//! The caller provides the handler: it runs between [`World::signal`] and the next step of the
+//! thread, which restores the thread's registers.
 
 use super::{Event, World};
 use clr_codegen::Service;
@@ -13,32 +14,32 @@ use thiserror::Error;
 
 /// Bytes below rsp that belong to the interrupted function.
 pub(super) const RED_ZONE: u64 = 128;
-/// What lies on the stack while a handler runs, in bytes: the interrupted registers, and the handler's
-/// return address.
+/// Bytes on the stack while a handler runs: the interrupted registers, and the handler's return
+/// address.
 pub const SIGNAL_FRAME_SIZE: u64 = CONTEXT_SIZE as u64 + 16;
 
-/// Where a handler runs.
+/// The stack that a handler runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SignalStack {
-    /// On the thread's own stack.
+    /// The thread's own stack.
     #[default]
     Own,
-    /// On one that the thread has set aside for it (`sigaltstack`), of so many bytes.
+    /// An alternate stack of the thread (`sigaltstack`) of this number of bytes.
     Alternate(u32),
 }
 
-/// A thread in a handler.
+/// A thread in a signal handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// The registers that were interrupted.
+    /// The interrupted registers.
     pub registers: Registers,
-    /// Where they lie as a CONTEXT (VA).
+    /// Address of the CONTEXT with these registers (VA).
     pub context: u64,
-    /// Bytes of stack that the handler has left.
+    /// Bytes of stack left to the handler.
     pub room: u64,
 }
 
-/// Why no handler runs.
+/// The reason why no handler runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SignalError {
     /// There is no such thread.
@@ -50,32 +51,32 @@ pub enum SignalError {
     /// The thread has ended, or its first function has returned.
     #[error("the thread has ended")]
     Ended,
-    /// It is in the middle of a service, or in a callback: it is to be interrupted later.
+    /// The thread is in the middle of a service, or in a callback: it can be interrupted later.
     #[error("the thread executes no instructions now")]
     Busy,
-    /// It is in a handler already: the signal is blocked meanwhile.
+    /// The thread is in a handler already: the signal is blocked meanwhile.
     #[error("the thread is in a handler already")]
     InHandler,
-    /// The stack has no room for the registers: the process dies of it (G30).
+    /// The stack has no room for the registers: the process dies of that (G30).
     #[error("the handler's stack has {room} bytes, not {SIGNAL_FRAME_SIZE}")]
     NoRoom {
-        /// Bytes that there are.
+        /// Size of the stack in bytes.
         room: u64,
     },
 }
 
-/// What a handler has interrupted.
+/// The state that a handler has interrupted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interrupted {
     cpu: Cpu,
 }
 
 impl World<'_> {
-    /// Interrupts a thread in front of its next instruction. The caller runs the handler then, in which
-    /// profiling methods are called on the thread; its next step ends the handler.
+    /// Interrupts a thread before its next instruction. The caller then runs the handler, in which
+    /// profiling methods are called on the thread; the thread's next step ends the handler.
     ///
     /// # Errors
-    /// [`SignalError`]; nothing has changed then.
+    /// Returns [`SignalError`] if no handler can run; nothing has changed then.
     pub fn signal(&mut self, thread: usize, stack: SignalStack) -> Result<Signal, SignalError> {
         let saved = self.registers_of(thread).ok_or(SignalError::NoThread(thread))?;
         let executed = self.threads.get(thread).ok_or(SignalError::NoThread(thread))?;
@@ -94,7 +95,7 @@ impl World<'_> {
                 let top = registers.rsp().saturating_sub(RED_ZONE);
                 (top, top.saturating_sub(executed.stack.0))
             }
-            // Only its top is ever written to: it lies where the thread's own memory ends.
+            // Only the top is ever written to: it is the end of the thread's own memory.
             SignalStack::Alternate(size) => {
                 (executed.own + super::build::THREAD_PITCH, u64::from(size))
             }
@@ -125,13 +126,13 @@ impl World<'_> {
         Ok(Signal { registers, context, room })
     }
 
-    /// Whether a thread is in a handler.
+    /// Returns true if a thread is in a signal handler.
     #[must_use]
     pub fn is_in_handler(&self, thread: usize) -> bool {
         self.threads.get(thread).is_some_and(|executed| executed.signalled.is_some())
     }
 
-    /// The current thread's handler ends: it goes on where it was interrupted.
+    /// Ends the current thread's handler: the thread continues where it was interrupted.
     pub(super) fn end_handler(&mut self, thread: usize) -> Option<Event> {
         let executed = self.threads.get_mut(thread)?;
         let Interrupted { cpu } = executed.signalled.take()?;

@@ -1,4 +1,4 @@
-//! How a thread that collects stops all others, and how these wait (contract §2.4).
+//! Suspension: a thread that collects stops all others, which wait (contract §2.4).
 
 use super::services::{Phase, Step};
 use super::signal::RED_ZONE;
@@ -14,37 +14,37 @@ use clr_walker::memory::Memory as _;
 use clr_walker::registers::{CONTEXT_SIZE, Gpr};
 use clr_walker::unwind::Position;
 
-/// How threads in managed code are stopped.
+/// The mechanism that stops threads in managed code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StopBy {
-    /// They are redirected: interrupted where they are.
+    /// Threads are redirected: interrupted at their current instruction.
     #[default]
     Redirection,
-    /// Their return address is hijacked: they go on to their function's end.
+    /// Return addresses are hijacked: threads run on to the end of their function.
     Hijack,
 }
 
-/// How far all others are stopped.
+/// Progress in stopping all other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopping {
     /// All are preemptive.
     Done,
-    /// Somebody was stopped now.
+    /// A thread was stopped just now.
     Stopped,
-    /// Those that are left go on for now.
+    /// The remaining threads have to run on for now.
     Waits,
 }
 
-/// Where in a thread's own memory its CONTEXT goes on Windows.
+/// Offset of the CONTEXT in a thread's own memory, on Windows.
 const OWN_CONTEXT: u64 = 0x2000;
 
 impl World<'_> {
-    /// How threads in managed code are stopped from now on.
+    /// Sets the mechanism that stops threads in managed code from now on.
     pub const fn stop_threads_by(&mut self, way: StopBy) {
         self.stop_by = way;
     }
 
-    /// What a thread does that needs a collection: it makes one, or has the server GC make it.
+    /// Returns the steps of a thread that needs a GC: it collects, or has the server GC collect.
     pub(super) fn collect(&mut self) -> Vec<Step> {
         let mut steps = if self.threads.iter().any(|thread| thread.serves_gc) {
             vec![Step::Cooperative(false), Step::AskForGc]
@@ -58,11 +58,11 @@ impl World<'_> {
         steps
     }
 
-    /// The parts of a collection (contract §6): threads are stopped in preemptive mode, memory is
+    /// Returns the steps of a GC (contract §6): threads are stopped in preemptive mode, memory is
     /// collected in cooperative mode.
     pub(super) fn collection(&mut self) -> Vec<Step> {
         self.collections += 1;
-        // A GC that moves nothing tells what has survived instead.
+        // A GC that does not move objects reports the survivors instead.
         let told = if self.collections % 2 == 1 {
             Kind::MovedReferences
         } else {
@@ -79,9 +79,9 @@ impl World<'_> {
         steps
     }
 
-    /// How a thread stops all others; it is cooperative then. The list of threads stays locked until they
-    /// go on. Only one that the runtime knows is told to be
-    /// suspended itself.
+    /// Returns the steps that stop all other threads; the thread is cooperative afterwards. The
+    /// thread store stays locked until the threads are resumed. Only for a thread that the runtime
+    /// knows, the callback about its own suspension is made.
     pub(super) fn stopping(&self) -> Vec<Step> {
         let mut steps = vec![
             Step::Cooperative(false),
@@ -97,8 +97,8 @@ impl World<'_> {
             ]);
         }
         steps.push(Step::StopOthers);
-        // Where the profiler's mark is set last, the last callback no more lies in the suspending phase
-        // (C-017, C-168).
+        // Where the profiler's mark is set last, the last callback is no longer in the suspending
+        // phase (C-017, C-168).
         let done = Step::Suspend(Phase::Suspended);
         let tell = Step::Callback(Kind::RuntimeSuspendFinished);
         let after = self.runtime.generation.profiler_suspension();
@@ -110,7 +110,7 @@ impl World<'_> {
         steps
     }
 
-    /// How they go on.
+    /// Returns the steps that resume the threads.
     pub(super) fn resuming(&self) -> Vec<Step> {
         let mut steps = vec![Step::Callback(Kind::RuntimeResumeStarted)];
         if self.object(self.current).is_some() {
@@ -125,8 +125,9 @@ impl World<'_> {
         steps
     }
 
-    /// Stops all threads but one, or all: what who suspends the runtime does until it says that all are
-    /// preemptive, while they go on. After a profiler's `SuspendRuntime` it is to be called so.
+    /// Stops all threads, or all but one. Returns true once all are preemptive. A suspending thread
+    /// calls this repeatedly while the others go on, and so must the caller after a profiler's
+    /// `SuspendRuntime`.
     pub fn stop_others(&mut self, but: Option<usize>) -> bool {
         self.stop_all(but) == Stopping::Done
     }
@@ -145,12 +146,12 @@ impl World<'_> {
         come
     }
 
-    /// Does a part of a suspension.
+    /// Performs one step of a suspension.
     pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> Event {
         match step {
             Step::AwaitResume if self.waits_for_runtime(thread).is_some() => {
                 let waits = self.wait(thread, step);
-                // Whoever waits for it lets it wait as soon as it is preemptive.
+                // A suspender stops waiting for this thread as soon as it is preemptive.
                 if self.is_cooperative(thread) {
                     self.set_cooperative(thread, false);
                     return Event::Stepped;
@@ -183,7 +184,7 @@ impl World<'_> {
         }
     }
 
-    /// The thread waits; `step` comes again.
+    /// Makes the thread wait; `step` is tried again.
     pub(super) fn wait(&mut self, thread: usize, step: Step) -> Event {
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.pending.push_front(step);
@@ -191,8 +192,9 @@ impl World<'_> {
         Event::Waits
     }
 
-    /// Who keeps a thread from becoming cooperative: another one that has the runtime suspended, or
-    /// itself, if the runtime does not know any more that it is the one (G17).
+    /// Returns the thread that keeps a thread from becoming cooperative: another one that has
+    /// suspended the runtime, or the thread itself if the runtime no longer knows that it is the
+    /// suspender (G17).
     pub(super) fn waits_for_runtime(&self, thread: usize) -> Option<OsThreadId> {
         let process = self.runtime.process.get();
         let by = process.suspension.by()?;
@@ -201,7 +203,7 @@ impl World<'_> {
         (!goes_on).then_some(by)
     }
 
-    /// The same of a thread that comes back from a callback.
+    /// Does the same for a thread that returns from a callback.
     pub(super) fn waits_to_come_back(&self, thread: usize) -> Option<OsThreadId> {
         let executed = self.threads.get(thread)?;
         let comes_back = executed.in_callback.is_some()
@@ -210,7 +212,7 @@ impl World<'_> {
         if comes_back { self.waits_for_runtime(thread) } else { None }
     }
 
-    /// The same of a thread that becomes cooperative for a callback.
+    /// Does the same for a thread that becomes cooperative for a callback.
     pub(super) fn waits_to_call_back(&self, thread: usize, step: Step) -> Option<OsThreadId> {
         let (kind, mode) = match step {
             Step::Callback(kind) => (kind, kind.mode(self.runtime.generation)),
@@ -224,12 +226,12 @@ impl World<'_> {
         if becomes { self.waits_for_runtime(thread) } else { None }
     }
 
-    /// Lets the runtime's code know whether threads have to wait.
+    /// Updates the word by which the runtime's code sees that threads have to wait.
     pub(super) fn set_trap(&mut self) {
         let set = self.runtime.process.get().suspension != Suspension::None;
         if set != self.trap {
             self.trap = set;
-            // The word is mapped with the world.
+            // The word was mapped when the world was built.
             let _ = self
                 .runtime
                 .memory
@@ -243,8 +245,8 @@ impl World<'_> {
         self.linked.entries.get(id.index()).copied()
     }
 
-    /// Stops a thread that is in managed code: whether it did. Any other one goes on until it is, or
-    /// finds out.
+    /// Stops a thread that is in managed code. Returns true if it was stopped. Any other thread
+    /// runs on until it is in managed code, or finds out on its own.
     fn stop(&mut self, thread: usize) -> bool {
         if !self.can_be_stopped(thread) {
             return false;
@@ -256,7 +258,7 @@ impl World<'_> {
         done.is_some()
     }
 
-    /// Whether a thread is where it can be stopped now.
+    /// Returns true if a thread is at a place where it can be stopped now.
     pub(super) fn can_be_stopped(&self, thread: usize) -> bool {
         let Some(executed) = self.threads.get(thread) else { return false };
         let busy = executed.is_busy() || executed.ended;
@@ -270,7 +272,8 @@ impl World<'_> {
         }
     }
 
-    /// Lets a thread go on where its CONTEXT is put on the Frame chain (contract §2.4).
+    /// Makes a thread continue in the stub that puts its CONTEXT on the Frame chain (contract
+    /// §2.4).
     fn redirect(&mut self, thread: usize) -> Option<()> {
         let to = self.entry(Shared::RedirectedHandledJitCase)?;
         let unix = self.runtime.generation.is_unix();
@@ -303,13 +306,13 @@ impl World<'_> {
         Some(())
     }
 
-    /// Gives a redirected thread its registers back.
+    /// Restores the registers of a redirected thread.
     pub(super) fn restore_context(&mut self, thread: usize) -> Event {
         let Some(executed) = self.threads.get_mut(thread) else { return Event::Stepped };
         if let Some(cpu) = executed.interrupted.take() {
             let machine = &mut *self.runtime.memory.borrow_mut();
             let from = machine.cpu().rip();
-            // The call of the service never comes back.
+            // The call of the service never returns.
             executed.truth.cut(executed.truth.callers().len().saturating_sub(1));
             *machine.cpu_mut() = cpu;
             executed.truth.on_interrupt_return(&cpu, from);
@@ -317,7 +320,8 @@ impl World<'_> {
         Event::Stepped
     }
 
-    /// The slot of the return address of a thread's innermost function (VA), and what is in it.
+    /// Returns the slot of the return address of a thread's innermost function (VA), and its
+    /// content.
     fn hijackable(&self, thread: usize) -> Option<(u64, u64)> {
         let executed = self.threads.get(thread).filter(|executed| executed.hijack.is_none())?;
         let caller = executed.truth.callers().last()?;
@@ -327,7 +331,7 @@ impl World<'_> {
         (caller.position == Position::ReturnAddress && is_there).then_some((slot, address))
     }
 
-    /// Puts another return address in the place of the one of a thread's innermost function.
+    /// Replaces the return address of a thread's innermost function.
     fn hijack(&mut self, thread: usize) -> Option<()> {
         let to = self.entry(Shared::OnHijackTripThread)?;
         let object = ThreadObject(self.object(thread)?);
@@ -341,7 +345,7 @@ impl World<'_> {
         Some(())
     }
 
-    /// Undoes a hijack: exceptions pass by returns, and would leave it behind.
+    /// Undoes a hijack: exceptions bypass returns, and would leave it in place.
     pub(super) fn unhijack(&mut self, thread: usize) {
         if let Some(object) = self.object(thread).map(ThreadObject) {
             // The slot has been written to before.
@@ -350,7 +354,7 @@ impl World<'_> {
         }
     }
 
-    /// A hijack may have been undone by a walk (C-077), or have worked.
+    /// Checks whether a hijack has been undone by a walk (C-077), or has taken effect.
     pub(super) fn check_hijack(&mut self, thread: usize) {
         let Some(object) = self.object(thread).map(ThreadObject) else { return };
         let Some(executed) = self.threads.get_mut(thread) else { return };

@@ -1,4 +1,4 @@
-//! Programs in worlds.
+//! Tests of programs executed in worlds.
 
 mod every_instruction;
 mod kinds;
@@ -48,7 +48,7 @@ fn walk(world: &mut World<'_>, thread: usize) -> String {
     walk_by(world, os, thread)
 }
 
-/// A thread that the runtime does not know.
+/// A walker thread that the runtime does not know.
 const NOBODY: OsThreadId = OsThreadId(99);
 
 /// A callback of a walk.
@@ -59,7 +59,8 @@ struct Callback {
     context: Context,
 }
 
-/// The callbacks of a walk of a thread that the runtime knows, and how it ended; `os` is who makes it.
+/// Walks a thread that the runtime knows, from the thread `os`. Returns the callbacks and the
+/// outcome.
 fn callbacks(
     world: &mut World<'_>,
     os: OsThreadId,
@@ -89,7 +90,7 @@ fn callbacks(
     (found, outcome.to_string())
 }
 
-/// A walk of a thread by another one; `None` is one that the runtime does not know.
+/// Walks a thread from another one; `None` is a walker that the runtime does not know.
 fn walk_by(world: &mut World<'_>, by: Option<OsThreadId>, thread: usize) -> String {
     if world.object(thread).is_none() {
         return "no thread".to_owned();

@@ -1,4 +1,4 @@
-//! Threads that are executed.
+//! Threads of a world.
 
 use super::World;
 use super::exceptions::Dispatch;
@@ -16,77 +16,77 @@ use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
 use std::collections::VecDeque;
 
-/// What a thread is, and what it begins with.
+/// The kind of a thread, and the function that it begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// A thread of the runtime, with a managed function of the source.
+    /// A thread of the runtime that begins with a managed function of the source.
     Managed(FunctionId),
-    /// A native thread that the runtime does not know, with a native function of the source.
+    /// A native thread unknown to the runtime, which begins with a native function of the source.
     Native(FunctionId),
-    /// The thread of a server GC, which makes all collections: the runtime has no Thread object for it
-    /// (C-133). It ends when all others have ended.
+    /// The thread of a server GC, which performs all GCs: the runtime has no Thread object for it
+    /// (C-133). It ends when all other threads have ended.
     ServerGc,
 }
 
-/// A thread as it is executed.
+/// The execution state of a thread.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub(super) struct Executed {
     pub os: OsThreadId,
-    /// Its function of the source.
+    /// Start function in the source.
     pub start: FunctionId,
-    /// Its registers, while another thread is the current one.
+    /// Registers of the thread while another thread is the current one.
     pub cpu: Cpu,
     pub truth: Truth,
-    /// What is left of the service that it is in.
+    /// Remaining steps of the current service.
     pub pending: VecDeque<Step>,
     pub in_callback: Option<CallbackKind>,
-    /// Its own memory (VA): the Thread object, if it has one, lies there.
+    /// Memory of the thread (VA): contains the Thread object, if it has one.
     pub own: u64,
-    /// Its stack's bounds (VA).
+    /// Bounds of the stack (VA).
     pub stack: (u64, u64),
-    /// Its registers before it was redirected.
+    /// Registers before the thread was redirected.
     pub interrupted: Option<Cpu>,
-    /// The handler of a signal runs, which has interrupted this.
+    /// State interrupted by the signal handler that runs.
     pub signalled: Option<Interrupted>,
-    /// Which of the truth's callers stands for a hijacked return address.
+    /// Index of the shadow-stack entry for a hijacked return address.
     pub hijack: Option<usize>,
-    /// Its mode before the callback.
+    /// Mode before the callback.
     pub was_cooperative: bool,
     pub ended: bool,
-    /// The exceptions on their way, the most recent one last.
+    /// Exceptions in flight, the most recent one last.
     pub dispatches: Vec<Dispatch>,
-    /// The registers of the last hardware fault.
+    /// Registers at the last hardware fault.
     pub fault: Registers,
-    /// Nothing has caught its last exception.
+    /// The last exception was not caught.
     pub unhandled: bool,
-    /// It is the thread of a server GC.
+    /// This is the thread of a server GC.
     pub serves_gc: bool,
 }
 
 impl Executed {
-    /// Whether it is in the middle of a service, or in a callback.
+    /// Returns true if the thread is in the middle of a service, or in a callback.
     pub(super) fn is_busy(&self) -> bool {
         self.in_callback.is_some() || !self.pending.is_empty()
     }
 }
 
-/// A frame as execution knows it.
+/// A function activation, taken from the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activation {
-    /// Its registers.
+    /// Registers of the activation.
     pub registers: Registers,
-    /// What its rip is.
+    /// Position of rip in the activation.
     pub position: Position,
-    /// Its function in the expanded program; `None` in a service.
+    /// Function in the expanded program; `None` in a service.
     pub function: Option<FunctionId>,
-    /// rsp of its caller once it has returned (VA).
+    /// Caller's rsp after the function has returned (VA).
     pub caller_sp: u64,
 }
 
 impl World<'_> {
-    /// The activations of a thread, innermost first, services among them. What called the thread's
-    /// first function is not among them.
+    /// Returns the activations of a thread, innermost first, including services. The caller of the
+    /// thread's first function is not included.
     #[must_use]
     pub fn activations(&self, thread: usize) -> Vec<Activation> {
         let Some(executed) = self.threads.get(thread) else { return Vec::new() };
@@ -94,7 +94,7 @@ impl World<'_> {
         let mut position = Position::Interrupted;
         let mut activations = Vec::new();
         for (index, caller) in executed.truth.callers().iter().enumerate().rev() {
-            // A hijacked return address is nobody's who has been called.
+            // No function has called the stub that a hijacked return address leads to.
             if executed.hijack == Some(index) {
                 continue;
             }
@@ -109,7 +109,8 @@ impl World<'_> {
         activations
     }
 
-    /// The registers of a thread's first managed activation. A stub in a code heap is none (C-039).
+    /// Returns the registers of a thread's innermost managed activation. A stub in a code heap does
+    /// not count as managed (C-039).
     #[must_use]
     pub fn top_managed(&self, thread: usize) -> Option<Registers> {
         let managed = |function: FunctionId| {
@@ -122,7 +123,7 @@ impl World<'_> {
         Some(first.registers)
     }
 
-    /// A thread's registers and flags.
+    /// Returns a thread's registers and flags.
     pub(super) fn registers_of(&self, thread: usize) -> Option<Cpu> {
         if thread == self.current {
             return Some(*self.runtime.memory.borrow().cpu());
@@ -130,7 +131,7 @@ impl World<'_> {
         self.threads.get(thread).map(|executed| executed.cpu)
     }
 
-    /// Gives a thread other registers.
+    /// Sets a thread's registers and flags.
     pub(super) fn set_registers(&mut self, thread: usize, cpu: &Cpu) {
         if thread == self.current {
             *self.runtime.memory.borrow_mut().cpu_mut() = *cpu;
@@ -139,26 +140,27 @@ impl World<'_> {
         }
     }
 
-    /// The runtime gets to know a thread that came from unmanaged code, or forgets it.
+    /// Gives a thread that came from unmanaged code a Thread object, which makes it known to the
+    /// runtime.
     pub(super) fn attach(&mut self, thread: usize) {
         let Some(executed) = self.threads.get(thread) else { return };
         let (os, own, stack) = (executed.os, executed.own, executed.stack);
         let object = ThreadId(own);
         let machine = &mut *self.runtime.memory.borrow_mut();
-        // The memory is mapped with the world.
+        // The memory was mapped when the world was built.
         let _ = super::build::write_thread(machine, object, stack);
         self.runtime.change_thread(os, |thread| thread.object = Some(object));
     }
 
-    /// Whether a thread has to come to a stop before the runtime is suspended: it is cooperative, and
-    /// has not ended.
+    /// Returns true if a thread has to stop before the runtime is suspended: it is in cooperative
+    /// mode and has not ended.
     pub(super) fn is_to_stop(&self, thread: usize) -> bool {
         let ended = self.threads.get(thread).is_none_or(|executed| executed.ended);
         !ended && self.is_cooperative(thread)
     }
 
-    /// Whether a thread is in cooperative mode, as its Thread object says: also of one that has ended by
-    /// an exception.
+    /// Returns true if a thread is in cooperative mode according to its Thread object. A thread
+    /// that was ended by an exception may still be.
     #[must_use]
     pub fn is_cooperative(&self, thread: usize) -> bool {
         let Some(object) = self.object(thread) else { return false };
@@ -168,7 +170,7 @@ impl World<'_> {
 
     pub(super) fn set_cooperative(&mut self, thread: usize, cooperative: bool) {
         if let Some(object) = self.object(thread) {
-            // A Thread object of the world is always there.
+            // A Thread object of the world is always mapped.
             let memory = &mut *self.runtime.memory.borrow_mut();
             let _ = ThreadObject(object).set_cooperative(memory, cooperative);
         }

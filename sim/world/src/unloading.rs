@@ -1,5 +1,4 @@
-//! Code that goes away, who writes to the code manager's tables meanwhile, and collections that one
-//! thread makes for all.
+//! Unloading of code, the code manager's writer lock, and GCs made by the thread of a server GC.
 
 use super::services::Step;
 use super::{Event, World};
@@ -10,25 +9,26 @@ use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::Gpr;
 
 impl World<'_> {
-    /// The method that the current thread names in rbx.
+    /// Returns the method that the current thread names in rbx.
     fn named(&self) -> Option<FunctionId> {
         method_of(self.runtime.memory.borrow().cpu().get(Gpr::Rbx))
     }
 
-    /// Whether a thread executes a function: that keeps it loaded (H-18).
+    /// Returns true if a thread executes a function, which keeps the function loaded (H-18).
     fn is_executed(&self, function: FunctionId) -> bool {
         (0..self.threads.len()).any(|thread| {
             self.activations(thread).iter().any(|activation| activation.function == Some(function))
         })
     }
 
-    /// Whether the method that rbx names cannot go yet.
+    /// Returns true if the method that rbx names cannot be unloaded yet.
     fn must_stay(&self) -> bool {
         self.named().is_some_and(|function| self.is_executed(function))
     }
 
-    /// Unloads an assembly up to the point where all other threads are stopped. What is told in which
-    /// order was observed, but for the Framework, which tells of the end when the code is gone.
+    /// Unloads an assembly up to the point where all other threads are stopped. The order of the
+    /// callbacks was observed, except for the Framework, which reports the end when the code is
+    /// gone.
     pub(super) fn unload(&self) -> Vec<Step> {
         if self.must_stay() {
             return vec![Step::Return(0)];
@@ -53,7 +53,7 @@ impl World<'_> {
         steps
     }
 
-    /// The rest of it.
+    /// Returns the steps after the code has been freed: the threads are resumed.
     pub(super) fn unloaded(&self) -> Vec<Step> {
         let mut steps = self.resuming();
         if !self.runtime.generation.is_core() {
@@ -63,7 +63,8 @@ impl World<'_> {
         steps
     }
 
-    /// Destroys a dynamic method: its heap has others too, so that no section goes.
+    /// Destroys a dynamic method. Its heap contains other methods too, so that no section is
+    /// removed.
     pub(super) fn destroy_method(&self) -> Vec<Step> {
         if self.must_stay() {
             return vec![Step::Return(0)];
@@ -79,7 +80,7 @@ impl World<'_> {
         free.into_iter().chain([Step::Return(0)]).collect()
     }
 
-    /// Does a part of what is said here.
+    /// Performs one step of unloading, writing, or a server GC.
     pub(super) fn unloading_step(&mut self, thread: usize, step: Step) -> Event {
         match step {
             Step::Free(function) => {
@@ -89,7 +90,7 @@ impl World<'_> {
             Step::Write(begins) => self.write(thread, begins),
             Step::AskForGc => {
                 self.gcs_wanted += 1;
-                // It waits from its next step on: the server GC's thread can go on now.
+                // The thread waits from its next step on: the server GC's thread can go on now.
                 self.wait(thread, Step::AwaitGc(self.gcs_wanted));
                 Event::Stepped
             }
@@ -103,7 +104,7 @@ impl World<'_> {
         }
     }
 
-    /// Takes the code manager's writer lock, or gives it back.
+    /// Takes the code manager's writer lock, or releases it.
     fn write(&mut self, thread: usize, begins: bool) -> Event {
         let Some(os) = self.os(thread) else { return Event::Stepped };
         if begins && self.waits_to_write(os).is_some() {
@@ -115,7 +116,8 @@ impl World<'_> {
         Event::Stepped
     }
 
-    /// What the server GC's thread does whenever it has nothing else to do.
+    /// Performs one turn of the server GC's thread: it collects on request, and ends after all
+    /// others.
     fn serve_gc(&mut self, thread: usize) -> Event {
         let wanted = self.gcs_wanted;
         if self.gcs_made < wanted {

@@ -6,7 +6,7 @@ use super::{Event, World};
 use clr_runtime::{Lock, OsThreadId, Wait};
 
 impl World<'_> {
-    /// A thread takes a lock, as soon as it is free.
+    /// Takes a lock as soon as it is free.
     pub(super) fn acquire(&mut self, thread: usize, lock: Lock) -> Event {
         let Some(os) = self.os(thread) else { return Event::Stepped };
         let mut process = self.runtime.process.get();
@@ -17,7 +17,7 @@ impl World<'_> {
         Event::Stepped
     }
 
-    /// A thread gives a lock back.
+    /// Releases a lock.
     pub(super) fn release(&self, thread: usize, lock: Lock) -> Event {
         if let Some(os) = self.os(thread) {
             self.runtime.change_process(|process| {
@@ -27,7 +27,7 @@ impl World<'_> {
         Event::Stepped
     }
 
-    /// What keeps a thread from writing to the code manager's tables.
+    /// Returns the wait that keeps a thread from writing to the code manager's tables.
     pub(super) fn waits_to_write(&self, os: OsThreadId) -> Option<Wait> {
         if self.runtime.process.get().code_manager_writer.is_some() {
             return Some(Wait::Lock(Lock::CodeManager));
@@ -36,8 +36,9 @@ impl World<'_> {
         is_read.then_some(Wait::CodeManagerReaders)
     }
 
-    /// What a thread's next step would wait for now; `None` if it can go on. What ends by itself, as
-    /// Sleep does, is no such wait. That it is suspended by the system is another thing.
+    /// Returns the wait of a thread's next step; `None` if the thread can go on. A wait that ends
+    /// without another thread, such as Sleep, does not count, nor does a suspension of the thread
+    /// by the operating system.
     #[must_use]
     pub fn waits_for(&self, thread: usize) -> Option<Wait> {
         let goes_on = |executed: &&Executed| !executed.ended && executed.signalled.is_none();
@@ -48,7 +49,7 @@ impl World<'_> {
         let wait = match *executed.pending.front()? {
             Step::Acquire(lock) => Wait::Lock(lock),
             Step::Write(true) => return self.waits_to_write(executed.os),
-            // It becomes preemptive first.
+            // The thread becomes preemptive first.
             Step::AwaitResume if self.is_cooperative(thread) => return None,
             Step::AwaitResume => Wait::RuntimeRunning(self.waits_for_runtime(thread)?),
             Step::StopOthers => Wait::ThreadsToStop,
@@ -62,7 +63,7 @@ impl World<'_> {
         (!self.has_ended(executed.os, wait)).then_some(wait)
     }
 
-    /// Whether a thread that waits, in the world or in a profiling method, can go on.
+    /// Returns true if a thread that waits, in the world or in a profiling method, can go on.
     #[must_use]
     pub fn has_ended(&self, os: OsThreadId, wait: Wait) -> bool {
         match wait {
@@ -81,15 +82,15 @@ impl World<'_> {
         }
     }
 
-    /// The threads that a thread's next step would wait for.
+    /// Returns the threads that a thread's next step would wait for.
     #[must_use]
     pub fn others(&self, thread: usize) -> Vec<OsThreadId> {
         let wait = self.os(thread).zip(self.waits_for(thread));
         wait.map_or_else(Vec::new, |(os, wait)| self.waited_for(os, wait))
     }
 
-    /// The threads that can end what a thread waits for, in the world or in a profiling method: all of
-    /// them have to do so, but for a collection to be wanted one is enough.
+    /// Returns the threads that can end a wait of a thread, in the world or in a profiling method.
+    /// All of them have to act; for [`Wait::GcWanted`] one is enough.
     #[must_use]
     pub fn waited_for(&self, os: OsThreadId, wait: Wait) -> Vec<OsThreadId> {
         match wait {
@@ -109,23 +110,23 @@ impl World<'_> {
         }
     }
 
-    /// The threads that still have to stop, but for one.
+    /// Returns the threads that still have to stop, except for one.
     fn cooperative_but(&self, os: OsThreadId) -> impl Iterator<Item = usize> {
         let others = (0..self.threads.len()).filter(move |thread| self.os(*thread) != Some(os));
         others.filter(|thread| self.is_to_stop(*thread))
     }
 }
 
-/// Tells, step by step, whether a thread waits for others: what ends by itself, as Sleep does, lets it
-/// wait once.
+/// A detector of threads that wait for others, fed with each step: a wait that ends without another
+/// thread, such as Sleep, takes one step only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// The last step has come to waiting.
+    /// The last step was a wait.
     once: bool,
 }
 
 impl Waiting {
-    /// Whether the thread waits for others, now that a step has come to this.
+    /// Records a step of the thread. Returns true if the thread waits for others.
     pub fn is_for_others(&mut self, event: Event) -> bool {
         let waits = event == Event::Waits;
         core::mem::replace(&mut self.once, waits) && waits

@@ -1,19 +1,19 @@
-//! What is wrong with a generated stage: Frames at wrong places, and words written over others.
+//! Damage to a generated thread: Frames at wrong places, and overwritten words.
 
 use crate::Choices;
 use clr_runtime::FRAME_TOP;
 use clr_world::synthetic::{CODE, SELF_OBJECT, Stage, WALKER_OBJECT};
 
-/// What a Thread object, and the beginning of a Frame, take in words.
+/// Sizes of a Thread object, and of the beginning of a Frame, in words.
 const OBJECT_WORDS: u32 = 10;
 const FRAME_WORDS: u32 = 0x20;
 
-/// Any 64 bits.
+/// Draws any 64 bits.
 fn word<C: Choices>(choices: &mut C) -> u64 {
     u64::from(choices.below(u32::MAX)) << 32 | u64::from(choices.below(u32::MAX))
 }
 
-/// An address, or another number, that may stand in memory or in a register.
+/// Draws an address, or another number, that memory or a register might contain.
 pub(super) fn value<C: Choices>(choices: &mut C, stage: &Stage) -> u64 {
     let (limit, base) = stage.stack;
     match choices.below(10) {
@@ -30,7 +30,7 @@ pub(super) fn value<C: Choices>(choices: &mut C, stage: &Stage) -> u64 {
     }
 }
 
-/// A multiple of 8 on the part of the stack that is in use (VA).
+/// Draws a multiple of 8 in the used part of the stack (VA).
 fn stack_address<C: Choices>(choices: &mut C, stage: &Stage) -> u64 {
     let base = stage.stack.1;
     let lowest = stage.rows.first().map_or(base - 0x100, |row| row.sp);
@@ -43,14 +43,14 @@ fn frame<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
     stage.frames.get(index).map(|frame| frame.at)
 }
 
-/// Where a row's rsp, or its callee's return address, lies (VA).
+/// Draws the address of an activation's rsp, or of its callee's return address (VA).
 fn row<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
     let index = choices.below(stage.rows.len() as u32) as usize;
     let below = u64::from(choices.below(3));
     stage.rows.get(index).map(|row| row.sp.wrapping_sub(8 * below))
 }
 
-/// Where a word can be overwritten (VA).
+/// Draws the address of a word to overwrite (VA).
 fn target<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
     let base = stage.stack.1;
     let lowest = stage.rows.first()?.sp;
@@ -63,7 +63,7 @@ fn target<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
     (lowest.saturating_sub(0x10)..base - 8).contains(&at).then_some(at)
 }
 
-/// Writes words over others.
+/// Overwrites some words.
 pub(super) fn overwrite<C: Choices>(choices: &mut C, stage: &mut Stage) {
     for _ in 0..choices.between(1, 6) {
         if let Some(at) = target(choices, stage) {
@@ -73,7 +73,7 @@ pub(super) fn overwrite<C: Choices>(choices: &mut C, stage: &mut Stage) {
     }
 }
 
-/// Moves a Frame, lets it lead elsewhere, or changes the order of the chain.
+/// Moves a Frame, changes the activation that it leads to, or swaps two Frames of the chain.
 pub(super) fn misplace<C: Choices>(choices: &mut C, stage: &mut Stage) {
     let count = stage.frames.len() as u32;
     if count == 0 {
@@ -84,7 +84,7 @@ pub(super) fn misplace<C: Choices>(choices: &mut C, stage: &mut Stage) {
     let further = above.get(choices.below(above.len() as u32) as usize);
     let (Some(host), Some(further)) = (above.first(), further) else { return };
     let name = further.function.clone();
-    // Below the leaf there is none as long as the runtime is at work.
+    // While the runtime works, no Frame is below the leaf's rsp.
     let at = match choices.below(4) {
         0 => stage.rows.first().map_or(0, |row| row.sp) - 8 * u64::from(choices.between(1, 8)),
         _ => host.sp + 8 * u64::from(choices.below(8)),

@@ -1,4 +1,4 @@
-//! The Frames of a generated stage, where the runtime would have put them.
+//! The Frames of a generated thread, at the places where the runtime would have put them.
 
 use super::rows::{Draft, enlarge};
 use crate::Choices;
@@ -8,20 +8,20 @@ use clr_runtime::frame::{FrameShape, LazyFields};
 use clr_runtime::generation::Generation;
 use clr_world::synthetic::{FrameRow, Row};
 
-/// The most Frames of a stage.
+/// Maximum number of Frames of a thread.
 const MOST: usize = 8;
-/// The most bytes that a Frame of any shape takes, with the cookie below it; and that what it has
-/// beside itself takes at the end of a native frame: a TransitionBlock, or HijackArgs.
+/// Maximum size of a Frame of any shape in bytes, with the cookie below it; and of the data at the
+/// end of a native frame: a TransitionBlock, or HijackArgs.
 const LARGEST: u64 = 0x3D0;
 const BLOCK: u64 = 0x90;
-/// An InlinedCallFrame lies so far above the rsp of its method, and takes so much.
+/// Offset of an InlinedCallFrame from the rsp of its method, and its size in bytes.
 const CALL_OFFSET: u64 = 8;
 const CALL_SIZE: u64 = 0x40;
 
-/// A Frame, by the rows that it has to do with.
+/// A draft of a Frame, which refers to activations by index.
 pub(super) struct FrameDraft {
     kind: FrameKind,
-    /// The row in whose frame it lies.
+    /// Index of the activation whose frame contains the Frame.
     host: usize,
     place: FramePlace,
     leads_to: Option<usize>,
@@ -30,15 +30,15 @@ pub(super) struct FrameDraft {
     flags: u32,
 }
 
-/// Where in its host's frame a Frame lies.
+/// The position of a Frame in its host's frame.
 enum FramePlace {
-    /// So many bytes above the host's rsp.
+    /// Bytes above the host's rsp.
     FromStart(u64),
-    /// So many bytes below the frame's end.
+    /// Bytes below the end of the frame.
     AtEnd(u64),
 }
 
-/// Draws Frames for the native runs of a stack; makes room for them.
+/// Draws Frames for the native runs of a stack, and enlarges frames to make room for them.
 pub(super) fn draw<C: Choices>(
     choices: &mut C,
     generation: Generation,
@@ -64,21 +64,22 @@ pub(super) fn draw<C: Choices>(
     frames
 }
 
-/// The native run below the managed row `target`; all its Frames lie in the frame next to that.
+/// A run of native activations called by the managed activation `target`; all its Frames are in the
+/// frame of the last native one, next to `target`.
 struct Run<'d> {
     generation: Generation,
     rows: &'d mut [Draft],
     target: usize,
-    /// So many bytes of the host's frame are taken.
+    /// Number of bytes of the host's frame that are taken.
     used: u64,
-    /// There is a TransitionBlock, or what is like one.
+    /// The run has a TransitionBlock, or similar data.
     has_block: bool,
-    /// The Frame that lies above all others of the run.
+    /// The Frame above all others of the run.
     last: Option<FrameDraft>,
 }
 
 impl Run<'_> {
-    /// One more Frame, unless it is to be the last one, or there is no room.
+    /// Draws another Frame; returns `None` if it is to be the last one, or there is no room.
     fn frame<C: Choices>(&mut self, choices: &mut C, kinds: &[FrameKind]) -> Option<FrameDraft> {
         let host = self.target - 1;
         // Most threads are in a call of native code, or in a helper.
@@ -136,12 +137,13 @@ impl Run<'_> {
         Some(frame)
     }
 
-    /// What a row's function pushes, and the return address, take in bytes.
+    /// Returns the bytes taken by the registers that an activation's function pushes, and by the
+    /// return address.
     fn saved_by(&self, row: usize) -> u64 {
         self.rows.get(row).map_or(8, |draft| 8 + 8 * draft.row.saves.len() as u64)
     }
 
-    /// It lies in the frame of the method that calls.
+    /// Draws an InlinedCallFrame, which is in the frame of the calling method.
     fn inlined_call<C: Choices>(&mut self, choices: &mut C, mut frame: FrameDraft) {
         let room = CALL_OFFSET + CALL_SIZE + self.saved_by(self.target);
         if self.last.is_none() && enlarge(self.rows, self.target, room) {
@@ -153,7 +155,7 @@ impl Run<'_> {
     }
 }
 
-/// The Frames where the rows have come to lie, topmost first.
+/// Returns the Frames, topmost first, after the activations have been placed.
 pub(super) fn place(frames: Vec<FrameDraft>, rows: &[Row]) -> Vec<FrameRow> {
     let name = |row: usize| rows.get(row).map(|row| row.function.clone());
     let mut placed: Vec<_> = frames

@@ -1,4 +1,4 @@
-//! Draws stages and calls.
+//! Generation of synthetic threads and calls.
 
 use super::{MOST_BYTES, Seed, StagedCall, damage, frames, rows};
 use crate::Choices;
@@ -12,9 +12,9 @@ use clr_world::synthetic::{
     MANAGED_WALKER, NATIVE_WALKER, Place, SELF, SELF_OBJECT, Stage, WALKER_OBJECT,
 };
 
-/// A process with a thread. It can be set up, but for rare ones whose Frames were moved.
+/// Draws a process with a thread. It can be set up, except for rare ones whose Frames were moved.
 ///
-/// It depends on nothing but the choices, and is the same on all platforms.
+/// The process depends only on the choices, and is the same on all platforms.
 pub fn stage<C: Choices>(choices: &mut C) -> Stage {
     let mut stage = Stage::new(choices.one(Generation::ALL));
     stage.cooperative = choices.chance(1, 2);
@@ -47,7 +47,7 @@ fn hijacked<C: Choices>(choices: &mut C, stage: &Stage) -> Option<String> {
     (row.place != Place::Native && row.function != last.function).then(|| row.function.clone())
 }
 
-/// One state of the process or the thread that a call looks at before it walks.
+/// Changes one state of the process or the thread that a call checks before it walks.
 fn state<C: Choices>(choices: &mut C, stage: &mut Stage) {
     let process = &mut stage.process;
     let thread = choices.one([SELF, NATIVE_WALKER, MANAGED_WALKER]);
@@ -80,8 +80,8 @@ fn state<C: Choices>(choices: &mut C, stage: &mut Stage) {
     }
 }
 
-/// Exceptions in progress: with handlers that run in the stack's funclets, and with stack that has
-/// been unwound.
+/// Draws exceptions in progress: with handlers that run in the stack's funclets, and with stack
+/// that has been unwound.
 fn exceptions<C: Choices>(choices: &mut C, stage: &Stage) -> ExceptionState {
     let mut found = ExceptionState { inconsistent: choices.chance(1, 20), ..Default::default() };
     let ends: Vec<u64> = stage.rows.iter().skip(1).map(|row| row.sp).collect();
@@ -92,7 +92,7 @@ fn exceptions<C: Choices>(choices: &mut C, stage: &Stage) -> ExceptionState {
             continue;
         }
         let parents: Vec<usize> = (row + 1..ends.len()).filter(managed).collect();
-        // A near one, mostly.
+        // Mostly a near activation.
         let far = if choices.chance(1, 4) { parents.len() as u32 } else { 3 };
         let parent = parents.get(choices.below(far) as usize).copied();
         let Some(caller_sp) = end(row) else { continue };
@@ -120,9 +120,9 @@ fn exceptions<C: Choices>(choices: &mut C, stage: &Stage) -> ExceptionState {
     found
 }
 
-/// A process with a thread, and a call about it.
+/// Draws a process with a thread, and a call about the thread.
 ///
-/// It depends on nothing but the choices, and is the same on all platforms.
+/// Both depend only on the choices, and are the same on all platforms.
 pub fn staged_call<C: Choices>(choices: &mut C) -> StagedCall {
     let stage = stage(choices);
     let seed = choices.chance(1, 2).then(|| seed(choices, &stage));
@@ -152,7 +152,7 @@ pub fn staged_call<C: Choices>(choices: &mut C) -> StagedCall {
 fn seed<C: Choices>(choices: &mut C, stage: &Stage) -> Seed {
     let rows = stage.rows.len() as u32;
     let mut row = choices.below(rows);
-    // Most are managed.
+    // Most seeds are of managed activations.
     for _ in 0..2 {
         if stage.rows.get(row as usize).is_some_and(|row| row.place == Place::Native) {
             row = choices.below(rows);

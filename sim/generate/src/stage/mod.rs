@@ -1,8 +1,8 @@
-//! Threads set up by hand, and calls about them, at random.
+//! Random synthetic threads, and calls about them.
 //!
-//! Most threads are whole: their Frames lie where the runtime would put them, and lead where it
-//! would. Some have Frames at wrong places, and words written over their stack, their Frames and
-//! their Thread object.
+//! Most threads are consistent: their Frames are where the runtime would put them, and lead to
+//! the activations it would choose. Some have Frames at wrong places, and words written over their
+//! stack, their Frames and their Thread object.
 
 mod damage;
 mod frames;
@@ -20,14 +20,14 @@ use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use clr_walker::registers::{CONTEXT_SIZE, Gpr};
 use clr_world::synthetic::{SELF, SELF_OBJECT, Set, Stage};
 
-/// A thread set up by hand, and a call of `DoStackSnapshot` about it.
+/// A synthetic thread, and a call of `DoStackSnapshot` about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StagedCall {
-    /// The process.
+    /// The process with the synthetic thread.
     pub stage: Stage,
-    /// Who calls.
+    /// The calling thread.
     pub caller: OsThreadId,
-    /// The target: 0 for the caller.
+    /// The target thread: 0 for the caller.
     pub thread: ThreadId,
     /// `infoFlags`.
     pub flags: SnapshotFlags,
@@ -35,37 +35,37 @@ pub struct StagedCall {
     pub seed: Option<Seed>,
     /// `contextSize`.
     pub context_size: u32,
-    /// The callback that wants no more, counted from 0.
+    /// Index of the callback that stops the walk, counted from 0.
     pub stop_at: Option<u32>,
-    /// There is no callback.
+    /// The call has no callback.
     pub null_callback: bool,
 }
 
-/// Where the XStateFeaturesMask of a CONTEXT is, and how many bytes the largest CONTEXT has.
+/// Offset of XStateFeaturesMask in a CONTEXT, and size of the largest CONTEXT in bytes.
 const FEATURES: usize = 0x4D0;
 const MOST_BYTES: u32 = 0xC20;
 
-/// A seed: the registers of a row, and what is changed of them.
+/// A seed: the registers of an activation, with changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// The row, from the leaf; without, all registers are 0.
+    /// Index of the activation, from the leaf; with `None` all registers are 0.
     pub row: Option<u32>,
-    /// Another rip (VA).
+    /// Replacement of rip (VA).
     pub rip: Option<u64>,
-    /// Another rsp (VA).
+    /// Replacement of rsp (VA).
     pub rsp: Option<u64>,
-    /// Another rbp.
+    /// Replacement of rbp.
     pub rbp: Option<u64>,
     /// ContextFlags.
     pub flags: u32,
-    /// XStateFeaturesMask, behind the CONTEXT of Windows.
+    /// XStateFeaturesMask, after the CONTEXT of Windows.
     pub features: u64,
-    /// How many bytes of it can be read.
+    /// Number of bytes of the seed that can be read.
     pub len: u32,
 }
 
 impl Seed {
-    /// The registers of a row.
+    /// Creates a seed with the registers of an activation.
     #[must_use]
     pub const fn of_row(row: u32) -> Self {
         Self {
@@ -79,7 +79,8 @@ impl Seed {
         }
     }
 
-    /// The row that it is of, if nothing of it is changed and all of it can be read.
+    /// Returns the index of the activation if its registers are unchanged and all bytes can be
+    /// read.
     #[must_use]
     pub fn whole(&self) -> Option<usize> {
         let row = self.row?;
@@ -87,7 +88,7 @@ impl Seed {
         (*self == Self { flags, features, ..Self::of_row(row) }).then_some(row as usize)
     }
 
-    /// Its bytes, as far as they can be read.
+    /// Returns the readable bytes of the seed.
     #[must_use]
     pub fn bytes(&self, set: &Set) -> Vec<u8> {
         let row = self.row.and_then(|row| set.registers(row as usize));
@@ -106,7 +107,7 @@ impl Seed {
 }
 
 impl StagedCall {
-    /// A thread calls for itself, with contexts and without a seed.
+    /// Creates a call of a thread for itself, with contexts and without a seed.
     #[must_use]
     pub const fn new(stage: Stage) -> Self {
         Self {
@@ -121,7 +122,7 @@ impl StagedCall {
         }
     }
 
-    /// The call, with these bytes as the seed.
+    /// Returns the call, with these bytes as the seed.
     #[must_use]
     pub const fn call<'s>(&self, seed: Option<&'s [u8]>) -> Call<'s> {
         Call {

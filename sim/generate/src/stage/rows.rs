@@ -1,21 +1,21 @@
-//! The rows of a generated stage: managed and native runs by turns.
+//! The activations of a generated thread: alternating managed and native runs.
 
 use crate::Choices;
 use clr_runtime::frame::layout::Convention;
 use clr_runtime::{Funclet, MethodKind};
 use clr_world::synthetic::{PROLOGUE, Place, Row, SIZE, Stage};
 
-/// The size that the root's frame has, whatever it is.
+/// Size of the root's frame in bytes, whatever the root is.
 const ROOT_SIZE: u64 = 0x40;
 
-/// A row, and the size of its frame in bytes.
+/// A draft of an activation, with the size of its frame in bytes.
 pub(super) struct Draft {
     pub row: Row,
     pub size: u64,
 }
 
 impl Draft {
-    /// Whether it is in the function of `row`.
+    /// Returns true if the draft is in the same function as `row`.
     fn is_of(&self, row: &Row) -> bool {
         self.row.function == row.function
             && self.row.place == row.place
@@ -27,7 +27,7 @@ impl Draft {
     }
 }
 
-/// Draws the rows of a stack, leaf first.
+/// Draws the activations of a stack, leaf first.
 pub(super) fn draw<C: Choices>(choices: &mut C, stage: &Stage) -> Vec<Draft> {
     let (least, most) = choices.one([(0, 6), (3, 12), (3, 12), (6, 20), (12, 39)]);
     let count = choices.between(least, most) as usize;
@@ -61,7 +61,7 @@ pub(super) fn draw<C: Choices>(choices: &mut C, stage: &Stage) -> Vec<Draft> {
     drafts
 }
 
-/// An offset behind a call that is behind the prologue.
+/// Draws an offset after a call that comes after the prologue.
 fn offset<C: Choices>(choices: &mut C) -> u32 {
     choices.between(u32::from(PROLOGUE) + 1, SIZE - 1)
 }
@@ -96,7 +96,7 @@ fn native_row<C: Choices>(choices: &mut C, stage: &Stage, index: usize) -> Draft
 fn managed_row<C: Choices>(choices: &mut C, stage: &Stage, drafts: &[Draft]) -> Draft {
     let offset = offset(choices);
     let mut row = match drafts.get(choices.below(drafts.len() as u32) as usize) {
-        // Recursion, and the methods that funclets belong to.
+        // Recursion, and the methods of funclets.
         Some(draft) if !draft.is_native() && choices.chance(1, 2) => {
             let mut row = draft.row.clone();
             row.funclet = row.funclet.filter(|_| choices.chance(1, 3));
@@ -143,7 +143,8 @@ fn fresh<C: Choices>(choices: &mut C, stage: &Stage, index: usize) -> Row {
     }
 }
 
-/// Gives the function of a row a frame of at least `size` bytes. Whether it can have one.
+/// Enlarges the frame of an activation's function to at least `size` bytes. Returns false if that
+/// is impossible.
 pub(super) fn enlarge(drafts: &mut [Draft], index: usize, size: u64) -> bool {
     let last = index + 1 == drafts.len();
     let Some(draft) = drafts.get(index) else { return false };
@@ -160,7 +161,7 @@ pub(super) fn enlarge(drafts: &mut [Draft], index: usize, size: u64) -> bool {
     true
 }
 
-/// Lays the rows out, from the base of the stack downwards.
+/// Places the activations, from the base of the stack downwards.
 pub(super) fn place(drafts: Vec<Draft>, base: u64) -> Vec<Row> {
     let mut end = base;
     let mut rows = Vec::with_capacity(drafts.len());

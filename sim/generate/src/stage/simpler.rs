@@ -1,4 +1,4 @@
-//! Steps towards a smaller stage and a plainer call.
+//! Steps towards a smaller thread and a plainer call.
 
 use super::{Seed, StagedCall};
 use clr_runtime::generation::Generation;
@@ -6,28 +6,28 @@ use clr_runtime::{ContextSafety, ExceptionState, MethodKind, Process, ThreadLife
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::synthetic::{PROLOGUE, Place, Row, SELF, SELF_OBJECT, Stage};
 
-/// A step towards something smaller.
+/// A step towards a smaller thread or a plainer call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Drops so many rows from this one on.
+    /// Drops activations, given the index of the first one and their number.
     Rows(usize, usize),
     /// Drops a Frame.
     Frame(usize),
-    /// Drops so many overwritten words from this one on.
+    /// Drops overwritten words, given the index of the first one and their number.
     Words(usize, usize),
     /// Makes an overwritten word 0.
     Zero(usize),
     /// Drops an exception.
     Tracker(usize),
-    /// Makes a row, and the others of its function, plainer in one way.
+    /// Simplifies an activation, and all others of its function, in one way.
     Plainer(usize, usize),
-    /// Makes a Frame plainer.
+    /// Simplifies a Frame.
     PlainFrame(usize),
-    /// Makes a part of the process or the call what it is by default.
+    /// Resets a part of the process or the call to its default.
     Default(usize),
 }
 
-/// What becomes plain of a row.
+/// The ways to simplify an activation.
 const PLAINER: &[fn(&mut Row)] = &[
     |row| row.kind = MethodKind::Ordinary,
     |row| row.funclet = None,
@@ -40,7 +40,7 @@ const PLAINER: &[fn(&mut Row)] = &[
     },
 ];
 
-/// The frame becomes as small as it can be.
+/// The way that makes the frame as small as possible.
 const SMALL: usize = PLAINER.len();
 
 const DEFAULTS: &[fn(&mut StagedCall)] = &[
@@ -78,7 +78,7 @@ fn change_seed(call: &mut StagedCall, change: impl FnOnce(&mut Seed)) {
 }
 
 impl StagedCall {
-    /// The steps that there are, the largest first.
+    /// Returns all steps, the largest first.
     pub(crate) fn simpler_steps(&self) -> Vec<Step> {
         let Stage { rows, frames, overwritten, exceptions, .. } = &self.stage;
         let mut steps = Vec::new();
@@ -103,7 +103,7 @@ impl StagedCall {
         steps
     }
 
-    /// What is behind a step; nothing if it cannot be set up, or is the same.
+    /// Returns the call after a step; `None` if it cannot be set up, or is unchanged.
     pub(crate) fn simpler(&self, step: Step) -> Option<Self> {
         let mut simpler = self.clone();
         let stage = &mut simpler.stage;
@@ -128,13 +128,13 @@ impl StagedCall {
             }
             Step::Default(part) => DEFAULTS.get(part)?(&mut simpler),
         }
-        // What was set up still is; what never could be may stay so.
+        // A thread that could be set up still can be; others need not become valid.
         let valid = simpler.stage.set_up().is_ok() || self.stage.set_up().is_err();
         (simpler != *self && valid).then_some(simpler)
     }
 }
 
-/// Drops rows; what lies below them moves up to the others.
+/// Drops activations; everything below them moves up.
 fn drop_rows(call: &mut StagedCall, first: usize, count: usize) {
     let stage = &mut call.stage;
     let end_of = |stage: &Stage, row: usize| {
@@ -160,7 +160,7 @@ fn drop_rows(call: &mut StagedCall, first: usize, count: usize) {
     });
 }
 
-/// Moves all that lies below `from` (VA) up by so many bytes.
+/// Moves everything below `from` (VA) up by `by` bytes.
 fn shift(stage: &mut Stage, from: u64, by: u64) {
     let lowest = stage.stack.0;
     let move_up = |address: &mut u64| {
@@ -186,7 +186,7 @@ fn shift(stage: &mut Stage, from: u64, by: u64) {
     }
 }
 
-/// Makes a row plainer in one way, and all others of its function with it.
+/// Simplifies an activation, and all others of its function, in one way.
 fn plainer(call: &mut StagedCall, row: usize, way: usize) -> Option<()> {
     let stage = &mut call.stage;
     let key = |row: &Row| (row.function.clone(), row.place, row.funclet);

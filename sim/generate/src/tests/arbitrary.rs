@@ -17,7 +17,7 @@ fn any_bytes_give_a_valid_program() {
         let bytes: Vec<u8> = (0..seeded.below(400)).map(|_| seeded.bits() as u8).collect();
         let program = program(&mut Unstructured::new(&bytes), &Size::SMALL);
         assert_eq!(program.check(), Ok(()));
-        // Once the bytes are used up, no statement follows.
+        // After the last byte no more statements follow.
         assert!(Measure::of(&program).statements <= bytes.len());
         most = most.max(program.functions.len());
     }

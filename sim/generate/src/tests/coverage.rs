@@ -1,5 +1,5 @@
-//! Every variant of the model is generated. The lists are matches without `_`, so a new variant
-//! does not compile before it has a place here.
+//! Checks that every variant of the program's types is generated. The lists are matches without
+//! `_`, so that a new variant does not compile until it is added here.
 
 use super::programs;
 use crate::Size;
@@ -11,7 +11,7 @@ use clr_codegen::{
 };
 use std::collections::BTreeMap;
 
-/// How often something was seen, by name.
+/// Number of occurrences, by name.
 #[derive(Default)]
 struct Seen(BTreeMap<String, u32>);
 
@@ -27,8 +27,8 @@ impl Seen {
     }
 }
 
-/// A function that names a value's variant, and a list of all names. Behind `but` stand variants that
-/// belong to the runtime's code, and are not generated here.
+/// Defines a function that names a value's variant, and a list of all names. The variants after
+/// `but` belong to the runtime's code, and are not generated here.
 macro_rules! variants {
     ($(
         $list:ident, $function:ident: $type:ident { $($name:ident $(($($field:pat),*))?),* $(,)? }
@@ -95,7 +95,7 @@ const LISTS: [&[&str]; 18] = [
     CLAUSES,
 ];
 
-/// What no single variant shows.
+/// Situations that no single variant shows.
 const SITUATIONS: &[&str] = &[
     "an uncaught throw",
     "a throw caught two frames above",
@@ -177,7 +177,7 @@ fn chains_are_deep() {
         }
         depths += depth[0];
     }
-    // A handler ends some chains, and jumps take frames away.
+    // Some chains end in a handler, and jumps remove frames.
     assert!(depths / 300 >= 31, "{}", depths / 300);
 }
 
@@ -305,7 +305,7 @@ fn see_body(
     });
 }
 
-/// Calls `visit` with every statement and what it stands in.
+/// Calls `visit` with every statement and the names of the enclosing ones.
 fn for_each(body: &[Statement], visit: &mut impl FnMut(&Statement, &[&str])) {
     fn go<'a>(
         body: &[Statement],

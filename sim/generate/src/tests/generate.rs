@@ -18,7 +18,7 @@ fn programs_are_valid_and_within_their_limits() {
     }
 }
 
-/// Of all programs, whatever the platform: FNV-1a of how they are printed.
+/// Returns FNV-1a of all programs as printed, which is the same on every platform.
 fn digest(size: &Size) -> String {
     let mut hash = 0xCBF2_9CE4_8422_2325_u64;
     for program in programs(size, 200) {
@@ -38,7 +38,7 @@ fn a_seed_gives_the_same_program_everywhere() {
 
 #[test]
 fn choices_of_a_seed() {
-    // The first outputs of SplitMix64 for the seed 1234567, as its other implementations give them.
+    // The first outputs of SplitMix64 for the seed 1234567, taken from its other implementations.
     let mut seeded = Seeded::new(1_234_567);
     assert_eq!(seeded.bits(), 6_457_827_717_110_365_317);
     assert_eq!(seeded.bits(), 3_203_168_211_198_807_973);

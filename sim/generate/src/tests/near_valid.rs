@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 const RVA: u32 = 0x2000;
 
-/// Two entries with an info of two codes each, and the infos.
+/// Returns two entries with an UNWIND_INFO of two codes each, and the infos.
 fn tables() -> (Vec<u8>, Vec<u8>) {
     let words = [0x1000, 0x1010, RVA, 0x1010, 0x1030, RVA + 8_u32];
     let pdata = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -15,7 +15,7 @@ fn complicate_brings_back_what_failed() {
     assert_eq!(tree.current(), original);
     assert!(!tree.complicate());
     assert!(tree.simplify());
-    // No candidate fails: all are tried once, and then the original is there again.
+    // No candidate fails: all are tried once, and then the original is current again.
     let mut tried = vec![tree.current()];
     while tree.complicate() {
         tried.push(tree.current());

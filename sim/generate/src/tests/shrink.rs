@@ -15,7 +15,7 @@ fn every_candidate_is_valid_and_smaller() {
     }
 }
 
-/// Minimizes some programs that show something, and calls `check` with what is left and its size.
+/// Minimizes some programs that fail, and calls `check` with each result and its size.
 fn minima(size: &Size, fails: impl Fn(&Program) -> bool, check: impl Fn(&Program, Measure)) {
     let mut found = 0;
     for program in programs(size, 3_000).filter(|program| fails(program)).take(20) {
@@ -26,7 +26,7 @@ fn minima(size: &Size, fails: impl Fn(&Program) -> bool, check: impl Fn(&Program
         });
         assert!(fails(&least));
         assert!(trials < 5_000, "{trials}");
-        // It is a local minimum.
+        // The result is a local minimum.
         assert!(!simpler(&least).any(|candidate| fails(&candidate)), "{least:#?}");
         check(&least, Measure::of(&least));
         found += 1;
@@ -127,7 +127,7 @@ fn clauses_become_fewer_and_plainer() {
             |program| contains(program, guarded),
             |least, measure| {
                 assert_eq!((measure.functions, measure.statements), (1, 1), "{name}: {least:#?}");
-                // Managed code, the frame register, its push, version 1, and the clause.
+                // Managed code, the frame register, its push, version 1, and the EH clause.
                 assert_eq!(measure.details, 1 + 32 + 1 + 1 + rank, "{name}: {least:#?}");
             },
         );

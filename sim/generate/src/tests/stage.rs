@@ -1,4 +1,4 @@
-//! Generated threads.
+//! Tests of generated synthetic threads.
 
 use crate::{Choices, Seeded, StagedCall, minimize, simpler, staged_call};
 use clr_runtime::generation::Generation;
@@ -10,7 +10,7 @@ fn drawn(count: u64) -> impl Iterator<Item = StagedCall> {
     (0..count).map(|seed| staged_call(&mut Seeded::new(seed)))
 }
 
-/// Answers 0 for ever.
+/// A source of choices that always answers 0.
 struct Exhausted;
 
 impl Choices for Exhausted {

@@ -1,12 +1,12 @@
-//! Draws calls.
+//! Generation of calls.
 
 use super::{By, WorldCall, WorldSeed};
 use crate::Choices;
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::Start;
 
-/// A call about one of these threads: one that the runtime knows, or a native one, which it may get
-/// to know.
+/// Draws a call about one of these threads: a thread that the runtime knows, or a native one, which
+/// may become known.
 pub fn world_call<C: Choices>(choices: &mut C, threads: &[Start]) -> WorldCall {
     let known = |thread: usize| matches!(threads.get(thread), Some(Start::Managed(_)));
     let count = threads.len() as u32;
@@ -20,7 +20,7 @@ pub fn world_call<C: Choices>(choices: &mut C, threads: &[Start]) -> WorldCall {
             other => By::Thread(other),
         },
     };
-    // A thread that the runtime knows would mean itself.
+    // For a caller that the runtime knows, thread 0 would be the caller itself.
     let may_be_unnamed = !matches!(by, By::Thread(other) if known(other));
     let unnamed = may_be_unnamed && choices.chance(1, if by == By::Target { 2 } else { 24 });
     let flags = match choices.below(24) {

@@ -1,4 +1,4 @@
-//! Draws programs.
+//! Generation of programs for worlds.
 
 use super::guards::{Around, Throws};
 use super::{WorldProgram, keep};
@@ -16,17 +16,17 @@ use clr_world::stubs::Hooks;
 use clr_world::{Start, StopBy};
 use std::collections::BTreeMap;
 
-/// The most instructions that the functions of a program execute, called once each; what they need of
-/// the runtime is guessed.
+/// Maximum number of instructions that the functions of a program execute, each called once; the
+/// cost of the runtime's code is a guess.
 const INSTRUCTIONS: u64 = 4000;
-/// What a call through the runtime costs in instructions, as a guess.
+/// Estimated cost of a call through the runtime, in instructions.
 const RUNTIME_CALL: u64 = 120;
-/// How deep statements nest.
+/// Maximum nesting of statements.
 const NESTING: u32 = 2;
 
-/// A program with threads.
+/// Draws a program with threads.
 ///
-/// It depends on nothing but the choices, and is the same on all platforms.
+/// The program depends only on the choices, and is the same on all platforms.
 pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
     let generation = choices.one(Generation::ALL);
     let convention =
@@ -65,7 +65,7 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
     world
 }
 
-/// What kind of method some are.
+/// Draws the kinds of the methods that are not ordinary.
 fn methods<C: Choices>(
     choices: &mut C,
     functions: &[Function],
@@ -76,7 +76,7 @@ fn methods<C: Choices>(
     for (function, index) in functions.iter().zip(0..) {
         if function.kind != CodeKind::Native && choices.chance(often, 8) {
             let guards = function.body.iter().any(|statement| statement.contains(&guards));
-            // Exceptions pass by what handles them.
+            // Exceptions do not pass through methods that handle them.
             let kinds = if guards {
                 [MethodKind::Dynamic, MethodKind::IlStub, MethodKind::Dynamic]
             } else {
@@ -107,17 +107,17 @@ pub(super) struct Draw<'c, C> {
     pub(super) choices: &'c mut C,
     convention: Convention,
     deep: bool,
-    /// Threads stop each other often, for there are some, and they collect.
+    /// The program has several threads, and they trigger GCs that suspend the others.
     collects: bool,
-    /// How often exceptions are thrown: from 0 for never to 3.
+    /// Frequency of exceptions: from 0 for none to 3.
     pub(super) exceptions: u32,
     kinds: Vec<CodeKind>,
-    /// The functions drawn so far, the last one first.
+    /// Functions drawn so far, the last one first.
     functions: Vec<Function>,
     costs: Vec<u64>,
-    /// Which native functions have nothing to do with the runtime: those can be called directly.
+    /// Native functions that never enter the runtime: these can be called directly.
     plain: Vec<bool>,
-    /// Which functions exceptions leave.
+    /// Functions that exceptions leave.
     escapes: Vec<bool>,
 }
 
@@ -135,7 +135,7 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     fn kinds(&mut self, count: u32) {
-        // Some programs change sides all the time, some hardly ever.
+        // Some programs switch between managed and native code all the time, some hardly ever.
         let often = self.choices.one([1, 2, 4]);
         let mut kind = self.choices.one([CodeKind::Jit, CodeKind::ReadyToRun]);
         for _ in 0..count {
@@ -161,7 +161,7 @@ impl<C: Choices> Draw<'_, C> {
         // A leaf ends a chain.
         let calls = !behind.is_empty() && (self.deep || self.choices.chance(9, 10));
         let shape = self.shape(kind, calls);
-        // No exception passes through native code on Unix.
+        // Exceptions do not pass through native code on Unix.
         let passes = kind != CodeKind::Native || self.convention == Convention::WindowsX64;
         let throws = if self.exceptions > 0 && passes { Throws::Rarely } else { Throws::Never };
         let mut body = Body {
@@ -235,7 +235,7 @@ impl<C: Choices> Draw<'_, C> {
         Function { name: format!("{prefix}{index}"), kind, shape, body: statements, end: Some(end) }
     }
 
-    /// Whether a function may call another one without the runtime.
+    /// Returns true if a function may call another one without the runtime.
     fn goes_directly(&self, from: u32, to: u32) -> bool {
         self.is_managed(from) == self.is_managed(to)
     }
@@ -272,7 +272,7 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     fn call_form(&mut self, managed: bool) -> CallForm {
-        // Native code of Unix calls through its procedure linkage table too.
+        // Native code on Unix also calls through its procedure linkage table.
         if !managed && self.convention == Convention::SystemV && self.choices.chance(1, 4) {
             return CallForm::Plt;
         }
@@ -288,7 +288,7 @@ impl<C: Choices> Draw<'_, C> {
         ])
     }
 
-    /// Overwrites most of what is saved, so that a wrong restore shows.
+    /// Overwrites most of the saved registers, so that a wrong restore is visible.
     fn clobbers(&mut self, shape: &FunctionShape) -> Vec<Statement> {
         let mut body = Vec::new();
         let saved = shape.pushes.iter().chain(shape.home.iter().flatten()).chain(&shape.saves);
@@ -305,7 +305,7 @@ impl<C: Choices> Draw<'_, C> {
         body
     }
 
-    /// Some statements that do not belong to the chain of calls.
+    /// Draws some statements that are not part of the chain of calls.
     pub(super) fn list(&mut self, at: At<'_>, body: &mut Body) {
         let most = if self.deep { 1 } else { 3 };
         for _ in 0..self.choices.between(0, most) {
@@ -370,7 +370,7 @@ impl<C: Choices> Draw<'_, C> {
         body.statements.push(statement);
     }
 
-    /// Calls a function behind, if that does not make the program too long.
+    /// Calls a function with a higher index, unless that makes the program too long.
     pub(super) fn call_if_cheap(&mut self, index: u32, callee: u32, body: &mut Body, times: u64) {
         let cost = (self.cost(callee) + RUNTIME_CALL) * times;
         let share = if self.exceptions > 0 { 2 } else { 4 };
@@ -381,7 +381,7 @@ impl<C: Choices> Draw<'_, C> {
         }
     }
 
-    /// Statements one level further in, with what `then` adds to them.
+    /// Draws statements one level deeper, followed by those that `then` adds.
     pub(super) fn inside(
         &mut self,
         at: At<'_>,
@@ -394,7 +394,7 @@ impl<C: Choices> Draw<'_, C> {
         std::mem::replace(&mut body.statements, outer)
     }
 
-    /// Has the runtime do something that calls nothing of the program.
+    /// Calls a service of the runtime that calls no function of the program.
     pub(super) fn helper(&mut self, index: u32, body: &mut Body, times: u64) {
         let managed = self.is_managed(index);
         let kind = self.kind(|kind| {
@@ -415,7 +415,7 @@ impl<C: Choices> Draw<'_, C> {
         self.choices.pick(&kinds)
     }
 
-    /// Calls a function behind, in one of the ways that lead to it.
+    /// Calls a function with a higher index, in one of the possible ways.
     fn call(
         &mut self,
         from: u32,
@@ -455,27 +455,27 @@ impl<C: Choices> Draw<'_, C> {
     }
 }
 
-/// Where statements stand.
+/// The position of a statement.
 #[derive(Clone, Copy)]
 pub(super) struct At<'s> {
-    /// The function, by its index.
+    /// Index of the function.
     pub index: u32,
-    /// Its shape.
+    /// Shape of the function.
     pub shape: &'s FunctionShape,
-    /// How many statements are around them.
+    /// Number of enclosing statements.
     pub depth: u32,
-    /// How often they are executed in one call.
+    /// Number of times that the statement is executed in one call.
     pub times: u64,
 }
 
-/// What has been drawn of a function.
+/// The part of a function that has been drawn.
 pub(super) struct Body {
     pub(super) statements: Vec<Statement>,
-    /// Instructions, with all that it calls.
+    /// Instructions, including all callees.
     pub(super) cost: u64,
-    /// It is native and has nothing to do with the runtime.
+    /// The function is native and never enters the runtime.
     pub(super) plain: bool,
     pub(super) around: Around,
-    /// Exceptions leave it.
+    /// Exceptions leave the function.
     pub(super) escapes: bool,
 }

@@ -1,4 +1,4 @@
-//! Draws what throws, and what handles it.
+//! Generation of statements that throw, and of their handlers.
 
 use super::draw::{At, Body, Draw};
 use crate::choices::Choices;
@@ -10,25 +10,25 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// What handling an exception costs in instructions, as a guess.
+/// Estimated cost of handling an exception, in instructions.
 const EXCEPTION: u64 = 250;
 
-/// How deep handlers nest that have exceptions of their own.
+/// Maximum nesting of handlers that have their own exceptions.
 const NESTING: u32 = 3;
 
-/// How often what is drawn throws.
+/// The frequency of throws in generated statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Throws {
-    /// Never.
+    /// Nothing is thrown.
     #[default]
     Never,
-    /// Rarely: it would leave the function.
+    /// Exceptions are rare: they would leave the function.
     Rarely,
-    /// Often: something catches it.
+    /// Exceptions are frequent: they are caught.
     Often,
 }
 
-/// What is drawn stands in this.
+/// The surroundings of generated statements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Around {
     pub throws: Throws,
@@ -36,7 +36,7 @@ pub(super) struct Around {
 }
 
 impl<C: Choices> Draw<'_, C> {
-    /// Gives a shape a frame that funclets can work on.
+    /// Gives a shape a frame that funclets can use.
     pub(super) fn framed(&mut self, shape: &mut FunctionShape) {
         if shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp) {
             return;
@@ -67,7 +67,7 @@ impl<C: Choices> Draw<'_, C> {
         body.statements.push(Statement::Runtime(RuntimeCall { kind, target: None }));
     }
 
-    /// How willingly a statement throws, as a weight.
+    /// Returns the weight of a statement that throws.
     pub(super) fn throw_weight(&self, body: &Body) -> u32 {
         match body.around.throws {
             Throws::Never => 0,
@@ -76,7 +76,7 @@ impl<C: Choices> Draw<'_, C> {
         }
     }
 
-    /// A guarded statement, in the body of which something is mostly thrown.
+    /// Draws a guarded statement; its body mostly throws.
     pub(super) fn guarded(&mut self, at: At<'_>, body: &mut Body) {
         let kinds = match self.choices.weighted(&[5, 3, 1]) {
             0 => self.catches(false),
@@ -98,7 +98,7 @@ impl<C: Choices> Draw<'_, C> {
         body.statements.push(guarded);
     }
 
-    /// Statements with something around them that catches whatever they throw.
+    /// Encloses statements in guards that catch all their exceptions.
     pub(super) fn caught(
         &mut self,
         mut statements: Vec<Statement>,
@@ -121,7 +121,7 @@ impl<C: Choices> Draw<'_, C> {
         self.with_clauses(statements, kinds, at, body)
     }
 
-    /// Some catches; one of them catches for sure, if that is wanted.
+    /// Draws some catches; with `surely`, one of them accepts every exception.
     fn catches(&mut self, surely: bool) -> Vec<ClauseKind> {
         let mut kinds = Vec::new();
         for _ in 0..self.choices.one([0, 0, 1, 2]) {
@@ -154,7 +154,7 @@ impl<C: Choices> Draw<'_, C> {
             body.around.in_catch = false;
             let kind = match kind {
                 ClauseKind::Filtered { accepts, .. } => {
-                    // What a filter throws ends with it.
+                    // An exception thrown by a filter ends there.
                     let throws = if is_quiet { Throws::Never } else { Throws::Often };
                     body.around.throws = throws;
                     let filter = self.handler(at, body);
@@ -170,8 +170,8 @@ impl<C: Choices> Draw<'_, C> {
         statement
     }
 
-    /// What a handler or filter does: mostly it calls something, and now and then it has exceptions
-    /// of its own.
+    /// Draws the body of a handler or filter: mostly it makes a call, and sometimes it has its own
+    /// exceptions.
     fn handler(&mut self, at: At<'_>, body: &mut Body) -> Vec<Statement> {
         let At { index, depth, times, .. } = at;
         self.inside(at, body, |draw, body| match draw.choices.weighted(&[4, 3, 4, 3, 1]) {
@@ -188,7 +188,7 @@ impl<C: Choices> Draw<'_, C> {
         })
     }
 
-    /// Calls a function behind that throws, if there is one.
+    /// Calls a function with a higher index that throws, if there is one.
     fn call_thrower(&mut self, index: u32, body: &mut Body, times: u64) {
         if body.around.throws == Throws::Never {
             return;
@@ -200,13 +200,13 @@ impl<C: Choices> Draw<'_, C> {
         }
     }
 
-    /// Whether such a function may have guarded statements.
+    /// Returns true if a function of this shape may have guarded statements.
     pub(super) fn may_guard(&self, index: u32, shape: &FunctionShape) -> bool {
         self.exceptions > 0 && clauses::may_guard(shape, self.kind_of(index))
     }
 }
 
-/// Whether a clause catches whatever comes.
+/// Returns true if an EH clause catches every exception.
 const fn accepts(kind: &ClauseKind) -> bool {
     matches!(kind, ClauseKind::Catch | ClauseKind::Filtered { accepts: true, .. })
 }

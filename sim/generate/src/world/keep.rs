@@ -1,7 +1,7 @@
-//! Takes away what a program of a world cannot have.
+//! Repair of generated programs: removes everything that a program of a world cannot have.
 //!
-//! Beside what makes any program valid: managed code has the shapes that runtimes can unwind, native
-//! code is left and entered through the runtime, and only the runtime stops a thread.
+//! In addition to the rules for all programs: managed code has shapes that runtimes can unwind,
+//! native code is left and entered through the runtime, and only the runtime stops a thread.
 
 use super::WorldProgram;
 use crate::repair;
@@ -13,8 +13,8 @@ use clr_codegen::{
 use clr_walker::registers::Gpr;
 use clr_world::Start;
 
-/// Makes a shape one that runtimes unwind: such as compilers of managed code make, and others that are
-/// described as well.
+/// Turns a shape into one that runtimes can unwind: a shape of a compiler of managed code, or
+/// another one that is described equally well.
 pub(super) fn managed_shape(shape: &mut FunctionShape, convention: Convention) {
     shape.unwind = UnwindData::Version1;
     shape.cold = ColdForm::Chained;
@@ -31,13 +31,13 @@ pub(super) fn managed_shape(shape: &mut FunctionShape, convention: Convention) {
     shape.unwind = UnwindData::Version1;
 }
 
-/// Repairs a program; nothing is added to it.
+/// Repairs a program; nothing is added.
 pub(super) fn repair(world: &mut WorldProgram) {
     let convention = world.program.convention;
     for function in &mut world.program.functions {
         if function.kind != CodeKind::Native {
-            // Methods with inlined P/Invokes are framed by rbp (contract §3.5), for the Frame tells of
-            // no other register.
+            // Methods with inlined P/Invokes have a frame on rbp (contract §3.5), because the Frame
+            // provides no other register.
             let leaves = |statement: &Statement| match statement {
                 Statement::Runtime(call) => call.kind.target() == Some(Target::Unmanaged),
                 _ => false,
@@ -51,7 +51,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
                 && let Some(frame) = &mut function.shape.frame
                 && frame.set == FrameSet::BeforeAllocation
             {
-                // What a funclet gets is where its method's locals end.
+                // A funclet's argument is the end of its method's locals.
                 frame.set = FrameSet::AfterAllocation;
             }
             managed_shape(&mut function.shape, convention);
@@ -59,7 +59,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
     }
     repair::program(&mut world.program);
     let WorldProgram { program, methods, threads, .. } = world;
-    // What is called stands behind, so that it is known of it whether it is plain.
+    // Callees have higher indices, so walking backwards we already know whether each is plain.
     let kinds: Vec<_> = program.functions.iter().map(|function| function.kind).collect();
     let mut plain = vec![false; kinds.len()];
     for index in (0..kinds.len()).rev() {
@@ -86,7 +86,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
     });
 }
 
-/// Whether a function has nothing to do with the runtime.
+/// Returns true if a function never enters the runtime.
 fn is_plain(program: &Program, index: usize, plain: &[bool]) -> bool {
     let Some(function) = program.functions.get(index) else { return false };
     let is_plain = |callee: &FunctionId| plain.get(callee.index()) == Some(&true);
@@ -103,7 +103,7 @@ fn is_plain(program: &Program, index: usize, plain: &[bool]) -> bool {
 }
 
 struct Sides<'a> {
-    /// The kind of the function.
+    /// Kind of the function.
     kind: CodeKind,
     kinds: &'a [CodeKind],
     plain: &'a [bool],
@@ -114,7 +114,7 @@ impl Sides<'_> {
         self.kind != CodeKind::Native
     }
 
-    /// Whether a function is as managed as this one.
+    /// Returns true if a function is on the same side as this one: both managed, or both native.
     fn is_same(&self, other: FunctionId) -> bool {
         let kind = self.kinds.get(other.index());
         kind.is_some_and(|kind| (*kind != CodeKind::Native) == self.is_managed())
@@ -130,7 +130,7 @@ impl Sides<'_> {
                 let is_plain = self.plain.get(callee.index()) == Some(&true);
                 self.is_same(*callee) || self.is_managed() && is_plain
             }
-            // A part of an image that lies apart is no method's.
+            // A cold part of an image, apart from its function, does not belong to any method.
             Statement::Cold(_) => self.kind != CodeKind::ReadyToRun,
             Statement::Region(..) => !self.is_managed(),
             Statement::Exit(exit) => !matches!(exit, Exit::TailCall(..)),
@@ -172,7 +172,8 @@ impl Sides<'_> {
         keeps
     }
 
-    /// What a funclet saves, a method's frame does not tell: it has no Frames of its own.
+    /// Repairs a call through the runtime. Returns false if it must be removed. A funclet must not
+    /// link a Frame: the Frame could not describe the registers that the funclet saved.
     fn keeps_runtime_call(&self, call: &mut RuntimeCall, place: Place) -> bool {
         use RuntimeCallKind::{PInvoke, PInvokeByHelper, PInvokeStub, PInvokeSuppressed, Rethrow};
         if place.in_funclet && matches!(call.kind, PInvoke | PInvokeByHelper) {
@@ -180,7 +181,7 @@ impl Sides<'_> {
         }
         let is_plain = |id: FunctionId| self.plain.get(id.index()) == Some(&true);
         match call.kind {
-            // What is called in cooperative mode must not come back to managed code.
+            // A function called in cooperative mode must not call back into managed code.
             PInvokeSuppressed => call.target.is_some_and(is_plain),
             Rethrow => place.in_catch,
             kind if kind.leaves() => !place.in_funclet && !place.is_guarded,
@@ -189,7 +190,7 @@ impl Sides<'_> {
     }
 }
 
-/// What a statement stands in.
+/// The context of a statement.
 #[derive(Clone, Copy, Default)]
 struct Place {
     in_funclet: bool,

@@ -1,8 +1,9 @@
-//! Programs that go through the runtime, where they stop, and what is called there, at random.
+//! Random programs that go through the runtime, with the state they are executed to, and a call
+//! there.
 //!
-//! [`world_program`] draws a program with its threads, [`world_case`] also how far they go and a call
-//! about one of them. All of it can be built; whether a thread gets as far as a case says, execution
-//! shows.
+//! [`world_program`] draws a program with its threads, [`world_case`] also the turns of the threads
+//! and a call about one of them. Every drawn program can be built; only execution shows whether a
+//! thread gets as far as the case describes.
 
 mod calls;
 mod draw;
@@ -26,37 +27,37 @@ use std::collections::BTreeMap;
 /// A program with threads and a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldProgram {
-    /// The runtime.
+    /// Generation of the runtime.
     pub generation: Generation,
-    /// The functions. What they need of the runtime is not in it.
+    /// Functions of the program, without the runtime's code.
     pub program: Program,
-    /// Which methods are no ordinary ones.
+    /// Kinds of the methods that are not ordinary.
     pub methods: BTreeMap<FunctionId, MethodKind>,
-    /// The threads.
+    /// Threads of the program.
     pub threads: Vec<Start>,
-    /// Which hooks the methods call.
+    /// Hooks that the methods call.
     pub hooks: Hooks,
-    /// How threads in managed code are stopped.
+    /// Mechanism that stops threads in managed code.
     pub stop_by: StopBy,
 }
 
-/// A thread executes for a while.
+/// A turn: a thread executes a number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The thread, by its index.
+    /// Index of the thread.
     pub thread: usize,
-    /// So many steps.
+    /// Number of steps.
     pub steps: u32,
 }
 
 /// A call of `DoStackSnapshot` about a thread of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorldCall {
-    /// Who calls.
+    /// The calling thread.
     pub by: By,
-    /// The target, by its index.
+    /// Index of the target thread.
     pub target: usize,
-    /// `thread` is 0, which means the caller.
+    /// `thread` is 0, which stands for the caller.
     pub unnamed: bool,
     /// `infoFlags`.
     pub flags: SnapshotFlags,
@@ -64,16 +65,16 @@ pub struct WorldCall {
     pub seed: Option<WorldSeed>,
     /// SuspendRuntime is in force.
     pub suspended_by_profiler: bool,
-    /// The callback, counted from 0, that wants no more.
+    /// Index of the callback that stops the walk, counted from 0.
     pub stop_at: Option<u32>,
 }
 
-/// Who calls.
+/// The calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The target itself.
     Target,
-    /// A thread that the profiler has made.
+    /// A thread that the profiler has created.
     Profiler,
     /// Another thread of the world, by its index.
     Thread(usize),
@@ -82,36 +83,36 @@ pub enum By {
 /// A seed with the registers of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorldSeed {
-    /// Which one, from the leaf on; beyond the root it starts anew.
+    /// Index of the activation, from the leaf; counting wraps around at the root.
     pub row: u32,
     /// ContextFlags.
     pub flags: u32,
 }
 
-/// A program that has been executed so far, and a call.
+/// A program, the state that it is executed to, and a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldCase {
     /// The program.
     pub program: WorldProgram,
-    /// How far its threads have gone, one after the other.
+    /// Turns of the threads, in order.
     pub slices: Vec<Slice>,
     /// The call.
     pub call: WorldCall,
 }
 
 impl WorldProgram {
-    /// Makes code of it.
+    /// Builds the program.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// Returns [`BuildError`] if the program cannot be built.
     pub fn build(&self) -> Result<Build, BuildError> {
         Build::with_hooks(&self.program, &self.methods, self.generation, self.hooks)
     }
 
-    /// Its world, from what it was built into.
+    /// Creates the world of the program from its build.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// Returns [`BuildError`] if the world cannot be created.
     pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
         let mut world = build.world(&self.threads)?;
         world.stop_threads_by(self.stop_by);
@@ -120,10 +121,10 @@ impl WorldProgram {
 }
 
 impl WorldCase {
-    /// Executes the program as far as the case says.
+    /// Executes all turns of the case.
     ///
     /// # Errors
-    /// [`WorldError`], of the generated code.
+    /// Returns [`WorldError`] if the generated code cannot go on.
     pub fn execute(&self, world: &mut World<'_>) -> Result<(), WorldError> {
         for slice in &self.slices {
             for _ in 0..slice.steps {
@@ -134,9 +135,9 @@ impl WorldCase {
     }
 }
 
-/// A program that has been executed so far, and a call about one of its threads.
+/// Draws a program, the state that it is executed to, and a call about one of its threads.
 ///
-/// It depends on nothing but the choices, and is the same on all platforms.
+/// The case depends only on the choices, and is the same on all platforms.
 pub fn world_case<C: Choices>(choices: &mut C) -> WorldCase {
     let program = world_program(choices);
     let threads = program.threads.len() as u32;

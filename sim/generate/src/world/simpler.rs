@@ -15,11 +15,11 @@ pub(crate) enum ProgramStep {
     Thread(usize),
     /// Makes a method an ordinary one.
     Method(FunctionId),
-    /// The first generation.
+    /// Uses the first generation.
     Generation,
-    /// No hooks.
+    /// Removes the hooks.
     Hooks,
-    /// Threads are redirected.
+    /// Stops threads by redirection.
     StopBy,
     /// Makes the functions smaller.
     Functions(steps::Step),
@@ -28,11 +28,11 @@ pub(crate) enum ProgramStep {
 /// A step towards a smaller case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CaseStep {
-    /// Drops a slice.
+    /// Drops a turn.
     Slice(usize),
-    /// Makes a slice half as long, or one step shorter.
+    /// Makes a turn half as long, or one step shorter.
     Shorter(usize, bool),
-    /// Makes a part of the call what it is by default.
+    /// Resets a part of the call to its default.
     Default(usize),
     /// Makes the program smaller.
     Program(ProgramStep),
@@ -92,7 +92,8 @@ impl WorldProgram {
         self.generation.is_unix()
     }
 
-    /// Functions may have gone or moved; their names stay.
+    /// Updates the function indices after functions have been removed or moved; names do not
+    /// change.
     fn follow_names(&mut self, before: &Self) {
         let functions = &self.program.functions;
         let now = |id: FunctionId| {
@@ -102,7 +103,7 @@ impl WorldProgram {
         };
         self.methods =
             before.methods.iter().filter_map(|(id, kind)| Some((now(*id)?, *kind))).collect();
-        // A thread whose function has gone begins with the first one.
+        // A thread whose function has been removed begins with the first function.
         let threads = before.threads.iter().filter_map(|start| match start {
             Start::Managed(id) => Some(Start::Managed(now(*id).unwrap_or_default())),
             Start::Native(id) => now(*id).map(Start::Native),
@@ -138,7 +139,7 @@ impl WorldCase {
                 simpler.program = self.program.simpler(step)?;
                 let count = simpler.program.threads.len();
                 if count < self.program.threads.len() {
-                    // Which one has gone, the step says; others move up.
+                    // The step has the index of the removed thread; later threads move up.
                     let ProgramStep::Thread(gone) = step else { return None };
                     let moved = |index: usize| if index > gone { index - 1 } else { index };
                     simpler.slices.retain(|slice| slice.thread != gone);

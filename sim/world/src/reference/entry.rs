@@ -1,4 +1,4 @@
-//! The checks before the walk (contract §2.2, §2.8), as far as worlds come to them: the first rule
+//! Checks before the walk (contract §2.2, §2.8), as far as worlds can reach them: the first rule
 //! that applies decides.
 
 use super::rows::Seen;
@@ -6,23 +6,24 @@ use super::{Asker, Question};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
 
-/// What is to be done.
+/// The result of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// The call returns at once.
     Return(HResult),
     /// The process ends with this code.
     Kill(HResult),
-    /// These rules do not say.
+    /// The reference model does not cover the case.
     Unsaid,
     /// The walk starts at the topmost Frame.
     Chain,
-    /// The walk starts at a row, with the seed's ContextFlags or the thread's own.
+    /// The walk starts at the activation with this index, with the seed's ContextFlags or the
+    /// thread's own.
     Row(usize, u32),
 }
 use Decision::{Chain, Return};
 
-/// A call and its target, if that is a thread of the runtime.
+/// A call and its target, which is a thread of the runtime.
 pub(super) struct Call<'a> {
     pub question: &'a Question,
     pub target: &'a Seen,
@@ -30,7 +31,7 @@ pub(super) struct Call<'a> {
 
 type Rule = (fn(&Call<'_>) -> bool, fn(&Call<'_>) -> Decision);
 
-/// The rules, by contract §2.2 from row 5 on: what lies before is always passed in a world.
+/// The rules, by contract §2.2 from row 5 on: earlier rows always pass in a world.
 const RULES: &[Rule] = &[
     // 5: C-007.
     (|call| call.question.flags.0 > 1, |_| Return(HResult::INVALID_ARGUMENT)),
@@ -53,7 +54,7 @@ const RULES: &[Rule] = &[
         |call| call.is_other() && !call.question.suspended_by_profiler && call.target.gone,
         |_| Decision::Kill(HResult::INVALID_TARGET_THREAD),
     ),
-    // 12 and 15: C-037, C-048. The seed is thrown away.
+    // 12 and 15: C-037, C-048. The seed is ignored.
     (
         |call| !call.target.cooperative && call.target.exceptions.unwinds_natively,
         |_| Return(HResult::UNMANAGED_CONTEXT),
@@ -63,8 +64,9 @@ const RULES: &[Rule] = &[
         |call| !call.target.cooperative && call.target.exceptions.inconsistent,
         |_| Return(HResult::UNSAFE),
     ),
-    // Who waits for the lock in a world that stands still, and who gives up, depends on the caller's mode
-    // and callback (contract §2.6, C-036). Who the runtime does not know takes no lock.
+    // Whether a thread waits for the lock in a world where no other thread runs, or gives up,
+    // depends on the caller's mode and callback (contract §2.6, C-036). A thread that the runtime
+    // does not know takes no lock.
     (|call| call.waits_for_code() && !call.target.cooperative, |_| Decision::Unsaid),
     // 12.
     (|call| !call.target.cooperative, |_| Chain),
@@ -91,7 +93,7 @@ impl Call<'_> {
         self.question.caller != Asker::Target
     }
 
-    /// Whether looking code up may mean to wait: another thread writes to the tables.
+    /// Returns true if a lookup of code may have to wait: another thread writes to the tables.
     fn waits_for_code(&self) -> bool {
         self.question.caller != Asker::Native && self.target.code_busy
     }
@@ -111,8 +113,8 @@ impl Call<'_> {
             && top.zip(rsp).is_some_and(|(top, rsp)| top < rsp)
     }
 
-    /// The row that a cooperative target's walk starts at, with its ContextFlags: the seed's, or where
-    /// another thread is.
+    /// Returns the index of the activation that a cooperative target's walk starts at, with its
+    /// ContextFlags: of the seed, or of the leaf for a call by another thread.
     fn start(&self) -> Option<(usize, u32)> {
         // Framework 2 does not ask for more than CONTEXT_FULL (contract §3.7).
         let own = if self.target.generation == Generation::Framework2 { 0 } else { 0xC000_0000 };
@@ -125,7 +127,7 @@ impl Call<'_> {
     }
 }
 
-/// What the first rule that applies says.
+/// Returns the decision of the first rule that applies.
 pub(super) fn decide(call: &Call<'_>) -> Decision {
     let first = RULES.iter().find(|(applies, _)| applies(call));
     first.map_or(Chain, |(_, decision)| decision(call))

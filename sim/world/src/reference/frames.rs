@@ -1,5 +1,5 @@
-//! The Frames of a thread, and where each leads: what kind it is says its memory, where it leads to
-//! the truth.
+//! The explicit Frames of a thread. The kind of a Frame is read from memory; the place that it
+//! leads to comes from the shadow stack.
 
 use super::rows::{Code, Row};
 use clr_runtime::frame::FrameShape;
@@ -12,48 +12,48 @@ use clr_walker::unwind::Position;
 /// A Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its address (VA).
+    /// Address of the Frame (VA).
     pub at: u64,
-    /// What it is.
+    /// Kind of the Frame.
     pub kind: FrameKind,
-    /// It has a method, so that a walk stops at it.
+    /// The Frame has a method, so that a walk stops at it.
     pub has_method: bool,
-    /// Where it leads.
+    /// The place that the Frame leads to.
     pub lead: Lead,
 }
 
-/// Where a Frame leads.
+/// The place that a Frame leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lead {
     /// Nowhere, or to unmanaged code.
     Nowhere,
-    /// To a row of managed code.
+    /// An activation of managed code.
     To {
-        /// The row, by its index.
+        /// Index of the activation.
         row: usize,
-        /// Its rip as the Frame has it (VA).
+        /// rip of the activation, as recorded in the Frame (VA).
         ip: u64,
-        /// What else it tells of the row.
+        /// The other registers of the activation that the Frame provides.
         sets: Sets,
     },
-    /// These rules do not say.
+    /// The reference model does not cover the case.
     Beyond,
 }
 
-/// Registers that a Frame tells.
+/// The registers that a Frame provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sets {
     /// rsp and rbp (C-070, C-098).
     FramePointer,
     /// rsp and all callee-saved integer registers (C-072, C-073).
     CalleeSaved,
-    /// All of them, with ContextFlags: of what was interrupted (C-076).
+    /// All registers of interrupted code, with ContextFlags (C-076).
     Interrupted,
-    /// The same of what has faulted (C-160).
+    /// All registers of faulting code, with ContextFlags (C-160).
     Faulted,
 }
 
-/// The Frames from `top` on. `None` if something on the chain is no Frame.
+/// Returns the Frames from `top` on. `None` if something on the chain is not a Frame.
 pub(super) fn chain<M: Memory>(
     generation: Generation,
     identities: &FrameIdentities,
@@ -66,7 +66,7 @@ pub(super) fn chain<M: Memory>(
     while at != FRAME_TOP {
         let word = |offset: u64| memory.read_u64(at.wrapping_add(offset)).ok();
         let kind = identities.kind(word(0)?)?;
-        // The activation in whose frame it lies.
+        // The activation whose frame contains the Frame.
         let host = rows.iter().position(|row| at < row.caller_sp)?;
         let (has_method, lead) = match kind.shape() {
             FrameShape::InlinedCall => {
@@ -77,8 +77,8 @@ pub(super) fn chain<M: Memory>(
             FrameShape::Transition | FrameShape::TailCall | FrameShape::Software => {
                 (false, transition(rows, host))
             }
-            // Between it and who the hijacked function would have returned to lies what saves the
-            // registers (C-074).
+            // The code that saves the registers is between the Frame and the caller of the hijacked
+            // function (C-074).
             FrameShape::Hijack => (false, to(rows, Some(host + 2))),
             FrameShape::HelperMethod => {
                 let method = word(layout::HELPER_METHOD)? | word(layout::FCALL_ENTRY)?;
@@ -87,7 +87,7 @@ pub(super) fn chain<M: Memory>(
             }
             FrameShape::Resumable => (false, interrupted(rows, host, Sets::Interrupted)),
             FrameShape::Faulting => (false, interrupted(rows, host, Sets::Faulted)),
-            // The caller of COM is unmanaged.
+            // The caller by COM is unmanaged.
             FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, Lead::Nowhere),
             FrameShape::FuncEval => (false, Lead::Beyond),
         };
@@ -97,31 +97,35 @@ pub(super) fn chain<M: Memory>(
     Some(frames)
 }
 
-/// It leads to the method that it lies in, while the call is active (C-070, C-071).
+/// Finds the target of an InlinedCallFrame: the method that contains the Frame, while the call is
+/// active (C-070, C-071).
 fn inlined_call(rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
     let Some(row) = rows.get(host).filter(|row| row.is_managed() && recorded != 0) else {
         return (false, Lead::Nowhere);
     };
-    // Once it calls, what it comes back to is what the Frame tells; ready-to-run code's tells of a
-    // helper's call (C-156).
+    // During the call, the Frame has the call's return address; in ready-to-run code, the return
+    // address of a helper's call (C-156).
     let callee = host.checked_sub(1).and_then(|callee| rows.get(callee));
     let calls = row.position == Position::ReturnAddress
         && callee.is_some_and(|callee| !callee.is_service());
     let begins = row.fact.is_some_and(|fact| fact.begins);
     let ip = if calls && !begins { row.registers.rip } else { recorded };
-    // The Frame of an IL stub of the runtime has the method of the P/Invoke; another one's a token.
+    // The Frame of an IL stub of the runtime has the method of the P/Invoke; any other Frame has a
+    // token.
     let is_stub = matches!(row.code, Code::Managed(_, MethodKind::IlStub));
     let has_method = is_stub && row.fact.is_some_and(|fact| !fact.is_source);
     (has_method, Lead::To { row: host, ip, sets: Sets::FramePointer })
 }
 
-/// It leads to who called into the runtime (C-073), if that is managed code (C-079).
+/// Finds the target of a transition Frame: the caller of the runtime's code (C-073), if that is
+/// managed code (C-079).
 fn transition(rows: &[Row], host: usize) -> Lead {
     let caller = rows.iter().skip(host).position(|row| !row.is_between());
     to(rows, caller.map(|row| host + row))
 }
 
-/// It leads to what was interrupted (C-076) or has faulted (C-160).
+/// Finds the target of a Frame with a CONTEXT: the code that was interrupted (C-076) or has faulted
+/// (C-160).
 fn interrupted(rows: &[Row], host: usize, sets: Sets) -> Lead {
     match to(rows, Some(host + 1)) {
         Lead::To { row, ip, .. } => Lead::To { row, ip, sets },

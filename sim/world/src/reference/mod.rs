@@ -1,14 +1,14 @@
-//! What `DoStackSnapshot` must report of a thread of a [`World`](crate::World): a second
-//! opinion.
+//! A reference model of `DoStackSnapshot` for threads of a [`World`](crate::world::World): a second
+//! opinion on the callbacks and the result.
 //!
-//! The rules of contract §2.2 and §3, as one would apply them who knows what really called what. No
-//! code is looked up, nothing is unwound, and nothing of [`profiling`](clr_runtime::profiling) that walks is
-//! asked. What is on the stack, and with which registers, comes from the
-//! [truth](clr_codegen::shadow_stack); what is read from memory is state: the mode, which Frames there are, and how
-//! far exceptions are.
+//! The reference model applies the rules of contract §2.2 and §3 with knowledge of the real calls.
+//! It looks up no code, unwinds nothing, and uses no walking code of
+//! [`profiling`](crate::profiling). The activations on the stack and their registers come from the
+//! [shadow stack](crate::truth). Only state is read from memory: the mode, the Frames that exist,
+//! and the progress of exceptions.
 //!
-//! [`Seen`] is a thread that stands still, [`Question`] a call about it, and [`expected`] what must
-//! come of it.
+//! [`Seen`] is a stopped thread, [`Question`] a call about it, and [`expected`] returns the result
+//! that the call must have.
 
 mod entry;
 mod exceptions;
@@ -23,27 +23,27 @@ pub use rows::{Code, Facts, Row, Seen};
 
 use clr_walker::profiling::SnapshotFlags;
 
-/// A call of `DoStackSnapshot`, as far as its result depends on it.
+/// The parameters of a `DoStackSnapshot` call that its result depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Who calls.
+    /// The calling thread.
     pub caller: Asker,
     /// `thread` is 0.
     pub unnamed: bool,
     /// `infoFlags`.
     pub flags: SnapshotFlags,
-    /// The seed has the registers of the row with this index, and these ContextFlags.
+    /// The seed: the index of the activation whose registers it has, and its ContextFlags.
     pub seed: Option<(usize, u32)>,
     /// SuspendRuntime is in force.
     pub suspended_by_profiler: bool,
-    /// The callback, counted from 0, that wants no more.
+    /// Index of the callback that stops the walk, counted from 0.
     pub stop_at: Option<u32>,
 }
 
-/// Who calls.
+/// The calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Asker {
-    /// The target, in a callback or anywhere else: it does not matter which (C-021).
+    /// The target itself, in a callback or anywhere else: both are alike here (C-021).
     Target,
     /// A thread that the runtime does not know.
     Native,

@@ -1,4 +1,5 @@
-//! The reporting rules (contract §3.3 to §3.9, §3.12) as one pass over what is on the stack.
+//! The reporting rules (contract §3.3 to §3.9, §3.12) as one pass over the activations on the
+//! stack.
 
 use super::Question;
 use super::entry::{Call, Decision, decide};
@@ -13,24 +14,24 @@ use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::{Gpr, Registers};
 
-/// A callback.
+/// An expected callback.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Callback {
     /// The method; `None` for a marker.
     pub function: Option<MethodId>,
-    /// The row that it tells of, by its index.
+    /// Index of the activation that the callback reports.
     pub row: usize,
-    /// Its registers, those that nothing has told of being what they were at the start (C-158), and
-    /// ContextFlags (C-097).
+    /// The context: registers that nothing has provided keep the values that they had at the start
+    /// (C-158); ContextFlags (C-097).
     pub context: Context,
 }
 
-/// What must come of a call.
+/// The expected result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// How it ends.
+    /// The outcome of the call.
     pub outcome: Outcome,
-    /// The callbacks that it makes (C-057).
+    /// The callbacks of the call (C-057).
     pub callbacks: Vec<Callback>,
 }
 
@@ -40,7 +41,8 @@ impl Expected {
     }
 }
 
-/// What must come of a call about a thread. `None` if these rules do not say.
+/// Returns the result that a call about a thread must have. `None` if the reference model does not
+/// cover the case.
 #[must_use]
 pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
     let call = Call { question, target };
@@ -77,26 +79,27 @@ pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
     Some(Expected::of(result.into(), callbacks))
 }
 
-/// How a walk ends.
+/// The end of a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// There is nothing more.
+    /// The walk has reached the root.
     Root,
-    /// It gives up (C-075).
+    /// The walk gives up (C-075).
     GivesUp,
 }
 
 struct Pass<'s> {
     target: &'s Seen,
     convention: Convention,
-    /// What the walk knows.
+    /// The registers that the walk knows.
     context: Context,
-    /// Which of the registers are those of the row: integer registers, then xmm.
+    /// Masks of the registers that are right for the activation: integer registers, then xmm.
     true_ones: (u16, u16),
     callbacks: Vec<Callback>,
-    /// The row that stands for a handler: up to it nothing is told.
+    /// Index of the activation that is reported in place of a handler: nothing is reported before
+    /// it.
     hidden_to: Option<usize>,
-    /// Something was met that a walk stops at.
+    /// The walk met something that it stops at.
     stops: bool,
 }
 
@@ -105,7 +108,7 @@ impl<'s> Pass<'s> {
         let windows = Generations::WINDOWS.contains(target.generation);
         let convention = if windows { Convention::WindowsX64 } else { Convention::SystemV };
         let row = start.and_then(|row| target.rows.get(row));
-        // A walk from the Frame chain starts with nothing but zeros (contract §3.1).
+        // A walk from the Frame chain starts with all registers zero (contract §3.1).
         let registers = row.map_or_else(Registers::default, |row| row.registers);
         let all = if row.is_some() { u16::MAX } else { 0 };
         Self {
@@ -125,14 +128,14 @@ impl<'s> Pass<'s> {
         let mut managed = start;
         loop {
             // In unmanaged code the next Frame that leads to managed code is followed; the others
-            // lead nowhere, and tell nothing (C-065, C-071, C-078, C-079).
+            // lead nowhere, and report nothing (C-065, C-071, C-078, C-079).
             while managed.is_none() {
                 let Some(frame) = frames.next() else { return Some(Ending::Root) };
                 self.stops |=
                     frame.has_method && self.hidden_to.is_none() && !exceptions.have_left(frame.at);
                 match frame.lead {
                     Lead::Nowhere => {}
-                    // C-075: only Framework 2 goes on at a thread that the call has suspended.
+                    // C-075: only Framework 2 continues at a thread that the call has suspended.
                     Lead::To { sets: Sets::Interrupted, .. }
                         if suspended && self.target.generation != Generation::Framework2 =>
                     {
@@ -145,18 +148,18 @@ impl<'s> Pass<'s> {
                     Lead::Beyond => return None,
                 }
             }
-            // Managed code is reported one by one up to a caller that is not.
+            // Managed activations are reported one by one up to an unmanaged caller.
             while let Some(index) = managed.take() {
                 let (row, caller) = (rows.get(index)?, rows.get(index + 1)?);
-                // What lies in it or above it has been left (C-056).
+                // Frames in this activation or above it have been left (C-056).
                 while frames.next_if(|frame| frame.at < row.caller_sp).is_some() {}
                 let is_marked = self.method(index)?;
                 self.return_to(row, caller);
                 if caller.is_managed() {
                     managed = Some(index + 1);
                 } else if self.hidden_to.is_none() {
-                    // C-059, C-061 to C-063, C-153, C-165: one marker for the run that it was called
-                    // from, told or not.
+                    // C-059, C-061 to C-063, C-153, C-165: one marker for the unmanaged run that
+                    // the method was called from, whether the method was reported or not.
                     self.stops = true;
                     if is_marked {
                         self.tell(None, index + 1);
@@ -166,7 +169,8 @@ impl<'s> Pass<'s> {
         }
     }
 
-    /// Tells of a method, if it is told of. Whether the run that it was called from would be.
+    /// Reports a method if it is to be reported. Returns true if a marker is due for the unmanaged
+    /// run that it was called from.
     fn method(&mut self, index: usize) -> Option<bool> {
         let Seen { rows, exceptions, generation, .. } = self.target;
         let row = rows.get(index)?;
@@ -176,11 +180,11 @@ impl<'s> Pass<'s> {
         let is_filter = row.funclet == Some(FuncletKind::Filter);
         let is_hidden = handles_in_managed_code(*generation) && handles;
         let is_marked = !(handles_in_managed_code(*generation) && (handles || is_filter));
-        // C-086: a second pass has left it.
+        // C-086: a second pass has left the frame.
         if exceptions.have_left(row.caller_sp) {
             return Some(is_marked);
         }
-        // C-081, C-082: on the way to the method of a handler, nothing is told.
+        // C-081, C-082: nothing is reported between a handler and its method.
         if self.hidden_to.is_some_and(|to| to != index) {
             return Some(is_marked);
         }
@@ -189,7 +193,7 @@ impl<'s> Pass<'s> {
             Some(Handler::OutOfLine) => {}
             Some(Handler::Of(parent)) => self.hidden_to = Some(parent),
             None => {
-                // C-058, C-066, C-067: only methods with metadata are told of, and a walk does not
+                // C-058, C-066, C-067: only methods with metadata are reported, and a walk does not
                 // stop at stubs.
                 self.stops |= kind != MethodKind::IlStub;
                 if !is_hidden && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic) {
@@ -204,7 +208,7 @@ impl<'s> Pass<'s> {
         self.callbacks.push(Callback { function, row, context: self.context });
     }
 
-    /// A Frame tells of some registers; the others stay as they were (C-098, C-158).
+    /// Takes over the registers that a Frame provides; the others stay unchanged (C-098, C-158).
     fn follow(&mut self, row: &Row, ip: u64, sets: Sets) {
         let flags = match sets {
             Sets::Interrupted => Some(self.target.generation.redirected_context_flags()),
@@ -227,7 +231,7 @@ impl<'s> Pass<'s> {
         self.place(ip, row.registers.rsp());
     }
 
-    /// A method's frame gives back what it has saved; what it has not saved is as it was (C-096,
+    /// Restores the registers that a method's frame has saved; the others stay unchanged (C-096,
     /// C-099).
     fn return_to(&mut self, row: &Row, caller: &Row) {
         for register in self.convention.nonvolatile() {
@@ -258,7 +262,7 @@ impl<'s> Pass<'s> {
     }
 }
 
-/// ContextFlags behind a FaultingExceptionFrame (contract §3.7).
+/// Returns ContextFlags after a FaultingExceptionFrame (contract §3.7).
 const fn faulted_flags(generation: Generation) -> u32 {
     match generation {
         Generation::CoreClr31Unix => 0x810_004B,

@@ -1,4 +1,4 @@
-//! A thread that stands still, as it really is.
+//! A stopped thread, as the shadow stack has it.
 
 use super::exceptions::Exceptions;
 use super::frames::{self, Frame};
@@ -12,7 +12,7 @@ use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
 
-/// What an activation executes, as the runtime knows it.
+/// The code of an activation, from the runtime's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Unmanaged code: native functions, helpers and stubs.
@@ -21,23 +21,24 @@ pub enum Code {
     Managed(MethodId, MethodKind),
 }
 
-/// What is known of a function before anything runs.
+/// Properties of a function that are known before execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fact {
     code: Code,
-    /// The nonvolatile registers that its frames save, a bit each: integer registers, then xmm.
+    /// Masks of the nonvolatile registers that the function's frames save: integer registers, then
+    /// xmm.
     saves: (u16, u16),
-    /// Of these, those that its funclets save: what is pushed.
+    /// Mask of the registers that its funclets save: the pushed ones.
     pushes: u16,
-    /// It is of the program's text, and not the runtime's.
+    /// The function is part of the program's text, not of the runtime.
     pub is_source: bool,
-    /// It leads from unmanaged code into managed code.
+    /// The function leads from unmanaged code into managed code.
     is_way_in: bool,
-    /// It calls unmanaged code between the helpers of ready-to-run code.
+    /// The function calls unmanaged code between the helpers of ready-to-run code.
     pub begins: bool,
 }
 
-/// What is known of a program's functions before anything runs.
+/// Properties of a program's functions that are known before execution.
 #[derive(Clone, Debug)]
 pub struct Facts {
     functions: Vec<Fact>,
@@ -48,7 +49,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of a program and its code.
+    /// Collects the properties of a program and its code.
     #[must_use]
     pub fn new(expanded: &Expanded, linked: &LinkedProgram) -> Self {
         let ways_in = [
@@ -95,76 +96,76 @@ impl Facts {
     }
 }
 
-/// An activation.
+/// An activation on the stack of a stopped thread.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it executes.
+    /// Code of the activation.
     pub code: Code,
-    /// Its registers: where control is, or comes back to.
+    /// Registers at the current instruction, or after the return to the activation.
     pub registers: Registers,
-    /// rsp of its caller once it has returned (VA).
+    /// Caller's rsp after the function has returned (VA).
     pub caller_sp: u64,
-    /// What its frame saves: integer registers, then xmm.
+    /// Masks of the registers that the frame saves: integer registers, then xmm.
     pub saves: (u16, u16),
-    /// What its rip is.
+    /// Position of rip in the activation.
     pub position: Position,
-    /// What it is for, if it is a funclet of its method.
+    /// Kind of funclet, if the activation is one.
     pub funclet: Option<FuncletKind>,
     pub(super) fact: Option<Fact>,
 }
 
 impl Row {
-    /// Whether it is of managed code.
+    /// Returns true if the activation is of managed code.
     #[must_use]
     pub fn is_managed(&self) -> bool {
         self.code != Code::Unmanaged
     }
 
-    /// Whether it is of the program's own code.
+    /// Returns true if the activation is of the program's own code.
     #[must_use]
     pub fn is_source_code(&self) -> bool {
         self.fact.is_some_and(|fact| fact.is_source)
     }
 
-    /// Whether it is of the runtime's own code between others.
+    /// Returns true if the activation is of the runtime's own code between others.
     pub(super) fn is_between(&self) -> bool {
         !self.is_managed() && self.fact.is_none_or(|fact| !fact.is_source && !fact.is_way_in)
     }
 
-    /// Whether it is of a service of the world.
+    /// Returns true if the activation is of a service of the world.
     pub(super) const fn is_service(&self) -> bool {
         self.fact.is_none()
     }
 }
 
-/// A thread that stands still.
+/// A stopped thread.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub struct Seen {
-    /// Which runtime it is of.
+    /// Generation of the runtime.
     pub generation: Generation,
-    /// Its activations, innermost first.
+    /// Activations of the thread, innermost first.
     pub rows: Vec<Row>,
-    /// Its Frames, the topmost first.
+    /// Frames of the thread, the topmost first.
     pub frames: Vec<Frame>,
-    /// It is in cooperative mode.
+    /// The thread is in cooperative mode.
     pub cooperative: bool,
-    /// Its exceptions on their way.
+    /// Exceptions in flight.
     pub exceptions: Exceptions,
-    /// It has not begun, or has ended.
+    /// The thread has not begun, or has ended.
     pub gone: bool,
-    /// It must not be suspended.
+    /// The thread must not be suspended.
     pub forbidden: bool,
     /// Threads are being stopped for a GC.
     pub suspending: bool,
     /// Another thread writes to the code manager's tables.
     pub code_busy: bool,
-    /// It is beyond these rules: it is in code that the unwinder misreads.
+    /// The reference model does not cover the thread: it is in code that the unwinder misreads.
     pub beyond: bool,
 }
 
 impl Seen {
-    /// Looks at a thread. `None` if it is none of the runtime's.
+    /// Describes a thread. Returns `None` if the runtime does not know the thread.
     #[must_use]
     pub fn new(facts: &Facts, world: &mut World<'_>, thread: usize) -> Option<Self> {
         let object = world.object(thread)?;

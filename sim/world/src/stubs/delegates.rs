@@ -1,4 +1,4 @@
-//! Delegates and tail calls: ways from a method to another one.
+//! Delegates and tail calls: ways from one method to another.
 
 use super::frames::{Frames, call, call_computed, reserve_frame, set};
 use super::{Plan, RETURN, Shared, Stub, method_id};
@@ -11,8 +11,8 @@ use clr_runtime::thread::offset;
 use clr_walker::registers::Gpr;
 
 impl Plan {
-    /// What is called to call a delegate of several, or a wrapped one: an assembled stub with a Frame, or
-    /// an IL stub.
+    /// Creates the code that calls a multicast or wrapped delegate: an assembled stub with a Frame,
+    /// or an IL stub.
     pub(super) fn delegate_stub(
         &self,
         stub: Stub,
@@ -54,7 +54,7 @@ impl Plan {
         }
     }
 
-    /// A tail call by the helper.
+    /// Returns a tail call by the helper.
     pub(super) fn tail_call_by_helper(&self, target: FunctionId) -> Vec<Statement> {
         let stub = self.stub_of(target, Stub::TailCall);
         if self.generation.has_tail_call_frames() {
@@ -72,8 +72,8 @@ impl Plan {
         body
     }
 
-    /// What a tail call by helper goes through: unmanaged code with a TailCallFrame in the place of the
-    /// caller, or the IL stub that the dispatcher calls.
+    /// Creates the code between the two methods of a tail call by helper: unmanaged code with a
+    /// TailCallFrame in place of the caller, or the IL stub that the dispatcher calls.
     pub(super) fn tail_call_stub(&self, id: FunctionId, target: &Function) -> Function {
         let name = format!("{}{}", Stub::TailCall.prefix(), target.name);
         if !self.generation.has_tail_call_frames() {
@@ -87,7 +87,7 @@ impl Plan {
             locals: 0x20,
             ..FunctionShape::default()
         };
-        // The Frame ends with what was pushed and the return address.
+        // The Frame ends with the pushed registers and the return address.
         let registers = layout::TAIL_CALL_REGISTERS as u32;
         let next = layout::NEXT as i32;
         let top = offset::TOP_FRAME as u32;
@@ -102,7 +102,7 @@ impl Plan {
         Function { name, kind: CodeKind::Native, shape, body, end: Some(RETURN) }
     }
 
-    /// The managed dispatcher of tail calls: it calls the stub in r10.
+    /// Creates the managed dispatcher of tail calls, which calls the stub in r10.
     pub(super) fn dispatch_tail_calls(&self) -> Function {
         let mut shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
         let _ = reserve_frame(&mut shape, self.frames.convention());

@@ -1,5 +1,5 @@
-//! Throwing, and what handles exceptions: native code, or in newer runtimes managed code that calls
-//! native helpers.
+//! Throwing and handling of exceptions: by native code, or in newer runtimes by managed code that
+//! calls native helpers.
 
 use super::frames::{
     Frames, call, call_computed, disable_preemptive_gc, enable_preemptive_gc, reserve_frame,
@@ -16,32 +16,32 @@ use clr_walker::registers::Gpr;
 
 /// Bytes of locals for a Frame with a CONTEXT in it.
 const WITH_CONTEXT: u32 = 0x600;
-/// Where that Frame lies in them.
+/// Offset of that Frame in the locals.
 const BEHIND_COOKIE: u32 = 0x10;
 /// `FRAME_ATTR_EXCEPTION`.
 const ATTRIBUTE_EXCEPTION: u32 = 1;
 
-/// Whether a statement throws.
+/// Returns true if a statement throws.
 pub(super) const fn throws(statement: &Statement) -> bool {
     use RuntimeCallKind::{NullDereference, Raise, Rethrow};
     let Statement::Runtime(RuntimeCall { kind, .. }) = statement else { return false };
     matches!(kind, Raise | Rethrow | NullDereference)
 }
 
-/// Nothing is mapped at address 0.
+/// Reads from address 0, where nothing is mapped.
 pub(super) fn null_dereference() -> Vec<Statement> {
     let rax = Word::Register(Gpr::Rax);
     vec![set(rax, Value::Number(0)), set(rax, Value::At(Gpr::Rax, 0))]
 }
 
-/// Executes the body for ever: what is in there leaves it.
+/// Repeats a body forever: a statement in the body leaves the loop.
 fn forever(mut body: Vec<Statement>) -> Statement {
     body.push(set(Word::Register(Gpr::Rax), Value::Number(1)));
     Statement::Primitive(Primitive::Repeat(body))
 }
 
 impl Plan {
-    /// `IL_Throw` and `IL_Rethrow`: a Frame, and on to what handles the exception.
+    /// Creates `IL_Throw` or `IL_Rethrow`: a Frame, then the exception handling.
     pub(super) fn throw_helper(&self, shared: Shared) -> Function {
         let (mut shape, at) = with_frame();
         let mut body = if self.generation.has_software_exception_frames() {
@@ -55,7 +55,7 @@ impl Plan {
         native(shared, shape, body, RETURN)
     }
 
-    /// The call of what handles an exception; it does not come back.
+    /// Returns the call of the exception handling; it never returns.
     fn handle(&self, managed: Shared) -> Vec<Statement> {
         if !self.generation.hides_exception_handling() {
             return vec![call(self.helper(Shared::RaiseException))];
@@ -68,7 +68,8 @@ impl Plan {
         ]
     }
 
-    /// A SoftwareExceptionFrame with what its caller's CONTEXT is known to have (contract §3.5).
+    /// Writes a SoftwareExceptionFrame with the known registers of its caller's CONTEXT (contract
+    /// §3.5).
     fn software_exception_frame(&self, at: u32) -> Vec<Statement> {
         let context = |offset: u64| Word::Local(at + (layout::SOFTWARE_CONTEXT + offset) as u32);
         let register =
@@ -87,7 +88,8 @@ impl Plan {
         body
     }
 
-    /// Where a thread goes on behind a hardware fault: the system has left a machine frame.
+    /// Creates the code where a thread continues after a hardware fault: the system has left a
+    /// machine frame.
     pub(super) fn hardware_fault(&self) -> Function {
         let shape = FunctionShape {
             entry: Entry::Interrupt,
@@ -111,8 +113,8 @@ impl Plan {
         native(Shared::RaiseException, shape, body, RETURN)
     }
 
-    /// `UnwindAndContinueRethrowHelperAfterCatch`: native code of the runtime has caught an exception,
-    /// and throws it anew, above what has caught it (C-166).
+    /// Creates `UnwindAndContinueRethrowHelperAfterCatch`: native code of the runtime has caught an
+    /// exception, and throws it again, above the frame that has caught it (C-166).
     pub(super) fn rethrow_helper(&self) -> Function {
         let shape = FunctionShape {
             pushes: vec![Gpr::Rbx, Gpr::Rbp],
@@ -122,7 +124,7 @@ impl Plan {
         native(Shared::RethrowHelper, shape, self.handle(Shared::RhThrowEx), RETURN)
     }
 
-    /// A method of the managed exception handling, with hooks as methods have them (C-171).
+    /// Creates a method of the managed exception handling, with hooks like any method (C-171).
     fn managed(&self, shared: Shared, shape: FunctionShape, body: Vec<Statement>) -> Function {
         let (name, end) = (shared.name().to_owned(), Some(RETURN));
         let mut function = Function { name, kind: CodeKind::ReadyToRun, shape, body, end };
@@ -137,13 +139,13 @@ impl Plan {
         self.managed(shared, shape, body.into())
     }
 
-    /// A method of `ExInfo`: it calls nothing.
+    /// Creates a method of `ExInfo`: it calls nothing.
     pub(super) fn ex_info_method(&self, shared: Shared) -> Function {
         self.managed(shared, FunctionShape::default(), vec![Statement::Work(3)])
     }
 
-    /// `DispatchEx`: a pass in search of a handler, a pass down to it, and its call. The native helpers
-    /// that it calls lie behind its InlinedCallFrame.
+    /// Creates `DispatchEx`: a pass in search of a handler, a pass down to the handler, and its
+    /// call. The native helpers that it calls are covered by its InlinedCallFrame.
     pub(super) fn dispatch_ex(&self) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
@@ -160,7 +162,8 @@ impl Plan {
         self.managed(Shared::DispatchEx, shape, body)
     }
 
-    /// `FindFirstPassHandler` and `InvokeSecondPass`: each clause that is to run now is called.
+    /// Creates `FindFirstPassHandler` or `InvokeSecondPass`: it calls the funclet of each EH clause
+    /// that has to run.
     pub(super) fn each_clause(&self, shared: Shared, caller: Shared) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
@@ -172,7 +175,7 @@ impl Plan {
         self.managed(shared, shape, vec![Statement::Primitive(Primitive::Repeat(body))])
     }
 
-    /// Calls a funclet in cooperative mode.
+    /// Creates a helper that calls a funclet in cooperative mode.
     pub(super) fn call_funclet(&self, shared: Shared) -> Function {
         let shape = FunctionShape {
             pushes: vec![Gpr::Rbx, Gpr::Rbp],
@@ -197,7 +200,7 @@ impl Plan {
     }
 }
 
-/// `ProcessCLRException`: each time round it calls a funclet by a helper.
+/// Creates `ProcessCLRException`: each iteration calls a funclet by a helper.
 pub(super) fn process_exception() -> Function {
     let shape = FunctionShape {
         pushes: vec![Gpr::Rbx, Gpr::Rbp],
@@ -208,7 +211,7 @@ pub(super) fn process_exception() -> Function {
     native(Shared::ProcessException, shape, body, RETURN)
 }
 
-/// `SfiInit` and `SfiNext`: the stack is walked for managed code.
+/// Creates `SfiInit` or `SfiNext`: they walk the stack for managed code.
 pub(super) fn stack_walk(shared: Shared, what: Service) -> Function {
     let shape = FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x60, ..FunctionShape::default() };
     native(shared, shape, vec![service(what)], RETURN)

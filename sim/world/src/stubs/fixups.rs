@@ -1,5 +1,5 @@
-//! Assembled stubs that save the caller's registers as a TransitionBlock, call a worker with a Frame, and
-//! go on to what the worker has found.
+//! Assembled stubs that save the caller's registers as a TransitionBlock, call a worker with a
+//! Frame, and go on to the code that the worker has found.
 
 use super::frames::{
     Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
@@ -10,7 +10,7 @@ use clr_runtime::FrameKind;
 use clr_runtime::code_manager::StubKind;
 use clr_walker::registers::Gpr;
 
-/// What a stub with a worker is like.
+/// The properties of a stub with a worker.
 pub(super) struct Fixup {
     worker: Shared,
     frame: FrameKind,
@@ -18,19 +18,19 @@ pub(super) struct Fixup {
     named: bool,
     /// Instructions in cooperative mode before the thread becomes preemptive.
     cooperative: u8,
-    /// What is called in preemptive mode.
+    /// The helper called in preemptive mode.
     inner: Shared,
-    /// The stub jumps to the code of the method in r10; else it returns.
+    /// The stub jumps to the code of the method in r10; otherwise it returns.
     jumps: bool,
 }
 
 impl Fixup {
-    /// Whether `shared` is the worker of this, not the stub.
+    /// Returns true if `shared` is the worker, not the stub.
     pub(super) fn is_worker(&self, shared: Shared) -> bool {
         self.worker == shared
     }
 
-    /// That of an assembled stub or of its worker.
+    /// Returns the properties for an assembled stub or its worker.
     pub(super) const fn of(shared: Shared) -> Option<Self> {
         let (worker, frame, inner) = match shared {
             Shared::ThePreStub | Shared::PreStubWorker => {
@@ -69,7 +69,7 @@ impl Fixup {
 }
 
 impl Plan {
-    /// The stub: it saves the caller's registers where the Frame finds them.
+    /// Creates the stub: it saves the caller's registers where the Frame finds them.
     pub(super) fn fixup_stub(&self, stub: Shared, fixup: &Fixup) -> Function {
         let shape = self.frames.transition_stub();
         let body = vec![
@@ -79,7 +79,7 @@ impl Plan {
         native(stub, shape, body, if fixup.jumps { Exit::Computed } else { RETURN })
     }
 
-    /// Its worker.
+    /// Creates the worker.
     pub(super) fn fixup_worker(&self, fixup: &Fixup) -> Function {
         let (mut shape, at) = with_frame();
         let keep = shape.locals;
@@ -103,7 +103,7 @@ impl Plan {
         native(fixup.worker, shape, body, RETURN)
     }
 
-    /// What is called in the place of a method: it names the method and jumps on.
+    /// Creates the thunk that is called instead of a method: it names the method and jumps on.
     pub(super) fn thunk(
         &self,
         stub: Stub,
@@ -121,7 +121,7 @@ impl Plan {
         }
     }
 
-    /// The thunk of an open delegate: it shuffles the arguments and jumps.
+    /// Creates the thunk of an open delegate: it shuffles the arguments and jumps.
     pub(super) fn shuffle_thunk(&self, id: FunctionId, target: &Function) -> Function {
         Function {
             name: format!("{}{}", Stub::ShuffleThunk.prefix(), target.name),
@@ -132,14 +132,14 @@ impl Plan {
         }
     }
 
-    /// A call by which the stub of a P/Invoke is looked up first.
+    /// Returns a call that first looks up the stub of a P/Invoke.
     pub(super) fn call_by_lookup(&self, stub: FunctionId, lookup: Shared) -> Vec<Statement> {
         let method = method_id(stub);
         vec![set(Word::Register(Gpr::R10), Value::Number(method)), call(self.helper(lookup))]
     }
 }
 
-/// What thunks are: the kind of block, and where they jump.
+/// The kinds of thunks: kind of block, and jump target.
 pub(super) const PRECODE: (StubKind, Shared) = (StubKind::Precode, Shared::ThePreStub);
 pub(super) const DELAY_LOAD: (StubKind, Shared) =
     (StubKind::DynamicHelper, Shared::DelayLoadMethodCall);

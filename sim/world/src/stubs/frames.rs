@@ -1,4 +1,4 @@
-//! Frames as instructions write them.
+//! Frames, written by single instructions.
 
 use super::Service;
 use clr_codegen::{
@@ -10,17 +10,18 @@ use clr_runtime::thread::offset;
 use clr_runtime::{FrameIdentities, FrameKind};
 use clr_walker::registers::Gpr;
 
-/// `g_TrapReturningThreads`: not 0 while threads that come back to managed code have to wait (VA).
+/// `g_TrapReturningThreads`: nonzero while threads that return to managed code have to wait (VA).
 pub(crate) const TRAP_RETURNING_THREADS: u64 = 0x1_7200_0000;
 
-/// A Frame takes no more bytes of its function's locals, the cookie below it included.
+/// Maximum size of a Frame in its function's locals, in bytes, including the cookie below the
+/// Frame.
 const SIZE: u32 = 0x100;
-/// Where the Frame lies in them: behind its cookie.
+/// Offset of the Frame in these locals: after its cookie.
 const BEHIND_COOKIE: u32 = 0x10;
-/// Where a call's result is kept, from the Frame on: behind an InlinedCallFrame.
+/// Offset of a call's saved result from the Frame: after an InlinedCallFrame.
 const RESULT: u32 = 0x80;
 
-/// Writes Frames.
+/// A writer of Frames.
 #[derive(Clone, Debug)]
 pub(super) struct Frames {
     generation: Generation,
@@ -43,12 +44,12 @@ pub(super) fn service(service: Service) -> Statement {
     Statement::Primitive(Primitive::Service(service.number()))
 }
 
-/// The thread becomes preemptive.
+/// Makes the thread preemptive.
 pub(super) fn enable_preemptive_gc() -> Statement {
     Statement::Primitive(Primitive::SetThreadFlag(offset::COOPERATIVE as u32, 0))
 }
 
-/// The thread becomes cooperative, and waits if it has to.
+/// Makes the thread cooperative; it waits if it has to.
 pub(super) fn disable_preemptive_gc() -> [Statement; 4] {
     [
         Statement::Primitive(Primitive::SetThreadFlag(offset::COOPERATIVE as u32, 1)),
@@ -63,17 +64,17 @@ impl Frames {
         Self { generation, identities: FrameIdentities::of(generation) }
     }
 
-    /// The first word of a kind of Frame.
+    /// Returns the first word of a kind of Frame.
     pub(super) fn word(&self, kind: FrameKind) -> u64 {
         self.identities.word(kind).unwrap_or(0)
     }
 
-    /// The calling convention of the generation's code.
+    /// Returns the calling convention of the generation's code.
     pub(super) const fn convention(&self) -> Convention {
         if self.generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 }
     }
 
-    /// Writes the first words of a Frame: what it is, and the Frame below it.
+    /// Writes the first words of a Frame: its kind, and the link to the next Frame.
     pub(super) fn begin(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
         vec![
             set(Word::Local(at), Value::Number(self.word(kind))),
@@ -86,12 +87,12 @@ impl Frames {
         set(Word::Thread(offset::TOP_FRAME as u32), Value::LocalAddress(at))
     }
 
-    /// Makes the Frame below it the topmost one.
+    /// Makes the next Frame the topmost one.
     pub(super) fn unlink(at: u32) -> Statement {
         set(Word::Thread(offset::TOP_FRAME as u32), Value::Local(at + layout::NEXT as u32))
     }
 
-    /// A Frame that leads nowhere.
+    /// Writes and links a Frame that leads nowhere.
     pub(super) fn mark(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
         let mut body = self.begin(at, kind);
         body.push(Self::link(at));
@@ -111,7 +112,7 @@ impl Frames {
         body
     }
 
-    /// A call of unmanaged code with the InlinedCallFrame at `at` linked.
+    /// Returns a call of unmanaged code while the InlinedCallFrame at `at` is linked.
     pub(super) fn call_unmanaged(&self, at: u32, call: Statement) -> Vec<Statement> {
         let fields = self.generation.inlined_call_frame();
         let return_address = Word::Local(at + fields.return_address as u32);
@@ -121,7 +122,7 @@ impl Frames {
         body
     }
 
-    /// An inlined P/Invoke: its Frame is linked around the call (contract §8.6).
+    /// Returns an inlined P/Invoke, whose Frame is linked around the call (contract §8.6).
     pub(super) fn inlined_call(&self, at: u32, datum: u64, call: Statement) -> Vec<Statement> {
         let mut body = self.inlined_call_frame(at, datum);
         body.push(Self::link(at));
@@ -130,7 +131,7 @@ impl Frames {
         body
     }
 
-    /// The same, with what is called giving a result: it is in rax behind.
+    /// Returns an inlined P/Invoke whose result is in rax afterwards.
     pub(super) fn inlined_call_for_result(&self, at: u32, call: FunctionId) -> Vec<Statement> {
         let kept = Word::Local(at + RESULT);
         let mut body = self.inlined_call(at, 1, self::call(call));
@@ -141,7 +142,8 @@ impl Frames {
         body
     }
 
-    /// A HelperMethodFrame that nobody has asked yet, captured where it is linked (contract §8.6).
+    /// Writes a HelperMethodFrame that has not been resolved yet; it is captured where it is linked
+    /// (contract §8.6).
     pub(super) fn helper_method_frame(
         &self,
         at: u32,
@@ -170,14 +172,14 @@ impl Frames {
         body
     }
 
-    /// A Frame with a TransitionBlock, the address of which is in the first argument's register, and a
-    /// method, which is in r10.
+    /// Writes a Frame with a TransitionBlock, whose address is in the first argument's register,
+    /// and a method, which is in r10.
     pub(super) fn transition_frame(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
         let block = Value::Register(self.first_argument());
         self.transition_frame_of(at, kind, block, Value::Register(Gpr::R10))
     }
 
-    /// A Frame with a TransitionBlock and a method.
+    /// Writes a Frame with a TransitionBlock and a method.
     pub(super) fn transition_frame_of(
         &self,
         at: u32,
@@ -195,7 +197,7 @@ impl Frames {
         body
     }
 
-    /// The Frame of a call from unmanaged code (contract §3.5).
+    /// Writes the Frame of a call from unmanaged code (contract §3.5).
     pub(super) fn unmanaged_to_managed_frame(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
         let caller = Word::Local(at + layout::UNMANAGED_CALLER as u32);
         let mut body = self.begin(at, kind);
@@ -204,8 +206,9 @@ impl Frames {
         body
     }
 
-    /// `JIT_PInvokeBegin`: makes the InlinedCallFrame that the first argument's register points to the
-    /// active one of its caller, as if the call that it is in were the native one (C-156).
+    /// Returns `JIT_PInvokeBegin`: it makes the InlinedCallFrame that the first argument's register
+    /// points to the active Frame of the caller, as if the current call were the native one
+    /// (C-156).
     pub(super) fn begin_p_invoke(&self) -> Vec<Statement> {
         let fields = self.generation.inlined_call_frame();
         let frame = self.first_argument();
@@ -223,7 +226,7 @@ impl Frames {
         ]
     }
 
-    /// `JIT_PInvokeEnd`.
+    /// Returns `JIT_PInvokeEnd`: it makes that Frame inactive and unlinks it.
     pub(super) fn end_p_invoke(&self) -> Vec<Statement> {
         let fields = self.generation.inlined_call_frame();
         let frame = self.first_argument();
@@ -234,19 +237,20 @@ impl Frames {
         body
     }
 
-    /// Makes room for a Frame in a shape's locals, and gives where it lies there.
+    /// Makes room for a Frame in a shape's locals. Returns the Frame's offset there.
     pub(super) fn reserve(shape: &mut FunctionShape) -> u32 {
         let at = shape.locals.next_multiple_of(16) + BEHIND_COOKIE;
         shape.locals = at + SIZE;
         at
     }
 
-    /// The register of a function's first argument.
+    /// Returns the register of a function's first argument.
     pub(super) const fn first_argument(&self) -> Gpr {
         if self.generation.is_unix() { Gpr::Rdi } else { Gpr::Rcx }
     }
 
-    /// The shape of an assembled stub that saves registers as a TransitionBlock (contract §3.5).
+    /// Returns the shape of an assembled stub that saves registers as a TransitionBlock (contract
+    /// §3.5).
     pub(super) fn transition_stub(&self) -> FunctionShape {
         let convention = FrameConvention::of(self.generation);
         let mut pushes: Vec<Gpr> = convention.callee_saved.iter().rev().copied().collect();
@@ -257,7 +261,7 @@ impl Frames {
     }
 }
 
-/// The shape of a native function with a Frame in its locals, and where the Frame lies there.
+/// Returns the shape of a native function with a Frame in its locals, and the Frame's offset there.
 pub(super) fn with_frame() -> (FunctionShape, u32) {
     let shape = FunctionShape {
         pushes: vec![Gpr::Rbx, Gpr::Rbp],
@@ -267,8 +271,8 @@ pub(super) fn with_frame() -> (FunctionShape, u32) {
     (shape, BEHIND_COOKIE)
 }
 
-/// Makes room for an InlinedCallFrame, and lets the prologue save what a method with one saves: all
-/// nonvolatile registers (C-099). Gives where the Frame lies in the locals.
+/// Makes room for an InlinedCallFrame, and makes the prologue save what a method with one saves:
+/// all nonvolatile registers (C-099). Returns the Frame's offset in the locals.
 pub(super) fn reserve_frame(shape: &mut FunctionShape, convention: Convention) -> u32 {
     let missing: Vec<Gpr> = convention
         .nonvolatile()

@@ -11,11 +11,11 @@ use clr_codegen::{
 use clr_runtime::FrameKind;
 use clr_walker::registers::Gpr;
 
-/// The register in which a helper is told more: code to call, or whether a GC is needed.
+/// The register of a helper's extra argument: code to call, or a flag that a GC is needed.
 pub(super) const ARGUMENT: Gpr = Gpr::R9;
 
 impl Plan {
-    /// Unmanaged code with a HelperMethodFrame around what it does.
+    /// Creates unmanaged code with a HelperMethodFrame around its body.
     pub(super) fn with_helper_frame(&self, shared: Shared, inner: Vec<Statement>) -> Function {
         let (shape, at) = with_frame();
         let fcall = shared.is_fcall().then(|| self.helper(shared));
@@ -25,7 +25,7 @@ impl Plan {
         native(shared, shape, body, RETURN)
     }
 
-    /// `JIT_New`: a helper that may trigger a GC, so that it has a Frame.
+    /// Creates `JIT_New`: a helper that may trigger a GC, and therefore has a Frame.
     pub(super) fn new_helper(&self) -> Function {
         let allocate = call(self.helper(Shared::Allocate));
         if self.generation.has_helper_method_frames() {
@@ -48,7 +48,7 @@ impl Plan {
         native(Shared::NewWorker, shape, body, RETURN)
     }
 
-    /// What a method does to allocate an object.
+    /// Returns the statements of a method that allocates an object.
     pub(super) fn allocation(&self, with_gc: bool) -> Vec<Statement> {
         let argument = set(Word::Register(ARGUMENT), Value::Number(with_gc.into()));
         vec![argument, call(self.helper(Shared::New))]
@@ -64,7 +64,8 @@ impl Plan {
         native(Shared::Allocate, plain(), body, RETURN)
     }
 
-    /// An FCall that stays cooperative. Where FCalls have no Frames, this one has none.
+    /// Creates an FCall that stays cooperative. It has no Frame in generations whose FCalls have
+    /// none.
     pub(super) fn fcall(&self) -> Function {
         if self.generation.has_helper_method_frames() {
             return self.with_helper_frame(Shared::FCall, vec![Statement::Work(6)]);
@@ -72,8 +73,8 @@ impl Plan {
         native(Shared::FCall, leaf(), vec![Statement::Work(6)], RETURN)
     }
 
-    /// A helper that does something in preemptive mode: an FCall with a Frame, or the unmanaged side of
-    /// a QCall.
+    /// Creates a helper that performs a service in preemptive mode: an FCall with a Frame, or the
+    /// unmanaged side of a QCall.
     pub(super) fn preemptive_helper(&self, shared: Shared, what: Service) -> Function {
         if !self.generation.has_helper_method_frames() {
             return native(shared, plain(), vec![service(what)], RETURN);
@@ -83,7 +84,8 @@ impl Plan {
         self.with_helper_frame(shared, inner)
     }
 
-    /// Tells the profiler of a transition: an FCall with a Frame, or the unmanaged side of a QCall.
+    /// Creates a helper that notifies the profiler of a transition: an FCall with a Frame, or the
+    /// unmanaged side of a QCall.
     pub(super) fn transition_helper(&self, shared: Shared, what: Service) -> Function {
         if self.generation.has_helper_method_frames() {
             self.preemptive_helper(shared, what)
@@ -92,7 +94,7 @@ impl Plan {
         }
     }
 
-    /// The unmanaged side of a QCall that collects.
+    /// Creates the unmanaged side of a QCall that makes a GC.
     pub(super) fn gc_interface_collect(&self) -> Function {
         let mut body = disable_preemptive_gc().to_vec();
         body.push(call(self.helper(Shared::GarbageCollect)));
@@ -100,7 +102,7 @@ impl Plan {
         native(Shared::GcInterfaceCollect, plain(), body, RETURN)
     }
 
-    /// Calls the method whose code is in [`ARGUMENT`] from unmanaged code of the runtime.
+    /// Creates unmanaged code of the runtime that calls the method whose code is in [`ARGUMENT`].
     pub(super) fn calling_helper(&self, shared: Shared) -> Function {
         let to_rbx = set(Word::Register(Gpr::Rbx), Value::Register(ARGUMENT));
         let call = call(self.helper(Shared::CallDescrWorker));
@@ -114,7 +116,7 @@ impl Plan {
         native(shared, plain(), body, RETURN)
     }
 
-    /// A method of the class library that does its work by a QCall: a P/Invoke into the runtime.
+    /// Creates a method of the class library that uses a QCall: a P/Invoke into the runtime.
     pub(super) fn qcall(&self, shared: Shared, callee: Shared) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
@@ -128,13 +130,13 @@ impl Plan {
         Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }
     }
 
-    /// What a method does to call such a helper: an FCall directly, a QCall through its method.
+    /// Calls such a helper from a method: an FCall directly, a QCall through its method.
     pub(super) fn call_library(&self, method: Shared, helper: Shared) -> Statement {
         let has_method = method.exists_in(self.generation);
         call(self.helper(if has_method { method } else { helper }))
     }
 
-    /// The same of one that calls a function.
+    /// Calls, in the same way, a helper that calls a function.
     pub(super) fn call_through(
         &self,
         method: Shared,
@@ -146,12 +148,12 @@ impl Plan {
     }
 }
 
-/// The shape of unmanaged code without a Frame of its own.
+/// Returns the shape of unmanaged code without a Frame.
 pub(super) fn plain() -> FunctionShape {
     FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x20, ..FunctionShape::default() }
 }
 
-/// What unmanaged code has the world do that does nothing else.
+/// Returns the service of unmanaged code that does nothing but call a service.
 pub(super) const fn served(shared: Shared) -> Option<Service> {
     Some(match shared {
         Shared::InformThreadNameChange => Service::NameThread,
@@ -169,7 +171,7 @@ pub(super) const fn served(shared: Shared) -> Option<Service> {
     })
 }
 
-/// A helper that is a leaf.
+/// Creates a helper that is a leaf.
 pub(super) fn leaf_helper(shared: Shared) -> Function {
     native(shared, leaf(), vec![Statement::Work(4)], RETURN)
 }

@@ -1,4 +1,4 @@
-//! Hooks by which functions report that they are entered and left (contract §6).
+//! Hooks that functions call when they are entered and left (contract §6).
 
 use super::frames::{Frames, call, service, with_frame};
 use super::{Plan, RETURN, Service, Shared, native};
@@ -6,20 +6,20 @@ use clr_codegen::{CodeKind, Exit, Function, FunctionShape, Statement, UnwindData
 use clr_runtime::frame::layout;
 use clr_walker::registers::Gpr;
 
-/// Which hooks managed functions of a program call.
+/// The hooks that managed functions of a program call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hooks {
-    /// None.
+    /// No hooks.
     #[default]
     None,
-    /// Those of the runtime, which call the profiler's with a Frame.
+    /// Hooks of the runtime, which call the profiler's with a Frame.
     Slow,
-    /// Those of the profiler, which are called directly.
+    /// Hooks of the profiler, which are called directly.
     Fast,
 }
 
 impl Hooks {
-    /// What is called when a function is entered, left, and left for another one.
+    /// Returns the hooks for entering, leaving, and leaving by a tail call.
     const fn targets(self) -> Option<[Shared; 3]> {
         match self {
             Self::None => None,
@@ -34,7 +34,7 @@ impl Hooks {
 }
 
 impl Plan {
-    /// Puts calls of hooks into a function, if it is a method that has them.
+    /// Adds calls of hooks to a function, if it is a method that has hooks.
     pub(super) fn add_hooks(&self, function: &mut Function) {
         let Some([enter, leave, tail_call]) = self.hooks.targets() else { return };
         if function.kind == CodeKind::Native || function.shape.unwind == UnwindData::None {
@@ -51,15 +51,16 @@ impl Plan {
         function.body = body;
     }
 
-    /// `ProfileEnterNaked` and its like: assembled code that saves what hooks may want to see.
+    /// Creates `ProfileEnterNaked` and similar code: assembled code that saves what hooks may want
+    /// to see.
     pub(super) fn profile_naked(&self, shared: Shared, worker: Shared) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x60, ..FunctionShape::default() };
         native(shared, shape, vec![call(self.helper(worker))], RETURN)
     }
 
-    /// `ProfileEnter` and its like: the hook is called with a Frame that says how far away managed code
-    /// is.
+    /// Creates `ProfileEnter` and similar code: the hook is called with a Frame that leads to the
+    /// managed code.
     pub(super) fn profile_worker(&self, shared: Shared) -> Function {
         let (shape, at) = with_frame();
         let hook = service(Service::SlowHook);
@@ -73,7 +74,7 @@ impl Plan {
     }
 }
 
-/// A body with a hook before each statement that leaves the function.
+/// Returns a body with a hook before each statement that leaves the function.
 fn before_exits(body: Vec<Statement>, hook_of: &impl Fn(&Exit) -> Statement) -> Vec<Statement> {
     let mut with = Vec::with_capacity(body.len());
     for mut statement in body {

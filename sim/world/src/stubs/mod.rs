@@ -1,10 +1,11 @@
-//! The runtime's own code: what lies between managed and unmanaged functions of a program.
+//! The runtime's own code between managed and unmanaged functions of a program.
 //!
 //! [`expand`] takes a program whose functions go through the runtime
-//! ([`Statement::Runtime`](clr_codegen::Statement)) and puts in the code that a generation has there:
-//! stubs that are made for a target, and helpers that all share. It links Frames and switches modes by
-//! instructions, so that a thread can be stopped between any two of them. What the runtime does
-//! besides, such as compiling or collecting, are [`Service`]s of the world outside.
+//! ([`Statement::Runtime`](crate::code::Statement)) and inserts the code of a generation's runtime:
+//! stubs made for one target, and helpers shared by all. This code links Frames and switches modes
+//! with single instructions, so that a thread can be stopped between any two of them. Everything
+//! else that the runtime does, such as compiling or collecting, is a [`Service`] of the world
+//! outside.
 
 mod delegates;
 mod exceptions;
@@ -34,34 +35,34 @@ use fixups::{DELAY_LOAD, Fixup, PRECODE, RESOLVE};
 use frames::Frames;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the runtime takes a function for.
+/// The kind of a function, from the runtime's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// Unmanaged code.
     Native,
     /// A method's code.
     Method(MethodKind),
-    /// A block of a code heap that is no method.
+    /// A block of a code heap that is not a method.
     Stub(StubKind),
 }
 
 /// A program with the runtime's code in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expanded {
-    /// The program, by the calling convention of the generation.
+    /// The program, in the calling convention of the generation.
     pub program: Program,
-    /// What each function is.
+    /// Identity of each function.
     pub identities: Vec<Identity>,
-    /// Where each function of the source is in the program.
+    /// New index of each function of the source.
     pub placed: Vec<FunctionId>,
-    /// Where the helpers are.
+    /// Indices of the helpers.
     pub shared: BTreeMap<Shared, FunctionId>,
-    /// Where the stubs are, by their targets in the source.
+    /// Indices of the stubs, by their targets in the source.
     pub stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
 }
 
 impl Expanded {
-    /// Where a function of the runtime is, if the program needs it.
+    /// Returns the index of a function of the runtime, if the program needs it.
     #[must_use]
     pub fn find(&self, function: RuntimeFunction) -> Option<FunctionId> {
         match function {
@@ -71,16 +72,16 @@ impl Expanded {
     }
 }
 
-/// FunctionIDs of methods begin here, 16 apart by the method's place in the program.
+/// First FunctionID of methods; the ids are 16 apart, in the order of the functions.
 const METHODS: u64 = 0x7FF8_3000_0000;
 
-/// The FunctionID of a method: of a function of the expanded program.
+/// Returns the FunctionID of a method, given its function in the expanded program.
 #[must_use]
 pub const fn method_id(function: FunctionId) -> u64 {
     METHODS + 0x10 * function.0 as u64
 }
 
-/// The method with this FunctionID, if it is one of the program's.
+/// Returns the method with this FunctionID, if it is a method of the program.
 #[must_use]
 pub const fn method_of(id: u64) -> Option<FunctionId> {
     match id.checked_sub(METHODS) {
@@ -91,8 +92,8 @@ pub const fn method_of(id: u64) -> Option<FunctionId> {
     }
 }
 
-/// Puts the code of a generation's runtime into a program, whose methods call these hooks. `methods`
-/// says what kind the methods of the source are; what it does not name is an ordinary one.
+/// Inserts the code of a generation's runtime into a program, whose methods call these hooks.
+/// `methods` has the kinds of the methods of the source that are not ordinary.
 #[must_use]
 pub fn expand(
     source: &Program,
@@ -133,7 +134,7 @@ pub fn expand(
     for (shared, index) in Shared::ALL.iter().filter(|s| s.exists_in(generation)).zip(first.0..) {
         plan.shared.insert(*shared, FunctionId(index));
     }
-    // The helpers that are not called need not be there.
+    // Helpers that are not called are left out.
     let mut functions = plan.functions(source, methods);
     let needed = plan.needed(functions.iter().map(|(function, _)| function));
     if needed.len() < plan.shared.len() {
@@ -156,7 +157,7 @@ fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(Func
     }
 }
 
-/// Where everything goes.
+/// The placement of all functions.
 struct Plan {
     generation: Generation,
     hooks: Hooks,
@@ -169,7 +170,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The functions of the source, each behind its stubs.
+    /// Returns the functions of the source, each after its stubs.
     fn functions(
         &self,
         source: &Program,
@@ -254,7 +255,7 @@ impl Plan {
         }
     }
 
-    /// A function of the source, with the runtime's code in place of statements.
+    /// Returns a function of the source with the runtime's code in place of statements.
     fn function(&self, source: &Function) -> Function {
         let mut function = source.clone();
         let calls_inline = |statement: &Statement| {
@@ -322,7 +323,7 @@ impl Plan {
             };
         }
         match source.kind {
-            // Such a call is told by a token, which is no method.
+            // Such a call is identified by a token, not by a method.
             RuntimeCallKind::PInvoke => {
                 self.frames.inlined_call(frame_at, 1, call(self.place(target)))
             }
@@ -368,7 +369,7 @@ impl Plan {
             RuntimeCallKind::NullDereference => exceptions::null_dereference(),
             RuntimeCallKind::Malloc => of_helper(Shared::Malloc),
             RuntimeCallKind::LoadLibrary => of_helper(Shared::LoadLibrary),
-            // The rest goes through stubs, but for a call without transition.
+            // All others go through stubs, except for a call without transition.
             _ => vec![call(self.place(target))],
         }
     }
@@ -471,12 +472,12 @@ impl Plan {
     }
 }
 
-/// A native function of the runtime.
+/// Creates a native function of the runtime.
 fn native(shared: Shared, shape: FunctionShape, body: Vec<Statement>, end: Exit) -> Function {
     Function { name: shared.name().to_owned(), kind: CodeKind::Native, shape, body, end: Some(end) }
 }
 
-/// The shape of a leaf.
+/// Returns the shape of a leaf.
 fn leaf() -> FunctionShape {
     FunctionShape { unwind: UnwindData::None, ..FunctionShape::default() }
 }

@@ -1,5 +1,5 @@
-//! The runtime's functions by name: helpers that all programs of a generation share, and stubs that are
-//! made for a target.
+//! The runtime's functions by name: helpers that all programs of a generation share, and stubs that
+//! are made for a target.
 
 use clr_codegen::{FunctionId, RuntimeCallKind};
 use clr_runtime::MethodKind;
@@ -7,7 +7,8 @@ use clr_runtime::generation::Generation;
 
 macro_rules! shared {
     ($($(#[doc = $doc:literal])* $shared:ident $name:literal,)*) => {
-        /// A function of the runtime. They stand behind all others, callers before callees.
+        /// A function of the runtime. These functions come after all others, callers before
+        /// callees.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Shared {
             $(
@@ -18,10 +19,10 @@ macro_rules! shared {
         }
 
         impl Shared {
-            /// All of them.
+            /// All helpers.
             pub const ALL: &[Self] = &[$(Self::$shared,)*];
 
-            /// Its name.
+            /// Returns the name of the function.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$shared => $name,)* }
@@ -31,7 +32,7 @@ macro_rules! shared {
 }
 
 shared! {
-    /// The first function of a thread that the runtime has made.
+    /// The first function of a thread that the runtime has created.
     KickOffThread "ThreadNative::KickOffThread",
     /// Sleeps, where that is a QCall.
     Sleep "System.Threading.Thread.Sleep",
@@ -41,7 +42,7 @@ shared! {
     NameThread "System.Threading.Thread.set_Name",
     /// Loads an assembly.
     LoadAssembly "System.Reflection.Assembly.Load",
-    /// Unloads what can be collected of an assembly.
+    /// Unloads the collectible part of an assembly.
     DestroyAllocator "System.Reflection.LoaderAllocatorScout.Destroy",
     /// Destroys a dynamic method, where that is a QCall.
     DestroyMethod "System.RuntimeMethodHandle.Destroy",
@@ -49,7 +50,7 @@ shared! {
     CreateHandle "System.Runtime.InteropServices.GCHandle.InternalAllocWithGCTransition",
     /// Destroys a handle, where that is a QCall.
     DestroyHandle "System.Runtime.InteropServices.GCHandle.InternalFreeWithGCTransition",
-    /// Collects.
+    /// Makes a GC.
     Collect "System.GC.Collect",
     /// Calls a method by reflection, where that is a QCall.
     Invoke "System.RuntimeMethodHandle.InvokeMethod",
@@ -61,7 +62,7 @@ shared! {
     ThreadSleep "ThreadNative::Sleep",
     /// Waits for a monitor.
     MonitorContention "JITutil_MonContention",
-    /// Tells of a thread's name.
+    /// Reports a thread's name.
     InformThreadNameChange "ThreadNative::InformThreadNameChange",
     /// Loads an assembly.
     AssemblyNativeLoad "AssemblyNative::InternalLoad",
@@ -73,45 +74,45 @@ shared! {
     HandleAlloc "MarshalNative::GCHandleInternalAlloc",
     /// Destroys a handle.
     HandleFree "MarshalNative::GCHandleInternalFree",
-    /// Has a GC made.
+    /// Makes a GC.
     GcInterfaceCollect "GCInterface::Collect",
     /// Calls a method by reflection.
     InvokeMethod "RuntimeMethodHandle::InvokeMethod",
     /// Runs a class constructor.
     ClassInit "JIT_ClassInitDynamicClass",
-    /// Some FCall.
+    /// An FCall that does nothing.
     FCall "ObjectNative::GetClass",
     /// Links the Frame of a P/Invoke in ready-to-run code.
     PInvokeBegin "JIT_PInvokeBegin",
-    /// Unlinks it.
+    /// Unlinks the Frame of a P/Invoke in ready-to-run code.
     PInvokeEnd "JIT_PInvokeEnd",
     /// Looks up the stub of a call by pointer.
     GenericPInvokeCalliHelper "GenericPInvokeCalliHelper",
-    /// What it calls.
+    /// Worker of `GenericPInvokeCalliHelper`.
     GenericPInvokeCalliStubWorker "GenericPInvokeCalliStubWorker",
     /// Looks up the stub of a P/Invoke with variable arguments.
     VarargPInvokeStub "VarargPInvokeStub",
-    /// What it calls.
+    /// Worker of `VarargPInvokeStub`.
     VarargPInvokeStubWorker "VarargPInvokeStubWorker",
     /// Binds a call of ready-to-run code.
     DelayLoadMethodCall "DelayLoad_MethodCall",
-    /// What it calls.
+    /// Worker of `DelayLoad_MethodCall`.
     ExternalMethodFixupWorker "ExternalMethodFixupWorker",
     /// Looks something up for ready-to-run code.
     DelayLoadHelper "DelayLoad_Helper",
-    /// What it calls.
+    /// Worker of `DelayLoad_Helper`.
     DynamicHelperWorker "DynamicHelperWorker",
     /// Resolves a call by virtual stub dispatch.
     ResolveWorkerAsmStub "ResolveWorkerAsmStub",
-    /// What it calls.
+    /// Worker of `ResolveWorkerAsmStub`.
     VsdResolveWorker "VSD_ResolveWorker",
     /// Calls a COM method.
     GenericComPlusCallStub "GenericComPlusCallStub",
-    /// What it calls.
+    /// Worker of `GenericComPlusCallStub`.
     ClrToComWorker "CLRToCOMWorker",
-    /// Where COM calls managed code.
+    /// Entry of calls by COM into managed code.
     GenericComCallStub "GenericComCallStub",
-    /// What it calls.
+    /// Called by `GenericComCallStub`.
     ComToClrDispatchHelper "COMToCLRDispatchHelper",
     /// Switches the mode for a reverse P/Invoke.
     UmThunkStub "UMThunkStub",
@@ -119,43 +120,43 @@ shared! {
     ReversePInvokeEnter "JIT_ReversePInvokeEnterTrackTransitions",
     /// Switches the mode back.
     ReversePInvokeExit "JIT_ReversePInvokeExitTrackTransitions",
-    /// Tells the profiler that unmanaged code is called.
+    /// Notifies the profiler that unmanaged code is called.
     BeginTransition "StubHelpers::ProfilerBeginTransitionCallback",
-    /// Tells the profiler that it has returned.
+    /// Notifies the profiler that unmanaged code has returned.
     EndTransition "StubHelpers::ProfilerEndTransitionCallback",
-    /// The same of managed code that is called.
+    /// Notifies the profiler that managed code is called.
     BeginReverseTransition "StubHelpers::ProfilerBeginReverseTransitionCallback",
-    /// The same of managed code that has returned.
+    /// Notifies the profiler that managed code has returned.
     EndReverseTransition "StubHelpers::ProfilerEndReverseTransitionCallback",
-    /// Where a method that is not compiled yet is called.
+    /// Entry of a method that is not compiled yet.
     ThePreStub "ThePreStub",
     /// Has the method compiled.
     PreStubWorker "PreStubWorker",
-    /// Where a thread is that was redirected.
+    /// Continuation of a thread that was redirected.
     RedirectedHandledJitCase "Thread::RedirectedHandledJITCase",
-    /// Where a hijacked return goes.
+    /// Target of a hijacked return.
     OnHijackTripThread "OnHijackTripThread",
-    /// What saves the registers there.
+    /// Saves the registers at a hijacked return.
     OnHijackSave "OnHijackTripThread:Save",
-    /// What it calls.
+    /// Worker of `OnHijackTripThread`.
     OnHijackWorker "OnHijackWorker",
     /// Calls a method from unmanaged code of the runtime.
     CallDescrWorker "CallDescrWorkerInternal",
     /// Compiles a method.
     Jit "MethodDesc::JitCompileCode",
-    /// Makes an IL stub.
+    /// Creates an IL stub.
     GetIlStub "NDirect::GetILStub",
     /// Loads a class.
     LoadType "ClassLoader::LoadTypeHandleThrowing",
     /// Allocates an object, with a Frame.
     New "JIT_New",
-    /// What it calls, where the Frame is a transition's.
+    /// Worker of `JIT_New`, where its Frame is a transition Frame.
     NewWorker "JIT_NewWorker",
-    /// Takes the memory, and tells the profiler.
+    /// Takes the memory, and notifies the profiler.
     Allocate "AllocateObject",
-    /// Collects.
+    /// Makes a GC.
     GarbageCollect "GCHeap::GarbageCollectGeneration",
-    /// Allocates an object without Frame.
+    /// Allocates an object without a Frame.
     NewFast "JIT_NewS_MP_FastPortable",
     /// Writes a reference.
     WriteBarrier "JIT_WriteBarrier",
@@ -163,15 +164,15 @@ shared! {
     MonitorEnter "JIT_MonEnter",
     /// Throws an exception.
     Throw "IL_Throw",
-    /// Throws an exception again.
+    /// Rethrows an exception.
     Rethrow "IL_Rethrow",
-    /// Where a thread goes on behind a hardware fault.
+    /// Continuation of a thread after a hardware fault.
     HardwareFault "NakedThrowHelper",
-    /// Throws an exception anew that native code of the runtime has caught.
+    /// Rethrows an exception that native code of the runtime has caught.
     RethrowHelper "UnwindAndContinueRethrowHelperAfterCatch",
-    /// Goes on with an exception in native code.
+    /// Continues an exception in native code.
     Propagate "PropagateExceptionThroughNativeFrames",
-    /// Has the system dispatch an exception.
+    /// Has the operating system dispatch an exception.
     RaiseException "RaiseException",
     /// Handles an exception in native code.
     ProcessException "ProcessCLRException",
@@ -183,58 +184,58 @@ shared! {
     RhThrowEx "System.Runtime.EH.RhThrowEx",
     /// Handles a hardware fault.
     RhThrowHwEx "System.Runtime.EH.RhThrowHwEx",
-    /// Handles an exception that is thrown again.
+    /// Handles an exception that is rethrown.
     RhRethrow "System.Runtime.EH.RhRethrow",
-    /// Makes the two passes.
+    /// Performs the two passes.
     DispatchEx "System.Runtime.EH.DispatchEx",
-    /// Asks the clauses of a frame in the first pass.
+    /// Examines the EH clauses of a frame in the first pass.
     FindFirstPassHandler "System.Runtime.EH.FindFirstPassHandler",
-    /// Has the clauses of a frame run that do not catch.
+    /// Runs the EH clauses of a frame that do not catch.
     InvokeSecondPass "System.Runtime.EH.InvokeSecondPass",
-    /// Makes what is known of an exception (a method of the nested class `EH/ExInfo`).
+    /// Initializes the record of an exception (a method of the nested class `EH/ExInfo`).
     ExInfoInit "System.Runtime.EH.ExInfo.Init",
-    /// Gives the exception itself.
+    /// Returns the exception object.
     ExInfoThrownException "System.Runtime.EH.ExInfo.get_ThrownException",
-    /// Begins a pass: to walk the stack for it.
+    /// Begins the stack walk of a pass.
     SfiInit "SfiInit",
-    /// Goes on with that.
+    /// Continues the stack walk of a pass.
     SfiNext "SfiNext",
-    /// Looks for the next clause of a frame.
+    /// Finds the next EH clause of a frame.
     EhEnumNext "EHEnumNext",
-    /// Calls a catch handler for it.
+    /// Calls a catch handler for managed exception handling.
     CallCatchFunclet "CallCatchFunclet",
     /// Calls a finally or fault handler.
     CallFinallyFunclet "CallFinallyFunclet",
     /// Calls a filter.
     CallFilterFunclet "CallFilterFunclet",
-    /// Tells the code manager of a new code heap.
+    /// Adds a new code heap to the code manager.
     AddCodeHeap "ExecutionManager::AddRangeHelper",
-    /// Tells it that one goes away.
+    /// Removes a code heap from the code manager.
     DeleteCodeHeap "ExecutionManager::DeleteRange",
     /// The first function of the thread of a server GC.
     GcThread "gc_heap::gc_thread_function",
-    /// Where functions report that they are entered.
+    /// Called by functions that are entered.
     ProfileEnterNaked "ProfileEnterNaked",
-    /// What it calls.
+    /// Worker of `ProfileEnterNaked`.
     ProfileEnter "ProfileEnter",
-    /// Where functions report that they are left.
+    /// Called by functions that are left.
     ProfileLeaveNaked "ProfileLeaveNaked",
-    /// What it calls.
+    /// Worker of `ProfileLeaveNaked`.
     ProfileLeave "ProfileLeave",
-    /// Where functions report that they are left for another one.
+    /// Called by functions that are left by a tail call.
     ProfileTailcallNaked "ProfileTailcallNaked",
-    /// What it calls.
+    /// Worker of `ProfileTailcallNaked`.
     ProfileTailcall "ProfileTailcall",
     /// The profiler's own hook.
     ProfilerHook "ProfilerHook",
-    /// takes memory from the process's heap.
+    /// Takes memory from the process's heap.
     Malloc "malloc",
-    /// loads a library.
+    /// Loads a library.
     LoadLibrary "LdrLoadDll",
 }
 
 impl Shared {
-    /// Whether a generation has it.
+    /// Returns true if a generation has the function.
     #[must_use]
     pub const fn exists_in(self, generation: Generation) -> bool {
         match self {
@@ -278,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// Whether it is a method of the class that handles exceptions, not native code.
+    /// Returns true for a method of the class that handles exceptions, as opposed to native code.
     const fn handles_exceptions(self) -> bool {
         matches!(
             self,
@@ -291,18 +292,18 @@ impl Shared {
         )
     }
 
-    /// Whether it is one of the managed exception handling: a method of that class, or of its nested
+    /// Returns true for a method of the managed exception handling: of that class, or of its nested
     /// `ExInfo`, which walks do not hide (C-163).
     pub(super) const fn is_exception_handling(self) -> bool {
         self.handles_exceptions() || matches!(self, Self::ExInfoInit | Self::ExInfoThrownException)
     }
 
-    /// What kind of method it is, if it is one.
+    /// Returns the kind of the method; only meaningful for managed functions.
     pub(super) const fn method_kind(self) -> MethodKind {
         if self.handles_exceptions() { MethodKind::ExceptionHandling } else { MethodKind::Ordinary }
     }
 
-    /// Whether it is a method of the class library, not unmanaged code.
+    /// Returns true for a method of the class library, as opposed to unmanaged code.
     #[must_use]
     pub const fn is_managed(self) -> bool {
         matches!(
@@ -322,7 +323,7 @@ impl Shared {
         ) || self.is_exception_handling()
     }
 
-    /// Whether it is an FCall: a method of its own with unmanaged code.
+    /// Returns true for an FCall: a method of its own with unmanaged code.
     #[must_use]
     pub const fn is_fcall(self) -> bool {
         matches!(
@@ -350,10 +351,10 @@ macro_rules! stubs {
         }
 
         impl Stub {
-            /// All of them.
+            /// All stubs.
             pub const ALL: &[Self] = &[$(Self::$stub,)*];
 
-            /// What stands before the target's name in its own.
+            /// Returns the prefix of a stub's name; the target's name follows.
             #[must_use]
             pub const fn prefix(self) -> &'static str {
                 match self { $(Self::$stub => $prefix,)* }
@@ -369,29 +370,29 @@ stubs! {
     ComCall "IL_STUB_CLRtoCOM:",
     /// The IL stub of a reverse P/Invoke.
     ReversePInvoke "IL_STUB_ReversePInvoke:",
-    /// The IL stub by which COM calls.
+    /// The IL stub of a call by COM.
     ComMethod "IL_STUB_COMtoCLR:",
-    /// What the first call of a method goes through.
+    /// The block that the first call of a method goes through.
     Precode "Precode:",
-    /// What a call from ready-to-run code goes through that is not bound yet.
+    /// The thunk of a call from ready-to-run code that is not bound yet.
     DelayLoad "DelayLoadThunk:",
-    /// What a virtual call goes through that is not resolved yet.
+    /// The stub of a virtual call that is not resolved yet.
     Resolve "ResolveStub:",
     /// The thunk of an open delegate.
     ShuffleThunk "ShuffleThunk:",
-    /// What calls a delegate of several.
+    /// The stub that calls a multicast delegate.
     Multicast "MulticastStub:",
-    /// What calls a wrapped delegate.
+    /// The stub that calls a wrapped delegate.
     Wrapper "SecureDelegateStub:",
-    /// What a tail call by helper goes through.
+    /// The code that a tail call by helper goes through.
     TailCall "CallTailCallTarget:",
 }
 
 impl Stub {
-    /// The one that stands first.
+    /// The first stub in the order of the variants.
     pub(super) const FIRST: Self = Self::PInvoke;
 
-    /// The stub that a statement needs for its target.
+    /// Returns the stub that a statement needs for its target.
     pub(super) const fn of(kind: RuntimeCallKind, generation: Generation) -> Option<Self> {
         let has_com = !generation.is_unix();
         match kind {
@@ -430,7 +431,7 @@ pub enum RuntimeFunction {
 }
 
 impl RuntimeFunction {
-    /// The one with this name; `function` finds functions of the source.
+    /// Returns the function with this name; `function` finds functions of the source.
     #[must_use]
     pub fn from_name(
         name: &str,

@@ -1,14 +1,14 @@
-//! Which helpers a program needs.
+//! The helpers that a program needs.
 
 use super::{Plan, Shared};
 use clr_codegen::{Exit, Function, FunctionId, Primitive, Statement, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What worlds themselves need.
+/// Helpers that worlds themselves need.
 const ALWAYS: [Shared; 3] =
     [Shared::KickOffThread, Shared::RedirectedHandledJitCase, Shared::OnHijackTripThread];
 
-/// What no code names, but worlds go on with when something is thrown.
+/// Helpers that no code calls, but with which worlds continue when something is thrown.
 const THROWING: [Shared; 8] = [
     Shared::HardwareFault,
     Shared::RethrowHelper,
@@ -21,7 +21,7 @@ const THROWING: [Shared; 8] = [
 ];
 
 impl Plan {
-    /// The helpers that functions call, and those that these call.
+    /// Returns the helpers that the functions call, directly or through other helpers.
     pub(super) fn needed<'f>(
         &self,
         functions: impl Iterator<Item = &'f Function>,
@@ -40,7 +40,7 @@ impl Plan {
             note(function, &mut open);
         }
         while let Some(shared) = open.pop() {
-            // No code calls it either.
+            // No code calls this one either.
             if shared == Shared::GarbageCollect {
                 open.push(Shared::GcThread);
             }
@@ -52,7 +52,7 @@ impl Plan {
     }
 }
 
-/// Tells which functions a function names.
+/// Calls `tell` for each function that a function names.
 fn mentioned(function: &Function, tell: &mut impl FnMut(FunctionId)) {
     if let Some(Exit::TailCall(_, id)) = function.end {
         tell(id);

@@ -1,4 +1,4 @@
-//! Where threads are that were stopped for a GC in managed code.
+//! The runtime's code in which threads wait that were stopped in managed code for a GC.
 
 use super::frames::{
     Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
@@ -11,7 +11,8 @@ use clr_runtime::thread::offset;
 use clr_walker::registers::Gpr;
 
 impl Plan {
-    /// `RedirectedHandledJITCase`: the first argument is the CONTEXT of what was interrupted.
+    /// Creates `RedirectedHandledJITCase`: its first argument is the CONTEXT of the interrupted
+    /// code.
     pub(super) fn redirected_handled_jit_case(&self) -> Function {
         let (shape, at) = with_frame();
         let mut body = self.frames.begin(at, FrameKind::RedirectedThread);
@@ -25,15 +26,15 @@ impl Plan {
         native(Shared::RedirectedHandledJitCase, shape, body, RETURN)
     }
 
-    /// `OnHijackTripThread`, where a hijacked return goes: no return address lies on the stack, so that the
-    /// true one is put there.
+    /// Creates `OnHijackTripThread`, the target of a hijacked return: the return has removed the
+    /// return address from the stack, so this pushes the original one.
     pub(super) fn on_hijack_trip_thread(&self) -> Function {
         let push = Primitive::PushThread(offset::HIJACKED_ADDRESS as u32);
         let end = Exit::TailCall(TailCallForm::Near, self.helper(Shared::OnHijackSave));
         native(Shared::OnHijackTripThread, leaf(), vec![Statement::Primitive(push)], end)
     }
 
-    /// What saves the registers as HijackArgs (contract §3.5).
+    /// Creates the code that saves the registers as HijackArgs (contract §3.5).
     pub(super) fn on_hijack_save(&self) -> Function {
         let convention = FrameConvention::of(self.generation);
         let mut pushes: Vec<Gpr> = convention.callee_saved.iter().rev().copied().collect();
@@ -46,7 +47,7 @@ impl Plan {
         let body = vec![
             set(Word::Register(self.frames.first_argument()), Value::Pushed),
             call(self.helper(Shared::OnHijackWorker)),
-            // What the interrupted function returned.
+            // The return value of the interrupted function.
             set(rax, Value::Pushed),
             set(rax, Value::At(Gpr::Rax, 0)),
         ];

@@ -1,4 +1,4 @@
-//! Calls between managed and unmanaged code, and the roots of threads.
+//! Calls between managed and unmanaged code, and the first functions of threads.
 
 use super::frames::{
     Frames, call, call_computed, disable_preemptive_gc, enable_preemptive_gc, reserve_frame,
@@ -13,12 +13,12 @@ use clr_runtime::FrameKind;
 use clr_walker::registers::Gpr;
 
 impl Plan {
-    /// `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that it is there, inactive, before
-    /// and behind the call.
+    /// Creates `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that the Frame is on the
+    /// chain, inactive, before and after the call.
     pub(super) fn p_invoke_stub(&self, stub: Stub, id: FunctionId, target: &Function) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
-        // The Frame's method is the P/Invoke's, which walks count but do not report.
+        // The method of the Frame is the P/Invoke's method, which walks count but do not report.
         let mut body = self.frames.inlined_call_frame(at, method_id(self.place(id)));
         body.push(Frames::link(at));
         body.extend(self.tell_of_transition(at, Shared::BeginTransition));
@@ -29,7 +29,8 @@ impl Plan {
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
-    /// The profiler is told by an FCall, which has a Frame, or by a QCall with the stub's.
+    /// Notifies the profiler of a transition, by an FCall with its own Frame, or by a QCall with
+    /// the stub's Frame.
     fn tell_of_transition(&self, at: u32, helper: Shared) -> Vec<Statement> {
         let tell = call(self.helper(helper));
         if self.generation.has_helper_method_frames() {
@@ -38,7 +39,7 @@ impl Plan {
         self.frames.call_unmanaged(at, tell)
     }
 
-    /// A P/Invoke between its two helpers.
+    /// Returns a P/Invoke between its two helpers.
     pub(super) fn call_by_helper(&self, at: u32, native: Statement) -> Vec<Statement> {
         let frame = set(Word::Register(self.frames.first_argument()), Value::LocalAddress(at));
         vec![
@@ -50,7 +51,7 @@ impl Plan {
         ]
     }
 
-    /// A call of a COM method by the stub that all share.
+    /// Returns a call of a COM method through the shared stub.
     pub(super) fn com_call_generic(&self, target: FunctionId) -> Vec<Statement> {
         let target = self.place(target);
         vec![
@@ -69,7 +70,7 @@ impl Plan {
         native(Shared::GenericComPlusCallStub, shape, body, RETURN)
     }
 
-    /// Calls what [`ARGUMENT`] points to with a Frame of its own.
+    /// Calls the code that [`ARGUMENT`] points to, with its own Frame.
     pub(super) fn clr_to_com_worker(&self) -> Function {
         let (shape, at) = with_frame();
         let mut body = vec![set(Word::Register(Gpr::Rbx), Value::Register(ARGUMENT))];
@@ -82,7 +83,7 @@ impl Plan {
         native(Shared::ClrToComWorker, shape, body, RETURN)
     }
 
-    /// What a native caller does for a call by COM.
+    /// Returns the statements of a native caller for a call by COM.
     pub(super) fn com_method(&self, target: FunctionId) -> Vec<Statement> {
         let stub = self.stub_of(target, Stub::ComMethod);
         vec![
@@ -91,7 +92,8 @@ impl Plan {
         ]
     }
 
-    /// `GenericComCallStub`: switches the mode with a Frame, and has the stub in r10 called.
+    /// Creates `GenericComCallStub`: it switches the mode with a Frame, and makes the dispatch
+    /// helper call the stub in r10.
     pub(super) fn com_call_stub(&self) -> Function {
         let (shape, at) = with_frame();
         let mut body = vec![set(Word::Register(Gpr::Rbx), Value::Register(Gpr::R10))];
@@ -110,7 +112,7 @@ impl Plan {
         native(Shared::GenericComCallStub, shape, body, RETURN)
     }
 
-    /// `IL_STUB_COMtoCLR`.
+    /// Creates `IL_STUB_COMtoCLR`.
     pub(super) fn com_method_stub(&self, id: FunctionId, target: &Function) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
@@ -123,24 +125,24 @@ impl Plan {
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
-    /// What a native caller does for a reverse P/Invoke.
+    /// Returns the statements of a native caller for a reverse P/Invoke.
     pub(super) fn reverse_p_invoke(&self, target: FunctionId) -> Vec<Statement> {
         let stub = self.stub_of(target, Stub::ReversePInvoke);
         if !self.generation.has_um_thunk_stub() {
             return vec![call(stub)];
         }
-        // The delegate's thunk loads what is called.
+        // The delegate's thunk loads the stub into r10.
         vec![
             set(Word::Register(Gpr::R10), Value::Function(stub)),
             call(self.helper(Shared::UmThunkStub)),
         ]
     }
 
-    /// `IL_STUB_ReversePInvoke`.
+    /// Creates `IL_STUB_ReversePInvoke`.
     pub(super) fn reverse_p_invoke_stub(&self, id: FunctionId, target: &Function) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
-        // Where the stub itself switches the mode, the helpers for that tell the profiler, too.
+        // Where the stub itself switches the mode, the helpers for that also notify the profiler.
         let (begin, end) = if self.generation.has_um_thunk_stub() {
             (Shared::BeginReverseTransition, Shared::EndReverseTransition)
         } else {
@@ -151,7 +153,8 @@ impl Plan {
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
     }
 
-    /// A thread of the runtime: it becomes cooperative to call its method.
+    /// Creates the first function of a thread of the runtime: it becomes cooperative to call its
+    /// method.
     pub(super) fn kick_off_thread(&self) -> Function {
         let (shape, at) = with_frame();
         let mut body = vec![
@@ -184,14 +187,14 @@ pub(super) fn call_descr_worker() -> Function {
     native(Shared::CallDescrWorker, shape, body, RETURN)
 }
 
-/// `COMToCLRDispatchHelper`: calls the stub in rbx.
+/// Creates `COMToCLRDispatchHelper`, which calls the stub in rbx.
 pub(super) fn com_to_clr_dispatch_helper() -> Function {
     let shape = FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x28, ..FunctionShape::default() };
     let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
     native(Shared::ComToClrDispatchHelper, shape, body, RETURN)
 }
 
-/// The runtime gets to know the thread, if it does not.
+/// Makes the thread known to the runtime unless it is known already.
 fn attach() -> [Statement; 2] {
     [
         set(Word::Register(Gpr::Rax), Value::ThreadObject),
@@ -211,8 +214,8 @@ pub(super) fn um_thunk_stub() -> Function {
     native(Shared::UmThunkStub, shape, body, RETURN)
 }
 
-/// Tells the profiler before it switches the mode: no Frame says where managed code is (C-170, observed
-/// on U9; kept for .NET 10, of which no such walk was recorded).
+/// Notifies the profiler before the mode is switched: no Frame leads to managed code (C-170,
+/// observed on U9; assumed for .NET 10, of which no such walk was recorded).
 pub(super) fn reverse_p_invoke_enter() -> Function {
     let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
     let mut body = attach().to_vec();
@@ -221,7 +224,7 @@ pub(super) fn reverse_p_invoke_enter() -> Function {
     native(Shared::ReversePInvokeEnter, shape, body, RETURN)
 }
 
-/// The same on the way back.
+/// Does the same on the way back.
 pub(super) fn reverse_p_invoke_exit() -> Function {
     let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
     let body = vec![service(Service::ManagedToUnmanagedReturn), enable_preemptive_gc()];

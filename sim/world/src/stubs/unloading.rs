@@ -1,4 +1,4 @@
-//! What takes code away, and what makes room for new code.
+//! The runtime's code that frees code, and that makes room for new code.
 
 use super::frames::{call, disable_preemptive_gc, enable_preemptive_gc, service, set};
 use super::helpers::{ARGUMENT, plain};
@@ -6,26 +6,26 @@ use super::{Plan, RETURN, Service, Shared, method_id, native};
 use clr_codegen::{Function, FunctionId, Primitive, Statement, Value, Word};
 use clr_walker::registers::Gpr;
 
-/// What a helper has been told, where services look for it.
+/// Copies a helper's argument to the register in which services look for it.
 fn keep_argument() -> Statement {
     set(Word::Register(Gpr::Rbx), Value::Register(ARGUMENT))
 }
 
 impl Plan {
-    /// What newer runtimes do by a QCall, and older ones by an FCall.
+    /// Chooses the QCall of newer runtimes, or the FCall of older ones.
     pub(super) const fn qcall_or(&self, qcall: Shared, otherwise: Shared) -> Shared {
         if self.generation.frees_by_qcalls() { qcall } else { otherwise }
     }
 
-    /// What a method does to have something unloaded.
+    /// Returns the statements of a method that has something unloaded.
     pub(super) fn unloading(&self, target: Option<FunctionId>, by: Shared) -> Vec<Statement> {
         let method = target.map_or(0, |target| method_id(self.place(target)));
         let argument = set(Word::Register(ARGUMENT), Value::Number(method));
         vec![argument, call(self.helper(by))]
     }
 
-    /// A helper that does something in cooperative mode: an FCall with a Frame, or the unmanaged side of
-    /// a QCall.
+    /// Creates a helper that performs a service in cooperative mode: an FCall with a Frame, or the
+    /// unmanaged side of a QCall.
     pub(super) fn cooperative_helper(&self, shared: Shared, what: Service) -> Function {
         if !self.generation.frees_by_qcalls() {
             return self.with_helper_frame(shared, vec![keep_argument(), service(what)]);
@@ -37,8 +37,8 @@ impl Plan {
         native(shared, plain(), body, RETURN)
     }
 
-    /// The unmanaged side of the QCall that unloads an assembly: its code is freed while all other
-    /// threads are stopped.
+    /// Creates the unmanaged side of the QCall that unloads an assembly: the code is freed while
+    /// all other threads are stopped.
     pub(super) fn loader_allocator_destroy(&self) -> Function {
         let free = vec![call(self.helper(Shared::DeleteCodeHeap)), service(Service::Unloaded)];
         let body = vec![
@@ -49,7 +49,7 @@ impl Plan {
         native(Shared::LoaderAllocatorDestroy, plain(), body, RETURN)
     }
 
-    /// Compiles a method: its code is in a new heap, of which the code manager gets to know.
+    /// Compiles a method: its code is in a new heap, which is added to the code manager.
     pub(super) fn jit(&self) -> Function {
         let mut told = Vec::new();
         if self.generation.adds_code_under_lock() {
@@ -61,7 +61,8 @@ impl Plan {
     }
 }
 
-/// What changes the code manager's tables under its writer lock (contract §2.6), doing this meanwhile.
+/// Changes the code manager's tables under the writer lock (contract §2.6), and performs these
+/// services meanwhile.
 pub(super) fn writing(shared: Shared, what: &[Service]) -> Function {
     let mut body = vec![service(Service::BeginWrite), Statement::Work(4)];
     body.extend(what.iter().map(|what| service(*what)));

@@ -1,5 +1,5 @@
-//! The code of a stage's functions: nops, and calls where rows have been called from, with unwind data
-//! that fits the rows.
+//! The code of a synthetic thread's functions: nops, and calls before the return addresses, with
+//! unwind data that fits the activations.
 
 use super::{Place, Row, Stage, StageError};
 use clr_codegen::{LIBRARY_TEXT, PlainFunction, library};
@@ -8,20 +8,20 @@ use clr_runtime::frame::layout::Convention;
 use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
 
-/// Where the code is (VA), by [`Place`].
+/// Base addresses of the code (VA), by [`Place`].
 pub const CODE: [u64; 3] = [0x7FF8_0000_0000, 0x7FF8_1000_0000, 0x7FF8_2000_0000];
 
-/// Functions lie this far apart, and are this large; what is between them is padding.
+/// Distance between two functions in bytes; the gap is padding.
 const PITCH: u32 = 0x400;
 /// Size of a function's code in bytes.
 pub const SIZE: u32 = 0x3C0;
-/// Size of a prologue in bytes: control in a row is behind it.
+/// Size of a prologue in bytes: rip of an activation is after it.
 pub const PROLOGUE: u8 = 0x10;
 /// add rsp, imm32
 const RELEASE: [u8; 3] = [0x48, 0x81, 0xC4];
 /// call rax
 const CALL: [u8; 2] = [0xFF, 0xD0];
-/// Where unwind data begins, behind any code (RVA).
+/// Start of the unwind data, after any code (RVA).
 const UNWIND_DATA: u32 = 0x40_0000;
 
 /// A function, or a funclet of one.
@@ -32,15 +32,15 @@ pub(super) struct Function {
     pub kind: MethodKind,
     pub funclet: Option<Funclet>,
     pub gs_cookie: Option<u32>,
-    /// It is none, but a stub.
+    /// The block is a stub, not a function.
     pub stub: Option<StubKind>,
-    /// Its first byte (VA).
+    /// First byte (VA).
     pub start: u64,
     pub size: u32,
 }
 
 impl Function {
-    /// The name without the version of the code.
+    /// Returns the name without the version of the code.
     pub(super) fn method_name(&self) -> &str {
         self.name.split('@').next().unwrap_or(&self.name)
     }
@@ -59,10 +59,10 @@ impl Unit {
     /// RVA of the unwind data.
     pub(super) const UNWIND_DATA: u32 = UNWIND_DATA;
 
-    /// Has the function at `start` (VA) make a call before `offset`.
+    /// Makes the function at `start` (VA) make a call before `offset`.
     fn call_before(&mut self, start: u64, offset: u32) {
         let at = (start - self.base) as usize + offset as usize;
-        // A row at its function's first instruction has not called.
+        // An activation at its function's first instruction has not called.
         if (offset as usize) < CALL.len() {
             return;
         }
@@ -72,9 +72,9 @@ impl Unit {
         }
     }
 
-    /// Ends the function at `begin` (offset into the bytes) with the epilogue of a frame of `size` bytes
-    /// below the pushed registers. Without room behind `last`, the last offset that control is at, there
-    /// is none.
+    /// Ends the function at `begin` (offset into the bytes) with the epilogue of a frame of `size`
+    /// bytes below the pushed registers. The epilogue is omitted if it does not fit after `last`,
+    /// the largest offset of an activation.
     fn epilogue(&mut self, begin: u32, saves: &[Gpr], size: u32, last: u32) {
         let mut code = Vec::from(RELEASE);
         code.extend(size.to_le_bytes());
@@ -94,25 +94,25 @@ impl Unit {
     }
 }
 
-/// All code of a stage.
+/// All code of a synthetic thread.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub functions: Vec<Function>,
-    /// By [`Place`].
+    /// Code by [`Place`].
     pub units: [Unit; 3],
-    /// On Unix, the native module as an ELF file, which is loaded so that its code lies in its unit.
+    /// On Unix, the native module as an ELF file; its load address puts the code where its unit is.
     pub library: Option<Library>,
 }
 
 /// An ELF file.
 #[derive(Clone, Debug)]
 pub(super) struct Library {
-    /// Its load address (VA).
+    /// Load address (VA).
     pub base: u64,
     pub bytes: Vec<u8>,
 }
 
-/// What tells rows of different functions apart.
+/// The identity of a function: activations with the same key share it.
 type Key<'s> = (&'s str, Place, Option<Funclet>);
 
 impl Layout {
@@ -126,7 +126,7 @@ impl Layout {
             let error = StageError::Row { index };
             let end = stage.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
             let size = frame_size(row, end).ok_or(error)?;
-            // Who calls does so behind the prologue.
+            // A function calls only after its prologue.
             let first = u32::from(PROLOGUE) + u32::from(index > 0);
             let in_code = row.offset < SIZE && (row.leaf || row.offset >= first);
             if !in_code {
@@ -157,7 +157,7 @@ impl Layout {
             if row.leaf {
                 continue;
             }
-            // Elsewhere nobody asks for it.
+            // The runtime does not look for cookies elsewhere.
             if row.gs_cookie.is_some() && row.place != Place::Native {
                 let rows = stage.rows.iter().filter(|other| other.function == row.function);
                 let last = rows.map(|other| other.offset).max();
@@ -207,7 +207,7 @@ impl Layout {
         Ok(Self { functions, units, library })
     }
 
-    /// The function of a row.
+    /// Returns the function of an activation.
     pub(super) fn function_of(&self, row: &Row) -> Option<&Function> {
         self.functions.iter().find(|function| {
             function.name == row.function
@@ -216,7 +216,7 @@ impl Layout {
         })
     }
 
-    /// The function at an address (VA), and how far into it that is.
+    /// Returns the function at an address (VA), and the offset of the address in the function.
     pub(super) fn find(&self, address: u64) -> Option<(&Function, u64)> {
         let function = self
             .functions
@@ -233,7 +233,7 @@ impl Library {
     }
 }
 
-/// What a frame takes beside the return address and the pushed registers, in bytes.
+/// Returns the size of a frame without the return address and the pushed registers, in bytes.
 fn frame_size(row: &Row, end: u64) -> Option<u64> {
     let size = end.checked_sub(row.sp)?.checked_sub(8)?;
     if row.leaf {
@@ -266,8 +266,8 @@ fn unwind_info(data: &mut Vec<u8>, saves: &[Gpr], size: u64) {
     data.resize(data.len().next_multiple_of(4), 0);
 }
 
-/// Which registers hold what in each row: a function's own values in those that it pushes, its
-/// caller's in the others.
+/// Returns the register values of each activation: a function's own values in the registers that it
+/// pushes, its caller's values in the others.
 pub(super) fn register_values(stage: &Stage) -> Vec<[u64; 16]> {
     let saved = Convention::of(stage.generation).callee_saved;
     let mut values = [0; 16];

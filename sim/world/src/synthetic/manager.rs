@@ -1,4 +1,5 @@
-//! The code of a stage as a runtime knows it: managed code with its tables, and native code.
+//! The code of a synthetic thread as the runtime has it: managed code with its tables, and native
+//! code.
 
 use super::code::{Function, Library, Unit};
 use super::{Place, Set, StageError};
@@ -67,7 +68,8 @@ impl Set {
         Ok(manager)
     }
 
-    /// A funclet's code lies apart from its method's, as if it were another version of it.
+    /// Returns the code of a function. A funclet is placed apart from its method's code, like
+    /// another version of it.
     fn code_of(method: MethodIndex, function: &Function) -> Code {
         let end = function.start + u64::from(function.size);
         let funclet = function.funclet;
@@ -94,7 +96,7 @@ impl Set {
         if let Some(region) = region
             && !module.bytes.is_empty()
         {
-            // It is the only one, so it overlaps none.
+            // It is the only region, so it overlaps none.
             let _ = map.insert(region);
         }
         let mut native = NativeCode::new(map);

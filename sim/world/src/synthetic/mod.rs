@@ -1,15 +1,15 @@
-//! Threads set up by hand: a stack as a table of activations, leaf first, with Frames, modes and
-//! seeds at will, and labels instead of addresses.
+//! Synthetic threads, set up by hand: a stack as a table of activations, leaf first, with arbitrary
+//! Frames, modes and seeds, and labels instead of addresses.
 //!
-//! What is not said has a default that makes the thread whole: return addresses and saved registers
-//! lie where the unwind data of each function says, so that a walk finds the table's rows.
+//! Defaults make the thread complete: return addresses and saved registers are where the unwind
+//! data of each function expects them, so that a walk finds the activations of the table.
 //!
 //! ```
 //! use clr_runtime::generation::Generation;
 //! use clr_runtime::FrameKind;
 //! use clr_world::synthetic::{SELF, Stage};
 //!
-//! // ObjectAllocated: a helper called by App.Foo has put up its Frame.
+//! // ObjectAllocated: a helper called by App.Foo has linked its Frame.
 //! let stage = Stage::new(Generation::CoreClr31Windows)
 //!     .cooperative()
 //!     .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
@@ -47,120 +47,121 @@ use clr_runtime::{
 use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Gpr;
 
-/// The thread that is set up.
+/// The synthetic thread.
 pub const SELF: OsThreadId = OsThreadId(1);
-/// Another one, which the runtime does not know.
+/// Another thread, which the runtime does not know.
 pub const NATIVE_WALKER: OsThreadId = OsThreadId(2);
-/// Another one, which it does know, in preemptive mode.
+/// Another thread, which the runtime knows, in preemptive mode.
 pub const MANAGED_WALKER: OsThreadId = OsThreadId(3);
 
 /// The Thread object of [`SELF`].
 pub const SELF_OBJECT: ThreadId = ThreadId(0x10_0000_0000);
-/// That of [`MANAGED_WALKER`].
+/// The Thread object of [`MANAGED_WALKER`].
 pub const WALKER_OBJECT: ThreadId = ThreadId(SELF_OBJECT.0 + 0x800);
 
 /// The default bounds of the stack (VA).
 pub const STACK: (u64, u64) = (0x10_0000, 0x20_0000);
 
-/// Where a function's code is.
+/// The location of a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// In the JIT's code heap.
+    /// The JIT's code heap.
     Heap,
-    /// In a ready-to-run image.
+    /// A ready-to-run image.
     ReadyToRun,
-    /// In a native module.
+    /// A native module.
     Native,
 }
 
-/// An activation: a row of the table.
+/// An activation on the stack of a synthetic thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The function: `App.Foo`, `App.Foo@tier1` for another version of its code,
     /// `coreclr.dll!JIT_New`.
     pub function: String,
-    /// Where control is, in bytes from the function's start: behind a call, or at the leaf's next
+    /// Offset of rip from the function's start, in bytes: after a call, or at the leaf's next
     /// instruction.
     pub offset: u32,
-    /// Where the function is.
+    /// Location of the function's code.
     pub place: Place,
-    /// What kind of method it is, if it is managed.
+    /// Kind of method, if the function is managed.
     pub kind: MethodKind,
-    /// rsp while control is there (VA). The frame reaches to the next row's.
+    /// rsp at this rip (VA). The frame extends to the next activation's rsp.
     pub sp: u64,
-    /// The registers that the function's prologue pushes.
+    /// Registers that the function's prologue pushes.
     pub saves: Vec<Gpr>,
-    /// The row is in a funclet of its function.
+    /// The activation is in a funclet of its function.
     pub funclet: Option<Funclet>,
-    /// It has no unwind data: a leaf, rsp of which points at the return address.
+    /// The function has no unwind data: a leaf, whose rsp points at the return address.
     pub leaf: bool,
-    /// Where its frame has the GS cookie: bytes below the caller SP.
+    /// Position of the GS cookie in the frame: bytes below the caller SP.
     pub gs_cookie: Option<u32>,
 }
 
 /// An explicit Frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameRow {
-    /// Its kind.
+    /// Kind of the Frame.
     pub kind: FrameKind,
-    /// Its address (VA).
+    /// Address of the Frame (VA).
     pub at: u64,
-    /// The function of the row that it leads to; nowhere if there is none.
+    /// Function of the activation that the Frame leads to; `None` if it leads nowhere.
     pub leads_to: Option<String>,
-    /// The function that is its method.
+    /// Function that is the Frame's method.
     pub method: Option<String>,
-    /// A HelperMethodFrame that has not been asked: it is captured in the row of this function.
+    /// Function of the activation in which the HelperMethodFrame is captured, if the Frame has not
+    /// been resolved yet.
     pub captured_in: Option<(String, LazyFields)>,
-    /// ContextFlags, if it has a CONTEXT.
+    /// ContextFlags of the Frame's CONTEXT, if it has one.
     pub context_flags: u32,
 }
 
-/// A process with a thread, to be set up.
+/// A process with a synthetic thread, to be set up.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct Stage {
-    /// Which runtime it is.
+    /// Generation of the runtime.
     pub generation: Generation,
-    /// The stack, leaf first.
+    /// Stack, leaf first.
     pub rows: Vec<Row>,
-    /// The Frame chain, topmost first.
+    /// Frame chain, topmost first.
     pub frames: Vec<FrameRow>,
-    /// The thread's mode.
+    /// The thread is in cooperative mode.
     pub cooperative: bool,
-    /// The stack's bounds (VA).
+    /// Bounds of the stack (VA).
     pub stack: (u64, u64),
-    /// The process's state.
+    /// State of the process.
     pub process: Process,
-    /// Whether its context may be used.
+    /// Safety of the thread's context.
     pub safety: ContextSafety,
-    /// Its exceptions.
+    /// Exceptions of the thread.
     pub exceptions: ExceptionState,
-    /// How often it has forbidden to be suspended.
+    /// Number of times that the thread has forbidden its suspension.
     pub forbid_suspend: u32,
-    /// Its hijack lock is taken.
+    /// The thread's hijack lock is taken.
     pub hijack_locked: bool,
-    /// It belongs to the GC.
+    /// The thread belongs to the GC.
     pub gc_special: bool,
-    /// Where it is in its life.
+    /// Phase of the thread's life.
     pub life: ThreadLife,
-    /// Suspending it does not work.
+    /// Suspending the thread fails.
     pub resists_suspension: bool,
-    /// It leaves cooperative mode while it is being looked at.
+    /// The thread leaves cooperative mode while it is examined.
     pub leaves_cooperative_mode: bool,
-    /// A debugger has a filter context on it.
+    /// A debugger has set a filter context on the thread.
     pub debugger_context: bool,
-    /// The function whose return address is hijacked.
+    /// Function whose return address is hijacked.
     pub hijacked: Option<String>,
-    /// Blocks of the code heap that are no methods, by name.
+    /// Blocks of the code heap that are not methods, by name.
     pub stubs: Vec<(String, StubKind)>,
-    /// More memory, which holds zeros: address (VA) and size in bytes.
+    /// Additional zeroed memory: address (VA) and size in bytes.
     pub blocks: Vec<(u64, u64)>,
-    /// Words written over whatever lies there: address (VA) and value.
+    /// Words that overwrite the memory set up before: address (VA) and value.
     pub overwritten: Vec<(u64, u64)>,
 }
 
 impl Stage {
-    /// A process without a stack; its thread is preemptive.
+    /// Creates a process without a stack; its thread is preemptive.
     #[must_use]
     pub fn new(generation: Generation) -> Self {
         Self {
@@ -186,14 +187,14 @@ impl Stage {
         }
     }
 
-    /// The thread is in cooperative mode.
+    /// Puts the thread in cooperative mode.
     #[must_use]
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
         self
     }
 
-    /// Adds a row, below those that are there. `label` is `FUNCTION+OFFSET`, the offset in hex.
+    /// Adds an activation after the existing ones. `label` is `FUNCTION+OFFSET`, the offset in hex.
     fn row(mut self, label: &str, place: Place, kind: MethodKind, sp: u64) -> Self {
         let (function, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
         self.rows.push(Row {
@@ -210,43 +211,43 @@ impl Stage {
         self
     }
 
-    /// Adds a row of a jitted method: `App.Foo+0x40`.
+    /// Adds an activation of a jitted method: `App.Foo+0x40`.
     #[must_use]
     pub fn jit(self, label: &str, sp: u64) -> Self {
         self.row(label, Place::Heap, MethodKind::Ordinary, sp)
     }
 
-    /// Adds a row of a method compiled ahead of time.
+    /// Adds an activation of a method compiled ahead of time.
     #[must_use]
     pub fn ready_to_run(self, label: &str, sp: u64) -> Self {
         self.row(label, Place::ReadyToRun, MethodKind::Ordinary, sp)
     }
 
-    /// Adds a row of an IL stub.
+    /// Adds an activation of an IL stub.
     #[must_use]
     pub fn il_stub(self, label: &str, sp: u64) -> Self {
         self.row(label, Place::Heap, MethodKind::IlStub, sp)
     }
 
-    /// Adds a row of a dynamic method.
+    /// Adds an activation of a dynamic method.
     #[must_use]
     pub fn dynamic(self, label: &str, sp: u64) -> Self {
         self.row(label, Place::Heap, MethodKind::Dynamic, sp)
     }
 
-    /// Adds a row of the managed exception handling.
+    /// Adds an activation of the managed exception handling.
     #[must_use]
     pub fn exception_handling(self, label: &str, sp: u64) -> Self {
         self.row(label, Place::ReadyToRun, MethodKind::ExceptionHandling, sp)
     }
 
-    /// Adds a row of a native function: `coreclr.dll!JIT_New+0x80`.
+    /// Adds an activation of a native function: `coreclr.dll!JIT_New+0x80`.
     #[must_use]
     pub fn native(self, label: &str, sp: u64) -> Self {
         self.row(label, Place::Native, MethodKind::Ordinary, sp)
     }
 
-    /// Adds a row of a native function without unwind data, rsp of which points at the return
+    /// Adds an activation of a native function without unwind data, whose rsp points at the return
     /// address.
     #[must_use]
     pub fn native_leaf(mut self, label: &str, sp: u64) -> Self {
@@ -254,33 +255,33 @@ impl Stage {
         self.change_row(|row| row.leaf = true)
     }
 
-    /// The last row's function pushes these registers.
+    /// Sets the registers that the last activation's function pushes.
     #[must_use]
     pub fn saves(self, registers: &[Gpr]) -> Self {
         self.change_row(|row| registers.clone_into(&mut row.saves))
     }
 
-    /// The last row's function pushes all nonvolatile registers, as methods with inlined P/Invokes
-    /// do (C-099).
+    /// Makes the last activation's function push all nonvolatile registers, as methods with inlined
+    /// P/Invokes do (C-099).
     #[must_use]
     pub fn saves_all(self) -> Self {
         let saved = clr_runtime::frame::layout::Convention::of(self.generation).callee_saved;
         self.saves(saved)
     }
 
-    /// The last row is in a funclet of its function.
+    /// Puts the last activation in a funclet of its function.
     #[must_use]
     pub fn in_funclet(self, funclet: Funclet) -> Self {
         self.change_row(|row| row.funclet = Some(funclet))
     }
 
-    /// The last row's frame has a GS cookie, so many bytes below its caller SP.
+    /// Gives the last activation's frame a GS cookie, `below` bytes below its caller SP.
     #[must_use]
     pub fn gs_cookie(self, below: u32) -> Self {
         self.change_row(|row| row.gs_cookie = Some(below))
     }
 
-    /// Adds a block to the code heap that is no method. Its name is a label.
+    /// Adds a block to the code heap that is not a method. Its name can be used as a label.
     #[must_use]
     pub fn stub(mut self, name: &str, kind: StubKind) -> Self {
         self.stubs.push((name.to_owned(), kind));
@@ -294,8 +295,8 @@ impl Stage {
         self
     }
 
-    /// Adds a Frame at `at` (VA), below those that are there, which leads to the row of `function`:
-    /// to the first one below the Frame, if there are several.
+    /// Adds a Frame at `at` (VA), after the existing ones, which leads to the activation of
+    /// `function`: to the first one that ends above the Frame, if there are several.
     #[must_use]
     pub fn frame(self, kind: FrameKind, at: u64, function: &str) -> Self {
         let mut stage = self.mark(kind, at);
@@ -326,19 +327,20 @@ impl Stage {
         self
     }
 
-    /// The last Frame's method.
+    /// Sets the method of the last Frame.
     #[must_use]
     pub fn of_method(self, function: &str) -> Self {
         self.change_frame(|frame| frame.method = Some(function.to_owned()))
     }
 
-    /// The last Frame, of a helper, has not been asked yet: it is captured in the row of `function`.
+    /// Marks the last Frame, a HelperMethodFrame, as not resolved yet: it is captured in the
+    /// activation of `function`.
     #[must_use]
     pub fn captured_in(self, function: &str, fields: LazyFields) -> Self {
         self.change_frame(|frame| frame.captured_in = Some((function.to_owned(), fields)))
     }
 
-    /// ContextFlags of the last Frame's CONTEXT.
+    /// Sets ContextFlags of the last Frame's CONTEXT.
     #[must_use]
     pub fn with_context_flags(self, flags: u32) -> Self {
         self.change_frame(|frame| frame.context_flags = flags)

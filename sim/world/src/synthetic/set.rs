@@ -1,4 +1,4 @@
-//! A stage that is set up: memory, code and threads of a process.
+//! A synthetic thread that has been set up: memory, code and threads of a process.
 
 use super::code::{Layout, Unit, register_values};
 use super::{
@@ -18,40 +18,40 @@ use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// CONTEXTs that Frames point to lie here (VA).
+/// Start of the CONTEXTs that Frames point to (VA).
 const CONTEXTS: u64 = 0x10_0001_0000;
-/// A CONTEXT takes up so much.
+/// Distance between two CONTEXTs in bytes.
 const CONTEXT_PITCH: u64 = 0x800;
-/// FunctionIDs begin here.
+/// First FunctionID.
 const METHODS: u64 = 0x7FF8_3000_0000;
-/// What a hijacked return address is replaced by (VA).
+/// The address that replaces a hijacked return address (VA).
 const HIJACK_TRIP: u64 = 0x7FF8_2030_0000;
-/// rip of a thread without rows (VA).
+/// rip of a thread without activations (VA).
 const NOWHERE: u64 = 0x7FF8_2031_0000;
 
-/// Why a stage cannot be set up.
+/// The reason why a synthetic thread cannot be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StageError {
-    /// A row's frame is too small or too large for what it saves, differs from that of another row
-    /// of the function, or its offset is not behind the prologue.
-    #[error("row {index} does not fit its function: see its rsp, the next row's, and its offset")]
+    /// The frame of an activation is too small or too large for the registers it saves, or differs
+    /// from the frame of another activation of the function, or its offset is within the prologue.
+    #[error("activation {index} does not fit its function: see its rsp, its offset, the next rsp")]
     Row {
-        /// The row, from the leaf.
+        /// Index of the activation, from the leaf.
         index: usize,
     },
-    /// A function is named that no row has.
-    #[error("Frame {index} names a function that no row below it has")]
+    /// A function is named that has no activation below the Frame.
+    #[error("Frame {index} names a function that has no activation below it")]
     Frame {
-        /// The Frame, from the top.
+        /// Index of the Frame, from the top.
         index: usize,
     },
-    /// The function whose return address is hijacked is not there.
-    #[error("no row has the function whose return address is hijacked")]
+    /// The function whose return address is hijacked is not on the stack.
+    #[error("the function whose return address is hijacked is not on the stack")]
     Hijacked,
-    /// Something does not lie in memory.
-    #[error("{at:#x} lies in no memory of the process")]
+    /// An address is not in memory.
+    #[error("{at:#x} is not in the memory of the process")]
     Memory {
-        /// Where (VA).
+        /// The address (VA).
         at: u64,
     },
     /// There are too many functions.
@@ -59,23 +59,23 @@ pub enum StageError {
     Size,
 }
 
-/// A process set up by hand. [`runtime`](Self::runtime) makes it as often as wanted.
+/// A process set up by hand. [`runtime`](Self::runtime) creates any number of runtimes from it.
 #[derive(Clone, Debug)]
 pub struct Set {
     pub(super) stage: Stage,
     pub(super) layout: Layout,
     /// FunctionIDs by name.
     pub(super) methods: BTreeMap<String, FunctionId>,
-    /// The registers of each row.
+    /// Registers of each activation.
     registers: Vec<Registers>,
     identities: FrameIdentities,
 }
 
 impl Stage {
-    /// Sets it up.
+    /// Sets up the process.
     ///
     /// # Errors
-    /// [`StageError`]: what does not fit together.
+    /// Returns [`StageError`] if the description is inconsistent.
     pub fn set_up(&self) -> Result<Set, StageError> {
         let layout = Layout::new(self)?;
         if layout.units.iter().any(|unit| unit.bytes.len() > Unit::UNWIND_DATA as usize) {
@@ -90,7 +90,7 @@ impl Stage {
             let id = FunctionId(METHODS + 0x10 * methods.len() as u64);
             methods.entry(function.method_name().to_owned()).or_insert(id);
         }
-        // A Frame's method may be one that is not on the stack.
+        // A Frame's method need not be on the stack.
         for method in self.frames.iter().filter_map(|frame| frame.method.as_ref()) {
             let id = FunctionId(METHODS + 0x10 * methods.len() as u64);
             methods.entry(method.clone()).or_insert(id);
@@ -103,23 +103,23 @@ impl Stage {
         let registers = registers.collect();
         let identities = FrameIdentities::of(self.generation);
         let set = Set { stage: self.clone(), layout, methods, registers, identities };
-        // What cannot be written now never can.
+        // A write that fails now would always fail.
         set.fill(&mut Bounds::new(set.ranges())?)?;
         Ok(set)
     }
 }
 
 impl Set {
-    /// The process.
+    /// Creates the runtime of the process.
     #[must_use]
     pub fn runtime(&self) -> Runtime<'_> {
         self.runtime_in(|memory| memory)
     }
 
-    /// The process, with `wrap` around its memory.
+    /// Creates the runtime of the process, with `wrap` around its memory.
     pub fn runtime_in<M: TargetMemory>(&self, wrap: impl FnOnce(Machine) -> M) -> Runtime<'_, M> {
         let stage = &self.stage;
-        // It was found when it was set up that both can be made.
+        // Setting up has checked that both can be created.
         let mut runtime = Runtime::new(stage.generation, wrap(self.memory().unwrap_or_default()));
         runtime.code = self.code().unwrap_or_default();
         runtime.native = self.native();
@@ -128,19 +128,19 @@ impl Set {
         runtime
     }
 
-    /// Its thread.
+    /// Returns the synthetic thread.
     #[must_use]
     pub const fn thread(&self) -> ThreadId {
         SELF_OBJECT
     }
 
-    /// A call for its own thread, with contexts.
+    /// Returns a call about the synthetic thread, with contexts.
     #[must_use]
     pub fn call(&self) -> Call<'static> {
         Call { thread: self.thread(), flags: SnapshotFlags::REGISTER_CONTEXT, ..Call::default() }
     }
 
-    /// The address that `FUNCTION+0xOFFSET` stands for (VA).
+    /// Returns the address of a label `FUNCTION+0xOFFSET` (VA).
     #[must_use]
     pub fn address(&self, label: &str) -> Option<u64> {
         let (name, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
@@ -149,7 +149,7 @@ impl Set {
         Some(function.start + u64::from_str_radix(offset, 16).ok()?)
     }
 
-    /// What an address stands for: `App.Foo+0x40`, or the number.
+    /// Returns the label of an address, such as `App.Foo+0x40`, or the number.
     #[must_use]
     pub fn label(&self, address: u64) -> String {
         match self.layout.find(address) {
@@ -158,25 +158,25 @@ impl Set {
         }
     }
 
-    /// The FunctionID of a method.
+    /// Returns the FunctionID of a method.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<FunctionId> {
         self.methods.get(name).copied()
     }
 
-    /// The name of a method.
+    /// Returns the name of a method.
     #[must_use]
     pub fn name(&self, id: FunctionId) -> Option<&str> {
         self.methods.iter().find(|(_, other)| **other == id).map(|(name, _)| name.as_str())
     }
 
-    /// The registers of a row, from the leaf.
+    /// Returns the registers of an activation, given its index from the leaf.
     #[must_use]
     pub fn registers(&self, row: usize) -> Option<Registers> {
         self.registers.get(row).copied()
     }
 
-    /// A seed at the first row of a function, as a profiler gets by unwinding.
+    /// Returns a seed at the first activation of a function, as a profiler gets by unwinding.
     #[must_use]
     pub fn seed(&self, function: &str) -> Option<Context> {
         let row = self.stage.rows.iter().position(|row| row.function == function)?;
@@ -218,8 +218,8 @@ impl Set {
         vec![target, native, managed]
     }
 
-    /// The part of the stack that is in use, the Thread objects, CONTEXTs and code: first address of
-    /// a page (VA) and size in bytes.
+    /// Returns the memory ranges of the process: the used part of the stack, the Thread objects,
+    /// CONTEXTs and code. Each has the first address of a page (VA) and a size in bytes.
     fn ranges(&self) -> Vec<(u64, u64)> {
         let stage = &self.stage;
         let (limit, base) = stage.stack;
@@ -288,7 +288,8 @@ impl Set {
         Ok(())
     }
 
-    /// Where GS cookies lie (VA), if the process has one: in frames that have one, and below Frames.
+    /// Returns the addresses of the GS cookies (VA), if the process has a cookie: in frames that
+    /// have one, and below Frames.
     fn cookies(&self) -> impl Iterator<Item = u64> {
         let stage = &self.stage;
         let callers = self.registers.iter().skip(1).map(Registers::rsp);
@@ -301,7 +302,7 @@ impl Set {
         rows.chain(frames).filter(|_| stage.process.gs_cookie.is_some())
     }
 
-    /// Overwrites the hijacked return address: its slot, and what was in it.
+    /// Overwrites the hijacked return address. Returns its slot and the old content.
     fn hijack<M: TargetMemory>(&self, memory: &mut M) -> Result<Option<(u64, u64)>, StageError> {
         let Some(function) = &self.stage.hijacked else { return Ok(None) };
         let row = self.stage.rows.iter().position(|row| row.function == *function);
@@ -312,7 +313,8 @@ impl Set {
         Ok(Some((slot, caller.rip)))
     }
 
-    /// The row of a function that a Frame leads to: the first that ends above the Frame.
+    /// Returns the activation of a function that a Frame leads to: the first that ends above the
+    /// Frame.
     fn row_below(&self, frame: &FrameRow, function: &str) -> Option<usize> {
         let ends = self.stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
         let mut rows = self.stage.rows.iter().zip(ends);
@@ -331,7 +333,7 @@ impl Set {
             let from = captured_row.or(leads_to);
             let mut registers = from.and_then(|row| self.registers(row)).unwrap_or_default();
             if captured.is_some() {
-                // The captured rsp is where the helper's return address lies.
+                // The captured rsp points at the helper's return address.
                 let slot = registers.rsp().wrapping_sub(8);
                 registers.set(Gpr::Rsp, slot);
             }
@@ -357,25 +359,25 @@ impl Set {
         Ok(())
     }
 
-    /// The row that an ip and an rsp belong to, if they are one's.
+    /// Returns the activation with this ip and rsp, if there is one.
     #[must_use]
     pub fn row_of(&self, ip: u64, rsp: u64) -> Option<&Row> {
         let index = self.registers.iter().position(|row| row.rip == ip && row.rsp() == rsp)?;
         self.stage.rows.get(index)
     }
 
-    /// What was set up.
+    /// Returns the description that was set up.
     #[must_use]
     pub const fn stage(&self) -> &Stage {
         &self.stage
     }
 }
 
-/// Memory of which only the bounds are kept: what it takes, the machine takes.
+/// The bounds of memory without its content: a write succeeds if it would in the machine.
 struct Bounds(Vec<(u64, u64)>);
 
 impl Bounds {
-    /// Ranges that can be mapped together: few enough, and without a common page.
+    /// Creates ranges that can be mapped together: few enough, and without a common page.
     fn new(ranges: Vec<(u64, u64)>) -> Result<Self, StageError> {
         let mut free: u64 = MAX_PAGES;
         for (n, (start, size)) in ranges.iter().enumerate() {
@@ -400,7 +402,7 @@ impl Memory for Bounds {
 
 impl TargetMemory for Bounds {
     fn write_u64(&mut self, address: u64, _: u64) -> Result<(), Unreadable> {
-        // Pages are mapped whole.
+        // Only whole pages are mapped.
         let fits = self.0.iter().any(|(start, size)| {
             let size = size.next_multiple_of(PAGE_SIZE);
             address >= *start && address - start <= size - 8

@@ -1,4 +1,4 @@
-//! A snapshot of a stage's thread, with labels.
+//! Snapshots of a synthetic thread, with labels.
 
 use super::Set;
 use clr_runtime::profiling::{Call, HResult};
@@ -7,7 +7,7 @@ use clr_runtime::{OsThreadId, Runtime};
 use clr_walker::profiling::{FunctionId, SnapshotCallback};
 use core::fmt;
 
-/// What a StackSnapshotCallback was called with.
+/// A frame report: the arguments of one StackSnapshotCallback call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shot {
     /// The function; `None` for a marker.
@@ -22,23 +22,24 @@ pub struct Shot {
     pub label: String,
 }
 
-/// The callbacks of a call, and how it ended.
+/// The frame reports and the outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The callbacks, in order.
+    /// Frame reports, in order.
     pub shots: Vec<Shot>,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
 }
 
 impl Set {
-    /// Makes a call on a thread, with a callback that wants all.
+    /// Makes a call on a thread, with a callback that always continues.
     #[must_use]
     pub fn snapshot(&self, runtime: &Runtime<'_>, os: OsThreadId, call: &Call<'_>) -> Snapshot {
         self.snapshot_until(runtime, os, call, usize::MAX)
     }
 
-    /// The same, with a callback that returns `S_FALSE` the time that `last` says, counted from 0.
+    /// Makes a call with a callback that returns `S_FALSE` at frame report number `last`, counted
+    /// from 0.
     #[must_use]
     pub fn snapshot_until(
         &self,
@@ -72,7 +73,7 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// Its ip as a label and its rsp: `App.Foo+0x40, rsp 0x1fe300`.
+/// The ip as a label, and rsp: `App.Foo+0x40, rsp 0x1fe300`.
 impl fmt::Display for Shot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.function.is_none() {

@@ -1,5 +1,5 @@
-//! Walks at every instruction of programs that go every way through the runtime, held against what
-//! really called what.
+//! Walks at every instruction of programs that use every way through the runtime, compared with the
+//! shadow stack.
 
 use super::kinds::program;
 use super::{Callback, NOBODY as PROFILER, callbacks};
@@ -37,17 +37,17 @@ fn snapshot(
     (outcome, callbacks.iter().filter_map(method).collect())
 }
 
-/// A method that is to be reported.
+/// A method that a walk must report.
 struct Expected {
     activation: Activation,
     function: u64,
-    /// An InlinedCallFrame may lead to it.
+    /// An InlinedCallFrame may lead to the method.
     inlines: bool,
-    /// By helpers: the Frame says where the first of them returns to (C-156).
+    /// The call is made between helpers: the Frame has the return address of the first one (C-156).
     by_helper: bool,
 }
 
-/// What is to be reported, leaf first: methods that are no IL stubs.
+/// Returns the methods that a walk must report, leaf first: all but IL stubs.
 fn methods(world: &World<'_>) -> Vec<Expected> {
     let expanded = world.expanded();
     let begin = expanded.shared.get(&Shared::PInvokeBegin).copied();
@@ -70,7 +70,7 @@ fn methods(world: &World<'_>) -> Vec<Expected> {
     world.activations(0).iter().filter_map(method).collect()
 }
 
-/// Whether reported frames are exactly these activations.
+/// Checks that the reported frames are exactly these activations.
 fn same(generation: Generation, reported: &[Reported], truth: &[Expected]) -> Result<(), String> {
     if reported.len() != truth.len() {
         return Err(format!("{} frames, not {}", reported.len(), truth.len()));
@@ -80,14 +80,14 @@ fn same(generation: Generation, reported: &[Reported], truth: &[Expected]) -> Re
     for (n, (one, expected)) in reported.iter().zip(truth).enumerate() {
         let registers = &expected.activation.registers;
         let rip = one.registers.rip;
-        // Right before and behind the call its Frame already, or still, tells of it.
+        // Right before and after the call, the Frame already, or still, describes the method.
         let interrupted = expected.activation.position == Position::Interrupted;
         let told = expected.by_helper || expected.inlines && interrupted;
         if one.function != expected.function || rip != registers.rip && !told {
             return Err(format!("frame {n}: {rip:#x}, not {:#x}", registers.rip));
         }
         for register in convention.nonvolatile().iter().chain(&[Gpr::Rsp]) {
-            // A frame reached through an InlinedCallFrame has only these (C-098).
+            // A frame reached through an InlinedCallFrame has only these registers (C-098).
             let kept = matches!(register, Gpr::Rsp | Gpr::Rbp) || !expected.inlines;
             if kept && one.registers.get(*register) != registers.get(*register) {
                 return Err(format!("frame {n}: {}", register.name()));
@@ -97,7 +97,7 @@ fn same(generation: Generation, reported: &[Reported], truth: &[Expected]) -> Re
     Ok(())
 }
 
-/// A promise that is not kept is told with its place.
+/// Early return with a message unless a condition holds.
 macro_rules! ensure {
     ($kept:expr, $($what:tt)*) => {
         if !$kept {
@@ -121,7 +121,7 @@ fn check(world: &mut World<'_>) -> Result<(), String> {
         }
         same(generation, reported, &truth).map_err(|wrong| format!("{what}: {wrong}"))
     };
-    // By itself: in cooperative mode the innermost ones may be missing (C-046).
+    // A walk of the own thread: in cooperative mode the innermost frames may be missing (C-046).
     let walk = snapshot(world, own, None);
     let missing = truth.len().saturating_sub(walk.1.len());
     same(generation, &walk.1, &truth[missing..]).map_err(|wrong| format!("self: {wrong}"))?;
@@ -168,7 +168,7 @@ fn check(world: &mut World<'_>) -> Result<(), String> {
     }
 }
 
-/// How many places there were, and what was wrong at the first wrong one.
+/// Returns the number of places, or a description of the first wrong one.
 fn walk_everywhere(
     kind: RuntimeCallKind,
     generation: Generation,
@@ -183,7 +183,7 @@ fn walk_everywhere(
         if event == Event::Ended {
             return Ok(places);
         }
-        // A dead thread is another matter (C-028), and so is one that must not be suspended (C-132).
+        // A dead thread (C-028), or one that must not be suspended (C-132), is tested elsewhere.
         let callback = world.callback(0).map_or("", |kind| kind.name());
         let rip = world.rip(0).unwrap();
         let function = world.linked().function_of(rip, Position::Interrupted);

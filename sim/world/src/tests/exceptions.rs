@@ -1,4 +1,4 @@
-//! Exceptions, against a plain reading of the programs.
+//! Exceptions, compared with a direct interpretation of the programs.
 
 use super::reference::Reference;
 use super::{function, runtime};
@@ -39,7 +39,7 @@ pub(super) fn clause(kind: ClauseKind, body: Vec<Statement>) -> Clause {
     Clause { kind, body }
 }
 
-/// Numbers from a seed.
+/// A generator of numbers from a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -52,7 +52,7 @@ impl Dice {
     }
 }
 
-/// Functions that do things; behind them come those that only show that they are called.
+/// Number of functions that act; they are followed by functions that only record their calls.
 const FUNCTIONS: u32 = 4;
 const MARKS: u32 = 24;
 
@@ -70,7 +70,7 @@ impl Generated {
                 if generated.dice.roll(3) == 0 { CodeKind::ReadyToRun } else { CodeKind::Jit };
             let mut body = vec![Statement::Clobber(Gpr::Rbx)];
             if index == 0 && generated.dice.roll(4) != 0 {
-                // Nothing but a second exception gets past this.
+                // Only a second exception gets past this.
                 let kind = ClauseKind::Catch;
                 let catch = clause(kind, vec![generated.mark()]);
                 body.push(Statement::Guarded(generated.body(index, 3, false), vec![catch]));
@@ -140,7 +140,8 @@ impl Generated {
     }
 }
 
-/// Executes a program: the marks that it comes to, and whether it ends by itself.
+/// Executes a program. Returns the marks that it reaches, and true if it ends without an uncaught
+/// exception.
 fn execute(program: &Program, generation: Generation, first: u32) -> Option<(Vec<u32>, bool)> {
     const LIMIT: u32 = 1_000_000;
     let build = Build::new(program, &BTreeMap::new(), generation).unwrap();

@@ -1,4 +1,4 @@
-//! Walks while an exception is handled, against the contract and what was observed.
+//! Walks during exception handling, compared with the contract and with observations.
 
 use super::exceptions::{call, clause, managed, throw};
 use super::{Callback, callbacks, runtime, walk};
@@ -17,8 +17,8 @@ use RuntimeCallKind::{New, NullDereference, Raise};
 const SECOND_PASS: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 
-/// Main guards a call of Thrower by a finally, and that by a filter; each handler calls a function
-/// that allocates.
+/// Creates a program: Main guards a call of Thrower with a finally, and the finally with a filter;
+/// each handler calls a function that allocates.
 pub(super) fn observed(kind: RuntimeCallKind) -> Program {
     let allocates = |name| managed(name, CodeKind::Jit, vec![throw(New)]);
     let inner = Statement::Guarded(vec![call(1)], vec![clause(ClauseKind::Finally, vec![call(3)])]);
@@ -36,7 +36,7 @@ pub(super) fn observed(kind: RuntimeCallKind) -> Program {
     }
 }
 
-/// What each callback's unseeded walk of its own thread gives: observed on U31, U9, W31 and WN
+/// Results of each callback's unseeded walk of its own thread: observed on U31, U9, W31 and WN
 /// (contract §6, C-048, C-081, C-085, C-134, C-163, C-164, C-172).
 fn expected_walks(generation: Generation) -> Vec<(&'static str, &'static str)> {
     const ALL: &str = "App.Thrower App.Main *CallDescrWorkerInternal S_OK";
@@ -85,7 +85,7 @@ fn walks_in_exception_callbacks_give_what_was_observed() {
     }
 }
 
-/// Executes a program to its end, with a look at each callback but those of threads.
+/// Executes a program to its end, and calls `look` in each callback but those of threads.
 pub(super) fn in_callbacks(
     program: &Program,
     generation: Generation,
@@ -94,7 +94,7 @@ pub(super) fn in_callbacks(
     assert!(!run(program, generation, look));
 }
 
-/// The same; whether it ended because nothing caught an exception.
+/// Does the same. Returns true if the program ended with an uncaught exception.
 pub(super) fn run(
     program: &Program,
     generation: Generation,
@@ -123,7 +123,7 @@ pub(super) struct Reported {
     flags: u32,
 }
 
-/// A walk of thread 0; `os` is who makes it.
+/// Walks thread 0 from the thread `os`.
 pub(super) fn snapshot(
     world: &mut World<'_>,
     os: OsThreadId,
@@ -135,7 +135,7 @@ pub(super) fn snapshot(
     let reported = |callback: &Callback| {
         let Context { registers, flags } = callback.context;
         let function = linked.function_of(registers.rip, Position::ReturnAddress);
-        // At the first instruction of a function, the leaf.
+        // At its first instruction, a function has no frame yet.
         let function =
             function.or_else(|| linked.function_of(registers.rip, Position::Interrupted));
         let mut name = function.map_or("?", |id| functions[id.index()].name.as_str()).to_owned();
@@ -151,7 +151,7 @@ pub(super) fn shape((found, outcome): &(Vec<Reported>, String)) -> String {
     found.iter().map(|one| format!("{} ", one.name)).chain([outcome.clone()]).collect()
 }
 
-/// The registers of the innermost frame of a function, as execution knows them.
+/// Returns the registers of the innermost activation of a function, from the shadow stack.
 pub(super) fn registers_of(world: &World<'_>, name: &str) -> Option<Registers> {
     let functions = &world.expanded().program.functions;
     let activations = world.activations(0);
@@ -161,7 +161,7 @@ pub(super) fn registers_of(world: &World<'_>, name: &str) -> Option<Registers> {
     Some(frame.registers)
 }
 
-/// E-14 and E-15, executed: from a handler the walk goes on at the call in the guarded body.
+/// E-14 and E-15, executed: from a handler the walk continues at the call in the guarded body.
 #[test]
 fn a_handler_stands_for_the_frame_of_its_method() {
     for generation in Generation::ALL {
@@ -207,7 +207,8 @@ fn a_handler_stands_for_the_frame_of_its_method() {
     }
 }
 
-/// On Windows another thread finds a cooperative one in native code, a preemptive one by its Frames.
+/// On Windows another thread walks a cooperative thread in native code from its registers, a
+/// preemptive one by its Frames.
 #[test]
 fn another_thread_sees_what_the_mode_lets_it_see() {
     for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
@@ -237,7 +238,7 @@ fn another_thread_sees_what_the_mode_lets_it_see() {
     }
 }
 
-/// C-050: the exception is over, the catch has returned, and execution has not gone on.
+/// C-050: the exception is over, the catch has returned, and execution has not resumed.
 #[test]
 fn no_walk_is_made_before_execution_goes_on() {
     for generation in Generation::ALL {
@@ -261,7 +262,7 @@ fn no_walk_is_made_before_execution_goes_on() {
     }
 }
 
-/// C-160: the walk begins with the instruction that faults and all its registers.
+/// C-160: the walk begins with the faulting instruction and all its registers.
 #[test]
 fn a_fault_is_reported_with_all_registers() {
     for generation in Generation::ALL {
@@ -296,7 +297,7 @@ fn a_fault_is_reported_with_all_registers() {
     }
 }
 
-/// C-086: what has been left is hidden, what is being left is not.
+/// C-086: frames that have been left are hidden, frames that are being left are not.
 #[test]
 fn frames_that_were_left_are_hidden() {
     for generation in Generation::ALL {
@@ -309,7 +310,7 @@ fn frames_that_were_left_are_hidden() {
             }
         });
         let expected = if generation.is_unix() && generation.hides_exception_handling() {
-            // There it is preemptive: seeds are ignored (C-164).
+            // There the thread is preemptive: seeds are ignored (C-164).
             [SECOND_PASS.to_owned(), SECOND_PASS.to_owned()]
         } else {
             [format!("App.Thrower App.Main {ROOT}"), format!("App.Main {ROOT}")]
@@ -318,7 +319,7 @@ fn frames_that_were_left_are_hidden() {
     }
 }
 
-/// C-165: a handler that a later exception has left shows by what called it.
+/// C-165: a handler that a later exception has left is visible by the frames that called it.
 #[test]
 fn a_handler_that_was_left_leaves_its_caller() {
     let kind = ClauseKind::Catch;
@@ -348,7 +349,8 @@ fn a_handler_that_was_left_leaves_its_caller() {
     }
 }
 
-/// Through native code an exception goes on Windows only; the Frames of what it has left are gone.
+/// An exception passes through native code on Windows only; the Frames of the part that it has left
+/// are gone.
 #[test]
 fn native_code_between_is_left_on_windows() {
     use RuntimeCallKind::{PInvoke, ReversePInvoke};
@@ -381,14 +383,14 @@ fn native_code_between_is_left_on_windows() {
             }
         }
         assert_eq!(world.is_unhandled(0), generation.is_unix());
-        // Managed handling ends at the stub, and begins anew at the P/Invoke.
+        // Managed handling ends at the stub, and begins again at the P/Invoke.
         assert_eq!(thrown, if generation == Generation::Net10Windows { 2 } else { 1 });
         let expected = vec![format!("App.New App.Main {ROOT}"); 2];
         assert_eq!(found, if generation.is_unix() { Vec::new() } else { expected }, "{generation}");
     }
 }
 
-/// Wherever a thread is stopped, a walk from its innermost managed frame comes to the end or is
+/// Wherever a thread is stopped, a walk from its innermost managed frame reaches the end or is
 /// refused.
 #[test]
 fn walks_can_be_made_at_each_instruction() {

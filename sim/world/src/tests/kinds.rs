@@ -1,4 +1,4 @@
-//! Every way through the runtime by itself: what walks in its callbacks show.
+//! Every way through the runtime on its own: results of walks in its callbacks.
 
 use super::{function, runtime, walk, walk_by};
 use crate::stubs::Hooks;
@@ -9,7 +9,7 @@ use clr_walker::profiling::EventMask;
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
-/// `App.Main` goes that way to a target, or `Lib.Run` does, which it calls.
+/// Creates a program in which `App.Main`, or `Lib.Run` called by it, reaches a target in that way.
 pub(super) fn program(kind: RuntimeCallKind) -> Program {
     let through = |target| runtime(kind, kind.target().map(|_| target));
     let mut functions = if kind.is_in_managed_code() {
@@ -33,7 +33,7 @@ pub(super) fn program(kind: RuntimeCallKind) -> Program {
     Program { functions, ..Program::default() }
 }
 
-/// All callbacks with the walks in them.
+/// Returns all callbacks with the results of walks in them.
 fn callbacks(program: &Program, generation: Generation, hooks: Hooks) -> String {
     let build = Build::with_hooks(program, &BTreeMap::new(), generation, hooks).unwrap();
     let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
@@ -49,12 +49,12 @@ fn callbacks(program: &Program, generation: Generation, hooks: Hooks) -> String 
             Event::Stepped | Event::Waits => {}
         }
     }
-    // Nothing goes back to its caller where nothing catches.
+    // Nothing returns to its caller where nothing catches.
     assert!(world.is_unhandled(0) || world.truth(0).unwrap().callers().is_empty());
     log
 }
 
-/// Generations with the same callbacks stand together.
+/// Generations with the same callbacks are grouped.
 fn by_generation(callbacks: impl Fn(Generation) -> String) -> String {
     let mut groups: Vec<(String, String)> = Vec::new();
     for generation in Generation::ALL {
@@ -103,8 +103,9 @@ fn hooks_are_called_by_the_runtime_or_directly() {
     insta::assert_snapshot!(log);
 }
 
-/// A native thread becomes one of the runtime when it first calls managed code; no P/Invoke lies below, so
-/// that .NET 9 finds nothing in the transition's callbacks (C-170), and 3.1 only the marker behind the stub.
+/// A native thread becomes known to the runtime when it first calls managed code. There is no
+/// P/Invoke below, so that .NET 9 finds nothing in the transition's callbacks (C-170), and 3.1 only
+/// the marker after the stub.
 #[test]
 fn a_native_thread_is_attached() {
     let program = program(RuntimeCallKind::ReversePInvoke);
@@ -129,7 +130,7 @@ fn a_native_thread_is_attached() {
     }
 }
 
-/// Only what the event mask asks for is told.
+/// Only callbacks that the event mask requests are made.
 #[test]
 fn callbacks_are_those_that_were_asked_for() {
     let program = program(RuntimeCallKind::NewWithGc);
@@ -149,7 +150,7 @@ fn callbacks_are_those_that_were_asked_for() {
     assert_eq!(found, ["ThreadCreated", "ThreadAssignedToOSThread", "ThreadDestroyed"]);
 }
 
-/// COM both ways: E-17.
+/// COM in both directions: E-17.
 #[test]
 fn com_calls_both_ways() {
     use RuntimeCallKind::{ComCall, ComMethod};

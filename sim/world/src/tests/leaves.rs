@@ -1,4 +1,4 @@
-//! What each kind of unmanaged leaf leaves behind: the table of contract §4.1, row by row.
+//! Walks from each kind of unmanaged leaf: the table of contract §4.1, row by row.
 
 use super::kinds::program;
 use super::{walk, walk_by};
@@ -12,34 +12,35 @@ use clr_walker::profiling::{HResult, ProfilerInfo as _};
 use clr_walker::unwind::Position;
 use std::collections::BTreeMap;
 
-/// What a walk gives.
+/// The result of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Walk {
     /// All methods.
     Full,
-    /// Not all of them, or none.
+    /// Some methods are missing, or all.
     Lost,
     /// UNMANAGED_CTX.
     Refused,
 }
 use Walk::{Full, Lost, Refused};
 
-/// Which generations a row is about.
+/// The generations that a row of the table is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     All,
     Windows,
-    /// Those with HelperMethodFrames.
+    /// Generations with HelperMethodFrames.
     Helpers,
-    /// Those with P/Invokes without transition.
+    /// Generations with P/Invokes without transition.
     Suppressed,
 }
 
 const COOPERATIVE: bool = true;
 const PREEMPTIVE: bool = false;
 
-/// Where to stop: in which function, with which Frame on top (`None`: only that of the thread's start), in
-/// which mode. Then a walk by another thread on Windows, and one by itself, both without seed.
+/// A place to stop at: the function, the topmost Frame (`None`: only the Frame of the thread's
+/// start), and the mode. Then the results of a walk by another thread on Windows, and of one by the
+/// thread itself, both without a seed.
 type Row = (On, Call, &'static str, Option<FrameKind>, bool, Walk, Walk);
 
 const INLINED: Option<FrameKind> = Some(FrameKind::InlinedCall);
@@ -174,7 +175,7 @@ impl On {
     }
 }
 
-/// The kind of the topmost Frame but for that of the thread's start.
+/// Returns the kind of the topmost Frame except the Frame of the thread's start.
 fn top_frame(world: &mut World<'_>) -> Option<FrameKind> {
     let object = ThreadObject(world.object(0)?);
     let runtime = world.runtime();
@@ -189,7 +190,7 @@ fn name_at<'w>(world: &World<'w>) -> &'w str {
     function.map_or("?", |id| world.expanded().program.functions[id.index()].name.as_str())
 }
 
-/// All methods, leaf first, as a walk tells them, markers left out.
+/// Returns all methods, leaf first, as a walk reports them, without markers.
 fn methods(world: &World<'_>) -> String {
     let names = world.activations(0).into_iter().filter_map(|activation| {
         let name = &world.expanded().program.functions[activation.function?.index()].name;
@@ -204,7 +205,7 @@ fn check(row: &Row, generation: Generation) {
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
     let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
     let at = format!("{generation}, {}, {name}", kind.word());
-    // In the service, if there is one, the function's name is that of its caller.
+    // In a service, the function's name is that of the service's caller.
     let in_function =
         |world: &World<'_>| {
             name_at(world) == name
@@ -224,7 +225,7 @@ fn check(row: &Row, generation: Generation) {
     let hold = |found: &str, expected: Walk, what: &str| match expected {
         Full => assert_eq!(found, full, "{at}, {what}"),
         Refused => assert_eq!(found, refused, "{at}, {what}"),
-        // Nothing tells what is missing.
+        // Nothing reports which frames are missing.
         Lost => assert!(
             found == "E_FAIL" || found == "S_OK" && generation == Generation::Framework2,
             "{at}, {what}: {found}"

@@ -12,7 +12,8 @@ use RuntimeCallKind::{ClassConstructor, Raise, ReflectionCall};
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 const REFUSED: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
 
-/// Main catches what comes out of a call by native code of a method that calls a thrower.
+/// Creates a program: Main catches exceptions of a call, through native code, of a method that
+/// calls a thrower.
 fn program(kind: RuntimeCallKind) -> Program {
     let called = vec![runtime(kind, Some(1))];
     let catch = vec![clause(ClauseKind::Catch, Vec::new())];
@@ -41,13 +42,13 @@ fn expect(found: &[(&'static str, String)], expected: &[(&'static str, &str)], w
     assert_eq!(found, expected, "{what}");
 }
 
-/// The callbacks are those that were recorded on U9, on U31 and with legacy handling; that of the
-/// others follows from the same sources.
+/// The callbacks are those that were recorded on U9, on U31 and with legacy handling; the callbacks
+/// of the other generations follow from the same sources.
 #[test]
 fn an_exception_that_leaves_managed_code_is_thrown_again() {
     for kind in [ReflectionCall, ClassConstructor] {
         for generation in Generation::ALL {
-            // Where the native code is a QCall, its method stands on the stack.
+            // Where the native code is a QCall, the QCall's method is on the stack.
             let method = match (generation, kind) {
                 (Net10Windows | Net10Unix, ReflectionCall) => {
                     "System.RuntimeMethodHandle.InvokeMethod "
@@ -109,8 +110,9 @@ fn an_exception_that_leaves_managed_code_is_thrown_again() {
     }
 }
 
-/// Finally handlers of the part that is left run before the exception is thrown again; managed handling
-/// lets walks in their callbacks begin at the thrower (by its source: nothing is marked as unwinding).
+/// Finally handlers of the part that is left run before the exception is thrown again; under
+/// managed handling, walks in their callbacks begin at the thrower (from its source: nothing is
+/// marked as unwinding).
 #[test]
 fn finally_handlers_run_before_it_is_thrown_again() {
     let mut program = program(ReflectionCall);
@@ -137,7 +139,8 @@ fn finally_handlers_run_before_it_is_thrown_again() {
     }
 }
 
-/// Nothing is left of the part, and nothing catches: the process ends, but only when it has been left.
+/// Nothing is left of the part, and nothing catches: the process ends, but only after the part has
+/// been left.
 #[test]
 fn an_exception_may_leave_all_parts() {
     let mut program = program(ReflectionCall);

@@ -1,4 +1,4 @@
-//! Locks of the runtime and the process, and who waits for whom.
+//! Locks of the runtime and the process, and waits between threads.
 
 use super::{NOBODY, function, runtime};
 use crate::{Build, Event, Start, World};
@@ -12,7 +12,8 @@ use clr_walker::profiling::{CallError, ProfilerCallback, ProfilerInfo as _};
 use core::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// A thread for each, that does nothing else; native ones are called by a P/Invoke.
+/// Creates one thread for each statement, which does nothing else; native threads are called by a
+/// P/Invoke.
 fn program(kinds: &[Kind]) -> Program {
     let mut functions = Vec::new();
     for (kind, n) in kinds.iter().zip(0..) {
@@ -33,7 +34,7 @@ fn build(kinds: &[Kind], generation: Generation) -> (Build, Vec<Start>) {
     (build, starts.collect())
 }
 
-/// Steps a thread until it is so.
+/// Steps a thread until the condition is true.
 fn run_until(world: &mut World<'_>, thread: usize, so: impl Fn(&World<'_>) -> bool) {
     while !so(world) {
         assert_ne!(world.step(thread).unwrap(), Event::Ended);
@@ -44,7 +45,7 @@ fn owner(world: &World<'_>, lock: Lock) -> Option<OsThreadId> {
     world.as_synced().process.get().owner(lock)
 }
 
-/// Notes what methods wait for; nobody lets them.
+/// Records the waits of profiling methods, and refuses all of them.
 #[derive(Default)]
 struct Waits(RefCell<Vec<Wait>>);
 
@@ -79,7 +80,7 @@ impl<'b> Profiler<'b, Machine> for Kernel<'b> {
     }
 }
 
-/// A step of each thread that can go on: whether there is one.
+/// Steps each thread that can go on. Returns true if there was one.
 fn step_all(world: &mut World<'_>) -> bool {
     let mut any = false;
     for thread in 0..world.thread_count() {
@@ -90,7 +91,7 @@ fn step_all(world: &mut World<'_>) -> bool {
     any
 }
 
-/// H-13: who wants the heap waits for who has it.
+/// H-13: a thread that requests the heap waits for the thread that holds it.
 #[test]
 fn a_lock_is_waited_for() {
     for generation in Generation::ALL {
@@ -112,7 +113,7 @@ fn a_lock_is_waited_for() {
     }
 }
 
-/// H-11, H-12: what is held while a library is loaded, step by step.
+/// H-11, H-12: the locks held while a library is loaded, step by step.
 #[test]
 fn a_library_is_loaded_under_the_loader_lock() {
     for generation in Generation::ALL {
@@ -136,14 +137,14 @@ fn a_library_is_loaded_under_the_loader_lock() {
     }
 }
 
-/// H-05: who stands in ThreadDestroyed has the list of threads, which who collects needs.
+/// H-05: a thread in ThreadDestroyed holds the thread store, which a collecting thread needs.
 #[test]
 fn who_ends_holds_up_who_collects() {
     for generation in Generation::ALL {
         let (build, starts) = build(&[Kind::WriteBarrier, Kind::Collect], generation);
         let mut world = build.world(&starts).unwrap();
         run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::ThreadDestroyed));
-        // Who begins needs it too.
+        // A thread that begins needs the thread store too.
         run_until(&mut world, 1, |world| world.waits_for(1).is_some());
         let wait = Some(Wait::Lock(Lock::ThreadStore));
         let first = world.os(0).unwrap();
@@ -154,7 +155,7 @@ fn who_ends_holds_up_who_collects() {
 }
 
 /// Contract §5.9: SuspendRuntime waits until all threads are preemptive, and they wait until
-/// ResumeRuntime. The list of threads stays locked.
+/// ResumeRuntime. The thread store stays locked.
 #[test]
 fn a_profiler_suspends_running_threads() {
     let kinds = [Kind::New, Kind::NewWithGc, Kind::Collect];
@@ -181,7 +182,8 @@ fn a_profiler_suspends_running_threads() {
                 assert_eq!(process.suspension, Suspension::Suspended(NOBODY));
                 assert_eq!(process.owner(Lock::ThreadStore), Some(NOBODY));
                 for _ in 0..2_000 {
-                    // One that comes back may be so for a moment, until it sees that it has to wait.
+                    // A thread that returns may be cooperative for a moment, until it sees that it
+                    // has to wait.
                     for thread in (0..3).filter(|thread| world.is_cooperative(*thread)) {
                         let code = world.as_synced().code.find(world.rip(thread).unwrap());
                         assert!(code.is_none(), "{generation}, {steps}, {thread}");
@@ -207,7 +209,7 @@ fn a_profiler_suspends_running_threads() {
     }
 }
 
-/// G17: enumerating threads when all are stopped lets .NET 9 wait for itself.
+/// G17: enumerating threads while all are stopped makes .NET 9 wait for itself.
 #[test]
 fn threads_are_enumerated_while_they_are_stopped() {
     for generation in Generation::ALL {
@@ -260,7 +262,8 @@ fn a_first_call_needs_the_heap() {
     }
 }
 
-/// H-11: where a helper's caller is still to be found, native code is unwound by the system's tables.
+/// H-11: where a helper's caller is still to be found, native code is unwound by the system's
+/// tables.
 #[test]
 fn a_helper_frame_needs_the_function_tables_on_windows() {
     for generation in [Generation::Framework4, Generation::CoreClr31Windows] {
@@ -277,7 +280,7 @@ fn a_helper_frame_needs_the_function_tables_on_windows() {
     }
 }
 
-/// C-157: only threads of the runtime wait behind a collection when they look code of an image up.
+/// C-157: only threads of the runtime wait for the end of a GC when they look up code of an image.
 #[test]
 fn looking_images_up_may_wait_for_a_collection() {
     for generation in Generation::ALL {
@@ -300,7 +303,7 @@ fn looking_images_up_may_wait_for_a_collection() {
     }
 }
 
-/// H-10: who writes to the code manager's tables waits for who reads them.
+/// H-10: a writer of the code manager's tables waits for the readers.
 #[test]
 fn who_writes_waits_for_readers() {
     let generation = Generation::CoreClr31Windows;
@@ -324,7 +327,8 @@ fn who_writes_waits_for_readers() {
     while world.step(0).unwrap() != Event::Ended {}
 }
 
-/// Who looks code up has the reader lock meanwhile, if it takes it (contract §2.6).
+/// A thread that looks up code holds the reader lock meanwhile, if it takes the lock (contract
+/// §2.6).
 #[test]
 fn who_looks_code_up_reads() {
     struct Between(RefCell<Vec<u32>>);
@@ -343,7 +347,7 @@ fn who_looks_code_up_reads() {
     for (walker, most) in walkers.into_iter().zip([0, 1]) {
         let between = Between(RefCell::default());
         let caller = world.runtime().on(walker);
-        // As a callback would: elsewhere it would not wait.
+        // As in a callback: elsewhere the call would not wait.
         let found = caller.in_callback(CallbackKind::ClassLoadStarted, |caller| {
             caller.telling(&between).get_function_from_ip(address)
         });
@@ -353,7 +357,7 @@ fn who_looks_code_up_reads() {
     }
 }
 
-/// A callback in cooperative mode is made when nobody has the runtime suspended any more (contract §6).
+/// A callback in cooperative mode is made when the runtime is no longer suspended (contract §6).
 #[test]
 fn callbacks_in_cooperative_mode_wait_for_the_runtime() {
     for generation in Generation::ALL {

@@ -1,4 +1,4 @@
-//! What the runtime's own handling of exceptions is made of, and the modes that it has.
+//! The parts and modes of the runtime's own exception handling.
 
 use super::exceptions::{call, clause, managed, throw};
 use super::handlers::{in_callbacks, observed, registers_of, shape, snapshot};
@@ -13,7 +13,7 @@ use RuntimeCallKind::{New, NullDereference, Raise};
 
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 
-/// The functions on the stack, innermost first.
+/// Returns the functions on the stack, innermost first.
 fn names<'b>(world: &World<'b>) -> Vec<&'b str> {
     let functions = &world.expanded().program.functions;
     let activations = world.activations(0);
@@ -24,8 +24,8 @@ fn names<'b>(world: &World<'b>) -> Vec<&'b str> {
         .collect()
 }
 
-/// `System.Runtime.EH`, by the public source of its `ExceptionHandling.cs`, and as U9's recordings have
-/// it on their stacks.
+/// `System.Runtime.EH`, from the public source of its `ExceptionHandling.cs`, and as found on the
+/// stacks of U9's recordings.
 #[test]
 fn managed_handling_has_its_methods_on_the_stack() {
     let expected = [
@@ -62,8 +62,9 @@ fn managed_handling_has_its_methods_on_the_stack() {
     }
 }
 
-/// A method that throws and itself catches: its second pass begins where it ends. In U31 (and with legacy
-/// handling on .NET 9) it was entered in cooperative mode, whatever threw: hardware or a helper.
+/// A method that throws and catches itself: its second pass begins where it ends. In U31 (and with
+/// legacy handling on .NET 9) the frame was entered in cooperative mode, for hardware faults and
+/// for throws by a helper.
 #[test]
 fn a_thrower_that_catches_is_entered_cooperatively_on_unix() {
     let catch = || vec![clause(ClauseKind::Catch, Vec::new())];
@@ -101,7 +102,7 @@ fn a_thrower_that_catches_is_entered_cooperatively_on_unix() {
     }
 }
 
-/// The innermost method of the handling, if it is the innermost managed frame.
+/// Returns the innermost method of the handling, if it is the innermost managed frame.
 fn hooked(world: &mut World<'_>) -> Option<&'static str> {
     let names = names(world);
     let own = names.iter().find(|name| name.contains('.') && !name.starts_with("Profile"))?;
@@ -112,8 +113,8 @@ fn hooked(world: &mut World<'_>) -> Option<&'static str> {
         .find(|name| *name == own)
 }
 
-/// C-171: their hooks fire, with what a walk finds there: all of the stack in the first pass, nothing in
-/// the second.
+/// C-171: hooks of these methods fire. A walk there finds all of the stack in the first pass,
+/// nothing in the second.
 #[test]
 fn hooks_fire_for_the_methods_that_handle_exceptions() {
     for generation in Generation::ALL {
@@ -153,8 +154,8 @@ fn hooks_fire_for_the_methods_that_handle_exceptions() {
     }
 }
 
-/// C-163: of the methods of the handling, those of `ExInfo` are reported, and not the others that call
-/// them.
+/// C-163: of the methods of the handling, those of `ExInfo` are reported, but not the others that
+/// call them.
 #[test]
 fn methods_of_ex_info_are_reported() {
     for generation in [Generation::Net9Unix, Generation::Net10Windows, Generation::Net10Unix] {
@@ -187,7 +188,7 @@ fn methods_of_ex_info_are_reported() {
     }
 }
 
-/// Programs that throw nothing lack the helpers; to ask for one is an error that names it.
+/// Programs that throw nothing lack the helpers; a request for one is an error that names it.
 #[test]
 fn a_missing_helper_is_an_error() {
     let functions = vec![managed("App.Main", CodeKind::Jit, vec![throw(New)])];

@@ -1,39 +1,40 @@
-//! What a program with exceptions does, said plainly: the statements are executed one by one.
+//! A reference interpreter of programs with exceptions: it executes the statements one by one.
 
 use clr_codegen::{
     Clause, ClauseKind, FunctionId, Program, RuntimeCall, RuntimeCallKind, Statement,
 };
 
-/// Why a body is left before its end.
+/// The reason why a body is left before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
-    /// For a clause of the guarded statement that so many are around.
+    /// An EH clause of the guarded statement at this nesting depth.
     Caught { depth: usize, clause: usize },
     /// A filter has thrown: it counts as having refused.
     Refused,
     /// Nothing catches the exception: the process ends.
     Uncaught,
-    /// Native code that has called this part of managed code catches it, and throws it anew.
+    /// Native code that has called this part of managed code catches the exception, and throws it
+    /// again.
     Native,
 }
 
-/// What a program's functions of a kind are called in order.
+/// The interpreter, with the order in which functions of a kind are called.
 pub(super) struct Reference<'p> {
     program: &'p Program,
-    /// The functions from here on are noted when they are called.
+    /// First of the functions that are recorded when they are called.
     first_mark: u32,
-    /// The guarded statements that protect what is executed.
+    /// Guarded statements around the current statement.
     guards: Vec<&'p [Clause]>,
     in_filter: bool,
-    /// How many guarded statements were around when native code called what is executed, if it did.
+    /// Number of guarded statements around the call by native code that led here, if there was one.
     part: Option<usize>,
-    /// Native code catches what comes out of a call by reflection.
+    /// Native code catches exceptions that leave a call by reflection.
     catches_in_reflection: bool,
     pub(super) marks: Vec<u32>,
 }
 
 impl<'p> Reference<'p> {
-    /// Executes the first function; whether it comes to its end.
+    /// Executes the first function. Returns the marks, and true if the function reaches its end.
     pub(super) fn run(
         program: &'p Program,
         first_mark: u32,
@@ -117,7 +118,7 @@ impl<'p> Reference<'p> {
         }
     }
 
-    /// The first pass: who catches.
+    /// Performs the first pass: finds the catch.
     fn search(&mut self) -> Left {
         for depth in (self.part.unwrap_or_default()..self.guards.len()).rev() {
             for (clause, one) in self.guards[depth].iter().enumerate() {
@@ -138,7 +139,8 @@ impl<'p> Reference<'p> {
         }
     }
 
-    /// Executes a filter, which nothing around it protects; whether it comes to its end.
+    /// Executes a filter, which is not protected by the guards around it. Returns true if it
+    /// reaches its end.
     fn filter(&mut self, filter: &'p [Statement]) -> bool {
         let guards = core::mem::take(&mut self.guards);
         let before = (core::mem::replace(&mut self.in_filter, true), self.part.take());

@@ -27,8 +27,8 @@ fn is_managed(world: &mut World<'_>) -> bool {
     world.runtime().code.find(rip).is_some()
 }
 
-/// At any instruction: in the handler the interrupted registers are a seed, and behind it all is as
-/// before (H-28).
+/// At any instruction, the registers interrupted by a handler are a valid seed, and all is
+/// unchanged after the handler (H-28).
 #[test]
 fn a_handler_interrupts_every_instruction() {
     for generation in Generation::ALL.into_iter().filter(|generation| generation.is_unix()) {
@@ -51,7 +51,7 @@ fn a_handler_interrupts_every_instruction() {
                     handlers += 1;
                     assert_eq!(signal.registers, before[0].registers, "{generation}");
                     assert!(world.is_in_handler(0) && world.waits_for(0).is_none());
-                    // What it has interrupted is its caller.
+                    // The interrupted activation is the handler's caller.
                     assert_eq!(world.activations(0)[1..], before, "{generation}");
                     assert_eq!(world.signal(0, stack), Err(SignalError::InHandler));
                     let flags = generation.own_context_flags();

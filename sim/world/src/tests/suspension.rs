@@ -9,7 +9,7 @@ use clr_walker::profiling::ProfilerInfo as _;
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
-/// One thread collects; another one only computes, or is in a P/Invoke.
+/// Creates two threads: one collects; the other one only computes, or is in a P/Invoke.
 fn program() -> Program {
     Program {
         functions: vec![
@@ -46,14 +46,15 @@ fn run_into(world: &mut World<'_>, thread: usize, name: &str) {
     let _ = world.step(thread).unwrap();
 }
 
-/// What a walk of a stopped thread gives (contract §4.1): `E_FAIL` where a thread was redirected, the
-/// caller where a function's return was hijacked, and all where a P/Invoke has come back.
+/// Returns the result of a walk of a stopped thread (contract §4.1): `E_FAIL` where a thread was
+/// redirected, the caller where a function's return was hijacked, and all frames after a P/Invoke
+/// has returned.
 fn stopped(generation: Generation, stop_by: StopBy, thread: usize) -> &'static str {
     match (thread, stop_by) {
         _ if generation.is_unix() => "E_NOTIMPL",
         (2, _) => "App.Away *CallDescrWorkerInternal S_OK",
         (_, StopBy::Hijack) => "App.Busy *CallDescrWorkerInternal S_OK",
-        // There no walk stops at such Frames.
+        // In this generation no walk stops at such Frames.
         _ if generation == Generation::Framework2 => {
             "App.Compute App.Busy *CallDescrWorkerInternal S_OK"
         }
@@ -61,13 +62,13 @@ fn stopped(generation: Generation, stop_by: StopBy, thread: usize) -> &'static s
     }
 }
 
-/// Walks of all threads while memory is collected, by redirection or hijacking.
+/// Walks all threads during a GC, under redirection or hijacking.
 fn walks(generation: Generation, stop_by: StopBy) -> String {
     let program = program();
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
     let mut world = build.world(&threads()).unwrap();
     world.stop_threads_by(stop_by);
-    // Who begins while others are being stopped waits for the list of threads.
+    // A thread that begins while others are being stopped waits for the thread store.
     run_into(&mut world, 1, "App.Compute");
     run_into(&mut world, 2, "Lib.Long");
     while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
@@ -80,7 +81,7 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
         steps += 1;
         assert!(steps < 100_000, "{generation} hangs\n{log}");
         for (thread, ended) in ended.iter_mut().enumerate() {
-            // It comes back from its P/Invoke when all others have been stopped.
+            // The thread returns from its P/Invoke when all others have been stopped.
             if thread == 2 && log.lines().all(|line| !line.contains("GarbageCollectionStarted")) {
                 continue;
             }
@@ -91,7 +92,7 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
                     writeln!(log, "    {}: {walk}", kind.name()).unwrap();
                     if kind.name() == "GarbageCollectionStarted" {
                         for thread in [1, 2] {
-                            // The last instructions before it waits.
+                            // Its last instructions before the wait.
                             while world.step(thread).unwrap() != Event::Waits {}
                             let walk = super::walk_by(&mut world, None, thread);
                             assert_eq!(walk, stopped(generation, stop_by, thread), "{generation}");
@@ -121,8 +122,8 @@ fn others_are_stopped_while_one_collects() {
     insta::assert_snapshot!(log);
 }
 
-/// A walk undoes a hijack (C-077); the function then returns to its caller, and the thread is stopped
-/// in another way.
+/// A walk undoes a hijack (C-077); the function then returns to its caller, and the thread is
+/// stopped in another way.
 #[test]
 fn a_walk_undoes_a_hijack() {
     let program = program();
@@ -148,7 +149,8 @@ fn a_walk_undoes_a_hijack() {
     assert_eq!(world.truth(1).unwrap().callers(), []);
 }
 
-/// Under SuspendRuntime a redirected thread is walked through its CONTEXT, on Unix too (C-076, E-12).
+/// Under SuspendRuntime a redirected thread is walked through its CONTEXT, on Unix too (C-076,
+/// E-12).
 #[test]
 fn a_profiler_walks_redirected_threads() {
     let program = program();
@@ -166,7 +168,7 @@ fn a_profiler_walks_redirected_threads() {
         }
         let walk = super::walk_by(&mut world, None, 1);
         assert_eq!(walk, "App.Compute App.Busy *CallDescrWorkerInternal S_OK", "{generation}");
-        // The stub in which it waits is the only activation more.
+        // The stub in which the thread waits is the only additional activation.
         assert_eq!(world.activations(1)[1..], before, "{generation}");
         while world.step(1).unwrap() != Event::Waits {}
         world.runtime().on(super::NOBODY).resume_runtime().unwrap();
@@ -175,7 +177,7 @@ fn a_profiler_walks_redirected_threads() {
     }
 }
 
-/// Exceptions pass by returns: what was hijacked is put back before anything is unwound.
+/// Exceptions bypass returns: hijacked return addresses are restored before anything is unwound.
 #[test]
 fn an_exception_undoes_a_hijack() {
     use super::exceptions::{call, clause, managed, throw};

@@ -1,4 +1,4 @@
-//! Code that goes away, who writes to the code manager's tables, handles, and a server GC.
+//! Unloading of code, writers of the code manager's tables, handles, and a server GC.
 
 use super::{NOBODY, function, runtime, walk, walk_by};
 use crate::stubs::{Shared, method_id};
@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 
 use Generation::{CoreClr31Unix, CoreClr31Windows, Framework2, Framework4};
 
-/// `App.Main` calls `App.Plugin`, has it unloaded, and works on; `App.Busy` calls it too.
+/// Creates a program: `App.Main` calls `App.Plugin`, has it unloaded, and continues; `App.Busy`
+/// calls it too.
 fn program(by: Call, second: Vec<Statement>) -> Program {
     let call = Statement::Call(clr_codegen::CallForm::Near, FunctionId(2));
     let mut main = vec![call.clone(), runtime(by, Some(2)), Statement::Work(2)];
@@ -63,7 +64,7 @@ fn run_to_callback(world: &mut World<'_>, thread: usize, kind: Kind) {
     }
 }
 
-/// All callbacks up to a thread's end, without those that all programs have.
+/// Returns all callbacks up to a thread's end, without those that all programs have.
 fn told(world: &mut World<'_>) -> Vec<(&'static str, String)> {
     let usual = [Kind::ThreadCreated, Kind::ThreadAssignedToOSThread, Kind::ThreadDestroyed];
     let mut told = Vec::new();
@@ -78,7 +79,7 @@ fn told(world: &mut World<'_>) -> Vec<(&'static str, String)> {
     }
 }
 
-/// What was told in which order on .NET Core 3.1 and .NET 9 (situations), and that all of it is told of the
+/// The order of the callbacks on .NET Core 3.1 and .NET 9 (situations); all of them are made on the
 /// thread that has the QCall on its stack.
 #[test]
 fn an_assembly_is_unloaded_step_by_step() {
@@ -144,8 +145,8 @@ fn an_assembly_is_unloaded_step_by_step() {
     }
 }
 
-/// What is asked of an address in `App.Plugin`: GetFunctionFromIP, and a walk of the cooperative `App.Main`
-/// seeded there.
+/// Calls GetFunctionFromIP for an address in `App.Plugin`, and walks the cooperative `App.Main`
+/// with a seed there.
 fn asked(world: &mut World<'_>, ip: u64) -> (Result<MethodId, HResult>, Outcome) {
     let thread = world.object(0).unwrap();
     let mut registers = world.activations(0)[0].registers;
@@ -166,8 +167,8 @@ fn asked(world: &mut World<'_>, ip: u64) -> (Result<MethodId, HResult>, Outcome)
     (found, runtime.on(os).do_stack_snapshot(&call, Some(callback)))
 }
 
-/// An address that was a method's is no managed code any more (contract §2.6, C-114, C-038), and its
-/// FunctionID leads into memory that is gone (H-18).
+/// An address in a freed method is no longer managed code (contract §2.6, C-114, C-038), and the
+/// method's FunctionID points to memory that is gone (H-18).
 #[test]
 fn unloaded_code_is_unmanaged_and_its_id_dangles() {
     for by in [Call::UnloadAssembly, Call::UnloadDynamicMethod] {
@@ -184,7 +185,7 @@ fn unloaded_code_is_unmanaged_and_its_id_dangles() {
             while !world.as_synced().code.is_dangling(id) {
                 assert_ne!(world.step(0).unwrap(), Event::Ended, "{generation}");
             }
-            // Where App.Main is managed code again.
+            // A place where App.Main is managed code again.
             while world.as_synced().code.find(world.rip(0).unwrap()).is_none()
                 || !world.is_cooperative(0)
                 || world.is_serving(0)
@@ -199,7 +200,7 @@ fn unloaded_code_is_unmanaged_and_its_id_dangles() {
             let walker = world.runtime().on(NOBODY);
             assert_eq!(walker.get_function_info2(id, None, 0), Err(fatal), "{generation}");
             assert_eq!(walker.get_code_info(id), Err(fatal), "{generation}");
-            // Everything else is as it was, and all of it comes back with a state of before.
+            // All other results are unchanged, and restoring an earlier state brings the code back.
             let main = world.linked().entries[world.expanded().placed[0].index()];
             assert!(world.runtime().on(NOBODY).get_function_from_ip(main).is_ok());
             assert!(world.restore(&before));
@@ -223,7 +224,7 @@ fn what_a_thread_executes_stays() {
     }
 }
 
-/// A program that calls what it has unloaded is told so.
+/// A program that calls an unloaded method gets an error.
 #[test]
 fn unloaded_code_cannot_be_executed() {
     let call = Statement::Call(clr_codegen::CallForm::Near, FunctionId(2));
@@ -240,8 +241,8 @@ fn unloaded_code_cannot_be_executed() {
     assert_eq!(error, WorldError::Unloaded(entry));
 }
 
-/// Executes thread 0 into what writes to the code manager's tables, up to after the lock was taken. Whether
-/// it comes there.
+/// Executes thread 0 into a writer of the code manager's tables, until the lock is taken. Returns
+/// true if it gets there.
 fn write(world: &mut World<'_>, shared: Shared) -> bool {
     let Some(id) = world.expanded().shared.get(&shared).copied() else { return false };
     while world.as_synced().process.get().code_manager_writer.is_none() {
@@ -256,8 +257,8 @@ fn write(world: &mut World<'_>, shared: Shared) -> bool {
     true
 }
 
-/// A thread that writes cannot be walked (C-018), nor look code up (C-116); others wait, give up, or look
-/// into the tables without the lock (contract §2.6, C-036).
+/// A thread that writes cannot be walked (C-018), nor look up code (C-116); others wait, give up,
+/// or read the tables without the lock (contract §2.6, C-036).
 #[test]
 fn who_compiles_or_unloads_writes_to_the_tables() {
     let first = vec![runtime(Call::FirstCall, Some(3))];
@@ -296,7 +297,7 @@ fn who_compiles_or_unloads_writes_to_the_tables() {
                 _ => CallError::Fatal(Outcome::Blocked),
             };
             assert_eq!(look_up(managed), Err(other), "{generation}");
-            // Then the lock is free again.
+            // Afterwards the lock is free again.
             let _ = told(&mut world);
             assert_eq!(world.runtime().process.get().code_manager_writer, None);
             let object = ThreadObject(world.object(0).unwrap());
@@ -322,13 +323,13 @@ fn writers_wait_for_each_other() {
     for _ in 0..20 {
         assert_eq!(world.step(1).unwrap(), Event::Waits);
     }
-    // It is in the region already (contract §2.6).
+    // The code is in the region already (contract §2.6).
     assert_eq!(walk_by(&mut world, None, 1), HResult::UNSAFE.to_string());
     while world.step(0).unwrap() != Event::Ended {}
     while world.step(1).unwrap() != Event::Ended {}
 }
 
-/// The methods that show where a handle was created or destroyed, as recorded.
+/// The methods on the stack where a handle is created or destroyed, as recorded.
 #[test]
 fn handles_are_told_by_fcalls_or_qcalls() {
     for generation in Generation::ALL {
@@ -353,8 +354,8 @@ fn handles_are_told_by_fcalls_or_qcalls() {
     }
 }
 
-/// A server GC's thread makes all collections: in its callbacks there is no thread to walk (C-133), and the
-/// one that needs the GC waits in preemptive mode.
+/// A server GC's thread makes all GCs: in its callbacks there is no thread to walk (C-133), and the
+/// thread that needs the GC waits in preemptive mode.
 #[test]
 fn a_server_gc_collects_on_its_own_thread() {
     for generation in Generation::ALL {
@@ -397,7 +398,7 @@ fn a_server_gc_collects_on_its_own_thread() {
         let of = |name: &str| found.iter().filter(|one| **one == name).count();
         assert_eq!(of("GarbageCollectionStarted"), 2, "{generation}");
         assert_eq!(of("RuntimeSuspendStarted"), 2, "{generation}");
-        // The thread is not one of the runtime's.
+        // The server GC's thread is not a thread of the runtime.
         assert_eq!(of("RuntimeThreadSuspended"), 0, "{generation}");
         assert_eq!(world.runtime().process.get().suspension, Suspension::None);
         assert_eq!(world.step(0).unwrap(), Event::Ended);
@@ -406,7 +407,8 @@ fn a_server_gc_collects_on_its_own_thread() {
     }
 }
 
-/// Without a thread that needs a GC, one in a callback of it is walked as ever by others.
+/// A thread that waits for a GC of the server GC's thread can be walked from that thread's
+/// callbacks.
 #[test]
 fn who_waits_for_a_server_gc_can_be_walked() {
     let main = function("App.Main", CodeKind::Jit, vec![runtime(Call::NewWithGc, None)]);

@@ -1,4 +1,4 @@
-//! Writes into a text what its snapshots gave, in place of expectations that were not met.
+//! Blessing of snapshots: rewriting unmet expectations of a text with the results found.
 
 use super::error::ScenarioError;
 use super::format::expected_text;
@@ -15,14 +15,14 @@ use clr_walker::registers::{Gpr, Registers};
 use core::ops::Range;
 use kdl::{KdlDocument, KdlNode};
 
-/// The text with the `expect` nodes of snapshots rewritten where `reports` tell that they were not
-/// met; a snapshot without any gets some. All other bytes stay as they are. Generations that gave the
-/// same share a node; nodes that were met keep where they come from, and their clauses.
+/// Rewrites the `expect` nodes of snapshots that are not met according to `reports`, and adds some
+/// to a snapshot that has none. All other bytes stay as they are. Generations with the same result
+/// share a node; nodes that are met keep their provenance and their clauses.
 ///
-/// That a simulator does something is no reason to expect it: what is written is for a person to read.
+/// A simulator's result alone is no reason to expect it: the new text must be reviewed by a person.
 ///
 /// # Errors
-/// [`ScenarioError`] if the text is no scenario.
+/// Returns [`ScenarioError`] if the text is not a scenario.
 pub fn bless(
     text: &str,
     reports: &[(Generation, Vec<SnapshotReport>)],
@@ -39,21 +39,22 @@ pub fn bless(
     Ok(apply(text, edit_all(text, "snapshot", calls)))
 }
 
-/// An expectation that can be written from what was found.
+/// An expectation that can be written from a result.
 pub(super) trait Blessable: Clone + PartialEq {
-    /// What is found.
+    /// Type of the result.
     type Found;
 
-    /// What was found, as an expectation.
+    /// Converts a result to an expectation.
     fn of_found(on: Generations, found: &Self::Found) -> Self;
 
-    /// The generations that it is for.
+    /// Returns the generations that the expectation is for.
     fn on(&mut self) -> &mut Generations;
 
-    /// Whether it says the same as one that was made of what was found, generations and clauses apart.
+    /// Returns true if the expectation equals `new`, which was made from a result, apart from
+    /// generations and clauses.
     fn is_as_found(&self, new: &Self) -> bool;
 
-    /// Its node, as it stands at a depth of blocks.
+    /// Prints the node as it appears at a depth of nested blocks.
     fn text(&self, depth: usize) -> String;
 }
 
@@ -78,10 +79,11 @@ impl Blessable for ExpectedSnapshot {
     }
 }
 
-/// What is expected at a node, and what was found on generations: whether that is as expected.
+/// The expectations of a node, and its results on generations, each with a flag that is true if the
+/// result is as expected.
 type Made<'m, E> = (&'m [E], Vec<(Generation, bool, &'m <E as Blessable>::Found)>);
 
-/// What is to be replaced by what in the nodes of that name.
+/// Returns the replacements in the nodes with the given name.
 pub(super) fn edit_all<'m, E: Blessable + 'm>(
     text: &str,
     name: &'static str,
@@ -94,9 +96,9 @@ pub(super) fn edit_all<'m, E: Blessable + 'm>(
     edits
 }
 
-/// The text with parts replaced.
+/// Applies replacements to a text.
 pub(super) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
-    // From the end, so that the places of the others stay.
+    // From the end, so that earlier offsets stay valid.
     edits.sort_by_key(|(range, _)| core::cmp::Reverse(range.start));
     let mut text = text.to_owned();
     for (range, new) in edits {
@@ -105,7 +107,8 @@ pub(super) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> Strin
     text
 }
 
-/// What is expected now: the nodes that there are, `None` where one is gone, then new ones.
+/// Returns the new expectations: the existing nodes, `None` where one is removed, then the added
+/// ones.
 pub(super) fn blessed<E: Blessable>(
     old: &[E],
     found: &[(Generation, bool, &E::Found)],
@@ -133,7 +136,7 @@ pub(super) fn blessed<E: Blessable>(
 }
 
 impl ExpectedSnapshot {
-    /// What was found, as an expectation.
+    /// Converts the result of a snapshot to an expectation.
     #[must_use]
     pub fn of(on: Generations, found: &FoundSnapshot) -> Self {
         let flags = |shot: &FoundShot| Some(shot.shot.context?.flags);
@@ -169,8 +172,8 @@ impl ExpectedSnapshot {
     }
 }
 
-/// rsp, and the nonvolatile registers that are neither the row's nor those that the walk started with:
-/// those of another row. rax if it is not what it was.
+/// Returns rsp, and the nonvolatile registers that match neither the activation's values nor those
+/// that the walk started with (they belong to another activation). rax is included if it changed.
 fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
     let Some(context) = shot.shot.context else { return Vec::new() };
     let value = |register: Gpr| context.registers.get(register);
@@ -188,7 +191,8 @@ fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
     registers.into_iter().map(|register| (register, value(register))).collect()
 }
 
-/// Which registers are not the row's but those that the walk started with.
+/// Returns the registers that have the value that the walk started with instead of the
+/// activation's.
 fn stale(shot: &FoundShot, found: &FoundSnapshot) -> Stale {
     let (Some(context), Some(truth), Some(start)) =
         (shot.shot.context, shot.truth, found.rules.start)
@@ -209,14 +213,15 @@ fn stale(shot: &FoundShot, found: &FoundSnapshot) -> Stale {
     if all && !stale.contains(&Gpr::Rbp) { Stale::All } else { Stale::Only(stale) }
 }
 
-/// Where a snapshot stands, and its expectations.
+/// Source ranges of a snapshot and of its expectations.
 struct Place {
     node: Range<usize>,
     has_block: bool,
     expect: Vec<Range<usize>>,
 }
 
-/// The nodes of that name in stops of a text that is a scenario, and then outside.
+/// Returns the ranges of the nodes with the given name: those in stops first, then those outside.
+/// The text must be a scenario.
 fn places(text: &str, name: &'static str) -> Vec<Place> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
     let tokens: Vec<_> = Tokens::new(text).collect();
@@ -234,7 +239,7 @@ fn places(text: &str, name: &'static str) -> Vec<Place> {
     all.map(place).collect()
 }
 
-/// Where the node ends that starts at an offset.
+/// Returns the end offset of the node that starts at an offset.
 pub(super) fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> usize {
     let (mut depth, mut end) = (0_usize, start);
     for (span, token) in tokens.iter().filter(|(span, _)| span.offset >= start) {
@@ -252,7 +257,7 @@ pub(super) fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> us
 }
 
 impl Place {
-    /// Notes what is to be replaced by what.
+    /// Adds the replacements for this node.
     fn edit<E: Blessable>(
         &self,
         text: &str,
@@ -286,7 +291,7 @@ impl Place {
         let depth = depth(self.node.start);
         let end = format!("\n{}}}", "    ".repeat(depth));
         if self.has_block {
-            // In front of the brace that ends it, and what stands in front of that.
+            // Before the closing brace, and before the blanks in front of it.
             let inside = text.get(self.node.start..self.node.end.saturating_sub(1));
             let inside = inside.unwrap_or_default();
             let at = self.node.start + inside.trim_end().len();
@@ -298,7 +303,7 @@ impl Place {
     }
 }
 
-/// The blanks in front of the first thing in the line.
+/// Returns the blanks at the beginning of the line.
 pub(super) fn indentation(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -307,7 +312,7 @@ pub(super) fn indentation(text: &str, at: usize) -> &str {
     line.get(..end).unwrap_or_default()
 }
 
-/// The place of a node, with its line if nothing else stands in it.
+/// Returns the range of a node, with its whole line if the line contains nothing more.
 fn whole_line(text: &str, range: &Range<usize>) -> Range<usize> {
     let before = text.get(..range.start).unwrap_or_default();
     let after = text.get(range.end..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Writes into a text the strings of the histories that its searches have found.
+//! Blessing of histories: updating the schedule strings of a text.
 
 use super::Scenario;
 use super::bless::{apply, end_of, indentation};
@@ -9,12 +9,13 @@ use super::parse::tokens::Tokens;
 use super::places::{inside, named};
 use kdl::{KdlDocument, KdlNode};
 
-/// The text with the strings of the histories that failed as they should: where all generations that an
-/// expectation is for have the same one, and no string or one that is out of date is written. All other
-/// bytes stay as they are. What a search should come to is for people to say.
+/// Updates the schedule string of each expectation whose search failed as expected. It is written
+/// if all generations of the expectation have the same string, and the text has none or an outdated
+/// one. All other bytes stay as they are. The result that a search should have is for people to
+/// decide.
 ///
 /// # Errors
-/// [`ScenarioError`] if the text is no scenario.
+/// Returns [`ScenarioError`] if the text is not a scenario.
 pub fn bless_histories(text: &str, explored: &[Explored]) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
     let Ok(document) = KdlDocument::parse_v2(text) else { return Ok(text.to_owned()) };
@@ -37,7 +38,7 @@ pub fn bless_histories(text: &str, explored: &[Explored]) -> Result<String, Scen
     Ok(apply(text, edits))
 }
 
-/// What is expected now, if that changes.
+/// Returns the new expectation if it changes.
 fn blessed(old: &ExpectedHistory, made: &[&Explored]) -> Option<ExpectedHistory> {
     let only_string = |it: &&Explored| {
         let is_string = |difference: &HistoryDifference| {
@@ -45,7 +46,7 @@ fn blessed(old: &ExpectedHistory, made: &[&Explored]) -> Option<ExpectedHistory>
         };
         it.differences.iter().all(is_string)
     };
-    // A string that still holds stays, whatever the search has found now.
+    // A string that still replays stays, whatever failure the search has found now.
     let holds = old.replay.is_some() && made.iter().all(|it| it.is_right());
     let all_made = old.on.iter().all(|on| made.iter().any(|it| it.generation == on));
     if matches!(old.ends, ExpectedEnd::Survives { .. })

@@ -1,5 +1,4 @@
-//! Writes into a text what its walks of whole stacks found, in place of expectations that were not
-//! met.
+//! Blessing of mixed walks: rewriting unmet expectations of a text with the results found.
 
 use super::Scenario;
 use super::bless::{Blessable, apply, edit_all};
@@ -9,10 +8,10 @@ use super::mixed::{ExpectedMixed, FoundMixed, MixedAt, MixedReport};
 use super::snapshot::Provenance;
 use clr_runtime::generation::{Generation, Generations};
 
-/// As [`bless`](super::bless) does it for snapshots.
+/// Rewrites the expectations of mixed walks as [`bless`](super::bless) does for snapshots.
 ///
 /// # Errors
-/// [`ScenarioError`] if the text is no scenario.
+/// Returns [`ScenarioError`] if the text is not a scenario.
 pub fn bless_mixed(
     text: &str,
     reports: &[(Generation, Vec<MixedReport>)],

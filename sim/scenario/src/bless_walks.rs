@@ -1,5 +1,4 @@
-//! Writes into a text what walks found where its program stops, in place of expectations that were not
-//! met.
+//! Blessing of walks: rewriting unmet expectations of stops with the frames found.
 
 use super::Scenario;
 use super::bless::{apply, end_of, indentation};
@@ -12,14 +11,15 @@ use super::run::StopReport;
 use super::walk::FoundWalk;
 use kdl::{KdlDocument, KdlNode};
 
-/// The text with the `expect` nodes of stops rewritten where `reports` tell that they were not met.
-/// All other bytes stay as they are. A node keeps its rules, asks for no more of a frame than it did,
-/// and for no more frames if it does not matter how the walk ends.
+/// Rewrites the `expect` nodes of stops that are not met according to `reports`. All other bytes
+/// stay as they are. A node keeps its rules. It does not state more about a frame than before, nor
+/// more frames if its `ends` is `any`.
 ///
-/// What a walk by precise rules finds beside the truth is a mistake of the walk: it is not written.
+/// A difference between a walk by precise rules and the shadow stack is a bug of the unwinder: it
+/// is not written.
 ///
 /// # Errors
-/// [`ScenarioError`] if the text is no scenario.
+/// Returns [`ScenarioError`] if the text is not a scenario.
 pub fn bless_walks(text: &str, reports: &[StopReport]) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
     let Ok(document) = KdlDocument::parse_v2(text) else { return Ok(text.to_owned()) };
@@ -43,7 +43,7 @@ pub fn bless_walks(text: &str, reports: &[StopReport]) -> Result<String, Scenari
     Ok(apply(text, edits))
 }
 
-/// What is expected of a walk now.
+/// Returns the new expectation of a walk.
 fn blessed(old: &Expectation, found: &FoundWalk) -> Expectation {
     let is_any = old.ends == WalkEnd::Any;
     let count = if is_any { old.frames.len() } else { found.frames.len() };

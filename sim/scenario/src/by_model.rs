@@ -1,4 +1,4 @@
-//! What the [model](clr_world::reference) says of the calls of a program.
+//! Results that the [reference model](crate::model) predicts for the calls of a program.
 
 use super::execute::{RunOnError, Standing, label_of};
 use super::found::{FoundShot, FoundSnapshot};
@@ -14,26 +14,26 @@ use clr_world::stubs::Identity;
 use clr_world::synthetic::Shot;
 use clr_world::{Activation, Start, World};
 
-/// What the model says of a call.
+/// The reference model's prediction for a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modelled {
-    /// The place of the stop in [`Scenario::stops`].
+    /// Index of the stop in [`Scenario::stops`].
     pub stop: usize,
-    /// The place of the call among those of the stop.
+    /// Index of the call among those of the stop.
     pub snapshot: usize,
-    /// What must come of it.
+    /// Expected callbacks and result.
     pub expected: Expected,
-    /// For each callback where its ip is, and the registers of the activation that it is about.
+    /// Label of the ip and registers of the activation, for each callback.
     pub places: Vec<(String, Registers)>,
 }
 
 impl Scenario {
-    /// What the model says of the calls of a program on one generation. Calls that it says nothing of
-    /// are not among them, such as those with a seed of single registers, nor those of stops that are
-    /// not reached.
+    /// Returns the reference model's predictions for the calls of a program on one generation.
+    /// Calls that the model does not cover, such as those with a seed of single registers, are
+    /// omitted, as are the calls of stops that are not reached.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn by_model(&self, generation: Generation) -> Result<Vec<Modelled>, RunOnError> {
         let starts = self.starts();
         let mut all = Vec::new();
@@ -58,10 +58,10 @@ impl Scenario {
         Ok(all)
     }
 
-    /// The calls that do not come out as the model says, on one generation.
+    /// Returns the calls whose results differ from the reference model on one generation.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn against_model(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
         let modelled = self.by_model(generation)?;
         let is_other = |report: &SnapshotReport| {
@@ -75,11 +75,11 @@ impl Scenario {
         Ok(reports)
     }
 
-    /// Lets every call expect what the model says of it on one generation, and nothing else. Calls that
-    /// it says nothing of go.
+    /// Replaces the expectations of every call by the reference model's prediction on one
+    /// generation. Calls that the model does not cover are removed.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn expect_what_the_model_says(&mut self, generation: Generation) -> Result<(), RunOnError> {
         for call in self.calls_mut() {
             call.expect.clear();
@@ -107,14 +107,14 @@ impl Scenario {
 }
 
 impl Modelled {
-    /// The same as if it had been found, in the place of what has been.
+    /// Converts the prediction to the form of a result, based on an actual one.
     fn as_found(&self, made: &FoundSnapshot) -> FoundSnapshot {
         let rules = made.rules;
         let pairs = self.expected.callbacks.iter().zip(&self.places).enumerate();
         let start = rules.start.unwrap_or_default();
         let shots = pairs.map(|(index, (callback, (label, truth)))| {
             let mut context = callback.context;
-            // That of a seed is none of the thread's.
+            // The rax of a seed is not one of the thread's registers.
             let own = made.shots.get(index).and_then(|shot| shot.shot.context);
             let rax = own.map_or(start, |own| own.registers).get(Gpr::Rax);
             context.registers.set(Gpr::Rax, rax);
@@ -136,7 +136,8 @@ impl Modelled {
     }
 }
 
-/// The call as the model asks it; `None` if it cannot.
+/// Converts a call to a question to the reference model; returns `None` if the model does not cover
+/// it.
 fn question(
     call: &SnapshotCall,
     starts: &[Start],
@@ -187,7 +188,7 @@ fn question(
     })
 }
 
-/// The row that a seed is made from.
+/// Returns the index of the activation that a seed is made from.
 fn row_of(from: &SeedSource, thread: usize, world: &World<'_>, target: &Seen) -> Option<usize> {
     let expanded = world.expanded();
     let activations = world.activations(thread);
@@ -210,7 +211,8 @@ fn row_of(from: &SeedSource, thread: usize, world: &World<'_>, target: &Seen) ->
     target.rows.iter().position(|row| place(row) == own)
 }
 
-/// Whether a call gave what the model says, rax apart: that of a seed is [`SEED_RAX`](super::SEED_RAX).
+/// Returns true if the result of a call equals the model's prediction. rax is not compared: in a
+/// seed it is [`SEED_RAX`](super::SEED_RAX).
 pub(super) fn is_as_modelled(found: &FoundSnapshot, expected: &Expected) -> bool {
     let mut pairs = found.shots.iter().zip(&expected.callbacks);
     let is_same = pairs.all(|(made, callback)| {

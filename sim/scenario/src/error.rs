@@ -1,4 +1,4 @@
-//! The error of a text: its problems, each at a place.
+//! The error of a text: a list of problems with their positions.
 
 use super::problem::ProblemKind;
 use core::fmt;
@@ -10,20 +10,20 @@ use std::sync::Arc;
 /// A part of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// Where it starts, in bytes.
+    /// Start offset in bytes.
     pub offset: usize,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub len: usize,
 }
 
 impl Span {
-    /// From one offset to another.
+    /// Creates the span from one offset to another.
     #[must_use]
     pub(super) const fn between(start: usize, end: usize) -> Self {
         Self { offset: start, len: end.saturating_sub(start) }
     }
 
-    /// The offset behind it.
+    /// Returns the offset after the last byte.
     #[must_use]
     pub const fn end(self) -> usize {
         self.offset.saturating_add(self.len)
@@ -42,17 +42,17 @@ impl From<Span> for SourceSpan {
     }
 }
 
-/// A place in a text as people count.
+/// A position in a text, as line and column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: u32,
-    /// The character in the line, from 1.
+    /// Column in characters, from 1.
     pub column: u32,
 }
 
 impl Position {
-    /// The position of a byte. One that is not there counts as the text's end.
+    /// Returns the position of a byte. Offsets past the end count as the end of the text.
     #[must_use]
     pub fn of(text: &str, offset: usize) -> Self {
         let offset = (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
@@ -97,7 +97,8 @@ impl SourceCode for Source {
     }
 }
 
-/// Why a text is no scenario. `Display` has a line for each problem, as compilers print them.
+/// The reasons why a text is not a scenario. `Display` prints one line for each problem, as
+/// compilers do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     source: Arc<Source>,
@@ -105,7 +106,7 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// The problems in the order of the text. At most [`ScenarioError::LIMIT`] are kept.
+    /// Creates the error from problems in any order. At most [`ScenarioError::LIMIT`] are kept.
     pub(super) fn new(text: &str, mut found: Vec<(Span, ProblemKind)>) -> Self {
         let source = Arc::new(Source { name: None, text: text.to_owned() });
         found.sort_by_key(|(span, _)| span.offset);
@@ -119,10 +120,10 @@ impl ScenarioError {
         Self { problems: problems.collect(), source }
     }
 
-    /// How many problems are told at most: a text with more is no scenario at all.
+    /// Maximum number of problems reported: a text with more is not a scenario at all.
     pub const LIMIT: usize = 100;
 
-    /// The same with the name of the text's file, for messages.
+    /// Adds the name of the text's file, for messages.
     #[must_use]
     pub fn with_name(self, name: impl Into<String>) -> Self {
         let source = Source { name: Some(name.into()), text: self.source.text.clone() };
@@ -135,7 +136,7 @@ impl ScenarioError {
         Self { source, problems }
     }
 
-    /// The problems, at least one, in the order of the text.
+    /// Returns the problems, at least one, in the order of the text.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -155,7 +156,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl ScenarioError {
-    /// The problem if there is only one, which needs no list.
+    /// Returns the problem if there is only one, which needs no list.
     fn only(&self) -> Option<&Problem> {
         match self.problems.as_slice() {
             [problem] => Some(problem),
@@ -164,7 +165,8 @@ impl ScenarioError {
     }
 }
 
-/// One problem is shown itself; several are shown one after the other as related.
+/// A single problem is shown directly; several are shown one after the other as related
+/// diagnostics.
 impl Diagnostic for ScenarioError {
     fn source_code(&self) -> Option<&dyn SourceCode> {
         Some(&*self.source)
@@ -186,15 +188,15 @@ impl Diagnostic for ScenarioError {
     }
 }
 
-/// One thing that is wrong, and where. `Display` starts with line and column.
+/// A single problem with its position. `Display` starts with line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     source: Arc<Source>,
-    /// Where it is.
+    /// Source range of the problem.
     pub span: Span,
-    /// Where it starts.
+    /// Start of the source range.
     pub position: Position,
-    /// What is wrong.
+    /// Kind of the problem.
     pub kind: ProblemKind,
 }
 

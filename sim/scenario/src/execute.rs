@@ -1,4 +1,4 @@
-//! Making the calls of a program: it is executed with a runtime up to each stop.
+//! Execution of programs with a runtime up to each stop, where the calls are made.
 
 use super::mixed::{MixedFrameKind, SiteRow};
 use super::site::{Site, SnapshotReport};
@@ -16,13 +16,13 @@ use clr_world::synthetic::StageError;
 use clr_world::{Activation, Build, BuildError, Event, Start, Waiting, World, WorldError};
 use thiserror::Error;
 
-/// How many steps a thread does at most up to a stop.
+/// Maximum number of steps of a thread up to a stop.
 const STEP_LIMIT: u64 = 1_000_000;
 
-/// Why the calls of a scenario cannot be made.
+/// The reason why the calls of a scenario cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RunOnError {
-    /// The stack placed by hand does not fit together.
+    /// The stack placed by hand is inconsistent.
     #[error(transparent)]
     Stage(#[from] StageError),
     /// The program cannot be built.
@@ -31,38 +31,38 @@ pub enum RunOnError {
     /// A thread cannot go on.
     #[error("stop {stop}: {error}")]
     World {
-        /// The stop, from 0.
+        /// Index of the stop, from 0.
         stop: usize,
-        /// Why.
+        /// Reason.
         error: WorldError,
     },
-    /// A thread is to be walked as a profiler does it, and the runtime does not know it.
-    #[error("the runtime does not know the thread: it has no id to be walked by")]
+    /// A thread is to be walked as a profiler does it, but the runtime does not know the thread.
+    #[error("the runtime does not know the thread, so it has no ThreadID")]
     UnknownThread,
-    /// A thread ends, or waits for ever, before it comes to its stop.
+    /// A thread ends, or waits for ever, before it reaches its stop.
     #[error("stop {stop} is not reached: thread {thread} did {steps} steps")]
     NotReached {
-        /// The stop, from 0.
+        /// Index of the stop, from 0.
         stop: usize,
-        /// The thread, from 0.
+        /// Index of the thread, from 0.
         thread: u32,
-        /// How many steps it has done.
+        /// Number of steps that the thread executed.
         steps: u64,
     },
 }
 
 impl Scenario {
-    /// Makes the calls of the text on one generation: those of a stack placed by hand, or those of a
-    /// program where it stops. A call that is not for the generation has no report.
+    /// Makes the calls of the text on one generation: those of a stack placed by hand, or those at
+    /// the stops of a program. A call that is not for the generation has no report.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
         let made = self.make_on(generation, false)?;
         Ok(made.into_iter().map(|made| made.report).collect())
     }
 
-    /// Makes the calls; with their stories if they are to be told.
+    /// Makes the calls, with their explanations if `told` is true.
     pub(super) fn make_on(
         &self,
         generation: Generation,
@@ -83,11 +83,11 @@ impl Scenario {
         Ok(reports)
     }
 
-    /// Executes the program up to each stop, on one generation, and lets `look` see each. A stop whose
-    /// threads do not get there on this generation is passed over.
+    /// Executes the program up to each stop on one generation, and calls `look` there. A stop that
+    /// the threads do not reach on this generation is skipped.
     ///
     /// # Errors
-    /// [`RunOnError`]; not reaching a stop is none.
+    /// Returns [`RunOnError`]. A stop that is not reached is not an error.
     pub fn stand_at_stops(
         &self,
         generation: Generation,
@@ -109,7 +109,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What the threads of the program begin with.
+    /// Returns the start of each thread of the program.
     pub(super) fn starts(&self) -> Vec<Start> {
         let start = |thread: &super::Thread| {
             let function = self.program.functions.get(thread.start.index());
@@ -122,12 +122,12 @@ impl Scenario {
         self.threads.iter().map(start).collect()
     }
 
-    /// The thread with which the process ends, if there is one.
+    /// Returns the thread with which the process ends, if there is one.
     pub(super) fn exits_with(&self) -> Option<usize> {
         self.threads.iter().position(|thread| thread.exits)
     }
 
-    /// Brings all threads of a new world to where they stand at a stop.
+    /// Brings all threads of a new world to the positions that a stop names.
     fn arrive<'b>(
         &self,
         build: &'b Build,
@@ -176,7 +176,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Looks at the thread of a stop, for each item anew.
+    /// Calls `look` for each item on the thread of a stop, each time with the same state.
     pub(super) fn look_at<I, T>(
         &self,
         build: &Build,
@@ -198,29 +198,29 @@ impl Scenario {
     }
 }
 
-/// A thread that has come to a stop.
+/// A thread that has reached a stop.
 #[derive(Debug)]
 pub struct Standing<'w, 'b> {
-    /// The stop, by its place in the text.
+    /// Index of the stop in the text.
     pub stop: usize,
-    /// The world.
+    /// The program executed with its runtime.
     pub world: &'w mut World<'b>,
-    /// The thread.
+    /// Index of the thread.
     pub thread: usize,
-    /// Two threads that only walk others: one that the runtime does not know, and one that it does.
+    /// Two threads that only walk others: one unknown to the runtime, and one known to it.
     pub walkers: [OsThreadId; 2],
 }
 
-/// A world whose threads have come to where they stand at a stop.
+/// A world whose threads have reached the positions that a stop names.
 struct Arrived<'b> {
     world: World<'b>,
     walkers: [OsThreadId; 2],
-    /// The registers of the thread's first managed activation where it stopped before, if a seed is
-    /// made of them.
+    /// Registers of the thread's first managed activation at its previous stop, if a seed is made
+    /// from them.
     stale: Option<Registers>,
 }
 
-/// Runs a thread up to a place.
+/// Runs a thread up to a position.
 fn run_thread(
     world: &mut World<'_>,
     stop: usize,
@@ -286,7 +286,8 @@ fn run_thread(
     Err(RunOnError::NotReached { stop, thread, steps: STEP_LIMIT })
 }
 
-/// A thread waits for others: each that can go on does a step. Whether one could.
+/// Lets each of the other threads do a step, because `waiting` waits for them. Returns true if any
+/// could go on.
 fn let_others_go_on(world: &mut World<'_>, waiting: usize) -> Result<bool, WorldError> {
     let mut went_on = false;
     for other in (0..world.thread_count()).filter(|other| *other != waiting) {
@@ -295,7 +296,7 @@ fn let_others_go_on(world: &mut World<'_>, waiting: usize) -> Result<bool, World
     Ok(went_on)
 }
 
-/// The label of an address, or the number.
+/// Returns the label of an address, or the address as a number.
 pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
     if let Some(managed) = runtime.code.find(ip) {
         let offset = ip.wrapping_sub(managed.code.start);
@@ -304,7 +305,7 @@ pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
     if let Some(function) = runtime.native.function(ip) {
         return format!("{}+{:#x}", function.name, ip - function.start);
     }
-    // What the world serves in place of code of the runtime, or of the profiler.
+    // An address that the world serves in place of code of the runtime or of the profiler.
     let served = ip.wrapping_sub(SERVICES);
     let service = u32::try_from(served / SERVICE_SIZE).ok().and_then(Service::from_number);
     match service {
@@ -313,14 +314,14 @@ pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
     }
 }
 
-/// A thread of a program that has stopped.
+/// A thread of a program that has reached a stop.
 pub(super) struct Stopped<'w, 'b> {
     world: &'w World<'b>,
     thread: usize,
     cooperative: bool,
-    /// The registers of its first managed activation where it stopped before.
+    /// Registers of the first managed activation at the thread's previous stop.
     stale: Option<Registers>,
-    /// One that the runtime does not know, and one that it does.
+    /// One thread unknown to the runtime, and one known to it.
     walkers: [OsThreadId; 2],
 }
 

@@ -1,39 +1,39 @@
-//! What a walk has to find.
+//! Expected results of bare unwinder walks.
 
 use clr_codegen::FunctionId;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Rules, Trust, UnwindError};
 
-/// What a walk by one set of rules has to find.
+/// The expected result of a walk by one set of rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expectation {
-    /// The rules.
+    /// Rules of the walk.
     pub rules: Rules,
-    /// The frames, innermost first. The caller outside the program is not among them.
+    /// Expected frames, leaf first. The caller outside the program is not included.
     pub frames: Vec<ExpectedFrame>,
-    /// What comes behind the last of them.
+    /// Expected end of the walk after the last frame.
     pub ends: WalkEnd,
 }
 
-/// A frame that a walk has to find.
+/// An expected frame of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFrame {
-    /// Its function; `None` if its code belongs to no function of the program, as `___chkstk_ms`
-    /// does.
+    /// Function of the frame; `None` if its code belongs to no function of the program, as that of
+    /// `___chkstk_ms`.
     pub function: Option<FunctionId>,
-    /// How its caller is found, if that matters.
+    /// Expected trust of the step to the caller; `None` if it is not checked.
     pub trust: Option<Trust>,
-    /// Values of some of its registers, ascending by register.
+    /// Expected values of some registers, ascending by register.
     pub registers: Vec<(Gpr, u64)>,
 }
 
-/// How a walk ends behind the expected frames.
+/// The end of a walk after the expected frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WalkEnd {
-    /// It reaches the caller outside the program.
+    /// The walk reaches the caller outside the program.
     #[default]
     Base,
-    /// It does not matter: only the innermost frames are expected.
+    /// The end is not checked: only the leaf frames are expected.
     Any,
     /// The step from the last frame fails.
     Error(UnwindErrorKind),
@@ -41,7 +41,7 @@ pub enum WalkEnd {
 
 /// The kind of an [`UnwindError`], without its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the variants of UnwindError tell it")]
+#[expect(missing_docs, reason = "the variants of UnwindError are documented")]
 pub enum UnwindErrorKind {
     UnknownCode,
     CallerWithoutEntry,

@@ -1,4 +1,4 @@
-//! The canonical text of a scenario: nodes in the grammar's order, without what is default.
+//! The canonical text of a scenario: nodes in the grammar's order, without default values.
 
 mod histories;
 mod mixed;
@@ -30,8 +30,8 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// The node of an expectation of a snapshot, as it stands at a depth of blocks: without the blanks in
-/// front of its first line and the end of its last one.
+/// Prints the `expect` node of a snapshot as it appears at a depth of nested blocks, without the
+/// indentation of its first line and the line break after its last one.
 pub(super) fn expected_text(expected: &ExpectedSnapshot, depth: usize) -> String {
     let scenario = Scenario::default();
     let mut printer = Printer { scenario: &scenario, out: String::new(), depth };
@@ -39,7 +39,7 @@ pub(super) fn expected_text(expected: &ExpectedSnapshot, depth: usize) -> String
     printer.out.trim().to_owned()
 }
 
-/// The same of an expectation of a walk of a whole stack.
+/// Prints the `expect` node of a mixed walk, as [`expected_text`].
 pub(super) fn expected_mixed_text(expected: &ExpectedMixed, depth: usize) -> String {
     let scenario = Scenario::default();
     let mut printer = Printer { scenario: &scenario, out: String::new(), depth };
@@ -47,7 +47,7 @@ pub(super) fn expected_mixed_text(expected: &ExpectedMixed, depth: usize) -> Str
     printer.out.trim().to_owned()
 }
 
-/// The same of an expectation of a stop of a scenario.
+/// Prints the `expect` node of a stop, as [`expected_text`].
 pub(super) fn expectation_text(
     scenario: &Scenario,
     expectation: &Expectation,
@@ -64,7 +64,7 @@ struct Printer<'s> {
     depth: usize,
 }
 
-/// A node on its way to a line.
+/// A node that is being printed to a line.
 struct Line(String);
 
 impl Line {
@@ -100,7 +100,7 @@ impl Line {
     }
 }
 
-/// A size or an address: small ones read better in decimal.
+/// Prints a size or an address: small values in decimal, which is easier to read.
 fn size(value: u64) -> String {
     if value < 0x40 { value.to_string() } else { format!("{value:#x}") }
 }
@@ -143,7 +143,7 @@ impl Printer<'_> {
         self.out.push_str(&line.0);
     }
 
-    /// A node with a block, which is left out if it is empty.
+    /// Prints a node with its block, which is omitted if it is empty.
     fn block(&mut self, line: &Line, inner: impl FnOnce(&mut Self)) {
         self.start(line);
         let before = self.out.len();
@@ -160,7 +160,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A node with a block, which is there even if it is empty.
+    /// Prints a node with its block, even if the block is empty.
     fn whole_block(&mut self, line: &Line, inner: impl FnOnce(&mut Self)) {
         self.start(line);
         self.out.push_str(" {\n");
@@ -170,14 +170,14 @@ impl Printer<'_> {
         self.line(&Line::new("}"));
     }
 
-    /// A blank line between what takes several lines.
+    /// Prints a blank line between nodes of several lines.
     fn blank(&mut self) {
         if !self.out.is_empty() {
             self.out.push('\n');
         }
     }
 
-    /// The function's name in quotes; nothing if there is no such function.
+    /// Returns the name of a function in quotes; an empty name if the function does not exist.
     fn name(&self, function: FunctionId) -> String {
         quoted(self.scenario.function_name(function).unwrap_or_default())
     }
@@ -333,7 +333,7 @@ impl Printer<'_> {
         let line = match exit {
             Exit::Return(ReturnForm::Ret) => Line::new("return"),
             Exit::Return(form) => Line::new("return").term(form),
-            // It belongs to the runtime's own code, which no text has.
+            // The exit belongs to the runtime's own code, which no text contains.
             Exit::Computed => return,
             Exit::TailCall(form, callee) => {
                 Line::new("tail-call").arg(self.name(callee)).term_unless_default("by", form)
@@ -447,7 +447,7 @@ impl Printer<'_> {
         });
     }
 
-    /// Where a thread stops; the end is said by an argument.
+    /// Adds the properties of a stop's position. The end has none: it is printed as an argument.
     fn at(&self, line: Line, at: StopAt) -> Line {
         let (line, visit) = match at {
             StopAt::End => (line, 1),

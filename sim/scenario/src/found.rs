@@ -1,5 +1,5 @@
-//! What a call gave, held against what is expected. Where labels and true registers come from does
-//! not matter here: a stack placed by hand has them, and so has a program that was executed.
+//! Results of calls, compared with what is expected. Labels and the registers of the shadow stack
+//! may come from a stack placed by hand or from an executed program.
 
 use super::snapshot::{ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Stale};
 use clr_runtime::Outcome;
@@ -8,160 +8,161 @@ use clr_world::synthetic::Shot;
 use core::fmt;
 use thiserror::Error;
 
-/// A callback that was made.
+/// One frame report: a StackSnapshotCallback call that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundShot {
-    /// What it got.
+    /// Arguments of the callback.
     pub shot: Shot,
-    /// The name of the function whose FunctionID it got; `None` for a marker.
+    /// Name of the function with the reported FunctionID; `None` for a marker.
     pub function: Option<String>,
-    /// The registers of the activation that it is about, where that is known: its nonvolatile
-    /// registers must be these (C-098).
+    /// Registers of the reported activation, if known: the nonvolatile registers of the context
+    /// must equal these (C-098).
     pub truth: Option<Registers>,
 }
 
-/// How the calls ended that were made within the callbacks.
+/// Results of the nested calls that were made in callbacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundNested {
-    /// How each ended.
+    /// Outcome of each call.
     pub outcomes: Vec<Outcome>,
-    /// How many callbacks they made.
+    /// Number of callbacks that the nested calls made.
     pub callbacks: usize,
 }
 
-/// What contexts must be like, whatever is expected of the call; what is `None` is not looked at.
+/// Rules for contexts that apply whatever the call's expectation states. Fields that are `None` are
+/// not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextRules {
     /// The call asks for contexts (C-092).
     pub wanted: bool,
-    /// Their size in bytes, where there are any.
+    /// Size of the contexts in bytes, if there are any.
     pub size: Option<u32>,
-    /// Their ContextFlags, if the expectation says nothing of them.
+    /// ContextFlags of the contexts, unless the expectation states other ones.
     pub flags: Option<u32>,
     /// ContextFlags of the context that the runtime takes of a stopped thread.
     pub own_flags: u32,
-    /// The registers that the walk started with.
+    /// Registers that the walk started with.
     pub start: Option<Registers>,
-    /// The nonvolatile registers.
+    /// Nonvolatile registers of the calling convention.
     pub nonvolatile: &'static [Gpr],
 }
 
-/// The callbacks of a call, and how it ended.
+/// The callbacks of a call, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSnapshot {
-    /// The callbacks, in order.
+    /// Callbacks in order.
     pub shots: Vec<FoundShot>,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// What the nested calls gave, in the order of the calls.
+    /// Results of the nested calls, in the order of the calls.
     pub nested: Vec<FoundNested>,
-    /// What its contexts must be like.
+    /// Rules for the contexts.
     pub rules: ContextRules,
 }
 
-/// Something that is not as expected.
+/// A difference between the result of a snapshot and its expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SnapshotDifference {
     /// An expected callback was not made.
-    #[error("expected callback {frame} is not made")]
+    #[error("expected callback {frame} was not made")]
     Missing {
-        /// Its place among the expected ones, from 0.
+        /// Index among the expected callbacks, from 0.
         frame: usize,
     },
     /// A callback was made that is not expected.
     #[error("callback {shot} is not expected")]
     Surplus {
-        /// Its place among those made, from 0.
+        /// Index among the callbacks made, from 0.
         shot: usize,
     },
-    /// A callback is about something else.
-    #[error("callback {shot} is about something else")]
+    /// A callback reports another frame than expected.
+    #[error("callback {shot} does not report the expected frame")]
     Place {
-        /// The callback.
+        /// Index of the callback.
         shot: usize,
     },
-    /// A callback got the FunctionID of another function than its ip is in.
-    #[error("callback {shot} has the FunctionID of another function than its ip")]
+    /// A callback got the FunctionID of a function that does not contain its ip.
+    #[error("callback {shot} has a FunctionID that is not that of the function at its ip")]
     Function {
-        /// The callback.
+        /// Index of the callback.
         shot: usize,
     },
-    /// A callback got a context though none was asked for, or the other way round.
-    #[error("callback {shot} has a context and should have none, or the other way round")]
+    /// A callback got a context although the call did not ask for one, or the reverse.
+    #[error("callback {shot} has a context that was not requested, or lacks the requested one")]
     Context {
-        /// The callback.
+        /// Index of the callback.
         shot: usize,
     },
-    /// `contextSize` is another one.
+    /// `contextSize` differs.
     #[error("callback {shot} has contextSize {found:#x}, expected {expected:#x}")]
     ContextSize {
-        /// The callback.
+        /// Index of the callback.
         shot: usize,
-        /// What it should be.
+        /// Expected size in bytes.
         expected: u32,
-        /// What it is.
+        /// Actual size in bytes.
         found: u32,
     },
-    /// ContextFlags are others.
+    /// ContextFlags differ.
     #[error("callback {shot} has ContextFlags {found:#x}, expected {expected:#x}")]
     ContextFlags {
-        /// The callback.
+        /// Index of the callback.
         shot: usize,
-        /// What they should be.
+        /// Expected flags.
         expected: u32,
-        /// What they are.
+        /// Actual flags.
         found: u32,
     },
-    /// rip of the context is not the callback's ip.
+    /// rip of the context differs from the callback's ip.
     #[error("callback {shot} has rip {found:#x}, but ip {expected:#x}")]
     Rip {
-        /// The callback.
+        /// Index of the callback.
         shot: usize,
-        /// Its ip.
+        /// ip of the callback (VA).
         expected: u64,
-        /// rip of its context.
+        /// rip of the context (VA).
         found: u64,
     },
-    /// A register holds something else.
+    /// A register has another value.
     #[error("callback {shot} has {} {found:#x}, expected {expected:#x}", register.name())]
     Register {
-        /// The callback.
+        /// Index of the callback.
         shot: usize,
-        /// The register.
+        /// Register that differs.
         register: Gpr,
-        /// What it should hold.
+        /// Expected value.
         expected: u64,
-        /// What it holds.
+        /// Actual value.
         found: u64,
     },
-    /// The call ended in another way.
+    /// The outcome of the call differs.
     #[error("expected: {expected}; found: {found}")]
     Outcome {
-        /// How it should.
+        /// Expected outcome.
         expected: ExpectedOutcome,
-        /// How it did.
+        /// Actual outcome.
         found: Outcome,
     },
-    /// A nested call ended in another way.
+    /// The outcome of a nested call differs.
     #[error("nested call {call}: expected: {expected}; found: {found}")]
     Nested {
-        /// Which call, from 0.
+        /// Index of the nested call, from 0.
         call: usize,
-        /// How it should.
+        /// Expected outcome.
         expected: ExpectedOutcome,
-        /// How it did.
+        /// Actual outcome.
         found: Outcome,
     },
     /// A nested call made callbacks.
     #[error("nested call {call} makes callbacks")]
     NestedCallbacks {
-        /// Which call, from 0.
+        /// Index of the nested call, from 0.
         call: usize,
     },
 }
 
 impl SnapshotDifference {
-    /// The callback that it is about, if it is about one that was made.
+    /// Returns the index of the callback that differs, if it is one that was made.
     #[must_use]
     pub const fn shot(self) -> Option<usize> {
         match self {
@@ -182,7 +183,8 @@ impl SnapshotDifference {
 }
 
 impl FoundShot {
-    /// Whether it is what is expected, registers apart.
+    /// Returns true if the callback reports the expected frame or marker; registers are not
+    /// compared.
     #[must_use]
     pub fn is_at(&self, expected: &ExpectedShot) -> bool {
         let inside = || self.shot.label.rsplit_once("+0x").map_or("", |(function, _)| function);
@@ -191,13 +193,13 @@ impl FoundShot {
             && label.is_none_or(|label| label == self.shot.label || label == inside())
     }
 
-    /// Whether the given registers hold what they should.
+    /// Returns true if the registers named in the expectation have the expected values.
     fn has_registers(&self, expected: &ExpectedShot) -> bool {
         let registers = self.shot.context.map(|context| context.registers).unwrap_or_default();
         expected.registers.iter().all(|(register, value)| registers.get(*register) == *value)
     }
 
-    /// The name that its label gives the function: without the version of its code.
+    /// Returns the function name in the label, without the code version.
     fn function_of_label(&self) -> &str {
         let label = &self.shot.label;
         let function = label.rsplit_once("+0x").map_or(label.as_str(), |(function, _)| function);
@@ -206,7 +208,7 @@ impl FoundShot {
 }
 
 impl ExpectedSnapshot {
-    /// What is not as expected, in the order of the callbacks.
+    /// Returns the differences between a result and the expectation, in the order of the callbacks.
     #[must_use]
     pub fn differences(&self, found: &FoundSnapshot) -> Vec<SnapshotDifference> {
         let mut differences = Vec::new();
@@ -232,7 +234,7 @@ impl ExpectedSnapshot {
         differences
     }
 
-    /// Which expected callback each one made is.
+    /// Matches each callback made with the index of its expected callback.
     fn pairs(
         &self,
         found: &FoundSnapshot,
@@ -262,7 +264,7 @@ impl ExpectedSnapshot {
         pairs
     }
 
-    /// Holds a callback's context against what is expected and what contexts must be like.
+    /// Compares the context of a callback with the expectation and the general rules.
     fn context(
         &self,
         shot: usize,
@@ -316,7 +318,7 @@ impl ExpectedSnapshot {
         let is_given = |register: &&Gpr| {
             frame.is_some_and(|frame| frame.registers.iter().any(|(given, _)| given == *register))
         };
-        // Nothing on a walk sets rax (C-158), but for Frames that know all registers.
+        // Nothing on a walk sets rax (C-158), except Frames that know all registers.
         if let Some(start) = rules.start.filter(|_| !is_given(&&Gpr::Rax)) {
             check(Gpr::Rax, start.get(Gpr::Rax));
         }
@@ -337,7 +339,7 @@ impl ExpectedSnapshot {
     }
 }
 
-/// The callbacks with their ip and rsp, one in a line, and how it ended.
+/// Prints one line for each callback, with ip and rsp, then the outcome.
 impl fmt::Display for FoundSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for FoundShot { shot, .. } in &self.shots {

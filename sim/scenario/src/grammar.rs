@@ -1,5 +1,5 @@
-//! The grammar as tables: which nodes stand where, with which arguments and properties. The reader
-//! and the tests of the grammar's document know no other names.
+//! The grammar as tables: the nodes of each level with their arguments and properties. The reader
+//! and the tests of the grammar's document take all names from here.
 
 mod nodes;
 
@@ -8,67 +8,67 @@ use nodes::{
     ROW, SEED, SNAPSHOT, STACK, STOP, TEXT,
 };
 
-/// The longest text that is read, in bytes.
+/// Maximum length of a text in bytes.
 pub(super) const MAX_TEXT: usize = 1 << 20;
 
-/// The deepest nesting of blocks that is read: more than a valid program needs.
+/// Maximum nesting of blocks. A valid program needs less.
 pub(super) const MAX_BLOCKS: u32 = 16;
 
-/// The most nodes that a stack placed by hand has.
+/// Maximum number of nodes in a stack placed by hand.
 pub(super) const MAX_STACK_NODES: usize = 4096;
 
-/// The most words that are written over a stack placed by hand.
+/// Maximum number of words that are written over a stack placed by hand.
 pub(super) const MAX_WORDS: u32 = 4096;
 
-/// The most frames that a walk of a whole stack has room for.
+/// Maximum number of frames in the buffer of a mixed walk.
 pub(super) const MAX_ROOM: u32 = 4096;
 
-/// What a value may be.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name that is defined here.
     Name,
     /// The name of a function.
     Function,
-    /// The name of a function, or of one of the runtime's.
+    /// The name of a function of the program or of the runtime.
     Code,
     /// The name of a thread.
     Thread,
-    /// A whole number between these two.
+    /// A whole number between these two, inclusive.
     Number(u64, u64),
     /// `#true` or `#false`.
     Flag,
-    /// One of some words.
+    /// One of several words.
     Word(&'static [&'static str]),
     /// An integer register.
     Gpr,
-    /// An integer register, or `none` where a slot stays free.
+    /// An integer register, or `none` for a free slot.
     Slot,
     /// An integer or a vector register.
     Register,
     /// An integer register, or `all` for the nonvolatile ones.
     Saved,
-    /// A word that others look for: letters, digits and `-`.
+    /// A word for searching: letters, digits and `-`.
     Tag,
-    /// A place in a function: `App.Foo+0x40`.
+    /// A position in a function: `App.Foo+0x40`.
     Label,
-    /// The same, or an address.
+    /// A label or an address.
     Address,
-    /// Names of generations and of sets of them, with blanks between them.
+    /// Names of generations and of sets of generations, separated by blanks.
     Generations,
-    /// A thread that calls.
+    /// The thread that makes a call.
     Caller,
     /// The `thread` of a call.
     Target,
-    /// What a seed is made from.
+    /// The source of a seed.
     Seed,
     /// The name of an HRESULT, or its number.
     HResult,
-    /// The same, or another way to end.
+    /// An HRESULT, or another outcome of a call.
     Outcome,
     /// ContextFlags, or the word `own`.
     Flags,
-    /// A truth value, or the names of integer registers with blanks between them.
+    /// A truth value, or the names of integer registers separated by blanks.
     Stale,
     /// The number of a clause: `C-014`.
     Clause,
@@ -76,89 +76,84 @@ pub(super) enum Kind {
     Party,
     /// The name of a lock of the profiler.
     Lock,
-    /// The same, or the name of one of the runtime and the process.
+    /// The name of a lock of the profiler, of the runtime or of the process.
     AnyLock,
     /// The name of an event of the profiler.
     Event,
     /// The number of a hazard: `H-06`.
     Hazard,
-    /// The replay string of a history.
+    /// The schedule string of a history.
     Trail,
 }
 
 /// The arguments of a node, all of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Args {
-    /// None.
+    /// No arguments.
     None,
-    /// Exactly one.
+    /// Exactly one argument.
     One(Kind),
-    /// One that may be left out.
+    /// At most one argument.
     Optional(Kind),
-    /// As many as wanted, up to a limit.
+    /// Any number of arguments up to a limit.
     Many(Kind, usize),
 }
 
 /// A property of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PropertyRule {
-    /// Its name.
     pub(super) name: &'static str,
-    /// What its value may be.
     pub(super) kind: Kind,
-    /// Whether it must be there.
+    /// The property must be present.
     pub(super) required: bool,
 }
 
-/// A node.
+/// A node of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeRule {
-    /// Its name.
     pub(super) name: &'static str,
-    /// Its arguments.
     pub(super) args: Args,
-    /// Its properties.
     pub(super) properties: &'static [PropertyRule],
-    /// What stands in its block, if it has one.
+    /// Level of the nodes in the node's block; `None` if the node has no block.
     pub(super) block: Option<Level>,
-    /// Whether it stands at most once in a block.
+    /// The node appears at most once in a block.
     pub(super) once: bool,
 }
 
-/// Where nodes stand.
+/// The places where nodes appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Level {
-    /// In no block.
+    /// The text, outside all blocks.
     Text,
-    /// In the block of a function.
+    /// The block of a function.
     Function,
-    /// In a body, or in the block of a statement.
+    /// A body, or the block of a statement.
     Body,
-    /// In the block of a stop.
+    /// The block of a stop.
     Stop,
-    /// In the block of an expectation.
+    /// The block of an expectation of a stop.
     Expect,
-    /// In the block of a stack placed by hand.
+    /// The block of a stack placed by hand.
     Stack,
-    /// In the block of a row of it.
+    /// The block of an activation on a stack placed by hand.
     Row,
-    /// In the block of a snapshot.
+    /// The block of a snapshot.
     Snapshot,
-    /// In the block of a seed.
+    /// The block of a seed.
     Seed,
-    /// In the block of an expectation of a snapshot.
+    /// The block of an expectation of a snapshot.
     Report,
-    /// In the block of a walk of a whole stack.
+    /// The block of a mixed walk.
     MixedWalk,
-    /// In the block of an expectation of one.
+    /// The block of an expectation of a mixed walk.
     MixedReport,
-    /// In the block of a profiler.
+    /// The block of a profiler.
     Profiler,
-    /// In the block of a thread of the profiler, or in that of an action.
+    /// The block of a thread of the profiler, or of an action.
     Action,
-    /// In the block of a search of histories.
+    /// The block of a search of histories.
     Explore,
-    /// In the block of an expectation of one.
+    /// The block of an expectation of a search of histories.
     History,
 }
 
@@ -184,7 +179,7 @@ impl Level {
         Self::History,
     ];
 
-    /// The nodes that may stand there.
+    /// Returns the nodes that are allowed on the level.
     #[must_use]
     pub(super) const fn nodes(self) -> &'static [NodeRule] {
         match self {
@@ -207,7 +202,7 @@ impl Level {
         }
     }
 
-    /// Where it is, for messages.
+    /// Returns the description of the level for messages.
     pub(super) const fn place(self) -> &'static str {
         match self {
             Self::Text => "at the outermost level",
@@ -216,7 +211,7 @@ impl Level {
             Self::Stop => "in a stop",
             Self::Expect => "in an expectation",
             Self::Stack => "in a stack",
-            Self::Row => "in a row of a stack",
+            Self::Row => "in an activation of a stack",
             Self::Snapshot => "in a snapshot",
             Self::Seed => "in a seed",
             Self::Report => "in the expectation of a snapshot",

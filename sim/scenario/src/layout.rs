@@ -1,14 +1,14 @@
-//! Lays out a text that a person wrote: its comments, numbers and order stay.
+//! Layout of texts written by people: comments, numbers and order are kept.
 
 use super::error::ScenarioError;
 use super::parse::syntax;
 use super::parse::tokens::{Token, Tokens};
 
-/// The text with one node in a line, four spaces for each block around it, and one space between
-/// its parts. Of blank lines that follow each other one stays.
+/// Formats a text with one node per line, four spaces for each enclosing block, and one space
+/// between the parts of a node. Consecutive blank lines are reduced to one.
 ///
 /// # Errors
-/// [`ScenarioError`] if the text is no KDL. Whether it is a scenario does not matter.
+/// Returns [`ScenarioError`] if the text is not KDL. It need not be a scenario.
 pub fn format_text(text: &str) -> Result<String, ScenarioError> {
     let errors = syntax::check(text);
     if !errors.is_empty() {
@@ -24,15 +24,15 @@ pub fn format_text(text: &str) -> Result<String, ScenarioError> {
     Ok(layout.finish())
 }
 
-/// How far the line is.
+/// The state of the current line.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Line {
-    /// Nothing is in it.
+    /// The line is empty.
     #[default]
     Empty,
-    /// Something is in it.
+    /// The line has at least one part.
     Started,
-    /// It is over, unless a comment follows.
+    /// The line is complete, unless a comment follows.
     Over,
 }
 
@@ -44,7 +44,7 @@ struct Layout {
     /// The next part follows without a space.
     joined: bool,
     continued: bool,
-    /// Line ends since the last part.
+    /// Number of line ends since the last part.
     newlines: u32,
 }
 

@@ -1,8 +1,9 @@
-//! Scenarios: programs, where to stop them, and what a stack walk has to find there.
+//! Scenarios: programs, the positions at which they stop, and the expected results of stack walks
+//! there.
 //!
-//! The text form follows. Its reading starts in [`Scenario::parse`]; [`Scenario`]'s `Display` prints
-//! the canonical text, and [`format_text`] lays out text that a person wrote. [`Scenario::run`] holds
-//! what walks find against what is expected.
+//! The text form is described below. [`Scenario::parse`] reads it, the `Display` of [`Scenario`]
+//! prints the canonical text, and [`format_text`] formats text that a person wrote.
+//! [`Scenario::run`] compares the results of walks with the expected ones.
 //!
 #![doc = include_str!("grammar.md")]
 
@@ -85,134 +86,138 @@ use std::collections::BTreeMap;
 /// A program, its threads, and the stops at which stacks are walked; or a stack placed by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scenario {
-    /// What it is for.
+    /// Description of the scenario.
     pub about: About,
-    /// The program. One without functions if there is a stack.
+    /// The program; without functions if there is a stack.
     pub program: Program,
-    /// What kind its methods are, but for ordinary ones.
+    /// Kinds of the methods that are not ordinary.
     pub methods: BTreeMap<FunctionId, MethodKind>,
-    /// The hooks that its methods call.
+    /// Hooks that the methods call.
     pub hooks: Hooks,
-    /// What executes it, at least one thread, each with a name of its own. None if there is a stack.
+    /// Threads that execute the program, at least one, with unique names. Empty if there is a
+    /// stack.
     pub threads: Vec<Thread>,
-    /// Where to stop, in the order of the text.
+    /// Stops, in the order of the text.
     pub stops: Vec<Stop>,
-    /// The profiler under which histories are searched.
+    /// Profiler under which histories are searched.
     pub profiler: Option<ProfilerScript>,
-    /// The searches, in the order of the text.
+    /// Searches of histories, in the order of the text.
     pub explore: Vec<Exploration>,
-    /// The stack placed by hand, in place of a program.
+    /// Stack placed by hand, instead of a program.
     pub stack: Option<PlacedStack>,
 }
 
-/// What a scenario is for.
+/// The description of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// What it shows, in a sentence.
+    /// Sentence that describes what the scenario shows.
     pub shows: Option<String>,
-    /// Words by which it is found.
+    /// Words for searching.
     pub tags: Vec<String>,
 }
 
-/// A thread.
+/// A thread of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// The function that it starts in, called from outside.
+    /// Function that the thread starts in, called from outside.
     pub start: FunctionId,
-    /// It is the thread of a server GC, and starts in none of the functions.
+    /// The thread is that of a server GC, and starts in none of the functions.
     pub gc: bool,
-    /// The process ends with it.
+    /// The process ends with this thread.
     pub exits: bool,
 }
 
 impl Thread {
-    /// The name of the thread of a scenario that names none.
+    /// Name of the only thread of a text without `thread` nodes.
     pub const DEFAULT_NAME: &'static str = "main";
 
-    /// The thread of a scenario that names none: it starts in the first function.
+    /// Creates the only thread of a text without `thread` nodes, which starts in the first
+    /// function.
     #[must_use]
     pub fn main() -> Self {
         Self { name: Self::DEFAULT_NAME.to_owned(), start: FunctionId(0), gc: false, exits: false }
     }
 }
 
-/// A place to stop, and what is expected there.
+/// A position to stop at, and the expected results there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Index of the thread.
     pub thread: u32,
-    /// Where.
+    /// Position to stop at.
     pub at: StopAt,
-    /// What walks of the stack have to find.
+    /// Expected results of bare unwinder walks.
     pub expect: Vec<Expectation>,
-    /// Where other threads stand meanwhile: those of these that come later are run first.
+    /// Positions of other threads at that time. Their threads are run first, in this order.
     pub others: Vec<(u32, StopAt)>,
     /// Calls that are made while the thread is stopped here.
     pub snapshots: Vec<SnapshotCall>,
-    /// Walks of its whole stack by the profiler's side.
+    /// Mixed walks of the stopped thread by the profiler's side.
     pub mixed_walks: Vec<MixedWalk>,
 }
 
-/// Where a thread stops: in front of an instruction.
+/// The position at which a thread stops: before an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopAt {
-    /// When it has executed so many instructions.
+    /// After the thread has executed a number of instructions.
     After(u64),
     /// At an instruction of a function.
     Instruction {
-        /// The function.
+        /// Function of the program.
         function: FunctionId,
-        /// Which of its instructions, by address; 0 is the first.
+        /// Index of the instruction by address; 0 is the first.
         index: u32,
-        /// Which time it is about to be executed; 1 is the first.
+        /// Number of the visit; 1 is the first time that the instruction is about to be executed.
         visit: u32,
     },
     /// At an instruction of the runtime's code.
     Runtime {
-        /// The function.
+        /// Function of the runtime.
         function: RuntimeFunction,
-        /// Which of its instructions, by address; 0 is the first.
+        /// Index of the instruction by address; 0 is the first.
         index: u32,
-        /// Which time it is about to be executed; 1 is the first.
+        /// Number of the visit; 1 is the first time that the instruction is about to be executed.
         visit: u32,
     },
     /// In a callback of the profiler.
     Callback {
-        /// Which.
+        /// Kind of the callback.
         kind: CallbackKind,
-        /// Which time it is made on the thread; 1 is the first.
+        /// Number of the call on the thread; 1 is the first.
         visit: u32,
     },
-    /// In a hook of the profiler that its code calls directly: which time; 1 is the first.
+    /// In a profiler hook that the thread's code calls directly, by the number of the call; 1 is
+    /// the first.
     Hook(u32),
-    /// Where its program ends.
+    /// At the end of the program.
     End,
 }
 
 impl Scenario {
-    /// A scenario of a program alone: one thread, which starts in the first function.
+    /// Creates a scenario of a program alone, with one thread that starts in the first function.
     #[must_use]
     pub fn new(program: Program) -> Self {
         Self { program, threads: vec![Thread::main()], ..Self::default() }
     }
 
-    /// The function of that name.
+    /// Returns the function with the given name.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<FunctionId> {
         let index = self.program.functions.iter().position(|function| function.name == name)?;
         Some(FunctionId(index as u32))
     }
 
-    /// The index of the thread of that name.
+    /// Returns the index of the thread with the given name.
     #[must_use]
     pub fn thread(&self, name: &str) -> Option<u32> {
         let index = self.threads.iter().position(|thread| thread.name == name)?;
         Some(index as u32)
     }
 
-    /// A call, by its place among those of a stop; of a stack placed by hand if there is no stop.
+    /// Returns a call by its index among those of a stop, or of a stack placed by hand if there is
+    /// no stop.
     #[must_use]
     pub fn call(&self, stop: Option<usize>, snapshot: usize) -> Option<&SnapshotCall> {
         match stop {
@@ -221,7 +226,8 @@ impl Scenario {
         }
     }
 
-    /// The callback that a call is made in: its own, or the one that its thread has stopped in.
+    /// Returns the callback that a call is made in: its own, or the one that its thread has stopped
+    /// in.
     #[must_use]
     pub fn callback_of(&self, stop: Option<usize>, call: &SnapshotCall) -> Option<CallbackKind> {
         let stopped_in = || match self.stops.get(stop?)?.at {
@@ -231,7 +237,7 @@ impl Scenario {
         call.in_callback.or_else(stopped_in)
     }
 
-    /// What a text calls a function of the runtime.
+    /// Returns the name of a runtime function in a text.
     #[must_use]
     pub fn runtime_function_name(&self, function: RuntimeFunction) -> String {
         match function {
@@ -243,7 +249,7 @@ impl Scenario {
         }
     }
 
-    /// The name of a function, if the program has it.
+    /// Returns the name of a function, if the program has it.
     #[must_use]
     pub fn function_name(&self, function: FunctionId) -> Option<&str> {
         Some(&self.program.functions.get(function.index())?.name)

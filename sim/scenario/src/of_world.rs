@@ -1,4 +1,4 @@
-//! Texts of programs that go through the runtime: drawn at random, or by a fuzzer.
+//! Texts of programs executed with a runtime, which were generated at random or by a fuzzer.
 
 use super::snapshot::{
     LastCallback, SEED_FLAGS, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed,
@@ -15,8 +15,8 @@ use clr_world::{Event, Start, World};
 use std::collections::BTreeMap;
 
 impl Scenario {
-    /// A program with its threads as a text, which stops nowhere yet. How threads are stopped, no text
-    /// says.
+    /// Converts a program with its threads to a text without stops. A text cannot express how
+    /// threads are stopped.
     #[must_use]
     pub fn of_world(world: &WorldProgram) -> Self {
         let thread = |(index, start): (usize, &Start)| {
@@ -39,12 +39,12 @@ impl Scenario {
         }
     }
 
-    /// A case as a text, which expects nothing yet: its target is stopped where the case has brought
-    /// it, the other threads stand where they stand. `None` if no text can say it, as of a thread in
-    /// the middle of a service.
+    /// Converts a case to a text without expectations: its target is stopped where the case left
+    /// it, and the other threads stay where they are. Returns `None` if no text can express the
+    /// state, for instance a thread in the middle of a service.
     ///
-    /// A text brings one thread after the other to its place; what came about otherwise may come out
-    /// otherwise.
+    /// A text moves threads to their stops one at a time, so a state reached by interleaving may
+    /// differ.
     #[must_use]
     pub fn of_case(case: &WorldCase) -> Option<Self> {
         let WorldCase { program, slices, call } = case;
@@ -54,8 +54,8 @@ impl Scenario {
     }
 }
 
-/// The stop that a program has come to after some slices, with calls about the target of the first of
-/// them; `None` if no text can say it.
+/// Returns the stop at which a program is after some turns, with the calls about the target of the
+/// first of them. Returns `None` if no text can express the state.
 #[must_use]
 pub fn stop(program: &WorldProgram, slices: &[Slice], calls: &[WorldCall]) -> Option<Stop> {
     let target = calls.first()?.target;
@@ -69,7 +69,7 @@ pub fn stop(program: &WorldProgram, slices: &[Slice], calls: &[WorldCall]) -> Op
         }
     }
     let at = |thread: usize| threads.get(thread)?.place(&world, thread);
-    // Those that went last come last.
+    // Threads that had a turn later are moved later.
     let mut others: Vec<usize> = Vec::new();
     for slice in slices.iter().filter(|slice| slice.thread != target) {
         others.retain(|other| *other != slice.thread);
@@ -85,10 +85,10 @@ pub fn stop(program: &WorldProgram, slices: &[Slice], calls: &[WorldCall]) -> Op
     Some(Stop { thread: target as u32, at: at(target)?, expect, others, snapshots, mixed_walks })
 }
 
-/// What a thread has come by.
+/// The path of a thread up to its current position.
 #[derive(Clone, Debug, Default)]
 struct Passed {
-    /// How often it was in front of the instruction at an address (VA).
+    /// Number of times that the thread was before the instruction at an address (VA).
     visits: BTreeMap<u64, u32>,
     callbacks: BTreeMap<CallbackKind, u32>,
     last: Option<Event>,
@@ -110,7 +110,7 @@ impl Passed {
         Some(())
     }
 
-    /// Where it stands, as a text says it.
+    /// Returns the current position as a text expresses it.
     fn place(&self, world: &World<'_>, thread: usize) -> Option<StopAt> {
         match self.last {
             None => return Some(StopAt::After(0)),
@@ -142,7 +142,7 @@ impl Passed {
     }
 }
 
-/// The call as a text says it.
+/// Converts a call to the form of a text.
 fn snapshot(program: &WorldProgram, world: &World<'_>, call: &WorldCall) -> SnapshotCall {
     let by = match call.by {
         By::Profiler => SnapshotCaller::NativeWalker,
@@ -170,8 +170,8 @@ fn snapshot(program: &WorldProgram, world: &World<'_>, call: &WorldCall) -> Snap
     }
 }
 
-/// The seed; of an activation that is neither the leaf nor the first one of its function, with its
-/// registers one by one.
+/// Converts a seed. If its activation is neither the leaf nor the first one of its function, the
+/// registers are listed individually.
 fn seed_of(world: &World<'_>, target: usize, seed: WorldSeed) -> Option<SnapshotSeed> {
     let activations = world.activations(target);
     let index = (seed.row as usize).checked_rem(activations.len())?;

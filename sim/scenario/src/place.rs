@@ -1,4 +1,4 @@
-//! Making the calls of a stack placed by hand.
+//! Calls on a stack placed by hand.
 
 use super::PlacedStack;
 use super::mixed::{MixedFrameKind, SiteRow};
@@ -101,8 +101,8 @@ impl Site for Set {
 }
 
 impl SnapshotSeed {
-    /// Its bytes on a stack placed by hand, as many as can be read; `None` if the stack has not what it
-    /// is made from.
+    /// Returns the bytes of the seed on a stack placed by hand, as many as are readable; `None` if
+    /// the source of the seed is not on the stack.
     #[must_use]
     pub fn bytes(&self, set: &Set) -> Option<Vec<u8>> {
         self.bytes_at(set)
@@ -110,7 +110,7 @@ impl SnapshotSeed {
 }
 
 impl SnapshotCall {
-    /// A process for the call.
+    /// Creates a process for the call.
     #[must_use]
     pub fn process<'s>(&self, set: &'s Set) -> Runtime<'s> {
         let runtime = set.runtime();

@@ -1,5 +1,5 @@
-//! Stacks placed by hand: what a text says of a thread and its process, node by node, each for some
-//! generations. [`PlacedStack::stage`] puts together what a generation has.
+//! Stacks placed by hand: the state of a thread and its process, node by node, each for some
+//! generations. [`PlacedStack::stage`] collects the nodes of a generation.
 
 use super::mixed::MixedWalk;
 use super::snapshot::SnapshotCall;
@@ -15,20 +15,20 @@ use clr_world::synthetic::{FrameRow, MANAGED_WALKER, NATIVE_WALKER, Row, SELF, S
 /// A thread placed by hand, and the calls that are made on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacedStack {
-    /// What there is, in the order of the text: rows leaf first, Frames topmost first.
+    /// Nodes in the order of the text: activations leaf first, Frames topmost first.
     pub items: Vec<PlacedItem>,
-    /// The calls, each made on a process of its own.
+    /// Calls, each made on a separate process.
     pub snapshots: Vec<SnapshotCall>,
-    /// Walks of the whole stack by the profiler's side, each in a process of its own.
+    /// Mixed walks by the profiler's side, each in a separate process.
     pub mixed_walks: Vec<MixedWalk>,
 }
 
 /// A node of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedItem {
-    /// The generations that it is for.
+    /// Generations that the node is for.
     pub on: Generations,
-    /// What it says.
+    /// Content of the node.
     pub node: StackNode,
 }
 
@@ -42,31 +42,31 @@ pub enum ThreadMode {
     Cooperative,
 }
 
-/// How far a process is suspended, without by whom.
+/// The progress of a runtime suspension, without the suspending thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SuspensionState {
     /// Threads are being stopped.
     Suspending,
-    /// All are stopped.
+    /// All threads are stopped.
     Suspended,
 }
 
 /// A thread of a process placed by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PlacedThread {
-    /// The one with the stack.
+    /// The thread with the stack.
     Own,
-    /// One that the runtime does not know.
+    /// A thread that the runtime does not know.
     NativeWalker,
-    /// One that it knows, in preemptive mode.
+    /// A thread that the runtime knows, in preemptive mode.
     ManagedWalker,
-    /// One that plays no other part.
+    /// A thread without another role.
     #[default]
     Other,
 }
 
 impl PlacedThread {
-    /// Its number.
+    /// Returns the operating system's id of the thread.
     #[must_use]
     pub const fn os(self) -> OsThreadId {
         match self {
@@ -78,89 +78,89 @@ impl PlacedThread {
     }
 }
 
-/// What a node of a stack says.
+/// The content of a node of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackNode {
     /// An activation.
     Row {
-        /// It, without what it saves if that is all.
+        /// The activation, without its saved registers if `saves_all` is set.
         row: Row,
-        /// Its function pushes all nonvolatile registers of its system (C-099).
+        /// The function pushes all nonvolatile registers of its system (C-099).
         saves_all: bool,
     },
     /// An explicit Frame.
     Frame(FrameRow),
-    /// The thread's mode.
+    /// The mode of the thread.
     Mode(ThreadMode),
-    /// The stack's bounds (VA).
+    /// The bounds of the stack (VA).
     Bounds {
-        /// The lowest address.
+        /// Lowest address.
         limit: u64,
-        /// The end.
+        /// End address, exclusive.
         base: u64,
     },
-    /// Whether its context may be used.
+    /// The state that decides if the thread's context may be used.
     Safety(ContextSafety),
     /// An exception in progress, the most recent one first.
     Exception(ExceptionTracker),
     /// An exception has just ended (C-050).
     InconsistentExceptions,
-    /// How often the thread has forbidden to be suspended.
+    /// The number of times that the thread has forbidden its suspension.
     ForbidSuspend(u32),
-    /// Its hijack lock is taken.
+    /// The hijack lock of the thread is taken.
     HijackLocked,
-    /// It belongs to the GC.
+    /// The thread belongs to the GC.
     GcSpecial,
-    /// Where it is in its life.
+    /// The stage of the thread's life.
     Life(ThreadLife),
-    /// Suspending it does not work.
+    /// Suspensions of the thread fail.
     ResistsSuspension,
-    /// It leaves cooperative mode while it is being looked at.
+    /// The thread leaves cooperative mode while it is being examined.
     LeavesCooperativeMode,
-    /// A debugger has a filter context on it.
+    /// A debugger has set a filter context on the thread.
     DebuggerContext,
     /// The function whose return address is hijacked.
     Hijacked(String),
-    /// A block of the code heap that is no method.
+    /// A block of the code heap that is not a method.
     Stub(String, StubKind),
-    /// More memory, which holds zeros.
+    /// Additional memory, filled with zeros.
     Block {
-        /// Where (VA).
+        /// Start of the block (VA).
         at: u64,
-        /// Its size in bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// Words written over whatever lies there.
+    /// Words that overwrite the memory at an address.
     Word {
-        /// Where the first one lies (VA).
+        /// Address of the first word (VA).
         at: u64,
-        /// What each holds.
+        /// Value of each word.
         value: u64,
-        /// How many there are.
+        /// Number of words.
         count: u32,
     },
-    /// Where the profiler is in its life.
+    /// The state of the profiler.
     Profiler(ProfilerStatus),
     /// The profiler was attached to the running process.
     Attached,
-    /// The profiler's event mask.
+    /// The event mask of the profiler.
     EventMask(u32),
     /// The runtime has not started (C-002).
     NotStarted,
     /// The GC is not initialized (C-012).
     NoGc,
-    /// How far the runtime is suspended, and by whom.
+    /// The progress of a runtime suspension, and the suspending thread.
     Suspension(SuspensionState, PlacedThread),
     /// The profiler has the runtime suspended (contract §2.4).
     SuspendedByProfiler,
-    /// Who writes to the code manager's tables.
+    /// The thread that writes to the code manager's tables.
     CodeManagerWriter(PlacedThread),
-    /// The process's GS cookie.
+    /// The GS cookie of the process.
     GsCookie(u64),
 }
 
 impl StackNode {
-    /// Whether there may be several.
+    /// Returns true if a stack may have several nodes of this kind.
     #[must_use]
     pub const fn repeats(&self) -> bool {
         matches!(
@@ -226,7 +226,7 @@ impl StackNode {
 }
 
 impl PlacedStack {
-    /// What a generation has of it.
+    /// Returns the synthetic thread for a generation.
     #[must_use]
     pub fn stage(&self, generation: Generation) -> Stage {
         let mut stage = Stage::new(generation);
@@ -236,7 +236,8 @@ impl PlacedStack {
         stage
     }
 
-    /// The generations that it is for: those that something is expected on, or all if nothing is.
+    /// Returns the generations that the stack is for: those with an expectation, or all if there
+    /// are no expectations.
     #[must_use]
     pub fn generations(&self) -> Generations {
         let snapshots = self.snapshots.iter().flat_map(|snapshot| &snapshot.expect);

@@ -1,21 +1,21 @@
-//! Where the stops, snapshots and expectations of a text stand.
+//! Positions of stops, snapshots and expectations in a text.
 
 use super::Scenario;
 use super::error::Position;
 use super::snapshot::SnapshotCall;
 use kdl::{KdlDocument, KdlNode};
 
-/// Where a stop and its expectations stand in a text.
+/// The positions of a stop and its expectations in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopPlaces {
-    /// The stop.
+    /// Position of the stop.
     pub stop: Position,
-    /// Its expectations, in order.
+    /// Positions of the expectations, in order.
     pub expect: Vec<Position>,
 }
 
-/// Where the stops of the text of a scenario stand, in order; of a text that is no scenario, those
-/// that can be found.
+/// Returns the positions of the stops in a text, in order. If the text is not a scenario, those
+/// that can be found are returned.
 #[must_use]
 pub fn stop_places(text: &str) -> Vec<StopPlaces> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
@@ -28,19 +28,19 @@ pub fn stop_places(text: &str) -> Vec<StopPlaces> {
     places.collect()
 }
 
-/// A call of a text, and where it belongs.
+/// A call of a text, with its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotAt<'s> {
-    /// The place of its stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,
-    /// Its place among the snapshots there.
+    /// Index of the call among the snapshots there.
     pub snapshot: usize,
-    /// What it says.
+    /// The call as the text describes it.
     pub call: &'s SnapshotCall,
 }
 
 impl Scenario {
-    /// The calls of the text, in its order.
+    /// Returns the calls of the text, in its order.
     pub fn snapshots(&self) -> impl Iterator<Item = SnapshotAt<'_>> {
         fn at(stop: Option<usize>, calls: &[SnapshotCall]) -> impl Iterator<Item = SnapshotAt<'_>> {
             let calls = calls.iter().enumerate();
@@ -53,29 +53,30 @@ impl Scenario {
     }
 }
 
-/// Where a snapshot, a walk of a whole stack or a search of histories, and its expectations stand in a text.
+/// The positions in a text of a snapshot, a mixed walk or a search of histories, and of its
+/// expectations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotPlaces {
-    /// The snapshot, the walk or the search.
+    /// Position of the snapshot, the walk or the search.
     pub snapshot: Position,
-    /// Its expectations, in order.
+    /// Positions of the expectations, in order.
     pub expect: Vec<Position>,
 }
 
-/// Where the snapshots of the text of a scenario stand, in the order of
-/// [`Scenario::snapshots`]; of a text that is no scenario, those that can be found.
+/// Returns the positions of the snapshots in a text, in the order of [`Scenario::snapshots`]. If
+/// the text is not a scenario, those that can be found are returned.
 #[must_use]
 pub fn snapshot_places(text: &str) -> Vec<SnapshotPlaces> {
     places_of(text, "snapshot")
 }
 
-/// The same of its walks of whole stacks, in the order of [`Scenario::mixed_walks`].
+/// Returns the positions of the mixed walks, in the order of [`Scenario::mixed_walks`].
 #[must_use]
 pub fn mixed_walk_places(text: &str) -> Vec<SnapshotPlaces> {
     places_of(text, "mixed-walk")
 }
 
-/// The same of its searches of histories, in the order of [`Scenario::explore`].
+/// Returns the positions of the searches of histories, in the order of [`Scenario::explore`].
 #[must_use]
 pub fn explore_places(text: &str) -> Vec<SnapshotPlaces> {
     places_of(text, "explore")
@@ -93,7 +94,7 @@ fn places_of(text: &str, name: &'static str) -> Vec<SnapshotPlaces> {
     places.collect()
 }
 
-/// The nodes of that name.
+/// Returns the nodes with the given name.
 pub(super) fn named<'d>(
     nodes: &'d [KdlNode],
     name: &'static str,
@@ -101,7 +102,7 @@ pub(super) fn named<'d>(
     nodes.iter().filter(move |node| node.name().value() == name)
 }
 
-/// The nodes in a node's block.
+/// Returns the nodes in the block of a node.
 pub(super) fn inside(node: &KdlNode) -> &[KdlNode] {
     node.children().map_or(&[], KdlDocument::nodes)
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a text.
+//! Problems of texts.
 
 use super::grammar::{MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
 use super::suggest::{list, suggest};
@@ -11,39 +11,39 @@ use clr_world::synthetic::StageError;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What is wrong at a place of a text.
+/// The kind of a problem at a position of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProblemKind {
-    /// The text is no KDL.
+    /// The text is not valid KDL.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
-    /// The KDL parser refuses what the syntax allows.
+    /// The KDL parser rejects what the syntax check accepted.
     #[error("{0}")]
     Kdl(String),
-    /// There is no such node here.
+    /// The node does not exist in this place.
     #[error("there is no node `{found}` {place}")]
     UnknownNode {
-        /// Its name.
+        /// Name of the node.
         found: String,
-        /// Where it stands.
+        /// Description of the place.
         place: &'static str,
-        /// The nodes that may stand there.
+        /// Nodes that are allowed there.
         allowed: Vec<String>,
     },
-    /// The node stands here twice.
-    #[error("`{0}` stands here already: it can be written once")]
+    /// The node is already in the block.
+    #[error("`{0}` is already present: it is allowed only once")]
     DuplicateNode(&'static str),
     /// The node excludes another one.
     #[error("`{0}` and `{1}` exclude each other")]
     Excluded(&'static str, &'static str),
-    /// There is no such property.
+    /// The property does not exist.
     #[error("`{node}` has no property `{found}`")]
     UnknownProperty {
-        /// The node.
+        /// Name of the node.
         node: &'static str,
-        /// The name of the property.
+        /// Name of the property.
         found: String,
-        /// The properties that it has.
+        /// Properties that the node has.
         allowed: Vec<String>,
     },
     /// The property is written twice.
@@ -52,46 +52,46 @@ pub enum ProblemKind {
     /// A property is missing.
     #[error("`{node}` needs the property `{property}`")]
     MissingProperty {
-        /// The node.
+        /// Name of the node.
         node: &'static str,
-        /// The property.
+        /// Name of the property.
         property: &'static str,
-        /// What it may be.
+        /// Expected values.
         expected: Expected,
     },
     /// An argument is missing.
     #[error("`{node}` needs an argument")]
     MissingArgument {
-        /// The node.
+        /// Name of the node.
         node: &'static str,
-        /// What it may be.
+        /// Expected values.
         expected: Expected,
     },
-    /// An argument is too much.
+    /// There are too many arguments.
     #[error("`{node}` takes {}", arguments(*.limit))]
     ExtraArgument {
-        /// The node.
+        /// Name of the node.
         node: &'static str,
-        /// How many arguments it takes.
+        /// Maximum number of arguments.
         limit: usize,
     },
     /// The node has no block.
     #[error("`{0}` has no block")]
     ExtraBlock(&'static str),
-    /// The value is of another type.
-    #[error("a {found} cannot stand here")]
+    /// The value has the wrong type.
+    #[error("a {found} is not allowed here")]
     WrongType {
-        /// Its type.
+        /// Type of the value.
         found: &'static str,
-        /// What may stand here.
+        /// Expected values.
         expected: Expected,
     },
-    /// The word is none of those that may stand here.
-    #[error("`{found}` cannot stand here")]
+    /// The word is not one of those allowed here.
+    #[error("`{found}` is not allowed here")]
     UnknownWord {
         /// The word.
         found: String,
-        /// What may stand here.
+        /// Expected values.
         expected: Expected,
     },
     /// The number is too small or too large.
@@ -99,117 +99,117 @@ pub enum ProblemKind {
     OutOfRange {
         /// The number.
         found: i128,
-        /// What may stand here.
+        /// Expected values.
         expected: Expected,
     },
-    /// There is no function of that name.
+    /// The function does not exist.
     #[error("there is no function `{found}`")]
     UnknownFunction {
-        /// The name.
+        /// Name in the text.
         found: String,
-        /// The functions that there are.
+        /// Existing functions.
         allowed: Arc<[String]>,
     },
-    /// There is no thread of that name.
+    /// The thread does not exist.
     #[error("there is no thread `{found}`")]
     UnknownThread {
-        /// The name.
+        /// Name in the text.
         found: String,
-        /// The threads that there are.
+        /// Existing threads.
         allowed: Arc<[String]>,
     },
-    /// The profiler has no lock or event of that name.
+    /// The profiler has no such lock or event.
     #[error("the profiler has no {what} `{found}`")]
     UnknownOfProfiler {
-        /// A lock or an event.
+        /// The word "lock" or "event".
         what: &'static str,
-        /// The name.
+        /// Name in the text.
         found: String,
-        /// Those that there are.
+        /// Existing names.
         allowed: Arc<[String]>,
     },
-    /// A name of the profiler is empty or taken.
-    #[error("names of locks and events, and those of threads, are unique and not empty")]
+    /// A name of the profiler is empty or already used.
+    #[error("the names of locks and events, and those of threads, must be unique and not empty")]
     ProfilerName,
-    /// An `else` behind nothing that has one.
-    #[error("`else` stands right behind a `try-lock`, or a `wait` with `micros=`")]
+    /// An `else` that does not follow a node with alternatives.
+    #[error("`else` must directly follow a `try-lock`, or a `wait` with `micros=`")]
     ElseOfNothing,
-    /// It is no replay string.
+    /// The text is not a schedule string.
     #[error("{0}")]
     Trail(TrailError),
-    /// The thread's name is empty or taken.
-    #[error("the name of a thread is unique and not empty")]
+    /// The name of the thread is empty or already used.
+    #[error("the name of a thread must be unique and not empty")]
     ThreadName,
-    /// The thread starts in a function that is not called.
-    #[error("a thread starts in a function with the entry `call`")]
+    /// The thread starts in a function that cannot be called.
+    #[error("a thread must start in a function with the entry `call`")]
     ThreadStart,
-    /// A catch without a try.
-    #[error("`catch` stands right behind a `try`")]
+    /// A `catch` without a `try`.
+    #[error("`catch` must directly follow a `try`")]
     CatchWithoutTry,
-    /// A clause without a guarded statement.
-    #[error("`{0}` stands right behind a `guarded` or another clause of one")]
+    /// An EH clause without a guarded statement.
+    #[error("`{0}` must directly follow a `guarded`, or a clause that belongs to one")]
     ClauseWithoutGuarded(&'static str),
     /// A filter without its handler.
-    #[error("`on-filter` needs its handler right behind it")]
+    #[error("`on-filter` needs a handler directly after it")]
     FilterWithoutCatch,
-    /// A stop at several places, or at none.
-    #[error("a stop is at one place")]
+    /// A stop with several positions, or with none.
+    #[error("a stop needs exactly one position")]
     StopPlace,
     /// A node is missing.
     #[error("`{node}` needs a node `{missing}`")]
     MissingNode {
-        /// The node.
+        /// Name of the node.
         node: &'static str,
-        /// What is missing in its block.
+        /// Name of the node that is missing in its block.
         missing: &'static str,
     },
-    /// A snapshot or a walk of no thread.
-    #[error("a snapshot or a walk is made of a `stack`, or in a `stop`")]
+    /// A snapshot or a walk without a thread.
+    #[error("a snapshot or a walk needs a `stack`, or must be in a `stop`")]
     SnapshotOfNothing,
-    /// A node of a stack is there twice on a generation.
-    #[error("`{node}` is there already on {generation}")]
+    /// A node of a stack is present twice on a generation.
+    #[error("`{node}` is already present on {generation}")]
     Again {
-        /// The node.
+        /// Name of the node.
         node: &'static str,
-        /// The first generation that has it twice.
+        /// First generation that has it twice.
         generation: Generation,
     },
     /// A generation has no such Frames.
     #[error("there is no {kind} on {}", .missing_on.words().join(", "))]
     NoSuchFrame {
-        /// The kind.
+        /// Kind of the Frame.
         kind: FrameKind,
-        /// Where there is none.
+        /// Generations without this kind.
         missing_on: Generations,
     },
-    /// A part makes no sense without another one.
+    /// A part has no meaning without another one.
     #[error("`{0}` makes no sense without `{1}`")]
     Without(&'static str, &'static str),
-    /// A walk claims to have everything, and has not.
-    #[error("what has a `gap` is complete as far as its first reason says")]
+    /// A walk claims to be complete although it has gaps.
+    #[error("with a `gap`, `complete` must give the reason of the first one")]
     CompleteWithGap,
-    /// A stack placed by hand has no such thing.
+    /// A stack placed by hand has no such part.
     #[error("a stack placed by hand has no {0}")]
     NotOnStack(&'static str),
-    /// A stack does not fit together.
+    /// A stack is inconsistent.
     #[error("{error} (on {generation})")]
     Stage {
-        /// Why.
+        /// Reason.
         error: StageError,
-        /// The first generation on which it does not.
+        /// First generation on which the stack is inconsistent.
         generation: Generation,
     },
     /// A stack has too many parts.
-    #[error("a stack has at most {MAX_STACK_NODES} nodes, and {MAX_WORDS} words written over it")]
+    #[error("a stack has at most {MAX_STACK_NODES} nodes and {MAX_WORDS} overwritten words")]
     LargeStack,
-    /// No row has the function, or no function the place, that is named.
+    /// The named function, or the named position in a function, is not on the stack.
     #[error("there is no `{found}` on the stack (on {generation})")]
     NotOnThisStack {
-        /// What is named.
+        /// Name in the text.
         found: String,
-        /// The first generation on which it is not there.
+        /// First generation on which it is missing.
         generation: Generation,
-        /// The functions that there are.
+        /// Functions on the stack.
         allowed: Arc<[String]>,
     },
     /// The program is not valid.
@@ -217,16 +217,16 @@ pub enum ProblemKind {
     Rule(Rule),
 }
 
-/// What KDL does not allow, or this format not.
+/// A violation of the syntax of KDL or of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SyntaxError {
     /// The text is too long.
     #[error("the text is longer than {MAX_TEXT} bytes")]
     TooLong,
-    /// Blocks or comments stand too deep inside each other.
-    #[error("more than {MAX_BLOCKS} blocks or comments stand inside each other")]
+    /// Blocks or comments are nested too deeply.
+    #[error("blocks or comments are nested more than {MAX_BLOCKS} deep")]
     Nesting,
-    /// A string does not end in its line.
+    /// A string does not end on its line.
     #[error("the string does not end in its line")]
     UnclosedString,
     /// A comment does not end.
@@ -235,51 +235,51 @@ pub enum SyntaxError {
     /// A block does not end.
     #[error("the block does not end")]
     UnclosedBlock,
-    /// No block starts where one ends.
-    #[error("no block ends here")]
+    /// A `}` without a block.
+    #[error("there is no block to end here")]
     StrayBrace,
     /// An escape in a string does not exist.
-    #[error("a string has no such escape")]
+    #[error("there is no such escape in strings")]
     Escape,
-    /// A character that has no place in the text.
-    #[error("the character {0:?} cannot stand here")]
+    /// A character that is not allowed in the place.
+    #[error("the character {0:?} is not allowed here")]
     Character(char),
-    /// A number that is none, or no whole one, or one of too many digits.
+    /// A number that is invalid, not whole, or has too many digits.
     #[error("this is not a whole number")]
     Number,
-    /// A keyword that does not exist, or has no use here.
+    /// A keyword that does not exist, or is not used in this format.
     #[error("there is no such keyword here")]
     Keyword,
     /// A word that KDL 2 reserves.
     #[error("this word must be a keyword or be in quotes")]
     ReservedWord,
-    /// Something else stands where a node begins.
-    #[error("a node begins with its name")]
+    /// A node does not begin with a name.
+    #[error("a node must begin with its name")]
     NodeName,
-    /// Something that no node goes on with.
+    /// A part that cannot follow in a node.
     #[error("the node cannot go on like this")]
     Entry,
-    /// Two parts of a node are not apart.
-    #[error("a space is missing in front of this")]
+    /// Two parts of a node without a space between them.
+    #[error("a space is missing before this")]
     Space,
-    /// `=` without a name before it or a value behind it.
+    /// `=` without a name before it or a value after it.
     #[error("a property is a name, `=` and a value")]
     Property,
-    /// Something behind a block in the same line.
+    /// A part after a block on the same line.
     #[error("a node ends with its block")]
     BehindBlock,
-    /// `/-` in front of nothing that can be left out.
+    /// `/-` before a part that cannot be left out.
     #[error("`/-` leaves out the node, argument or property that follows it")]
     Slashdash,
-    /// `/-` inside of what another one leaves out.
-    #[error("`/-` stands inside of what another `/-` leaves out")]
+    /// `/-` inside a part that another one leaves out.
+    #[error("`/-` is inside a part that another `/-` leaves out")]
     NestedSlashdash,
-    /// `;` behind a node that is left out: the KDL parser takes it for a node.
+    /// `;` after a node that is left out: the KDL parser takes it for a node.
     #[error("a node that is left out ends with its line, not with `;`")]
     SlashdashSemicolon,
 }
 
-/// What may stand at a place.
+/// The values that are expected in a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Expected {
     /// A name.
@@ -291,40 +291,40 @@ pub enum Expected {
     /// The name of a thread.
     #[error("expected the name of a thread")]
     Thread,
-    /// A number of a range.
+    /// A number in a range.
     #[error("expected a whole number from {0} to {1}, decimal or hexadecimal")]
     Number(u64, u64),
     /// A truth value.
     #[error("expected `#true` or `#false`")]
     Flag,
-    /// One of some words.
+    /// One of several words.
     #[error("expected one of: {}", list(.0))]
     Word(Vec<&'static str>),
     /// A tag.
     #[error("expected a word of letters, digits and `-`")]
     Tag,
-    /// A place in a function.
+    /// A position in a function.
     #[error("expected a function and an offset, as in \"App.Foo+0x40\"")]
     Label,
-    /// A place in a function or an address.
+    /// A position in a function, or an address.
     #[error("expected a function and an offset, as in \"App.Foo+0x40\", or an address")]
     Address,
     /// Generations.
-    #[error("expected one or more of these, with blanks between them: {}", list(.0))]
+    #[error("expected one or more of these, separated by blanks: {}", list(.0))]
     Generations(Vec<&'static str>),
-    /// A thread that calls.
+    /// The thread that makes a call.
     #[error("expected `self`, `native-walker`, `managed-walker` or the name of a thread")]
     Caller,
     /// The `thread` of a call.
     #[error("expected `own`, `null`, a number or the name of a thread")]
     Target,
-    /// What a seed is made from.
+    /// The source of a seed.
     #[error("expected a function, or one of: `leaf`, `top-managed`, `stale`, `bytes`")]
     Seed,
     /// An HRESULT.
     #[error("expected the name of an HRESULT, as in \"E_FAIL\", or its number")]
     HResult,
-    /// How a call ends.
+    /// The outcome of a call.
     #[error(
         "expected the name of an HRESULT, as in \"E_FAIL\", its number, or one of: `killed`, \
          `access-violation`, `blocked`, `endless`"
@@ -333,8 +333,8 @@ pub enum Expected {
     /// ContextFlags.
     #[error("expected a number of 32 bits, or `own`")]
     Flags,
-    /// Which registers are stale.
-    #[error("expected `#true`, `#false` or registers with blanks between them, as in \"rbx rsi\"")]
+    /// Stale registers.
+    #[error("expected `#true`, `#false` or registers separated by blanks, as in \"rbx rsi\"")]
     Stale,
     /// A clause.
     #[error("expected the number of a clause, as in \"C-014\"")]
@@ -345,7 +345,7 @@ pub enum Expected {
     /// A lock of the profiler.
     #[error("expected the name of a lock of the profiler")]
     Lock,
-    /// A lock.
+    /// A lock of the profiler, the runtime or the process.
     #[error("expected the name of a lock of the profiler, the runtime or the process")]
     AnyLock,
     /// An event of the profiler.
@@ -354,13 +354,13 @@ pub enum Expected {
     /// A hazard.
     #[error("expected the number of a hazard, as in \"H-06\"")]
     Hazard,
-    /// A replay string.
-    #[error("expected the replay string of a history, as in \"clr1:14b3a\"")]
+    /// A schedule string.
+    #[error("expected the schedule string of a history, as in \"clr1:14b3a\"")]
     Trail,
 }
 
 impl ProblemKind {
-    /// What to write beside the place.
+    /// Returns the label to print beside the source range.
     pub(super) const fn label(&self) -> &'static str {
         match self {
             Self::UnknownNode { .. }
@@ -370,24 +370,24 @@ impl ProblemKind {
             | Self::UnknownThread { .. }
             | Self::UnknownOfProfiler { .. }
             | Self::NotOnThisStack { .. } => "unknown",
-            Self::DuplicateNode(_) | Self::DuplicateProperty(_) | Self::Again { .. } => "again",
+            Self::DuplicateNode(_) | Self::DuplicateProperty(_) | Self::Again { .. } => "duplicate",
             Self::MissingProperty { .. }
             | Self::MissingArgument { .. }
             | Self::MissingNode { .. } => "something is missing",
-            Self::Stage { .. } => "does not fit",
-            Self::Rule(_) => "breaks a rule of programs",
+            Self::Stage { .. } => "inconsistent",
+            Self::Rule(_) => "violates a rule of programs",
             _ => "here",
         }
     }
 
-    /// What would be right.
+    /// Returns a hint on how to fix the problem.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         let help = match self {
             Self::UnknownNode { found, allowed, .. }
             | Self::UnknownProperty { found, allowed, .. } => {
                 if allowed.is_empty() {
-                    return Some("nothing can stand there".to_owned());
+                    return Some("nothing is allowed there".to_owned());
                 }
                 suggest(found, allowed, "one of")
             }
@@ -406,19 +406,19 @@ impl ProblemKind {
                 let function = found.rsplit_once("+0x").map_or(found.as_str(), |(name, _)| name);
                 suggest(function, allowed, "a function")
             }
-            Self::NoSuchFrame { .. } => "say by `on=` on which generations it is there".to_owned(),
+            Self::NoSuchFrame { .. } => "use `on=` to exclude these generations".to_owned(),
             Self::MissingProperty { expected, .. }
             | Self::MissingArgument { expected, .. }
             | Self::WrongType { expected, .. }
             | Self::UnknownWord { expected, .. }
             | Self::OutOfRange { expected, .. } => expected.to_string(),
-            Self::Excluded(..) => "leave one of them out".to_owned(),
+            Self::Excluded(..) => "remove one of them".to_owned(),
             Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
-            Self::CatchWithoutTry => "expected `try { … }` in front of it".to_owned(),
-            Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` in front of it".to_owned(),
-            Self::FilterWithoutCatch => "expected `on-catch { … }` behind it".to_owned(),
-            Self::StopPlace => "expected one of: `after=`, `at=`, \"end\"; `instruction=` and \
-                                `visit=` go with `at=`"
+            Self::CatchWithoutTry => "expected `try { … }` before it".to_owned(),
+            Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` before it".to_owned(),
+            Self::FilterWithoutCatch => "expected `on-catch { … }` after it".to_owned(),
+            Self::StopPlace => "expected one of: `after=`, `at=`, `callback=`, `hook=`, \"end\"; \
+                                `instruction=` goes with `at=`, `visit=` with `at=` or `callback=`"
                 .to_owned(),
             Self::Syntax(error) => error.help()?.to_owned(),
             _ => return None,
@@ -436,10 +436,10 @@ impl SyntaxError {
             Self::Escape => r#"expected one of: \\ \" \n \r \t \b \f \s \u{1 to 6 hex digits}"#,
             Self::Number => "expected decimal digits, or 0x and hexadecimal ones",
             Self::Keyword | Self::ReservedWord => "expected one of: `#true`, `#false`",
-            Self::NodeName => "expected a word or a string; numbers and blocks come behind it",
+            Self::NodeName => "expected a word or a string; numbers and blocks come after it",
             Self::Entry => "expected an argument, a property, a block, `;`, or the line's end",
             Self::BehindBlock => "expected `;`, `}`, or the line's end",
-            Self::Slashdash => "expected a node's name behind it, or a value; not a block",
+            Self::Slashdash => "expected a node's name after it, or a value; not a block",
             _ => return None,
         })
     }

@@ -1,4 +1,4 @@
-//! Texts of stacks that were set up otherwise: at random, or by a fuzzer.
+//! Texts of stacks that were generated at random or by a fuzzer.
 
 use super::Scenario;
 use super::bless::blessed;
@@ -19,7 +19,7 @@ use clr_walker::registers::Gpr;
 use clr_world::synthetic::{Place, SELF_OBJECT, Stage};
 
 impl PlacedThread {
-    /// The one with this number; `None` if no text can name it.
+    /// Returns the thread with the given id; `None` if no text can name it.
     #[must_use]
     pub fn of(os: OsThreadId) -> Option<Self> {
         let all = [Self::Own, Self::NativeWalker, Self::ManagedWalker, Self::Other];
@@ -28,8 +28,9 @@ impl PlacedThread {
 }
 
 impl PlacedStack {
-    /// The stack of a stage, for all generations: [`stage`](Self::stage) gives it back. `None` if it
-    /// has what no text can say, as a process half suspended.
+    /// Converts a synthetic thread to a stack for all generations, which [`stage`](Self::stage)
+    /// converts back. Returns `None` if no text can express the state, for instance a process that
+    /// a thread without a name is suspending.
     #[must_use]
     pub fn of(stage: &Stage) -> Option<Self> {
         let mut nodes = Vec::new();
@@ -55,7 +56,7 @@ impl PlacedStack {
     }
 }
 
-/// What is not usual of the thread.
+/// Adds the state of the thread that differs from the default.
 fn thread(stage: &Stage, nodes: &mut Vec<StackNode>) {
     let usual = Stage::new(stage.generation);
     let mut push = |is_usual: bool, node: StackNode| {
@@ -77,7 +78,7 @@ fn thread(stage: &Stage, nodes: &mut Vec<StackNode>) {
     nodes.extend(stage.hijacked.clone().map(StackNode::Hijacked));
 }
 
-/// What is not usual of the process.
+/// Adds the state of the process that differs from the default.
 fn process(process: &Process, nodes: &mut Vec<StackNode>) -> Option<()> {
     let usual = Process::default();
     let mut push = |is_usual: bool, node: StackNode| {
@@ -110,7 +111,7 @@ fn process(process: &Process, nodes: &mut Vec<StackNode>) -> Option<()> {
 }
 
 impl SnapshotCall {
-    /// The call about a stage; `None` if no text can say it.
+    /// Converts a call on a synthetic thread; returns `None` if no text can express it.
     #[must_use]
     pub fn of(call: &StagedCall) -> Option<Self> {
         let by = match PlacedThread::of(call.caller)? {
@@ -142,7 +143,8 @@ impl SnapshotCall {
     }
 }
 
-/// The seed; of a row that is not the first one of its function, with its registers one by one.
+/// Converts a seed. If its activation is not the first one of its function, the registers are
+/// listed individually.
 fn seed_of(seed: &Seed, stage: &Stage) -> Option<SnapshotSeed> {
     let row = seed.row.map(|row| row as usize);
     let name = row.and_then(|row| stage.rows.get(row)).map(|row| &row.function);
@@ -176,8 +178,8 @@ fn seed_of(seed: &Seed, stage: &Stage) -> Option<SnapshotSeed> {
 }
 
 impl Scenario {
-    /// A staged call as a text, which expects nothing yet; `None` if no text can say it. Methods of
-    /// kinds that texts know in one place only are moved there.
+    /// Converts a call on a synthetic thread to a text without expectations; returns `None` if no
+    /// text can express it. Methods of kinds that texts support in one place only are moved there.
     #[must_use]
     pub fn of_staged(call: &StagedCall) -> Option<Self> {
         let mut call = call.clone();
@@ -193,8 +195,8 @@ impl Scenario {
         Some(Self { stack: Some(stack), ..Self::default() })
     }
 
-    /// Lets every snapshot expect what it gives on each of these generations, and nothing else. What
-    /// cannot be made on a generation is not for it.
+    /// Replaces the expectations of every snapshot by its results on the given generations. A call
+    /// that cannot be made on a generation gets no expectation for it.
     pub fn expect_what_is_found(&mut self, on: Generations) {
         for call in self.calls_mut() {
             call.expect.clear();
@@ -212,7 +214,7 @@ impl Scenario {
         }
     }
 
-    /// The calls of the text, in the order of [`snapshots`](Self::snapshots).
+    /// Returns the calls of the text, in the order of [`snapshots`](Self::snapshots).
     pub fn calls_mut(&mut self) -> impl Iterator<Item = &mut SnapshotCall> {
         let stops = self.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
         stops.chain(self.stack.iter_mut().flat_map(|stack| &mut stack.snapshots))

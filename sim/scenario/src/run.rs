@@ -1,4 +1,5 @@
-//! Running a scenario: each thread up to its stops, a walk for each expectation there.
+//! Execution of scenarios without a runtime: each thread runs up to its stops, with one walk for
+//! each expectation there.
 
 use super::stops::Stops;
 use super::walk::{Difference, FoundWalk, Start, Untrue};
@@ -11,82 +12,82 @@ use clr_walker::unwind::{Position, Rules};
 use core::fmt;
 use thiserror::Error;
 
-/// How many instructions a thread executes at most.
+/// Maximum number of instructions that a thread executes.
 pub const INSTRUCTION_LIMIT: u64 = 10_000_000;
 
-/// Why a scenario cannot be run at all.
+/// The reason why a scenario cannot be executed at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
-    /// Its program has no code.
+    /// The program cannot be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Its program cannot be loaded.
+    /// The program cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
 }
 
-/// What became of a stop.
+/// The report of a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopReport {
-    /// Its place in [`Scenario::stops`].
+    /// Index of the stop in [`Scenario::stops`].
     pub stop: usize,
-    /// What was found there.
+    /// Results at the stop, or the reason why it was not reached.
     pub reached: Result<Reached, NotReached>,
 }
 
-/// What was found at a stop.
+/// The results at a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// How many instructions the thread had executed.
+    /// Number of instructions that the thread had executed.
     pub executed: u64,
-    /// Where it stopped (VA).
+    /// Address of the next instruction (VA).
     pub rip: u64,
-    /// A walk for each expectation; one by precise rules if there is none.
+    /// Walks, one for each expectation, or a single one by precise rules if there are none.
     pub walks: Vec<WalkReport>,
 }
 
-/// A walk, held against an expectation and the truth.
+/// A walk, compared with an expectation and the shadow stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalkReport {
-    /// Its rules.
+    /// Rules of the walk.
     pub rules: Rules,
-    /// What it found.
+    /// Result of the walk.
     pub found: FoundWalk,
-    /// What is not as expected.
+    /// Differences from the expectation.
     pub differences: Vec<Difference>,
-    /// Where it leaves the truth; a walk by other rules than the precise ones may, and one through
-    /// code whose unwind data is wrong on purpose.
+    /// First difference from the shadow stack. It is not set for walks by other rules than the
+    /// precise ones, nor for walks through code whose unwind data is wrong on purpose.
     pub untrue: Option<Untrue>,
 }
 
 impl WalkReport {
-    /// Whether it found what is expected, and under precise rules the truth.
+    /// Returns true if the walk found what is expected, and under precise rules the shadow stack.
     #[must_use]
     pub const fn is_right(&self) -> bool {
         self.differences.is_empty() && self.untrue.is_none()
     }
 }
 
-/// Why a stop was not reached.
+/// The reason why a stop was not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReached {
     /// The program ended before.
     Ended {
-        /// How.
+        /// Exit of the program.
         outcome: Outcome,
-        /// How many instructions had been executed.
+        /// Number of instructions executed.
         executed: u64,
-        /// How often the stop's instruction was about to be executed.
+        /// Number of times that the stop's instruction was about to be executed.
         visits: u32,
     },
-    /// The function has not so many instructions.
+    /// The function has fewer instructions.
     NoInstruction {
-        /// How many it has.
+        /// Number of instructions of the function.
         count: u32,
     },
     /// The thread had executed [`INSTRUCTION_LIMIT`] instructions.
     Limit {
-        /// How often the stop's instruction was about to be executed.
+        /// Number of times that the stop's instruction was about to be executed.
         visits: u32,
     },
 }
@@ -109,8 +110,8 @@ impl fmt::Display for NotReached {
         };
         match visits {
             0 => Ok(()),
-            1 => write!(f, "; it came by once"),
-            visits => write!(f, "; it came by {visits} times"),
+            1 => write!(f, "; the instruction was reached once"),
+            visits => write!(f, "; the instruction was reached {visits} times"),
         }
     }
 }
@@ -118,12 +119,11 @@ impl fmt::Display for NotReached {
 impl core::error::Error for NotReached {}
 
 impl Scenario {
-    /// Runs all threads, each alone, and walks their stacks at the stops. The reports are in the
-    /// order of the stops. A stack placed by hand has none: it is run by
-    /// [`run_on`](Self::run_on).
+    /// Runs each thread separately and walks its stack at the stops. The reports are in the order
+    /// of the stops. For a stack placed by hand there are none: use [`run_on`](Self::run_on).
     ///
     /// # Errors
-    /// [`RunError`].
+    /// Returns [`RunError`].
     pub fn run(&self) -> Result<Vec<StopReport>, RunError> {
         if self.stack.is_some() {
             return Ok(Vec::new());
@@ -138,11 +138,11 @@ impl Scenario {
         Ok(reports)
     }
 
-    /// A thread of this scenario at its first instruction. What its registers hold depends on
-    /// nothing but its index.
+    /// Creates a thread of this scenario at its first instruction. The initial register values
+    /// depend only on the index of the thread.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// Returns [`LoadError`].
     pub fn start<'a>(
         &'a self,
         thread: u32,
@@ -196,7 +196,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// How many instructions the function of a stop has, if those are too few for it.
+    /// Returns the number of instructions of the stop's function if the stop's index exceeds it.
     fn missing(&self, stop: usize, linked: &LinkedProgram) -> Option<u32> {
         let StopAt::Instruction { function, index, .. } = self.stops.get(stop)?.at else {
             return None;
@@ -234,14 +234,14 @@ impl Scenario {
     }
 }
 
-/// Whether a walk goes through a place whose unwind data is wrong on purpose.
+/// Returns true if a walk passes through code whose unwind data is wrong on purpose.
 fn is_described_wrongly(linked: &LinkedProgram, found: &FoundWalk) -> bool {
     let mut frames = found.frames.iter();
     frames.any(|frame| linked.cfi_mistake(frame.registers.rip, frame.position).is_some())
 }
 
-/// Where walks start, and how many callers there are then. The service that cuts the stack is no
-/// code of the program: a walk starts in what threw.
+/// Returns the start of the walks, and the number of callers there. The service that cuts the stack
+/// is not code of the program: a walk starts in the thrower.
 fn leaf(run: &Run<'_>) -> (Registers, Position, usize) {
     let callers = run.truth().callers();
     match callers.split_last() {

@@ -1,38 +1,38 @@
-//! Steps towards a smaller text.
+//! Steps towards smaller texts, for minimisation.
 
 use super::{Scenario, ScriptStep, SnapshotCall, Stop, StopAt};
 use clr_codegen::{FunctionId, Program};
 use clr_generate::{ProgramStep, Shrink};
 use clr_runtime::generation::{Generation, Generations};
 
-/// A step towards a smaller text. Places are counted in the text.
+/// A step towards a smaller text. Indices refer to the text.
 #[derive(Clone, Copy, Debug)]
 pub enum ScenarioStep {
-    /// Without a snapshot.
+    /// Removes a snapshot.
     Snapshot(usize),
-    /// Without a stop.
+    /// Removes a stop.
     Stop(usize),
-    /// For one generation.
+    /// Restricts the text to one generation.
     Only(Generation),
-    /// Without so many nodes of the stack from this one on.
+    /// Removes a number of nodes of the stack (second) from an index on (first).
     Nodes(usize, usize),
-    /// Without an expectation of a snapshot.
+    /// Removes an expectation of a snapshot.
     Expect(usize, usize),
-    /// Without a callback of an expectation of a snapshot.
+    /// Removes a callback from an expectation of a snapshot.
     Frame(usize, usize, usize),
-    /// Something of a snapshot is as usual.
+    /// Sets a property of a snapshot to its default.
     Plain(usize, usize),
-    /// Without a thread, the last one.
+    /// Removes the last thread.
     Thread,
-    /// Without a search of histories.
+    /// Removes a search of histories.
     Explore(usize),
-    /// A smaller profiler.
+    /// Makes a step towards a smaller profiler.
     Profiler(ScriptStep),
-    /// A smaller program.
+    /// Makes a step towards a smaller program.
     Program(ProgramStep),
 }
 
-/// What becomes usual of a call.
+/// The changes of a call to default values.
 const PLAINER: &[fn(&mut SnapshotCall)] = &[
     |call| call.nested.clear(),
     |call| call.stop_at = None,
@@ -45,7 +45,7 @@ const PLAINER: &[fn(&mut SnapshotCall)] = &[
     |call| call.by = SnapshotCall::default().by,
 ];
 
-/// What is behind a step is the scenario of a text: all that a text must keep to still holds.
+/// The result of a step is always the scenario of a valid text.
 impl Shrink for Scenario {
     type Step = ScenarioStep;
 
@@ -125,7 +125,7 @@ impl Shrink for Scenario {
                 simpler.program = program;
             }
         }
-        // A text says what it is allowed to be.
+        // Parsing the text checks all its rules.
         let read = Self::parse(&simpler.to_string()).ok()?;
         (simpler != *self && read == simpler).then_some(simpler)
     }
@@ -145,7 +145,7 @@ impl Scenario {
         None
     }
 
-    /// Expects something of one generation only, and has nodes for that one.
+    /// Keeps the expectations and nodes of one generation only.
     fn only(&mut self, generation: Generation) {
         let one = Generations::of(&[generation]);
         for call in self.calls_mut() {
@@ -166,7 +166,7 @@ impl Scenario {
         }
     }
 
-    /// Gives functions the numbers that they have in another program; `None` if one is gone.
+    /// Renumbers functions as in another program; returns `None` if one is gone.
     fn rename(&mut self, old: &Program, new: &Program) -> Option<()> {
         let number = |id: FunctionId| {
             let name = &old.functions.get(id.index())?.name;

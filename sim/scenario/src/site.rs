@@ -1,5 +1,4 @@
-//! Making the calls of a text, wherever they are made: on a stack placed by hand, or where a program
-//! has stopped.
+//! Execution of the calls of a text, on a stack placed by hand or at the stops of a program.
 
 use super::found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
 use super::mixed::SiteRow;
@@ -18,67 +17,69 @@ use clr_world::synthetic::Shot;
 
 /// Offset of ContextFlags in a CONTEXT, in bytes.
 const FLAGS: usize = 0x30;
-/// Offset of XStateFeaturesMask behind the CONTEXT of Windows, in bytes.
+/// Offset of XStateFeaturesMask after the CONTEXT of Windows, in bytes.
 const FEATURES: usize = 0x4D0;
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// The place of the stop in [`Scenario::stops`](super::Scenario::stops); `None` for a stack placed by hand.
+    /// Index of the stop in [`Scenario::stops`](super::Scenario::stops); `None` for a stack placed
+    /// by hand.
     pub stop: Option<usize>,
-    /// Its place among the snapshots.
+    /// Index of the call among the snapshots.
     pub snapshot: usize,
-    /// The place of the expectation that counts among the snapshot's.
+    /// Index of the relevant expectation among those of the snapshot.
     pub expected: Option<usize>,
-    /// What was found.
+    /// Result of the call.
     pub found: FoundSnapshot,
-    /// What is not as expected.
+    /// Differences from the expectation.
     pub differences: Vec<SnapshotDifference>,
 }
 
 impl SnapshotReport {
-    /// Whether all is as expected.
+    /// Returns true if the result is as expected.
     #[must_use]
     pub const fn is_right(&self) -> bool {
         self.differences.is_empty()
     }
 }
 
-/// A thread that calls are made on, with what is known of its stack.
+/// A thread that calls are made on, with knowledge of its stack.
 pub(super) trait Site {
-    /// Which runtime it is.
+    /// Returns the generation of the runtime.
     fn generation(&self) -> Generation;
 
-    /// Whether the thread is in cooperative mode.
+    /// Returns true if the thread is in cooperative mode.
     fn is_cooperative(&self) -> bool;
 
-    /// The thread that calls.
+    /// Returns the calling thread.
     fn os(&self, caller: SnapshotCaller) -> OsThreadId;
 
-    /// The `thread` of a call.
+    /// Returns the `thread` argument of a call.
     fn id(&self, thread: SnapshotThread) -> ThreadId;
 
-    /// The registers that a seed is made from, if it is made from registers.
+    /// Returns the registers that a seed is made from, if it is made from registers.
     fn registers_of(&self, source: &SeedSource) -> Option<Registers>;
 
-    /// The address that a label stands for (VA).
+    /// Returns the address of a label (VA).
     fn address_of(&self, label: &str) -> Option<u64>;
 
-    /// The label of an address, or the number.
+    /// Returns the label of an address, or the address as a number.
     fn label_of(&self, ip: u64) -> String;
 
-    /// The name of a method.
+    /// Returns the name of a method.
     fn name_of(&self, id: FunctionId) -> Option<String>;
 
-    /// The thread's activations, leaf first.
+    /// Returns the thread's activations, leaf first.
     fn rows(&self) -> Vec<SiteRow>;
 
-    /// The registers of the activation with this ip and rsp.
+    /// Returns the registers of the activation with the given ip and rsp.
     fn truth(&self, ip: u64, rsp: u64) -> Option<Registers>;
 }
 
 impl SnapshotSeed {
-    /// Its bytes, as many as can be read; `None` if the thread has not what it is made from.
+    /// Returns the bytes of the seed, as many as are readable; `None` if the thread does not have
+    /// the source of the seed.
     pub(super) fn bytes_at(&self, site: &impl Site) -> Option<Vec<u8>> {
         let mut bytes = vec![0; SEED_SIZE as usize];
         if let SeedSource::Bytes(byte) = self.from {
@@ -109,7 +110,7 @@ impl SnapshotSeed {
         Some(bytes)
     }
 
-    /// ContextFlags of the contexts of a walk that starts from it.
+    /// Returns the ContextFlags of contexts in a walk that starts from the seed.
     fn context_flags(&self) -> u32 {
         match self.from {
             SeedSource::Bytes(_) => self.flags.unwrap_or_default(),
@@ -118,7 +119,7 @@ impl SnapshotSeed {
     }
 }
 
-/// sizeof(CONTEXT): .NET 9 and newer have room for AVX-512 on Unix (C-093).
+/// Returns sizeof(CONTEXT): .NET 9 and later have space for AVX-512 on Unix (C-093).
 const fn context_size(generation: Generation) -> u32 {
     match generation {
         Generation::Net9Unix | Generation::Net9UnixLegacyExceptions | Generation::Net10Unix => {
@@ -128,8 +129,8 @@ const fn context_size(generation: Generation) -> u32 {
     }
 }
 
-/// ContextFlags of the context that the runtime takes of a stopped thread: observed on CoreCLR 3.1
-/// and .NET 10; Framework 2 asks for no more than `CONTEXT_FULL`.
+/// Returns the ContextFlags of the context that the runtime takes of a stopped thread. They were
+/// observed on CoreCLR 3.1 and .NET 10; Framework 2 requests only `CONTEXT_FULL`.
 const fn own_flags(generation: Generation) -> u32 {
     match generation {
         Generation::Framework2 => SEED_FLAGS,
@@ -138,7 +139,7 @@ const fn own_flags(generation: Generation) -> u32 {
 }
 
 impl SnapshotCall {
-    /// Lets the caller have called SuspendRuntime, if it has to.
+    /// Marks the runtime as suspended by the caller, if the call requires it.
     pub(super) fn suspend(&self, site: &impl Site, runtime: &Runtime<'_>) {
         if self.suspended {
             runtime.change_process(|process| {
@@ -198,8 +199,8 @@ impl SnapshotCall {
         }
     }
 
-    /// What contexts are like. A walk starts from a seed only in cooperative mode (C-037); one that
-    /// does not starts with zeros.
+    /// Returns the rules for the contexts. A walk starts from a seed only in cooperative mode
+    /// (C-037); otherwise it starts with zeros.
     fn rules(&self, site: &impl Site, seed: Option<&[u8]>) -> ContextRules {
         let generation = site.generation();
         let made_from = self.seed.as_ref().filter(|_| site.is_cooperative());
@@ -207,7 +208,7 @@ impl SnapshotCall {
             .filter(|seed| !matches!(seed.from, SeedSource::Bytes(_)))
             .and(seed)
             .and_then(|seed| Registers::from_context(seed).ok());
-        // Another cooperative thread's walk starts from its own registers (C-043).
+        // A walk by another thread starts from the cooperative thread's own registers (C-043).
         let by_other = site.os(self.by) != site.os(SnapshotCaller::Own);
         let starts_from_own = self.seed.is_none() && by_other && site.is_cooperative();
         let own = starts_from_own.then(|| site.registers_of(&SeedSource::Leaf)).flatten();
@@ -221,7 +222,7 @@ impl SnapshotCall {
         }
     }
 
-    /// Holds what the call gave against what is expected.
+    /// Compares the result of the call with the expectation.
     pub(super) fn compare(
         &self,
         stop: Option<usize>,

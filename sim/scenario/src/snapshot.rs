@@ -1,4 +1,4 @@
-//! Calls of `DoStackSnapshot` as a text says them, and what each must give.
+//! Calls of `DoStackSnapshot` in texts, and their expected results.
 
 use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
@@ -8,30 +8,30 @@ use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Gpr;
 use core::fmt;
 
-/// A call of `DoStackSnapshot`, and what it must give on each generation.
+/// A call of `DoStackSnapshot`, and its expected result on each generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotCall {
-    /// What is particular about it.
+    /// Title of the call.
     pub title: Option<String>,
-    /// The calling thread.
+    /// Calling thread.
     pub by: SnapshotCaller,
-    /// The callback that it is called in.
+    /// Profiler callback that the call is made in.
     pub in_callback: Option<CallbackKind>,
-    /// `thread`.
+    /// Argument `thread`.
     pub thread: SnapshotThread,
-    /// `infoFlags`.
+    /// Argument `infoFlags`.
     pub flags: SnapshotFlags,
-    /// The seed.
+    /// Seed of the call.
     pub seed: Option<SnapshotSeed>,
     /// `callback` is NULL.
     pub null_callback: bool,
-    /// The callback that wants no more.
+    /// Callback that ends the walk.
     pub stop_at: Option<LastCallback>,
-    /// The caller has suspended the runtime by SuspendRuntime.
+    /// The caller has suspended the runtime with SuspendRuntime.
     pub suspended: bool,
-    /// Calls that are made within every callback.
+    /// Calls that are made in every callback.
     pub nested: Vec<NestedCall>,
-    /// What is expected. The first one that is for a generation counts.
+    /// Expectations. For each generation the first matching one is used.
     pub expect: Vec<ExpectedSnapshot>,
 }
 
@@ -54,20 +54,21 @@ impl Default for SnapshotCall {
 }
 
 impl SnapshotCall {
-    /// What is expected on a generation, and its place among all that is.
+    /// Returns the expectation for a generation, with its index.
     #[must_use]
     pub fn expected_on(&self, generation: Generation) -> Option<(usize, &ExpectedSnapshot)> {
         self.expect.iter().enumerate().find(|(_, expect)| expect.on.contains(generation))
     }
 
-    /// Whether it is made on a generation: where something is expected, or everywhere if nothing is.
+    /// Returns true if the call is made on a generation: one with an expectation, or every one if
+    /// the call has no expectations.
     #[must_use]
     pub fn is_made_on(&self, generation: Generation) -> bool {
         self.expect.is_empty() || self.expected_on(generation).is_some()
     }
 }
 
-/// Who calls.
+/// The thread that makes a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SnapshotCaller {
     /// The thread with the stack.
@@ -75,19 +76,19 @@ pub enum SnapshotCaller {
     Own,
     /// A thread that the runtime does not know.
     NativeWalker,
-    /// A thread that it knows, in preemptive mode.
+    /// A thread that the runtime knows, in preemptive mode.
     ManagedWalker,
     /// Another thread of the program, by its index.
     Thread(u32),
 }
 
-/// The `thread` of a call.
+/// The `thread` argument of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SnapshotThread {
     /// The id of the thread with the stack.
     #[default]
     Own,
-    /// 0.
+    /// The value 0.
     Null,
     /// Any value.
     Value(u64),
@@ -95,60 +96,60 @@ pub enum SnapshotThread {
     Thread(u32),
 }
 
-/// A callback that wants no more.
+/// The callback that ends a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LastCallback {
-    /// Which one: 1 is the first.
+    /// Number of the callback; 1 is the first.
     pub callback: u32,
-    /// What it returns.
+    /// Return value of the callback.
     pub returns: HResult,
 }
 
-/// A call made within a callback, which gets no callbacks itself.
+/// A call made in a callback, which is not expected to make callbacks itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NestedCall {
-    /// Who calls.
+    /// Calling thread.
     pub by: SnapshotCaller,
-    /// `thread`.
+    /// Argument `thread`.
     pub thread: SnapshotThread,
 }
 
-/// A seed.
+/// A seed of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotSeed {
-    /// What it is made from.
+    /// Source of the seed.
     pub from: SeedSource,
-    /// Its rip, if it is another one.
+    /// Changed value of rip.
     pub rip: Option<SeedAddress>,
-    /// Other values of registers, ascending by register.
+    /// Changed values of registers, ascending by register.
     pub registers: Vec<(Gpr, u64)>,
-    /// ContextFlags, if they are others than [`SEED_FLAGS`].
+    /// ContextFlags, if they differ from [`SEED_FLAGS`].
     pub flags: Option<u32>,
     /// XStateFeaturesMask.
     pub features: u64,
-    /// How many of its bytes can be read, if not all.
+    /// Number of readable bytes; `None` if all are readable.
     pub cut: Option<u32>,
 }
 
-/// What a seed is made from.
+/// The source of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeedSource {
     /// The registers of the first activation of a function, as a profiler gets them by unwinding.
     Function(String),
     /// The thread's own registers.
     Leaf,
-    /// Those of the first managed activation.
+    /// The registers of the first managed activation.
     TopManaged,
-    /// Those that the thread had when it was last stopped before.
+    /// The registers that the thread had at its previous stop.
     Stale,
-    /// Bytes that are all the same.
+    /// A repeated byte.
     Bytes(u8),
 }
 
-/// rip of a seed.
+/// The value of rip in a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeedAddress {
-    /// A place in a function: `App.Foo+0x17`.
+    /// A position in a function: `App.Foo+0x17`.
     Label(String),
     /// An address (VA).
     Address(u64),
@@ -156,88 +157,91 @@ pub enum SeedAddress {
 
 /// ContextFlags of seeds: `CONTEXT_FULL`.
 pub const SEED_FLAGS: u32 = 0x10_000B;
-/// rax of seeds that are made from registers. Nothing on a walk sets it, so every context has it
-/// (C-158).
+/// rax of seeds that are made from registers. Nothing on a walk sets it, so every context has this
+/// value (C-158).
 pub const SEED_RAX: u64 = 0x5EED;
-/// sizeof(CONTEXT) where it is largest, and the length of seeds.
+/// The largest sizeof(CONTEXT), and the length of seeds in bytes.
 pub const SEED_SIZE: u32 = 0xC20;
 
 impl SnapshotSeed {
-    /// A seed that is what it is made from.
+    /// Creates a seed from a source without changes.
     #[must_use]
     pub const fn new(from: SeedSource) -> Self {
         Self { from, rip: None, registers: Vec::new(), flags: None, features: 0, cut: None }
     }
 
-    /// Whether it is changed by hand.
+    /// Returns true if the seed was changed by hand.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         *self != Self::new(self.from.clone())
     }
 }
 
-/// Where an expectation comes from.
+/// The provenance of an expectation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Provenance {
-    /// The source of a runtime says so.
+    /// The source code of a runtime.
     #[default]
     Source,
-    /// The documentation says so.
+    /// The documentation.
     Documentation,
-    /// Real runtimes were seen to do so: how often, if that is known.
+    /// Observations of real runtimes: the number of times, if known.
     Observed(Option<u64>),
 }
 
-/// What a call must give.
+/// The expected result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedSnapshot {
-    /// On which generations.
+    /// Generations that the expectation is for.
     pub on: Generations,
-    /// How that is known.
+    /// Provenance of the expectation.
     pub from: Provenance,
-    /// Other callbacks may come between these.
+    /// Other callbacks are allowed between these.
     pub others: bool,
-    /// ContextFlags of all contexts, if they are not what the seed suggests (C-097).
+    /// ContextFlags of all contexts, if they are not those of the seed (C-097).
     pub context_flags: Option<ExpectedFlags>,
-    /// The callbacks, in order.
+    /// Callbacks, in order.
     pub frames: Vec<ExpectedShot>,
-    /// How each of the nested calls ends.
+    /// Outcomes of the nested calls.
     pub nested: Vec<ExpectedOutcome>,
-    /// How it ends.
+    /// Outcome of the call.
     pub result: ExpectedOutcome,
-    /// The clauses that say so.
+    /// Clauses that state the rule.
     pub clauses: Vec<Clause>,
 }
 
-/// A callback that is expected.
+/// An expected callback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedShot {
-    /// It is a marker.
+    /// The callback is a marker.
     pub marker: bool,
-    /// Where its ip is: in a function, or with an offset exactly there.
+    /// Function that contains the ip, or with an offset the exact position; `None` if it is not
+    /// checked.
     pub label: Option<String>,
     /// Values of some registers, ascending by register.
     pub registers: Vec<(Gpr, u64)>,
-    /// Which registers are still those that the walk started with (C-098, C-158).
+    /// Registers that still have the values that the walk started with (C-098, C-158).
     pub stale: Stale,
-    /// ContextFlags, if they are not those of the others.
+    /// ContextFlags, if they differ from those of the other callbacks.
     pub context_flags: Option<ExpectedFlags>,
 }
 
-/// Registers of a callback that are not its row's but still those that the walk started with.
+/// The registers in a callback's context that have the values that the walk started with, instead
+/// of the activation's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stale {
-    /// None: the nonvolatile ones are the row's.
+    /// No registers: the nonvolatile ones are the activation's.
     #[default]
     None,
-    /// All nonvolatile ones but rbp.
+    /// All nonvolatile registers except rbp.
     All,
-    /// These, ascending. Other nonvolatile ones are the row's.
+    /// These registers, ascending. The other nonvolatile ones are the activation's.
     Only(Vec<Gpr>),
 }
 
 impl Stale {
-    /// Whether a register is; of [`All`](Self::All) a nonvolatile one is meant.
+    /// Returns true if a register is stale. With [`All`](Self::All), the register must be a
+    /// nonvolatile one.
     #[must_use]
     pub fn contains(&self, register: Gpr) -> bool {
         match self {
@@ -248,28 +252,28 @@ impl Stale {
     }
 }
 
-/// ContextFlags that are expected.
+/// The expected ContextFlags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExpectedFlags {
-    /// Those of the context that the runtime takes of a stopped thread.
+    /// The flags of the context that the runtime takes of a stopped thread.
     Own,
-    /// These.
+    /// A value.
     Value(u32),
 }
 
-/// How a call is expected to end.
+/// The expected outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExpectedOutcome {
-    /// It returns.
+    /// The call returns.
     Returned(HResult),
     /// The runtime ends the process.
     Killed {
-        /// The exit code, if it matters.
+        /// Exit code; `None` if it is not checked.
         code: Option<HResult>,
     },
-    /// A fault that nobody handles ends the process.
+    /// An unhandled fault ends the process.
     AccessViolation {
-        /// What cannot be read, if it matters.
+        /// Unreadable address (VA); `None` if it is not checked.
         at: Option<u64>,
     },
     /// The caller waits for the code manager's lock for ever.
@@ -297,7 +301,7 @@ impl From<Outcome> for ExpectedOutcome {
 }
 
 impl ExpectedOutcome {
-    /// Whether a call that ended so is as expected.
+    /// Returns true if the outcome of a call is as expected.
     #[must_use]
     pub fn is(self, outcome: Outcome) -> bool {
         match (self, outcome) {
@@ -308,7 +312,7 @@ impl ExpectedOutcome {
     }
 }
 
-/// As [`Outcome`] tells it.
+/// Prints the outcome like [`Outcome`].
 impl fmt::Display for ExpectedOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

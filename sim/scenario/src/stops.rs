@@ -1,4 +1,4 @@
-//! Which stops of a thread are reached, boundary by boundary.
+//! Detection of the stops of a thread, instruction by instruction.
 
 use super::{Scenario, StopAt};
 use clr_codegen::LinkedProgram;
@@ -6,11 +6,11 @@ use clr_codegen::execution::Run;
 use clr_codegen::shadow_stack::Caller;
 use clr_walker::unwind::Position;
 
-/// The stops of a thread that are still ahead.
+/// The stops that a thread has not yet reached.
 #[derive(Clone, Debug)]
 pub struct Stops {
     ahead: Vec<Ahead>,
-    /// The innermost caller at the last boundary, and how many callers there were.
+    /// Innermost caller at the last instruction boundary, and the number of callers there.
     last: Option<(Caller, usize)>,
 }
 
@@ -18,13 +18,13 @@ pub struct Stops {
 struct Ahead {
     stop: usize,
     at: StopAt,
-    /// The instruction that it is at (VA), if it is at one that is there.
+    /// Address of the stop's instruction (VA), if it exists.
     address: Option<u64>,
     visits: u32,
 }
 
 impl Stops {
-    /// All stops of a thread.
+    /// Collects all stops of a thread.
     #[must_use]
     pub fn new(scenario: &Scenario, linked: &LinkedProgram, thread: u32) -> Self {
         let own = |(_, stop): &(usize, &super::Stop)| stop.thread == thread;
@@ -33,7 +33,7 @@ impl Stops {
                 StopAt::Instruction { function, index, .. } => {
                     linked.instruction_of(function, index)
                 }
-                // Only worlds come to the others.
+                // The others are reached only with a runtime.
                 _ => None,
             };
             Ahead { stop: index, at: stop.at, address, visits: 0 }
@@ -41,23 +41,26 @@ impl Stops {
         Self { ahead: ahead.collect(), last: None }
     }
 
-    /// Whether no stop is ahead.
+    /// Returns true if all stops are reached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// The stops ahead, and how often their instructions were about to be executed.
+    /// Returns the stops not yet reached, with the number of times that their instructions were
+    /// about to be executed.
     pub fn ahead(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.ahead.iter().map(|ahead| (ahead.stop, ahead.visits))
     }
 
-    /// The stops that are reached at this boundary. To be called at each, in order.
+    /// Returns the stops that are reached at this instruction boundary. Must be called at each
+    /// boundary, in order.
     pub fn reach(&mut self, run: &Run<'_>) -> Vec<usize> {
         let rip = run.machine().cpu().rip();
         let executed = run.machine().executed();
         let callers = run.truth().callers();
-        // An interrupt comes between an instruction and its execution: coming back is no new visit.
+        // An interrupt arrives between fetching and executing an instruction: returning is not a
+        // new visit.
         let back = self.last.is_some_and(|(caller, depth)| {
             caller.position == Position::Interrupted
                 && caller.from.is_none()
@@ -78,7 +81,7 @@ impl Stops {
         })
     }
 
-    /// The stops that are reached where the program has ended.
+    /// Returns the stops that are reached at the end of the program.
     pub fn reach_end(&mut self) -> Vec<usize> {
         self.take(|ahead| ahead.at == StopAt::End)
     }

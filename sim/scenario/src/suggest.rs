@@ -1,9 +1,9 @@
-//! What may have been meant by a wrong name.
+//! Suggestions for wrong names.
 
-/// How many names a message lists.
+/// Maximum number of names that a message lists.
 const LIST_LIMIT: usize = 24;
 
-/// With how many names a wrong one is compared.
+/// Maximum number of names to compare with a wrong one.
 const SUGGEST_LIMIT: usize = 1000;
 
 pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
@@ -31,7 +31,7 @@ pub(super) fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> 
             let len = name.chars().count();
             *distance <= (len / 3).max(1) && *distance < len
         })
-        // What is written so far may be the start of a longer word.
+        // A partial word may be the start of a longer one.
         .min_by_key(|(distance, name)| (*distance, !name.starts_with(found)));
     let expected = format!("expected {what}: {}", list(allowed));
     match near {
@@ -40,15 +40,15 @@ pub(super) fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> 
     }
 }
 
-/// The longest name that is compared with others.
+/// Maximum length of a name for comparisons, in characters.
 const COMPARE_LIMIT: usize = 64;
 
-/// How many characters must be inserted, left out, replaced, or swapped with their neighbour; case
-/// does not count.
+/// Returns the number of characters that must be inserted, removed, replaced, or swapped with their
+/// neighbour. Case is ignored.
 fn distance(one: &str, other: &str) -> usize {
     let lower = |text: &str| text.to_lowercase().chars().take(COMPARE_LIMIT).collect::<Vec<_>>();
     let (one, other) = (lower(one), lower(other));
-    // The distances of each start of `other` from the last starts of `one`.
+    // Distances of each prefix of `other` from the last prefixes of `one`.
     let mut before_previous = Vec::new();
     let mut previous: Vec<usize> = (0..=other.len()).collect();
     for i in 0..one.len() {

@@ -1,4 +1,4 @@
-//! The words of the text for the model's enums.
+//! The words of the text format for the values of enums.
 
 use super::expect::{UnwindErrorKind, WalkEnd};
 use super::histories::{Method, ScriptSeed, WaitKind};
@@ -23,10 +23,10 @@ pub trait Term: Copy + PartialEq + 'static {
     /// All words, in the order of the enum.
     const WORDS: &'static [&'static str];
 
-    /// Its word.
+    /// Returns the word of the value.
     fn word(self) -> &'static str;
 
-    /// The value of a word.
+    /// Returns the value of a word.
     fn from_word(word: &str) -> Option<Self>;
 }
 
@@ -348,7 +348,7 @@ terms! {
     }
 }
 
-/// Behind the words of [`MixedClaim`] that are no reasons come those of reasons.
+/// The words of [`MixedClaim`]: first those that are not reasons, then those of the reasons.
 const CLAIMS: [&str; 2 + ReasonKind::WORDS.len()] = {
     let mut words = ["whole"; 2 + ReasonKind::WORDS.len()];
     words[1] = "reportable";
@@ -380,13 +380,13 @@ impl Term for MixedClaim {
     }
 }
 
-/// The names of the vector registers, by number.
+/// Names of the vector registers, by number.
 pub(super) const XMM: [&str; 16] = [
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
     "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
 ];
 
-/// The number of a vector register.
+/// Returns the number of a vector register.
 pub(super) fn xmm_number(word: &str) -> Option<u8> {
     XMM.iter().position(|name| *name == word).map(|number| number as u8)
 }

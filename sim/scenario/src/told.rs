@@ -1,4 +1,4 @@
-//! Why the calls of a text gave what they gave.
+//! Calls of a text with explanations of their results.
 
 use super::execute::RunOnError;
 use super::places::SnapshotAt;
@@ -9,40 +9,40 @@ use clr_runtime::Runtime;
 use clr_runtime::explain::{Event, Line, Teller, frame_chain};
 use clr_runtime::generation::Generation;
 
-/// A call of a text, with its story.
+/// A call of a text, with its explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToldSnapshot {
-    /// What it gave.
+    /// Result of the call.
     pub report: SnapshotReport,
-    /// The decisions of the runtime, in order.
+    /// Decisions of the runtime, in order.
     pub events: Vec<Event>,
-    /// The same in sentences.
+    /// Explanation of the decisions in sentences.
     pub story: Vec<Line>,
 }
 
 impl Scenario {
-    /// The same as [`run_on`](Self::run_on), and what decided each call.
+    /// Makes the calls like [`run_on`](Self::run_on), with the decisions that led to each result.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn tell_on(&self, generation: Generation) -> Result<Vec<ToldSnapshot>, RunOnError> {
         self.make_on(generation, true)
     }
 }
 
-/// What became of each call of a text on one generation.
+/// The result of each call of a text on one generation.
 pub type EachSnapshot<'s> = Vec<(SnapshotAt<'s>, Result<ToldSnapshot, RunOnError>)>;
 
 impl Scenario {
-    /// Each call of the text that is made on a generation, in order: a stop that is not reached
-    /// leaves the calls of the others as they are. Without `told`, events and stories are empty,
+    /// Makes each call of the text that is for a generation, in order. A stop that is not reached
+    /// does not affect the calls at other stops. Without `told`, events and stories are empty,
     /// which is faster.
     #[must_use]
     pub fn each_on(&self, generation: Generation, told: bool) -> EachSnapshot<'_> {
         let mut errors = vec![None; self.stops.len()];
         let mut reachable = None;
         let mut made = self.make_on(generation, told);
-        // Each error takes a stop away.
+        // Each error removes a stop.
         while let Err(RunOnError::World { stop, .. } | RunOnError::NotReached { stop, .. }) = made
             && let Some(error) = errors.get_mut(stop)
             && error.is_none()
@@ -70,7 +70,7 @@ impl Scenario {
     }
 }
 
-/// Makes a call on a process, and if it is to be told, listens.
+/// Makes a call on a process, and records the events if an explanation is wanted.
 pub(super) fn made(
     call: &SnapshotCall,
     site: &impl Site,

@@ -1,4 +1,4 @@
-//! A walk at a stop, and how it differs from what is expected and from the truth.
+//! Bare unwinder walks at stops, and their differences from the expectation and the shadow stack.
 
 use super::expect::{Expectation, UnwindErrorKind, WalkEnd};
 use clr_codegen::execution::BASE;
@@ -10,30 +10,30 @@ use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
 use thiserror::Error;
 
-/// The most frames that a walk takes.
+/// Maximum number of frames of a walk.
 const FRAME_LIMIT: u32 = 1 << 16;
 
 /// A frame that a walk found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundFrame {
-    /// Its registers.
+    /// Register values in the frame.
     pub registers: Registers,
-    /// What its rip is.
+    /// Position of rip: a return address or an interrupted instruction.
     pub position: Position,
-    /// Its function, if it is in one.
+    /// Function that contains rip; `None` if there is none.
     pub function: Option<FunctionId>,
-    /// How far its rip lies from the function's first instruction, which may be behind it.
+    /// Distance of rip from the function's first instruction, negative if rip precedes it.
     pub offset: i64,
-    /// What the instruction does for its frame: the call's, where rip is a return address.
+    /// Role of the instruction in its frame; where rip is a return address, the role of the call.
     pub role: Option<Role>,
-    /// How its caller was found; `None` if the step failed.
+    /// Trust of the step to the caller; `None` if the step failed.
     pub trust: Option<Trust>,
 }
 
-/// How a walk ended.
+/// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FoundEnd {
-    /// It came to the caller outside the program.
+    /// The walk reached the caller outside the program.
     #[error("the base")]
     Base,
     /// The step from the last frame failed.
@@ -42,7 +42,7 @@ pub enum FoundEnd {
 }
 
 impl FoundEnd {
-    /// The same as in an expectation.
+    /// Returns the end in the form of an expectation.
     #[must_use]
     pub fn kind(self) -> WalkEnd {
         match self {
@@ -52,57 +52,57 @@ impl FoundEnd {
     }
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundWalk {
-    /// The frames, innermost first. The caller outside the program is not among them.
+    /// Frames, leaf first. The caller outside the program is not included.
     pub frames: Vec<FoundFrame>,
-    /// Where a walk that came to the base ended.
+    /// State in the caller outside the program, if the walk reached it.
     pub base: Option<(Registers, Position)>,
-    /// What came behind the last of them.
+    /// End of the walk after the last frame.
     pub end: FoundEnd,
 }
 
-/// Something that is not as expected.
+/// A difference between the result of a walk and its expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// An expected frame was not found.
     Missing {
-        /// Its place among the expected ones.
+        /// Index among the expected frames, from 0.
         frame: usize,
     },
     /// A frame was found that is not expected.
     Surplus {
-        /// Its place among those found.
+        /// Index among the frames found, from 0.
         frame: usize,
     },
     /// A frame is in another function.
     Function {
-        /// The frame.
+        /// Index of the frame.
         frame: usize,
     },
-    /// A frame's caller was found in another way.
+    /// The step to a frame's caller has another trust.
     Trust {
-        /// The frame.
+        /// Index of the frame.
         frame: usize,
     },
-    /// A register holds something else.
+    /// A register has another value.
     Register {
-        /// The frame.
+        /// Index of the frame.
         frame: usize,
-        /// The register.
+        /// Register that differs.
         register: Gpr,
-        /// What it should hold.
+        /// Expected value.
         expected: u64,
-        /// What it holds.
+        /// Actual value.
         found: u64,
     },
-    /// The walk ended in another way.
+    /// The walk ended differently.
     End,
 }
 
 impl Difference {
-    /// The frame that it is about.
+    /// Returns the index of the frame that differs.
     #[must_use]
     pub const fn frame(self) -> Option<usize> {
         match self {
@@ -116,72 +116,77 @@ impl Difference {
     }
 }
 
-/// Where a walk by precise rules first left the truth.
+/// The first difference between a walk by precise rules and the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Untrue {
-    /// A frame's caller is another one.
-    #[error("the caller of frame {frame} is at {found:#x}, truly at {truth:#x}")]
+    /// The caller of a frame has another rip.
+    #[error("the caller of frame {frame} is at {found:#x}, but at {truth:#x} on the shadow stack")]
     Rip {
-        /// The frame.
+        /// Index of the frame.
         frame: usize,
-        /// The caller's rip.
+        /// rip of the caller in the shadow stack (VA).
         truth: u64,
-        /// What the walk found.
+        /// rip that the walk found (VA).
         found: u64,
     },
-    /// The caller's register held something else.
-    #[error("the caller of frame {frame} has {} = {found:#x}, truly {truth:#x}", register.name())]
+    /// A register of the caller has another value.
+    #[error(
+        "the caller of frame {frame} has {} = {found:#x}, but {truth:#x} on the shadow stack",
+        register.name()
+    )]
     Register {
-        /// The frame.
+        /// Index of the frame.
         frame: usize,
-        /// The register.
+        /// Register that differs.
         register: Gpr,
-        /// What it held.
+        /// Value in the shadow stack.
         truth: u64,
-        /// What the walk found.
+        /// Value that the walk found.
         found: u64,
     },
-    /// The caller's vector register held something else.
-    #[error("the caller of frame {frame} has xmm{number} = {found:#x}, truly {truth:#x}")]
+    /// A vector register of the caller has another value.
+    #[error(
+        "the caller of frame {frame} has xmm{number} = {found:#x}, but {truth:#x} on the shadow stack"
+    )]
     Xmm {
-        /// The frame.
+        /// Index of the frame.
         frame: usize,
-        /// The register's number.
+        /// Number of the register.
         number: u8,
-        /// What it held.
+        /// Value in the shadow stack.
         truth: u128,
-        /// What the walk found.
+        /// Value that the walk found.
         found: u128,
     },
-    /// A return address was taken for an interrupted place, or the other way round.
-    #[error("the caller of frame {frame} is {found:?}, truly {truth:?}")]
+    /// A return address was taken for an interrupted instruction, or the reverse.
+    #[error("the caller of frame {frame} is {found:?}, but {truth:?} on the shadow stack")]
     Position {
-        /// The frame.
+        /// Index of the frame.
         frame: usize,
-        /// What the caller's rip is.
+        /// Position of the caller in the shadow stack.
         truth: Position,
-        /// What the walk found.
+        /// Position that the walk found.
         found: Position,
     },
-    /// The walk ended before the stack did.
-    #[error("the walk ends behind {found} frames, truly there are {truth}")]
+    /// The walk ended before the end of the stack.
+    #[error("the walk ends after {found} frames, but the shadow stack has {truth}")]
     Ended {
-        /// How many frames there are.
+        /// Number of frames in the shadow stack.
         truth: usize,
-        /// How many the walk found.
+        /// Number of frames that the walk found.
         found: usize,
     },
-    /// The walk went on behind the stack's end.
-    #[error("the walk finds {found} frames, truly there are {truth}")]
+    /// The walk continued past the end of the stack.
+    #[error("the walk finds {found} frames, but the shadow stack has {truth}")]
     WentOn {
-        /// How many frames there are.
+        /// Number of frames in the shadow stack.
         truth: usize,
-        /// How many the walk found.
+        /// Number of frames that the walk found.
         found: usize,
     },
 }
 
-/// Where a walk starts, and in what.
+/// The start of a walk, with its program, code map and memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start<'a, M> {
     pub(super) linked: &'a LinkedProgram,
@@ -213,9 +218,9 @@ impl<M: Memory> Start<'_, M> {
             let rsp = registers.rsp();
             let step = unwinder.step(&mut registers, position, self.memory).and_then(|step| {
                 let caller_rsp = registers.rsp();
-                // Below a machine frame the stack may be another one. Steps by call frame information
-                // have been checked: the first may leave the stack pointer where it is, if the return
-                // address is in a register.
+                // Below a machine frame the stack may be another one. Steps by call frame
+                // information were checked already: the first one may keep the stack pointer, if
+                // the return address is in a register.
                 let checked = step.trust == Trust::Cfi;
                 if caller_rsp <= rsp && step.caller != Position::Interrupted && !checked {
                     return Err(UnwindError::NoProgress { rsp, caller_rsp });
@@ -250,7 +255,7 @@ impl<M: Memory> Start<'_, M> {
 }
 
 impl FoundWalk {
-    /// What is not as expected, from the innermost frame out.
+    /// Returns the differences between the walk and an expectation, leaf first.
     #[must_use]
     pub fn differences(&self, expectation: &Expectation) -> Vec<Difference> {
         let mut differences = Vec::new();
@@ -282,7 +287,8 @@ impl FoundWalk {
         differences
     }
 
-    /// Where it first leaves the truth: the callers, the outermost one first.
+    /// Returns the first difference from the shadow stack, leaf first. `callers` are given root
+    /// first.
     pub(super) fn untrue(&self, callers: &[Caller], convention: Convention) -> Option<Untrue> {
         let found = self.frames.iter().skip(1).map(|frame| (frame.registers, frame.position));
         let first = self.frames.is_empty();
@@ -306,7 +312,8 @@ impl FoundWalk {
     }
 }
 
-/// How a found caller differs from the true one in what a callee preserves.
+/// Returns the first difference between a caller that was found and the actual one, in the
+/// registers that a callee preserves.
 fn differs(
     frame: usize,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! The book: what a newcomer reads in half an hour.
+//! The book: a half-hour introduction for newcomers.
 //!
 //! 1. [What a snapshot is](a_snapshot)
 //! 2. [Your first fixture](your_first_fixture)
@@ -11,9 +11,9 @@
 //! 9. [The grammar](clr_scenario)
 //! 10. [The clauses](the_clauses)
 //!
-//! Every text in it is run by the tests, on every generation, and what it says comes out.
+//! The tests run every text of the book on every generation and check the results that it states.
 
-/// One module for each chapter: they have no code.
+/// Declares one module for each chapter. The modules contain no code.
 macro_rules! chapters {
     ($($name:ident $file:literal,)*) => {
         $(
@@ -46,7 +46,7 @@ mod tests {
     use clr_scenario::Scenario;
     use core::fmt::Write as _;
 
-    /// The texts of a chapter.
+    /// Returns the texts (the `kdl` code blocks) of a chapter.
     fn texts(chapter: &str) -> impl Iterator<Item = &str> {
         let blocks = chapter.split("```kdl\n").skip(1);
         blocks.map(|block| block.split("```").next().unwrap_or_default())
@@ -91,7 +91,7 @@ from [the tables](clr_runtime::clause).
             writeln!(page, "\n## {}\n", chapter.title()).unwrap();
             for entry in entries().filter(|entry| entry.chapter == *chapter) {
                 let on = entry.generations;
-                // A bracket would begin a link.
+                // An opening bracket would start a link.
                 let rule = entry.rule.replace('[', "\\[");
                 writeln!(page, "* **{}** ({on}) {rule}", entry.clause).unwrap();
             }
@@ -99,13 +99,13 @@ from [the tables](clr_runtime::clause).
         page
     }
 
-    /// `CLR_BLESS=1` writes the page.
+    /// Checks the generated page. With `CLR_BLESS=1` the test writes it.
     #[test]
     fn the_page_of_clauses_has_them_all() {
         if std::env::var_os("CLR_BLESS").is_some() {
             let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/book/clauses.md");
             std::fs::write(file, clauses()).unwrap();
         }
-        assert_eq!(clauses(), include_str!("clauses.md"), "CLR_BLESS=1 writes it anew");
+        assert_eq!(clauses(), include_str!("clauses.md"), "CLR_BLESS=1 rewrites it");
     }
 }

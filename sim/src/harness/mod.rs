@@ -1,14 +1,15 @@
-//! Somebody else's walker against texts: for the tests of profilers and unwinders.
+//! A harness that runs an external stack walker on the threads of texts, for the tests of profilers
+//! and unwinders.
 //!
-//! A [`StackWalker`] is shown a thread as a profiler sees it that has stopped it: its registers, the
-//! process's memory, native unwind data and the profiling methods. Each thread of each text is such a
-//! thread, on each generation. What it finds is held against who really called whom.
+//! A [`StackWalker`] gets a stopped thread as a profiler sees it: the registers, the memory of the
+//! process, native unwind data and the profiling methods. Each thread of each text is walked on
+//! each generation, and the frames found are compared with the shadow stack.
 //!
 //! ```
 //! use clr_sim::harness::{Found, StackWalker, Target, judge};
 //! use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags};
 //!
-//! /// Asks without a seed.
+//! /// Calls DoStackSnapshot without a seed.
 //! struct Unseeded;
 //!
 //! impl StackWalker for Unseeded {
@@ -33,15 +34,16 @@
 //! stop at="JIT_WriteBarrier" { snapshot by="native-walker" }
 //! "#;
 //! let verdicts = judge(&Unseeded, text)?;
-//! // It finds all of the thread in the P/Invoke on Windows, and is refused elsewhere. It is never wrong.
+//! // The walk of the thread in the P/Invoke is complete on Windows. All others are refused.
+//! // No walk is wrong.
 //! assert!(verdicts.iter().all(|verdict| verdict.is_right()));
 //! assert_eq!(verdicts.iter().filter(|verdict| verdict.is_complete()).count(), 4);
 //! # Ok::<(), clr_sim::harness::JudgeError>(())
 //! ```
 //!
-//! [`Sampler`] is a walker as the documentation of the CLR wants it.
-//! A test crate gives each text a test of its own by `main` (feature `harness`), or all of
-//! them one by [`assert_all`].
+//! [`Sampler`] is a walker that follows the documentation of the CLR. A test crate creates one test
+//! per text with `main` (feature `harness`), or checks all texts in a single test with
+//! [`assert_all`].
 
 mod sampler;
 mod target;
@@ -53,27 +55,27 @@ pub use verdict::{JudgeError, Outcome, Verdict, assert_all, judge};
 
 use clr_walker::profiling::FunctionId;
 
-/// A managed frame that a walker has found.
+/// A managed frame that a walker found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its method.
+    /// FunctionID of the method.
     pub function: FunctionId,
-    /// Where control is, or comes back to (VA).
+    /// Instruction pointer or return address (VA).
     pub ip: u64,
 }
 
-/// A walker under test.
+/// A stack walker under test.
 pub trait StackWalker {
-    /// Walks the stack of a thread that is stopped, and adds its managed frames, leaf first.
+    /// Walks the stack of a stopped thread and appends its managed frames, leaf first.
     ///
     /// # Errors
-    /// Why it cannot walk the stack, or not to its end, in words.
+    /// Returns a description if the stack cannot be walked, or not to its end.
     fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String>;
 }
 
-/// The `main` of a test target without harness: a test for each text, by name.
+/// Runs as the `main` of a test target with `harness = false`: one named test for each text.
 ///
-/// It takes the arguments that test programs take, so that `cargo test NAME` and nextest work.
+/// The usual arguments of test programs are accepted, so `cargo test NAME` and nextest work.
 #[cfg(feature = "harness")]
 pub fn main<W: StackWalker + Sync>(
     walker: &'static W,

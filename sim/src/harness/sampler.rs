@@ -1,17 +1,18 @@
-//! A sampler as the documentation wants it.
+//! A sampler that follows the documentation of the CLR.
 
 use super::{Found, StackWalker, Target};
 use clr_runtime::Context;
 use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
 use clr_walker::unwind::{Position, Unwinder};
 
-/// How many native frames it unwinds at most.
+/// Maximum number of native frames to unwind.
 const LIMIT: usize = 64;
 /// sizeof(CONTEXT) on Windows, and `CONTEXT_FULL`.
 const SEED: (u32, u32) = (0x4D0, 0x10_000B);
 
-/// A walker to begin with: it unwinds native frames up to the first that the runtime knows, and seeds
-/// a walk there (C-037). It is never wrong; it gives up where another thread may not be walked.
+/// A basic walker: unwinds native frames up to the first one that the runtime knows, and seeds a
+/// snapshot there (C-037). The result is never wrong; the walk gives up where another thread must
+/// not be walked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sampler;
 

@@ -1,4 +1,4 @@
-//! A thread as a profiler sees it that has stopped it.
+//! A stopped thread as a profiler sees it.
 
 use clr_machine::Machine;
 use clr_runtime::Outcome;
@@ -10,14 +10,14 @@ use clr_walker::profiling::{FunctionId, ProfilerInfo, ThreadId};
 use clr_walker::registers::Registers;
 use core::cell::RefCell;
 
-/// A stopped thread, and what a profiler in the process has to look at it.
+/// A stopped thread, and the access that a profiler in the process has to it.
 #[derive(Debug)]
 pub struct Target<'t, 'b> {
     runtime: &'t Runtime<'b>,
     walker: OsThreadId,
-    /// Its ThreadID.
+    /// ThreadID of the stopped thread.
     pub thread: ThreadId,
-    /// Its registers, as the system gives them.
+    /// Register values as the operating system reports them.
     pub registers: Registers,
 }
 
@@ -31,38 +31,38 @@ impl<'t, 'b> Target<'t, 'b> {
         Self { runtime, walker, thread, registers: *registers }
     }
 
-    /// The profiling methods, as called on a thread of the profiler that the runtime does not know.
+    /// Returns the profiling methods, called on a profiler thread that the runtime does not know.
     #[must_use]
     pub const fn info(&self) -> impl ProfilerInfo<Fatal = Outcome> + use<'t, 'b> {
         self.runtime.on(self.walker)
     }
 
-    /// The process's memory.
+    /// Returns the memory of the process.
     #[must_use]
     pub const fn memory(&self) -> ProcessMemory<'_> {
         ProcessMemory(&self.runtime.memory)
     }
 
-    /// Native images with their unwind data. Managed code is not among them: the system knows nothing
-    /// of it.
+    /// Returns the native images with their unwind data. Managed code is not included: the
+    /// operating system does not know it.
     #[must_use]
     pub const fn native(&self) -> &'t CodeMap<'b> {
         self.runtime.native.map()
     }
 
-    /// The method whose code an address is in (VA).
+    /// Returns the method whose code contains an address (VA).
     pub(super) fn method_at(&self, ip: u64) -> Option<FunctionId> {
         Some(self.runtime.code.find(ip)?.method.id)
     }
 
-    /// Which runtime it is, for walkers that care.
+    /// Returns the runtime, for walkers that depend on it.
     #[must_use]
     pub const fn generation(&self) -> Generation {
         self.runtime.generation
     }
 }
 
-/// The memory of a process, as another thread of it reads it.
+/// The memory of a process, read from another of its threads.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessMemory<'t>(&'t RefCell<Machine>);
 

@@ -1,4 +1,4 @@
-//! Walkers that are right, and walkers that are wrong in known ways.
+//! Tests with correct walkers, and with walkers that are wrong in known ways.
 
 use super::{Found, Outcome, Sampler, StackWalker, Target, assert_all, judge};
 use clr_runtime::generation::{Generation, Generations};
@@ -26,7 +26,7 @@ stack {
 snapshot by="native-walker" { expect { result "E_NOTIMPL" } }
 "#;
 
-/// The sampler, but it changes what it found.
+/// The sampler, with a change applied to the frames that it found.
 struct Changed(fn(&mut Vec<Found>));
 
 impl StackWalker for Changed {

@@ -1,4 +1,4 @@
-//! What a walker has found, held against the truth.
+//! Verdicts: the frames that a walker found, compared with the shadow stack.
 
 use super::{Found, StackWalker, Target};
 use clr_codegen::FunctionId;
@@ -12,53 +12,54 @@ use clr_world::synthetic::{NATIVE_WALKER, Place, SELF_OBJECT, Set, StageError};
 use core::fmt;
 use thiserror::Error;
 
-/// Why a text cannot be used.
+/// The reason why a text cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JudgeError {
-    /// It is no scenario.
+    /// The text is not a scenario.
     #[error(transparent)]
     Text(#[from] ScenarioError),
-    /// Its threads cannot be brought to where they stop.
+    /// The threads of the program cannot be brought to their stops.
     #[error(transparent)]
     Run(#[from] RunOnError),
-    /// Its stack cannot be set up.
+    /// The stack of the text cannot be set up.
     #[error(transparent)]
     Stage(#[from] StageError),
 }
 
-/// What a walker made of a thread.
+/// The result of walking one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It found every managed frame that profilers are told of.
+    /// The walker found every managed frame that is reported to profilers.
     Complete,
-    /// It gave up, and said so; what it had found was right.
+    /// The walker gave up and reported the reason; the frames found before were right.
     GaveUp(String),
-    /// It found less than there is, and did not say so: the first one that is missing.
+    /// The walker missed frames without an error: the name of the first missing one.
     Lost(String),
-    /// It found what is not there, or in another order. Only the method counts, if the ip is in it: the
-    /// runtime itself takes another one than the call's for some P/Invokes (C-156).
+    /// The walker found a frame that is not on the stack, or is out of order. If the ip lies in the
+    /// method's code, only the method is compared: for some P/Invokes the runtime itself reports an
+    /// ip other than that of the call (C-156).
     Wrong(Found),
 }
 
-/// What a walker made of a thread, and where.
+/// The result of walking one thread, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Which runtime.
+    /// The generation that the thread was walked on.
     pub generation: Generation,
-    /// The stop, by its place in the text; `None` for a stack placed by hand.
+    /// Index of the stop in the text; `None` for a stack placed by hand.
     pub stop: Option<usize>,
-    /// What it made of it.
+    /// Result of the walk.
     pub outcome: Outcome,
 }
 
 impl Verdict {
-    /// Whether it found everything.
+    /// Returns true if the walker found every frame.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.outcome == Outcome::Complete
     }
 
-    /// Whether it was not wrong: it found everything, or said that it did not.
+    /// Returns true if the walker was not wrong: it found every frame, or reported that it gave up.
     #[must_use]
     pub const fn is_right(&self) -> bool {
         matches!(self.outcome, Outcome::Complete | Outcome::GaveUp(_))
@@ -74,34 +75,34 @@ impl fmt::Display for Verdict {
         match &self.outcome {
             Outcome::Complete => f.write_str(": complete"),
             Outcome::GaveUp(why) => write!(f, ": gave up: {why}"),
-            Outcome::Lost(name) => write!(f, ": {name} is missing, without a sign"),
+            Outcome::Lost(name) => write!(f, ": {name} is missing, and no error was reported"),
             Outcome::Wrong(found) => {
-                write!(f, ": {:#x} with ip {:#x} is not there", found.function.0, found.ip)
+                write!(f, ": {:#x} with ip {:#x} is not on the stack", found.function.0, found.ip)
             }
         }
     }
 }
 
-/// A managed frame that is there.
+/// A managed frame of the shadow stack.
 struct True {
     found: Found,
     name: String,
 }
 
-/// Lets a walker walk the threads of a text, on all generations.
+/// Runs a walker on the threads of a text, on all generations.
 ///
-/// A program is passed over on generations that none of its calls is for, and a text where it has no
-/// truth to tell: stacks in which words are overwritten by hand, and threads that are handling an
-/// exception.
+/// A generation is skipped if no call of the program is made on it. A text is skipped if its shadow
+/// stack is not usable: stacks in which words are overwritten by hand, and threads that are
+/// handling an exception.
 ///
 /// # Errors
-/// [`JudgeError`].
+/// Returns [`JudgeError`].
 pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, JudgeError> {
     let scenario: Scenario = text.parse()?;
     let mut verdicts = Vec::new();
     let is_walked = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
     if is_walked && scenario.snapshots().next().is_none() {
-        // It is for walks without a runtime, by which it need not even run.
+        // The text is for walks without a runtime; the program may not even be executable with one.
         return Ok(verdicts);
     }
     for generation in Generation::ALL {
@@ -138,7 +139,8 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
     Ok(verdicts)
 }
 
-/// Whether a program is run on a generation: it need not be one for all of them, and says so by its calls.
+/// Returns true if a program is executed on a generation. Its calls determine the generations that
+/// it is for.
 fn is_for(scenario: &Scenario, generation: Generation) -> bool {
     let snapshots = scenario.snapshots().map(|at| at.call.is_made_on(generation));
     let walks = scenario.mixed_walks().map(|at| at.says.is_made_on(generation));
@@ -146,7 +148,7 @@ fn is_for(scenario: &Scenario, generation: Generation) -> bool {
     calls.peek().is_none() || calls.any(|is_made| is_made)
 }
 
-/// Whether a stack is one that a correct process could have.
+/// Returns true if a correct process could have the stack.
 fn is_whole(stack: &PlacedStack) -> bool {
     stack
         .items
@@ -165,7 +167,8 @@ fn outcome(walker: &impl StackWalker, target: &Target<'_, '_>, truth: &[True]) -
     for one in &found {
         match rest.next() {
             Some(next) if is_same(next.found, *one) => {}
-            // What is missing in between is looked for: is it lost, or is this one wrong?
+            // Search the remaining frames: either some were lost in between, or the found one is
+            // wrong.
             Some(next) => {
                 let later = rest.any(|later| is_same(later.found, *one));
                 return if later { Outcome::Lost(next.name.clone()) } else { Outcome::Wrong(*one) };
@@ -180,7 +183,7 @@ fn outcome(walker: &impl StackWalker, target: &Target<'_, '_>, truth: &[True]) -
     }
 }
 
-/// The frames of a stack placed by hand that profilers are told of.
+/// Returns the frames of a stack placed by hand that are reported to profilers.
 fn of_set(set: &Set) -> Vec<True> {
     let rows = set.stage().rows.iter().enumerate();
     let ordinary = rows.filter(|(_, row)| {
@@ -194,7 +197,7 @@ fn of_set(set: &Set) -> Vec<True> {
     frames.collect()
 }
 
-/// Those of a thread that is executed.
+/// Returns the frames of a simulated thread that are reported to profilers.
 fn of_world(world: &World<'_>, thread: usize) -> Vec<True> {
     let expanded = world.expanded();
     let ordinary = |id: &FunctionId| {
@@ -212,10 +215,10 @@ fn of_world(world: &World<'_>, thread: usize) -> Vec<True> {
     frames.collect()
 }
 
-/// Lets a walker walk the threads of all texts, which have names.
+/// Runs a walker on the threads of all texts, given as pairs of name and text.
 ///
 /// # Errors
-/// What it was wrong about, in words: a line for each text and thread.
+/// Returns a message with one line for each text and thread that the walker was wrong about.
 pub fn assert_all<'t>(
     walker: &impl StackWalker,
     texts: impl IntoIterator<Item = (&'t str, &'t str)>,

@@ -41,7 +41,6 @@ pub struct Call<'s> {
     pub client_data: u64,
 }
 
-
 /// A thread that calls profiling methods: its `ICorProfilerInfo`.
 pub struct Caller<'r, 'a, M> {
     pub(super) runtime: &'r Runtime<'a, M>,

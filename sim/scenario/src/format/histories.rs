@@ -1,4 +1,4 @@
-//! Profilers, and searches of histories.
+//! Printing of profilers and of searches of histories.
 
 use super::snapshot::hresult;
 use super::{Line, Printer, quoted, size};
@@ -9,8 +9,8 @@ use crate::histories::{
 use crate::terms::Term as _;
 use clr_explore::{LockName, Strategy};
 
-/// The node of an expectation of a search of histories of a scenario, as it stands at a depth of blocks:
-/// without the blanks in front of its first line and the end of its last one.
+/// Prints the `expect` node of a search of histories as it appears at a depth of nested blocks,
+/// without the indentation of its first line and the line break after its last one.
 pub(crate) fn expected_history_text(
     scenario: &Scenario,
     expected: &ExpectedHistory,

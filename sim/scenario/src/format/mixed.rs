@@ -1,4 +1,4 @@
-//! Walks of whole stacks and what they must find.
+//! Printing of mixed walks and their expectations.
 
 use super::snapshot::hresult;
 use super::{Line, Printer, quoted};

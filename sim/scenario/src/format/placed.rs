@@ -1,4 +1,4 @@
-//! Stacks placed by hand.
+//! Printing of stacks placed by hand.
 
 use super::{Line, Printer, quoted, size};
 use crate::parse::ALL_SAVED;
@@ -9,17 +9,17 @@ use clr_runtime::{ExceptionTracker, MethodKind};
 use clr_world::synthetic::{FrameRow, Place, Row};
 
 impl Line {
-    /// `on=`, unless it is for all.
+    /// Adds `on=`, unless the generations are all.
     pub(super) fn on(self, on: Generations) -> Self {
         if on == Generations::ALL { self } else { self.property("on", quoted(&on.to_string())) }
     }
 
-    /// An address, always in hexadecimal.
+    /// Adds an address, always in hexadecimal.
     pub(super) fn address(self, name: &str, value: u64) -> Self {
         self.property(name, format_args!("{value:#x}"))
     }
 
-    /// A property, if there is a value.
+    /// Adds a property if there is a value.
     fn some_text(self, name: &str, value: Option<&String>) -> Self {
         match value {
             Some(value) => self.property(name, quoted(value)),
@@ -108,7 +108,7 @@ impl Printer<'_> {
         } else {
             Line::new("saves").gprs(&row.saves)
         };
-        // It is short: it stands in the same line.
+        // The block is short: print it on the same line.
         if saves_all || !row.saves.is_empty() {
             line = line.arg(format_args!("{{ {} }}", saves.0));
         }
@@ -116,7 +116,7 @@ impl Printer<'_> {
     }
 }
 
-/// The name of a row's node.
+/// Returns the node name of an activation on a stack placed by hand.
 const fn row_node(row: &Row) -> &'static str {
     match (row.place, row.kind, row.leaf) {
         (Place::Native, _, true) => "leaf",

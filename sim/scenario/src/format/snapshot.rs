@@ -1,4 +1,4 @@
-//! Snapshots and what they must give.
+//! Printing of snapshots and their expectations.
 
 use super::{Line, Printer, quoted, size};
 use crate::parse::OWN_FLAGS;
@@ -76,7 +76,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What is written for a thread that calls.
+    /// Returns the value of `by=` for a calling thread.
     pub(super) fn caller_name(&self, by: SnapshotCaller) -> String {
         match by {
             SnapshotCaller::Own => quoted("self"),
@@ -95,7 +95,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The thread's name in quotes; nothing if there is no such thread.
+    /// Returns the name of a thread in quotes; an empty name if the thread does not exist.
     fn thread_name(&self, thread: u32) -> String {
         let thread = self.scenario.threads.get(thread as usize);
         quoted(thread.map_or("", |thread| &thread.name))
@@ -215,7 +215,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether it is made of bytes that are not 0.
+/// Returns true if the seed consists of bytes other than 0.
 const fn has_fill(seed: &SnapshotSeed) -> bool {
     matches!(seed.from, SeedSource::Bytes(1..))
 }

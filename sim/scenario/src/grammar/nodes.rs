@@ -23,7 +23,7 @@ use clr_walker::mixed::{Policy, SeenBy};
 use clr_walker::unwind::{Rules, Trust};
 use clr_world::stubs::Hooks;
 
-/// Properties, and behind them one for each integer register.
+/// Lists properties, followed by one for each integer register.
 macro_rules! with_registers {
     ($($property:expr),*) => {
         &[
@@ -78,16 +78,16 @@ const ANY_U32: Kind = Kind::Number(0, u32::MAX as u64);
 const ANY_U64: Kind = Kind::Number(0, u64::MAX);
 const RETURN: Args = Args::Optional(Kind::Word(ReturnForm::WORDS));
 const TAIL_CALL: &[PropertyRule] = &[property("by", Kind::Word(TailCallForm::WORDS))];
-/// More than there are registers to name once.
+/// Limit of arguments: above the number of registers, each of which can be named once.
 const MANY: usize = 64;
 
 const ON: PropertyRule = property("on", Kind::Generations);
 const WALK: Kind = Kind::Word(&["continue", "none"]);
-/// The ways to search histories.
+/// The search algorithms for histories.
 const SEARCHES: &[&str] = &["random", "pct", "exhaustive", "guided"];
 const FROM: Kind = Kind::Word(&["source", "documentation", "observed"]);
 
-/// It stands in texts of stacks at the outermost level, and in stops.
+/// The node `snapshot`, which appears at the outermost level of texts of stacks, and in stops.
 const SNAPSHOT_NODE: NodeRule = node("snapshot", Args::Optional(Kind::Name))
     .with(&[
         property("by", Kind::Caller),
@@ -102,7 +102,7 @@ const SNAPSHOT_NODE: NodeRule = node("snapshot", Args::Optional(Kind::Name))
     ])
     .block(Level::Snapshot);
 
-/// The same.
+/// The node `mixed-walk`, which appears in the same places as `snapshot`.
 const MIXED_WALK_NODE: NodeRule = node("mixed-walk", Args::Optional(Kind::Name))
     .with(&[
         required("policy", Kind::Word(Policy::WORDS)),
@@ -112,7 +112,7 @@ const MIXED_WALK_NODE: NodeRule = node("mixed-walk", Args::Optional(Kind::Name))
     ])
     .block(Level::MixedWalk);
 
-/// Where another thread stands.
+/// The position of another thread.
 const PLACE: &[PropertyRule] = &[
     property("after", ANY_U64),
     property("at", Kind::Code),
@@ -282,7 +282,7 @@ pub(super) static STOP: &[NodeRule] = &[
 pub(super) static EXPECT: &[NodeRule] = &[node("frame", Args::Optional(Kind::Function))
     .with(with_registers![property("trust", Kind::Word(Trust::WORDS))])];
 
-/// A row of a stack.
+/// Returns the node of an activation on a stack.
 const fn row(name: &'static str) -> NodeRule {
     const PROPERTIES: &[PropertyRule] = &[
         ON,
@@ -293,12 +293,12 @@ const fn row(name: &'static str) -> NodeRule {
     node(name, Args::One(Kind::Label)).with(PROPERTIES).block(Level::Row)
 }
 
-/// Something that a stack has or has not.
+/// Returns a node without arguments that sets a flag of the stack.
 const fn mark(name: &'static str) -> NodeRule {
     node(name, Args::None).with(&[ON])
 }
 
-/// Something that a stack has one of.
+/// Returns a node with one argument that sets a value of the stack.
 const fn field(name: &'static str, kind: Kind) -> NodeRule {
     node(name, Args::One(kind)).with(&[ON])
 }
@@ -401,7 +401,7 @@ pub(super) static SEED: &[NodeRule] = &[
     node("cut", Args::One(Kind::Number(0, SEED_SIZE as u64))).once(),
 ];
 
-/// What a callback of a snapshot may have.
+/// The properties of a callback of a snapshot.
 const SHOT: &[PropertyRule] =
     with_registers![property("stale", Kind::Stale), property("context-flags", Kind::Flags)];
 
@@ -420,7 +420,7 @@ pub(super) static MIXED_WALK: &[NodeRule] = &[node("expect", Args::None)
     .with(&[ON, property("from", FROM), property("count", ANY_U64), property("others", Kind::Flag)])
     .block(Level::MixedReport)];
 
-/// What a frame of a whole stack may have.
+/// The properties of a frame of a mixed walk.
 const WHOLE_FRAME: &[PropertyRule] = &[
     property("rsp", ANY_U64),
     property("seen-by", Kind::Word(SeenBy::WORDS)),

@@ -1,4 +1,4 @@
-//! Scripts as blocking code of a profiler.
+//! Scripts executed as blocking code of a profiler.
 
 use super::{Action, Care, Method, ProfilerScript, ScriptSeed, Who};
 use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
@@ -14,17 +14,17 @@ use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// For how many frames a walk has room.
+/// Number of frames in the buffer of a walk.
 const ROOM: usize = 64;
 
-/// What the profiler remembers of threads, in one history.
+/// Values that the profiler remembers for each thread during one history.
 #[derive(Debug, Default)]
 struct Memory {
     registers: BTreeMap<ThreadIndex, Registers>,
     functions: BTreeMap<ThreadIndex, FunctionId>,
 }
 
-/// What its scripts need, in one history.
+/// State of the scripts during one history.
 #[derive(Debug, Default)]
 struct Script {
     locks: Vec<Lock>,
@@ -33,7 +33,7 @@ struct Script {
 }
 
 impl ProfilerScript {
-    /// Loads the profiler, for one history.
+    /// Loads the profiler for one history.
     pub(super) fn load<'p>(&'p self, setup: &mut Setup<'p>) {
         let script = Rc::new(Script {
             locks: self.locks.iter().map(|name| setup.lock(name)).collect(),
@@ -86,17 +86,17 @@ fn hresult<T>(result: &Result<T, CallError<Outcome>>) -> HResult {
 
 fn held_to(me: &Thread<'_, '_>, name: &str, found: HResult, wanted: Option<HResult>) {
     if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-        me.fail(format!("{name} returned {found} in place of {wanted}"));
+        me.fail(format!("{name} returned {found} instead of {wanted}"));
     }
 }
 
-/// Whether a snapshot is made.
+/// Returns true if the snapshot must be made.
 fn is_wanted(me: &Thread<'_, '_>, target: &Target<'_, '_, '_>, care: Care) -> bool {
     !care.listed || me.info().enum_threads().is_ok_and(|threads| threads.contains(&target.id()))
 }
 
 impl Script {
-    /// What the profiler remembers: all its threads share it.
+    /// Returns the values that the profiler remembers, which all its threads share.
     fn memory(&self, me: &Thread<'_, '_>) -> RefMut<'_, Memory> {
         me.shares();
         self.memory.borrow_mut()
@@ -139,7 +139,7 @@ impl Script {
             Action::Walk { of, policy } => {
                 if let Some(target) = target(*of) {
                     let mut buffer = WalkBuffer::new(ROOM);
-                    // What ends the process ends the history.
+                    // An error that ends the process also ends the history.
                     let _ =
                         Walker::new(&me.info(), me.modules(), *policy).walk(&target, &mut buffer);
                 }
@@ -222,7 +222,7 @@ impl Script {
         if target.suspend().is_ok() {
             self.act(me, actions);
             if !me.escapes() {
-                // Who was suspended can have been resumed by others: that is told as a rule broken.
+                // Another thread may have resumed the target: that is reported as a rule violation.
                 let _ = target.resume();
             }
         }
@@ -236,7 +236,7 @@ impl Script {
         Some(context.registers)
     }
 
-    /// Those that were read last; if there are none, they are read.
+    /// Returns the registers that were read last, or reads them if there are none.
     fn registers(
         &self,
         me: &Thread<'_, '_>,
@@ -247,7 +247,7 @@ impl Script {
         known.or_else(|| self.read(me, of, target))
     }
 
-    /// Again and again, if that is wanted.
+    /// Makes a snapshot, and repeats it while it is refused as unsafe if the script asks for that.
     fn snapshots(
         &self,
         me: &Thread<'_, '_>,

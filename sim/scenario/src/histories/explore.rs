@@ -1,4 +1,4 @@
-//! Searching the histories of a text, and holding them against what is expected.
+//! Searches of the histories of a text, and their comparison with the expectations.
 
 use super::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method, WaitKind, Who};
 use crate::Scenario;
@@ -12,72 +12,72 @@ use clr_runtime::generation::Generation;
 use clr_world::SignalStack;
 use core::fmt;
 
-/// What a search of a text came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explored {
-    /// The place of the search in [`Scenario::explore`].
+    /// Index of the search in [`Scenario::explore`].
     pub explore: usize,
-    /// The place of the expectation that counts among the search's.
+    /// Index of the relevant expectation among those of the search.
     pub expected: usize,
-    /// On which generation.
+    /// Generation that was searched.
     pub generation: Generation,
-    /// What it came to.
+    /// Report of the search.
     pub found: Report,
-    /// The hazard that the failure is an instance of.
+    /// Hazard that the failure is an instance of.
     pub hazard: Option<Hazard>,
-    /// What is not as expected.
+    /// Differences from the expectation.
     pub differences: Vec<HistoryDifference>,
 }
 
 impl Explored {
-    /// Whether all is as expected.
+    /// Returns true if the result is as expected.
     #[must_use]
     pub const fn is_right(&self) -> bool {
         self.differences.is_empty()
     }
 }
 
-/// What is not as expected of the histories of a text.
+/// A difference between the result of a search and its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryDifference {
-    /// The search ends otherwise.
+    /// The search ends differently.
     End {
-        /// How it should.
+        /// Expected end.
         expected: ExpectedEnd,
-        /// How it does.
+        /// Actual end.
         found: ExpectedEnd,
     },
-    /// The search has not seen everything.
+    /// The search was not exhaustive.
     NotEverything,
-    /// A wait is not there: its place among those expected.
+    /// A wait is missing: its index among those expected.
     Wait(usize),
-    /// It is an instance of another hazard, or of none.
+    /// The failure is an instance of another hazard, or of none.
     Hazard {
-        /// Of which it should be.
+        /// Expected hazard.
         expected: Hazard,
-        /// Of which it is.
+        /// Actual hazard.
         found: Option<Hazard>,
     },
-    /// The replay string is not one of a history of this text.
+    /// The schedule string does not belong to a history of this text.
     Strays,
-    /// The history that it makes ends otherwise.
+    /// The history that the schedule string replays ends differently.
     Replay(ExpectedEnd),
 }
 
 impl fmt::Display for HistoryDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::End { expected, found } => write!(f, "{found} in place of {expected}"),
-            Self::NotEverything => f.write_str("the search has not seen everything"),
-            Self::Wait(place) => write!(f, "wait {place} is not there"),
+            Self::End { expected, found } => write!(f, "{found} instead of {expected}"),
+            Self::NotEverything => f.write_str("the search was not exhaustive"),
+            Self::Wait(place) => write!(f, "expected wait {place} is missing"),
             Self::Hazard { expected, found: Some(found) } => {
-                write!(f, "{found} in place of {expected}")
+                write!(f, "{found} instead of {expected}")
             }
             Self::Hazard { expected, found: None } => {
-                write!(f, "it is no instance of {expected}")
+                write!(f, "the failure is not an instance of {expected}")
             }
-            Self::Strays => f.write_str("the replay string is not one of this text"),
-            Self::Replay(found) => write!(f, "the replay string comes to {found}"),
+            Self::Strays => f.write_str("the schedule string does not belong to this text"),
+            Self::Replay(found) => write!(f, "the schedule string leads to {found}"),
         }
     }
 }
@@ -92,7 +92,7 @@ impl fmt::Display for ExpectedEnd {
 }
 
 impl ExpectedEnd {
-    /// Its node.
+    /// Returns the name of the end's node.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl ExpectedEnd {
         }
     }
 
-    /// How a history ended.
+    /// Returns the end of a history with the given verdict.
     #[must_use]
     pub const fn of(verdict: Option<&Verdict>) -> Self {
         match verdict {
@@ -126,7 +126,7 @@ impl ExpectedEnd {
         }
     }
 
-    /// Whether that is the same, but for whether everything was seen.
+    /// Returns true if the ends are equal, apart from the flag that everything was searched.
     fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Survives { .. }, Self::Survives { .. }) => true,
@@ -164,24 +164,25 @@ impl WaitKind {
 }
 
 impl Method {
-    /// Its name.
+    /// Returns the method's name in a text.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.word()
     }
 }
 
-/// What a replay string comes to.
+/// The result of replaying a schedule string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replayed {
-    /// It is none of the text.
+    /// The string does not belong to a history of the text.
     Strays,
-    /// A history that ends so.
+    /// The replayed history ends this way.
     Ends(ExpectedEnd),
 }
 
 impl ExpectedHistory {
-    /// What is not as expected of a search, and of the history of the replay string if there is one.
+    /// Returns the differences between the expectation and the result of a search, and of the
+    /// replayed history if there is one.
     fn differences(
         &self,
         budget: &Budget,
@@ -229,7 +230,7 @@ impl ExpectedHistory {
     }
 }
 
-/// A process of a text on one generation, with its profiler: what histories are made of.
+/// A process of a text on one generation, with its profiler, whose histories are searched.
 #[derive(Debug)]
 pub struct Exploring<'s> {
     scenario: &'s Scenario,
@@ -237,33 +238,34 @@ pub struct Exploring<'s> {
 }
 
 impl<'s> Exploring<'s> {
-    /// The process of a program.
+    /// Creates the process of a program.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn new(scenario: &'s Scenario, generation: Generation) -> Result<Self, RunOnError> {
         Ok(Self { scenario, process: scenario.process_on(generation)? })
     }
 
-    /// Makes it ready.
+    /// Prepares the process for the execution of histories.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn arena(&self) -> Result<Arena<'_>, RunOnError> {
         Ok(Arena::new(&self.process)?)
     }
 
-    /// Loads the profiler, for one history.
+    /// Loads the profiler for one history.
     pub fn load<'p>(&'p self, setup: &mut Setup<'p>) {
         if let Some(profiler) = &self.scenario.profiler {
             profiler.load(setup);
         }
     }
 
-    /// Searches; `progress` is told how many histories there were, and says whether to go on.
+    /// Searches the histories. `progress` gets the number of histories executed, and returns false
+    /// to stop the search.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn search(
         &self,
         budget: &Budget,
@@ -272,10 +274,10 @@ impl<'s> Exploring<'s> {
         Ok(self.arena()?.search(&|setup| self.load(setup), budget, progress))
     }
 
-    /// Makes a history again; `None` if it is not one of this text and generation.
+    /// Replays a history; returns `None` if it is not one of this text and generation.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn replay(
         &self,
         trail: &Trail,
@@ -293,11 +295,11 @@ impl<'s> Exploring<'s> {
 }
 
 impl Scenario {
-    /// The process of the text's program on one generation, without its profiler: for one in Rust, in
-    /// [`check`](clr_explore::check).
+    /// Creates the process of the text's program on one generation without its profiler, for a
+    /// profiler written in Rust in [`check`](crate::check).
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn process_on(&self, generation: Generation) -> Result<Process, RunOnError> {
         let Self { program, methods, hooks, threads, .. } = self;
         let starts = threads.iter().zip(self.starts());
@@ -313,11 +315,11 @@ impl Scenario {
         }))
     }
 
-    /// Searches the histories of the text on one generation, as it asks for. A search that is not for
-    /// the generation has no report.
+    /// Runs the text's searches of histories on one generation. A search that is not for the
+    /// generation has no report.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn explore_on(&self, generation: Generation) -> Result<Vec<Explored>, RunOnError> {
         let mut all = Vec::new();
         let mut exploring = None;
@@ -343,7 +345,7 @@ impl Scenario {
         Ok(all)
     }
 
-    /// The name of a thread, for an action.
+    /// Returns the name of the thread that an action names.
     #[must_use]
     pub fn name_of(&self, who: Who) -> &str {
         let Who::Thread(index) = who else { return "own" };
@@ -354,7 +356,7 @@ impl Scenario {
         names.nth(index).unwrap_or_default()
     }
 
-    /// What a text calls a lock.
+    /// Returns the name of a lock in a text.
     #[must_use]
     pub fn name_of_lock(&self, lock: LockName) -> &str {
         match lock {
@@ -372,7 +374,7 @@ fn hazard_of(failure: &Failure) -> Option<Hazard> {
 }
 
 impl Exploration {
-    /// On which generations it is searched.
+    /// Returns the generations that the search runs on.
     pub fn generations(&self) -> impl Iterator<Item = Generation> {
         Generation::ALL.into_iter().filter(|generation| self.expected_on(*generation).is_some())
     }

@@ -1,5 +1,5 @@
-//! Histories in texts: a profiler made of small scripts, how its histories are searched, and what that
-//! must come to.
+//! Histories in texts: a profiler made of small scripts, the search settings, and the expected
+//! results.
 
 mod act;
 mod explore;
@@ -15,71 +15,72 @@ use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_walker::mixed::Policy;
 
-/// How many histories are searched if a text does not say.
+/// Number of histories to search if a text does not give one.
 pub(crate) const SCHEDULES: u64 = 1000;
 
-/// In how many steps in order a bug may lie for `pct` if a text does not say.
+/// Depth of bugs (number of ordered steps) for `pct` if a text does not give one.
 pub(crate) const DEPTH: u32 = 3;
 
-/// A profiler: its locks, its threads, and what it does when it is called.
+/// A profiler: locks, threads, and actions in callbacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfilerScript {
-    /// The names of its locks.
+    /// Names of the locks.
     pub locks: Vec<String>,
-    /// The names of its events.
+    /// Names of the events.
     pub events: Vec<String>,
-    /// Its threads.
+    /// Threads of the profiler.
     pub threads: Vec<ScriptThread>,
-    /// What it does in callbacks: each kind once.
+    /// Actions in callbacks; each kind at most once.
     pub callbacks: Vec<(CallbackKind, Vec<Action>)>,
-    /// What it does in hooks that code calls directly.
+    /// Actions in hooks that code calls directly.
     pub hook: Option<Vec<Action>>,
-    /// What it does when a thread gets a signal.
+    /// Actions in the signal handler of a thread.
     pub signal: Option<Vec<Action>>,
-    /// What it does when the process is about to end by an exception that nothing has caught.
+    /// Actions when the process is about to end by an unhandled exception.
     pub crash: Option<Vec<Action>>,
 }
 
 /// A thread of the profiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptThread {
-    /// Its name, which no other thread of the text has.
+    /// Name, unique among the threads of the text.
     pub name: String,
-    /// It has run managed code: the runtime knows it (H-02).
+    /// The thread has run managed code, so the runtime knows it (H-02).
     pub managed: bool,
-    /// What it does.
+    /// Actions of the thread.
     pub actions: Vec<Action>,
 }
 
-/// A thread, for an action.
+/// The thread that an action names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
-    /// The one that executes the action.
+    /// The thread that executes the action.
     Own,
-    /// One of the program, or behind those one of the profiler, in the order of the text.
+    /// Index of a thread: those of the program in the order of the text, followed by those of the
+    /// profiler.
     Thread(u32),
 }
 
-/// What a snapshot's seed is made of.
+/// The source of a snapshot's seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ScriptSeed {
-    /// There is none.
+    /// The call has no seed.
     #[default]
     None,
-    /// The registers that were last read of the thread; if none were, they are read.
+    /// The registers of the thread that were read last; they are read if there are none.
     Leaf,
-    /// The registers of its first managed frame, as unwinding without a mistake finds them.
+    /// The registers of the first managed frame, as correct unwinding finds them.
     TopManaged,
 }
 
-/// What else is to be said of a snapshot.
+/// Options of a snapshot in a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Care {
-    /// It is made again as long as the thread cannot be walked.
+    /// The snapshot is repeated as long as the thread cannot be walked.
     pub again: bool,
-    /// It is made only if `EnumThreads` tells of the thread.
+    /// The snapshot is made only if `EnumThreads` lists the thread.
     pub listed: bool,
-    /// Each managed frame that it tells has to be on the stack.
+    /// Each managed frame that is reported must be on the stack.
     pub checked: bool,
 }
 
@@ -88,13 +89,13 @@ pub struct Care {
 pub enum Method {
     /// `GetFunctionFromIP`, with the ip of the thread's registers.
     GetFunctionFromIp,
-    /// `GetFunctionFromIP2`, with the same: it may trigger a GC (H-06).
+    /// `GetFunctionFromIP2`, with the same ip: it may trigger a GC (H-06).
     GetFunctionFromIp2,
-    /// `GetFunctionFromIP3`, with the same.
+    /// `GetFunctionFromIP3`, with the same ip.
     GetFunctionFromIp3,
     /// `GetFunctionInfo2`, with the function that was last found on the thread.
     GetFunctionInfo2,
-    /// `GetCodeInfo2`, with the same.
+    /// `GetCodeInfo2`, with the function that was last found on the thread.
     GetCodeInfo2,
     /// `GetThreadInfo`, with the thread's id.
     GetThreadInfo,
@@ -110,128 +111,129 @@ pub enum Method {
     GetEventMask,
 }
 
-/// Something that a profiler does.
+/// An action of a profiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Suspends a thread by a call of the system.
+    /// Suspends a thread with a call of the operating system.
     Suspend(Who),
-    /// The same, does something, and resumes it. If it cannot be suspended, nothing is done.
+    /// Suspends a thread, executes actions, and resumes the thread. Nothing is executed if the
+    /// suspension fails.
     Suspended(Who, Vec<Action>),
-    /// Resumes it.
+    /// Resumes a thread.
     Resume(Who),
-    /// Reads its registers, and remembers them.
+    /// Reads and remembers the registers of a thread.
     Context(Who),
-    /// Writes the registers that were last read of it.
+    /// Writes the registers of a thread that were read last.
     SetContext(Who),
     /// Calls `DoStackSnapshot`.
     Snapshot {
-        /// Of this thread.
+        /// Thread to walk.
         of: Who,
-        /// With this seed.
+        /// Source of the seed.
         seed: ScriptSeed,
-        /// It has to return this, if that matters.
+        /// Expected result; `None` if it is not checked.
         returns: Option<HResult>,
-        /// How it is made, and looked at.
+        /// Options of the call.
         care: Care,
-        /// What the callback does for each frame.
+        /// Actions of the callback for each frame.
         callback: Vec<Action>,
     },
-    /// Walks the whole stack by the reference walker.
+    /// Walks the whole stack with the reference walker.
     Walk {
-        /// Of this thread.
+        /// Thread to walk.
         of: Who,
-        /// By this policy.
+        /// Policy of the walk.
         policy: Policy,
     },
-    /// Takes a lock, does something, and gives it back.
+    /// Takes a lock, executes actions, and releases the lock.
     Lock(u32, Vec<Action>),
     /// Takes a lock.
     Acquire(u32),
-    /// Gives it back.
+    /// Releases a lock.
     Release(u32),
-    /// Takes a lock if that can be had in time, and gives it back behind what is done.
+    /// Takes a lock if it becomes free in time, and releases it after the actions.
     TryLock {
-        /// Which.
+        /// Index of the lock.
         lock: u32,
-        /// How long it waits (µs).
+        /// Maximum time to wait (µs).
         micros: u64,
-        /// What it does with the lock.
+        /// Actions while the lock is held.
         then: Vec<Action>,
-        /// What it does without.
+        /// Actions if the lock was not taken.
         otherwise: Vec<Action>,
     },
-    /// Leaves the callback of a walk by a jump to behind the walk.
+    /// Leaves the callback of a walk by a jump past the walk.
     Escape,
     /// Calls `RequestProfilerDetach`.
     Detach,
     /// Sets an event.
     Set(u32),
-    /// Resets it.
+    /// Resets an event.
     Reset(u32),
-    /// Waits until it is set.
+    /// Waits until an event is set.
     Wait {
-        /// Which.
+        /// Index of the event.
         event: u32,
-        /// How long at most (µs); for ever if that is not said.
+        /// Maximum time to wait (µs); `None` waits for ever.
         micros: Option<u64>,
-        /// What it does then.
+        /// Actions after the event was set.
         then: Vec<Action>,
-        /// What it does if it was not set in time.
+        /// Actions if the event was not set in time.
         otherwise: Vec<Action>,
     },
-    /// Does something if an event was set longer ago than this (µs).
+    /// Executes actions if an event was set longer ago than a time.
     Since {
-        /// Which event.
+        /// Index of the event.
         event: u32,
-        /// How long ago.
+        /// Time (µs).
         micros: u64,
-        /// What it does.
+        /// Actions to execute.
         then: Vec<Action>,
     },
-    /// Sleeps for so long (µs).
+    /// Sleeps for a time (µs).
     Sleep(u64),
     /// Allocates memory and frees it.
     Allocate,
-    /// Logs something.
+    /// Writes to a log.
     Log,
     /// Loads a library.
     LoadLibrary,
-    /// Has the system look unwind data up.
+    /// Calls the operating system's lookup of unwind data.
     LookUpFunctionEntry,
-    /// Unwinds its own stack by a library that is not re-entrant.
+    /// Unwinds its own stack with a library that is not re-entrant.
     Unwind,
     /// Calls a method of the runtime.
     Call {
-        /// Which.
+        /// Method to call.
         method: Method,
-        /// With something of this thread.
+        /// Thread that the arguments are taken from.
         of: Who,
-        /// It has to return this, if that matters.
+        /// Expected result; `None` if it is not checked.
         returns: Option<HResult>,
     },
     /// Calls `SuspendRuntime`.
     SuspendRuntime,
-    /// The same, does something, and calls `ResumeRuntime`. If the runtime is not suspended, nothing is
-    /// done.
+    /// Calls `SuspendRuntime`, executes actions, and calls `ResumeRuntime`. Nothing is executed if
+    /// the suspension fails.
     RuntimeSuspended(Vec<Action>),
     /// Calls `ResumeRuntime`.
     ResumeRuntime,
-    /// Makes a first call to the runtime, which comes to nothing.
+    /// Makes a first call to the runtime, which has no effect.
     Prepare,
     /// Sends a signal to a thread.
     Signal(Who),
-    /// Does something so many times.
+    /// Repeats actions a number of times.
     Repeat(u32, Vec<Action>),
     /// Waits for the end of a thread.
     Join(Who),
-    /// The watchdog has seen enough: the history fails.
+    /// Lets the watchdog give up: the history fails.
     Bark,
-    /// Something is wrong: the history fails.
+    /// Reports an error: the history fails.
     Fail(String),
 }
 
 impl Action {
-    /// What stands in its block.
+    /// Returns the actions in the action's block, including those of `else`.
     pub fn inner(&self) -> impl Iterator<Item = &Self> {
         let (block, otherwise): (&[Self], &[Self]) = match self {
             Self::Suspended(_, block)
@@ -249,21 +251,21 @@ impl Action {
     }
 }
 
-/// How the histories of a text are searched, and what that must come to.
+/// A search of the histories of a text, with its expectations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exploration {
-    /// The way to search.
+    /// Search algorithm.
     pub by: Strategy,
-    /// At most so many histories.
+    /// Maximum number of histories.
     pub schedules: u64,
-    /// The same seed makes the same histories.
+    /// Seed of the search: the same seed makes the same histories.
     pub seed: u64,
     /// Every instruction is a switch point.
     pub instructions: bool,
-    /// A rule that is broken is a failure, even if nothing came of it.
+    /// A rule violation is a failure, even if it has no consequences.
     pub rules: bool,
-    /// What it must come to: the first one that is for a generation counts, and where none is it is not
-    /// searched.
+    /// Expectations. For each generation the first matching one is used; on a generation without
+    /// one, no search is made.
     pub expect: Vec<ExpectedHistory>,
 }
 
@@ -281,13 +283,13 @@ impl Default for Exploration {
 }
 
 impl Exploration {
-    /// What is expected on a generation, and its place.
+    /// Returns the expectation for a generation, with its index.
     #[must_use]
     pub fn expected_on(&self, generation: Generation) -> Option<(usize, &ExpectedHistory)> {
         self.expect.iter().enumerate().find(|(_, expect)| expect.on.contains(generation))
     }
 
-    /// How long and how to search.
+    /// Returns the budget and the settings of the search.
     #[must_use]
     pub fn budget(&self) -> Budget {
         let limits = Limits { every_instruction: self.instructions, ..Limits::default() };
@@ -296,38 +298,38 @@ impl Exploration {
     }
 }
 
-/// What a search must come to.
+/// The expected result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedHistory {
-    /// On which generations.
+    /// Generations that the expectation is for.
     pub on: Generations,
-    /// How that is known.
+    /// Provenance of the expectation.
     pub from: Provenance,
-    /// How the first history that fails ends, or that none does.
+    /// End of the first history that fails, or the statement that none fails.
     pub ends: ExpectedEnd,
-    /// Who waits for whom in it: others may, too.
+    /// Waits that the deadlock must contain, perhaps among others.
     pub waits: Vec<ExpectedWait>,
-    /// The hazard that it is an instance of, if that matters.
+    /// Hazard that the failure is an instance of; `None` if it is not checked.
     pub hazard: Option<Hazard>,
-    /// The clauses that say so.
+    /// Clauses that state the rule.
     pub clauses: Vec<Clause>,
-    /// A history that must end so without a search.
+    /// Schedule string of a history that must end like this without a search.
     pub replay: Option<Trail>,
 }
 
-/// How a history is expected to end.
+/// The expected end of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExpectedEnd {
-    /// Well, all of them.
+    /// All histories end without a failure.
     Survives {
-        /// And the search has seen all there is to see.
+        /// The search is exhaustive.
         everything: bool,
     },
     /// Threads wait for each other.
     Deadlock,
     /// There is no progress.
     LiveLock,
-    /// Nobody is left to set an event.
+    /// No thread is left to set an event.
     LostWakeUp,
     /// A thread that has been destroyed is used.
     DestroyedThread,
@@ -335,42 +337,42 @@ pub enum ExpectedEnd {
     UnloadedCode,
     /// The process dies.
     Killed,
-    /// The watchdog barks.
+    /// The watchdog gives up.
     Watchdog,
-    /// A rule is broken.
+    /// A profiler rule is violated.
     Rule(Rule),
-    /// The profiler says that something is wrong.
+    /// The profiler reports an error.
     Failed,
 }
 
-/// A thread waits for another one.
+/// A thread that waits for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExpectedWait {
-    /// Who.
+    /// The waiting thread.
     pub waits: Who,
-    /// For whom.
+    /// The thread that it waits for.
     pub for_whom: Who,
-    /// Why, if that matters.
+    /// Reason of the wait; `None` if it is not checked.
     pub why: Option<WaitKind>,
-    /// For which lock, if that matters.
+    /// Lock that the thread waits for; `None` if it is not checked.
     pub lock: Option<LockName>,
 }
 
-/// Why a thread waits for another one.
+/// The reason why a thread waits for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitKind {
-    /// For a lock that the other owns.
+    /// The other thread owns a lock.
     Lock,
-    /// The other has suspended it.
+    /// The other thread has suspended the waiting one.
     Suspended,
-    /// For the other to stop.
+    /// The thread waits for the other thread to stop.
     ToStop,
-    /// The other has suspended the runtime.
+    /// The other thread has suspended the runtime.
     RuntimeSuspended,
-    /// For the other's collection.
+    /// The thread waits for the other thread's GC.
     Collection,
-    /// For the other's end.
+    /// The thread waits for the other thread's end.
     Join,
-    /// For the other to leave the code manager's tables.
+    /// The thread waits for the other thread to leave the code manager's tables.
     CodeManagerReader,
 }

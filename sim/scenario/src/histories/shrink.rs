@@ -1,5 +1,5 @@
-//! Making the text of a history smaller as long as it still fails so: fewer threads, callbacks, actions,
-//! locks, functions and statements, then fewer choices.
+//! Minimisation of a failing text while it still fails in the same way: first fewer threads,
+//! callbacks, actions, locks, functions and statements, then fewer choices.
 
 use super::{Action, ExpectedEnd, ExpectedHistory, Exploration, Exploring, ProfilerScript, Who};
 use crate::Scenario;
@@ -9,34 +9,35 @@ use clr_generate::minimize;
 use clr_runtime::generation::{Generation, Generations};
 use std::collections::BTreeSet;
 
-/// A smaller text is searched for so many times as many histories as the failure took, and some more.
+/// Factor for the budget of a smaller text, relative to the number of histories that the failure
+/// took.
 const PATIENCE: u64 = 8;
-/// At least so many.
+/// Number of histories added to that budget.
 const LEAST: u64 = 400;
 
 /// A step towards a smaller profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptStep {
-    /// Without one of its threads.
+    /// Removes a thread.
     Thread(usize),
-    /// Without what is done in one of the callbacks.
+    /// Removes the actions of a callback.
     Callback(usize),
-    /// Without what is done in hooks.
+    /// Removes the actions in hooks.
     Hook,
-    /// Without what is done in signals.
+    /// Removes the actions in signal handlers.
     Signal,
-    /// Without what is done when the process crashes.
+    /// Removes the actions in a crash.
     Crash,
-    /// Without an action, by its place in the text.
+    /// Removes an action, by its index in the text.
     Action(usize),
-    /// With what stands in the block of an action in place of it.
+    /// Replaces an action by the actions in its block.
     Inner(usize),
-    /// Without locks and events that nobody uses.
+    /// Removes unused locks and events.
     Names,
 }
 
 impl ProfilerScript {
-    /// Everything that it does, outermost blocks.
+    /// Returns the outermost action lists.
     fn scripts(&mut self) -> impl Iterator<Item = &mut Vec<Action>> {
         let threads = self.threads.iter_mut().map(|thread| &mut thread.actions);
         let callbacks = self.callbacks.iter_mut().map(|(_, actions)| actions);
@@ -61,7 +62,8 @@ impl ProfilerScript {
         steps
     }
 
-    /// What is behind a step; `apps` threads are the program's.
+    /// Returns the script after a step, or `None` if the step changes nothing; the first `apps`
+    /// threads are the program's.
     pub(crate) fn take(&self, step: ScriptStep, apps: u32) -> Option<Self> {
         let mut simpler = self.clone();
         match step {
@@ -80,13 +82,13 @@ impl ProfilerScript {
         (simpler != *self).then_some(simpler)
     }
 
-    /// Puts others in place of an action.
+    /// Replaces an action by others.
     fn edit(&mut self, place: usize, edit: impl Fn(Action) -> Vec<Action>) -> Option<()> {
         let mut left = place;
         self.scripts().find_map(|actions| replace(actions, &mut left, &edit))
     }
 
-    /// A thread is gone: those behind it have other numbers, and what is done to it is not done.
+    /// Removes the actions on a thread that is gone, and renumbers the threads after it.
     pub(crate) fn without_thread(&mut self, gone: u32) {
         self.scripts().for_each(|actions| {
             retain(actions, &mut |action| match who_mut(action) {
@@ -130,7 +132,7 @@ impl ProfilerScript {
     }
 }
 
-/// How many actions it is, with those in its block.
+/// Returns the number of actions, including those in the block.
 fn count(action: &Action) -> usize {
     1 + action.inner().map(count).sum::<usize>()
 }
@@ -175,7 +177,7 @@ fn replace(
     None
 }
 
-/// Keeps the actions that are wanted, and changes them.
+/// Keeps the actions for which `keep` returns true; `keep` may change them.
 fn retain(actions: &mut Vec<Action>, keep: &mut dyn FnMut(&mut Action) -> bool) {
     actions.retain_mut(|action| keep(action));
     for action in actions {
@@ -219,7 +221,7 @@ const fn event_mut(action: &mut Action) -> Option<&mut u32> {
     }
 }
 
-/// What must stay of a failure.
+/// Properties of a failure that minimisation must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kept {
     ends: ExpectedEnd,
@@ -232,14 +234,14 @@ impl Kept {
         Self { ends, hazard: Hazard::of(&failure.verdict, &failure.history) }
     }
 
-    /// The first failure of a text, if it is this one.
+    /// Returns the first failure of a text if it has these properties.
     fn found(self, scenario: &Scenario, on: Generation, budget: &Budget) -> Option<Failure> {
         let exploring = Exploring::new(scenario, on).ok()?;
         let found = exploring.search(budget, |_| true).ok()?;
         found.failure.filter(|failure| Self::of(failure) == self)
     }
 
-    /// A trail with as few choices as still come to this.
+    /// Returns a schedule string with as few choices as possible that still leads to this failure.
     fn shortest(
         self,
         scenario: &Scenario,
@@ -266,9 +268,10 @@ impl Kept {
 }
 
 impl Scenario {
-    /// The smallest text that still fails so on a generation, with the string of a history that does:
-    /// nothing can be taken from it without losing the failure. The verdict's kind and its hazard stay,
-    /// whatever else changes. `None` if it does not fail so.
+    /// Returns the smallest text that still fails in the same way on a generation, with the
+    /// schedule string of a failing history. Nothing can be removed from it without losing the
+    /// failure. Only the kind of the verdict and the hazard are kept. Returns `None` if the text
+    /// does not fail this way.
     #[must_use]
     pub fn smallest_that_fails(
         &self,
@@ -283,7 +286,8 @@ impl Scenario {
         let mut bare = self.clone();
         bare.stops.clear();
         bare.explore = vec![Exploration { expect: Vec::new(), ..settings.clone() }];
-        // The first one that fails need not have been among those that the text's budget begins with.
+        // The smaller budget may not reach the failure: its first histories can differ from those
+        // of the text's budget.
         let budget = if kept.found(&bare, on, &budget).is_some() { budget } else { full };
         kept.found(&bare, on, &budget)?;
         let mut small =

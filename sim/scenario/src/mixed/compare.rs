@@ -1,4 +1,4 @@
-//! What walks by each policy see of a thread, beside what is there.
+//! Comparison of what walks by each policy find on a thread with its shadow stack.
 
 use super::found::behind;
 use super::make::{Ground, Ready};
@@ -11,31 +11,31 @@ use clr_runtime::profiling::CallbackKind;
 use clr_walker::mixed::{FrameKind, Policy, Source};
 use clr_walker::unwind::Position;
 
-/// A frame that is there.
+/// A frame of the shadow stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrueFrame {
-    /// What its code is.
+    /// Kind of the code.
     pub kind: MixedFrameKind,
-    /// Where its ip is: a function and the distance from its start.
+    /// Label of the ip: a function and the offset from its start.
     pub label: String,
-    /// The instruction that it is at, or its return address (VA).
+    /// Current instruction, or return address (VA).
     pub ip: u64,
-    /// Its stack pointer (VA).
+    /// Stack pointer (VA).
     pub sp: u64,
 }
 
-/// A thread, and what walks of it see.
+/// A thread, and the results of walks of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// The place of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,
-    /// Its frames, leaf first.
+    /// Frames of the shadow stack, leaf first.
     pub truth: Vec<TrueFrame>,
-    /// The walks, each from the same state.
+    /// Walks, each from the same state.
     pub walks: Vec<(Policy, FoundMixed)>,
 }
 
-/// A row of the truth, before it has a name.
+/// A frame of the shadow stack, before it has a label.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SiteRow {
     pub kind: MixedFrameKind,
@@ -45,7 +45,7 @@ pub(crate) struct SiteRow {
 }
 
 impl SiteRow {
-    /// What a method's code is.
+    /// Returns the kind of a method's code.
     pub(crate) const fn kind_of(kind: MethodKind) -> MixedFrameKind {
         match kind {
             MethodKind::Ordinary | MethodKind::ExceptionHandling => MixedFrameKind::Managed,
@@ -68,13 +68,14 @@ impl Ground<'_, '_> {
 }
 
 impl Compared {
-    /// For each frame of a walk, which frame of the truth it is; `None` if it is not there.
+    /// Returns the index in the shadow stack for each frame of a walk; `None` for a frame that is
+    /// not on the stack.
     #[must_use]
     pub fn places(&self, found: &FoundMixed) -> Vec<Option<usize>> {
         let mut first = 0;
         let place = |found: &super::FoundMixedFrame| {
             let frame = &found.frame;
-            // Of calls out of ready-to-run code, the runtime knows another return address (C-156).
+            // For calls from ready-to-run code, the runtime knows another return address (C-156).
             let is_told =
                 frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
             let is = |row: &TrueFrame| {
@@ -96,8 +97,8 @@ fn function_of(label: &str) -> &str {
 }
 
 impl Scenario {
-    /// The callback that the thread of a stop, or of a stack placed by hand, is in: that of the stop, or
-    /// of the first call or walk of its own that says one.
+    /// Returns the profiler callback that the thread of a stop, or of a stack placed by hand, is
+    /// in: that of the stop, or the first one named by a snapshot or walk there.
     #[must_use]
     pub fn callback_at(&self, stop: Option<usize>) -> Option<CallbackKind> {
         let (snapshots, walks) = if let Some(index) = stop {
@@ -116,12 +117,12 @@ impl Scenario {
         snapshots.find_map(|call| call.in_callback).or_else(of_walks)
     }
 
-    /// Walks the thread of a stop, or of a stack placed by hand, by each of some policies. One that is
-    /// for callbacks is passed over where the thread is in none, and one for signals where there are
-    /// none.
+    /// Walks the thread of a stop, or of a stack placed by hand, with each of several policies. A
+    /// policy for callbacks is skipped if the thread is in none, and one for signals on systems
+    /// without signals.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn compare_on(
         &self,
         generation: Generation,

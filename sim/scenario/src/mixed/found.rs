@@ -1,4 +1,4 @@
-//! What a walk found, held against what is expected.
+//! Results of mixed walks, compared with what is expected.
 
 use super::{ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MixedClaim, MixedFrameKind};
 use crate::snapshot::ExpectedOutcome;
@@ -9,25 +9,25 @@ use clr_walker::unwind::Position;
 use core::fmt;
 use thiserror::Error;
 
-/// What a walk found.
+/// The result of a mixed walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundMixed {
-    /// The frames, leaf first.
+    /// Frames, leaf first.
     pub frames: Vec<FoundMixedFrame>,
-    /// Where something is missing, leaf first.
+    /// Gaps where frames are missing, leaf first.
     pub gaps: Vec<Gap>,
-    /// How much of the stack it claims to have; nothing if it did not come back.
+    /// Completeness that the walk claims; `None` if it did not return.
     pub completeness: Option<Completeness>,
-    /// How `DoStackSnapshot` ended, if it was called; or what ended the process.
+    /// Outcome of `DoStackSnapshot` if it was called, or the fatal outcome that ended the process.
     pub outcome: Option<Outcome>,
 }
 
-/// A frame that was found.
+/// A frame that a walk found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundMixedFrame {
     /// The frame.
     pub frame: MixedFrame,
-    /// Where its ip is: a function and the distance from its start.
+    /// Label of the ip: a function and the offset from its start.
     pub label: String,
 }
 
@@ -36,45 +36,46 @@ pub struct FoundMixedFrame {
 pub enum FoundMixedItem<'f> {
     /// A frame.
     Frame(&'f FoundMixedFrame),
-    /// A gap.
+    /// A gap, with its reason.
     Gap(Reason),
 }
 
-/// Something that is not as expected. Frames and gaps are counted together.
+/// A difference between the result of a walk and its expectation. Frames and gaps share one
+/// numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MixedDifference {
-    /// An expected frame or gap is not there.
-    #[error("expected item {item} is not there")]
+    /// An expected frame or gap is missing.
+    #[error("expected item {item} is missing")]
     Missing {
-        /// Its place among the expected ones, from 0.
+        /// Index among the expected items, from 0.
         item: usize,
     },
-    /// A frame or a gap is there that is not expected.
+    /// A frame or gap was found that is not expected.
     #[error("item {item} is not expected")]
     Surplus {
-        /// Its place among those found, from 0.
+        /// Index among the items found, from 0.
         item: usize,
     },
-    /// A frame or a gap is another one.
-    #[error("item {item} is something else")]
+    /// A frame or gap differs from the expected one.
+    #[error("item {item} differs from the expected one")]
     Other {
-        /// Its place among those found, from 0.
+        /// Index among the items found, from 0.
         item: usize,
     },
-    /// The walk claims to have more or less.
-    #[error("it claims something else")]
+    /// The walk claims another completeness.
+    #[error("the claimed completeness differs")]
     Claim {
-        /// What it should claim.
+        /// Expected claim.
         expected: Option<MixedClaim>,
-        /// What it claims.
+        /// Actual claim.
         found: Option<MixedClaim>,
     },
-    /// `DoStackSnapshot` ended in another way.
+    /// The outcome of `DoStackSnapshot` differs.
     #[error("expected: {}; found: {}", or_not(*.expected), or_not(*.found))]
     Outcome {
-        /// How it should.
+        /// Expected outcome.
         expected: Option<ExpectedOutcome>,
-        /// How it did.
+        /// Actual outcome.
         found: Option<Outcome>,
     },
 }
@@ -84,7 +85,7 @@ fn or_not(outcome: Option<impl fmt::Display>) -> String {
 }
 
 impl FoundMixed {
-    /// A stack, with a label for each address in code (VA).
+    /// Creates the result from a stack; `label_of` gives the label of an address in code (VA).
     pub(super) fn new(stack: MixedStack, label_of: impl Fn(u64) -> String) -> Self {
         let label = |frame: &MixedFrame| match frame.position {
             Position::Interrupted => label_of(frame.ip),
@@ -101,18 +102,18 @@ impl FoundMixed {
         }
     }
 
-    /// What ended the process.
+    /// Creates the result of a walk that ended the process.
     pub(super) fn fatal(outcome: Outcome) -> Self {
         Self { outcome: Some(outcome), ..Self::default() }
     }
 
-    /// What the walk claims.
+    /// Returns the completeness that the walk claims.
     #[must_use]
     pub fn claim(&self) -> Option<MixedClaim> {
         self.completeness.map(MixedClaim::from)
     }
 
-    /// Frames and gaps, leaf first.
+    /// Returns frames and gaps, leaf first.
     #[must_use]
     pub fn items(&self) -> Vec<FoundMixedItem<'_>> {
         let mut items = Vec::with_capacity(self.frames.len() + self.gaps.len());
@@ -126,7 +127,7 @@ impl FoundMixed {
     }
 }
 
-/// The label of the address `ip` (VA) behind one that has this label.
+/// Returns the label of the address `ip` (VA) that follows the address with the given label.
 pub(super) fn behind(label: &str, ip: u64) -> String {
     let next = label.rsplit_once("+0x").and_then(|(function, offset)| {
         let offset = u64::from_str_radix(offset, 16).ok()?;
@@ -135,7 +136,7 @@ pub(super) fn behind(label: &str, ip: u64) -> String {
     next.unwrap_or_else(|| format!("{ip:#x}"))
 }
 
-/// What a method of the runtime returned, if that is the reason.
+/// Returns the HRESULT of a runtime method if it is the reason.
 pub(super) const fn result_of(reason: Reason) -> Option<HResult> {
     match reason {
         Reason::Lookup(result) | Reason::Snapshot(result) | Reason::Suspend(result) => Some(result),
@@ -144,7 +145,7 @@ pub(super) const fn result_of(reason: Reason) -> Option<HResult> {
 }
 
 impl FoundMixedItem<'_> {
-    /// Whether it is what is expected.
+    /// Returns true if the item matches the expected one.
     #[must_use]
     pub fn is(&self, expected: &ExpectedMixedItem) -> bool {
         match (self, expected) {
@@ -159,7 +160,7 @@ impl FoundMixedItem<'_> {
 }
 
 impl FoundMixedFrame {
-    /// How it was unwound to, if it was.
+    /// Returns the trust of the unwinder step that led to the frame, if there was one.
     #[must_use]
     pub const fn trust(&self) -> Option<clr_walker::unwind::Trust> {
         match self.frame.source {
@@ -180,7 +181,7 @@ impl FoundMixedFrame {
 }
 
 impl ExpectedMixed {
-    /// What is not as expected, leaf first.
+    /// Returns the differences between a result and the expectation, leaf first.
     #[must_use]
     pub fn differences(&self, found: &FoundMixed) -> Vec<MixedDifference> {
         let mut differences = Vec::new();
@@ -219,7 +220,7 @@ impl ExpectedMixed {
         differences
     }
 
-    /// What was found, as an expectation.
+    /// Converts a result to an expectation.
     #[must_use]
     pub fn of(on: clr_runtime::generation::Generations, found: &FoundMixed) -> Self {
         let item = |item: FoundMixedItem<'_>| match item {
@@ -246,7 +247,7 @@ impl ExpectedMixed {
     }
 }
 
-/// A frame: its kind, place and stack pointer, and who saw it.
+/// Prints the kind, the label, the stack pointer and the source of the frame.
 impl fmt::Display for FoundMixedFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use crate::terms::Term as _;
@@ -257,7 +258,7 @@ impl fmt::Display for FoundMixedFrame {
     }
 }
 
-/// Frames and gaps, one in a line, and what it claims.
+/// Prints frames and gaps, one per line, then the claim.
 impl fmt::Display for FoundMixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for item in self.items() {

@@ -1,5 +1,4 @@
-//! Making the walks of a text, wherever they are made: on a stack placed by hand, or where a program
-//! has stopped.
+//! Execution of the mixed walks of a text, on a stack placed by hand or at the stops of a program.
 
 use super::{FoundMixed, MixedDifference, MixedWalk};
 use crate::Scenario;
@@ -15,37 +14,37 @@ use clr_walker::mixed::{WalkBuffer, Walker};
 use clr_world::synthetic::Set;
 use clr_world::{Build, BuildError};
 
-/// What a walk of a text found.
+/// The result of a mixed walk of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixedReport {
-    /// The place of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,
-    /// Its place among the walks there.
+    /// Index of the walk among those there.
     pub walk: usize,
-    /// The place of the expectation that counts among the walk's.
+    /// Index of the relevant expectation among those of the walk.
     pub expected: Option<usize>,
-    /// What it found.
+    /// Result of the walk.
     pub found: FoundMixed,
-    /// What is not as expected.
+    /// Differences from the expectation.
     pub differences: Vec<MixedDifference>,
 }
 
 impl MixedReport {
-    /// Whether all is as expected.
+    /// Returns true if the result is as expected.
     #[must_use]
     pub const fn is_right(&self) -> bool {
         self.differences.is_empty()
     }
 }
 
-/// A walk of a text, and where it belongs.
+/// A mixed walk of a text, with its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MixedAt<'s> {
-    /// The place of its stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,
-    /// Its place among the walks there.
+    /// Index of the walk among those there.
     pub walk: usize,
-    /// What it says.
+    /// The walk as the text describes it.
     pub says: &'s MixedWalk,
 }
 
@@ -67,12 +66,12 @@ fn each_of(stop: Option<usize>, walks: &[MixedWalk]) -> impl Iterator<Item = Mix
     walks.iter().enumerate().map(move |(walk, says)| MixedAt { stop, walk, says })
 }
 
-/// What a thread is walked with.
+/// The process and the thread that a walk works on.
 pub(super) struct Ground<'g, 'b> {
     pub(super) site: &'g dyn Site,
     runtime: &'g Runtime<'b>,
     map: &'g CodeMap<'b>,
-    /// What the thread's first function returns to (VA).
+    /// Return address of the thread's first function (VA).
     root: u64,
 }
 
@@ -100,23 +99,24 @@ impl Ground<'_, '_> {
 }
 
 impl Scenario {
-    /// The walks of whole stacks of the text, in its order.
+    /// Returns the mixed walks of the text, in its order.
     pub fn mixed_walks(&self) -> impl Iterator<Item = MixedAt<'_>> {
         let stops = self.stops.iter().enumerate();
         let stops = stops.flat_map(|(index, stop)| each_of(Some(index), &stop.mixed_walks));
         stops.chain(self.stack.iter().flat_map(|stack| each_of(None, &stack.mixed_walks)))
     }
 
-    /// Makes the walks of whole stacks of the text on one generation. One that is not for it has no
-    /// report.
+    /// Makes the mixed walks of the text on one generation. A walk that is not for the generation
+    /// has no report.
     ///
     /// # Errors
-    /// [`RunOnError`].
+    /// Returns [`RunOnError`].
     pub fn mixed_on(&self, generation: Generation) -> Result<Vec<MixedReport>, RunOnError> {
         self.each_mixed_on(generation).into_iter().map(|(_, made)| made).collect()
     }
 
-    /// The same, one by one: a stop that is not reached leaves the walks at others as they are.
+    /// Makes the mixed walks of the text one by one: a stop that is not reached does not affect the
+    /// walks at other stops.
     #[must_use]
     pub fn each_mixed_on(&self, generation: Generation) -> EachMixed<'_> {
         let wanted = |at: &MixedAt<'_>| at.says.is_made_on(generation);
@@ -143,10 +143,10 @@ impl Scenario {
     }
 }
 
-/// What became of each walk of whole stacks of a text on one generation.
+/// The result of each mixed walk of a text on one generation.
 pub type EachMixed<'s> = Vec<(MixedAt<'s>, Result<MixedReport, RunOnError>)>;
 
-/// What a text is run with on one generation.
+/// A text prepared for one generation.
 pub(super) enum Ready {
     Set(Box<Set>),
     Build(Box<Build>),
@@ -161,7 +161,8 @@ impl Ready {
         Ok(Self::Build(Build::with_hooks(program, methods, generation, *hooks)?.into()))
     }
 
-    /// Looks at the thread of a stop, or of a stack placed by hand, for each item anew.
+    /// Calls `look` for each item on the thread of a stop, or of a stack placed by hand, each time
+    /// with the same state.
     pub(super) fn look<I, T>(
         &self,
         scenario: &Scenario,

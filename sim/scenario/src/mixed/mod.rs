@@ -1,4 +1,4 @@
-//! Walks of whole stacks by the profiler's side, as a text says them, and what each must find.
+//! Mixed walks: walks of the whole stack by the profiler's side, and their expected results.
 
 mod compare;
 mod found;
@@ -18,77 +18,78 @@ use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_walker::mixed::{Policy, SeenBy};
 use clr_walker::unwind::Trust;
 
-/// How many frames have room in a walk's buffer unless a text says otherwise.
+/// Number of frames in the buffer of a walk if the text does not give one.
 pub const MIXED_ROOM: u32 = 256;
 
-/// A walk of a whole stack, and what it must find on each generation.
+/// A mixed walk, and its expected result on each generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixedWalk {
-    /// What is particular about it.
+    /// Title of the walk.
     pub title: Option<String>,
-    /// The policy.
+    /// Policy of the walk.
     pub policy: Policy,
-    /// The thread that walks, if it is another one than the policy asks for: the thread itself, or one
+    /// Thread that walks, if it is not the one that the policy asks for: the thread itself, or one
     /// that the runtime does not know.
     pub by: Option<SnapshotCaller>,
-    /// The callback that it is made in.
+    /// Profiler callback that the walk is made in.
     pub in_callback: Option<CallbackKind>,
-    /// How many frames have room.
+    /// Number of frames in the buffer.
     pub room: u32,
-    /// What is expected. The first one that is for a generation counts.
+    /// Expectations. For each generation the first matching one is used.
     pub expect: Vec<ExpectedMixed>,
 }
 
-/// What a walk must find.
+/// The expected result of a mixed walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedMixed {
-    /// On which generations.
+    /// Generations that the expectation is for.
     pub on: Generations,
-    /// How that is known.
+    /// Provenance of the expectation.
     pub from: Provenance,
-    /// Other frames and gaps may stand between these.
+    /// Other frames and gaps are allowed between these.
     pub others: bool,
-    /// Frames, and gaps between them, leaf first.
+    /// Frames and the gaps between them, leaf first.
     pub items: Vec<ExpectedMixedItem>,
-    /// How much of the stack the walk claims to have. `None` only if it does not come back.
+    /// Completeness that the walk claims; `None` only if it does not return.
     pub claim: Option<MixedClaim>,
-    /// How `DoStackSnapshot` ends; `None` if it is not called.
+    /// Outcome of `DoStackSnapshot`; `None` if it is not called.
     pub result: Option<ExpectedOutcome>,
-    /// The clauses that say so.
+    /// Clauses that state the rule.
     pub clauses: Vec<Clause>,
 }
 
-/// A part of a stack that is expected.
+/// An expected part of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedMixedItem {
     /// A frame.
     Frame(ExpectedMixedFrame),
-    /// A place where something is missing, or may be.
+    /// A place where frames are missing, or may be.
     Gap {
-        /// Why.
+        /// Reason of the gap.
         reason: ReasonKind,
-        /// What a method of the runtime returned, if that is the reason and it matters.
+        /// HRESULT of a runtime method, if it is the reason; `None` if it is not checked.
         result: Option<HResult>,
     },
 }
 
-/// A frame that is expected.
+/// An expected frame of a mixed walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedMixedFrame {
-    /// What its code is.
+    /// Kind of the code.
     pub kind: MixedFrameKind,
-    /// Where its ip is, if that matters: in a function, or with an offset exactly there.
+    /// Function that contains the ip, or with an offset the exact position; `None` if it is not
+    /// checked.
     pub label: Option<String>,
-    /// Its stack pointer (VA), if that matters.
+    /// Stack pointer (VA); `None` if it is not checked.
     pub sp: Option<u64>,
-    /// Who saw it, if that matters.
+    /// Source that reported the frame; `None` if it is not checked.
     pub seen_by: Option<SeenBy>,
-    /// How it was unwound to, if that matters.
+    /// Trust of the unwinder step to the frame; `None` if it is not checked.
     pub trust: Option<Trust>,
 }
 
 impl MixedWalk {
-    /// A walk of which nothing is expected.
+    /// Creates a walk without expectations.
     #[must_use]
     pub const fn new(policy: Policy) -> Self {
         Self {
@@ -101,7 +102,7 @@ impl MixedWalk {
         }
     }
 
-    /// The thread that walks.
+    /// Returns the thread that walks.
     #[must_use]
     pub fn walker(&self) -> SnapshotCaller {
         let usual = if self.policy.is_for_itself() {
@@ -112,13 +113,14 @@ impl MixedWalk {
         self.by.unwrap_or(usual)
     }
 
-    /// What is expected on a generation, and its place among all that is.
+    /// Returns the expectation for a generation, with its index.
     #[must_use]
     pub fn expected_on(&self, generation: Generation) -> Option<(usize, &ExpectedMixed)> {
         self.expect.iter().enumerate().find(|(_, expect)| expect.on.contains(generation))
     }
 
-    /// Whether it is made on a generation: where something is expected, or everywhere if nothing is.
+    /// Returns true if the walk is made on a generation: one with an expectation, or every one if
+    /// the walk has no expectations.
     #[must_use]
     pub fn is_made_on(&self, generation: Generation) -> bool {
         self.expect.is_empty() || self.expected_on(generation).is_some()
@@ -126,7 +128,7 @@ impl MixedWalk {
 }
 
 impl ExpectedMixed {
-    /// Whether the walk comes back: nothing that it does ends the process, or never ends.
+    /// Returns true if the walk returns: nothing in it ends the process or runs for ever.
     #[must_use]
     pub fn comes_back(&self) -> bool {
         self.result.is_none_or(|result| matches!(result, ExpectedOutcome::Returned(_)))

@@ -1,11 +1,11 @@
-//! The words for what a walk finds.
+//! The words for results of mixed walks.
 
 use crate::expect::UnwindErrorKind;
 use clr_walker::mixed::{Completeness, FrameKind, Reason, SeedRefused};
 
-/// What a frame's code is, without where it is.
+/// The kind of a frame's code, without its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the variants of FrameKind tell it")]
+#[expect(missing_docs, reason = "the variants of FrameKind are documented")]
 pub enum MixedFrameKind {
     Managed,
     Hidden,
@@ -24,9 +24,9 @@ impl From<FrameKind> for MixedFrameKind {
     }
 }
 
-/// Why something is missing, without numbers.
+/// The reason of a gap, without numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the variants of Reason and SeedRefused tell it")]
+#[expect(missing_docs, reason = "the variants of Reason and SeedRefused are documented")]
 pub enum ReasonKind {
     NotStopped,
     StaleContext,
@@ -76,21 +76,21 @@ impl From<Reason> for ReasonKind {
 }
 
 impl ReasonKind {
-    /// Whether it is what a method of the runtime returned.
+    /// Returns true if the reason is the result of a runtime method.
     #[must_use]
     pub const fn is_result(self) -> bool {
         matches!(self, Self::Lookup | Self::Snapshot | Self::Suspend)
     }
 }
 
-/// How much of a stack a walk claims to have.
+/// The completeness that a walk claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MixedClaim {
-    /// Every frame.
+    /// The walk has every frame.
     Whole,
-    /// Every frame that may be reported, and the native ones between them.
+    /// The walk has every frame that may be reported, and the native frames between them.
     Reportable,
-    /// Less: the first reason, from the leaf.
+    /// The walk has fewer frames: the first reason, from the leaf.
     Partial(ReasonKind),
 }
 

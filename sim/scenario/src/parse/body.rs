@@ -1,4 +1,4 @@
-//! Bodies of statements.
+//! Parsing of bodies: statements and EH clauses.
 
 use super::function::exit;
 use super::node::{Fields, Value};
@@ -12,12 +12,12 @@ use clr_codegen::{
 use clr_walker::registers::Gpr;
 use kdl::KdlNode;
 
-/// What a node stands behind.
+/// The kind of the preceding node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Behind {
     Try,
     Guarded,
-    /// A filter that its handler has to follow.
+    /// A filter, which its handler must follow.
     Filter(Span),
     Other,
 }
@@ -29,7 +29,8 @@ impl Behind {
 }
 
 impl Reader {
-    /// The statements of a block. Their places go to `places`, in the order of the text.
+    /// Parses the statements of a block. Their source ranges are added to `places`, in the order of
+    /// the text.
     pub(super) fn body(&mut self, nodes: &[KdlNode], places: &mut Vec<Span>) -> Vec<Statement> {
         let mut body = Vec::new();
         let mut behind = Behind::Other;
@@ -75,7 +76,7 @@ impl Reader {
         body
     }
 
-    /// Notes a filter behind which no handler stands.
+    /// Reports a problem if a filter is not followed by its handler.
     fn check_filter(&mut self, behind: Behind, name: &str) {
         if let Behind::Filter(span) = behind
             && name != "on-catch"
@@ -124,7 +125,7 @@ impl Reader {
     }
 }
 
-/// Adds a clause; what stands behind a filter is its handler.
+/// Adds an EH clause. A block that follows a filter is its handler.
 fn clause(
     clauses: &mut Vec<Clause>,
     node: &Fields<'_>,

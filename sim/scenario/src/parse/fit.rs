@@ -1,5 +1,5 @@
-//! Whether a stack placed by hand fits together on every generation that something is expected on,
-//! told at the place in the text that does not fit.
+//! Consistency checks of stacks placed by hand, on every generation with an expectation. Problems
+//! are reported at the inconsistent node.
 
 use crate::error::Span;
 use crate::grammar::{MAX_STACK_NODES, MAX_WORDS};
@@ -9,11 +9,11 @@ use crate::snapshot::{SeedAddress, SeedSource, SnapshotCall};
 use clr_runtime::generation::{Generation, Generations};
 use clr_world::synthetic::{Set, StageError};
 
-/// Where the parts of a stack stand.
+/// Source ranges of the parts of a stack.
 #[derive(Default)]
 pub(super) struct StackPlaces {
     pub(super) stack: Span,
-    /// Its nodes and their names.
+    /// Names and ranges of the nodes.
     pub(super) items: Vec<(&'static str, Span)>,
     pub(super) snapshots: Vec<Span>,
     pub(super) mixed_walks: Vec<Span>,
@@ -21,7 +21,7 @@ pub(super) struct StackPlaces {
 
 type Problems = Vec<(Span, ProblemKind)>;
 
-/// Notes what does not fit.
+/// Reports the inconsistencies of a stack.
 pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
     let words = stack.items.iter().map(|item| match item.node {
         StackNode::Word { count, .. } => u64::from(count),
@@ -51,14 +51,14 @@ pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Pr
                 problems.push((span, ProblemKind::Stage { error, generation }));
             }
         }
-        // What is wrong on one generation mostly is on the others too.
+        // A problem on one generation is mostly one on the others too.
         if !problems.is_empty() {
             return;
         }
     }
 }
 
-/// What a stack has one of stands twice for a generation.
+/// Reports nodes that appear twice on a generation although a stack has only one of them.
 fn twice(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
     let mut seen: Vec<(&'static str, Generations)> = Vec::new();
     for (item, (name, span)) in stack.items.iter().zip(&places.items) {
@@ -77,7 +77,7 @@ fn twice(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
     }
 }
 
-/// Frames of kinds that a generation has not.
+/// Reports Frames of kinds that a generation does not have.
 fn frames(
     stack: &PlacedStack,
     generations: Generations,
@@ -96,17 +96,17 @@ fn frames(
     }
 }
 
-/// What a seed names and the stack has not.
+/// Returns the problem of a seed that names something that is not on the stack.
 fn seed(call: &SnapshotCall, set: &Set) -> Option<ProblemKind> {
     let seed = call.seed.as_ref()?;
     let rows = || set.stage().rows.iter();
     let missing = match (&seed.from, &seed.rip) {
         (SeedSource::Stale, _) => return Some(ProblemKind::NotOnStack("stale registers")),
         (SeedSource::Leaf, _) if rows().next().is_none() => {
-            return Some(ProblemKind::NotOnStack("leaf without rows"));
+            return Some(ProblemKind::NotOnStack("leaf: it has no activations"));
         }
         (SeedSource::TopManaged, _) if seed.bytes(set).is_none() => {
-            return Some(ProblemKind::NotOnStack("managed row"));
+            return Some(ProblemKind::NotOnStack("managed activation"));
         }
         (SeedSource::Function(function), _) if set.seed(function).is_none() => function,
         (_, Some(SeedAddress::Label(label))) if set.address(label).is_none() => label,
@@ -120,7 +120,7 @@ fn seed(call: &SnapshotCall, set: &Set) -> Option<ProblemKind> {
     })
 }
 
-/// The node that an error is about.
+/// Returns the range of the node that an error is about.
 fn place_of(
     error: StageError,
     stack: &PlacedStack,

@@ -1,4 +1,4 @@
-//! Functions and their shapes.
+//! Parsing of functions and their shapes.
 
 use super::node::{Fields, Value};
 use super::reader::Reader;
@@ -10,7 +10,7 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// What says how a function ends.
+/// Names of the nodes that state the function's end.
 const ENDS: [&str; 3] = ["return", "tail-call", "no-end"];
 
 impl Reader {
@@ -85,7 +85,7 @@ fn shape(shape: &mut FunctionShape, part: &Fields<'_>) {
     }
 }
 
-/// How a function is left; `None` for the node that says it is not.
+/// Returns the exit of a function; `None` for `no-end`.
 pub(super) fn exit(node: &Fields<'_>) -> Option<Exit> {
     match node.rule.name {
         "return" => Some(Exit::Return(node.arg_term())),

@@ -1,4 +1,4 @@
-//! Profilers, and searches of histories.
+//! Parsing of profilers and of searches of histories.
 
 use super::node::{Fields, Value};
 use super::reader::Reader;
@@ -13,7 +13,7 @@ use clr_runtime::profiling::CallbackKind;
 use clr_walker::mixed::Policy;
 use std::collections::BTreeSet;
 
-/// How histories end, by node.
+/// Node names of the ends of histories.
 const ENDS: &[(&str, ExpectedEnd)] = &[
     ("deadlock", ExpectedEnd::Deadlock),
     ("live-lock", ExpectedEnd::LiveLock),
@@ -28,7 +28,7 @@ const ENDS: &[(&str, ExpectedEnd)] = &[
 fn party(value: Option<&Value>) -> Who {
     match value {
         Some(Value::Party(who)) => *who,
-        // It has its problem already.
+        // The problem was reported already.
         _ => Who::Own,
     }
 }
@@ -49,7 +49,7 @@ impl Reader {
             let given: &[Value] = if node.rule.name.starts_with("on") { &[] } else { &node.args };
             for name in given {
                 let Value::Name(name) = name else { continue };
-                // Threads of the program are held against them with the other rules.
+                // Names of program threads are checked against these with the other rules.
                 let kind = if node.rule.name == "thread" { "thread" } else { "" };
                 if name.is_empty() || !names.insert((kind, name.clone())) {
                     self.problem(node.span(), ProblemKind::ProfilerName);
@@ -84,7 +84,7 @@ impl Reader {
         self.actions_in(fields, false)
     }
 
-    /// The same, perhaps in the callback of a walk.
+    /// Parses actions, which may be in the callback of a walk.
     fn actions_in(&mut self, fields: &Fields<'_>, in_walk: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         for node in self.nodes(fields.children(), Level::Action) {
@@ -137,7 +137,7 @@ impl Reader {
                 callback: inner,
             },
             "walk" => {
-                // A policy that is missing has its problem already.
+                // The problem of the missing policy was reported already.
                 let policy = node.term("policy").unwrap_or(Policy::Seeded);
                 Action::Walk { of: who, policy }
             }

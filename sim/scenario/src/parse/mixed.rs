@@ -1,4 +1,4 @@
-//! Walks of whole stacks, and what they must find.
+//! Parsing of mixed walks and their expectations.
 
 use super::node::{Fields, Value};
 use super::reader::Reader;
@@ -17,7 +17,7 @@ impl Reader {
             Some(Value::Caller(caller)) => Some(*caller),
             _ => None,
         };
-        // A policy that is missing has its problem already.
+        // The problem of the missing policy was reported already.
         let policy = fields.term("policy").unwrap_or(Policy::Seeded);
         let mut walk = MixedWalk {
             title: fields.args.first().map(|_| fields.arg_text().to_owned()),

@@ -1,4 +1,4 @@
-//! From text to scenario.
+//! Parsing of texts to scenarios.
 
 mod body;
 mod fit;
@@ -27,11 +27,12 @@ use reader::Reader;
 pub(crate) use words::{ALL_SAVED, OWN_FLAGS};
 
 impl Scenario {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
-    /// [`ScenarioError`]: all that is wrong with the nodes of the text, or if nothing is, the first
-    /// rule that its program breaks. If the text is no KDL, only that is told.
+    /// Returns [`ScenarioError`] with all problems of the text's nodes; if there are none, with the
+    /// first rule that the program violates. If the text is not KDL, only the syntax errors are
+    /// reported.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         read(text).map_err(|problems| ScenarioError::new(text, problems))
     }
@@ -54,7 +55,7 @@ fn read(text: &str) -> Result<Scenario, Vec<(Span, ProblemKind)>> {
     if reader.problems.is_empty() { Ok(scenario) } else { Err(reader.problems) }
 }
 
-/// What the KDL parser refuses though the check of the syntax did not.
+/// Converts the errors that the KDL parser reports although the syntax check passed.
 fn kdl_problems(error: &KdlError, text: &str) -> Vec<(Span, ProblemKind)> {
     let problem = |span: Span, message: Option<&str>| {
         let start = span.offset.min(text.len());

@@ -1,4 +1,4 @@
-//! A node whose arguments and properties are known to be what the grammar says.
+//! A node whose arguments and properties were checked against the grammar.
 
 use crate::error::Span;
 use crate::grammar::NodeRule;
@@ -28,7 +28,7 @@ pub(super) enum Value {
     Word(&'static str),
     Gpr(Gpr),
     Xmm(u8),
-    /// A slot that stays free.
+    /// A free slot.
     Free,
     /// All nonvolatile registers.
     All,
@@ -43,7 +43,7 @@ pub(super) enum Value {
     Registers(Vec<Gpr>),
     Clause(Clause),
     Party(Who),
-    /// A lock or an event of the profiler.
+    /// The index of a lock or an event of the profiler.
     Index(u32),
     Lock(LockName),
     Hazard(Hazard),
@@ -51,7 +51,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The thread, if it is one.
+    /// Returns the thread, if the value is one.
     pub(super) const fn thread(&self) -> Option<u32> {
         match self {
             Self::Thread(thread) => Some(*thread),
@@ -60,8 +60,8 @@ impl Value {
     }
 }
 
-/// A node's parts. A part that is wrong is missing: its problem is noted, and what is made of the
-/// others comes to nothing.
+/// The parts of a node. A wrong part is missing: its problem was reported, and the value built from
+/// the other parts is discarded.
 pub(super) struct Fields<'t> {
     pub(super) node: &'t KdlNode,
     pub(super) rule: &'static NodeRule,
@@ -70,12 +70,12 @@ pub(super) struct Fields<'t> {
 }
 
 impl<'t> Fields<'t> {
-    /// Where its name stands.
+    /// Returns the source range of the node's name.
     pub(super) fn span(&self) -> Span {
         self.node.name().span().into()
     }
 
-    /// The nodes of its block.
+    /// Returns the nodes of the block.
     pub(super) fn children(&self) -> &'t [KdlNode] {
         self.node.children().map_or(&[], |block| block.nodes())
     }
@@ -91,7 +91,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// The argument, or the default.
+    /// Returns the argument, or the default.
     pub(super) fn arg_term<T: Term + Default>(&self) -> T {
         match self.args.first() {
             Some(Value::Word(word)) => T::from_word(word).unwrap_or_default(),
@@ -99,7 +99,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// The argument as a number of a range that the grammar gives.
+    /// Returns the argument as a number in the range that the grammar gives.
     pub(super) fn arg_number<T: TryFrom<u64> + Default>(&self) -> T {
         match self.args.first() {
             Some(Value::Number(number)) => T::try_from(*number).unwrap_or_default(),
@@ -118,7 +118,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// The arguments that are integer registers.
+    /// Returns the arguments that are integer registers.
     pub(super) fn arg_gprs(&self) -> Vec<Gpr> {
         let gpr = |value: &Value| match value {
             Value::Gpr(register) => Some(*register),
@@ -127,7 +127,7 @@ impl<'t> Fields<'t> {
         self.args.iter().filter_map(gpr).collect()
     }
 
-    /// The arguments that are vector registers.
+    /// Returns the arguments that are vector registers.
     pub(super) fn arg_xmms(&self) -> Vec<u8> {
         let xmm = |value: &Value| match value {
             Value::Xmm(number) => Some(*number),
@@ -136,7 +136,7 @@ impl<'t> Fields<'t> {
         self.args.iter().filter_map(xmm).collect()
     }
 
-    /// The names among the arguments.
+    /// Returns the arguments that are names.
     pub(super) fn arg_texts(&self) -> Vec<String> {
         let text = |value: &Value| match value {
             Value::Name(name) => Some(name.clone()),
@@ -145,7 +145,7 @@ impl<'t> Fields<'t> {
         self.args.iter().filter_map(text).collect()
     }
 
-    /// The argument's value of an enum that has no default.
+    /// Returns the argument as an enum value without a default.
     pub(super) fn arg_word<T: Term>(&self) -> Option<T> {
         match self.args.first()? {
             Value::Word(word) => T::from_word(word),
@@ -153,7 +153,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// The clauses among the arguments.
+    /// Returns the arguments that are clauses.
     pub(super) fn arg_clauses(&self) -> impl Iterator<Item = Clause> {
         self.args.iter().filter_map(|arg| match arg {
             Value::Clause(clause) => Some(*clause),
@@ -168,7 +168,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// For which generations it is: all, unless it says otherwise.
+    /// Returns the generations that the node is for, by default all.
     pub(super) fn on(&self) -> Generations {
         match self.property("on") {
             Some(Value::Generations(on)) => *on,
@@ -190,12 +190,12 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// Whether the property is written, be it right or wrong.
+    /// Returns true if the property is present, with a valid value or not.
     pub(super) fn is_written(&self, name: &str) -> bool {
         self.node.entry(name).is_some()
     }
 
-    /// The integer registers that it gives values, ascending.
+    /// Returns the integer registers for which the node has values, ascending.
     pub(super) fn registers(&self) -> Vec<(Gpr, u64)> {
         let value = |register: Gpr| Some((register, self.number(register.name())?));
         Gpr::ALL.into_iter().filter_map(value).collect()

@@ -1,4 +1,4 @@
-//! Holds nodes against the grammar's tables, and notes every problem.
+//! Checking of nodes against the grammar's tables. Every problem is reported.
 
 use super::node::{Fields, Value};
 use super::words::{ALL_SAVED, caller, number_of, target, word};
@@ -20,26 +20,27 @@ use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is known of the whole text before its parts are read: names may be used before they are
+/// Names of the whole text, collected before its parts are read: names may be used before they are
 /// defined.
 pub(super) struct Reader {
     pub(super) problems: Vec<(Span, ProblemKind)>,
     functions: Names,
     threads: Names,
-    /// Threads of the program, and behind them those of the profiler.
+    /// Threads of the program, followed by those of the profiler.
     parties: Names,
     locks: Names,
     events: Names,
 }
 
-/// Names in their order, and the number of each.
+/// Names in the order of the text, with the number of each.
 struct Names {
     in_order: Arc<[String]>,
     numbers: BTreeMap<String, u32>,
 }
 
 impl Names {
-    /// Those that the profiler gives by nodes of this name, behind others.
+    /// Collects the names that the profiler's nodes of the given name define, after the names in
+    /// `before`.
     fn of_profiler(document: &KdlDocument, node: &str, before: &[String]) -> Self {
         let mut names = Self { in_order: [].into(), numbers: BTreeMap::new() };
         let mut in_order = before.to_vec();
@@ -63,7 +64,7 @@ impl Names {
         for node in document.nodes().iter().filter(|other| other.name().value() == node) {
             let first = node.entries().iter().find(|entry| entry.name().is_none());
             let name = first.and_then(|entry| entry.value().as_string()).unwrap_or_default();
-            // A second one of that name is a problem of its own.
+            // A second definition of a name is reported separately.
             numbers.entry(name.to_owned()).or_insert(in_order.len() as u32);
             in_order.push(name.to_owned());
         }
@@ -94,7 +95,7 @@ impl Reader {
         self.problems.push((span, kind));
     }
 
-    /// The nodes of a block, those apart that cannot stand there.
+    /// Returns the nodes of a block, without those that are not allowed there.
     pub(super) fn nodes<'t>(&mut self, nodes: &'t [KdlNode], level: Level) -> Vec<Fields<'t>> {
         let mut seen = BTreeSet::new();
         let mut all = Vec::with_capacity(nodes.len());
@@ -284,16 +285,16 @@ impl Reader {
     }
 }
 
-/// Where the value of a property stands: at its end.
+/// Returns the source range of a property's value, which is at the end of the property.
 fn value_span(entry: &KdlEntry, span: Span) -> Span {
     let len = entry.format().map_or(span.len, |format| format.value_repr.len().min(span.len));
     Span { offset: span.end() - len, len }
 }
 
-/// What is written for the thread that executes an action.
+/// The word for the thread that executes the action.
 const OWN: &str = "own";
 
-/// What is written for a home slot in which nothing is stored.
+/// The word for a home slot in which nothing is stored.
 pub(crate) const FREE_SLOT: &str = "none";
 
 fn expected(kind: Kind) -> Expected {

@@ -1,4 +1,4 @@
-//! The rules of programs and threads, told at the place in the text that breaks them.
+//! Checking of the rules of programs and threads. Problems are reported at the violating node.
 
 use super::fit::StackPlaces;
 use crate::Scenario;
@@ -7,26 +7,26 @@ use crate::problem::ProblemKind;
 use clr_codegen::{Entry, Place, ProgramError, Rule};
 use std::collections::BTreeSet;
 
-/// Where the parts of a scenario stand.
+/// Source ranges of the parts of a scenario.
 #[derive(Default)]
 pub(super) struct Places {
     pub(super) functions: Vec<FunctionPlaces>,
     pub(super) interrupts: Vec<Span>,
     pub(super) threads: Vec<Span>,
-    /// The first node of a program.
+    /// First node that belongs to a program.
     pub(super) program: Option<(&'static str, Span)>,
     pub(super) stack: StackPlaces,
     pub(super) profiler: Span,
 }
 
-/// Where the parts of a function stand.
+/// Source ranges of the parts of a function.
 pub(super) struct FunctionPlaces {
     function: Span,
-    /// The parts of its block, by name.
+    /// Ranges of the nodes in the function's block, by name.
     pub(super) parts: Vec<(&'static str, Span)>,
-    /// Its statements, in the order of the text.
+    /// Ranges of the statements, in the order of the text.
     pub(super) statements: Vec<Span>,
-    /// What says how it ends.
+    /// Range of the node that states the function's end.
     pub(super) end: Span,
 }
 
@@ -35,7 +35,7 @@ impl FunctionPlaces {
         Self { function, parts: Vec::new(), statements: Vec::new(), end: function }
     }
 
-    /// The part of the shape that a rule is about.
+    /// Returns the range of the shape's part that a rule is about.
     fn shape(&self, rule: Rule) -> Span {
         let names: &[&str] = match rule {
             Rule::FirstEntry => &["entry"],
@@ -76,7 +76,7 @@ impl Places {
     }
 }
 
-/// Notes the first rule that the program breaks, and what is wrong with threads.
+/// Reports the first rule that the program violates, and the problems of threads.
 pub(super) fn check(scenario: &Scenario, places: &Places, problems: &mut Vec<(Span, ProblemKind)>) {
     if let Err(error) = scenario.program.check() {
         problems.push((places.of(&error), ProblemKind::Rule(error.rule)));

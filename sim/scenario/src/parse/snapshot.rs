@@ -1,4 +1,4 @@
-//! Snapshots: calls of `DoStackSnapshot`, and what they must give.
+//! Parsing of snapshots: calls of `DoStackSnapshot` and their expected results.
 
 use super::node::{Fields, Value};
 use super::reader::Reader;
@@ -12,7 +12,7 @@ use clr_runtime::profiling::HResult;
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Gpr;
 
-/// The words for what a seed is made from, and `none`.
+/// Converts the word for a seed's source; returns `None` for `none`.
 fn seed_source(word: &str) -> Option<SeedSource> {
     Some(match word {
         "none" => return None,
@@ -104,7 +104,7 @@ impl Reader {
         Some(seed)
     }
 
-    /// Where an expectation comes from.
+    /// Returns the provenance of an expectation.
     pub(super) fn provenance(&mut self, fields: &Fields<'_>) -> Provenance {
         let count = fields.number("count");
         let from = match fields.property("from") {

@@ -1,4 +1,4 @@
-//! Stacks placed by hand.
+//! Parsing of stacks placed by hand.
 
 use super::fit::StackPlaces;
 use super::node::{Fields, Value};
@@ -20,7 +20,7 @@ impl Reader {
         places.stack = fields.span();
         let mut items = Vec::new();
         for node in self.nodes(fields.children(), Level::Stack) {
-            // What is wrong with its parts is noted, and it comes to nothing.
+            // The problem of an item with wrong parts was reported already.
             if let Some(item) = self.item(&node) {
                 items.push(PlacedItem { on: node.on(), node: item });
                 places.items.push((node.rule.name, node.span()));

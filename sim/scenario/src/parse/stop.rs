@@ -1,4 +1,4 @@
-//! Stops and what is expected there.
+//! Parsing of stops and their expectations.
 
 use super::node::{Fields, Value};
 use super::reader::Reader;
@@ -43,7 +43,7 @@ impl Reader {
     }
 
     fn stop_at(&mut self, fields: &Fields<'_>, at_end: bool) -> StopAt {
-        // What is written wrong counts here too: it has its problem already.
+        // A wrong value counts too: its problem was reported already.
         let written = |name: &str| fields.is_written(name);
         let places =
             [at_end, written("after"), written("at"), written("callback"), written("hook")];

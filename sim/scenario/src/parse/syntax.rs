@@ -1,36 +1,36 @@
-//! Whether a text is KDL, of the part of KDL that scenarios use.
+//! The syntax check for the subset of KDL that scenarios use.
 //!
-//! This is checked before the text is given to the `kdl` crate, whose parser calls itself once for
-//! each block, comment and error, and takes exponential time for some left-out blocks. Hostile text
-//! would overflow its stack. What passes here has few of each, and no errors.
+//! The check precedes the parser of the `kdl` crate, which recurses once for each block, comment
+//! and error, and takes exponential time for some left-out blocks. Hostile text would overflow its
+//! stack. Text that passes the check has few of each, and no errors.
 
 use super::tokens::{Token, Tokens};
 use crate::error::Span;
 use crate::grammar::{MAX_BLOCKS, MAX_TEXT};
 use crate::problem::SyntaxError;
 
-/// What may come next.
+/// The parts of the text that may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// A node.
     Node,
-    /// A node, which is left out.
+    /// A node that is left out.
     LeftOutNode,
-    /// An argument, a property, a block, or the node's end.
+    /// An argument, a property, a block, or the end of the node.
     Entry,
-    /// The same, or `=`.
+    /// An argument, a property, a block, the end of the node, or `=`.
     EntryOrEquals,
-    /// An argument or a property, which is left out.
+    /// An argument or a property that is left out.
     LeftOutEntry,
     /// The value of a property.
     Value,
-    /// The end of a node that has had its block.
+    /// The end of a node, after its block.
     End,
-    /// Anything: the node is wrong already.
+    /// Anything, because the node already has an error.
     Any,
 }
 
-/// A block that is open.
+/// An open block.
 struct Block {
     start: Span,
     left_out: bool,
@@ -38,9 +38,9 @@ struct Block {
 
 struct Syntax {
     state: State,
-    /// Spaces or comments stand in front of the token.
+    /// Spaces or comments precede the token.
     apart: bool,
-    /// The line goes on in the next.
+    /// The node continues on the next line.
     continued: bool,
     /// The node is left out.
     left_out: bool,
@@ -48,7 +48,7 @@ struct Syntax {
     errors: Vec<(Span, SyntaxError)>,
 }
 
-/// All that is wrong with a text's syntax.
+/// Returns all syntax errors of a text.
 pub(crate) fn check(text: &str) -> Vec<(Span, SyntaxError)> {
     if text.len() > MAX_TEXT {
         return vec![(Span::between(MAX_TEXT, text.len()), SyntaxError::TooLong)];
@@ -78,7 +78,7 @@ pub(crate) fn check(text: &str) -> Vec<(Span, SyntaxError)> {
 }
 
 impl Syntax {
-    /// Notes an error. The rest of the node tells nothing more.
+    /// Reports an error. The rest of the node is not checked.
     fn fail(&mut self, span: Span, error: SyntaxError) {
         if self.state != State::Any {
             self.errors.push((span, error));
@@ -175,7 +175,7 @@ impl Syntax {
             State::Value => self.fail(span, SyntaxError::Property),
             State::End => self.fail(span, SyntaxError::BehindBlock),
         }
-        // One error for the whole rest, else each block of a hostile text would be one.
+        // A single error for all deeper blocks: a hostile text could have very many.
         if self.blocks.len() == MAX_BLOCKS as usize {
             self.errors.push((span, SyntaxError::Nesting));
         }

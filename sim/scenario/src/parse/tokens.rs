@@ -1,17 +1,17 @@
-//! The parts of a text: what is between spaces.
+//! The tokens of a text.
 
 use crate::error::Span;
 use crate::grammar::MAX_BLOCKS;
 use crate::problem::SyntaxError;
 
-/// A part of a text.
+/// A token of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// Spaces and tabs.
     Space,
     /// The end of a line.
     Newline,
-    /// `//` to the line's end, which is not part of it.
+    /// `//` up to the end of the line, which is not included.
     LineComment,
     /// `/*` to `*/`.
     BlockComment,
@@ -31,15 +31,16 @@ pub(crate) enum Token {
     Close,
     /// `;`.
     Semicolon,
-    /// `/-`, which leaves out what follows.
+    /// `/-`, which leaves out the following part.
     Slashdash,
-    /// `\`, behind which the line's end counts as a space.
+    /// `\`, which makes the following line end count as a space.
     Continuation,
 }
 
 type Item = (Span, Result<Token, SyntaxError>);
 
-/// Splits a text. What is no token is one error, and splitting goes on behind it.
+/// An iterator over the tokens of a text. An invalid part is one error, and the iteration continues
+/// after it.
 pub(crate) struct Tokens<'t> {
     text: &'t str,
     at: usize,
@@ -127,7 +128,7 @@ impl<'t> Tokens<'t> {
                 }
                 '\\' => match escape(characters.as_str()) {
                     Some(len) => {
-                        // What an escape is made of is ASCII.
+                        // Escapes consist of ASCII characters.
                         for _ in 0..len {
                             characters.next();
                         }
@@ -179,7 +180,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// Punctuation, which is known by its first characters.
+    /// Splits off a token that its first characters identify.
     fn punctuation(&mut self) -> Option<Token> {
         let rest = self.rest();
         let (len, token) = match rest.as_bytes() {
@@ -230,8 +231,8 @@ impl Iterator for Tokens<'_> {
     }
 }
 
-/// What stands nowhere: control characters, marks that change the direction of text, and those that
-/// KDL takes for a line's end while editors do not.
+/// Returns true if the character is not allowed anywhere: control characters, marks that change the
+/// direction of text, and characters that end a line in KDL but not in editors.
 fn is_disallowed(c: char) -> bool {
     matches!(c,
         '\0'..='\u{8}' | '\u{B}'..='\u{1F}' | '\u{7F}' | '\u{85}' | '\u{200E}' | '\u{200F}'
@@ -244,7 +245,7 @@ fn is_word(c: char) -> bool {
     !(punctuation || c.is_whitespace() || is_disallowed(c))
 }
 
-/// The longest number that is read: it fits in 128 bits, whatever its base.
+/// Maximum length of a number: it fits in 128 bits in any base.
 const NUMBER_LIMIT: usize = 28;
 
 fn is_number(unsigned: &str) -> bool {
@@ -264,7 +265,7 @@ fn is_number(unsigned: &str) -> bool {
         && (decimal || of_base("0x", 16) || of_base("0o", 8) || of_base("0b", 2))
 }
 
-/// How long an escape is, without its backslash.
+/// Returns the length of an escape without its backslash.
 fn escape(text: &str) -> Option<usize> {
     match text.as_bytes().first()? {
         b'\\' | b'"' | b'n' | b'r' | b't' | b'b' | b'f' | b's' => Some(1),

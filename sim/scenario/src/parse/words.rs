@@ -1,4 +1,4 @@
-//! Words and numbers that stand for themselves.
+//! Words and numbers with a fixed meaning.
 
 use super::node::Value;
 use super::reader::wrong_type;
@@ -14,14 +14,14 @@ use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;
 use kdl::KdlValue;
 
-/// What a text is that stands for itself.
+/// Converts a text with a fixed meaning to a value.
 pub(super) fn word(kind: Kind, text: &str) -> Option<Value> {
     let is_tag = |text: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     };
     let label = || {
         let (function, offset) = text.rsplit_once("+0x").filter(|(name, _)| !name.is_empty())?;
-        // A sign in front of the digits is none of the format's.
+        // The format has no sign before the digits.
         let digits = offset.bytes().all(|byte| byte.is_ascii_hexdigit());
         let offset = u32::from_str_radix(offset, 16).ok().filter(|_| digits)?;
         Some((function.to_owned(), offset))
@@ -67,7 +67,7 @@ pub(super) fn word(kind: Kind, text: &str) -> Option<Value> {
     }
 }
 
-/// What a number is where names may stand too.
+/// Converts a number in a place where names are also allowed.
 pub(super) fn number_of(kind: Kind, number: i128, value: &KdlValue) -> Result<Value, ProblemKind> {
     let most = match kind {
         Kind::HResult | Kind::Outcome | Kind::Flags => u64::from(u32::MAX),
@@ -104,8 +104,8 @@ pub(super) fn target(text: &str) -> Option<SnapshotThread> {
     }
 }
 
-/// What is written for all nonvolatile registers.
+/// The word for all nonvolatile registers.
 pub(crate) const ALL_SAVED: &str = "all";
 
-/// What is written for the ContextFlags that the runtime gets of a stopped thread.
+/// The word for the ContextFlags that the runtime gets from a stopped thread.
 pub(crate) const OWN_FLAGS: &str = "own";

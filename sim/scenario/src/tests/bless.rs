@@ -1,15 +1,15 @@
-//! Expectations are rewritten in place.
+//! Tests of blessing: expectations are rewritten in place.
 
 use super::parse;
 use crate::{SnapshotReport, WalkReport, bless, bless_walks};
 use clr_runtime::generation::Generation;
 
-/// Blesses what the scenario itself gives.
+/// Blesses the results of the scenario itself.
 fn blessed(text: &str) -> String {
     let scenario = parse(text);
     let reports = Generation::ALL.map(|it| (it, scenario.run_on(it).unwrap()));
     let new = bless(text, &reports).unwrap();
-    // Nothing is left to bless.
+    // The new text needs no blessing.
     let scenario = parse(&new);
     let reports = Generation::ALL.map(|it| (it, scenario.run_on(it).unwrap()));
     assert!(reports.iter().flat_map(|(_, reports)| reports).all(SnapshotReport::is_right), "{new}");
@@ -137,7 +137,7 @@ stop at=\"Lib.Sleep\" {{
     assert!(second.contains("            frame \"App.Main+0x"), "{second}");
 }
 
-/// Stale registers and ContextFlags are told, too.
+/// Stale registers and ContextFlags are also written.
 #[test]
 fn what_contexts_have_is_told() {
     let text = format!(
@@ -152,7 +152,7 @@ fn what_contexts_have_is_told() {
     insta::assert_snapshot!(blessed(&text));
 }
 
-/// A program whose first expectation is right, and whose others are not.
+/// A program whose first expectation is met, and whose others are not.
 const WALKS: &str = "function main { body { call middle } }
 function middle { locals 0x28; body { call leaf } }
 function leaf { unwind none }
@@ -168,7 +168,8 @@ stop at=middle { expect { frame leaf }; snapshot }
 stop end
 ";
 
-/// Which functions, and of them what was asked for: the walk's ends is the base unless it is open.
+/// Functions are written with the properties that the old text had. The end of the walk is the base
+/// unless the old text has `ends="any"`.
 #[test]
 fn walks_at_stops_are_blessed() {
     let walk = |text: &str| parse(text).run().unwrap();

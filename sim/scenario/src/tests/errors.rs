@@ -1,4 +1,4 @@
-//! Messages: where, what is wrong, and what is allowed.
+//! Tests of messages: position, problem, and allowed values.
 
 use super::parse;
 use crate::{Position, Scenario, ScenarioError};
@@ -12,7 +12,7 @@ fn error(text: &str) -> ScenarioError {
     }
 }
 
-/// The messages with their lines, the places underlined, and the help.
+/// Prints the messages with their lines, the source ranges underlined, and the hints.
 fn render(text: &str) -> String {
     let error = error(text);
     let mut out = String::new();
@@ -93,12 +93,12 @@ fn the_name_of_the_file_stands_in_front() {
     let error = error("function main\nstop after=x\nx").with_name("a.kdl");
     let lines = error.to_string();
     let lines: Vec<_> = lines.lines().collect();
-    assert_eq!(lines[0], "a.kdl:2:12: a string cannot stand here");
+    assert_eq!(lines[0], "a.kdl:2:12: a string is not allowed here");
     assert_eq!(lines[1], "a.kdl:3:1: there is no node `x` at the outermost level");
     assert_eq!(lines.len(), 2);
 }
 
-/// What `miette` shows has the source, the label and the help.
+/// A report of `miette` shows the source, the label and the hint.
 #[test]
 fn a_report_shows_the_source() {
     let error = error("function main\nstop thread=mian after=3").with_name("a.kdl");
@@ -107,7 +107,7 @@ fn a_report_shows_the_source() {
     insta::assert_snapshot!(report);
 }
 
-/// The words that cannot be wrong are told where nothing else is.
+/// A scenario can be parsed with `str::parse`.
 #[test]
 fn a_scenario_is_read_from_a_string() {
     let text = "function main";

@@ -1,4 +1,4 @@
-//! Calls made where programs stop.
+//! Tests of calls at the stops of programs.
 
 use super::parse;
 use crate::RunOnError;
@@ -68,7 +68,7 @@ fn the_runtime_s_own_functions_are_places_to_stop() {
     let text = ALLOCATION.replace("at=\"Lib.Sleep\"", "at=\"AllocateObject\" instruction=1");
     let text = text.replace("frame \"App.Foo\" stale=#true", "frame \"App.Main\"");
     let reports = parse(&text).run_on(Generation::CoreClr31Windows).unwrap();
-    // In cooperative mode, above a native leaf.
+    // In cooperative mode, with a native leaf on top.
     assert!(reports[3].differences.len() > 1, "{}", reports[3].found);
     assert_eq!(reports[3].found.shots, []);
 }

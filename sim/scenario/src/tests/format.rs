@@ -1,9 +1,9 @@
-//! The formatter keeps what a person wrote, and changes nothing of it.
+//! Tests of the formatter: it keeps the content of a text.
 
 use super::{EVERYTHING, parse};
 use crate::format_text;
 
-/// Formats; the result stays as it is when formatted again, and means the same.
+/// Formats a text. Formatting the result again does not change it, and it has the same meaning.
 fn format(text: &str) -> String {
     let formatted = format_text(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(format_text(&formatted).as_deref(), Ok(formatted.as_str()));

@@ -1,4 +1,4 @@
-//! The grammar's document and its tables say the same.
+//! Tests that the grammar's document agrees with the tables.
 
 use super::{DOCUMENT, examples, parse, round_trip};
 use crate::grammar::{Args, Kind, Level, NodeRule};
@@ -7,7 +7,7 @@ use clr_runtime::FrameKind;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::registers::Gpr;
 
-/// The document's heading for a level.
+/// Returns the heading of a level in the document.
 fn heading(level: Level) -> &'static str {
     match level {
         Level::Text => "## The text",
@@ -16,7 +16,7 @@ fn heading(level: Level) -> &'static str {
         Level::Stop => "## In a `stop`",
         Level::Expect => "## In an `expect`",
         Level::Stack => "## In a `stack`",
-        Level::Row => "## In a row of a `stack`",
+        Level::Row => "## In an activation of a `stack`",
         Level::Snapshot => "## In a `snapshot`",
         Level::Seed => "## In a `seed`",
         Level::Report => "## In the `expect` of a `snapshot`",
@@ -33,7 +33,7 @@ fn kind(kind: Kind) -> String {
     match kind {
         Kind::Name => "name".to_owned(),
         Kind::Function => "function".to_owned(),
-        Kind::Code => "function or one of the runtime's".to_owned(),
+        Kind::Code => "function or runtime function".to_owned(),
         Kind::Thread => "thread".to_owned(),
         Kind::Number(0, u64::MAX) => "number (64 bits)".to_owned(),
         Kind::Number(0, most) if most == u64::from(u32::MAX) => "number (32 bits)".to_owned(),
@@ -65,32 +65,32 @@ fn kind(kind: Kind) -> String {
         Kind::Clause => "clause".to_owned(),
         Kind::Party => "`own` or thread".to_owned(),
         Kind::Lock => "lock".to_owned(),
-        Kind::AnyLock => "lock or one of the process".to_owned(),
+        Kind::AnyLock => "lock or process lock".to_owned(),
         Kind::Event => "event".to_owned(),
         Kind::Hazard => "hazard".to_owned(),
-        Kind::Trail => "replay string".to_owned(),
+        Kind::Trail => "schedule string".to_owned(),
     }
 }
 
-/// The first columns of the node's row.
+/// Returns the first columns of the node's row.
 fn row(rule: &NodeRule) -> String {
     let args = match rule.args {
         Args::None => "–".to_owned(),
         Args::One(one) => kind(one),
-        Args::Optional(one) => format!("{}, or nothing", kind(one)),
-        Args::Many(many, _) => format!("{}, any number of them", kind(many)),
+        Args::Optional(one) => format!("{}, optional", kind(one)),
+        Args::Many(many, _) => format!("{}, any number", kind(many)),
     };
     let mut properties = Vec::new();
     let all_registers = rule.properties.iter().any(|property| property.name == "rax");
     for property in rule.properties {
-        // One entry for all registers.
+        // All registers share an entry.
         if property.name == "rax" {
             properties.push("`rax=` … `r15=` number (64 bits)".to_owned());
         }
         if all_registers && Gpr::from_word(property.name).is_some() {
             continue;
         }
-        let needed = if property.required { ", needed" } else { "" };
+        let needed = if property.required { ", required" } else { "" };
         properties.push(format!("`{}=` {}{needed}", property.name, kind(property.kind)));
     }
     let properties = if properties.is_empty() { "–".to_owned() } else { properties.join("; ") };
@@ -99,18 +99,18 @@ fn row(rule: &NodeRule) -> String {
     format!("| {name}{block} | {args} | {properties} | ")
 }
 
-/// Registers have one row for all.
+/// Returns the name of a node. All registers share a row.
 fn node_name(rule: &NodeRule) -> String {
     if rule.name == "rax" { "`rax` … `r15`".to_owned() } else { format!("`{}`", rule.name) }
 }
 
-/// The level's nodes that have a row.
+/// Returns the level's nodes that have a row.
 fn rows_of(level: Level) -> impl Iterator<Item = &'static NodeRule> {
     let has_row = |name| name == "rax" || Gpr::from_word(name).is_none();
     level.nodes().iter().filter(move |rule| has_row(rule.name))
 }
 
-/// The document's lines below the level's heading.
+/// Returns the part of the document below the level's heading.
 fn section(level: Level) -> &'static str {
     let (_, section) = DOCUMENT.split_once(&format!("{}\n", heading(level))).unwrap();
     section.split_once("\n## ").map_or(section, |(section, _)| section)
@@ -142,7 +142,7 @@ fn the_examples_of_the_document_are_scenarios() {
     }
 }
 
-/// Each node and each property occurs below the heading of its level in an example.
+/// Each node and each property must occur in an example below the heading of its level.
 #[test]
 fn the_examples_show_everything() {
     for level in Level::ALL {

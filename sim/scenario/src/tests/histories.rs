@@ -1,11 +1,11 @@
-//! Searching the histories of texts.
+//! Tests of searches of the histories of texts.
 
 use super::{parse, round_trip};
 use crate::{ExpectedEnd, HistoryDifference, bless_histories};
 use clr_explore::{Hazard, Rule};
 use clr_runtime::generation::Generation;
 
-/// Two threads of a profiler, and a lock or two.
+/// Returns a text with a profiler that has two locks and the given threads.
 fn text(threads: &str, explore: &str) -> String {
     format!(
         "function \"App.Main\" kind=jit {{ body {{ work 3 }} }}
@@ -61,7 +61,7 @@ fn a_replay_string_is_held_against_the_text() {
 
 #[test]
 fn a_watchdog_and_what_is_said_to_be_wrong() {
-    // A time that is waited for is over when nobody else can go on.
+    // A timed wait expires when no other thread can go on.
     let threads = "on ThreadCreated { wait done }
         thread dog { wait done micros=10; else { bark } }";
     assert_eq!(differences(&text(threads, "explore { expect { watchdog } }")), []);
@@ -78,7 +78,7 @@ fn a_watchdog_and_what_is_said_to_be_wrong() {
     assert_eq!(differences(&text("thread a { lock one }", rule)), [end]);
 }
 
-/// Only strings are blessed, and only of what ends as it should.
+/// Only schedule strings are blessed, and only those of searches that end as expected.
 #[test]
 fn the_string_of_a_history_is_written() {
     let right = text(CROSSED, "explore {\n    expect on=net10-windows { deadlock } // kept\n}\n");
@@ -87,7 +87,7 @@ fn the_string_of_a_history_is_written() {
     assert!(new.contains("replay \"clr1:") && new.contains("} // kept"), "{new}");
     assert_eq!(differences(&new), []);
     assert_eq!(bless_histories(&new, &explored(&new)).unwrap(), new);
-    // One that is out of date is written anew; one for runtimes that were not run is not.
+    // An outdated string is rewritten, unless a generation of the expectation was not searched.
     let (before, rest) = new.split_once("clr1:").unwrap();
     let (_, after) = rest.split_once('"').unwrap();
     let old = format!("{before}clr1:900b\"{after}");
@@ -108,7 +108,7 @@ fn how_long_ago_an_event_was_set_is_asked() {
     assert_eq!(since(50), []);
     let (expected, found) = (ExpectedEnd::Watchdog, ExpectedEnd::Survives { everything: false });
     assert_eq!(since(500), [HistoryDifference::End { expected, found }]);
-    // One that was never set is no longer ago than anything.
+    // The time since an event that was never set is not longer than any time.
     let threads = "thread a { sleep 100; since done micros=0 { bark } }";
     assert_eq!(differences(&text(threads, "explore { expect { survives } }")), []);
 }
@@ -152,7 +152,8 @@ fn a_process_ends_with_the_thread_that_it_ends_with() {
         );
         differences(&text)
     };
-    // It is told of no thread that ends before the profiler knows.
+    // Threads that end once the shutdown has begun are not reported, even before the Shutdown
+    // callback.
     assert_eq!(process(true, "killed; hazard H-04"), []);
     assert_eq!(process(false, "survives"), []);
 }
@@ -172,7 +173,7 @@ fn a_crash_is_told_before_the_stack_is_unwound() {
     assert_eq!(crash("on-crash { log }"), [HistoryDifference::End { expected, found }]);
 }
 
-/// How the search of a text ends, and the hazard that this is told to be.
+/// Returns the end of the text's search, and the hazard that the failure is reported as.
 fn told(text: &str) -> (ExpectedEnd, Option<Hazard>) {
     let scenario = parse(text);
     let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
@@ -183,8 +184,8 @@ fn told(text: &str) -> (ExpectedEnd, Option<Hazard>) {
 
 #[test]
 fn what_looks_like_a_hazard_is_none() {
-    // Two samplers, each of which wants a lock of the one whom the other has suspended: nobody who suspends
-    // is suspended.
+    // Two samplers, each of which waits for a lock held by the thread that the other one has
+    // suspended: no thread that suspends others is suspended itself.
     let crosswise = "function \"App.N\" kind=jit { body { name-thread } }
         function \"App.O\" kind=jit { body { new } }
         thread a start=\"App.N\"
@@ -199,7 +200,7 @@ fn what_looks_like_a_hazard_is_none() {
         }
         explore schedules=100 { expect { deadlock } }";
     assert_eq!(told(crosswise), (ExpectedEnd::Deadlock, Some(Hazard::CallbackTakesLock)));
-    // A call is refused for the detach, and has nothing to do with the locks.
+    // A call is refused because of the detach, which is unrelated to the locks.
     let detached = text(
         "thread a { lock one { sleep 5; lock two } }; thread b { lock two { sleep 5; lock one } }
         thread c { detach; call GetFunctionFromIP }
@@ -209,7 +210,7 @@ fn what_looks_like_a_hazard_is_none() {
     let (ends, hazard) = told(&detached);
     assert_eq!(ends, ExpectedEnd::Deadlock);
     assert_ne!(hazard, Some(Hazard::Detach));
-    // The collection was over before the walk.
+    // The GC ended before the walk.
     let late = "function \"App.Main\" kind=jit { body { collect; new } }
         thread main start=\"App.Main\"
         profiler {
@@ -225,7 +226,7 @@ fn what_looks_like_a_hazard_is_none() {
 
 #[test]
 fn what_a_script_remembers_is_shared() {
-    // All but one of the histories have the registers written that were read at the same place.
+    // In all histories but one, the registers are written at the position where they were read.
     let shared = "function \"App.N\" kind=jit { body { name-thread; name-thread } }
         thread worker start=\"App.N\"
         profiler {
@@ -241,7 +242,7 @@ fn what_a_script_remembers_is_shared() {
 
 #[test]
 fn when_an_event_was_set_makes_a_difference() {
-    // Whoever has turns behind that does nothing else to the event.
+    // The threads that have later turns do not access the event.
     let since = "function \"App.Main\" kind=jit { body { work 1 } }
         thread main start=\"App.Main\"
         profiler {

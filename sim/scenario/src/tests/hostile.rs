@@ -1,4 +1,4 @@
-//! Text that nobody means to write.
+//! Tests with text that no person would write.
 
 use super::{EVERYTHING, STACK, examples};
 use crate::grammar::MAX_TEXT;
@@ -8,8 +8,8 @@ fn first(text: &str) -> ProblemKind {
     Scenario::parse(text).unwrap_err().problems()[0].kind.clone()
 }
 
-/// What deep nesting and many errors do to a recursive parser; and what takes the `kdl` crate
-/// exponential time.
+/// Deep nesting and many errors, which overflow the stack of a recursive parser, and text for which
+/// the `kdl` crate takes exponential time.
 #[test]
 fn repeated_text_ends_soon() {
     let many = 100_000;
@@ -34,7 +34,7 @@ fn repeated_text_ends_soon() {
     assert!(Scenario::parse(&" ".repeat(1000)).is_err());
 }
 
-/// As much wrong as can be in a text of the largest size.
+/// As many problems as fit in a text of the maximum size.
 #[test]
 fn many_problems_end_soon() {
     for part in ["function x kind=jit2 { body { call y } }\n", "thread x start=y\n", "a b=1 b=2\n"]
@@ -45,7 +45,7 @@ fn many_problems_end_soon() {
     }
 }
 
-/// The largest stacks end soon, and larger ones are refused.
+/// The largest stacks are checked quickly, and larger ones are refused.
 #[test]
 fn large_stacks_end_soon() {
     let stack = |line: &dyn Fn(usize) -> String, count: usize| {
@@ -56,14 +56,14 @@ fn large_stacks_end_soon() {
     let block = |n: usize| format!("block {} size=8\n", 0x50_0000 + 0x1000 * n);
     for line in [&row as &dyn Fn(usize) -> String, &block] {
         assert_eq!(first(&stack(line, 4097)), ProblemKind::LargeStack);
-        // It may well not fit: that is told, too.
+        // Problems of inconsistent stacks are reported too.
         let _ = Scenario::parse(&stack(line, 4096));
     }
     let words = |n: usize| format!("word {} value=1 count=4096\n", 0x1F_0000 + n);
     assert_eq!(first(&stack(&words, 2)), ProblemKind::LargeStack);
 }
 
-/// The same numbers on every machine.
+/// A random number generator with the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -119,7 +119,7 @@ const SCRAPS: [&str; 40] = [
     "seed",
 ];
 
-/// Replaces, inserts and removes some parts.
+/// Replaces, inserts and removes some parts of a text.
 fn mutate(text: &str, random: &mut Random) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     for _ in 0..=random.below(3) {
@@ -149,7 +149,7 @@ fn mutate(text: &str, random: &mut Random) -> String {
 
 #[test]
 fn mutated_text_gives_errors_in_the_text() {
-    // As the properties of `clr-tests` are: more cases for a longer search.
+    // `CLR_TEST_CASES` scales the number of cases, as for the properties of `clr-tests`.
     let times = std::env::var("CLR_TEST_CASES").ok().and_then(|times| times.parse::<f64>().ok());
     #[expect(clippy::cast_sign_loss, reason = "a negative factor gives 0")]
     let count = (4_000.0 * times.unwrap_or(1.0)) as u32;
@@ -184,5 +184,5 @@ fn mutated_text_gives_errors_in_the_text() {
         }
     }
     assert!(scenarios >= count / 100 && formatted >= count / 20, "{scenarios} {formatted}");
-    assert_eq!(refused, 0, "KDL refuses what the check of the syntax does not");
+    assert_eq!(refused, 0, "the KDL parser rejects text that the syntax check accepts");
 }

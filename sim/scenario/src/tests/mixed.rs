@@ -1,10 +1,10 @@
-//! Walks of whole stacks in texts: made, held against what is expected, and blessed.
+//! Tests of mixed walks in texts: execution, comparison with the expectation, and blessing.
 
 use super::parse;
 use crate::{MixedClaim, MixedDifference, MixedReport, bless_mixed};
 use clr_runtime::generation::Generation;
 
-/// A helper with a Frame, called by a stub; the walker's way to the seed is through both.
+/// A helper with a Frame, called by a stub; the walker must unwind both to reach the seed.
 const STACK: &str = "stack {
     mode cooperative
     native \"JIT_New+0x80\" rsp=0x1fe000
@@ -24,7 +24,7 @@ const WHOLE: &str = "native JIT_New+0x80 rsp=0x1fe000 seen-by=unwinder
     managed App.Foo seen-by=both
     native Root+0x7c rsp=0x1fe300 seen-by=both";
 
-/// What differs on one generation, and what was found.
+/// Returns the differences on one generation, and the printed result.
 fn differences(text: &str, generation: Generation) -> (Vec<MixedDifference>, String) {
     let mut reports = parse(text).mixed_on(generation).unwrap();
     assert_eq!(reports.len(), 1);
@@ -41,7 +41,7 @@ fn what_is_expected_is_found() {
     let text = expecting(&format!("{WHOLE}\ncomplete whole; result S_OK"));
     let on = Generation::CoreClr31Windows;
     assert_eq!(differences(&text, on), (Vec::new(), differences(&text, on).1));
-    // There nobody may walk another thread, and no unwind data leads through the stub.
+    // On this generation other threads must not be walked, and the stub has no unwind data.
     let (others, found) = differences(&text, Generation::Net9Unix);
     assert!(found.contains("gap: "), "{found}");
     assert!(others.iter().any(|it| matches!(it, MixedDifference::Claim { .. })), "{others:?}");
@@ -87,20 +87,20 @@ fn other_frames_may_come_between() {
     assert_eq!(differences(&swapped, on).0, [MixedDifference::Missing { item: 1 }]);
 }
 
-/// What ends the process, or has no end, leaves no stack.
+/// A call that ends the process, or never ends, leaves no stack.
 #[test]
 fn a_walk_may_not_come_back() {
     let text = format!(
         "{}mixed-walk policy=signal {{ expect {{ result blocked }} }}",
         STACK.replace("mode cooperative", "mode cooperative; code-manager-writer other")
     );
-    // Later ones refuse to look code up then.
+    // Later generations refuse to look up code in this state.
     let (others, found) = differences(&text, Generation::Framework2);
     assert_eq!(others, [], "{found}");
     assert_eq!(found, "the call waits for ever for another thread\n");
 }
 
-/// Room for fewer frames than there are.
+/// The buffer is smaller than the number of frames.
 #[test]
 fn a_full_buffer_is_told() {
     let text = format!(
@@ -111,14 +111,14 @@ fn a_full_buffer_is_told() {
     assert!(!others.iter().any(|it| matches!(it, MixedDifference::Claim { .. })), "{found}");
 }
 
-/// Blesses what the scenario itself finds.
+/// Blesses the results of the scenario itself.
 fn blessed(text: &str) -> String {
     let reports = |text: &str| {
         let scenario = parse(text);
         Generation::ALL.map(|it| (it, scenario.mixed_on(it).unwrap()))
     };
     let new = bless_mixed(text, &reports(text)).unwrap();
-    // Nothing is left to bless.
+    // The new text needs no blessing.
     let again = reports(&new);
     assert!(again.iter().flat_map(|(_, reports)| reports).all(MixedReport::is_right), "{new}");
     assert_eq!(bless_mixed(&new, &again).unwrap(), new);
@@ -151,7 +151,7 @@ stop at=App.Main instruction=1 { mixed-walk policy=frame-pointers }
     insta::assert_snapshot!(blessed(&format!("{PROGRAM}{stops}")));
 }
 
-/// A stop that is not reached takes nothing away from the others.
+/// A stop that is not reached does not affect the others.
 #[test]
 fn a_stop_that_is_not_reached_is_told() {
     let stops = "stop at=Lib.Sleep visit=9 { mixed-walk policy=seeded }

@@ -18,18 +18,18 @@ mod walk;
 
 use super::Scenario;
 
-/// A text in which everything occurs.
+/// A text with all nodes of programs.
 const EVERYTHING: &str = include_str!("everything.kdl");
 
-/// The same of stacks placed by hand.
+/// A text with all nodes of stacks placed by hand.
 const STACK: &str = include_str!("stack.kdl");
 
-/// Reads a text that must be right.
+/// Parses a text that must be valid.
 fn parse(text: &str) -> Scenario {
     Scenario::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The canonical text, after it has been read back.
+/// Returns the canonical text after checking that it parses to the same scenario.
 fn round_trip(scenario: &Scenario) -> String {
     let text = scenario.to_string();
     let again = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -41,7 +41,7 @@ fn round_trip(scenario: &Scenario) -> String {
 /// The document of the grammar.
 const DOCUMENT: &str = include_str!("../grammar.md");
 
-/// The texts that the document shows.
+/// Returns the example texts of the document.
 fn examples() -> impl Iterator<Item = &'static str> {
     DOCUMENT.split("```kdl\n").skip(1).map(|rest| rest.split_once("```").unwrap().0)
 }

@@ -1,4 +1,4 @@
-//! Programs in worlds as texts.
+//! Tests of texts of generated programs.
 
 use super::round_trip;
 use crate::by_model::is_as_modelled;
@@ -9,15 +9,15 @@ use clr_runtime::Outcome;
 use clr_runtime::profiling::HResult;
 use clr_walker::profiling::SnapshotFlags;
 
-/// How many cases are tried.
+/// Number of cases.
 const CASES: u64 = 400;
 
-/// The text brings the threads to where the case has brought them, and its call comes out as the model
-/// says.
+/// The text moves the threads to the positions that they have in the case, and the result of its
+/// call is that of the reference model.
 #[test]
 fn cases_come_back_from_their_texts() {
     let (mut said, mut same, mut modelled, mut with_others) = (0, 0, 0, 0);
-    // A text brings one thread after the other to its place: of several, the order may be another one.
+    // A text moves one thread after the other to its position, so the order of several may differ.
     let (mut said_alone, mut same_alone) = (0, 0);
     for seed in 0..CASES {
         let case = world_case(&mut Seeded::new(seed));
@@ -44,7 +44,7 @@ fn cases_come_back_from_their_texts() {
             modelled += 1;
             let found = &reports[one.snapshot].found;
             assert!(is_as_modelled(found, &one.expected), "{seed}\n{text}\n{found}");
-            // Another answer would be seen.
+            // A different result is detected.
             let mut other = one.expected.clone();
             other.outcome = Outcome::Returned(HResult(0x8000_4321));
             assert!(!is_as_modelled(found, &other), "{seed}");
@@ -71,7 +71,7 @@ fn cases_come_back_from_their_texts() {
     assert!(modelled * 2 > said && with_others > 10, "{modelled}, {with_others}");
 }
 
-/// A call as a text says it.
+/// A text contains all properties of a call.
 #[test]
 fn all_of_a_call_is_said() {
     let mut case = world_case(&mut Seeded::new(3));

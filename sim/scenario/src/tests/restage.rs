@@ -1,11 +1,11 @@
-//! Stages as texts.
+//! Tests of texts of synthetic threads.
 
 use super::parse;
 use crate::{PlacedStack, Scenario, SnapshotDifference, SnapshotReport};
 use clr_generate::{Seeded, staged_call};
 use clr_runtime::generation::Generations;
 
-/// Every generated stage is said by a text, and comes back.
+/// Every generated synthetic thread can be expressed as a text and is restored from it.
 #[test]
 fn stages_come_back_from_their_texts() {
     let (mut printed, mut right) = (0, 0);
@@ -17,7 +17,7 @@ fn stages_come_back_from_their_texts() {
         let one = Generations::of(&[call.stage.generation]);
         let mut expecting = scenario;
         expecting.expect_what_is_found(one);
-        // What cannot be set up has no text.
+        // A synthetic thread that cannot be set up has no text.
         if call.stage.set_up().is_err() {
             continue;
         }
@@ -26,8 +26,8 @@ fn stages_come_back_from_their_texts() {
         let read = parse(&text);
         assert_eq!(read, expecting, "{seed}\n{text}");
         let reports = read.run_on(call.stage.generation).unwrap();
-        // An expectation cannot say that some registers are stale and others are not, nor that saved
-        // ones were overwritten.
+        // An expectation cannot express that some registers are stale and others are not, nor that
+        // saved registers were overwritten.
         right += usize::from(reports.iter().all(SnapshotReport::is_right));
         let differences = reports.iter().flat_map(|report| &report.differences);
         for difference in differences {
@@ -38,7 +38,7 @@ fn stages_come_back_from_their_texts() {
     assert!(printed > 1500 && right > 1000, "{printed}, {right}");
 }
 
-/// The call of the text gives what the call itself gives.
+/// The call in the text has the same result as the call itself.
 #[test]
 fn calls_give_the_same_as_texts() {
     let (mut same, mut seeded) = (0, 0);

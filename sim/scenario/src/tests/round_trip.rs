@@ -1,4 +1,4 @@
-//! What is printed is read back, for all programs.
+//! Tests that printed texts parse to the same scenario.
 
 use super::{EVERYTHING, STACK, parse, round_trip};
 use crate::terms::Term;
@@ -18,7 +18,7 @@ fn everything_of_a_stack_round_trips() {
     insta::assert_snapshot!(round_trip(&parse(STACK)));
 }
 
-/// What the text says by leaving it out is what the model says by default.
+/// Parts that a text omits have the default values of the types.
 #[test]
 fn what_is_not_written_is_default() {
     let scenario = parse("function main");
@@ -81,7 +81,7 @@ fn stop(choices: &mut Seeded, functions: u32, threads: u32) -> Stop {
     Stop { thread: choices.below(threads), at, expect, others, snapshots, mixed_walks }
 }
 
-/// A generated program with threads and stops.
+/// Generates a program with threads and stops.
 fn scenario(seed: u64, size: &Size) -> Scenario {
     let choices = &mut Seeded::new(seed);
     let program = program(choices, size);
@@ -105,7 +105,7 @@ fn generated_scenarios_round_trip() {
     let reads_back =
         |scenario: &Scenario| Scenario::parse(&scenario.to_string()).as_ref() == Ok(scenario);
     let scenarios = (0..400).map(|seed| (seed, scenario(seed, &Size::SMALL)));
-    // That the generator keeps to the rules is for its own tests to say.
+    // The generator's own tests check that its programs are valid.
     let valid: Vec<_> = scenarios.filter(|(_, it)| it.program.check().is_ok()).collect();
     assert!(valid.len() > 200, "{}", valid.len());
     for (seed, scenario) in valid {

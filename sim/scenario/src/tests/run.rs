@@ -1,10 +1,10 @@
-//! What becomes of stops and expectations.
+//! Tests of the results at stops.
 
 use super::parse;
 use crate::{Difference, FoundEnd, NotReached, Reached, StopReport, WalkReport, stop_places};
 use clr_walker::registers::Gpr;
 
-/// Two functions, an interrupt, and a loop; the stops follow.
+/// Two functions, an interrupt handler, and a loop; the stops are appended.
 const PROGRAM: &str = "
 function \"main\" {
     push \"rbx\"
@@ -25,7 +25,7 @@ fn reached(stops: &str) -> Reached {
     reached.clone()
 }
 
-/// The only walk at the only stop.
+/// Returns the only walk at the only stop.
 fn walk(expect: &str) -> WalkReport {
     let reached = reached(&format!("stop at=\"leaf\" {{ {expect} }}"));
     let [walk] = &reached.walks[..] else { panic!("{expect}") };
@@ -99,13 +99,13 @@ fn an_interrupt_does_not_make_a_visit_two() {
     let second = reached("stop at=\"leaf\" visit=2").executed;
     let interrupted =
         reached(&format!("interrupt after={at_leaf} handler=\"isr\"\nstop at=\"leaf\" visit=2"));
-    // The handler's own instructions are executed besides.
+    // The handler's own instructions are executed additionally.
     assert!(interrupted.executed > second);
     assert_eq!(interrupted.walks[0].found.frames[0].offset, 0);
     let both = reached(&format!("interrupt after={at_leaf} handler=\"isr\"\nstop at=\"leaf\""));
     assert_eq!(both.executed, at_leaf);
     let fourth = format!("interrupt after={at_leaf} handler=\"isr\"\nstop at=\"leaf\" visit=4");
-    assert!(why(&fourth).ends_with("; it came by 3 times"), "{}", why(&fourth));
+    assert!(why(&fourth).ends_with("; the instruction was reached 3 times"), "{}", why(&fourth));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_stop_that_is_not_reached_says_how_the_run_ended() {
     assert!(ended.starts_with("the program ended after "), "{ended}");
     assert!(ended.ends_with("instructions: returned"), "{ended}");
     assert!(why("stop after=100000").ends_with("instructions: returned"));
-    assert!(why("stop at=\"leaf\" visit=4").ends_with("; it came by 3 times"));
+    assert!(why("stop at=\"leaf\" visit=4").ends_with("; the instruction was reached 3 times"));
     let count = why("stop at=\"leaf\" instruction=50");
     assert_eq!(count, "the function's instructions are 0 to 2");
 }

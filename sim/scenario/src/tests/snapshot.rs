@@ -1,4 +1,4 @@
-//! Snapshots of stacks placed by hand.
+//! Tests of snapshots of stacks placed by hand.
 
 use super::parse;
 use crate::{ContextRules, FoundShot, FoundSnapshot, SnapshotDifference, SnapshotReport};
@@ -6,7 +6,7 @@ use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;
 
-/// The helper on top: refused without a seed, walked with one.
+/// A stack with a helper on top: the walk is refused without a seed, and made with one.
 const BARRIER: &str = r#"
 stack {
     mode "cooperative"
@@ -57,7 +57,7 @@ fn calls_give_what_is_expected() {
     }
 }
 
-/// A text with another expectation of the second call.
+/// Returns the differences if the second call has another expectation.
 fn differences(expect: &str) -> Vec<String> {
     let text = BARRIER.split("snapshot").next().unwrap();
     let text = format!("{text}snapshot seed=\"App.Foo\" {{ {expect} }}");
@@ -77,19 +77,19 @@ fn what_is_wrong_is_told() {
     );
     check(
         &format!("expect {{ {whole} marker; result \"S_OK\" }}"),
-        &["expected callback 3 is not made"],
+        &["expected callback 3 was not made"],
     );
     check(
         "expect { frame \"App.Main\"; frame \"App.Main+0x31\"; frame \"CallDescrWorkerInternal\"; result \"S_OK\" }",
         &[
-            "callback 0 is about something else",
-            "callback 1 is about something else",
-            "callback 2 is about something else",
+            "callback 0 does not report the expected frame",
+            "callback 1 does not report the expected frame",
+            "callback 2 does not report the expected frame",
         ],
     );
     check(
         "expect others=#true { frame \"App.Main\"; frame \"App.Foo\"; result \"S_OK\" }",
-        &["expected callback 1 is not made"],
+        &["expected callback 1 was not made"],
     );
     check(
         &format!("expect context-flags=0 {{ {whole} result \"S_OK\" }}"),
@@ -106,7 +106,7 @@ fn what_is_wrong_is_told() {
             "callback 0 has rbx 0xc0de0203, expected 0x1",
         ],
     );
-    // What App.Foo pushes is not what its caller has.
+    // The value that App.Foo pushes is not that of its caller.
     check(
         "expect { frame \"App.Foo\"; frame \"App.Main\" stale=#true; marker; result \"S_OK\" }",
         &["callback 1 has rbx 0xc0de0003, expected 0xc0de0203"],
@@ -115,7 +115,7 @@ fn what_is_wrong_is_told() {
     check(&nested, &["nested call 0: expected: S_OK; found: CORPROF_E_STACKSNAPSHOT_UNSAFE"]);
 }
 
-/// A walk by the Frame chain that leaves some registers as they were.
+/// A walk from the Frame chain that leaves some registers unchanged.
 const PREEMPTIVE: &str = r#"
 stack {
     native "Sleep+0x10" rsp=0x1fd000
@@ -134,7 +134,8 @@ snapshot by="native-walker" {
 }
 "#;
 
-/// What App.Foo pushes is known again in its caller (C-096), the rest is not (C-098).
+/// The registers that App.Foo pushes are known again in its caller (C-096), the others are not
+/// (C-098).
 #[test]
 fn some_registers_can_be_stale() {
     let differences = |text: &str| {
@@ -153,14 +154,14 @@ fn some_registers_can_be_stale() {
     let one = PREEMPTIVE.replace(main, "\"App.Main\" stale=\"rsi rdi r12 r13 r14\"");
     assert_eq!(differences(&one).len(), 1);
     assert!(differences(&one)[0].starts_with("callback 1 has r15 0x0, expected 0xc0de"));
-    // One that is given a value is held against nothing else.
+    // A register with a given value is not checked otherwise.
     let given = "\"App.Main\" stale=\"rsi rdi r12 r13 r14\" r15=";
     assert_eq!(differences(&PREEMPTIVE.replace(main, &format!("{given}0"))), [""; 0]);
     let other = differences(&PREEMPTIVE.replace(main, &format!("{given}1")));
     assert_eq!(other, ["callback 1 has r15 0x0, expected 0x1"]);
     let more = PREEMPTIVE.replace(main, "\"App.Main\" stale=\"rsi rdi r12 r13 r14 r15 rbx rax\"");
     assert_eq!(differences(&more), ["callback 1 has rbx 0xc0de0003, expected 0x0"]);
-    // What is written by itself says the same.
+    // The expectation written from the result is equivalent.
     let mut found = parse(PREEMPTIVE);
     found.expect_what_is_found(clr_runtime::generation::Generations::of(&[
         Generation::Net10Windows,
@@ -172,7 +173,7 @@ fn some_registers_can_be_stale() {
     assert_eq!(stale, wanted.iter().map(|frame| &frame.stale).collect::<Vec<_>>());
 }
 
-/// What no text asks for is looked at all the same.
+/// Registers and contexts are checked even if the text does not mention them.
 #[test]
 fn registers_and_contexts_are_always_checked() {
     let scenario = parse(BARRIER);

@@ -1,4 +1,4 @@
-//! Stories of the calls of texts.
+//! Tests of explanations of the calls of texts.
 
 use super::parse;
 use crate::{Position, RunOnError, snapshot_places};
@@ -40,7 +40,7 @@ fn stories_are_those_of_their_calls() {
         assert!(!told.events.is_empty());
         assert_eq!(parting(&told.story, &told.story), None);
     }
-    // They part where one has a seed.
+    // The explanations differ from the point where one call has a seed.
     let parted = parting(&unseeded.story, &seeded.story).unwrap();
     assert_eq!((parted.kind, parted.clauses[0]), (Kind::Check, Clause::new(43)));
 }

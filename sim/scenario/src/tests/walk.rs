@@ -1,4 +1,4 @@
-//! How a walk can leave the truth: true walks, changed by hand.
+//! Tests of differences from the shadow stack: correct walks, changed by hand.
 
 use super::parse;
 use crate::walk::Start;
@@ -18,7 +18,7 @@ function \"leaf\" { unwind \"none\"; body { work 1 } }
 stop at=\"leaf\"
 ";
 
-/// The walk at the stop after a change, held against the truth.
+/// Returns the first difference from the shadow stack after a change of the walk at the stop.
 fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<Untrue> {
     let scenario = parse(TEXT);
     let reached = scenario.run().unwrap().remove(0).reached.unwrap();
@@ -37,7 +37,7 @@ fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<Untrue> {
 #[test]
 fn a_true_walk_is_true() {
     assert_eq!(untrue(|_| ()), None);
-    // Volatile registers are nobody's.
+    // Volatile registers are not compared.
     assert_eq!(untrue(|found| found.frames[1].registers.set(Gpr::Rax, 7)), None);
 }
 
@@ -90,7 +90,7 @@ fn a_walk_that_is_too_short_or_too_long_is_untrue() {
     assert_eq!(long, Some(Untrue::WentOn { truth: 3, found: 4 }));
 }
 
-/// The call frame information of two bytes of code at RVA 0x1000, as vfork has them: the return address
+/// The call frame information of two bytes of code at RVA 0x1000, as in vfork: the return address
 /// is popped into rdx, then pushed back.
 const LIKE_VFORK: &[u8] = &[
     16, 0, 0, 0, // A CIE of 16 bytes:
@@ -136,7 +136,7 @@ fn the_first_step_may_leave_the_stack_pointer_where_it_is() {
         (walk.frames.len(), walk.end, walk.base.map(|(base, _)| base.rsp() == registers.rsp()))
     };
     assert_eq!(walk(Position::Interrupted, BASE), (1, FoundEnd::Base, Some(true)));
-    // But no other does, or a walk might not end.
+    // No other step may keep it, or a walk might not end.
     let rsp = run.machine().cpu().rsp();
     let stuck = FoundEnd::Error(UnwindError::NoProgress { rsp, caller_rsp: rsp });
     assert_eq!(walk(Position::Interrupted, IMAGE + 0x1001), (2, stuck, None));

@@ -3,7 +3,7 @@
 //! recordings.
 
 use clr_recording::vectors::decompress;
-use clr_recording::{RecordedCode, Recording, Replay};
+use clr_recording::{RecordedCode, Recording, RecordingReplay};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{Call, HResult};
 use clr_runtime::{Context, Outcome};
@@ -11,7 +11,7 @@ use clr_runtime::{FrameKind, Runtime};
 use clr_walker::profiling::{SnapshotCallback, SnapshotFlags};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Unwinder};
-use clr_world::synthetic::{SELF, Set, Stage};
+use clr_world::synthetic::{SELF, SyntheticProcess, SyntheticThread};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -54,9 +54,10 @@ fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
 
 /// Builds a helper called by 31 methods, with its Frame; or the same stack of native functions
 /// only.
-fn stage(generation: Generation, native: bool) -> Stage {
+fn stage(generation: Generation, native: bool) -> SyntheticThread {
     let mut sp = 0x1F_0300;
-    let mut stage = Stage::new(generation).cooperative().native("coreclr!JIT_New+0x80", 0x1F_0000);
+    let mut stage =
+        SyntheticThread::new(generation).cooperative().native("coreclr!JIT_New+0x80", 0x1F_0000);
     for n in 1..FRAMES {
         let label = format!("App.F{n}+0x40");
         stage = if native { stage.native(&label, sp) } else { stage.jit(&label, sp) };
@@ -114,7 +115,7 @@ fn snapshots(rounds: usize, generation: Generation) {
 }
 
 /// Measures the walker's own unwinder on the same frames.
-fn unwinding_alone(rounds: usize, set: &Set) {
+fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
     let generation = set.stage().generation;
     let runtime = set.runtime();
     let memory = &*runtime.memory.borrow();
@@ -156,7 +157,7 @@ fn recordings() {
     let mut walks = 0;
     for recording in &recordings {
         let code = RecordedCode::new(recording);
-        let mut replay = Replay::new(recording, &code).expect("its code is consistent");
+        let mut replay = RecordingReplay::new(recording, &code).expect("its code is consistent");
         for walk in &recording.walks {
             black_box(replay.walk(walk, |_| {}));
             walks += 1;

@@ -6,10 +6,10 @@ mod wrong;
 pub use wrong::{Mistake, Wrong};
 
 use crate::{dwarf, planted};
-use clr_codegen::execution::{LoadError, Outcome, Run, SIGNAL_STACK_TOP};
-use clr_codegen::shadow_stack::Caller;
+use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError, SIGNAL_STACK_TOP};
+use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{
-    CfiMistake, Convention, FrameLayout, FunctionId, LinkError, LinkedProgram, Program,
+    CallingConvention, CfiMistake, FrameLayout, FunctionIndex, LinkError, LinkedProgram, Program,
     WindowsMistake,
 };
 use clr_machine::Machine;
@@ -136,7 +136,7 @@ pub struct Checked {
     /// Of the boundaries, those on the alternate stack for signals.
     pub on_signal_stack: u64,
     /// How the run ended; `None` if it was left at its limit.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ExecutionEnd>,
 }
 
 /// What failed.
@@ -147,14 +147,14 @@ pub enum Failure {
     Link(#[from] LinkError),
     /// It cannot be loaded.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] ProgramLoadError),
     /// Its own code is wrong.
     #[error("after {executed} instructions: {outcome}")]
     Code {
         /// How many instructions had been executed.
         executed: u64,
         /// How the run ended.
-        outcome: Outcome,
+        outcome: ExecutionEnd,
     },
     /// Unwinding gave something else than the truth.
     #[error(transparent)]
@@ -162,7 +162,7 @@ pub enum Failure {
 }
 
 /// Whether `answer` is `truth`, in all that a callee preserves.
-fn is_right(answer: &Registers, truth: &Caller, convention: Convention) -> bool {
+fn is_right(answer: &Registers, truth: &CallerState, convention: CallingConvention) -> bool {
     let kept: &[Gpr] = match truth.position {
         Position::ReturnAddress => convention.nonvolatile(),
         Position::Interrupted => &Gpr::ALL,
@@ -179,8 +179,8 @@ fn claim(
     known: RegisterSet,
     step: &unwind::Step,
     answer: &Registers,
-    truth: &Caller,
-    convention: Convention,
+    truth: &CallerState,
+    convention: CallingConvention,
 ) -> Result<(), String> {
     let promised = walkers(convention).nonvolatile();
     if !known.contains_all(promised) {
@@ -204,10 +204,10 @@ fn claim(
 
 /// The convention in the walker's words.
 #[must_use]
-pub const fn walkers(convention: Convention) -> registers::Convention {
+pub const fn walkers(convention: CallingConvention) -> registers::Convention {
     match convention {
-        Convention::WindowsX64 => registers::Convention::WindowsX64,
-        Convention::SystemV => registers::Convention::SystemV,
+        CallingConvention::WindowsX64 => registers::Convention::WindowsX64,
+        CallingConvention::SystemV => registers::Convention::SystemV,
     }
 }
 
@@ -217,7 +217,7 @@ pub const fn walkers(convention: Convention) -> registers::Convention {
 /// [`Failure`]: the first one.
 pub fn precise(program: &Program, limit: u64) -> Result<Checked, Failure> {
     let linked = program.link()?;
-    let map = linked.code_map().map_err(LoadError::ReadBack)?;
+    let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
     // Managed code may be all there is, which does not tell Windows from Unix.
     let unwinder = Unwinder::new(&map).with_convention(walkers(program.convention));
     walk(program, &linked, &unwinder, limit)
@@ -252,9 +252,9 @@ pub struct Frames {
 /// # Errors
 /// [`Wrong`]: the first frame that differs from the truth.
 pub fn check_stack(
-    run: &Run<'_>,
+    run: &Execution<'_>,
     unwinder: &impl Step,
-    convention: Convention,
+    convention: CallingConvention,
 ) -> Result<Frames, Box<Wrong>> {
     let mut frame = run.machine().cpu().registers();
     let mut position = Position::Interrupted;
@@ -315,7 +315,7 @@ pub fn windows(
     mut met: impl FnMut(WindowsMistake),
 ) -> Result<Checked, Failure> {
     let linked = program.link()?;
-    let map = linked.code_map().map_err(LoadError::ReadBack)?;
+    let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
     let unwinder = Unwinder::new(&map).with_rules(Rules::Windows);
     at_every_instruction(program, &linked, limit, |run| {
         let mut frame = run.machine().cpu().registers();
@@ -362,8 +362,8 @@ pub fn windows(
 fn is_by_accident(
     mistake: WindowsMistake,
     frame: &Registers,
-    caller: &Caller,
-    run: &Run<'_>,
+    caller: &CallerState,
+    run: &Execution<'_>,
     program: &Program,
 ) -> bool {
     if mistake == WindowsMistake::CallAtEnd {
@@ -388,10 +388,10 @@ fn is_by_accident(
 }
 
 fn wrong(
-    run: &Run<'_>,
+    run: &Execution<'_>,
     depth: usize,
     frame: &Registers,
-    truth: &Caller,
+    truth: &CallerState,
     answer: Result<(Registers, Position), String>,
     expected: Option<Mistake>,
 ) -> Box<Wrong> {
@@ -417,9 +417,9 @@ fn at_every_instruction(
     program: &Program,
     linked: &LinkedProgram,
     limit: u64,
-    mut check: impl FnMut(&Run<'_>) -> Result<Frames, Box<Wrong>>,
+    mut check: impl FnMut(&Execution<'_>) -> Result<Frames, Box<Wrong>>,
 ) -> Result<Checked, Failure> {
-    let mut run = Run::new(program, linked, FunctionId(0), 0)?;
+    let mut run = Execution::new(program, linked, FunctionIndex(0), 0)?;
     let mut checked = Checked::default();
     let size = u64::from(program.signal_stack);
     let signal_stack = SIGNAL_STACK_TOP - size..SIGNAL_STACK_TOP;
@@ -433,7 +433,9 @@ fn at_every_instruction(
         if let Err(outcome) = run.step() {
             checked.outcome = Some(outcome);
             return match outcome {
-                Outcome::Returned | Outcome::Stopped | Outcome::Uncaught => Ok(checked),
+                ExecutionEnd::Returned | ExecutionEnd::Stopped | ExecutionEnd::Uncaught => {
+                    Ok(checked)
+                }
                 _ => Err(Failure::Code { executed: run.machine().executed(), outcome }),
             };
         }

@@ -1,7 +1,8 @@
 //! Whole stacks of recorded threads, held against what was recorded of them.
 
 use clr_recording::{
-    CALLER, LoadError, PretendedNative, Recording, Replay, SeedLine, SeedOrigin, Stop, WalkLine,
+    CALLER, ReachedFrame, Recording, RecordingLoadError, RecordingReplay, SeedLine, SeedOrigin,
+    SyntheticNative, WalkLine,
 };
 use clr_runtime::Outcome;
 use clr_walker::code_map::CodeMapError;
@@ -54,9 +55,9 @@ pub struct Recorded<'w> {
     /// The call that was recorded.
     pub walk: &'w WalkLine,
     /// What the runtime came by in it.
-    pub stops: Vec<Stop>,
+    pub stops: Vec<ReachedFrame>,
     /// Native code, if it is pretended.
-    pub native: PretendedNative,
+    pub native: SyntheticNative,
     /// How it is walked now.
     pub policy: Policy,
     /// What was found.
@@ -70,7 +71,7 @@ pub struct Recorded<'w> {
 pub enum Unwalked {
     /// Its state cannot be set up.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] RecordingLoadError),
     /// Its code does not fit together.
     #[error(transparent)]
     Map(#[from] CodeMapError),
@@ -95,7 +96,7 @@ pub enum Unwalked {
 /// [`Unwalked`].
 pub fn walk<'w>(
     recording: &Recording,
-    replay: &mut Replay<'_>,
+    replay: &mut RecordingReplay<'_>,
     walk: &'w WalkLine,
     policy: Policy,
     pretend: bool,
@@ -271,7 +272,7 @@ impl Recorded<'_> {
             let place = (frame.ip, frame.sp);
             let known = frame.reported
                 || leaf == Some(place)
-                || PretendedNative::is_made_up(frame.ip)
+                || SyntheticNative::is_made_up(frame.ip)
                 || self.places().any(|known| known == place)
                 || self.stops.iter().any(|stop| is_stop(frame, stop))
                 // What the operating system came to first, and the unwinder from there.
@@ -332,7 +333,7 @@ impl Recorded<'_> {
 }
 
 /// Whether a frame is one that the runtime came by, which may know another return address (C-156).
-fn is_stop(frame: &MixedFrame, stop: &Stop) -> bool {
+fn is_stop(frame: &MixedFrame, stop: &ReachedFrame) -> bool {
     let kind = match frame.kind {
         FrameKind::Managed(function) => function == stop.function,
         FrameKind::Hidden(function) => function.is_none_or(|function| function == stop.function),
@@ -403,7 +404,7 @@ pub fn table(recorded: &Recorded<'_>) -> String {
         let _ = writeln!(table, "  {:#x} {sp:x?} {:?}", callback.ip.0, callback.function);
     }
     table.push_str("came by:\n");
-    for Stop { registers, kind, interrupted, native_caller, .. } in stops {
+    for ReachedFrame { registers, kind, interrupted, native_caller, .. } in stops {
         let (rip, rsp) = (registers.rip, registers.rsp());
         let caller = native_caller.map(|caller| (caller.rip, caller.rsp()));
         let interrupted = if *interrupted { ", interrupted" } else { "" };

@@ -12,7 +12,7 @@ use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
 use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, WalkBuffer, Walker};
 use clr_walker::unwind::{Cache, Position, Rules, Unwinder};
-use clr_world::synthetic::{NATIVE_WALKER, SELF, Stage};
+use clr_world::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
 use std::hint::black_box;
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
@@ -93,13 +93,13 @@ fn stepping_allocates_nothing() {
 
 /// With Frames, with contexts, from the chain and from a seed.
 /// A thread in a helper that has put up its Frame.
-fn in_a_helper(generation: Generation) -> Stage {
+fn in_a_helper(generation: Generation) -> SyntheticThread {
     let helper = if generation.has_helper_method_frames() {
         FrameKind::HelperMethod
     } else {
         FrameKind::DynamicHelper
     };
-    Stage::new(generation)
+    SyntheticThread::new(generation)
         .cooperative()
         .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
         .jit("App.Foo+0x40", 0x1F_E300)

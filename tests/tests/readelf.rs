@@ -1,6 +1,6 @@
 //! ELF files as a reader sees them that nobody here wrote: binutils' readelf.
 
-use clr_codegen::{Convention, Format, PlacedHelper, Unit};
+use clr_codegen::{CallingConvention, Format, PlacedHelper, Unit};
 use clr_generate::{Seeded, Size, program};
 use clr_tests::cases;
 use std::io::ErrorKind;
@@ -30,7 +30,7 @@ fn images(count: u32) -> impl Iterator<Item = (Unit, usize)> {
 
 /// The same with the addresses of their procedure linkage tables, if they have any.
 fn linked_images(count: u32) -> impl Iterator<Item = (Unit, usize, Option<Range<u64>>)> {
-    let size = Size::SMALL.of(Convention::SystemV);
+    let size = Size::SMALL.of(CallingConvention::SystemV);
     (0..cases(count)).filter_map(move |seed| {
         let program = program(&mut Seeded::new(seed.into()), &size);
         let linked = program.link().ok()?;

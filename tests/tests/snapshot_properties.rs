@@ -1,6 +1,6 @@
 //! Calls about threads of any shape, whole and damaged: what holds of all of them.
 
-use clr_generate::{Seeded, StagedCall, minimize, staged_call, staged_calls};
+use clr_generate::{Seeded, SyntheticCall, minimize, staged_call, staged_calls};
 use clr_tests::snapshot::{Checked, check};
 use clr_tests::{cases, first_seed};
 use proptest::prelude::*;
@@ -48,8 +48,9 @@ fn promises_hold_of_any_thread() {
             Ok(checked) => tally.add(&checked),
             Err(broken) => {
                 let promise = broken.promise;
-                let fails =
-                    |case: &StagedCall| check(case).is_err_and(|broken| broken.promise == promise);
+                let fails = |case: &SyntheticCall| {
+                    check(case).is_err_and(|broken| broken.promise == promise)
+                };
                 let case = minimize(case, fails);
                 let broken = check(&case).expect_err("it still fails");
                 panic!("{n}: {broken}\n{case:#x?}");

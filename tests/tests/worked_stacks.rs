@@ -12,7 +12,7 @@ use clr_walker::memory::Memory as _;
 use clr_walker::profiling::{EventMask, ProfilerCallback, ProfilerInfo as _, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Unwinder};
-use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, Set};
+use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticProcess};
 use std::cell::RefCell;
 
 /// What is wrong, by generation, file and call.
@@ -44,7 +44,7 @@ fn stacks() -> impl Iterator<Item = (&'static str, PlacedStack)> {
 }
 
 /// Calls `check` with every call on every stack, set up.
-fn every_call(mut check: impl FnMut(&mut Problems, &str, &Set, &SnapshotCall)) {
+fn every_call(mut check: impl FnMut(&mut Problems, &str, &SyntheticProcess, &SnapshotCall)) {
     let mut problems = Problems::default();
     for (name, stack) in stacks() {
         for generation in stack.generations().iter() {
@@ -59,7 +59,7 @@ fn every_call(mut check: impl FnMut(&mut Problems, &str, &Set, &SnapshotCall)) {
 }
 
 /// Reads of memory that must be as before: the Thread objects.
-fn objects(set: &Set, runtime: &Runtime<'_>) -> Vec<u8> {
+fn objects(set: &SyntheticProcess, runtime: &Runtime<'_>) -> Vec<u8> {
     let mut bytes = vec![0; 0x800 + THREAD_OBJECT_SIZE as usize];
     runtime.memory.borrow().read(set.thread().0, &mut bytes).expect("there are two of them");
     bytes
@@ -146,13 +146,13 @@ fn context_flags_of_seeds_play_no_part() {
 }
 
 /// A stack of the gallery, and the first of its calls.
-fn placed(generation: Generation, name: &str) -> (Set, SnapshotCall) {
+fn placed(generation: Generation, name: &str) -> (SyntheticProcess, SnapshotCall) {
     let (set, mut calls) = calls_of(generation, name);
     (set, calls.swap_remove(0))
 }
 
 /// A stack of the gallery, and its calls.
-fn calls_of(generation: Generation, name: &str) -> (Set, Vec<SnapshotCall>) {
+fn calls_of(generation: Generation, name: &str) -> (SyntheticProcess, Vec<SnapshotCall>) {
     let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has it");
     let set = stack.stage(generation).set_up().expect("it fits together");
     let mut calls = stack.snapshots;

@@ -4,7 +4,7 @@ use crate::PASSED;
 use crate::args::ClausesArgs;
 use crate::console::{Console, DIM, HEAD, Trouble};
 use crate::report::write_json;
-use clr_runtime::clause::{self, Entry};
+use clr_runtime::clause::{self, ClauseEntry};
 use clr_runtime::generation::{Generation, Generations};
 use serde::Serialize;
 
@@ -40,15 +40,15 @@ pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u
 }
 
 impl ClausesArgs {
-    fn wants(&self, entry: &Entry) -> bool {
+    fn wants(&self, entry: &ClauseEntry) -> bool {
         (self.clauses.is_empty() || self.clauses.contains(&entry.clause))
             && self.generation.is_none_or(|generation| entry.generations.contains(generation))
             && self.chapter.is_none_or(|chapter| entry.chapter == chapter)
     }
 }
 
-fn write(entry: &Entry, console: &mut Console<'_>) -> Result<(), Trouble> {
-    let Entry { clause, rule, generations, source, evidence, .. } = entry;
+fn write(entry: &ClauseEntry, console: &mut Console<'_>) -> Result<(), Trouble> {
+    let ClauseEntry { clause, rule, generations, source, evidence, .. } = entry;
     writeln!(console.out, "\n{HEAD}{clause}{HEAD:#}  {evidence:10}  {}", in_words(*generations))?;
     for line in wrapped(rule, WIDTH - INDENT.len()) {
         writeln!(console.out, "{INDENT}{line}")?;
@@ -111,8 +111,8 @@ struct Line {
 }
 
 impl Line {
-    fn new(entry: &Entry) -> Self {
-        let Entry { clause, chapter, rule, generations, source, evidence } = *entry;
+    fn new(entry: &ClauseEntry) -> Self {
+        let ClauseEntry { clause, chapter, rule, generations, source, evidence } = *entry;
         Self {
             clause: clause.to_string(),
             chapter: chapter.name(),

@@ -14,8 +14,8 @@ use crate::unwind_data::Hex;
 use anstyle::Style;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{
-    Compared, FoundMixed, FoundMixedFrame, FoundMixedItem, MixedClaim, MixedFrameKind, PlacedStack,
-    ReasonKind, RunOnError, Scenario, StopAt, Term,
+    Compared, FoundMixed, FoundMixedFrame, FoundMixedItem, Keyword, MixedClaim, MixedFrameKind,
+    PlacedStack, ReasonKind, RunOnError, Scenario, StopAt,
 };
 use clr_walker::mixed::{Policy, SeenBy};
 use serde::Serialize;
@@ -243,7 +243,7 @@ impl Comparison {
     }
 
     fn fill(&mut self, compared: &Compared) {
-        let row = |frame: &clr_scenario::TrueFrame| Row {
+        let row = |frame: &clr_scenario::ShadowFrame| Row {
             code: frame.kind.word(),
             frame: frame.label.clone(),
             rsp: frame.sp.into(),

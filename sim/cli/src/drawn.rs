@@ -5,9 +5,9 @@ use crate::explain::write_verdict;
 use crate::walked::Walked;
 use anstyle::Style;
 use clr_runtime::FrameKind;
-use clr_runtime::explain::{ChainFrame, Dropped, Event, LeadsTo, Place};
+use clr_runtime::explain::{ChainFrame, DropReason, Event, FrameDestination, NamedAddress};
 use clr_runtime::frame::FrameShape;
-use clr_runtime::frame::layout::{self, Convention};
+use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::CONTEXT_SIZE;
 use std::collections::BTreeMap;
@@ -139,8 +139,8 @@ impl<'d, 'w> Drawing<'d, 'w> {
             Event::FrameFollowed { at, .. } if *at == frame => Some("followed"),
             Event::ResumableFrame { at } if *at == frame => Some(ENDED),
             Event::FrameDropped { at, why, .. } if *at == frame => Some(match why {
-                Dropped::BelowCallerSp(_) => "dropped unseen",
-                Dropped::LeadsNowhere | Dropped::LeadsToUnmanagedCode(_) => "left behind",
+                DropReason::BelowCallerSp(_) => "dropped unseen",
+                DropReason::LeadsNowhere | DropReason::LeadsToUnmanagedCode(_) => "left behind",
             }),
             _ => None,
         });
@@ -232,10 +232,14 @@ impl<'d, 'w> Drawing<'d, 'w> {
                 };
                 let leads = match frame.leads_to {
                     // Where to is not always recorded then.
-                    LeadsTo::Managed(_) if fate.ends_with(ENDED) => "to managed code".to_owned(),
-                    LeadsTo::Managed(ip) | LeadsTo::Unmanaged(ip) => format!("to {}", name(ip)),
-                    LeadsTo::Nowhere => "to nowhere".to_owned(),
-                    LeadsTo::Unknown => "to where cannot be told".to_owned(),
+                    FrameDestination::Managed(_) if fate.ends_with(ENDED) => {
+                        "to managed code".to_owned()
+                    }
+                    FrameDestination::Managed(ip) | FrameDestination::Unmanaged(ip) => {
+                        format!("to {}", name(ip))
+                    }
+                    FrameDestination::Nowhere => "to nowhere".to_owned(),
+                    FrameDestination::Unknown => "to where cannot be told".to_owned(),
                 };
                 let style = if fate.starts_with("followed") { GOOD } else { DIM };
                 writeln!(out, "{HEAD}{address:#x}{HEAD:#}  {kind}, {leads}: {style}{fate}{style:#}")
@@ -270,7 +274,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
             _ => None,
         });
         let returns = |to: u64| match self.walked.names.place(to) {
-            place @ Place::Unknown { .. } => format!("return address, {place}"),
+            place @ NamedAddress::Unknown { .. } => format!("return address, {place}"),
             place => format!("return address into {place}"),
         };
         match (managed, frame, value) {
@@ -299,7 +303,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
     /// The size of a Frame, as far as walks read it.
     fn size(&self, kind: Option<FrameKind>) -> u64 {
         let generation = self.walked.recording.generation;
-        let convention = Convention::of(generation);
+        let convention = FrameConvention::of(generation);
         match kind.map(FrameKind::shape) {
             None => WORD,
             Some(FrameShape::Mark) => layout::NEXT + WORD,

@@ -6,8 +6,8 @@ use crate::console::{Console, Trouble};
 use crate::input::Source;
 use crate::program::{self, Names, ProgramFixture};
 use crate::unwind_data::Hex;
-use clr_codegen::{CodeKind, Convention, FunctionId, LinkedProgram, Unit};
-use clr_scenario::Term as _;
+use clr_codegen::{CallingConvention, CodeKind, FunctionIndex, LinkedProgram, Unit};
+use clr_scenario::Keyword as _;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
@@ -142,7 +142,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Trouble> {
     Ok(text)
 }
 
-const fn file_name(kind: CodeKind, convention: Convention) -> &'static str {
+const fn file_name(kind: CodeKind, convention: CallingConvention) -> &'static str {
     match kind.image_name(convention) {
         Some(name) => name,
         None => "jit.bin",
@@ -194,14 +194,14 @@ fn map(names: Names<'_>) -> ProgramMap<'_> {
                 name: &function.name,
                 kind: function.kind.word(),
                 address: (*address).into(),
-                parts: parts(linked, FunctionId(index)),
-                instructions: instructions(linked, FunctionId(index)),
+                parts: parts(linked, FunctionIndex(index)),
+                instructions: instructions(linked, FunctionIndex(index)),
             })
             .collect(),
     }
 }
 
-fn parts(linked: &LinkedProgram, id: FunctionId) -> Vec<PartMap> {
+fn parts(linked: &LinkedProgram, id: FunctionIndex) -> Vec<PartMap> {
     let own = linked.parts.iter().filter(|part| part.function == id);
     own.map(|part| PartMap {
         begin: part.begin.into(),
@@ -212,7 +212,7 @@ fn parts(linked: &LinkedProgram, id: FunctionId) -> Vec<PartMap> {
     .collect()
 }
 
-fn instructions(linked: &LinkedProgram, id: FunctionId) -> Vec<InstructionMap> {
+fn instructions(linked: &LinkedProgram, id: FunctionIndex) -> Vec<InstructionMap> {
     let own = linked.instructions.iter().filter(|placed| placed.function == Some(id));
     own.map(|placed| InstructionMap {
         address: placed.address.into(),

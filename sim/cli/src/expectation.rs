@@ -2,7 +2,7 @@
 
 use crate::console::DIM;
 use clr_runtime::clause::Clause;
-use clr_scenario::{Position, Provenance};
+use clr_scenario::{LineColumn, Provenance};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
@@ -14,8 +14,8 @@ pub(crate) struct Place {
     column: Option<u32>,
 }
 
-impl From<Option<Position>> for Place {
-    fn from(position: Option<Position>) -> Self {
+impl From<Option<LineColumn>> for Place {
+    fn from(position: Option<LineColumn>) -> Self {
         Self {
             line: position.map(|position| position.line),
             column: position.map(|position| position.column),

@@ -9,8 +9,8 @@ use crate::report::write_json;
 use crate::told;
 use crate::unwind_data::Hex;
 use crate::walked::{self, Walked, write_wrapped};
-use clr_recording::Verdict;
-use clr_runtime::explain::{Kind, Line};
+use clr_recording::WalkVerdict;
+use clr_runtime::explain::{StoryLine, Topic};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -47,12 +47,12 @@ pub(crate) fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<u
     Ok(PASSED)
 }
 
-pub(crate) fn write_line(line: &Line, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_line(line: &StoryLine, out: &mut dyn Write) -> io::Result<()> {
     let indent = INDENT * (line.depth + 1);
     let style = match line.kind {
-        Kind::Callback | Kind::End => HEAD,
-        Kind::Refusal => BAD,
-        Kind::Call | Kind::Check | Kind::Start | Kind::Walk => anstyle::Style::new(),
+        Topic::Callback | Topic::End => HEAD,
+        Topic::Refusal => BAD,
+        Topic::Call | Topic::Check | Topic::Start | Topic::Walk => anstyle::Style::new(),
     };
     write!(out, "{:indent$}", "")?;
     write_wrapped(out, indent + INDENT, style, &line.text, &line.brackets())
@@ -62,8 +62,8 @@ pub(crate) fn write_line(line: &Line, out: &mut dyn Write) -> io::Result<()> {
 pub(crate) fn write_verdict(walked: &Walked<'_>, out: &mut dyn Write) -> io::Result<()> {
     let walk = walked.walk;
     match &walked.verdict {
-        Verdict::Same => writeln!(out, "{GOOD}as recorded{GOOD:#}")?,
-        Verdict::Different(difference) => {
+        WalkVerdict::Same => writeln!(out, "{GOOD}as recorded{GOOD:#}")?,
+        WalkVerdict::Different(difference) => {
             writeln!(out, "{BAD}not as recorded{BAD:#}")?;
             DifferentWalk::new(walked.recording, walk, difference).write_differences(out)?;
         }
@@ -115,8 +115,8 @@ impl<'w> Explained<'w> {
     fn new(walked: &'w Walked<'_>) -> Self {
         let walk = walked.walk;
         let differences = match &walked.verdict {
-            Verdict::Same => None,
-            Verdict::Different(difference) => {
+            WalkVerdict::Same => None,
+            WalkVerdict::Different(difference) => {
                 Some(DifferentWalk::new(walked.recording, walk, difference))
             }
         };
@@ -142,8 +142,8 @@ impl<'w> Explained<'w> {
     }
 }
 
-impl From<Line> for Sentence {
-    fn from(line: Line) -> Self {
+impl From<StoryLine> for Sentence {
+    fn from(line: StoryLine) -> Self {
         Self {
             kind: line.kind.name(),
             depth: line.depth,

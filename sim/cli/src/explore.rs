@@ -12,9 +12,9 @@ use crate::matrix::WIDTH;
 use crate::program::ProgramFixture;
 use crate::report::write_json;
 use crate::{FAILED, PASSED};
-use clr_explore::{Covered, Failure, Report, Strategy, ThreadIndex};
+use clr_explore::{Coverage, Failure, Report, Strategy, ThreadIndex};
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{Exploration, Scenario, Who};
+use clr_scenario::{Exploration, Scenario, ThreadName};
 use serde::Serialize;
 use std::path::Path;
 
@@ -293,7 +293,7 @@ impl Found {
     ) -> Explored<'e> {
         let Self { generation, report, failed, flags } = self;
         let broken = report.broken.iter().map(|(_, rule, trail)| Broken {
-            rule: clr_scenario::Term::word(*rule).to_owned(),
+            rule: clr_scenario::Keyword::word(*rule).to_owned(),
             replay: name(&source.name, *generation, trail),
             replay_flags: of_rule.to_vec(),
         });
@@ -322,14 +322,14 @@ impl Found {
 
 /// What the text calls a thread.
 fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
-    match scenario.name_of(Who::Thread(thread.0)) {
+    match scenario.name_of(ThreadName::Thread(thread.0)) {
         "" => format!("thread {}", thread.0),
         name => name.to_owned(),
     }
 }
 
 /// How much has been seen, in words.
-fn covered(covered: Option<Covered>) -> String {
+fn covered(covered: Option<Coverage>) -> String {
     let Some(covered) = covered else { return String::new() };
     let bound = covered.preemptions.map(|bound| format!(" with at most {bound} preemptions"));
     let bound = bound.unwrap_or_default();

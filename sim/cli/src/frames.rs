@@ -4,8 +4,8 @@ use crate::code::Code;
 use crate::console::{BAD, DIM, GOOD, HEAD};
 use crate::report::{Differing, write_differences};
 use crate::unwind_data::{self, Handler};
-use clr_recording::vectors::Outcome;
-use clr_recording::vectors::replay::Expected;
+use clr_recording::vectors::UnwindAnswer;
+use clr_recording::vectors::replay::ExpectedUnwind;
 use clr_recording::vectors::win64::Vector;
 use clr_walker::memory::Memory;
 use clr_walker::registers::{Gpr, Registers};
@@ -48,8 +48,8 @@ fn preserved() -> u16 {
 }
 
 /// What is known of a vector's callers, innermost first.
-pub(crate) fn truths(vector: &Vector<'_>) -> Vec<Expected> {
-    let known = |registers, xmm_known| Expected {
+pub(crate) fn truths(vector: &Vector<'_>) -> Vec<ExpectedUnwind> {
+    let known = |registers, xmm_known| ExpectedUnwind {
         registers,
         gpr_known: preserved(),
         xmm_known,
@@ -68,8 +68,8 @@ pub(crate) fn truths(vector: &Vector<'_>) -> Vec<Expected> {
 }
 
 /// What another unwinder answered, if it did.
-pub(crate) fn answer(answer: &Outcome, before: &Registers) -> Option<Expected> {
-    answer.is_answer().then(|| Expected {
+pub(crate) fn answer(answer: &UnwindAnswer, before: &Registers) -> Option<ExpectedUnwind> {
+    answer.is_answer().then(|| ExpectedUnwind {
         registers: answer.apply(before),
         gpr_known: u16::MAX,
         xmm_known: true,
@@ -80,7 +80,7 @@ pub(crate) fn answer(answer: &Outcome, before: &Registers) -> Option<Expected> {
 /// Writes the frames, and how they agree with what is known of the callers.
 pub(crate) fn write(
     frames: &[Walked],
-    truths: &[Expected],
+    truths: &[ExpectedUnwind],
     code: &Code<'_, '_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -130,7 +130,7 @@ pub(crate) fn write(
 }
 
 /// In what frame `n` is not as known; `None` if nothing is known of it.
-fn differences(frames: &[Walked], n: usize, truths: &[Expected]) -> Option<Vec<Differing>> {
+fn differences(frames: &[Walked], n: usize, truths: &[ExpectedUnwind]) -> Option<Vec<Differing>> {
     let callee = frames.get(n.checked_sub(1)?)?;
     let truth = truths.get(n - 1)?;
     let step = callee.step?.ok()?;

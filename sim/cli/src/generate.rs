@@ -4,8 +4,8 @@ use crate::PASSED;
 use crate::args::{GenerateArgs, GenerateKind};
 use crate::console::{Console, GOOD, Trouble};
 use crate::input::{PROGRAM, slashed, write_new};
-use clr_codegen::FunctionId;
-use clr_generate::world::Slice;
+use clr_codegen::FunctionIndex;
+use clr_generate::world::WorldTurn;
 use clr_generate::{
     Choices as _, Seeded, Size, WorldProgram, program, staged_call, world_call, world_program,
 };
@@ -15,7 +15,7 @@ use clr_scenario::{
     SnapshotSeed, Stop, StopAt, StopReport, WalkEnd, world_stop,
 };
 use clr_walker::profiling::SnapshotFlags;
-use clr_world::{Event, Waiting};
+use clr_world::{StepEvent, Waiting};
 
 /// How many stops a program gets.
 const STOPS: u64 = 3;
@@ -100,7 +100,7 @@ fn in_world(choices: &mut Seeded) -> Option<Scenario> {
         for (thread, length) in lengths.iter().enumerate().filter(|(one, _)| *one != target) {
             if choices.chance(1, 2) {
                 let steps = choices.between(1, length.saturating_sub(1));
-                slices.push(Slice { thread, steps });
+                slices.push(WorldTurn { thread, steps });
             }
         }
         let length = *lengths.get(target)?;
@@ -108,7 +108,7 @@ fn in_world(choices: &mut Seeded) -> Option<Scenario> {
         // Not all that comes can be named; something soon behind it can.
         let stop = (steps..steps + FURTHER).find_map(|steps| {
             let mut slices = slices.clone();
-            slices.push(Slice { thread: target, steps });
+            slices.push(WorldTurn { thread: target, steps });
             world_stop(&world, &slices, &calls).filter(|stop| stop.at != StopAt::End)
         });
         scenario.stops.extend(stop);
@@ -132,7 +132,7 @@ fn length(world: &WorldProgram, thread: usize) -> u32 {
     let Ok(mut world) = build.world(&world.threads) else { return 1 };
     let mut waiting = Waiting::default();
     let mut ends = |event| {
-        matches!(event, Err(_) | Ok(Event::Ended))
+        matches!(event, Err(_) | Ok(StepEvent::Ended))
             || event.is_ok_and(|it| waiting.is_for_others(it))
     };
     (1..STEPS).find(|_| ends(world.step(thread))).unwrap_or(STEPS)
@@ -237,7 +237,7 @@ fn expect_walks(scenario: &mut Scenario) {
 }
 
 fn expectation(found: &FoundWalk) -> Expectation {
-    let frame = |function: Option<FunctionId>, trust| ExpectedFrame {
+    let frame = |function: Option<FunctionIndex>, trust| ExpectedFrame {
         function,
         trust,
         registers: Vec::new(),

@@ -7,10 +7,12 @@ use crate::input::{Source, slashed, write_new};
 use crate::program::ProgramFixture;
 use anstyle::{AnsiColor, Style};
 use clr_explore::story::{headline, story};
-use clr_explore::timeline::{Row, Tone};
-use clr_explore::{Budget, Edge, Failure, Hazard, History, LockName, Report, Trail, Verdict, Why};
+use clr_explore::timeline::{TimelineRow, Tone};
+use clr_explore::{
+    BlockReason, Budget, Edge, Failure, Hazard, History, LockName, Report, ScheduleString, Verdict,
+};
 use clr_runtime::generation::Generation;
-use clr_scenario::{Exploration, Exploring, RunOnError, Scenario, Term as _, WaitKind};
+use clr_scenario::{Exploration, Exploring, Keyword as _, RunOnError, Scenario, WaitKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -95,7 +97,7 @@ pub(crate) fn find(path: &str) -> Result<Source, Trouble> {
 pub(crate) struct Named {
     pub(crate) file: String,
     pub(crate) generation: Generation,
-    pub(crate) trail: Trail,
+    pub(crate) trail: ScheduleString,
 }
 
 impl Named {
@@ -116,7 +118,7 @@ impl Named {
 }
 
 /// The string of a history.
-pub(crate) fn name(file: &str, generation: Generation, trail: &Trail) -> String {
+pub(crate) fn name(file: &str, generation: Generation, trail: &ScheduleString) -> String {
     format!("{file}@{generation}:{trail}")
 }
 
@@ -216,7 +218,7 @@ pub(crate) const fn style(tone: Tone) -> Style {
 }
 
 /// Writes a row with its colours.
-pub(crate) fn write_row(row: &Row, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_row(row: &TimelineRow, indent: usize, out: &mut dyn Write) -> io::Result<()> {
     if row.to_string().is_empty() {
         return writeln!(out);
     }
@@ -297,8 +299,8 @@ struct Wait {
 impl Wait {
     fn new(edge: &Edge, history: &History) -> Self {
         let lock = match edge.why {
-            Why::Lock(LockName::Runtime(lock)) => Some(lock.name().to_owned()),
-            Why::Lock(lock @ LockName::Profiler(index)) => {
+            BlockReason::Lock(LockName::Runtime(lock)) => Some(lock.name().to_owned()),
+            BlockReason::Lock(lock @ LockName::Profiler(index)) => {
                 let name = history.locks.get(index as usize).cloned();
                 Some(name.unwrap_or_else(|| lock.to_string()))
             }
@@ -314,15 +316,15 @@ impl Wait {
 }
 
 /// Why a thread waits, as texts say it.
-const fn reason(why: Why) -> WaitKind {
+const fn reason(why: BlockReason) -> WaitKind {
     match why {
-        Why::Lock(_) => WaitKind::Lock,
-        Why::Suspended => WaitKind::Suspended,
-        Why::ToStop => WaitKind::ToStop,
-        Why::RuntimeSuspended => WaitKind::RuntimeSuspended,
-        Why::Collection => WaitKind::Collection,
-        Why::Join => WaitKind::Join,
-        Why::CodeManagerReader => WaitKind::CodeManagerReader,
+        BlockReason::Lock(_) => WaitKind::Lock,
+        BlockReason::Suspended => WaitKind::Suspended,
+        BlockReason::ToStop => WaitKind::ToStop,
+        BlockReason::RuntimeSuspended => WaitKind::RuntimeSuspended,
+        BlockReason::Collection => WaitKind::Collection,
+        BlockReason::Join => WaitKind::Join,
+        BlockReason::CodeManagerReader => WaitKind::CodeManagerReader,
     }
 }
 

@@ -13,9 +13,9 @@ use crate::shots::{self, Shot};
 use crate::snapshots::Why;
 use anstyle::Style;
 use clr_runtime::Outcome;
-use clr_runtime::explain::{Line, deciding, parting};
+use clr_runtime::explain::{StoryLine, deciding, parting};
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{FoundSnapshot, Scenario, SnapshotAt, ToldSnapshot};
+use clr_scenario::{ExplainedSnapshot, Scenario, SnapshotAt, SnapshotResult};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -51,7 +51,7 @@ struct Column {
     /// Where its story leaves that of the first column.
     parts: Option<Why>,
     #[serde(skip)]
-    story: Vec<Line>,
+    story: Vec<StoryLine>,
     #[serde(skip)]
     shots: Vec<Shot>,
     #[serde(skip)]
@@ -154,7 +154,7 @@ pub(crate) fn clear_expectations(scenario: &mut Scenario) {
 
 fn columns<'m>(
     at: SnapshotAt<'_>,
-    results: impl Iterator<Item = (Generation, Result<&'m ToldSnapshot, String>)>,
+    results: impl Iterator<Item = (Generation, Result<&'m ExplainedSnapshot, String>)>,
     exact: bool,
 ) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
@@ -188,8 +188,8 @@ impl OnRuntimes for Column {
 }
 
 impl Column {
-    fn new(at: SnapshotAt<'_>, generation: Generation, told: &ToldSnapshot) -> Self {
-        let found: &FoundSnapshot = &told.report.found;
+    fn new(at: SnapshotAt<'_>, generation: Generation, told: &ExplainedSnapshot) -> Self {
+        let found: &SnapshotResult = &told.report.found;
         let expected = at.call.expected_on(generation);
         Self {
             runtimes: Runtimes::one(generation),

@@ -9,7 +9,7 @@ use crate::program::ProgramFixture;
 use crate::{FAILED, PASSED};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clap::ValueEnum as _;
-use clr_generate::{StagedCall, WorldCase, minimize as smallest};
+use clr_generate::{SyntheticCall, WorldCase, minimize as smallest};
 use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
@@ -162,7 +162,7 @@ fn of_case(source: &Source) -> Result<(Scenario, Generation), Trouble> {
 /// The thread and the call that a fuzzer's bytes stand for, and the runtime.
 fn of_staged(source: &Source) -> Result<(Scenario, Generation), Trouble> {
     let bytes = source.read()?;
-    let call = StagedCall::arbitrary(&mut Unstructured::new(&bytes))
+    let call = SyntheticCall::arbitrary(&mut Unstructured::new(&bytes))
         .map_err(|error| source.trouble(error))?;
     call.stage.set_up().map_err(|error| source.trouble(error))?;
     let scenario =

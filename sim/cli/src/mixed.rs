@@ -10,8 +10,8 @@ use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::snapshots::write_pair;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{
-    ExpectedMixed, ExpectedMixedItem, FoundMixed, FoundMixedItem, MixedAt, MixedClaim, MixedReport,
-    RunOnError, Term,
+    ExpectedMixed, ExpectedMixedItem, FoundMixed, FoundMixedItem, Keyword, MixedAt, MixedClaim,
+    MixedReport, RunOnError,
 };
 use serde::Serialize;
 use std::fmt::Write as _;

@@ -3,9 +3,9 @@
 use crate::console::Trouble;
 use crate::input::Source;
 use clr_codegen::execution::BASE;
-use clr_codegen::{CfiMistake, FunctionId, LinkError, LinkedProgram, Role, WindowsMistake};
+use clr_codegen::{CfiMistake, FunctionIndex, LinkError, LinkedProgram, Role, WindowsMistake};
 use clr_scenario::{
-    MixedAt, Position as Place, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, explore_places,
+    LineColumn as Place, MixedAt, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, explore_places,
     mixed_walk_places, snapshot_places, stop_places,
 };
 use clr_walker::unwind::Position;
@@ -65,7 +65,7 @@ impl ProgramFixture {
         &self,
         at: SnapshotAt<'_>,
         expectation: Option<usize>,
-    ) -> Option<clr_scenario::Position> {
+    ) -> Option<clr_scenario::LineColumn> {
         let same = |it: &SnapshotAt<'_>| (it.stop, it.snapshot) == (at.stop, at.snapshot);
         let index = self.scenario.snapshots().position(|it| same(&it))?;
         let places = self.snapshots.get(index)?;
@@ -78,7 +78,7 @@ impl ProgramFixture {
         &self,
         at: MixedAt<'_>,
         expectation: Option<usize>,
-    ) -> Option<clr_scenario::Position> {
+    ) -> Option<clr_scenario::LineColumn> {
         let same = |it: MixedAt<'_>| (it.stop, it.walk) == (at.stop, at.walk);
         let places = self.mixed_walks.get(self.scenario.mixed_walks().position(same)?)?;
         let own = expectation.and_then(|index| places.expect.get(index));
@@ -96,7 +96,7 @@ impl ProgramFixture {
         &self,
         stop: usize,
         expectation: Option<usize>,
-    ) -> Option<clr_scenario::Position> {
+    ) -> Option<clr_scenario::LineColumn> {
         let places = self.places.get(stop)?;
         let own = expectation.and_then(|index| places.expect.get(index));
         Some(*own.unwrap_or(&places.stop))
@@ -112,12 +112,12 @@ pub(crate) struct Names<'n> {
 
 impl<'n> Names<'n> {
     /// The name of a function.
-    pub(crate) fn function(&self, id: FunctionId) -> &'n str {
+    pub(crate) fn function(&self, id: FunctionIndex) -> &'n str {
         self.scenario.function_name(id).unwrap_or("?")
     }
 
     /// A function's name and a distance from its start.
-    pub(crate) fn with_offset(&self, id: FunctionId, offset: i64) -> String {
+    pub(crate) fn with_offset(&self, id: FunctionIndex, offset: i64) -> String {
         let name = self.function(id);
         match offset {
             0 => name.to_owned(),
@@ -127,7 +127,7 @@ impl<'n> Names<'n> {
     }
 
     /// The function at an address (VA) and the distance from its start.
-    pub(crate) fn find(&self, rip: u64, position: Position) -> Option<(FunctionId, i64)> {
+    pub(crate) fn find(&self, rip: u64, position: Position) -> Option<(FunctionIndex, i64)> {
         let id = self.linked.function_of(rip, position)?;
         let entry = self.linked.entries.get(id.index())?;
         Some((id, rip.wrapping_sub(*entry).cast_signed()))

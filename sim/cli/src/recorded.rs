@@ -5,8 +5,8 @@ use crate::input::Source;
 use crate::report::{Differing, Explained, FileReport, write_differences};
 use crate::unwind_data::Hex;
 use clr_recording::{
-    Callback, CallbackLine, Difference, RecordedCode, Recording, RecordingError, RecordingProblem,
-    Replay, ResultLine, Verdict, WalkLine,
+    CallbackLine, RecordedCallback, RecordedCode, Recording, RecordingError, RecordingProblem,
+    RecordingReplay, ResultLine, WalkDifference, WalkLine, WalkVerdict,
 };
 use clr_runtime::Context;
 use clr_runtime::profiling::HResult;
@@ -72,7 +72,8 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Tr
     let text = source.read_recording()?;
     let recording = Recording::parse(&text).map_err(|error| source.trouble(problem(&error)))?;
     let code = RecordedCode::new(&recording);
-    let mut replay = Replay::new(&recording, &code).map_err(|error| source.trouble(error))?;
+    let mut replay =
+        RecordingReplay::new(&recording, &code).map_err(|error| source.trouble(error))?;
     let mut report = FileReport::new(&source.name, KIND);
     let mut skipped_walks = Vec::new();
     for walk in &recording.walks {
@@ -82,8 +83,8 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Tr
                 report.counts.skipped += 1;
                 skipped_walks.push(SkippedWalk::new(walk));
             }
-            Verdict::Same => report.counts.passed += 1,
-            Verdict::Different(difference) => {
+            WalkVerdict::Same => report.counts.passed += 1,
+            WalkVerdict::Different(difference) => {
                 report.counts.failed += 1;
                 if report.failures.len() < max_failures {
                     let walk = DifferentWalk::new(&recording, walk, &difference);
@@ -121,29 +122,29 @@ impl SkippedWalk {
 }
 
 impl DifferentWalk {
-    pub(crate) fn new(recording: &Recording, walk: &WalkLine, difference: &Difference) -> Self {
+    pub(crate) fn new(recording: &Recording, walk: &WalkLine, difference: &WalkDifference) -> Self {
         let result = &walk.result;
         let recorded_callbacks =
             result.callback_count.map_or(result.callbacks.len(), |count| count as usize);
         let (callback, differences) = match difference {
-            Difference::Outcome(found) => {
+            WalkDifference::Outcome(found) => {
                 (None, vec![differing("result", recorded_end(result), found.to_string())])
             }
-            Difference::Nested(found) => {
+            WalkDifference::Nested(found) => {
                 let nested = result.nested.as_ref().and_then(|nested| nested.hr);
                 let recorded =
                     nested.map_or_else(String::new, |hr| HResult(hr.0 as u32).to_string());
                 (None, vec![differing("result of the nested call", recorded, found.to_string())])
             }
-            Difference::Memory { address } => {
+            WalkDifference::Memory { address } => {
                 let found =
                     format!("no result: needs memory at {address:#x}, which was not recorded");
                 (None, vec![differing("result", recorded_end(result), found)])
             }
-            Difference::Load(error) => {
+            WalkDifference::Load(error) => {
                 (None, vec![differing("result", recorded_end(result), error.to_string())])
             }
-            Difference::Callback { index, found } => {
+            WalkDifference::Callback { index, found } => {
                 let recorded = result.callbacks.get(*index as usize);
                 let found = found.as_deref();
                 let callback = DifferentCallback {
@@ -159,7 +160,7 @@ impl DifferentWalk {
                 };
                 (Some(callback), rows)
             }
-            Difference::Count(count) => (
+            WalkDifference::Count(count) => (
                 None,
                 vec![differing("callbacks", recorded_callbacks.to_string(), count.to_string())],
             ),
@@ -237,7 +238,7 @@ fn recorded_end(result: &ResultLine) -> String {
 }
 
 /// The number that a recording has for the function of a callback.
-fn number(recording: &Recording, callback: &Callback) -> Option<u32> {
+fn number(recording: &Recording, callback: &RecordedCallback) -> Option<u32> {
     let id = callback.function?;
     Some(recording.function_by_id(id).map_or(u32::MAX, |function| function.id))
 }
@@ -259,7 +260,11 @@ fn name(recording: &Recording, function: Option<u32>) -> String {
 }
 
 /// The fields of a callback that are not as recorded.
-fn fields(recording: &Recording, recorded: &CallbackLine, found: &Callback) -> Vec<Differing> {
+fn fields(
+    recording: &Recording,
+    recorded: &CallbackLine,
+    found: &RecordedCallback,
+) -> Vec<Differing> {
     let function = number(recording, found);
     let mut rows = vec![
         differing("function", name(recording, recorded.function), name(recording, function)),

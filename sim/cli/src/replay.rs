@@ -10,8 +10,8 @@ use crate::input::{Source, slashed, write_over};
 use crate::report::write_json;
 use crate::{FAILED, PASSED};
 use clr_explore::story::headline;
-use clr_explore::timeline::{Shape, Timeline};
-use clr_explore::{Budget, History, Trail, Verdict};
+use clr_explore::timeline::{RowOptions, Timeline};
+use clr_explore::{Budget, History, ScheduleString, Verdict};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploration, Exploring, Scenario};
 use serde::Serialize;
@@ -39,7 +39,7 @@ fn make(
     source: &Source,
     scenario: &Scenario,
     generation: Generation,
-    trail: &Trail,
+    trail: &ScheduleString,
     budget: &Budget,
 ) -> Result<Made, Trouble> {
     let trouble = |error: &dyn std::fmt::Display| {
@@ -141,7 +141,9 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
         return Ok(PASSED);
     }
     writeln!(console.out, "{DIM}{name}{DIM:#}")?;
-    for row in drawn.rows(Shape { width: args.width, fold: !args.all, ..Shape::default() }) {
+    for row in
+        drawn.rows(RowOptions { width: args.width, fold: !args.all, ..RowOptions::default() })
+    {
         write_row(&row, 0, console.out)?;
     }
     Ok(PASSED)

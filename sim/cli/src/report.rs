@@ -8,7 +8,7 @@ use crate::searched::FailedSearch;
 use crate::snapshots::{FailedSnapshot, Summary};
 use crate::unwind_data::{self, Function, Hex};
 use crate::walks::FailedWalk;
-use clr_recording::vectors::replay::{Difference, Failure, Verdict};
+use clr_recording::vectors::replay::{VectorDifference, VectorFailure, VectorVerdict};
 use clr_walker::unwind::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -25,12 +25,12 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Counts one case.
-    pub(crate) const fn add(&mut self, verdict: &Verdict) {
+    pub(crate) const fn add(&mut self, verdict: &VectorVerdict) {
         self.cases += 1;
         match verdict {
-            Verdict::Passed => self.passed += 1,
-            Verdict::Failed(_) => self.failed += 1,
-            Verdict::Skipped => self.skipped += 1,
+            VectorVerdict::Passed => self.passed += 1,
+            VectorVerdict::Failed(_) => self.failed += 1,
+            VectorVerdict::Skipped => self.skipped += 1,
         }
     }
 }
@@ -134,8 +134,8 @@ pub(crate) struct Differing {
     pub(crate) got: String,
 }
 
-impl From<Difference> for Differing {
-    fn from(difference: Difference) -> Self {
+impl From<VectorDifference> for Differing {
+    fn from(difference: VectorDifference) -> Self {
         Self {
             of: difference.of.to_string(),
             expected: Hex::from(difference.expected).to_string(),
@@ -160,7 +160,7 @@ impl FileReport {
 
 impl FailedCase {
     /// What there is to tell of a failure in `code`.
-    pub(crate) fn new(code: &Code<'_, '_>, case: usize, failure: &Failure) -> Self {
+    pub(crate) fn new(code: &Code<'_, '_>, case: usize, failure: &VectorFailure) -> Self {
         let rip = failure.before.rip;
         let step = failure.got.ok().map(|(_, step)| step);
         // Further out rip is a return address, which may lie behind the function that called.

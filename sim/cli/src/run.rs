@@ -12,7 +12,7 @@ use crate::walks;
 use crate::{FAILED, PASSED, UNUSABLE};
 use clr_recording::vectors::FormatError;
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzRecord};
-use clr_recording::vectors::replay::{Failure, ReplayError, Verdict, run_fuzz_record};
+use clr_recording::vectors::replay::{ReplayError, VectorFailure, VectorVerdict, run_fuzz_record};
 use clr_recording::vectors::win64::Vector;
 use clr_runtime::generation::Generations;
 use clr_walker::unwind::Rules;
@@ -165,7 +165,7 @@ fn replay_vectors(
     input::with_vectors(source, content, settings.rules, |file, replay, code| {
         let cases = Cases {
             replay: |vector: &Vector<'_>| replay.run(vector),
-            explain: |case, _: &Vector<'_>, failure: &Failure| {
+            explain: |case, _: &Vector<'_>, failure: &VectorFailure| {
                 Ok(FailedCase::new(code, case, failure))
             },
         };
@@ -181,7 +181,7 @@ fn replay_fuzz(
     let file = FuzzFile::parse(content).map_err(|error| source.trouble(error))?;
     let cases = Cases {
         replay: |record: &FuzzRecord<'_>| run_fuzz_record(record, settings.rules),
-        explain: |case, record: &FuzzRecord<'_>, failure: &Failure| {
+        explain: |case, record: &FuzzRecord<'_>, failure: &VectorFailure| {
             code::with_fuzz_code(record, |code, _| FailedCase::new(code, case, failure))
         },
     };
@@ -200,7 +200,7 @@ struct Cases<R, E> {
 struct Outcome {
     counts: Counts,
     /// The first failures, by the number of the case.
-    failures: Vec<(usize, Box<Failure>)>,
+    failures: Vec<(usize, Box<VectorFailure>)>,
 }
 
 impl<R, E> Cases<R, E> {
@@ -213,8 +213,8 @@ impl<R, E> Cases<R, E> {
     ) -> Result<FileReport, Trouble>
     where
         T: Sync,
-        R: Fn(&T) -> Result<Verdict, ReplayError> + Sync,
-        E: Fn(usize, &T, &Failure) -> Result<FailedCase, ReplayError>,
+        R: Fn(&T) -> Result<VectorVerdict, ReplayError> + Sync,
+        E: Fn(usize, &T, &VectorFailure) -> Result<FailedCase, ReplayError>,
     {
         let mut report = FileReport::new(&source.name, kind);
         loop {
@@ -245,7 +245,7 @@ impl<R, E> Cases<R, E> {
     fn replay_batch<T>(&self, batch: &[T], settings: &Settings) -> Result<Outcome, ReplayError>
     where
         T: Sync,
-        R: Fn(&T) -> Result<Verdict, ReplayError> + Sync,
+        R: Fn(&T) -> Result<VectorVerdict, ReplayError> + Sync,
     {
         let len = batch.len().div_ceil(settings.jobs).max(MIN_CHUNK);
         let replay = &self.replay;
@@ -278,13 +278,13 @@ fn replay_chunk<T>(
     first: usize,
     cases: &[T],
     most: usize,
-    replay: impl Fn(&T) -> Result<Verdict, ReplayError>,
+    replay: impl Fn(&T) -> Result<VectorVerdict, ReplayError>,
 ) -> Result<Outcome, ReplayError> {
     let mut outcome = Outcome::default();
     for (case, at) in cases.iter().zip(first..) {
         let verdict = replay(case)?;
         outcome.counts.add(&verdict);
-        if let Verdict::Failed(failure) = verdict
+        if let VectorVerdict::Failed(failure) = verdict
             && outcome.failures.len() < most
         {
             outcome.failures.push((at, failure));

@@ -8,7 +8,7 @@ use crate::program::ProgramFixture;
 use crate::report::{Explained, FileReport};
 use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use clr_explore::story::story;
-use clr_explore::timeline::Row;
+use clr_explore::timeline::TimelineRow;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{ExpectedHistory, Explored};
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(crate) struct FailedSearch {
     /// What `clrsim replay` has to be told beside it.
     replay_flags: Vec<&'static str>,
     #[serde(skip)]
-    story: Vec<Row>,
+    story: Vec<TimelineRow>,
     /// Why it could not be made.
     error: Option<String>,
 }

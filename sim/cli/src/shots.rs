@@ -2,8 +2,8 @@
 
 use crate::unwind_data::Hex;
 use clr_scenario::{
-    ExpectedShot, FoundShot, FoundSnapshot, Scenario, SeedSource, SnapshotAt, SnapshotCaller,
-    SnapshotThread,
+    ExpectedFrameReport, FoundFrameReport, Scenario, SeedSource, SnapshotAt, SnapshotCaller,
+    SnapshotResult, SnapshotThread,
 };
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Gpr;
@@ -36,7 +36,7 @@ impl Register {
 
 impl Shot {
     /// As it is expected.
-    pub(crate) fn expected(shot: &ExpectedShot) -> Self {
+    pub(crate) fn expected(shot: &ExpectedFrameReport) -> Self {
         let registers = shot.registers.iter();
         Self {
             marker: shot.marker,
@@ -48,7 +48,7 @@ impl Shot {
     }
 
     /// As it was made; with the registers that are expected to hold something.
-    pub(crate) fn found(shot: &FoundShot, expected: Option<&ExpectedShot>) -> Self {
+    pub(crate) fn found(shot: &FoundFrameReport, expected: Option<&ExpectedFrameReport>) -> Self {
         let given = expected.map_or(&[][..], |expected| &expected.registers);
         let mut wanted: Vec<_> = given.iter().map(|(register, _)| *register).collect();
         if !wanted.contains(&Gpr::Rsp) {
@@ -98,7 +98,7 @@ impl Shot {
 }
 
 /// All callbacks as they were made.
-pub(crate) fn found(found: &FoundSnapshot) -> Vec<Shot> {
+pub(crate) fn found(found: &SnapshotResult) -> Vec<Shot> {
     found.shots.iter().map(|shot| Shot::found(shot, None)).collect()
 }
 

@@ -12,9 +12,9 @@ use crate::layout::{Frame, Layout};
 use crate::report::{self, Differing};
 use crate::unwind_data;
 use crate::walked;
-use clr_recording::vectors::Outcome;
+use clr_recording::vectors::UnwindAnswer;
 use clr_recording::vectors::fuzz::{Epilogue, FuzzFile, FuzzKind, FuzzMemory, FuzzRecord};
-use clr_recording::vectors::replay::{Expected, Verdict, run_fuzz_record};
+use clr_recording::vectors::replay::{ExpectedUnwind, VectorVerdict, run_fuzz_record};
 use clr_recording::vectors::win64::{Vector, VectorKind};
 use clr_walker::memory::{Memory, Segments};
 use clr_walker::registers::Registers;
@@ -90,7 +90,7 @@ struct Drawing<'d> {
     /// Which case it is.
     case: u64,
     code: &'d Code<'d, 'd>,
-    verdict: Verdict,
+    verdict: VectorVerdict,
     /// How many cases the file has.
     cases: usize,
 }
@@ -184,9 +184,9 @@ impl Drawing<'_> {
 
     fn verdict(&self, out: &mut dyn Write) -> io::Result<()> {
         let (style, word) = match self.verdict {
-            Verdict::Passed => (GOOD, "passed"),
-            Verdict::Skipped => (DIM, "skipped (no answer is expected)"),
-            Verdict::Failed(_) => (BAD, "failed"),
+            VectorVerdict::Passed => (GOOD, "passed"),
+            VectorVerdict::Skipped => (DIM, "skipped (no answer is expected)"),
+            VectorVerdict::Failed(_) => (BAD, "failed"),
         };
         let rules = self.args.rules.name();
         field(out, "verdict", format_args!("{style}{word}{style:#} under {rules} rules"))
@@ -196,7 +196,7 @@ impl Drawing<'_> {
     fn body(
         &self,
         walked: &[Walked],
-        truth: Option<&Expected>,
+        truth: Option<&ExpectedUnwind>,
         memory: &dyn Memory,
         out: &mut dyn Write,
     ) -> io::Result<()> {
@@ -262,7 +262,12 @@ impl Drawing<'_> {
 }
 
 /// Holds the first step against another unwinder's answer.
-fn other(name: &str, outcome: &Outcome, walked: &[Walked], out: &mut dyn Write) -> io::Result<()> {
+fn other(
+    name: &str,
+    outcome: &UnwindAnswer,
+    walked: &[Walked],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let [first, caller, ..] = walked else {
         let fate = if outcome.is_answer() { "an answer" } else { "no answer" };
         return writeln!(out, "  {name}: {fate}");

@@ -84,8 +84,8 @@ pub(crate) struct Why {
     pub(crate) clauses: Vec<String>,
 }
 
-impl From<&clr_runtime::explain::Line> for Why {
-    fn from(line: &clr_runtime::explain::Line) -> Self {
+impl From<&clr_runtime::explain::StoryLine> for Why {
+    fn from(line: &clr_runtime::explain::StoryLine) -> Self {
         let clauses = line.clauses.iter().map(ToString::to_string).collect();
         Self { text: line.text.clone(), clauses }
     }

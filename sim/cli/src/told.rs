@@ -10,9 +10,9 @@ use crate::program::ProgramFixture;
 use crate::report::write_json;
 use crate::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::shots;
-use clr_runtime::explain::Line;
+use clr_runtime::explain::StoryLine;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{RunOnError, Scenario, SnapshotAt, ToldSnapshot};
+use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario, SnapshotAt};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ struct Told<'s> {
     /// What is not as expected.
     differences: Vec<String>,
     #[serde(skip)]
-    lines: Vec<Line>,
+    lines: Vec<StoryLine>,
     /// Numbers in a program are each runtime's own: this is the story without them.
     #[serde(skip)]
     outline: Vec<String>,
@@ -97,7 +97,7 @@ impl<'s> Told<'s> {
         scenario: &Scenario,
         source: &'s Source,
         generation: Generation,
-        made: Result<&ToldSnapshot, &RunOnError>,
+        made: Result<&ExplainedSnapshot, &RunOnError>,
     ) -> Self {
         let expected = at.call.expected_on(generation);
         let differences = match (made, expected) {
@@ -105,7 +105,7 @@ impl<'s> Told<'s> {
             _ => None,
         };
         let lines = made.map_or_else(|_| Vec::new(), |told| told.story.clone());
-        let outline = |line: &Line| match &scenario.stack {
+        let outline = |line: &StoryLine| match &scenario.stack {
             Some(_) => line.text.clone(),
             None => without_numbers(&line.text),
         };

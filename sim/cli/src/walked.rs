@@ -7,10 +7,12 @@ use crate::input::Source;
 use crate::recorded;
 use anstyle::Style;
 use clr_recording::{
-    RecordedCode, RecordedMemory, RecordedNames, Recording, Replay, Verdict, WalkLine,
+    RecordedCode, RecordedMemory, RecordedNames, Recording, RecordingReplay, WalkLine, WalkVerdict,
 };
 use clr_runtime::Runtime;
-use clr_runtime::explain::{ChainFrame, Event, Line, Names, Place, Teller, frame_chain};
+use clr_runtime::explain::{
+    ChainFrame, Event, NamedAddress, Names, StoryLine, StoryWriter, frame_chain,
+};
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -27,7 +29,7 @@ pub(crate) struct Walked<'w> {
     pub(crate) chain: Vec<ChainFrame>,
     /// What the call has read: address (VA) and size in bytes.
     pub(crate) reads: Vec<(u64, u32)>,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: WalkVerdict,
 }
 
 /// Calls `act` with the walk of this number, or the first one, made again.
@@ -46,7 +48,8 @@ pub(crate) fn with_walk<T>(
         Recording::parse(&text).map_err(|error| source.trouble(recorded::problem(&error)))?;
     let walk = pick(source, &recording.walks, n)?;
     let code = RecordedCode::new(&recording);
-    let mut replay = Replay::new(&recording, &code).map_err(|error| source.trouble(error))?;
+    let mut replay =
+        RecordingReplay::new(&recording, &code).map_err(|error| source.trouble(error))?;
     replay.note_reads();
     replay.runtime().log.listen();
     let verdict = replay.walk(walk, |_| {});
@@ -92,7 +95,7 @@ impl Walked<'_> {
                 Some(Frame::new(&self.names.function(*function)?))
             }
             Event::ReportedMarker { ip, .. } => Some(match self.names.place(*ip) {
-                Place::Native(place) => match place.split_once(" of ") {
+                NamedAddress::Native(place) => match place.split_once(" of ") {
                     Some((label, module)) => Frame::new(&format!("{module}!{label}")),
                     None => Frame::new(&place),
                 },
@@ -105,9 +108,12 @@ impl Walked<'_> {
     }
 
     /// Its story.
-    pub(crate) fn story(&self) -> Vec<Line> {
-        let teller =
-            Teller { generation: self.recording.generation, names: self.names, chain: &self.chain };
+    pub(crate) fn story(&self) -> Vec<StoryLine> {
+        let teller = StoryWriter {
+            generation: self.recording.generation,
+            names: self.names,
+            chain: &self.chain,
+        };
         teller.tell(&self.events)
     }
 

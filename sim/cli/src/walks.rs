@@ -9,8 +9,8 @@ use crate::snapshots;
 use crate::unwind_data::Hex;
 use clr_runtime::generation::Generations;
 use clr_scenario::{
-    Difference, Expectation, ExpectedFrame, FoundFrame, NotReached, Reached, Scenario, Stop, Term,
-    WalkEnd, WalkReport,
+    Expectation, ExpectedFrame, FoundFrame, Keyword, NotReached, Scenario, Stop, StopResult,
+    UnwindDifference, WalkEnd, WalkReport,
 };
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
@@ -187,7 +187,7 @@ impl Words<'_> {
         FailedWalk { not_reached: Some(why.to_string()), ..self.outline() }
     }
 
-    fn walk(&self, reached: &Reached, walk: &WalkReport) -> FailedWalk {
+    fn walk(&self, reached: &StopResult, walk: &WalkReport) -> FailedWalk {
         let expected = self.expected.map_or(&[][..], |expected| &expected.frames);
         let found = &walk.found.frames;
         let rows = (0..expected.len().max(found.len()))
@@ -201,7 +201,7 @@ impl Words<'_> {
             ends: Some(Ends {
                 expected: ends.word(),
                 found: walk.found.end.to_string(),
-                is_wrong: walk.differences.contains(&Difference::End),
+                is_wrong: walk.differences.contains(&UnwindDifference::End),
             }),
             untrue: walk.untrue.map(|untrue| untrue.to_string()),
             ..self.outline()
@@ -213,16 +213,16 @@ impl Words<'_> {
         frame: usize,
         expected: Option<&ExpectedFrame>,
         found: Option<&FoundFrame>,
-        differences: &[Difference],
+        differences: &[UnwindDifference],
     ) -> FrameRow {
         let own = differences.iter().filter(|difference| difference.frame() == Some(frame));
         let wrong = own.filter_map(|difference| match difference {
-            Difference::Missing { .. } => Some("missing"),
-            Difference::Surplus { .. } => Some("found"),
-            Difference::Function { .. } => Some("function"),
-            Difference::Trust { .. } => Some("trust"),
-            Difference::Register { register, .. } => Some(register.name()),
-            Difference::End => None,
+            UnwindDifference::Missing { .. } => Some("missing"),
+            UnwindDifference::Surplus { .. } => Some("found"),
+            UnwindDifference::Function { .. } => Some("function"),
+            UnwindDifference::Trust { .. } => Some("trust"),
+            UnwindDifference::Register { register, .. } => Some(register.name()),
+            UnwindDifference::End => None,
         });
         let name = |id| self.names.function(id).to_owned();
         let registers = expected.map_or(&[][..], |expected| &expected.registers);
@@ -232,7 +232,7 @@ impl Words<'_> {
             wrong: wrong.collect(),
             expected: expected.map(|expected| ExpectedWords {
                 function: expected.function.map(name),
-                trust: expected.trust.map(Term::word),
+                trust: expected.trust.map(Keyword::word),
                 registers: registers.iter().map(|(r, v)| value(*r, *v)).collect(),
             }),
             found: found.map(|found| {
@@ -242,7 +242,7 @@ impl Words<'_> {
                     location: self.names.location(rip, found.position),
                     rip: rip.into(),
                     rsp: found.registers.rsp().into(),
-                    trust: found.trust.map(Term::word),
+                    trust: found.trust.map(Keyword::word),
                     role: found.role.map(program::role),
                     registers: registers
                         .iter()

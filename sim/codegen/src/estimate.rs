@@ -2,9 +2,9 @@
 //!
 //! The generator keeps programs short with these estimates. Every figure errs on the high side.
 
-use super::guarded::{Clause, HandlerKind};
-use super::program::{CallForm, Exit, Function, FunctionId, Program, Statement};
-use super::shape::{Allocation, Entry, FunctionShape, Realign, Wrap};
+use super::guarded::{EhClause, HandlerKind};
+use super::program::{CallForm, Exit, Function, FunctionIndex, Program, Statement};
+use super::shape::{Allocation, EntryForm, FunctionShape, Realign, Wrap};
 
 /// The cost of a function including its callees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub fn functions(program: &Program) -> Vec<Estimate> {
 #[must_use]
 pub fn program(program: &Program) -> Estimate {
     let estimates = functions(program);
-    let mut total = of(&estimates, FunctionId(0));
+    let mut total = of(&estimates, FunctionIndex(0));
     for interrupt in &program.interrupts {
         let handler = of(&estimates, interrupt.handler);
         total.instructions = total.instructions.saturating_add(handler.instructions);
@@ -63,7 +63,7 @@ pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
 }
 
 /// Returns the estimate of the function with the given id.
-pub fn of(estimates: &[Estimate], function: FunctionId) -> Estimate {
+pub fn of(estimates: &[Estimate], function: FunctionIndex) -> Estimate {
     estimates.get(function.index()).copied().unwrap_or_default()
 }
 
@@ -90,7 +90,7 @@ pub fn overhead(shape: &FunctionShape) -> u64 {
 pub fn frame(shape: &FunctionShape) -> u64 {
     let saves = 8 * (shape.pushes.len() + shape.saves.len()) + 16 * shape.xmm_saves.len();
     // The registers that the kernel saves for a signal, and the red zone.
-    let signal = if shape.entry == Entry::Signal { 1024 } else { 0 };
+    let signal = if shape.entry == EntryForm::Signal { 1024 } else { 0 };
     256 + signal + saves as u64 + 8 * u64::from(shape.arguments) + u64::from(shape.locals)
 }
 
@@ -130,7 +130,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn call(&mut self, callee: FunctionId, times: u64, estimates: &[Estimate]) {
+    fn call(&mut self, callee: FunctionIndex, times: u64, estimates: &[Estimate]) {
         let callee = of(estimates, callee);
         let instructions = callee.instructions.saturating_mul(times);
         self.instructions = self.instructions.saturating_add(instructions);
@@ -280,7 +280,7 @@ pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
 }
 
 /// Returns the ways in which a guarded statement can end if its handlers are called.
-fn guarded(body: &[Statement], clauses: &[Clause], estimates: &[Estimate]) -> Flow {
+fn guarded(body: &[Statement], clauses: &[EhClause], estimates: &[Estimate]) -> Flow {
     let mut all = flow(body, estimates);
     for clause in clauses {
         for body in clause.bodies() {

@@ -1,8 +1,8 @@
 //! Profiler actions that the runtime or the system does not tolerate.
 
 use super::footprint::Footprint;
-use super::history::Happening;
-use super::thread::Thread;
+use super::history::TurnEvent;
+use super::thread::CurrentThread;
 use clr_runtime::Outcome;
 use clr_runtime::ProfilerStatus;
 
@@ -13,7 +13,7 @@ pub(super) const ESCAPES: &str = "leaves the callback of a walk by a jump";
 /// Text of the event "a walk reported a frame that is not on the stack".
 pub(super) const UNTRUE: &str = "gets a frame that is not on the stack";
 
-impl Thread<'_, '_> {
+impl CurrentThread<'_, '_> {
     /// Leaves the callback of a walk for code beyond the walk, as longjmp does: the rest of the
     /// runtime's walk is never executed (H-30). The callback must return at once, with any value
     /// but S_OK. Has no effect outside of such a callback.
@@ -25,7 +25,7 @@ impl Thread<'_, '_> {
             return;
         }
         self.kernel.runtime.change_thread(self.os, |thread| thread.escapes = true);
-        self.tell(Happening::System(ESCAPES));
+        self.tell(TurnEvent::System(ESCAPES));
         let mut state = self.kernel.state.borrow_mut();
         let target = state.threads.get(self.me.index()).and_then(|me| me.walks);
         let Some(target) = target else { return };
@@ -46,7 +46,7 @@ impl Thread<'_, '_> {
 
     /// Ends the history as failed, because a walk reported a frame that is not on the stack.
     pub fn was_told_untruth(&self) {
-        self.tell(Happening::System(UNTRUE));
+        self.tell(TurnEvent::System(UNTRUE));
         self.fail("a reported frame is not on the stack");
     }
 
@@ -54,7 +54,7 @@ impl Thread<'_, '_> {
     pub fn request_detach(&self) {
         self.switch();
         self.kernel.touch(Footprint::ALL);
-        self.tell(Happening::System("requests the profiler's detach"));
+        self.tell(TurnEvent::System("requests the profiler's detach"));
         let runtime = &self.kernel.runtime;
         if runtime.generation.has_detach() {
             runtime.change_process(|process| process.profiler = ProfilerStatus::Detaching);
@@ -64,7 +64,7 @@ impl Thread<'_, '_> {
     /// Unwinds this thread's stack with a library that caches its results without a lock: code that
     /// interrupts it on the same thread and also unwinds reads data that is being changed (G28).
     pub fn unwind(&self) {
-        self.tell(Happening::System("unwinds its stack"));
+        self.tell(TurnEvent::System("unwinds its stack"));
         if self.unwinds(true) {
             self.killed(Outcome::AccessViolation { at: 0 });
         }

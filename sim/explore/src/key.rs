@@ -1,7 +1,7 @@
 //! Fingerprints of findings.
 
 use super::lock::LockName;
-use super::verdict::{Edge, Verdict, Why};
+use super::verdict::{BlockReason, Edge, Verdict};
 use clr_runtime::Outcome;
 use core::fmt::Write as _;
 
@@ -65,8 +65,8 @@ fn told<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
             text += ", ";
         }
         let what = match edge.why {
-            Why::Lock(LockName::Runtime(lock)) => lock.name(),
-            Why::Lock(LockName::Profiler(index)) => {
+            BlockReason::Lock(LockName::Runtime(lock)) => lock.name(),
+            BlockReason::Lock(LockName::Profiler(index)) => {
                 let known = own.iter().position(|known| *known == index);
                 let number = known.unwrap_or_else(|| {
                     own.push(index);
@@ -76,12 +76,12 @@ fn told<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
                 let _ = write!(text, "profiler's lock {}", number + 1);
                 continue;
             }
-            Why::Suspended => "suspension",
-            Why::ToStop => "suspension of the runtime",
-            Why::RuntimeSuspended => "suspended runtime",
-            Why::Collection => "collection",
-            Why::Join => "end of a thread",
-            Why::CodeManagerReader => "code manager's readers",
+            BlockReason::Suspended => "suspension",
+            BlockReason::ToStop => "suspension of the runtime",
+            BlockReason::RuntimeSuspended => "suspended runtime",
+            BlockReason::Collection => "collection",
+            BlockReason::Join => "end of a thread",
+            BlockReason::CodeManagerReader => "code manager's readers",
         };
         text += what;
     }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use clr_runtime::Lock;
 
-    fn ring(whys: &[Why], threads: &[u32]) -> Vec<Edge> {
+    fn ring(whys: &[BlockReason], threads: &[u32]) -> Vec<Edge> {
         let next = threads.iter().cycle().skip(1);
         let pairs = threads.iter().zip(next);
         whys.iter()
@@ -107,12 +107,13 @@ mod tests {
             .collect()
     }
 
-    const HEAP: Why = Why::Lock(LockName::Runtime(Lock::ProcessHeap));
-    const OWN: [Why; 2] = [Why::Lock(LockName::Profiler(3)), Why::Lock(LockName::Profiler(1))];
+    const HEAP: BlockReason = BlockReason::Lock(LockName::Runtime(Lock::ProcessHeap));
+    const OWN: [BlockReason; 2] =
+        [BlockReason::Lock(LockName::Profiler(3)), BlockReason::Lock(LockName::Profiler(1))];
 
     #[test]
     fn a_cycle_has_one_key_from_everywhere() {
-        let whys = [Why::Suspended, HEAP, OWN[0], OWN[1], OWN[0]];
+        let whys = [BlockReason::Suspended, HEAP, OWN[0], OWN[1], OWN[0]];
         let key = Verdict::Deadlock(ring(&whys, &[0, 1, 2, 3, 4])).key();
         assert_eq!(
             key,
@@ -123,8 +124,9 @@ mod tests {
             edges.rotate_left(first);
             assert_eq!(Verdict::Deadlock(edges).key(), key);
         }
-        let others = [Why::Lock(LockName::Profiler(8)), Why::Lock(LockName::Profiler(9))];
-        let renamed = [Why::Suspended, HEAP, others[0], others[1], others[0]];
+        let others =
+            [BlockReason::Lock(LockName::Profiler(8)), BlockReason::Lock(LockName::Profiler(9))];
+        let renamed = [BlockReason::Suspended, HEAP, others[0], others[1], others[0]];
         assert_eq!(Verdict::Deadlock(ring(&renamed, &[0, 1, 2, 3, 4])).key(), key);
     }
 
@@ -133,12 +135,15 @@ mod tests {
     #[test]
     fn other_cycles_have_other_keys() {
         let rings = [
-            ring(&[Why::Suspended, HEAP], &[0, 1]),
-            ring(&[Why::Suspended, Why::Lock(LockName::Runtime(Lock::Loader))], &[0, 1]),
-            ring(&[Why::Suspended, OWN[0]], &[0, 1]),
+            ring(&[BlockReason::Suspended, HEAP], &[0, 1]),
+            ring(
+                &[BlockReason::Suspended, BlockReason::Lock(LockName::Runtime(Lock::Loader))],
+                &[0, 1],
+            ),
+            ring(&[BlockReason::Suspended, OWN[0]], &[0, 1]),
             ring(&[OWN[1], OWN[0]], &[0, 1]),
             ring(&[OWN[0]], &[0]),
-            ring(&[Why::Suspended, HEAP, HEAP], &[0, 1, 2]),
+            ring(&[BlockReason::Suspended, HEAP, HEAP], &[0, 1, 2]),
             // The lists from index `CLOSED` on are not cycles.
             vec![Edge { waits: ThreadIndex(0), why: HEAP, for_whom: ThreadIndex(1) }],
             Vec::new(),

@@ -40,19 +40,19 @@ mod thread;
 pub mod timeline;
 mod verdict;
 
-pub use check::{Arena, Budget, Failure, Process, Report, check};
+pub use check::{Budget, Explorer, Failure, Report, TestedProcess, check};
 pub use footprint::Footprint;
 pub use hazard::{Hazard, NoHazard};
-pub use history::{Happening, History, Kind, Lane, Slice, Standing, ThreadIndex};
+pub use history::{History, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
 pub use info::Info;
 pub use lock::LockName;
-pub use replay::{Replay, Trail, TrailError};
-pub use run::{Ending, Limits, Recording};
-pub use search::{Choice, Covered, Exhaustive, Guided, Pct, Random, Search, Strategy};
-pub use setup::{Event, Lock, Setup};
-pub use target::Target;
-pub use thread::{Guard, Thread};
-pub use verdict::{Edge, Rule, Verdict, Why};
+pub use replay::{ReplaySearch, ScheduleString, ScheduleStringError};
+pub use run::{Ending, HistoryDetail, Limits};
+pub use search::{Choice, Coverage, Exhaustive, Guided, Pct, Random, Search, Strategy};
+pub use setup::{EventObject, ProfilerLock, Setup};
+pub use target::ExaminedThread;
+pub use thread::{CurrentThread, Guard};
+pub use verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::history::ThreadIndex;
 use super::kernel::{Kernel, Waiting};
-use super::verdict::{Edge, Rule, Verdict, Why};
+use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 
 /// Returns the verdict when no thread can run, or `None` if all threads have ended, or would if the
 /// process ended.
@@ -17,7 +17,9 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     // The thread that is waited for has ended: it will never resume the other, or release the lock.
     if let Some(edge) = edges.iter().find(|edge| has_ended(edge.for_whom)) {
         return Some(match edge.why {
-            Why::Suspended => Verdict::Broken { by: edge.for_whom, rule: Rule::ResumeForgotten },
+            BlockReason::Suspended => {
+                Verdict::Broken { by: edge.for_whom, rule: ProfilerRule::ResumeForgotten }
+            }
             _ => Verdict::Deadlock(edges.clone()),
         });
     }

@@ -1,9 +1,9 @@
 //! Recording of the thread status.
 
-use super::history::{Happening, Standing, ThreadIndex};
+use super::history::{ThreadIndex, ThreadStatus, TurnEvent};
 use super::kernel::{Kernel, Thread, Waiting};
 use super::lock::LockName;
-use super::verdict::Why;
+use super::verdict::BlockReason;
 
 /// Adds the status of each thread to the last turn.
 pub(super) fn standing(kernel: &Kernel<'_>) {
@@ -16,11 +16,11 @@ pub(super) fn standing(kernel: &Kernel<'_>) {
     }
 }
 
-fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
+fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> ThreadStatus {
     let mut edges = Vec::new();
     kernel.edges_of(index, &mut edges);
     let state = kernel.state.borrow();
-    let Some(thread) = state.threads.get(index.index()) else { return Standing::default() };
+    let Some(thread) = state.threads.get(index.index()) else { return ThreadStatus::default() };
     let process = kernel.runtime.process.get();
     let mut holds: Vec<_> = process.locks_of(thread.os).map(LockName::Runtime).collect();
     for (place, lock) in state.locks.iter().enumerate() {
@@ -29,13 +29,13 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> Standing {
         }
     }
     // By calls of the system, or by the runtime on behalf of a walk.
-    let suspended = edges.iter().filter(|edge| edge.why == Why::Suspended);
+    let suspended = edges.iter().filter(|edge| edge.why == BlockReason::Suspended);
     let suspended_by = suspended.map(|edge| edge.for_whom).collect();
     let waits = waits(thread).filter(|_| edges.is_empty());
     let is_app = thread.kind.is_app();
     let world = kernel.world.borrow();
     let known = is_app && world.object(index.index()).is_some();
-    Standing {
+    ThreadStatus {
         stack: stack(kernel, index, thread),
         holds,
         edges,
@@ -58,9 +58,9 @@ fn waits(thread: &Thread) -> Option<String> {
 
 fn stack(kernel: &Kernel<'_>, index: ThreadIndex, thread: &Thread) -> Vec<String> {
     let of_profiler = thread.activities.iter().rev().map(|activity| match activity.ends_with {
-        Happening::CallbackOver(kind) => format!("profiler: {}", kind.name()),
-        Happening::HookOver => "profiler: hook".to_owned(),
-        Happening::SignalOver => "profiler: signal handler".to_owned(),
+        TurnEvent::CallbackOver(kind) => format!("profiler: {}", kind.name()),
+        TurnEvent::HookOver => "profiler: hook".to_owned(),
+        TurnEvent::SignalOver => "profiler: signal handler".to_owned(),
         _ => format!("profiler: {}", thread.name),
     });
     let mut stack: Vec<_> = of_profiler.collect();

@@ -42,7 +42,7 @@ pub mod world;
 
 #[cfg(feature = "proptest")]
 pub use self::proptest::{
-    ProgramTree, Programs, StagedCalls, Tree, WorldCases, programs, staged_calls, world_cases,
+    ProgramTree, Programs, SyntheticCalls, Tree, WorldCases, programs, staged_calls, world_cases,
 };
 #[cfg(feature = "arbitrary")]
 pub use arbitrary::SmallProgram;
@@ -53,5 +53,5 @@ pub use shrink::{
     MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, simpler,
 };
 pub use size::Size;
-pub use stage::{Seed, StagedCall, staged_call};
+pub use stage::{SyntheticCall, SyntheticSeed, staged_call};
 pub use world::{WorldCase, WorldProgram, world_call, world_case, world_program};

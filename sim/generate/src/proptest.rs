@@ -4,7 +4,7 @@ use super::choices::Seeded;
 use super::generate;
 use super::shrink::{Search, Shrink};
 use super::size::Size;
-use super::stage::{StagedCall, staged_call};
+use super::stage::{SyntheticCall, staged_call};
 use super::world::{WorldCase, world_case};
 use clr_codegen::Program;
 use proptest::arbitrary::any;
@@ -39,17 +39,17 @@ impl Strategy for Programs {
 /// Returns a strategy for synthetic threads with calls about them. They shrink on the value itself:
 /// see [`simpler`](super::simpler).
 #[must_use]
-pub const fn staged_calls() -> StagedCalls {
-    StagedCalls {}
+pub const fn staged_calls() -> SyntheticCalls {
+    SyntheticCalls {}
 }
 
 /// The strategy of [`staged_calls`].
 #[derive(Clone, Copy, Debug)]
-pub struct StagedCalls {}
+pub struct SyntheticCalls {}
 
-impl Strategy for StagedCalls {
-    type Tree = Tree<StagedCall>;
-    type Value = StagedCall;
+impl Strategy for SyntheticCalls {
+    type Tree = Tree<SyntheticCall>;
+    type Value = SyntheticCall;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
         let seed = any::<u64>().new_tree(runner)?.current();

@@ -1,7 +1,7 @@
 //! Shrinking: makes generated values smaller as long as they still fail.
 
 use super::edit;
-use super::stage::{self, StagedCall};
+use super::stage::{self, SyntheticCall};
 use super::steps;
 use super::world::{self, WorldCase, WorldProgram};
 use clr_codegen::Program;
@@ -32,7 +32,7 @@ pub struct StageStep(stage::Step);
 
 /// A step towards a smaller program of a world.
 #[derive(Clone, Copy, Debug)]
-pub struct WorldProgramStep(world::ProgramStep);
+pub struct WorldProgramStep(world::ProgramShrink);
 
 /// A step towards a smaller program of a world, an earlier stop, and a plainer call.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Shrink for Program {
     }
 }
 
-impl Shrink for StagedCall {
+impl Shrink for SyntheticCall {
     type Step = StageStep;
 
     fn steps(&self) -> Vec<StageStep> {

@@ -50,16 +50,16 @@ mod vector;
 
 pub use cpu::Cpu;
 pub use memory::{
-    AccessKind, MAX_PAGES, MapError, MemoryAccess, PAGE_SIZE, Protection, Region, StaleSnapshot,
+    AccessKind, MAX_PAGES, MapError, MemoryAccess, PAGE_SIZE, Protection, Region, StaleSavePoint,
 };
 pub use observer::{Observer, Until};
-pub use stop::{Access, Cause, Fault, InstructionForm, Stop};
+pub use stop::{Access, Cause, Fault, InstructionForm, StopReason};
 
 use clr_walker::memory::{Memory, Unreadable};
 use code::{CodeCache, LONGEST};
 use exec::Reason;
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};
-use memory::{AddressSpace, SavePoint};
+use memory::{AddressSpace, UndoMark};
 use op::{Kind, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,13 +86,13 @@ impl Default for Machine {
 /// A save point of a machine: memory, registers, and the number of executed instructions.
 /// Breakpoints and traps are not part of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Snapshot {
+pub struct SavePoint {
     cpu: Cpu,
     executed: u64,
-    memory: SavePoint,
+    memory: UndoMark,
 }
 
-impl Snapshot {
+impl SavePoint {
     /// Returns the saved registers.
     #[must_use]
     pub const fn cpu(&self) -> &Cpu {
@@ -228,7 +228,7 @@ impl Machine {
     ///
     /// # Errors
     /// Returns [`Stop`] if the instruction cannot be executed. The machine is unchanged then.
-    pub fn step(&mut self) -> Result<(), Stop> {
+    pub fn step(&mut self) -> Result<(), StopReason> {
         self.step_with(&mut ())
     }
 
@@ -237,24 +237,24 @@ impl Machine {
     /// # Errors
     /// Returns [`Stop`] if the instruction cannot be executed or the observer stops before it. The
     /// machine is unchanged then.
-    pub fn step_with(&mut self, observer: &mut impl Observer) -> Result<(), Stop> {
+    pub fn step_with(&mut self, observer: &mut impl Observer) -> Result<(), StopReason> {
         let address = self.cpu.rip();
         let passed = !self.breakpoints.is_empty() && self.remove_breakpoint(address);
         let stop = self.execute(observer, 1);
         if passed {
             self.add_breakpoint(address);
         }
-        if stop == Stop::Limit { Ok(()) } else { Err(stop) }
+        if stop == StopReason::Limit { Ok(()) } else { Err(stop) }
     }
 
     /// Executes at most `limit` instructions, until a reason to stop. A breakpoint on the first
     /// instruction is ignored.
-    pub fn run(&mut self, limit: u64) -> Stop {
+    pub fn run(&mut self, limit: u64) -> StopReason {
         self.run_with(&mut (), limit)
     }
 
     /// Executes like [`run`](Self::run), and notifies `observer`.
-    pub fn run_with(&mut self, observer: &mut impl Observer, limit: u64) -> Stop {
+    pub fn run_with(&mut self, observer: &mut impl Observer, limit: u64) -> StopReason {
         let mut limit = limit;
         if limit > 0 && self.breakpoints.contains(&self.cpu.rip()) {
             if let Err(stop) = self.step_with(observer) {
@@ -267,14 +267,14 @@ impl Machine {
 
     /// Executes at most `limit` instructions, until the condition holds before an instruction
     /// ([`Stop::Observer`]) or there is another reason to stop.
-    pub fn run_until(&mut self, condition: impl FnMut(&Cpu) -> bool, limit: u64) -> Stop {
+    pub fn run_until(&mut self, condition: impl FnMut(&Cpu) -> bool, limit: u64) -> StopReason {
         self.run_with(&mut Until(condition), limit)
     }
 
     /// Saves the present state. The time does not depend on the amount of memory; pages are copied
     /// when they are written later.
-    pub fn save(&mut self) -> Snapshot {
-        Snapshot { cpu: self.cpu, executed: self.executed, memory: self.memory.save() }
+    pub fn save(&mut self) -> SavePoint {
+        SavePoint { cpu: self.cpu, executed: self.executed, memory: self.memory.save() }
     }
 
     /// Restores a state saved on this machine. The state can be restored again; states saved after
@@ -283,7 +283,7 @@ impl Machine {
     /// # Errors
     /// Returns [`StaleSnapshot`] if an earlier state has been restored since the save, or all save
     /// points have been dropped.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), StaleSnapshot> {
+    pub fn restore(&mut self, snapshot: &SavePoint) -> Result<(), StaleSavePoint> {
         let code = &mut self.code;
         self.memory.restore(snapshot.memory, |number| code.invalidate_page(number))?;
         self.cpu = snapshot.cpu;
@@ -299,7 +299,7 @@ impl Machine {
     /// Returns the index of the operation at `address`, after decoding it if necessary.
     #[cold]
     #[inline(never)]
-    fn prepare(&mut self, address: u64) -> Result<u32, Stop> {
+    fn prepare(&mut self, address: u64) -> Result<u32, StopReason> {
         let index = self.code.enter(address);
         if self.code.op(index).kind != Kind::Undecoded {
             return Ok(index);

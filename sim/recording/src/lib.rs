@@ -17,13 +17,13 @@ pub use json::{
     CallLine, CallbackLine, CodeLine, EntryLine, FrameLine, FunctionLine, Hex, ImageLine,
     NestedLine, ParentLine, PolicyLine, ResultLine, SeedLine, StackLine, StateLine, WalkLine,
 };
-pub use load::{LoadError, RecordedCode};
+pub use load::{RecordedCode, RecordingLoadError};
 pub use memory::RecordedMemory;
 pub use names::RecordedNames;
-pub use pretended::PretendedNative;
-pub use replay::{Callback, Difference, Replay, Verdict};
+pub use pretended::SyntheticNative;
+pub use replay::{RecordedCallback, RecordingReplay, WalkDifference, WalkVerdict};
 pub use state::{CALLER, TARGET};
-pub use stops::{SeedOrigin, Stop};
+pub use stops::{ReachedFrame, SeedOrigin};
 pub use thread::RecordedThread;
 
 use clr_runtime::generation::Generation;

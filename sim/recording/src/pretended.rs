@@ -8,7 +8,7 @@
 //! other. Recorded words are never changed: if one of them is a return address, it takes
 //! precedence.
 
-use super::{RecordedMemory, Stop};
+use super::{ReachedFrame, RecordedMemory};
 use clr_runtime::CodeManager;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
 use clr_walker::image::{FunctionTable, Section, Sections};
@@ -145,7 +145,7 @@ fn saved(register: Gpr, offset: u64) -> impl Iterator<Item = u8> {
 
 /// The synthesised native code of one thread.
 #[derive(Clone, Debug, Default)]
-pub struct PretendedNative {
+pub struct SyntheticNative {
     pieces: Vec<Piece>,
     /// Words of stack that were not recorded.
     words: BTreeMap<u64, u64>,
@@ -168,14 +168,14 @@ pub struct PretendedNative {
     pub lost_ends: usize,
 }
 
-impl PretendedNative {
+impl SyntheticNative {
     /// Creates native code for a thread at `leaf` with these frames.
     ///
     /// The run at the leaf ends at `unwound_to`, or otherwise at the first frame. If `leaf` is the
     /// recorder, the run is the recorder's own code. The last run ends at the root: a return below
     /// the stack's base.
     pub(super) fn new(
-        stops: &[Stop],
+        stops: &[ReachedFrame],
         leaf: Leaf<'_>,
         unwound_to: Option<&Registers>,
         stack: StackEnds,
@@ -187,7 +187,7 @@ impl PretendedNative {
         native.follows_call.extend(unwound_to.map(|to| (to.rip, true)));
         let mut runs = Vec::new();
         let first = stops.first();
-        let end = |stop: &Stop| {
+        let end = |stop: &ReachedFrame| {
             let end = if stop.interrupted { End::Interrupted } else { End::Caller };
             end(stop.registers)
         };
@@ -226,7 +226,7 @@ impl PretendedNative {
     }
 
     /// Records that the instruction before a return address is a call.
-    fn note_addresses(&mut self, stops: &[Stop]) {
+    fn note_addresses(&mut self, stops: &[ReachedFrame]) {
         for stop in stops {
             self.follows_call.entry(stop.registers.rip).or_insert(!stop.interrupted);
         }

@@ -20,7 +20,7 @@ pub mod wait;
 #[cfg(test)]
 pub(crate) mod words;
 
-pub use code_manager::{Code, CodeManager, Funclet, Managed, Method, MethodKind};
+pub use code_manager::{CodeManager, CodeVersion, Funclet, Managed, Method, MethodKind};
 pub use context::Context;
 pub use exception::{ExceptionState, ExceptionTracker, Pass, RunningFunclet};
 pub use frame::{FRAME_TOP, FrameIdentities, FrameKind};
@@ -29,7 +29,7 @@ pub use memory::TargetMemory;
 pub use native::{NativeCode, NativeFunction};
 pub use outcome::{FAIL_FAST, Outcome};
 pub use process::{Process, ProfilerStatus, Suspension};
-pub use profiler_rules::{Breach, Deed};
+pub use profiler_rules::{ProfilerAction, RuleViolation};
 pub use thread::{
     CallbackState, ContextSafety, OsThreadId, THREAD_OBJECT_SIZE, Thread, ThreadFields, ThreadLife,
 };
@@ -95,7 +95,7 @@ pub struct Runtime<'a, M = Machine> {
     pub frame_info: Cell<Option<(u64, clr_walker::profiling::FunctionId)>>,
     pub(crate) next_frame_info: Cell<u64>,
     /// Rule that a profiler broke while a thread was suspended.
-    pub(crate) breach: Cell<Option<Breach>>,
+    pub(crate) breach: Cell<Option<RuleViolation>>,
 }
 
 impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {

@@ -2,12 +2,12 @@
 
 use super::error::ScenarioError;
 use super::format::expected_text;
-use super::found::{FoundShot, FoundSnapshot};
+use super::found::{FoundFrameReport, SnapshotResult};
 use super::parse::tokens::{Token, Tokens};
 use super::places::{SnapshotAt, inside, named};
 use super::site::SnapshotReport;
 use super::snapshot::{
-    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, Stale,
+    ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, Stale,
 };
 use super::{Scenario, Span};
 use clr_runtime::generation::{Generation, Generations};
@@ -59,9 +59,9 @@ pub(super) trait Blessable: Clone + PartialEq {
 }
 
 impl Blessable for ExpectedSnapshot {
-    type Found = FoundSnapshot;
+    type Found = SnapshotResult;
 
-    fn of_found(on: Generations, found: &FoundSnapshot) -> Self {
+    fn of_found(on: Generations, found: &SnapshotResult) -> Self {
         Self::of(on, found)
     }
 
@@ -138,8 +138,8 @@ pub(super) fn blessed<E: Blessable>(
 impl ExpectedSnapshot {
     /// Converts the result of a snapshot to an expectation.
     #[must_use]
-    pub fn of(on: Generations, found: &FoundSnapshot) -> Self {
-        let flags = |shot: &FoundShot| Some(shot.shot.context?.flags);
+    pub fn of(on: Generations, found: &SnapshotResult) -> Self {
+        let flags = |shot: &FoundFrameReport| Some(shot.shot.context?.flags);
         let named = |flags| {
             if flags == found.rules.own_flags {
                 ExpectedFlags::Own
@@ -149,9 +149,10 @@ impl ExpectedSnapshot {
         };
         let first = found.shots.first().and_then(flags);
         let same = found.shots.iter().all(|shot| flags(shot) == first);
-        let usual =
-            |shot: &FoundShot| flags(shot) == found.rules.flags || shot.shot.context.is_none();
-        let shot = |shot: &FoundShot| ExpectedShot {
+        let usual = |shot: &FoundFrameReport| {
+            flags(shot) == found.rules.flags || shot.shot.context.is_none()
+        };
+        let shot = |shot: &FoundFrameReport| ExpectedFrameReport {
             marker: shot.shot.function.is_none(),
             label: Some(shot.shot.label.clone()),
             registers: registers(shot, found),
@@ -174,7 +175,7 @@ impl ExpectedSnapshot {
 
 /// Returns rsp, and the nonvolatile registers that match neither the activation's values nor those
 /// that the walk started with (they belong to another activation). rax is included if it changed.
-fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
+fn registers(shot: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gpr, u64)> {
     let Some(context) = shot.shot.context else { return Vec::new() };
     let value = |register: Gpr| context.registers.get(register);
     let is_of_none = |register: &Gpr| {
@@ -193,7 +194,7 @@ fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
 
 /// Returns the registers that have the value that the walk started with instead of the
 /// activation's.
-fn stale(shot: &FoundShot, found: &FoundSnapshot) -> Stale {
+fn stale(shot: &FoundFrameReport, found: &SnapshotResult) -> Stale {
     let (Some(context), Some(truth), Some(start)) =
         (shot.shot.context, shot.truth, found.rules.start)
     else {

@@ -1,7 +1,7 @@
 //! Results that the [reference model](crate::model) predicts for the calls of a program.
 
-use super::execute::{RunOnError, Standing, label_of};
-use super::found::{FoundShot, FoundSnapshot};
+use super::execute::{RunOnError, ThreadAtStop, label_of};
+use super::found::{FoundFrameReport, SnapshotResult};
 use super::snapshot::{
     ExpectedSnapshot, SEED_FLAGS, SeedSource, SnapshotCall, SnapshotCaller, SnapshotThread,
 };
@@ -9,20 +9,22 @@ use super::{Scenario, SnapshotReport};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::{Gpr, Registers};
-use clr_world::reference::{Asker, Callback, Expected, Facts, Question, Seen, expected};
+use clr_world::reference::{
+    CallFacts, CallerKind, ExpectedCall, ExpectedReport, ProgramFacts, ThreadFacts, expected,
+};
 use clr_world::stubs::Identity;
-use clr_world::synthetic::Shot;
-use clr_world::{Activation, Start, World};
+use clr_world::synthetic::FrameReport;
+use clr_world::{Activation, ThreadStart, World};
 
 /// The reference model's prediction for a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Modelled {
+pub struct ReferencePrediction {
     /// Index of the stop in [`Scenario::stops`].
     pub stop: usize,
     /// Index of the call among those of the stop.
     pub snapshot: usize,
     /// Expected callbacks and result.
-    pub expected: Expected,
+    pub expected: ExpectedCall,
     /// Label of the ip and registers of the activation, for each callback.
     pub places: Vec<(String, Registers)>,
 }
@@ -34,25 +36,25 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn by_model(&self, generation: Generation) -> Result<Vec<Modelled>, RunOnError> {
+    pub fn by_model(&self, generation: Generation) -> Result<Vec<ReferencePrediction>, RunOnError> {
         let starts = self.starts();
         let mut all = Vec::new();
         self.stand_at_stops(generation, |standing| {
-            let Standing { stop, world, thread, .. } = standing;
-            let facts = Facts::new(world.expanded(), world.linked());
-            let Some(seen) = Seen::new(&facts, world, thread) else { return };
+            let ThreadAtStop { stop, world, thread, .. } = standing;
+            let facts = ProgramFacts::new(world.expanded(), world.linked());
+            let Some(seen) = ThreadFacts::new(&facts, world, thread) else { return };
             let calls = self.stops.get(stop).map_or(&[][..], |stop| &stop.snapshots);
             for (snapshot, call) in calls.iter().enumerate() {
                 let question = question(call, &starts, thread, world, &seen);
                 let expected = question.and_then(|question| expected(&seen, &question));
                 let Some(expected) = expected else { continue };
-                let place = |callback: &Callback| {
+                let place = |callback: &ExpectedReport| {
                     let row = seen.rows.get(callback.row);
                     let label = label_of(world.as_synced(), callback.context.registers.rip);
                     (label, row.map(|row| row.registers).unwrap_or_default())
                 };
                 let places = expected.callbacks.iter().map(place).collect();
-                all.push(Modelled { stop, snapshot, expected, places });
+                all.push(ReferencePrediction { stop, snapshot, expected, places });
             }
         })?;
         Ok(all)
@@ -65,8 +67,9 @@ impl Scenario {
     pub fn against_model(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
         let modelled = self.by_model(generation)?;
         let is_other = |report: &SnapshotReport| {
-            let own =
-                |one: &&Modelled| report.stop == Some(one.stop) && report.snapshot == one.snapshot;
+            let own = |one: &&ReferencePrediction| {
+                report.stop == Some(one.stop) && report.snapshot == one.snapshot
+            };
             let expected = modelled.iter().find(own);
             expected.is_some_and(|one| !is_as_modelled(&report.found, &one.expected))
         };
@@ -88,7 +91,8 @@ impl Scenario {
         let reports = self.run_on(generation)?;
         for (index, stop) in self.stops.iter_mut().enumerate() {
             for (snapshot, call) in stop.snapshots.iter_mut().enumerate() {
-                let own = |one: &&Modelled| (one.stop, one.snapshot) == (index, snapshot);
+                let own =
+                    |one: &&ReferencePrediction| (one.stop, one.snapshot) == (index, snapshot);
                 let made =
                     |one: &&SnapshotReport| (one.stop, one.snapshot) == (Some(index), snapshot);
                 if let (Some(one), Some(made)) =
@@ -106,9 +110,9 @@ impl Scenario {
     }
 }
 
-impl Modelled {
+impl ReferencePrediction {
     /// Converts the prediction to the form of a result, based on an actual one.
-    fn as_found(&self, made: &FoundSnapshot) -> FoundSnapshot {
+    fn as_found(&self, made: &SnapshotResult) -> SnapshotResult {
         let rules = made.rules;
         let pairs = self.expected.callbacks.iter().zip(&self.places).enumerate();
         let start = rules.start.unwrap_or_default();
@@ -118,16 +122,16 @@ impl Modelled {
             let own = made.shots.get(index).and_then(|shot| shot.shot.context);
             let rax = own.map_or(start, |own| own.registers).get(Gpr::Rax);
             context.registers.set(Gpr::Rax, rax);
-            let shot = Shot {
+            let shot = FrameReport {
                 function: callback.function,
                 ip: context.registers.rip,
                 context_size: rules.size.filter(|_| rules.wanted).unwrap_or_default(),
                 context: rules.wanted.then_some(context),
                 label: label.clone(),
             };
-            FoundShot { shot, function: None, truth: Some(*truth) }
+            FoundFrameReport { shot, function: None, truth: Some(*truth) }
         });
-        FoundSnapshot {
+        SnapshotResult {
             shots: shots.collect(),
             outcome: self.expected.outcome,
             nested: Vec::new(),
@@ -140,30 +144,30 @@ impl Modelled {
 /// it.
 fn question(
     call: &SnapshotCall,
-    starts: &[Start],
+    starts: &[ThreadStart],
     thread: usize,
     world: &World<'_>,
-    target: &Seen,
-) -> Option<Question> {
+    target: &ThreadFacts,
+) -> Option<CallFacts> {
     let is_plain = !call.null_callback && call.in_callback.is_none() && call.nested.is_empty();
     let stops = call.stop_at.is_none_or(|last| last.returns == HResult::FALSE);
     if !is_plain || !stops {
         return None;
     }
     let caller = match call.by {
-        SnapshotCaller::Own => Asker::Target,
-        SnapshotCaller::NativeWalker => Asker::Native,
-        SnapshotCaller::ManagedWalker => Asker::Managed,
-        SnapshotCaller::Thread(other) if other as usize == thread => Asker::Target,
+        SnapshotCaller::Own => CallerKind::Target,
+        SnapshotCaller::NativeWalker => CallerKind::Native,
+        SnapshotCaller::ManagedWalker => CallerKind::Managed,
+        SnapshotCaller::Thread(other) if other as usize == thread => CallerKind::Target,
         SnapshotCaller::Thread(other) => match starts.get(other as usize)? {
-            Start::Managed(_) => Asker::Managed,
-            Start::Native(_) | Start::ServerGc => Asker::Native,
+            ThreadStart::Managed(_) => CallerKind::Managed,
+            ThreadStart::Native(_) | ThreadStart::ServerGc => CallerKind::Native,
         },
     };
     let unnamed = match call.thread {
         SnapshotThread::Own => false,
         // To another thread of the runtime, 0 means itself.
-        SnapshotThread::Null if caller != Asker::Managed => true,
+        SnapshotThread::Null if caller != CallerKind::Managed => true,
         SnapshotThread::Thread(other) if other as usize == thread => false,
         _ => return None,
     };
@@ -178,7 +182,7 @@ fn question(
             Some((row, seed.flags.unwrap_or(SEED_FLAGS)))
         }
     };
-    Some(Question {
+    Some(CallFacts {
         caller,
         unnamed,
         flags: call.flags,
@@ -189,7 +193,12 @@ fn question(
 }
 
 /// Returns the index of the activation that a seed is made from.
-fn row_of(from: &SeedSource, thread: usize, world: &World<'_>, target: &Seen) -> Option<usize> {
+fn row_of(
+    from: &SeedSource,
+    thread: usize,
+    world: &World<'_>,
+    target: &ThreadFacts,
+) -> Option<usize> {
     let expanded = world.expanded();
     let activations = world.activations(thread);
     let find = |is: &dyn Fn(usize) -> bool| {
@@ -206,14 +215,15 @@ fn row_of(from: &SeedSource, thread: usize, world: &World<'_>, target: &Seen) ->
         }),
         SeedSource::Stale | SeedSource::Bytes(_) => None,
     }?;
-    let place = |row: &clr_world::reference::Row| (row.registers.rip, row.registers.rsp());
+    let place =
+        |row: &clr_world::reference::ReferenceActivation| (row.registers.rip, row.registers.rsp());
     let own = (activation.registers.rip, activation.registers.rsp());
     target.rows.iter().position(|row| place(row) == own)
 }
 
 /// Returns true if the result of a call equals the model's prediction. rax is not compared: in a
 /// seed it is [`SEED_RAX`](super::SEED_RAX).
-pub(super) fn is_as_modelled(found: &FoundSnapshot, expected: &Expected) -> bool {
+pub(super) fn is_as_modelled(found: &SnapshotResult, expected: &ExpectedCall) -> bool {
     let mut pairs = found.shots.iter().zip(&expected.callbacks);
     let is_same = pairs.all(|(made, callback)| {
         let shot = &made.shot;

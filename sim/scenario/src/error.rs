@@ -44,14 +44,14 @@ impl From<Span> for SourceSpan {
 
 /// A position in a text, as line and column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position {
+pub struct LineColumn {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
 }
 
-impl Position {
+impl LineColumn {
     /// Returns the position of a byte. Offsets past the end count as the end of the text.
     #[must_use]
     pub fn of(text: &str, offset: usize) -> Self {
@@ -64,7 +64,7 @@ impl Position {
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for LineColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -114,7 +114,7 @@ impl ScenarioError {
         let problems = found.into_iter().map(|(span, kind)| Problem {
             source: Arc::clone(&source),
             span,
-            position: Position::of(text, span.offset),
+            position: LineColumn::of(text, span.offset),
             kind,
         });
         Self { problems: problems.collect(), source }
@@ -195,7 +195,7 @@ pub struct Problem {
     /// Source range of the problem.
     pub span: Span,
     /// Start of the source range.
-    pub position: Position,
+    pub position: LineColumn,
     /// Kind of the problem.
     pub kind: ProblemKind,
 }

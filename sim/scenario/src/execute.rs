@@ -1,9 +1,9 @@
 //! Execution of programs with a runtime up to each stop, where the calls are made.
 
-use super::mixed::{MixedFrameKind, SiteRow};
+use super::mixed::{MixedFrameKind, UnlabelledFrame};
 use super::site::{Site, SnapshotReport};
 use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
-use super::told::{self, ToldSnapshot};
+use super::told::{self, ExplainedSnapshot};
 use super::{Scenario, Stop, StopAt};
 use clr_codegen::Service;
 use clr_codegen::{CodeKind, SERVICE_SIZE, SERVICES};
@@ -12,8 +12,10 @@ use clr_runtime::{OsThreadId, Runtime};
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
 use clr_walker::registers::Registers;
 use clr_world::stubs::Identity;
-use clr_world::synthetic::StageError;
-use clr_world::{Activation, Build, BuildError, Event, Start, Waiting, World, WorldError};
+use clr_world::synthetic::SyntheticError;
+use clr_world::{
+    Activation, Build, BuildError, StepEvent, ThreadStart, Waiting, World, WorldError,
+};
 use thiserror::Error;
 
 /// Maximum number of steps of a thread up to a stop.
@@ -24,7 +26,7 @@ const STEP_LIMIT: u64 = 1_000_000;
 pub enum RunOnError {
     /// The stack placed by hand is inconsistent.
     #[error(transparent)]
-    Stage(#[from] StageError),
+    Stage(#[from] SyntheticError),
     /// The program cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -67,7 +69,7 @@ impl Scenario {
         &self,
         generation: Generation,
         told: bool,
-    ) -> Result<Vec<ToldSnapshot>, RunOnError> {
+    ) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
         if let Some(stack) = &self.stack {
             return Ok(stack.make_on(generation, told)?);
         }
@@ -91,7 +93,7 @@ impl Scenario {
     pub fn stand_at_stops(
         &self,
         generation: Generation,
-        mut look: impl FnMut(Standing<'_, '_>),
+        mut look: impl FnMut(ThreadAtStop<'_, '_>),
     ) -> Result<(), RunOnError> {
         if self.stops.is_empty() {
             return Ok(());
@@ -104,19 +106,19 @@ impl Scenario {
                 Err(error) => return Err(error),
             };
             let thread = stop.thread as usize;
-            look(Standing { stop: index, world: &mut world, thread, walkers });
+            look(ThreadAtStop { stop: index, world: &mut world, thread, walkers });
         }
         Ok(())
     }
 
     /// Returns the start of each thread of the program.
-    pub(super) fn starts(&self) -> Vec<Start> {
-        let start = |thread: &super::Thread| {
+    pub(super) fn starts(&self) -> Vec<ThreadStart> {
+        let start = |thread: &super::ScenarioThread| {
             let function = self.program.functions.get(thread.start.index());
             match function.map(|function| function.kind) {
-                _ if thread.gc => Start::ServerGc,
-                Some(CodeKind::Native) => Start::Native(thread.start),
-                _ => Start::Managed(thread.start),
+                _ if thread.gc => ThreadStart::ServerGc,
+                Some(CodeKind::Native) => ThreadStart::Native(thread.start),
+                _ => ThreadStart::Managed(thread.start),
             }
         };
         self.threads.iter().map(start).collect()
@@ -161,7 +163,7 @@ impl Scenario {
         (index, stop): (usize, &Stop),
         build: &Build,
         told: bool,
-        reports: &mut Vec<ToldSnapshot>,
+        reports: &mut Vec<ExplainedSnapshot>,
     ) -> Result<(), RunOnError> {
         let generation = build.generation();
         let calls = stop.snapshots.iter().enumerate();
@@ -170,7 +172,7 @@ impl Scenario {
             call.suspend(stopped, stopped.runtime());
             let (found, events, story) = told::made(call, stopped, stopped.runtime(), told);
             let report = call.compare(Some(index), snapshot, generation, found);
-            ToldSnapshot { report, events, story }
+            ExplainedSnapshot { report, events, story }
         })?;
         reports.extend(made);
         Ok(())
@@ -200,7 +202,7 @@ impl Scenario {
 
 /// A thread that has reached a stop.
 #[derive(Debug)]
-pub struct Standing<'w, 'b> {
+pub struct ThreadAtStop<'w, 'b> {
     /// Index of the stop in the text.
     pub stop: usize,
     /// The program executed with its runtime.
@@ -260,27 +262,29 @@ fn run_thread(
         executed = world.executed() - start;
         let waits_for_others = waiting.is_for_others(event);
         match (event, at) {
-            (Event::Callback(kind), StopAt::Callback { kind: wanted, visit }) if kind == wanted => {
+            (StepEvent::Callback(kind), StopAt::Callback { kind: wanted, visit })
+                if kind == wanted =>
+            {
                 visits += 1;
                 if visits == visit {
                     return Ok(());
                 }
             }
-            (Event::Hook, StopAt::Hook(visit)) => {
+            (StepEvent::Hook, StopAt::Hook(visit)) => {
                 visits += 1;
                 if visits == visit {
                     return Ok(());
                 }
             }
-            (Event::Ended, StopAt::End) => return Ok(()),
-            (Event::Ended, _) => return Err(RunOnError::NotReached { stop, thread, steps }),
-            (Event::Waits, _) => {
+            (StepEvent::Ended, StopAt::End) => return Ok(()),
+            (StepEvent::Ended, _) => return Err(RunOnError::NotReached { stop, thread, steps }),
+            (StepEvent::Waits, _) => {
                 let error = |error| RunOnError::World { stop, error };
                 if !let_others_go_on(world, index).map_err(error)? && waits_for_others {
                     return Err(RunOnError::NotReached { stop, thread, steps });
                 }
             }
-            (Event::Callback(_) | Event::Hook | Event::Stepped, _) => {}
+            (StepEvent::Callback(_) | StepEvent::Hook | StepEvent::Stepped, _) => {}
         }
     }
     Err(RunOnError::NotReached { stop, thread, steps: STEP_LIMIT })
@@ -291,7 +295,7 @@ fn run_thread(
 fn let_others_go_on(world: &mut World<'_>, waiting: usize) -> Result<bool, WorldError> {
     let mut went_on = false;
     for other in (0..world.thread_count()).filter(|other| *other != waiting) {
-        went_on |= !matches!(world.step(other)?, Event::Waits | Event::Ended);
+        went_on |= !matches!(world.step(other)?, StepEvent::Waits | StepEvent::Ended);
     }
     Ok(went_on)
 }
@@ -395,18 +399,18 @@ impl Site for Stopped<'_, '_> {
         Some(method.name.clone())
     }
 
-    fn rows(&self) -> Vec<SiteRow> {
+    fn rows(&self) -> Vec<UnlabelledFrame> {
         let identities = &self.world.expanded().identities;
         let activations = self.world.activations(self.thread).into_iter();
         let row = |activation: Activation| {
             let identity = activation.function.and_then(|id| identities.get(id.index()));
             let kind = match identity {
-                Some(Identity::Method(kind)) => SiteRow::kind_of(*kind),
+                Some(Identity::Method(kind)) => UnlabelledFrame::kind_of(*kind),
                 Some(Identity::Stub(_)) => MixedFrameKind::Hidden,
                 Some(Identity::Native) | None => MixedFrameKind::Native,
             };
             let Activation { registers, position, .. } = activation;
-            SiteRow { kind, ip: registers.rip, sp: registers.rsp(), position }
+            UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position }
         };
         activations.map(row).collect()
     }

@@ -1,18 +1,20 @@
 //! Results of calls, compared with what is expected. Labels and the registers of the shadow stack
 //! may come from a stack placed by hand or from an executed program.
 
-use super::snapshot::{ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Stale};
+use super::snapshot::{
+    ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Stale,
+};
 use clr_runtime::Outcome;
 use clr_walker::registers::{Gpr, Registers};
-use clr_world::synthetic::Shot;
+use clr_world::synthetic::FrameReport;
 use core::fmt;
 use thiserror::Error;
 
 /// One frame report: a StackSnapshotCallback call that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundShot {
+pub struct FoundFrameReport {
     /// Arguments of the callback.
-    pub shot: Shot,
+    pub shot: FrameReport,
     /// Name of the function with the reported FunctionID; `None` for a marker.
     pub function: Option<String>,
     /// Registers of the reported activation, if known: the nonvolatile registers of the context
@@ -49,9 +51,9 @@ pub struct ContextRules {
 
 /// The callbacks of a call, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundSnapshot {
+pub struct SnapshotResult {
     /// Callbacks in order.
-    pub shots: Vec<FoundShot>,
+    pub shots: Vec<FoundFrameReport>,
     /// Outcome of the call.
     pub outcome: Outcome,
     /// Results of the nested calls, in the order of the calls.
@@ -182,11 +184,11 @@ impl SnapshotDifference {
     }
 }
 
-impl FoundShot {
+impl FoundFrameReport {
     /// Returns true if the callback reports the expected frame or marker; registers are not
     /// compared.
     #[must_use]
-    pub fn is_at(&self, expected: &ExpectedShot) -> bool {
+    pub fn is_at(&self, expected: &ExpectedFrameReport) -> bool {
         let inside = || self.shot.label.rsplit_once("+0x").map_or("", |(function, _)| function);
         let label = expected.label.as_deref();
         expected.marker == self.shot.function.is_none()
@@ -194,7 +196,7 @@ impl FoundShot {
     }
 
     /// Returns true if the registers named in the expectation have the expected values.
-    fn has_registers(&self, expected: &ExpectedShot) -> bool {
+    fn has_registers(&self, expected: &ExpectedFrameReport) -> bool {
         let registers = self.shot.context.map(|context| context.registers).unwrap_or_default();
         expected.registers.iter().all(|(register, value)| registers.get(*register) == *value)
     }
@@ -210,7 +212,7 @@ impl FoundShot {
 impl ExpectedSnapshot {
     /// Returns the differences between a result and the expectation, in the order of the callbacks.
     #[must_use]
-    pub fn differences(&self, found: &FoundSnapshot) -> Vec<SnapshotDifference> {
+    pub fn differences(&self, found: &SnapshotResult) -> Vec<SnapshotDifference> {
         let mut differences = Vec::new();
         let pairs = self.pairs(found, &mut differences);
         for (shot, (made, frame)) in found.shots.iter().zip(&pairs).enumerate() {
@@ -237,14 +239,15 @@ impl ExpectedSnapshot {
     /// Matches each callback made with the index of its expected callback.
     fn pairs(
         &self,
-        found: &FoundSnapshot,
+        found: &SnapshotResult,
         differences: &mut Vec<SnapshotDifference>,
     ) -> Vec<Option<usize>> {
         let mut pairs = vec![None; found.shots.len()];
         if self.others {
             let mut shots = found.shots.iter().zip(&mut pairs);
             for (frame, expected) in self.frames.iter().enumerate() {
-                let is = |shot: &FoundShot| shot.is_at(expected) && shot.has_registers(expected);
+                let is =
+                    |shot: &FoundFrameReport| shot.is_at(expected) && shot.has_registers(expected);
                 match shots.find(|(shot, _)| is(shot)) {
                     Some((_, pair)) => *pair = Some(frame),
                     None => differences.push(SnapshotDifference::Missing { frame }),
@@ -268,8 +271,8 @@ impl ExpectedSnapshot {
     fn context(
         &self,
         shot: usize,
-        made: &FoundShot,
-        frame: Option<&ExpectedShot>,
+        made: &FoundFrameReport,
+        frame: Option<&ExpectedFrameReport>,
         rules: &ContextRules,
         differences: &mut Vec<SnapshotDifference>,
     ) {
@@ -340,9 +343,9 @@ impl ExpectedSnapshot {
 }
 
 /// Prints one line for each callback, with ip and rsp, then the outcome.
-impl fmt::Display for FoundSnapshot {
+impl fmt::Display for SnapshotResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for FoundShot { shot, .. } in &self.shots {
+        for FoundFrameReport { shot, .. } in &self.shots {
             writeln!(f, "{shot}")?;
         }
         writeln!(f, "{}", self.outcome)

@@ -4,14 +4,14 @@ use super::snapshot::{
     LastCallback, SEED_FLAGS, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed,
     SnapshotThread,
 };
-use super::{Scenario, Stop, StopAt, Thread};
-use clr_codegen::FunctionId;
-use clr_generate::world::{By, Slice, WorldCall, WorldCase, WorldProgram, WorldSeed};
+use super::{Scenario, ScenarioThread, Stop, StopAt};
+use clr_codegen::FunctionIndex;
+use clr_generate::world::{By, WorldCall, WorldCase, WorldProgram, WorldSeed, WorldTurn};
 use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_walker::registers::Gpr;
 use clr_world::stubs::RuntimeFunction;
-use clr_world::{Event, Start, World};
+use clr_world::{StepEvent, ThreadStart, World};
 use std::collections::BTreeMap;
 
 impl Scenario {
@@ -19,16 +19,16 @@ impl Scenario {
     /// threads are stopped.
     #[must_use]
     pub fn of_world(world: &WorldProgram) -> Self {
-        let thread = |(index, start): (usize, &Start)| {
+        let thread = |(index, start): (usize, &ThreadStart)| {
             let (start, gc) = match *start {
-                Start::Managed(start) | Start::Native(start) => (start, false),
-                Start::ServerGc => (FunctionId(0), true),
+                ThreadStart::Managed(start) | ThreadStart::Native(start) => (start, false),
+                ThreadStart::ServerGc => (FunctionIndex(0), true),
             };
             let name = match index {
-                0 => Thread::DEFAULT_NAME.to_owned(),
+                0 => ScenarioThread::DEFAULT_NAME.to_owned(),
                 _ => format!("thread{index}"),
             };
-            Thread { name, start, gc, exits: false }
+            ScenarioThread { name, start, gc, exits: false }
         };
         Self {
             program: world.program.clone(),
@@ -57,7 +57,7 @@ impl Scenario {
 /// Returns the stop at which a program is after some turns, with the calls about the target of the
 /// first of them. Returns `None` if no text can express the state.
 #[must_use]
-pub fn stop(program: &WorldProgram, slices: &[Slice], calls: &[WorldCall]) -> Option<Stop> {
+pub fn stop(program: &WorldProgram, slices: &[WorldTurn], calls: &[WorldCall]) -> Option<Stop> {
     let target = calls.first()?.target;
     let build = program.build().ok()?;
     let mut world = build.world(&program.threads).ok()?;
@@ -91,19 +91,19 @@ struct Passed {
     /// Number of times that the thread was before the instruction at an address (VA).
     visits: BTreeMap<u64, u32>,
     callbacks: BTreeMap<CallbackKind, u32>,
-    last: Option<Event>,
+    last: Option<StepEvent>,
 }
 
 impl Passed {
     fn step(&mut self, world: &mut World<'_>, thread: usize) -> Option<()> {
-        if self.last == Some(Event::Ended) {
+        if self.last == Some(StepEvent::Ended) {
             return Some(());
         }
         if let Some(rip) = world.rip(thread).filter(|_| !world.is_serving(thread)) {
             *self.visits.entry(rip).or_default() += 1;
         }
         let event = world.step(thread).ok()?;
-        if let Event::Callback(kind) = event {
+        if let StepEvent::Callback(kind) = event {
             *self.callbacks.entry(kind).or_default() += 1;
         }
         self.last = Some(event);
@@ -114,12 +114,12 @@ impl Passed {
     fn place(&self, world: &World<'_>, thread: usize) -> Option<StopAt> {
         match self.last {
             None => return Some(StopAt::After(0)),
-            Some(Event::Ended) => return Some(StopAt::End),
-            Some(Event::Callback(kind)) => {
+            Some(StepEvent::Ended) => return Some(StopAt::End),
+            Some(StepEvent::Callback(kind)) => {
                 let visit = *self.callbacks.get(&kind)?;
                 return Some(StopAt::Callback { kind, visit });
             }
-            Some(Event::Stepped | Event::Hook | Event::Waits) => {}
+            Some(StepEvent::Stepped | StepEvent::Hook | StepEvent::Waits) => {}
         }
         let rip = world.rip(thread).filter(|_| !world.is_serving(thread))?;
         let (linked, expanded) = (world.linked(), world.expanded());
@@ -128,7 +128,7 @@ impl Passed {
         let index = own.map(|placed| placed.address).position(|address| address == rip)? as u32;
         let visit = self.visits.get(&rip).map_or(1, |visits| visits + 1);
         if let Some(function) = expanded.placed.iter().position(|placed| *placed == id) {
-            let function = FunctionId(function as u32);
+            let function = FunctionIndex(function as u32);
             return Some(StopAt::Instruction { function, index, visit });
         }
         let shared = expanded.shared.iter().find(|(_, placed)| **placed == id);

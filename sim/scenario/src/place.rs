@@ -1,16 +1,19 @@
 //! Calls on a stack placed by hand.
 
 use super::PlacedStack;
-use super::mixed::{MixedFrameKind, SiteRow};
+use super::mixed::{MixedFrameKind, UnlabelledFrame};
 use super::site::Site;
 use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
-use super::told::{self, ToldSnapshot};
+use super::told::{self, ExplainedSnapshot};
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};
 use clr_walker::profiling::{FunctionId, ThreadId};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
-use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, Set, StageError};
+use clr_world::synthetic::{
+    CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticError,
+    SyntheticProcess,
+};
 
 impl PlacedStack {
     /// Makes the calls on one generation.
@@ -18,20 +21,20 @@ impl PlacedStack {
         &self,
         generation: Generation,
         told: bool,
-    ) -> Result<Vec<ToldSnapshot>, StageError> {
+    ) -> Result<Vec<ExplainedSnapshot>, SyntheticError> {
         let set = self.stage(generation).set_up()?;
         let snapshots = self.snapshots.iter().enumerate();
         let made = snapshots.filter(|(_, call)| call.is_made_on(generation));
         let report = |(snapshot, call): (usize, &SnapshotCall)| {
             let (found, events, story) = told::made(call, &set, &call.process(&set), told);
             let report = call.compare(None, snapshot, generation, found);
-            ToldSnapshot { report, events, story }
+            ExplainedSnapshot { report, events, story }
         };
         Ok(made.map(report).collect())
     }
 }
 
-impl Site for Set {
+impl Site for SyntheticProcess {
     fn generation(&self) -> Generation {
         self.stage().generation
     }
@@ -62,7 +65,7 @@ impl Site for Set {
             SeedSource::Leaf => self.registers(0),
             SeedSource::TopManaged => {
                 let mut rows = self.stage().rows.iter();
-                self.registers(rows.position(|row| row.place != Place::Native)?)
+                self.registers(rows.position(|row| row.place != CodeLocation::Native)?)
             }
             SeedSource::Stale | SeedSource::Bytes(_) => None,
         }
@@ -80,16 +83,16 @@ impl Site for Set {
         self.name(id).map(str::to_owned)
     }
 
-    fn rows(&self) -> Vec<SiteRow> {
+    fn rows(&self) -> Vec<UnlabelledFrame> {
         let rows = self.stage().rows.iter().enumerate();
-        let row = |(index, row): (usize, &Row)| {
+        let row = |(index, row): (usize, &SyntheticActivation)| {
             let registers = self.registers(index)?;
             let kind = match row.place {
-                Place::Native => MixedFrameKind::Native,
-                Place::Heap | Place::ReadyToRun => SiteRow::kind_of(row.kind),
+                CodeLocation::Native => MixedFrameKind::Native,
+                CodeLocation::Heap | CodeLocation::ReadyToRun => UnlabelledFrame::kind_of(row.kind),
             };
             let position = if index == 0 { Position::Interrupted } else { Position::ReturnAddress };
-            Some(SiteRow { kind, ip: registers.rip, sp: registers.rsp(), position })
+            Some(UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position })
         };
         rows.filter_map(row).collect()
     }
@@ -104,7 +107,7 @@ impl SnapshotSeed {
     /// Returns the bytes of the seed on a stack placed by hand, as many as are readable; `None` if
     /// the source of the seed is not on the stack.
     #[must_use]
-    pub fn bytes(&self, set: &Set) -> Option<Vec<u8>> {
+    pub fn bytes(&self, set: &SyntheticProcess) -> Option<Vec<u8>> {
         self.bytes_at(set)
     }
 }
@@ -112,7 +115,7 @@ impl SnapshotSeed {
 impl SnapshotCall {
     /// Creates a process for the call.
     #[must_use]
-    pub fn process<'s>(&self, set: &'s Set) -> Runtime<'s> {
+    pub fn process<'s>(&self, set: &'s SyntheticProcess) -> Runtime<'s> {
         let runtime = set.runtime();
         self.suspend(set, &runtime);
         runtime
@@ -120,13 +123,13 @@ impl SnapshotCall {
 
     /// Makes the call on a new process.
     #[must_use]
-    pub fn make(&self, set: &Set) -> super::FoundSnapshot {
+    pub fn make(&self, set: &SyntheticProcess) -> super::SnapshotResult {
         self.make_at(set, &self.process(set))
     }
 
     /// Makes the call on a process.
     #[must_use]
-    pub fn make_on(&self, set: &Set, runtime: &Runtime<'_>) -> super::FoundSnapshot {
+    pub fn make_on(&self, set: &SyntheticProcess, runtime: &Runtime<'_>) -> super::SnapshotResult {
         self.make_at(set, runtime)
     }
 }

@@ -4,13 +4,15 @@
 use super::mixed::MixedWalk;
 use super::snapshot::SnapshotCall;
 use clr_runtime::code_manager::StubKind;
-use clr_runtime::frame::layout::Convention;
+use clr_runtime::frame::layout::FrameConvention;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::{
     ContextSafety, ExceptionTracker, OsThreadId, ProfilerStatus, Suspension, ThreadLife,
 };
 use clr_walker::profiling::EventMask;
-use clr_world::synthetic::{FrameRow, MANAGED_WALKER, NATIVE_WALKER, Row, SELF, Stage};
+use clr_world::synthetic::{
+    FrameRow, MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticThread,
+};
 
 /// A thread placed by hand, and the calls that are made on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +86,7 @@ pub enum StackNode {
     /// An activation.
     Row {
         /// The activation, without its saved registers if `saves_all` is set.
-        row: Row,
+        row: SyntheticActivation,
         /// The function pushes all nonvolatile registers of its system (C-099).
         saves_all: bool,
     },
@@ -174,13 +176,13 @@ impl StackNode {
         )
     }
 
-    fn place(&self, stage: &mut Stage) {
+    fn place(&self, stage: &mut SyntheticThread) {
         let process = &mut stage.process;
         match self {
             Self::Row { row, saves_all } => {
                 let mut row = row.clone();
                 if *saves_all {
-                    row.saves = Convention::of(stage.generation).callee_saved.to_vec();
+                    row.saves = FrameConvention::of(stage.generation).callee_saved.to_vec();
                 }
                 stage.rows.push(row);
             }
@@ -228,8 +230,8 @@ impl StackNode {
 impl PlacedStack {
     /// Returns the synthetic thread for a generation.
     #[must_use]
-    pub fn stage(&self, generation: Generation) -> Stage {
-        let mut stage = Stage::new(generation);
+    pub fn stage(&self, generation: Generation) -> SyntheticThread {
+        let mut stage = SyntheticThread::new(generation);
         for item in self.items.iter().filter(|item| item.on.contains(generation)) {
             item.node.place(&mut stage);
         }

@@ -1,7 +1,7 @@
 //! Positions of stops, snapshots and expectations in a text.
 
 use super::Scenario;
-use super::error::Position;
+use super::error::LineColumn;
 use super::snapshot::SnapshotCall;
 use kdl::{KdlDocument, KdlNode};
 
@@ -9,9 +9,9 @@ use kdl::{KdlDocument, KdlNode};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopPlaces {
     /// Position of the stop.
-    pub stop: Position,
+    pub stop: LineColumn,
     /// Positions of the expectations, in order.
-    pub expect: Vec<Position>,
+    pub expect: Vec<LineColumn>,
 }
 
 /// Returns the positions of the stops in a text, in order. If the text is not a scenario, those
@@ -19,7 +19,7 @@ pub struct StopPlaces {
 #[must_use]
 pub fn stop_places(text: &str) -> Vec<StopPlaces> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
-    let of = |node: &KdlNode| Position::of(text, node.name().span().offset());
+    let of = |node: &KdlNode| LineColumn::of(text, node.name().span().offset());
     let stops = named(document.nodes(), "stop");
     let places = stops.map(|stop| StopPlaces {
         stop: of(stop),
@@ -58,9 +58,9 @@ impl Scenario {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotPlaces {
     /// Position of the snapshot, the walk or the search.
-    pub snapshot: Position,
+    pub snapshot: LineColumn,
     /// Positions of the expectations, in order.
-    pub expect: Vec<Position>,
+    pub expect: Vec<LineColumn>,
 }
 
 /// Returns the positions of the snapshots in a text, in the order of [`Scenario::snapshots`]. If
@@ -84,7 +84,7 @@ pub fn explore_places(text: &str) -> Vec<SnapshotPlaces> {
 
 fn places_of(text: &str, name: &'static str) -> Vec<SnapshotPlaces> {
     let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
-    let of = |node: &KdlNode| Position::of(text, node.name().span().offset());
+    let of = |node: &KdlNode| LineColumn::of(text, node.name().span().offset());
     let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), name));
     let all = stops.chain(named(document.nodes(), name));
     let places = all.map(|node| SnapshotPlaces {

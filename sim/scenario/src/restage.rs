@@ -9,14 +9,14 @@ use super::snapshot::{
     LastCallback, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed,
     SnapshotThread,
 };
-use clr_generate::StagedCall;
-use clr_generate::stage::Seed;
+use clr_generate::SyntheticCall;
+use clr_generate::stage::SyntheticSeed;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{MethodKind, OsThreadId, Process, Suspension};
 use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Gpr;
-use clr_world::synthetic::{Place, SELF_OBJECT, Stage};
+use clr_world::synthetic::{CodeLocation, SELF_OBJECT, SyntheticThread};
 
 impl PlacedThread {
     /// Returns the thread with the given id; `None` if no text can name it.
@@ -32,7 +32,7 @@ impl PlacedStack {
     /// converts back. Returns `None` if no text can express the state, for instance a process that
     /// a thread without a name is suspending.
     #[must_use]
-    pub fn of(stage: &Stage) -> Option<Self> {
+    pub fn of(stage: &SyntheticThread) -> Option<Self> {
         let mut nodes = Vec::new();
         if stage.cooperative {
             nodes.push(StackNode::Mode(ThreadMode::Cooperative));
@@ -57,8 +57,8 @@ impl PlacedStack {
 }
 
 /// Adds the state of the thread that differs from the default.
-fn thread(stage: &Stage, nodes: &mut Vec<StackNode>) {
-    let usual = Stage::new(stage.generation);
+fn thread(stage: &SyntheticThread, nodes: &mut Vec<StackNode>) {
+    let usual = SyntheticThread::new(stage.generation);
     let mut push = |is_usual: bool, node: StackNode| {
         if !is_usual {
             nodes.push(node);
@@ -113,7 +113,7 @@ fn process(process: &Process, nodes: &mut Vec<StackNode>) -> Option<()> {
 impl SnapshotCall {
     /// Converts a call on a synthetic thread; returns `None` if no text can express it.
     #[must_use]
-    pub fn of(call: &StagedCall) -> Option<Self> {
+    pub fn of(call: &SyntheticCall) -> Option<Self> {
         let by = match PlacedThread::of(call.caller)? {
             PlacedThread::Own => SnapshotCaller::Own,
             PlacedThread::NativeWalker => SnapshotCaller::NativeWalker,
@@ -145,11 +145,11 @@ impl SnapshotCall {
 
 /// Converts a seed. If its activation is not the first one of its function, the registers are
 /// listed individually.
-fn seed_of(seed: &Seed, stage: &Stage) -> Option<SnapshotSeed> {
+fn seed_of(seed: &SyntheticSeed, stage: &SyntheticThread) -> Option<SnapshotSeed> {
     let row = seed.row.map(|row| row as usize);
     let name = row.and_then(|row| stage.rows.get(row)).map(|row| &row.function);
     let first = stage.rows.iter().position(|row| Some(&row.function) == name);
-    let whole = Seed::of_row(0);
+    let whole = SyntheticSeed::of_row(0);
     let mut found = match name.filter(|_| first == row) {
         Some(name) => SnapshotSeed::new(SeedSource::Function(name.clone())),
         None => SnapshotSeed::new(SeedSource::Bytes(0)),
@@ -181,12 +181,14 @@ impl Scenario {
     /// Converts a call on a synthetic thread to a text without expectations; returns `None` if no
     /// text can express it. Methods of kinds that texts support in one place only are moved there.
     #[must_use]
-    pub fn of_staged(call: &StagedCall) -> Option<Self> {
+    pub fn of_staged(call: &SyntheticCall) -> Option<Self> {
         let mut call = call.clone();
         for row in &mut call.stage.rows {
             row.place = match (row.place, row.kind) {
-                (Place::ReadyToRun, MethodKind::IlStub | MethodKind::Dynamic) => Place::Heap,
-                (Place::Heap, MethodKind::ExceptionHandling) => Place::ReadyToRun,
+                (CodeLocation::ReadyToRun, MethodKind::IlStub | MethodKind::Dynamic) => {
+                    CodeLocation::Heap
+                }
+                (CodeLocation::Heap, MethodKind::ExceptionHandling) => CodeLocation::ReadyToRun,
                 (place, _) => place,
             };
         }

@@ -2,9 +2,9 @@
 //! each expectation there.
 
 use super::stops::Stops;
-use super::walk::{Difference, FoundWalk, Start, Untrue};
+use super::walk::{FoundWalk, ShadowStackDifference, Start, UnwindDifference};
 use super::{Scenario, Stop, StopAt};
-use clr_codegen::execution::{LoadError, Outcome, Run};
+use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError};
 use clr_codegen::{LinkError, LinkedProgram, THROW};
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::Registers;
@@ -23,7 +23,7 @@ pub enum RunError {
     Link(#[from] LinkError),
     /// The program cannot be loaded.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] ProgramLoadError),
 }
 
 /// The report of a stop.
@@ -32,12 +32,12 @@ pub struct StopReport {
     /// Index of the stop in [`Scenario::stops`].
     pub stop: usize,
     /// Results at the stop, or the reason why it was not reached.
-    pub reached: Result<Reached, NotReached>,
+    pub reached: Result<StopResult, NotReached>,
 }
 
 /// The results at a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct StopResult {
     /// Number of instructions that the thread had executed.
     pub executed: u64,
     /// Address of the next instruction (VA).
@@ -54,10 +54,10 @@ pub struct WalkReport {
     /// Result of the walk.
     pub found: FoundWalk,
     /// Differences from the expectation.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<UnwindDifference>,
     /// First difference from the shadow stack. It is not set for walks by other rules than the
     /// precise ones, nor for walks through code whose unwind data is wrong on purpose.
-    pub untrue: Option<Untrue>,
+    pub untrue: Option<ShadowStackDifference>,
 }
 
 impl WalkReport {
@@ -74,7 +74,7 @@ pub enum NotReached {
     /// The program ended before.
     Ended {
         /// Exit of the program.
-        outcome: Outcome,
+        outcome: ExecutionEnd,
         /// Number of instructions executed.
         executed: u64,
         /// Number of times that the stop's instruction was about to be executed.
@@ -129,7 +129,7 @@ impl Scenario {
             return Ok(Vec::new());
         }
         let linked = self.program.link()?;
-        let map = linked.code_map().map_err(LoadError::ReadBack)?;
+        let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
         let mut reports = Vec::new();
         for thread in 0..self.threads.len() {
             self.run_thread(thread as u32, &linked, &map, &mut reports)?;
@@ -147,9 +147,9 @@ impl Scenario {
         &'a self,
         thread: u32,
         linked: &'a LinkedProgram,
-    ) -> Result<Run<'a>, LoadError> {
+    ) -> Result<Execution<'a>, ProgramLoadError> {
         let start = self.threads.get(thread as usize).map_or_else(Default::default, |t| t.start);
-        Run::new(&self.program, linked, start, u64::from(thread))
+        Execution::new(&self.program, linked, start, u64::from(thread))
     }
 
     fn run_thread(
@@ -179,7 +179,10 @@ impl Scenario {
                 break Some(outcome);
             }
         };
-        if matches!(failed, Some(Outcome::Returned | Outcome::Stopped | Outcome::Uncaught)) {
+        if matches!(
+            failed,
+            Some(ExecutionEnd::Returned | ExecutionEnd::Stopped | ExecutionEnd::Uncaught)
+        ) {
             for stop in stops.reach_end() {
                 report(stop, Ok(self.walks(stop, &run, map)));
             }
@@ -205,7 +208,7 @@ impl Scenario {
         (index as usize >= count).then_some(count as u32)
     }
 
-    fn walks(&self, stop: usize, run: &Run<'_>, map: &CodeMap<'_>) -> Reached {
+    fn walks(&self, stop: usize, run: &Execution<'_>, map: &CodeMap<'_>) -> StopResult {
         let (registers, position, kept) = leaf(run);
         let callers = run.truth().callers().get(..kept).unwrap_or_default();
         let linked = run.linked();
@@ -230,7 +233,7 @@ impl Scenario {
             let untrue = untrue(rules, &found);
             walks.push(WalkReport { rules, untrue, differences: Vec::new(), found });
         }
-        Reached { executed: run.machine().executed(), rip: registers.rip, walks }
+        StopResult { executed: run.machine().executed(), rip: registers.rip, walks }
     }
 }
 
@@ -242,7 +245,7 @@ fn is_described_wrongly(linked: &LinkedProgram, found: &FoundWalk) -> bool {
 
 /// Returns the start of the walks, and the number of callers there. The service that cuts the stack
 /// is not code of the program: a walk starts in the thrower.
-fn leaf(run: &Run<'_>) -> (Registers, Position, usize) {
+fn leaf(run: &Execution<'_>) -> (Registers, Position, usize) {
     let callers = run.truth().callers();
     match callers.split_last() {
         Some((thrower, outer)) if run.machine().cpu().rip() == THROW => {

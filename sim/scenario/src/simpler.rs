@@ -1,7 +1,7 @@
 //! Steps towards smaller texts, for minimisation.
 
 use super::{Scenario, ScriptStep, SnapshotCall, Stop, StopAt};
-use clr_codegen::{FunctionId, Program};
+use clr_codegen::{FunctionIndex, Program};
 use clr_generate::{ProgramStep, Shrink};
 use clr_runtime::generation::{Generation, Generations};
 
@@ -168,10 +168,10 @@ impl Scenario {
 
     /// Renumbers functions as in another program; returns `None` if one is gone.
     fn rename(&mut self, old: &Program, new: &Program) -> Option<()> {
-        let number = |id: FunctionId| {
+        let number = |id: FunctionIndex| {
             let name = &old.functions.get(id.index())?.name;
             let at = new.functions.iter().position(|function| function.name == *name)?;
-            Some(FunctionId(at as u32))
+            Some(FunctionIndex(at as u32))
         };
         let place = |at: &mut StopAt| {
             if let StopAt::Instruction { function, .. } = at {

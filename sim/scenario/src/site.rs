@@ -1,19 +1,21 @@
 //! Execution of the calls of a text, on a stack placed by hand or at the stops of a program.
 
-use super::found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
-use super::mixed::SiteRow;
+use super::found::{
+    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
+};
+use super::mixed::UnlabelledFrame;
 use super::snapshot::{
     SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
 };
 use clr_runtime::Context;
-use clr_runtime::frame::layout::Convention;
+use clr_runtime::frame::layout::FrameConvention;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{Call, HResult};
 use clr_runtime::{OsThreadId, Runtime, Suspension};
 use clr_walker::profiling::{FunctionId, SnapshotCallback, SnapshotFlags, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
-use clr_world::synthetic::Shot;
+use clr_world::synthetic::FrameReport;
 
 /// Offset of ContextFlags in a CONTEXT, in bytes.
 const FLAGS: usize = 0x30;
@@ -31,7 +33,7 @@ pub struct SnapshotReport {
     /// Index of the relevant expectation among those of the snapshot.
     pub expected: Option<usize>,
     /// Result of the call.
-    pub found: FoundSnapshot,
+    pub found: SnapshotResult,
     /// Differences from the expectation.
     pub differences: Vec<SnapshotDifference>,
 }
@@ -71,7 +73,7 @@ pub(super) trait Site {
     fn name_of(&self, id: FunctionId) -> Option<String>;
 
     /// Returns the thread's activations, leaf first.
-    fn rows(&self) -> Vec<SiteRow>;
+    fn rows(&self) -> Vec<UnlabelledFrame>;
 
     /// Returns the registers of the activation with the given ip and rsp.
     fn truth(&self, ip: u64, rsp: u64) -> Option<Registers>;
@@ -151,7 +153,7 @@ impl SnapshotCall {
     }
 
     /// Makes the call on a process.
-    pub(super) fn make_at(&self, site: &impl Site, runtime: &Runtime<'_>) -> FoundSnapshot {
+    pub(super) fn make_at(&self, site: &impl Site, runtime: &Runtime<'_>) -> SnapshotResult {
         let seed = self.seed.as_ref().and_then(|seed| seed.bytes_at(site));
         let thread = site.id(self.thread);
         let call = Call { thread, flags: self.flags, seed: seed.as_deref(), ..Call::default() };
@@ -160,7 +162,7 @@ impl SnapshotCall {
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
             shots.push(found_shot(
                 site,
-                Shot {
+                FrameReport {
                     function: frame.function,
                     ip: frame.ip,
                     context_size: frame.context.len() as u32,
@@ -181,7 +183,7 @@ impl SnapshotCall {
             None => own.do_stack_snapshot(&call, callback),
         };
         let rules = self.rules(site, seed.as_deref());
-        FoundSnapshot { shots, outcome, nested, rules }
+        SnapshotResult { shots, outcome, nested, rules }
     }
 
     fn call_within(&self, site: &impl Site, runtime: &Runtime<'_>, nested: &mut [FoundNested]) {
@@ -218,7 +220,7 @@ impl SnapshotCall {
             flags: Some(made_from.map_or(0, SnapshotSeed::context_flags)),
             own_flags: own_flags(generation),
             start: Some(registers.or(own).unwrap_or_default()),
-            nonvolatile: Convention::of(generation).callee_saved,
+            nonvolatile: FrameConvention::of(generation).callee_saved,
         }
     }
 
@@ -228,7 +230,7 @@ impl SnapshotCall {
         stop: Option<usize>,
         snapshot: usize,
         generation: Generation,
-        found: FoundSnapshot,
+        found: SnapshotResult,
     ) -> SnapshotReport {
         let expected = self.expected_on(generation);
         let differences = expected.map(|(_, expected)| expected.differences(&found));
@@ -242,8 +244,8 @@ impl SnapshotCall {
     }
 }
 
-fn found_shot(site: &impl Site, shot: Shot) -> FoundShot {
+fn found_shot(site: &impl Site, shot: FrameReport) -> FoundFrameReport {
     let truth = shot.context.and_then(|context| site.truth(shot.ip, context.registers.rsp()));
     let function = shot.function.and_then(|id| site.name_of(id));
-    FoundShot { shot, function, truth }
+    FoundFrameReport { shot, function, truth }
 }

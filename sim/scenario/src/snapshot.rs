@@ -201,7 +201,7 @@ pub struct ExpectedSnapshot {
     /// ContextFlags of all contexts, if they are not those of the seed (C-097).
     pub context_flags: Option<ExpectedFlags>,
     /// Callbacks, in order.
-    pub frames: Vec<ExpectedShot>,
+    pub frames: Vec<ExpectedFrameReport>,
     /// Outcomes of the nested calls.
     pub nested: Vec<ExpectedOutcome>,
     /// Outcome of the call.
@@ -212,7 +212,7 @@ pub struct ExpectedSnapshot {
 
 /// An expected callback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExpectedShot {
+pub struct ExpectedFrameReport {
     /// The callback is a marker.
     pub marker: bool,
     /// Function that contains the ip, or with an offset the exact position; `None` if it is not

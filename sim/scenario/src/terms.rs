@@ -1,14 +1,14 @@
 //! The words of the text format for the values of enums.
 
 use super::expect::{UnwindErrorKind, WalkEnd};
-use super::histories::{Method, ScriptSeed, WaitKind};
+use super::histories::{ProfilerMethod, ScriptSeed, WaitKind};
 use super::mixed::{MixedClaim, MixedFrameKind, ReasonKind};
 use super::placed::{PlacedThread, SuspensionState, ThreadMode};
 use clr_codegen::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameSet, Realign,
-    Release, ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameSet,
+    Realign, Release, ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,
 };
-use clr_explore::Rule;
+use clr_explore::ProfilerRule;
 use clr_runtime::MethodKind;
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::profiling::CallbackKind;
@@ -19,7 +19,7 @@ use clr_walker::unwind::{Rules, Trust};
 use clr_world::stubs::Hooks;
 
 /// A value that is written as one word.
-pub trait Term: Copy + PartialEq + 'static {
+pub trait Keyword: Copy + PartialEq + 'static {
     /// All words, in the order of the enum.
     const WORDS: &'static [&'static str];
 
@@ -32,7 +32,7 @@ pub trait Term: Copy + PartialEq + 'static {
 
 macro_rules! terms {
     ($($type:ty { $($word:literal => ($($value:tt)+),)+ })+) => {
-        $(impl Term for $type {
+        $(impl Keyword for $type {
             const WORDS: &'static [&'static str] = &[$($word),+];
 
             fn word(self) -> &'static str {
@@ -52,9 +52,9 @@ macro_rules! terms {
 }
 
 terms! {
-    Convention {
-        "windows-x64" => (Convention::WindowsX64),
-        "system-v" => (Convention::SystemV),
+    CallingConvention {
+        "windows-x64" => (CallingConvention::WindowsX64),
+        "system-v" => (CallingConvention::SystemV),
     }
     Hooks {
         "none" => (Hooks::None),
@@ -72,11 +72,11 @@ terms! {
         "ready-to-run" => (CodeKind::ReadyToRun),
         "native" => (CodeKind::Native),
     }
-    Entry {
-        "call" => (Entry::Call),
-        "interrupt" => (Entry::Interrupt),
-        "interrupt-with-error-code" => (Entry::InterruptWithErrorCode),
-        "signal" => (Entry::Signal),
+    EntryForm {
+        "call" => (EntryForm::Call),
+        "interrupt" => (EntryForm::Interrupt),
+        "interrupt-with-error-code" => (EntryForm::InterruptWithErrorCode),
+        "signal" => (EntryForm::Signal),
     }
     SaveArea {
         "above-locals" => (SaveArea::AboveLocals),
@@ -257,18 +257,18 @@ terms! {
         "leaf" => (ScriptSeed::Leaf),
         "top-managed" => (ScriptSeed::TopManaged),
     }
-    Method {
-        "GetFunctionFromIP" => (Method::GetFunctionFromIp),
-        "GetFunctionFromIP2" => (Method::GetFunctionFromIp2),
-        "GetFunctionFromIP3" => (Method::GetFunctionFromIp3),
-        "GetFunctionInfo2" => (Method::GetFunctionInfo2),
-        "GetCodeInfo2" => (Method::GetCodeInfo2),
-        "GetThreadInfo" => (Method::GetThreadInfo),
-        "GetHandleFromThread" => (Method::GetHandleFromThread),
-        "GetCurrentThreadID" => (Method::GetCurrentThreadId),
-        "EnumThreads" => (Method::EnumThreads),
-        "InitializeCurrentThread" => (Method::InitializeCurrentThread),
-        "GetEventMask" => (Method::GetEventMask),
+    ProfilerMethod {
+        "GetFunctionFromIP" => (ProfilerMethod::GetFunctionFromIp),
+        "GetFunctionFromIP2" => (ProfilerMethod::GetFunctionFromIp2),
+        "GetFunctionFromIP3" => (ProfilerMethod::GetFunctionFromIp3),
+        "GetFunctionInfo2" => (ProfilerMethod::GetFunctionInfo2),
+        "GetCodeInfo2" => (ProfilerMethod::GetCodeInfo2),
+        "GetThreadInfo" => (ProfilerMethod::GetThreadInfo),
+        "GetHandleFromThread" => (ProfilerMethod::GetHandleFromThread),
+        "GetCurrentThreadID" => (ProfilerMethod::GetCurrentThreadId),
+        "EnumThreads" => (ProfilerMethod::EnumThreads),
+        "InitializeCurrentThread" => (ProfilerMethod::InitializeCurrentThread),
+        "GetEventMask" => (ProfilerMethod::GetEventMask),
     }
     WaitKind {
         "lock" => (WaitKind::Lock),
@@ -279,18 +279,18 @@ terms! {
         "join" => (WaitKind::Join),
         "code-manager-reader" => (WaitKind::CodeManagerReader),
     }
-    Rule {
-        "suspender-ran-managed-code" => (Rule::SuspenderRanManagedCode),
-        "allocation-while-suspended" => (Rule::AllocationWhileSuspended),
-        "lock-while-suspended" => (Rule::LockWhileSuspended),
-        "log-while-suspended" => (Rule::LogWhileSuspended),
-        "loading-while-suspended" => (Rule::LoadingWhileSuspended),
-        "lock-over-gc-trigger" => (Rule::LockOverGcTrigger),
-        "callback-takes-targets-lock" => (Rule::CallbackTakesTargetsLock),
-        "walk-outlives-thread" => (Rule::WalkOutlivesThread),
-        "first-call-while-suspended" => (Rule::FirstCallWhileSuspended),
-        "resume-forgotten" => (Rule::ResumeForgotten),
-        "resume-doubled" => (Rule::ResumeDoubled),
+    ProfilerRule {
+        "suspender-ran-managed-code" => (ProfilerRule::SuspenderRanManagedCode),
+        "allocation-while-suspended" => (ProfilerRule::AllocationWhileSuspended),
+        "lock-while-suspended" => (ProfilerRule::LockWhileSuspended),
+        "log-while-suspended" => (ProfilerRule::LogWhileSuspended),
+        "loading-while-suspended" => (ProfilerRule::LoadingWhileSuspended),
+        "lock-over-gc-trigger" => (ProfilerRule::LockOverGcTrigger),
+        "callback-takes-targets-lock" => (ProfilerRule::CallbackTakesTargetsLock),
+        "walk-outlives-thread" => (ProfilerRule::WalkOutlivesThread),
+        "first-call-while-suspended" => (ProfilerRule::FirstCallWhileSuspended),
+        "resume-forgotten" => (ProfilerRule::ResumeForgotten),
+        "resume-doubled" => (ProfilerRule::ResumeDoubled),
     }
     Policy {
         "unseeded" => (Policy::Unseeded),
@@ -360,7 +360,7 @@ const CLAIMS: [&str; 2 + ReasonKind::WORDS.len()] = {
     words
 };
 
-impl Term for MixedClaim {
+impl Keyword for MixedClaim {
     const WORDS: &'static [&'static str] = &CLAIMS;
 
     fn word(self) -> &'static str {
@@ -401,7 +401,7 @@ const FRAME_KINDS: [&str; FrameKind::ALL.len()] = {
     names
 };
 
-impl Term for FrameKind {
+impl Keyword for FrameKind {
     const WORDS: &'static [&'static str] = &FRAME_KINDS;
 
     fn word(self) -> &'static str {
@@ -423,7 +423,7 @@ const CALLBACK_KINDS: [&str; CallbackKind::ALL.len()] = {
     names
 };
 
-impl Term for CallbackKind {
+impl Keyword for CallbackKind {
     const WORDS: &'static [&'static str] = &CALLBACK_KINDS;
 
     fn word(self) -> &'static str {

@@ -4,20 +4,20 @@ use super::execute::RunOnError;
 use super::places::SnapshotAt;
 use super::site::{Site, SnapshotReport};
 use super::snapshot::SnapshotCall;
-use super::{FoundSnapshot, Scenario};
+use super::{Scenario, SnapshotResult};
 use clr_runtime::Runtime;
-use clr_runtime::explain::{Event, Line, Teller, frame_chain};
+use clr_runtime::explain::{Event, StoryLine, StoryWriter, frame_chain};
 use clr_runtime::generation::Generation;
 
 /// A call of a text, with its explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToldSnapshot {
+pub struct ExplainedSnapshot {
     /// Result of the call.
     pub report: SnapshotReport,
     /// Decisions of the runtime, in order.
     pub events: Vec<Event>,
     /// Explanation of the decisions in sentences.
-    pub story: Vec<Line>,
+    pub story: Vec<StoryLine>,
 }
 
 impl Scenario {
@@ -25,13 +25,13 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn tell_on(&self, generation: Generation) -> Result<Vec<ToldSnapshot>, RunOnError> {
+    pub fn tell_on(&self, generation: Generation) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
         self.make_on(generation, true)
     }
 }
 
 /// The result of each call of a text on one generation.
-pub type EachSnapshot<'s> = Vec<(SnapshotAt<'s>, Result<ToldSnapshot, RunOnError>)>;
+pub type EachSnapshot<'s> = Vec<(SnapshotAt<'s>, Result<ExplainedSnapshot, RunOnError>)>;
 
 impl Scenario {
     /// Makes each call of the text that is for a generation, in order. A stop that is not reached
@@ -76,7 +76,7 @@ pub(super) fn made(
     site: &impl Site,
     runtime: &Runtime<'_>,
     told: bool,
-) -> (FoundSnapshot, Vec<Event>, Vec<Line>) {
+) -> (SnapshotResult, Vec<Event>, Vec<StoryLine>) {
     if !told {
         return (call.make_at(site, runtime), Vec::new(), Vec::new());
     }
@@ -88,7 +88,7 @@ pub(super) fn made(
         _ => None,
     });
     let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
-    let teller = Teller { generation: site.generation(), names: runtime, chain: &chain };
+    let teller = StoryWriter { generation: site.generation(), names: runtime, chain: &chain };
     let story = teller.tell(&events);
     (found, events, story)
 }

@@ -6,7 +6,9 @@ use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::{HResult, SimulatedThread};
 use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, WalkBuffer, Walker};
-use clr_world::synthetic::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
+use clr_world::synthetic::{
+    CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
+};
 use thiserror::Error;
 
 /// What a walk of a stage gets wrong.
@@ -46,7 +48,7 @@ pub struct Staged {
 ///
 /// # Errors
 /// [`Broken`].
-pub fn walk_staged(stage: &Stage, room: usize) -> Result<Option<Staged>, Broken> {
+pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
     let Ok(set) = stage.set_up() else { return Ok(None) };
     let is_whole = is_whole(stage) && stage.hijacked.is_none() && !stage.rows.is_empty();
     let is_linked = is_linked(stage);
@@ -81,7 +83,11 @@ pub fn walk_staged(stage: &Stage, room: usize) -> Result<Option<Staged>, Broken>
     Ok(Some(staged))
 }
 
-fn walk(set: &Set, policy: Policy, buffer: &mut WalkBuffer) -> Option<Result<Found, Outcome>> {
+fn walk(
+    set: &SyntheticProcess,
+    policy: Policy,
+    buffer: &mut WalkBuffer,
+) -> Option<Result<Found, Outcome>> {
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().ok()?;
     let target = SimulatedThread::new(&runtime, SELF, 0)?;
@@ -93,7 +99,7 @@ fn walk(set: &Set, policy: Policy, buffer: &mut WalkBuffer) -> Option<Result<Fou
 
 /// The first row that is not in the walk, though no gap is where it would be, and the runtime does not hide
 /// it from one that relies on it.
-fn missing(set: &Set, policy: Policy, found: &Found) -> Option<usize> {
+fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usize> {
     let stage = set.stage();
     let relies = found.completeness != Completeness::Whole;
     let excepted = is_excepted(stage);
@@ -107,21 +113,23 @@ fn missing(set: &Set, policy: Policy, found: &Found) -> Option<usize> {
         }
         let hidden = row.kind != MethodKind::Ordinary || excepted;
         // Without an unwinder native code is a hole.
-        let hidden = hidden || policy == Policy::Unseeded && row.place == Place::Native;
+        let hidden = hidden || policy == Policy::Unseeded && row.place == CodeLocation::Native;
         let excused = relies && hidden || found.gaps.iter().any(|gap| gap.at == frame);
         (!excused).then_some(index)
     })
 }
 
 /// Whether exceptions are on their way, or are being handled: what they have skipped is not reported.
-fn is_excepted(stage: &Stage) -> bool {
-    let handles = |row: &Row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some();
+fn is_excepted(stage: &SyntheticThread) -> bool {
+    let handles = |row: &SyntheticActivation| {
+        row.kind == MethodKind::ExceptionHandling || row.funclet.is_some()
+    };
     !stage.exceptions.trackers.is_empty() || stage.rows.iter().any(handles)
 }
 
 /// Whether nothing stood in the way of a walk that does not claim to be whole: on Windows there is unwind
 /// data of all code, and the thread's registers are to be had.
-fn could_be_whole(stage: &Stage, policy: Policy, found: &Found, room: usize) -> bool {
+fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
     let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
     let calm = found.snapshot == Some(HResult::OK) && !is_excepted(stage);
     let fits = stage.rows.len() <= room;
@@ -130,7 +138,7 @@ fn could_be_whole(stage: &Stage, policy: Policy, found: &Found, room: usize) -> 
     let knows = knows && !stage.rows.iter().skip(1).any(|row| row.leaf);
     // Two calls of a function that lie a byte apart are none: the one has overwritten the other.
     let rows = &stage.rows;
-    let overwrites = |one: &Row, other: &Row| {
+    let overwrites = |one: &SyntheticActivation, other: &SyntheticActivation| {
         one.function == other.function && one.offset.abs_diff(other.offset) == 1
     };
     let overlap = rows.iter().any(|one| rows.iter().any(|other| overwrites(one, other)));
@@ -143,7 +151,7 @@ fn could_be_whole(stage: &Stage, policy: Policy, found: &Found, room: usize) -> 
 }
 
 /// The first frame that is no row, or not where it comes.
-fn invented(set: &Set, frames: &[MixedFrame]) -> Option<usize> {
+fn invented(set: &SyntheticProcess, frames: &[MixedFrame]) -> Option<usize> {
     let count = set.stage().rows.len();
     let mut first = 0;
     for (index, frame) in frames.iter().enumerate() {

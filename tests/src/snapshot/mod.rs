@@ -9,9 +9,9 @@ mod promises;
 mod whole;
 mod world;
 
-use clr_generate::StagedCall;
+use clr_generate::SyntheticCall;
 use clr_runtime::Outcome;
-use clr_world::synthetic::{Place, Row, Stage};
+use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticThread};
 use std::fmt;
 use thiserror::Error;
 
@@ -34,16 +34,16 @@ pub struct Checked {
 
 /// Whether nothing is damaged: nothing but the rows decides what lies on the stack.
 #[must_use]
-pub fn is_whole(stage: &Stage) -> bool {
+pub fn is_whole(stage: &SyntheticThread) -> bool {
     whole::targets(stage).is_some()
 }
 
 /// Whether a stage is whole, and each run of native code that has called managed code was called from where
 /// a Frame leads to: without one the runtime passes by what is rootward of it.
 #[must_use]
-pub fn is_linked(stage: &Stage) -> bool {
+pub fn is_linked(stage: &SyntheticThread) -> bool {
     let Some(targets) = whole::targets(stage) else { return false };
-    let native = |row: &Row| row.place == Place::Native;
+    let native = |row: &SyntheticActivation| row.place == CodeLocation::Native;
     let mut has_managed = false;
     let mut pairs = stage.rows.windows(2).enumerate();
     pairs.all(|(index, pair)| {
@@ -82,7 +82,7 @@ fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> R
 ///
 /// # Errors
 /// The first promise that does not hold.
-pub fn check(case: &StagedCall) -> Result<Checked, Broken> {
+pub fn check(case: &SyntheticCall) -> Result<Checked, Broken> {
     let Ok(set) = case.stage.set_up() else {
         return Ok(Checked { rejected: true, ..Checked::default() });
     };

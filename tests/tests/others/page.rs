@@ -3,8 +3,8 @@
 use crate::disagreements::Mistake;
 use crate::framehop::Framehop;
 use crate::{Code, LIMIT, Which, test};
-use clr_codegen::execution::Run;
-use clr_codegen::{FunctionId, LinkedProgram, Program, WindowsMistake};
+use clr_codegen::execution::Execution;
+use clr_codegen::{FunctionIndex, LinkedProgram, Program, WindowsMistake};
 use clr_scenario::Scenario;
 use clr_tests::every_instruction::windows;
 use std::collections::BTreeSet;
@@ -65,11 +65,11 @@ fn windows_makes_its_mistakes() {
 /// Runs a program until `stop`, and gives the run to `check`.
 fn stopped(
     program: &Program,
-    stop: impl Fn(&Run<'_>) -> bool,
-    check: impl FnOnce(&Run<'_>, &LinkedProgram),
+    stop: impl Fn(&Execution<'_>) -> bool,
+    check: impl FnOnce(&Execution<'_>, &LinkedProgram),
 ) {
     let linked = program.link().unwrap();
-    let mut run = Run::new(program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(program, &linked, FunctionIndex(0), 0).unwrap();
     while !stop(&run) {
         run.step().unwrap();
     }
@@ -78,7 +78,7 @@ fn stopped(
 
 #[test]
 fn framehop_leaves_rip_behind() {
-    let stop = |run: &Run<'_>| run.machine().executed() == 2;
+    let stop = |run: &Execution<'_>| run.machine().executed() == 2;
     stopped(&case("StaleRip"), stop, |run, linked| {
         let all = Code::all(linked);
         let frame = run.machine().cpu().registers();
@@ -90,7 +90,7 @@ fn framehop_leaves_rip_behind() {
 
 #[test]
 fn framehop_remembers_a_failed_step() {
-    let stop = |run: &Run<'_>| run.machine().executed() == 2;
+    let stop = |run: &Execution<'_>| run.machine().executed() == 2;
     stopped(&case("FailureRemembered"), stop, |run, linked| {
         let all = Code::all(linked);
         let frame = run.machine().cpu().registers();
@@ -103,7 +103,7 @@ fn framehop_remembers_a_failed_step() {
 
 #[test]
 fn framehop_takes_an_interrupted_frame_for_a_caller() {
-    let stop = |run: &Run<'_>| run.truth().callers().len() == 2;
+    let stop = |run: &Execution<'_>| run.truth().callers().len() == 2;
     stopped(&case("InterruptedCaller"), stop, |run, linked| {
         let all = Code::all(linked);
         let found = Framehop::new(&all).walk(&run.machine().cpu().registers(), run.machine());

@@ -4,7 +4,7 @@ use crate::browser::Browser;
 use crate::seen::{HOSTILE, hostile};
 use crate::story::{ENDING, SAMPLER, frozen_in_malloc, long, waits};
 use clr_explore::timeline::Timeline;
-use clr_explore::{History, Slice, Standing};
+use clr_explore::{History, ThreadStatus, Turn};
 use serde_json::{Value, json};
 
 /// What the cards show.
@@ -19,7 +19,7 @@ const CARDS: &str = r#"[...document.querySelectorAll(".card")].map((card) => ({
 /// What they have to show behind a turn.
 fn cards(history: &History, turn: usize) -> Value {
     let slice = &history.slices[turn];
-    let card = |(lane, standing): (usize, &Standing)| {
+    let card = |(lane, standing): (usize, &ThreadStatus)| {
         let holds: Vec<_> = standing
             .holds
             .iter()
@@ -38,7 +38,7 @@ fn cards(history: &History, turn: usize) -> Value {
 }
 
 fn begun(history: &History, turn: usize, lane: usize) -> bool {
-    let own = |slice: &&Slice| slice.thread.index() == lane;
+    let own = |slice: &&Turn| slice.thread.index() == lane;
     history.slices[..=turn].iter().any(|slice| own(&slice))
         || !history.slices[turn].standing[lane].stack.is_empty()
 }

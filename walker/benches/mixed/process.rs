@@ -3,7 +3,7 @@
 use clr_runtime::FrameKind;
 use clr_runtime::generation::Generation;
 use clr_walker::registers::Gpr;
-use clr_world::synthetic::Stage;
+use clr_world::synthetic::SyntheticThread;
 
 /// So many frames of one kind stand in a row.
 const RUN: usize = 4;
@@ -12,8 +12,8 @@ const LEAF: u64 = 0x1C_0000;
 
 /// A stack of so many frames, the leaf and the root native. Native code was called through stubs with a Frame that
 /// the runtime finds managed code by.
-pub(crate) fn stage(generation: Generation, depth: usize) -> Stage {
-    let mut stage = Stage::new(generation).cooperative();
+pub(crate) fn stage(generation: Generation, depth: usize) -> SyntheticThread {
+    let mut stage = SyntheticThread::new(generation).cooperative();
     let mut sp = LEAF;
     for n in 0..depth - 1 {
         let native = (n / RUN).is_multiple_of(2);

@@ -8,7 +8,7 @@ use clr_walker::profiling::{
     SnapshotFlags, SnapshotFrame, StackBounds, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::CONTEXT_SIZE;
-use clr_world::synthetic::{Place, SELF, STACK, Set};
+use clr_world::synthetic::{CodeLocation, SELF, STACK, SyntheticProcess};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::ops::Range;
@@ -37,27 +37,28 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     /// Asks a runtime about its thread, and copies what can be read.
-    pub(crate) fn record(set: &Set, runtime: &Runtime<'_>) -> Self {
+    pub(crate) fn record(set: &SyntheticProcess, runtime: &Runtime<'_>) -> Self {
         let rows = &set.stage().rows;
         let at = |n: usize| set.registers(n).expect("it is a row");
         let mut methods = Vec::new();
         let mut copied = Vec::new();
         copied.push(at(0).rsp()..STACK.1);
-        for place in [Place::Heap, Place::Native] {
+        for place in [CodeLocation::Heap, CodeLocation::Native] {
             let of_place = rows.iter().enumerate().filter(|(_, row)| row.place == place);
             let starts = of_place.map(|(n, row)| at(n).rip - u64::from(row.offset));
             let starts: Vec<_> = starts.collect();
             let (first, last) = (starts.iter().min(), starts.iter().max());
             copied.push(*first.expect("there are such")..last.expect("there are such") + FUNCTION);
         }
-        for (n, row) in rows.iter().enumerate().filter(|(_, row)| row.place == Place::Heap) {
+        for (n, row) in rows.iter().enumerate().filter(|(_, row)| row.place == CodeLocation::Heap) {
             let start = at(n).rip - u64::from(row.offset);
             let id = set.function(&row.function).expect("it is a method");
             methods.push((start..start + FUNCTION, id));
         }
         methods.sort_by_key(|(range, _)| range.start);
 
-        let first = rows.iter().find(|row| row.place == Place::Heap).expect("half are managed");
+        let first =
+            rows.iter().find(|row| row.place == CodeLocation::Heap).expect("half are managed");
         let mut seed = set.seed(&first.function).expect("it is a row").to_bytes().to_vec();
         seed.resize(runtime.generation.context_size() as usize, 0);
         let mut reports = Vec::new();

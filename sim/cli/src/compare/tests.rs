@@ -2,12 +2,12 @@
 
 use super::Comparison;
 use clr_runtime::generation::Generation;
-use clr_scenario::{Compared, FoundMixed, FoundMixedFrame, MixedFrameKind, Scenario, TrueFrame};
+use clr_scenario::{Compared, FoundMixed, FoundMixedFrame, MixedFrameKind, Scenario, ShadowFrame};
 use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Policy, Reason, Source};
 use clr_walker::unwind::{Position, Trust};
 
-fn there(label: &str, sp: u64) -> TrueFrame {
-    TrueFrame { kind: MixedFrameKind::Native, label: label.to_owned(), ip: 0x1000 + sp, sp }
+fn there(label: &str, sp: u64) -> ShadowFrame {
+    ShadowFrame { kind: MixedFrameKind::Native, label: label.to_owned(), ip: 0x1000 + sp, sp }
 }
 
 fn found(label: &str, sp: u64) -> FoundMixedFrame {

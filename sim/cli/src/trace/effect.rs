@@ -3,7 +3,7 @@
 use super::row::State;
 use crate::program::{Names, OUTSIDE};
 use clr_codegen::Role;
-use clr_codegen::execution::{Outcome, Run};
+use clr_codegen::execution::{Execution, ExecutionEnd};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
@@ -24,16 +24,16 @@ pub(super) fn is_interrupt(before: &State, after: &State) -> bool {
 pub(super) fn words(
     before: &State,
     after: &State,
-    outcome: Result<(), Outcome>,
+    outcome: Result<(), ExecutionEnd>,
     names: Names<'_>,
-    run: &Run<'_>,
+    run: &Execution<'_>,
 ) -> String {
     let instruction = &before.instruction;
     match outcome {
         Ok(()) => {}
-        Err(Outcome::Returned) => return format!("returns to {OUTSIDE}"),
-        Err(Outcome::Stopped) => return "stops the program".to_owned(),
-        Err(Outcome::Uncaught) => return "throws: caught nowhere".to_owned(),
+        Err(ExecutionEnd::Returned) => return format!("returns to {OUTSIDE}"),
+        Err(ExecutionEnd::Stopped) => return "stops the program".to_owned(),
+        Err(ExecutionEnd::Uncaught) => return "throws: caught nowhere".to_owned(),
         Err(outcome) => return outcome.to_string(),
     }
     let here = || names.location(after.registers.rip, Position::Interrupted);
@@ -78,7 +78,7 @@ fn entered(before: &State, after: &State, names: Names<'_>) -> String {
 }
 
 /// Something that stays in the frame.
-fn inside(before: &State, after: &State, names: Names<'_>, run: &Run<'_>) -> String {
+fn inside(before: &State, after: &State, names: Names<'_>, run: &Execution<'_>) -> String {
     let instruction = &before.instruction;
     let (from, to) = (before.registers.rsp(), after.registers.rsp());
     let at = |address: u64| in_frame(address, before.cfa());
@@ -118,7 +118,7 @@ fn inside(before: &State, after: &State, names: Names<'_>, run: &Run<'_>) -> Str
 }
 
 /// A save, a restore, or a frame register.
-fn moved(before: &State, after: &State, run: &Run<'_>) -> String {
+fn moved(before: &State, after: &State, run: &Execution<'_>) -> String {
     let instruction = &before.instruction;
     let cfa = before.cfa();
     let role = run.linked().instruction(before.registers.rip).map(|placed| placed.role);

@@ -11,8 +11,8 @@ use crate::console::{BAD, Console, DIM, HEAD, Trouble};
 use crate::input::Source;
 use crate::program::{Names, ProgramFixture};
 use crate::report::write_json;
-use clr_codegen::FunctionId;
-use clr_codegen::execution::{Outcome, Run};
+use clr_codegen::FunctionIndex;
+use clr_codegen::execution::{Execution, ExecutionEnd};
 use clr_scenario::{INSTRUCTION_LIMIT, Stops};
 use clr_walker::code_map::CodeMap;
 use row::{End, Mistake, Row, State};
@@ -65,7 +65,7 @@ fn only(
     args: &TraceArgs,
     source: &Source,
     fixture: &ProgramFixture,
-) -> Result<Option<FunctionId>, Trouble> {
+) -> Result<Option<FunctionIndex>, Trouble> {
     let Some(name) = &args.function else { return Ok(None) };
     let found = fixture.scenario.function(name);
     found.map(Some).ok_or_else(|| source.trouble(format_args!("has no function {name}")))
@@ -77,7 +77,7 @@ struct Trace<'t> {
     fixture: &'t ProgramFixture,
     names: Names<'t>,
     map: &'t CodeMap<'t>,
-    only: Option<FunctionId>,
+    only: Option<FunctionIndex>,
     /// How many lines have been printed.
     printed: u64,
     /// The mistakes at the last line.
@@ -96,7 +96,7 @@ struct Cut {
 impl Trace<'_> {
     fn run(
         &mut self,
-        mut run: Run<'_>,
+        mut run: Execution<'_>,
         mut stops: Stops,
         console: &mut Console<'_>,
     ) -> Result<(), Trouble> {
@@ -130,7 +130,7 @@ impl Trace<'_> {
     }
 
     /// The line of an instruction that is about to be executed.
-    fn row(&self, run: &Run<'_>, state: &State, stops: Vec<usize>) -> Row {
+    fn row(&self, run: &Execution<'_>, state: &State, stops: Vec<usize>) -> Row {
         let drawn = self.args.stack || !stops.is_empty() || self.args.at.contains(&state.executed);
         let mut row = Row::new(state, run, stops, self.names);
         row.stack = drawn.then(|| stack::lines(run, self.map, self.names));
@@ -178,8 +178,8 @@ impl Trace<'_> {
 
     fn end(
         &self,
-        run: &Run<'_>,
-        outcome: Outcome,
+        run: &Execution<'_>,
+        outcome: ExecutionEnd,
         stops: &mut Stops,
         console: &mut Console<'_>,
     ) -> Result<(), Trouble> {

@@ -6,8 +6,8 @@ use crate::cfi::Rules;
 use crate::console::{BAD, DIM, HEAD};
 use crate::program::{self, HELPER, Names};
 use crate::unwind_data::Hex;
-use clr_codegen::FunctionId;
-use clr_codegen::execution::{Outcome, Run};
+use clr_codegen::FunctionIndex;
+use clr_codegen::execution::{Execution, ExecutionEnd};
 use clr_codegen::stack_layout::TrueFrame;
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::Registers;
@@ -31,14 +31,14 @@ pub(super) struct State {
     pub(super) executed: u64,
     pub(super) registers: Registers,
     /// The function that it is in.
-    pub(super) function: Option<FunctionId>,
+    pub(super) function: Option<FunctionIndex>,
     /// Its frames, innermost first.
     pub(super) frames: Vec<TrueFrame>,
     pub(super) instruction: Instruction,
 }
 
 impl State {
-    pub(super) fn of(run: &Run<'_>) -> Self {
+    pub(super) fn of(run: &Execution<'_>) -> Self {
         let registers = run.machine().cpu().registers();
         let len = run.linked().instruction(registers.rip).map_or(0, |placed| placed.len);
         let mut bytes = [0; LONGEST];
@@ -103,7 +103,12 @@ struct Mistaken {
 
 impl Row {
     /// All but the effect, for that is known afterwards.
-    pub(super) fn new(state: &State, run: &Run<'_>, stops: Vec<usize>, names: Names<'_>) -> Self {
+    pub(super) fn new(
+        state: &State,
+        run: &Execution<'_>,
+        stops: Vec<usize>,
+        names: Names<'_>,
+    ) -> Self {
         let rip = state.registers.rip;
         let found = names.find(rip, Position::Interrupted);
         let mistaken = |(index, frame): (usize, &TrueFrame), mistake: &'static str| {
@@ -144,8 +149,8 @@ impl Row {
     pub(super) fn finish(
         &mut self,
         before: &State,
-        run: &Run<'_>,
-        outcome: Result<(), Outcome>,
+        run: &Execution<'_>,
+        outcome: Result<(), ExecutionEnd>,
         names: Names<'_>,
     ) {
         let after = State::of(run);
@@ -215,8 +220,8 @@ pub(super) struct End {
 
 impl End {
     pub(super) fn new(
-        run: &Run<'_>,
-        outcome: Outcome,
+        run: &Execution<'_>,
+        outcome: ExecutionEnd,
         stops: Vec<usize>,
         draw: impl FnOnce() -> Vec<StackLine>,
     ) -> Self {

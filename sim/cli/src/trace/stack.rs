@@ -3,7 +3,7 @@
 use crate::console::{DIM, HEAD};
 use crate::program::{Names, OUTSIDE};
 use crate::unwind_data::Hex;
-use clr_codegen::execution::Run;
+use clr_codegen::execution::Execution;
 use clr_codegen::stack_layout::{StackArea, TrueFrame};
 use clr_codegen::{MachineWord, SlotRole};
 use clr_walker::code_map::CodeMap;
@@ -37,7 +37,7 @@ pub(super) struct StackLine {
 }
 
 /// The stack from rsp up.
-pub(super) fn lines(run: &Run<'_>, map: &CodeMap<'_>, names: Names<'_>) -> Vec<StackLine> {
+pub(super) fn lines(run: &Execution<'_>, map: &CodeMap<'_>, names: Names<'_>) -> Vec<StackLine> {
     let frames = run.frames();
     let drawing = Drawing { run, frames: &frames, names };
     let areas = run.stack(&names.scenario.program, map);
@@ -45,7 +45,7 @@ pub(super) fn lines(run: &Run<'_>, map: &CodeMap<'_>, names: Names<'_>) -> Vec<S
 }
 
 struct Drawing<'d, 'r> {
-    run: &'d Run<'r>,
+    run: &'d Execution<'r>,
     frames: &'d [TrueFrame],
     names: Names<'d>,
 }

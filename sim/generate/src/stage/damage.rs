@@ -2,7 +2,7 @@
 
 use crate::Choices;
 use clr_runtime::FRAME_TOP;
-use clr_world::synthetic::{CODE, SELF_OBJECT, Stage, WALKER_OBJECT};
+use clr_world::synthetic::{CODE, SELF_OBJECT, SyntheticThread, WALKER_OBJECT};
 
 /// Sizes of a Thread object, and of the beginning of a Frame, in words.
 const OBJECT_WORDS: u32 = 10;
@@ -14,7 +14,7 @@ fn word<C: Choices>(choices: &mut C) -> u64 {
 }
 
 /// Draws an address, or another number, that memory or a register might contain.
-pub(super) fn value<C: Choices>(choices: &mut C, stage: &Stage) -> u64 {
+pub(super) fn value<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> u64 {
     let (limit, base) = stage.stack;
     match choices.below(10) {
         0 => 0,
@@ -31,27 +31,27 @@ pub(super) fn value<C: Choices>(choices: &mut C, stage: &Stage) -> u64 {
 }
 
 /// Draws a multiple of 8 in the used part of the stack (VA).
-fn stack_address<C: Choices>(choices: &mut C, stage: &Stage) -> u64 {
+fn stack_address<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> u64 {
     let base = stage.stack.1;
     let lowest = stage.rows.first().map_or(base - 0x100, |row| row.sp);
     let words = (base - lowest.min(base - 8)) / 8;
     lowest.min(base - 8) + 8 * u64::from(choices.below(words as u32))
 }
 
-fn frame<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
+fn frame<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Option<u64> {
     let index = choices.below(stage.frames.len() as u32) as usize;
     stage.frames.get(index).map(|frame| frame.at)
 }
 
 /// Draws the address of an activation's rsp, or of its callee's return address (VA).
-fn row<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
+fn row<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Option<u64> {
     let index = choices.below(stage.rows.len() as u32) as usize;
     let below = u64::from(choices.below(3));
     stage.rows.get(index).map(|row| row.sp.wrapping_sub(8 * below))
 }
 
 /// Draws the address of a word to overwrite (VA).
-fn target<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
+fn target<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Option<u64> {
     let base = stage.stack.1;
     let lowest = stage.rows.first()?.sp;
     let at = match choices.below(8) {
@@ -64,7 +64,7 @@ fn target<C: Choices>(choices: &mut C, stage: &Stage) -> Option<u64> {
 }
 
 /// Overwrites some words.
-pub(super) fn overwrite<C: Choices>(choices: &mut C, stage: &mut Stage) {
+pub(super) fn overwrite<C: Choices>(choices: &mut C, stage: &mut SyntheticThread) {
     for _ in 0..choices.between(1, 6) {
         if let Some(at) = target(choices, stage) {
             let value = value(choices, stage);
@@ -74,7 +74,7 @@ pub(super) fn overwrite<C: Choices>(choices: &mut C, stage: &mut Stage) {
 }
 
 /// Moves a Frame, changes the activation that it leads to, or swaps two Frames of the chain.
-pub(super) fn misplace<C: Choices>(choices: &mut C, stage: &mut Stage) {
+pub(super) fn misplace<C: Choices>(choices: &mut C, stage: &mut SyntheticThread) {
     let count = stage.frames.len() as u32;
     if count == 0 {
         return;

@@ -3,10 +3,10 @@
 use super::rows::{Draft, enlarge};
 use crate::Choices;
 use clr_runtime::FrameKind;
-use clr_runtime::frame::layout::{self, Convention};
+use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::frame::{FrameShape, LazyFields};
 use clr_runtime::generation::Generation;
-use clr_world::synthetic::{FrameRow, Row};
+use clr_world::synthetic::{FrameRow, SyntheticActivation};
 
 /// Maximum number of Frames of a thread.
 const MOST: usize = 8;
@@ -109,7 +109,7 @@ impl Run<'_> {
                 if self.last.is_some() || core::mem::replace(&mut self.has_block, true) {
                     return None;
                 }
-                let saved = Convention::of(self.generation).saved_size();
+                let saved = FrameConvention::of(self.generation).saved_size();
                 frame.place = FramePlace::AtEnd(layout::TAIL_CALL_REGISTERS + saved + 8);
             }
             FrameShape::HelperMethod => {
@@ -156,7 +156,7 @@ impl Run<'_> {
 }
 
 /// Returns the Frames, topmost first, after the activations have been placed.
-pub(super) fn place(frames: Vec<FrameDraft>, rows: &[Row]) -> Vec<FrameRow> {
+pub(super) fn place(frames: Vec<FrameDraft>, rows: &[SyntheticActivation]) -> Vec<FrameRow> {
     let name = |row: usize| rows.get(row).map(|row| row.function.clone());
     let mut placed: Vec<_> = frames
         .into_iter()

@@ -1,6 +1,6 @@
 //! Generation of synthetic threads and calls.
 
-use super::{MOST_BYTES, Seed, StagedCall, damage, frames, rows};
+use super::{MOST_BYTES, SyntheticCall, SyntheticSeed, damage, frames, rows};
 use crate::Choices;
 use clr_runtime::generation::Generation;
 use clr_runtime::{
@@ -9,14 +9,14 @@ use clr_runtime::{
 };
 use clr_walker::profiling::{EventMask, SnapshotFlags, ThreadId};
 use clr_world::synthetic::{
-    MANAGED_WALKER, NATIVE_WALKER, Place, SELF, SELF_OBJECT, Stage, WALKER_OBJECT,
+    CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticThread, WALKER_OBJECT,
 };
 
 /// Draws a process with a thread. It can be set up, except for rare ones whose Frames were moved.
 ///
 /// The process depends only on the choices, and is the same on all platforms.
-pub fn stage<C: Choices>(choices: &mut C) -> Stage {
-    let mut stage = Stage::new(choices.one(Generation::ALL));
+pub fn stage<C: Choices>(choices: &mut C) -> SyntheticThread {
+    let mut stage = SyntheticThread::new(choices.one(Generation::ALL));
     stage.cooperative = choices.chance(1, 2);
     let mut drafts = rows::draw(choices, &stage);
     let frames = frames::draw(choices, stage.generation, &mut drafts);
@@ -41,14 +41,15 @@ pub fn stage<C: Choices>(choices: &mut C) -> Stage {
     stage
 }
 
-fn hijacked<C: Choices>(choices: &mut C, stage: &Stage) -> Option<String> {
+fn hijacked<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Option<String> {
     let (last, others) = stage.rows.split_last()?;
     let row = others.get(choices.below(others.len() as u32) as usize)?;
-    (row.place != Place::Native && row.function != last.function).then(|| row.function.clone())
+    (row.place != CodeLocation::Native && row.function != last.function)
+        .then(|| row.function.clone())
 }
 
 /// Changes one state of the process or the thread that a call checks before it walks.
-fn state<C: Choices>(choices: &mut C, stage: &mut Stage) {
+fn state<C: Choices>(choices: &mut C, stage: &mut SyntheticThread) {
     let process = &mut stage.process;
     let thread = choices.one([SELF, NATIVE_WALKER, MANAGED_WALKER]);
     match choices.below(16) {
@@ -82,10 +83,11 @@ fn state<C: Choices>(choices: &mut C, stage: &mut Stage) {
 
 /// Draws exceptions in progress: with handlers that run in the stack's funclets, and with stack
 /// that has been unwound.
-fn exceptions<C: Choices>(choices: &mut C, stage: &Stage) -> ExceptionState {
+fn exceptions<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> ExceptionState {
     let mut found = ExceptionState { inconsistent: choices.chance(1, 20), ..Default::default() };
     let ends: Vec<u64> = stage.rows.iter().skip(1).map(|row| row.sp).collect();
-    let managed = |row: &usize| stage.rows.get(*row).is_some_and(|row| row.place != Place::Native);
+    let managed =
+        |row: &usize| stage.rows.get(*row).is_some_and(|row| row.place != CodeLocation::Native);
     let end = |row: usize| ends.get(row).copied();
     for (row, handler) in stage.rows.iter().enumerate() {
         if handler.funclet != Some(Funclet::Handler) || choices.chance(1, 4) {
@@ -123,7 +125,7 @@ fn exceptions<C: Choices>(choices: &mut C, stage: &Stage) -> ExceptionState {
 /// Draws a process with a thread, and a call about the thread.
 ///
 /// Both depend only on the choices, and are the same on all platforms.
-pub fn staged_call<C: Choices>(choices: &mut C) -> StagedCall {
+pub fn staged_call<C: Choices>(choices: &mut C) -> SyntheticCall {
     let stage = stage(choices);
     let seed = choices.chance(1, 2).then(|| seed(choices, &stage));
     let thread = match choices.below(20) {
@@ -137,7 +139,7 @@ pub fn staged_call<C: Choices>(choices: &mut C) -> StagedCall {
         17..22 => 0,
         _ => choices.one([2, 3, 0x8000_0001]),
     };
-    StagedCall {
+    SyntheticCall {
         seed,
         thread,
         caller: choices.one([SELF, SELF, SELF, SELF, SELF, NATIVE_WALKER, MANAGED_WALKER]),
@@ -149,16 +151,16 @@ pub fn staged_call<C: Choices>(choices: &mut C) -> StagedCall {
     }
 }
 
-fn seed<C: Choices>(choices: &mut C, stage: &Stage) -> Seed {
+fn seed<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> SyntheticSeed {
     let rows = stage.rows.len() as u32;
     let mut row = choices.below(rows);
     // Most seeds are of managed activations.
     for _ in 0..2 {
-        if stage.rows.get(row as usize).is_some_and(|row| row.place == Place::Native) {
+        if stage.rows.get(row as usize).is_some_and(|row| row.place == CodeLocation::Native) {
             row = choices.below(rows);
         }
     }
-    let mut seed = Seed::of_row(row);
+    let mut seed = SyntheticSeed::of_row(row);
     if rows == 0 || choices.chance(1, 16) {
         seed.row = None;
     }

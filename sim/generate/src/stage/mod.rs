@@ -18,13 +18,13 @@ use clr_runtime::OsThreadId;
 use clr_runtime::profiling::Call;
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use clr_walker::registers::{CONTEXT_SIZE, Gpr};
-use clr_world::synthetic::{SELF, SELF_OBJECT, Set, Stage};
+use clr_world::synthetic::{SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread};
 
 /// A synthetic thread, and a call of `DoStackSnapshot` about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StagedCall {
+pub struct SyntheticCall {
     /// The process with the synthetic thread.
-    pub stage: Stage,
+    pub stage: SyntheticThread,
     /// The calling thread.
     pub caller: OsThreadId,
     /// The target thread: 0 for the caller.
@@ -32,7 +32,7 @@ pub struct StagedCall {
     /// `infoFlags`.
     pub flags: SnapshotFlags,
     /// The seed.
-    pub seed: Option<Seed>,
+    pub seed: Option<SyntheticSeed>,
     /// `contextSize`.
     pub context_size: u32,
     /// Index of the callback that stops the walk, counted from 0.
@@ -47,7 +47,7 @@ const MOST_BYTES: u32 = 0xC20;
 
 /// A seed: the registers of an activation, with changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seed {
+pub struct SyntheticSeed {
     /// Index of the activation, from the leaf; with `None` all registers are 0.
     pub row: Option<u32>,
     /// Replacement of rip (VA).
@@ -64,7 +64,7 @@ pub struct Seed {
     pub len: u32,
 }
 
-impl Seed {
+impl SyntheticSeed {
     /// Creates a seed with the registers of an activation.
     #[must_use]
     pub const fn of_row(row: u32) -> Self {
@@ -90,7 +90,7 @@ impl Seed {
 
     /// Returns the readable bytes of the seed.
     #[must_use]
-    pub fn bytes(&self, set: &Set) -> Vec<u8> {
+    pub fn bytes(&self, set: &SyntheticProcess) -> Vec<u8> {
         let row = self.row.and_then(|row| set.registers(row as usize));
         let mut registers = row.unwrap_or_default();
         registers.rip = self.rip.unwrap_or(registers.rip);
@@ -106,10 +106,10 @@ impl Seed {
     }
 }
 
-impl StagedCall {
+impl SyntheticCall {
     /// Creates a call of a thread for itself, with contexts and without a seed.
     #[must_use]
-    pub const fn new(stage: Stage) -> Self {
+    pub const fn new(stage: SyntheticThread) -> Self {
         Self {
             stage,
             caller: SELF,

@@ -1,34 +1,34 @@
 //! The activations of a generated thread: alternating managed and native runs.
 
 use crate::Choices;
-use clr_runtime::frame::layout::Convention;
+use clr_runtime::frame::layout::FrameConvention;
 use clr_runtime::{Funclet, MethodKind};
-use clr_world::synthetic::{PROLOGUE, Place, Row, SIZE, Stage};
+use clr_world::synthetic::{CodeLocation, PROLOGUE, SIZE, SyntheticActivation, SyntheticThread};
 
 /// Size of the root's frame in bytes, whatever the root is.
 const ROOT_SIZE: u64 = 0x40;
 
 /// A draft of an activation, with the size of its frame in bytes.
 pub(super) struct Draft {
-    pub row: Row,
+    pub row: SyntheticActivation,
     pub size: u64,
 }
 
 impl Draft {
     /// Returns true if the draft is in the same function as `row`.
-    fn is_of(&self, row: &Row) -> bool {
+    fn is_of(&self, row: &SyntheticActivation) -> bool {
         self.row.function == row.function
             && self.row.place == row.place
             && self.row.funclet == row.funclet
     }
 
     pub(super) const fn is_native(&self) -> bool {
-        matches!(self.row.place, Place::Native)
+        matches!(self.row.place, CodeLocation::Native)
     }
 }
 
 /// Draws the activations of a stack, leaf first.
-pub(super) fn draw<C: Choices>(choices: &mut C, stage: &Stage) -> Vec<Draft> {
+pub(super) fn draw<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Vec<Draft> {
     let (least, most) = choices.one([(0, 6), (3, 12), (3, 12), (6, 20), (12, 39)]);
     let count = choices.between(least, most) as usize;
     let mut drafts: Vec<Draft> = Vec::with_capacity(count + 5);
@@ -66,7 +66,7 @@ fn offset<C: Choices>(choices: &mut C) -> u32 {
     choices.between(u32::from(PROLOGUE) + 1, SIZE - 1)
 }
 
-fn frame_size<C: Choices>(choices: &mut C, row: &Row) -> u64 {
+fn frame_size<C: Choices>(choices: &mut C, row: &SyntheticActivation) -> u64 {
     let words = match choices.below(12) {
         0..8 => choices.below(0x20),
         8..11 => choices.below(0x80),
@@ -75,13 +75,13 @@ fn frame_size<C: Choices>(choices: &mut C, row: &Row) -> u64 {
     8 + 8 * row.saves.len() as u64 + 8 * u64::from(words)
 }
 
-fn native_row<C: Choices>(choices: &mut C, stage: &Stage, index: usize) -> Draft {
-    let saved = Convention::of(stage.generation).callee_saved;
+fn native_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, index: usize) -> Draft {
+    let saved = FrameConvention::of(stage.generation).callee_saved;
     let leaf = choices.chance(1, 8);
-    let row = Row {
+    let row = SyntheticActivation {
         function: format!("coreclr.dll!N{index}"),
         offset: offset(choices),
-        place: Place::Native,
+        place: CodeLocation::Native,
         kind: MethodKind::Ordinary,
         sp: 0,
         saves: if leaf { Vec::new() } else { choices.subset(saved, 1, 4) },
@@ -93,7 +93,7 @@ fn native_row<C: Choices>(choices: &mut C, stage: &Stage, index: usize) -> Draft
     Draft { row, size }
 }
 
-fn managed_row<C: Choices>(choices: &mut C, stage: &Stage, drafts: &[Draft]) -> Draft {
+fn managed_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, drafts: &[Draft]) -> Draft {
     let offset = offset(choices);
     let mut row = match drafts.get(choices.below(drafts.len() as u32) as usize) {
         // Recursion, and the methods of funclets.
@@ -109,14 +109,18 @@ fn managed_row<C: Choices>(choices: &mut C, stage: &Stage, drafts: &[Draft]) -> 
     };
     row.offset = offset;
     if let Some(same) = drafts.iter().find(|draft| draft.is_of(&row)) {
-        return Draft { row: Row { offset, ..same.row.clone() }, size: same.size };
+        return Draft { row: SyntheticActivation { offset, ..same.row.clone() }, size: same.size };
     }
     let size = frame_size(choices, &row);
     Draft { row, size }
 }
 
-fn fresh<C: Choices>(choices: &mut C, stage: &Stage, index: usize) -> Row {
-    let saved = Convention::of(stage.generation).callee_saved;
+fn fresh<C: Choices>(
+    choices: &mut C,
+    stage: &SyntheticThread,
+    index: usize,
+) -> SyntheticActivation {
+    let saved = FrameConvention::of(stage.generation).callee_saved;
     let kinds = [
         MethodKind::Ordinary,
         MethodKind::IlStub,
@@ -126,10 +130,10 @@ fn fresh<C: Choices>(choices: &mut C, stage: &Stage, index: usize) -> Row {
     let kind = kinds[choices.weighted(&[12, 2, 2, 2])];
     let version = if choices.chance(1, 8) { "@tier1" } else { "" };
     let all = choices.chance(1, 4);
-    Row {
+    SyntheticActivation {
         function: format!("App.F{index}{version}"),
         offset: 0,
-        place: choices.one([Place::Heap, Place::ReadyToRun]),
+        place: choices.one([CodeLocation::Heap, CodeLocation::ReadyToRun]),
         kind,
         sp: 0,
         saves: if all { saved.to_vec() } else { choices.subset(saved, 1, 3) },
@@ -162,7 +166,7 @@ pub(super) fn enlarge(drafts: &mut [Draft], index: usize, size: u64) -> bool {
 }
 
 /// Places the activations, from the base of the stack downwards.
-pub(super) fn place(drafts: Vec<Draft>, base: u64) -> Vec<Row> {
+pub(super) fn place(drafts: Vec<Draft>, base: u64) -> Vec<SyntheticActivation> {
     let mut end = base;
     let mut rows = Vec::with_capacity(drafts.len());
     for Draft { mut row, size } in drafts.into_iter().rev() {

@@ -1,10 +1,12 @@
 //! Steps towards a smaller thread and a plainer call.
 
-use super::{Seed, StagedCall};
+use super::{SyntheticCall, SyntheticSeed};
 use clr_runtime::generation::Generation;
 use clr_runtime::{ContextSafety, ExceptionState, MethodKind, Process, ThreadLife};
 use clr_walker::profiling::SnapshotFlags;
-use clr_world::synthetic::{PROLOGUE, Place, Row, SELF, SELF_OBJECT, Stage};
+use clr_world::synthetic::{
+    CodeLocation, PROLOGUE, SELF, SELF_OBJECT, SyntheticActivation, SyntheticThread,
+};
 
 /// A step towards a smaller thread or a plainer call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +30,14 @@ pub(crate) enum Step {
 }
 
 /// The ways to simplify an activation.
-const PLAINER: &[fn(&mut Row)] = &[
+const PLAINER: &[fn(&mut SyntheticActivation)] = &[
     |row| row.kind = MethodKind::Ordinary,
     |row| row.funclet = None,
     |row| row.saves.clear(),
     |row| row.offset = u32::from(PROLOGUE) + 1,
     |row| {
-        if row.place == Place::ReadyToRun {
-            row.place = Place::Heap;
+        if row.place == CodeLocation::ReadyToRun {
+            row.place = CodeLocation::Heap;
         }
     },
 ];
@@ -43,7 +45,7 @@ const PLAINER: &[fn(&mut Row)] = &[
 /// The way that makes the frame as small as possible.
 const SMALL: usize = PLAINER.len();
 
-const DEFAULTS: &[fn(&mut StagedCall)] = &[
+const DEFAULTS: &[fn(&mut SyntheticCall)] = &[
     |call| call.seed = None,
     |call| call.stage.exceptions = ExceptionState::default(),
     |call| call.stage.process = Process::default(),
@@ -62,25 +64,25 @@ const DEFAULTS: &[fn(&mut StagedCall)] = &[
     |call| call.thread = SELF_OBJECT,
     |call| call.stage.cooperative = false,
     |call| call.stage.generation = Generation::ALL[0],
-    |call| call.seed = call.seed.and_then(|seed| seed.row).map(Seed::of_row).or(call.seed),
+    |call| call.seed = call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_row).or(call.seed),
     |call| change_seed(call, |seed| seed.rip = None),
     |call| change_seed(call, |seed| seed.rsp = None),
     |call| change_seed(call, |seed| seed.rbp = None),
-    |call| change_seed(call, |seed| seed.flags = Seed::of_row(0).flags),
+    |call| change_seed(call, |seed| seed.flags = SyntheticSeed::of_row(0).flags),
     |call| change_seed(call, |seed| seed.features = 0),
-    |call| change_seed(call, |seed| seed.len = Seed::of_row(0).len),
+    |call| change_seed(call, |seed| seed.len = SyntheticSeed::of_row(0).len),
 ];
 
-fn change_seed(call: &mut StagedCall, change: impl FnOnce(&mut Seed)) {
+fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)) {
     if let Some(seed) = &mut call.seed {
         change(seed);
     }
 }
 
-impl StagedCall {
+impl SyntheticCall {
     /// Returns all steps, the largest first.
     pub(crate) fn simpler_steps(&self) -> Vec<Step> {
-        let Stage { rows, frames, overwritten, exceptions, .. } = &self.stage;
+        let SyntheticThread { rows, frames, overwritten, exceptions, .. } = &self.stage;
         let mut steps = Vec::new();
         let spans = |count: usize, most: usize| {
             let sizes = (0..).map(|power| 1 << power).take_while(move |size| *size <= most);
@@ -135,9 +137,9 @@ impl StagedCall {
 }
 
 /// Drops activations; everything below them moves up.
-fn drop_rows(call: &mut StagedCall, first: usize, count: usize) {
+fn drop_rows(call: &mut SyntheticCall, first: usize, count: usize) {
     let stage = &mut call.stage;
-    let end_of = |stage: &Stage, row: usize| {
+    let end_of = |stage: &SyntheticThread, row: usize| {
         let last = stage.rows.last().map_or(0, |row| row.sp + 0x40);
         stage.rows.get(row).map_or(last, |row| row.sp)
     };
@@ -161,7 +163,7 @@ fn drop_rows(call: &mut StagedCall, first: usize, count: usize) {
 }
 
 /// Moves everything below `from` (VA) up by `by` bytes.
-fn shift(stage: &mut Stage, from: u64, by: u64) {
+fn shift(stage: &mut SyntheticThread, from: u64, by: u64) {
     let lowest = stage.stack.0;
     let move_up = |address: &mut u64| {
         if (lowest..from).contains(address) {
@@ -187,9 +189,9 @@ fn shift(stage: &mut Stage, from: u64, by: u64) {
 }
 
 /// Simplifies an activation, and all others of its function, in one way.
-fn plainer(call: &mut StagedCall, row: usize, way: usize) -> Option<()> {
+fn plainer(call: &mut SyntheticCall, row: usize, way: usize) -> Option<()> {
     let stage = &mut call.stage;
-    let key = |row: &Row| (row.function.clone(), row.place, row.funclet);
+    let key = |row: &SyntheticActivation| (row.function.clone(), row.place, row.funclet);
     let wanted = key(stage.rows.get(row)?);
     let same: Vec<_> = (0..stage.rows.len())
         .filter(|index| stage.rows.get(*index).is_some_and(|row| key(row) == wanted))

@@ -1,6 +1,6 @@
 use super::programs;
 use crate::{Measure, Size, minimize, simpler};
-use clr_codegen::{Clause, ClauseKind, Exit, Program, Statement};
+use clr_codegen::{EhClause, EhClauseKind, Exit, Program, Statement};
 use clr_walker::registers::Gpr;
 
 #[test]
@@ -111,11 +111,11 @@ fn statements_come_out_of_those_around_them() {
 #[test]
 fn clauses_become_fewer_and_plainer() {
     let refuses =
-        |clause: &Clause| matches!(clause.kind, ClauseKind::Filtered { accepts: false, .. });
+        |clause: &EhClause| matches!(clause.kind, EhClauseKind::Filtered { accepts: false, .. });
     for (name, wanted, rank) in [
-        ("any", (|_| true) as fn(&Clause) -> bool, 1),
-        ("finally", |clause| clause.kind == ClauseKind::Finally, 2),
-        ("filter", |clause| matches!(clause.kind, ClauseKind::Filtered { .. }), 4),
+        ("any", (|_| true) as fn(&EhClause) -> bool, 1),
+        ("finally", |clause| clause.kind == EhClauseKind::Finally, 2),
+        ("filter", |clause| matches!(clause.kind, EhClauseKind::Filtered { .. }), 4),
         ("filter that refuses", refuses, 5),
     ] {
         let guarded = |s: &Statement| match s {

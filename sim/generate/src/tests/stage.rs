@@ -1,12 +1,12 @@
 //! Tests of generated synthetic threads.
 
-use crate::{Choices, Seeded, StagedCall, minimize, simpler, staged_call};
+use crate::{Choices, Seeded, SyntheticCall, minimize, simpler, staged_call};
 use clr_runtime::generation::Generation;
 use clr_runtime::{Funclet, MethodKind};
-use clr_world::synthetic::Place;
+use clr_world::synthetic::CodeLocation;
 use std::collections::BTreeSet;
 
-fn drawn(count: u64) -> impl Iterator<Item = StagedCall> {
+fn drawn(count: u64) -> impl Iterator<Item = SyntheticCall> {
     (0..count).map(|seed| staged_call(&mut Seeded::new(seed)))
 }
 
@@ -27,7 +27,10 @@ fn nothing_decides_but_the_choices() {
 #[test]
 fn without_choices_there_is_nothing_on_the_stack() {
     let case = staged_call(&mut Exhausted);
-    assert_eq!(case, StagedCall { context_size: 0x4D0, ..StagedCall::new(case.stage.clone()) });
+    assert_eq!(
+        case,
+        SyntheticCall { context_size: 0x4D0, ..SyntheticCall::new(case.stage.clone()) }
+    );
     assert!(case.stage.rows.is_empty() && case.stage.frames.is_empty());
 }
 
@@ -71,14 +74,14 @@ fn all_that_there_is_is_drawn() {
             assert_eq!(drawn, kind.exists_in(generation), "{kind}, {generation}");
         }
     }
-    for place in [Place::Heap, Place::ReadyToRun] {
+    for place in [CodeLocation::Heap, CodeLocation::ReadyToRun] {
         for kind in 0..4 {
             for funclet in [None, Some(Funclet::Handler), Some(Funclet::Filter)] {
                 assert!(rows.contains(&(place, kind, funclet, false, 2)));
             }
         }
     }
-    assert!(rows.contains(&(Place::Native, 0, None, true, 0)));
+    assert!(rows.contains(&(CodeLocation::Native, 0, None, true, 0)));
     assert!(shapes.iter().all(|count| *count > 20), "{shapes:?}");
 }
 
@@ -93,7 +96,7 @@ fn steps_lead_to_what_can_be_set_up() {
 
 #[test]
 fn what_does_not_matter_is_dropped() {
-    let fails = |case: &StagedCall| {
+    let fails = |case: &SyntheticCall| {
         case.stage.rows.iter().any(|row| row.funclet.is_some())
             && case.seed.is_some_and(|seed| seed.rsp.is_some())
     };

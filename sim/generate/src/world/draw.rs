@@ -5,15 +5,15 @@ use super::{WorldProgram, keep};
 use crate::choices::Choices;
 use crate::{repair, shape};
 use clr_codegen::{
-    CallForm, CodeKind, Convention, Entry, Exit, Function, FunctionId, FunctionShape, Program,
-    ReturnForm, RuntimeCall, RuntimeCallKind, Statement, TailCallForm, Target, UnwindData,
-    estimate,
+    CallForm, CallTarget, CallingConvention, CodeKind, EntryForm, Exit, Function, FunctionIndex,
+    FunctionShape, Program, ReturnForm, RuntimeCall, RuntimeCallKind, Statement, TailCallForm,
+    UnwindData, estimate,
 };
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
 use clr_walker::registers::Gpr;
 use clr_world::stubs::Hooks;
-use clr_world::{Start, StopBy};
+use clr_world::{StopBy, ThreadStart};
 use std::collections::BTreeMap;
 
 /// Maximum number of instructions that the functions of a program execute, each called once; the
@@ -29,8 +29,11 @@ const NESTING: u32 = 2;
 /// The program depends only on the choices, and is the same on all platforms.
 pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
     let generation = choices.one(Generation::ALL);
-    let convention =
-        if generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
+    let convention = if generation.is_unix() {
+        CallingConvention::SystemV
+    } else {
+        CallingConvention::WindowsX64
+    };
     let deep = choices.chance(1, 3);
     let count = if deep { choices.between(12, 44) } else { choices.between(1, 10) };
     let mut drawn = Draw {
@@ -69,7 +72,7 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
 fn methods<C: Choices>(
     choices: &mut C,
     functions: &[Function],
-) -> BTreeMap<FunctionId, MethodKind> {
+) -> BTreeMap<FunctionIndex, MethodKind> {
     let guards = |statement: &Statement| matches!(statement, Statement::Guarded(..));
     let often = choices.one([0, 1, 3]);
     let mut methods = BTreeMap::new();
@@ -82,30 +85,30 @@ fn methods<C: Choices>(
             } else {
                 [MethodKind::Dynamic, MethodKind::IlStub, MethodKind::ExceptionHandling]
             };
-            methods.insert(FunctionId(index), choices.one(kinds));
+            methods.insert(FunctionIndex(index), choices.one(kinds));
         }
     }
     methods
 }
 
-fn threads<C: Choices>(choices: &mut C, kinds: &[CodeKind], collects: bool) -> Vec<Start> {
-    let mut threads = vec![Start::Managed(FunctionId(0))];
+fn threads<C: Choices>(choices: &mut C, kinds: &[CodeKind], collects: bool) -> Vec<ThreadStart> {
+    let mut threads = vec![ThreadStart::Managed(FunctionIndex(0))];
     for _ in 0..choices.one(if collects { [1, 1, 2, 3, 3] } else { [0, 0, 1, 2, 3] }) {
         let index = choices.below(kinds.len() as u32);
         threads.push(match kinds.get(index as usize) {
-            Some(CodeKind::Native) => Start::Native(FunctionId(index)),
-            _ => Start::Managed(FunctionId(index)),
+            Some(CodeKind::Native) => ThreadStart::Native(FunctionIndex(index)),
+            _ => ThreadStart::Managed(FunctionIndex(index)),
         });
     }
     if choices.chance(1, 8) {
-        threads.push(Start::ServerGc);
+        threads.push(ThreadStart::ServerGc);
     }
     threads
 }
 
 pub(super) struct Draw<'c, C> {
     pub(super) choices: &'c mut C,
-    convention: Convention,
+    convention: CallingConvention,
     deep: bool,
     /// The program has several threads, and they trigger GCs that suspend the others.
     collects: bool,
@@ -162,7 +165,7 @@ impl<C: Choices> Draw<'_, C> {
         let calls = !behind.is_empty() && (self.deep || self.choices.chance(9, 10));
         let shape = self.shape(kind, calls);
         // Exceptions do not pass through native code on Unix.
-        let passes = kind != CodeKind::Native || self.convention == Convention::WindowsX64;
+        let passes = kind != CodeKind::Native || self.convention == CallingConvention::WindowsX64;
         let throws = if self.exceptions > 0 && passes { Throws::Rarely } else { Throws::Never };
         let mut body = Body {
             statements: self.clobbers(&shape),
@@ -182,7 +185,7 @@ impl<C: Choices> Draw<'_, C> {
             };
             let often = if self.deep { 30 } else { 8 };
             if self.goes_directly(index, next) && self.choices.chance(1, often) {
-                end = Exit::TailCall(self.tail_call_form(), FunctionId(next));
+                end = Exit::TailCall(self.tail_call_form(), FunctionIndex(next));
                 body.cost += self.cost(next);
                 body.plain &= self.is_plain(next);
                 body.escapes |= self.escapes_from(next);
@@ -253,7 +256,8 @@ impl<C: Choices> Draw<'_, C> {
             (false, false) => 0x400,
             (false, true) => 0x3000,
         };
-        let mut shape = shape::any_shape(self.choices, kind, self.convention, Entry::Call, most);
+        let mut shape =
+            shape::any_shape(self.choices, kind, self.convention, EntryForm::Call, most);
         if kind != CodeKind::Native {
             if self.exceptions > 0 && self.choices.chance(3, 4) {
                 self.framed(&mut shape);
@@ -273,7 +277,7 @@ impl<C: Choices> Draw<'_, C> {
 
     fn call_form(&mut self, managed: bool) -> CallForm {
         // Native code on Unix also calls through its procedure linkage table.
-        if !managed && self.convention == Convention::SystemV && self.choices.chance(1, 4) {
+        if !managed && self.convention == CallingConvention::SystemV && self.choices.chance(1, 4) {
             return CallForm::Plt;
         }
         self.choices.one([CallForm::Near, CallForm::Near, CallForm::Register, CallForm::Memory])
@@ -424,9 +428,9 @@ impl<C: Choices> Draw<'_, C> {
         statements: &mut Vec<Statement>,
         times: u64,
     ) {
-        let target = FunctionId(to);
+        let target = FunctionIndex(to);
         let (managed, to_managed) = (self.is_managed(from), self.is_managed(to));
-        let side = if to_managed { Target::Managed } else { Target::Unmanaged };
+        let side = if to_managed { CallTarget::Managed } else { CallTarget::Unmanaged };
         let is_plain = self.is_plain(to);
         let kind = self.kind(|kind| {
             kind.is_in_managed_code() == managed

@@ -6,16 +6,16 @@
 use super::WorldProgram;
 use crate::repair;
 use clr_codegen::{
-    Allocation, ClauseKind, CodeKind, ColdForm, Convention, Exit, FrameSet, FunctionId,
-    FunctionShape, Program, Release, ReturnForm, RuntimeCall, RuntimeCallKind, SaveArea, Statement,
-    Target, UnwindData,
+    Allocation, CallTarget, CallingConvention, CodeKind, ColdForm, EhClauseKind, Exit, FrameSet,
+    FunctionIndex, FunctionShape, Program, Release, ReturnForm, RuntimeCall, RuntimeCallKind,
+    SaveArea, Statement, UnwindData,
 };
 use clr_walker::registers::Gpr;
-use clr_world::Start;
+use clr_world::ThreadStart;
 
 /// Turns a shape into one that runtimes can unwind: a shape of a compiler of managed code, or
 /// another one that is described equally well.
-pub(super) fn managed_shape(shape: &mut FunctionShape, convention: Convention) {
+pub(super) fn managed_shape(shape: &mut FunctionShape, convention: CallingConvention) {
     shape.unwind = UnwindData::Version1;
     shape.cold = ColdForm::Chained;
     shape.save_area = SaveArea::AboveLocals;
@@ -39,7 +39,7 @@ pub(super) fn repair(world: &mut WorldProgram) {
             // Methods with inlined P/Invokes have a frame on rbp (contract §3.5), because the Frame
             // provides no other register.
             let leaves = |statement: &Statement| match statement {
-                Statement::Runtime(call) => call.kind.target() == Some(Target::Unmanaged),
+                Statement::Runtime(call) => call.kind.target() == Some(CallTarget::Unmanaged),
                 _ => false,
             };
             if function.body.iter().any(|statement| statement.contains(&leaves)) {
@@ -77,19 +77,19 @@ pub(super) fn repair(world: &mut WorldProgram) {
         }
     }
     let is_managed =
-        |id: &FunctionId| kinds.get(id.index()).is_some_and(|kind| *kind != CodeKind::Native);
+        |id: &FunctionIndex| kinds.get(id.index()).is_some_and(|kind| *kind != CodeKind::Native);
     methods.retain(|id, _| is_managed(id));
     threads.retain(|start| match start {
-        Start::Managed(id) => is_managed(id),
-        Start::Native(id) => kinds.get(id.index()) == Some(&CodeKind::Native),
-        Start::ServerGc => true,
+        ThreadStart::Managed(id) => is_managed(id),
+        ThreadStart::Native(id) => kinds.get(id.index()) == Some(&CodeKind::Native),
+        ThreadStart::ServerGc => true,
     });
 }
 
 /// Returns true if a function never enters the runtime.
 fn is_plain(program: &Program, index: usize, plain: &[bool]) -> bool {
     let Some(function) = program.functions.get(index) else { return false };
-    let is_plain = |callee: &FunctionId| plain.get(callee.index()) == Some(&true);
+    let is_plain = |callee: &FunctionIndex| plain.get(callee.index()) == Some(&true);
     let leads_to_runtime = |statement: &Statement| match statement {
         Statement::Runtime(_) => true,
         Statement::Call(_, callee) => !is_plain(callee),
@@ -115,7 +115,7 @@ impl Sides<'_> {
     }
 
     /// Returns true if a function is on the same side as this one: both managed, or both native.
-    fn is_same(&self, other: FunctionId) -> bool {
+    fn is_same(&self, other: FunctionIndex) -> bool {
         let kind = self.kinds.get(other.index());
         kind.is_some_and(|kind| (*kind != CodeKind::Native) == self.is_managed())
     }
@@ -155,7 +155,7 @@ impl Sides<'_> {
                 self.list(body, Place { is_guarded: true, ..place });
                 for clause in clauses {
                     let funclet = Place { in_funclet: true, ..Place::default() };
-                    if let ClauseKind::Filtered { filter, .. } = &mut clause.kind {
+                    if let EhClauseKind::Filtered { filter, .. } = &mut clause.kind {
                         self.list(filter, funclet);
                     }
                     let in_catch = clause.kind.handler().catches();
@@ -179,7 +179,7 @@ impl Sides<'_> {
         if place.in_funclet && matches!(call.kind, PInvoke | PInvokeByHelper) {
             call.kind = PInvokeStub;
         }
-        let is_plain = |id: FunctionId| self.plain.get(id.index()) == Some(&true);
+        let is_plain = |id: FunctionIndex| self.plain.get(id.index()) == Some(&true);
         match call.kind {
             // A function called in cooperative mode must not call back into managed code.
             PInvokeSuppressed => call.target.is_some_and(is_plain),

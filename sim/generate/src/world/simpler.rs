@@ -1,20 +1,20 @@
 //! Steps towards smaller programs of worlds, earlier stops and plainer calls.
 
-use super::{By, Slice, WorldCall, WorldCase, WorldProgram, WorldSeed, keep};
+use super::{By, WorldCall, WorldCase, WorldProgram, WorldSeed, WorldTurn, keep};
 use crate::{Measure, edit, steps};
-use clr_codegen::FunctionId;
+use clr_codegen::FunctionIndex;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::stubs::Hooks;
-use clr_world::{Start, StopBy};
+use clr_world::{StopBy, ThreadStart};
 
 /// A step towards a smaller program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ProgramStep {
+pub(crate) enum ProgramShrink {
     /// Drops a thread.
     Thread(usize),
     /// Makes a method an ordinary one.
-    Method(FunctionId),
+    Method(FunctionIndex),
     /// Uses the first generation.
     Generation,
     /// Removes the hooks.
@@ -35,7 +35,7 @@ pub(crate) enum CaseStep {
     /// Resets a part of the call to its default.
     Default(usize),
     /// Makes the program smaller.
-    Program(ProgramStep),
+    Program(ProgramShrink),
 }
 
 const DEFAULTS: &[fn(&mut WorldCall)] = &[
@@ -52,30 +52,30 @@ const DEFAULTS: &[fn(&mut WorldCall)] = &[
 ];
 
 impl WorldProgram {
-    pub(crate) fn simpler_steps(&self) -> Vec<ProgramStep> {
-        let mut all: Vec<_> = (1..self.threads.len()).map(ProgramStep::Thread).collect();
-        all.extend(steps::steps(&self.program).into_iter().map(ProgramStep::Functions));
-        all.extend(self.methods.keys().copied().map(ProgramStep::Method));
-        all.extend([ProgramStep::Generation, ProgramStep::Hooks, ProgramStep::StopBy]);
+    pub(crate) fn simpler_steps(&self) -> Vec<ProgramShrink> {
+        let mut all: Vec<_> = (1..self.threads.len()).map(ProgramShrink::Thread).collect();
+        all.extend(steps::steps(&self.program).into_iter().map(ProgramShrink::Functions));
+        all.extend(self.methods.keys().copied().map(ProgramShrink::Method));
+        all.extend([ProgramShrink::Generation, ProgramShrink::Hooks, ProgramShrink::StopBy]);
         all
     }
 
-    pub(crate) fn simpler(&self, step: ProgramStep) -> Option<Self> {
+    pub(crate) fn simpler(&self, step: ProgramShrink) -> Option<Self> {
         let mut simpler = self.clone();
         match step {
-            ProgramStep::Thread(index) => {
+            ProgramShrink::Thread(index) => {
                 simpler.threads.remove(index);
             }
-            ProgramStep::Method(id) => {
+            ProgramShrink::Method(id) => {
                 simpler.methods.remove(&id);
             }
-            ProgramStep::Generation => {
+            ProgramShrink::Generation => {
                 let first = Generation::ALL.iter().find(|one| one.is_unix() == self.is_unix())?;
                 simpler.generation = *first;
             }
-            ProgramStep::Hooks => simpler.hooks = Hooks::None,
-            ProgramStep::StopBy => simpler.stop_by = StopBy::Redirection,
-            ProgramStep::Functions(step) => {
+            ProgramShrink::Hooks => simpler.hooks = Hooks::None,
+            ProgramShrink::StopBy => simpler.stop_by = StopBy::Redirection,
+            ProgramShrink::Functions(step) => {
                 simpler.program = edit::take(&self.program, step)?;
                 simpler.follow_names(self);
             }
@@ -84,7 +84,7 @@ impl WorldProgram {
         let smaller = Measure::of(&simpler.program) <= Measure::of(&self.program);
         let valid = simpler.program.check().is_ok()
             && simpler.program.convention == self.program.convention
-            && matches!(simpler.threads.first(), Some(Start::Managed(_)));
+            && matches!(simpler.threads.first(), Some(ThreadStart::Managed(_)));
         (smaller && valid && simpler != *self).then_some(simpler)
     }
 
@@ -96,18 +96,18 @@ impl WorldProgram {
     /// change.
     fn follow_names(&mut self, before: &Self) {
         let functions = &self.program.functions;
-        let now = |id: FunctionId| {
+        let now = |id: FunctionIndex| {
             let name = before.program.functions.get(id.index()).map(|function| &function.name)?;
             let place = functions.iter().position(|function| function.name == *name)?;
-            Some(FunctionId(place as u32))
+            Some(FunctionIndex(place as u32))
         };
         self.methods =
             before.methods.iter().filter_map(|(id, kind)| Some((now(*id)?, *kind))).collect();
         // A thread whose function has been removed begins with the first function.
         let threads = before.threads.iter().filter_map(|start| match start {
-            Start::Managed(id) => Some(Start::Managed(now(*id).unwrap_or_default())),
-            Start::Native(id) => now(*id).map(Start::Native),
-            Start::ServerGc => Some(Start::ServerGc),
+            ThreadStart::Managed(id) => Some(ThreadStart::Managed(now(*id).unwrap_or_default())),
+            ThreadStart::Native(id) => now(*id).map(ThreadStart::Native),
+            ThreadStart::ServerGc => Some(ThreadStart::ServerGc),
         });
         self.threads = threads.collect();
     }
@@ -131,7 +131,7 @@ impl WorldCase {
                 simpler.slices.remove(index);
             }
             CaseStep::Shorter(index, half) => {
-                let Slice { steps, .. } = simpler.slices.get_mut(index)?;
+                let WorldTurn { steps, .. } = simpler.slices.get_mut(index)?;
                 *steps = if half { *steps / 2 } else { steps.checked_sub(1)? };
             }
             CaseStep::Default(part) => DEFAULTS.get(part)?(&mut simpler.call),
@@ -140,7 +140,7 @@ impl WorldCase {
                 let count = simpler.program.threads.len();
                 if count < self.program.threads.len() {
                     // The step has the index of the removed thread; later threads move up.
-                    let ProgramStep::Thread(gone) = step else { return None };
+                    let ProgramShrink::Thread(gone) = step else { return None };
                     let moved = |index: usize| if index > gone { index - 1 } else { index };
                     simpler.slices.retain(|slice| slice.thread != gone);
                     simpler.slices.iter_mut().for_each(|slice| slice.thread = moved(slice.thread));

@@ -11,11 +11,11 @@ mod event;
 mod names;
 mod story;
 
-pub use chain::{ChainFrame, LeadsTo, first_managed, frame_chain};
+pub use chain::{ChainFrame, FrameDestination, first_managed, frame_chain};
 pub use deciding::{deciding, parting};
-pub use event::{Dropped, Event, Hidden, Passed, Silent, Start};
-pub use names::{Names, Place};
-pub use story::{Kind, Line, Teller};
+pub use event::{DropReason, EntryCheck, Event, HiddenReason, SilentReason, WalkStart};
+pub use names::{NamedAddress, Names};
+pub use story::{StoryLine, StoryWriter, Topic};
 
 use core::cell::{Cell, RefCell};
 

@@ -3,7 +3,7 @@
 use super::iterator::Walk;
 use super::{Call, Caller, HResult};
 use crate::context::{RIP_END, rip_of, seed_size};
-use crate::explain::{Event, Passed, Start};
+use crate::explain::{EntryCheck, Event, WalkStart};
 use crate::thread::ThreadObject;
 use crate::{
     CallbackState, ContextSafety, ExceptionState, FRAME_TOP, Lock, Managed, ProfilerStatus,
@@ -30,7 +30,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Err(result.into())
     }
 
-    fn pass(&self, check: Passed) {
+    fn pass(&self, check: EntryCheck) {
         self.runtime.tell(|| Event::Passed(check));
     }
 
@@ -89,23 +89,23 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if runtime.generation.has_detach() && process.profiler == ProfilerStatus::Detaching {
             return self.refuse(HResult::PROFILER_DETACHING, Event::Detaching);
         }
-        self.pass(Passed::NotDetaching);
+        self.pass(EntryCheck::NotDetaching);
         self.initialize()?;
         if !process.started {
             return self.refuse(HResult::UNSAFE, Event::NotStarted);
         }
-        self.pass(Passed::Started);
+        self.pass(EntryCheck::Started);
         if !process.enables_stack_snapshot() {
             let result = runtime.generation.missing_snapshot_flag();
             return self.refuse(result, Event::SnapshotNotEnabled);
         }
-        self.pass(Passed::SnapshotEnabled);
+        self.pass(EntryCheck::SnapshotEnabled);
         let current = runtime.object_of(self.os);
         let target = if call.thread == ThreadId(0) { current } else { Some(call.thread) };
         if call.flags.0 & !1 != 0 {
             return self.refuse(HResult::INVALID_ARGUMENT, Event::BadFlags(call.flags));
         }
-        self.pass(Passed::InfoFlags);
+        self.pass(EntryCheck::InfoFlags);
         let Some(id) = target else {
             return self.refuse(HResult::OK, Event::NoManagedThread);
         };
@@ -123,7 +123,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if !self.change(|memory| object.try_hijack_lock(memory))? {
             return self.refuse(HResult::UNSAFE, Event::HijackLocked);
         }
-        self.pass(Passed::HijackLock);
+        self.pass(EntryCheck::HijackLock);
         Ok(Target { object, other, caller_known: current.is_some() })
     }
 
@@ -141,12 +141,12 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if other && caller_known && matches!(process.suspension, Suspension::Suspending(_)) {
             return self.refuse(HResult::UNSAFE, Event::SuspensionInProgress);
         }
-        self.pass(Passed::NoSuspensionInProgress);
+        self.pass(EntryCheck::NoSuspensionInProgress);
         let forbidden = self.read(|memory| object.forbid_suspend(memory))?;
         if forbidden != 0 {
             return self.refuse(HResult::UNSAFE, Event::SuspensionForbidden(forbidden));
         }
-        self.pass(Passed::ForbidSuspend);
+        self.pass(EntryCheck::ForbidSuspend);
         if other && process.suspended_by_profiler {
             runtime.tell(|| Event::NoSuspensionNeeded);
         } else if other {
@@ -157,7 +157,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             *suspended = true;
         }
         let start = self.start(call, target)?;
-        if !matches!(start, Start::Seed | Start::OwnContext)
+        if !matches!(start, WalkStart::Seed | WalkStart::OwnContext)
             && self.exceptions(object, ExceptionState::is_unwinding_natively)
         {
             return self.refuse(HResult::UNMANAGED_CONTEXT, Event::UnwindingNatively);
@@ -165,11 +165,11 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if self.exceptions(object, |exceptions| exceptions.inconsistent) {
             return self.refuse(HResult::UNSAFE, Event::InconsistentExceptions);
         }
-        self.pass(Passed::Exceptions);
+        self.pass(EntryCheck::Exceptions);
         let context = match start {
-            Start::FrameChain => Context::default(),
-            Start::OwnContext | Start::DebuggerContext => self.own_context(object),
-            Start::Seed => self.copied_seed(call)?,
+            WalkStart::FrameChain => Context::default(),
+            WalkStart::OwnContext | WalkStart::DebuggerContext => self.own_context(object),
+            WalkStart::Seed => self.copied_seed(call)?,
         };
         runtime.tell(|| Event::Started(start));
         Ok(Walk {
@@ -177,7 +177,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             target,
             call,
             context,
-            seeded: start == Start::Seed,
+            seeded: start == WalkStart::Seed,
             suspended: *suspended,
         }
         .run(callback))
@@ -193,7 +193,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     }
 
     /// Executes rows 12 to 14: determines the start of the walk.
-    fn start(&self, call: &Call<'_>, target: Target) -> Result<Start, Outcome> {
+    fn start(&self, call: &Call<'_>, target: Target) -> Result<WalkStart, Outcome> {
         let runtime = self.runtime;
         let object = target.object;
         if target.other && call.seed.is_none() && runtime.generation.reads_context_first() {
@@ -226,13 +226,13 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
                     runtime.fault(unreadable)
                 })?;
                 self.check_seed(ip, target, false)?;
-                Ok(Start::Seed)
+                Ok(WalkStart::Seed)
             }
             None if target.other => {
                 let ip = self.own_context(object).registers.rip;
                 runtime.tell(|| Event::OwnContext { ip });
                 self.check_seed(ip, target, true)?;
-                Ok(Start::OwnContext)
+                Ok(WalkStart::OwnContext)
             }
             None => self.without_seed(object),
         }
@@ -240,15 +240,15 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
 
     /// Returns the Frame chain as the start, unless a debugger has set a context of the thread
     /// (contract §3.1).
-    fn without_seed(&self, object: ThreadObject) -> Result<Start, Outcome> {
+    fn without_seed(&self, object: ThreadObject) -> Result<WalkStart, Outcome> {
         if !self.read(|memory| object.debugger_context(memory))? {
-            return Ok(Start::FrameChain);
+            return Ok(WalkStart::FrameChain);
         }
         let safety = self.runtime.thread_of(object.0, |thread| thread.safety);
         if safety == Some(ContextSafety::Unreadable) {
             return self.refuse(HResult::FAIL, Event::ContextUnreadable);
         }
-        Ok(Start::DebuggerContext)
+        Ok(WalkStart::DebuggerContext)
     }
 
     /// Executes rows 13a to 13d, even if a seed was given (C-032 to C-034).
@@ -275,7 +275,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if frame != FRAME_TOP && frame < rsp {
             return self.refuse(HResult::UNSAFE, Event::FrameBelowSp { frame, rsp });
         }
-        self.pass(Passed::ContextSafe);
+        self.pass(EntryCheck::ContextSafe);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::entry::Target;
 use super::report::Reporter;
 use super::{Call, Caller, HResult};
 use crate::context::Context;
-use crate::explain::{Dropped, Event};
+use crate::explain::{DropReason, Event};
 use crate::frame::{FrameReader, LazyStateError, layout};
 use crate::generation::{EmptyWalk, StackCheck};
 use crate::{FAIL_FAST, Outcome};
@@ -208,7 +208,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
     }
 
     /// Advances to the next Frame on the chain.
-    fn drop_frame(&mut self, why: Option<Dropped>) -> Result<(), Break> {
+    fn drop_frame(&mut self, why: Option<DropReason>) -> Result<(), Break> {
         self.frame_steps += 1;
         if self.frame_steps > FRAME_LIMIT {
             return Err(Break::End(Outcome::Endless));
@@ -247,7 +247,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.runtime.tell(|| Event::Managed { function, ip, rsp, caller_sp });
         // Frames of the method itself and of its callees are dropped (C-056).
         while self.frame != FRAME_TOP && self.frame < caller_sp {
-            self.drop_frame(Some(Dropped::BelowCallerSp(caller_sp)))?;
+            self.drop_frame(Some(DropReason::BelowCallerSp(caller_sp)))?;
         }
         self.frame_steps = 0;
         if let Some(below) = managed.code.gs_cookie {
@@ -364,8 +364,8 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             // An active call that returns to unmanaged code must be dropped too, or it would never
             // be left.
             return self.drop_frame(Some(match ip {
-                0 => Dropped::LeadsNowhere,
-                ip => Dropped::LeadsToUnmanagedCode(ip),
+                0 => DropReason::LeadsNowhere,
+                ip => DropReason::LeadsToUnmanagedCode(ip),
             }));
         }
         let mut context = self.context;

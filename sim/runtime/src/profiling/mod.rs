@@ -20,7 +20,7 @@ use crate::context;
 use crate::explain::Event;
 use crate::generation::WalkFault;
 use crate::outcome::Outcome;
-use crate::profiler_rules::Deed;
+use crate::profiler_rules::ProfilerAction;
 use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{ProfilerCallback, SnapshotCallback, SnapshotFlags, ThreadId};
@@ -159,7 +159,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         if self.runtime.thread(self.os, |thread| thread.initialized) != Some(false) {
             return Ok(());
         }
-        self.runtime.did(Deed::FirstCall);
+        self.runtime.did(ProfilerAction::FirstCall);
         self.go_through(&[Lock::ThreadInit, Lock::ProcessHeap])?;
         if self.runtime.process.get().stress_log {
             self.go_through(&[Lock::StressLog, Lock::ProcessHeap])?;

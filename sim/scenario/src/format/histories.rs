@@ -4,9 +4,9 @@ use super::snapshot::hresult;
 use super::{Line, Printer, quoted, size};
 use crate::Scenario;
 use crate::histories::{
-    Action, DEPTH, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript, SCHEDULES, Who,
+    Action, DEPTH, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript, SCHEDULES, ThreadName,
 };
-use crate::terms::Term as _;
+use crate::terms::Keyword as _;
 use clr_explore::{LockName, Strategy};
 
 /// Prints the `expect` node of a search of histories as it appears at a depth of nested blocks,
@@ -22,7 +22,7 @@ pub(crate) fn expected_history_text(
 }
 
 impl Printer<'_> {
-    fn who(&self, who: Who) -> String {
+    fn who(&self, who: ThreadName) -> String {
         quoted(self.scenario.name_of(who))
     }
 
@@ -139,7 +139,7 @@ impl Printer<'_> {
             Action::Unwind => new("unwind"),
             Action::Call { method, of, returns: wanted } => {
                 let mut line = new("call").term(*method);
-                if *of != Who::Own {
+                if *of != ThreadName::Own {
                     line = line.property("of", self.who(*of));
                 }
                 returns(line, wanted)

@@ -3,7 +3,7 @@
 use super::snapshot::hresult;
 use super::{Line, Printer, quoted};
 use crate::mixed::{ExpectedMixed, ExpectedMixedItem, MIXED_ROOM, MixedWalk};
-use crate::terms::Term as _;
+use crate::terms::Keyword as _;
 
 impl Printer<'_> {
     pub(super) fn mixed_walk(&mut self, walk: &MixedWalk) {

@@ -3,10 +3,10 @@
 use super::{Line, Printer, quoted, size};
 use crate::parse::ALL_SAVED;
 use crate::placed::{PlacedItem, PlacedStack, PlacedThread, StackNode};
-use crate::terms::Term;
+use crate::terms::Keyword;
 use clr_runtime::generation::Generations;
 use clr_runtime::{ExceptionTracker, MethodKind};
-use clr_world::synthetic::{FrameRow, Place, Row};
+use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticActivation};
 
 impl Line {
     /// Adds `on=`, unless the generations are all.
@@ -94,7 +94,7 @@ impl Printer<'_> {
         self.line(&line);
     }
 
-    fn row(&mut self, row: &Row, saves_all: bool, on: Generations) {
+    fn row(&mut self, row: &SyntheticActivation, saves_all: bool, on: Generations) {
         let label = format!("{}+{:#x}", row.function, row.offset);
         let mut line = Line::new(row_node(row)).text(&label).address("rsp", row.sp).on(on);
         if let Some(funclet) = row.funclet {
@@ -117,15 +117,15 @@ impl Printer<'_> {
 }
 
 /// Returns the node name of an activation on a stack placed by hand.
-const fn row_node(row: &Row) -> &'static str {
+const fn row_node(row: &SyntheticActivation) -> &'static str {
     match (row.place, row.kind, row.leaf) {
-        (Place::Native, _, true) => "leaf",
-        (Place::Native, ..) => "native",
+        (CodeLocation::Native, _, true) => "leaf",
+        (CodeLocation::Native, ..) => "native",
         (_, MethodKind::ExceptionHandling, _) => "exception-handling",
-        (Place::ReadyToRun, ..) => "ready-to-run",
-        (Place::Heap, MethodKind::IlStub, _) => "il-stub",
-        (Place::Heap, MethodKind::Dynamic, _) => "dynamic",
-        (Place::Heap, ..) => "jit",
+        (CodeLocation::ReadyToRun, ..) => "ready-to-run",
+        (CodeLocation::Heap, MethodKind::IlStub, _) => "il-stub",
+        (CodeLocation::Heap, MethodKind::Dynamic, _) => "dynamic",
+        (CodeLocation::Heap, ..) => "jit",
     }
 }
 

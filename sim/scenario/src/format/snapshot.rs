@@ -3,10 +3,10 @@
 use super::{Line, Printer, quoted, size};
 use crate::parse::OWN_FLAGS;
 use crate::snapshot::{
-    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SeedAddress,
+    ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, SeedAddress,
     SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
 };
-use crate::terms::Term as _;
+use crate::terms::Keyword as _;
 use clr_runtime::clause::Clause;
 use clr_runtime::profiling::HResult;
 use clr_walker::profiling::SnapshotFlags;
@@ -196,7 +196,7 @@ impl Printer<'_> {
         }
     }
 
-    fn shot(&mut self, shot: &ExpectedShot) {
+    fn shot(&mut self, shot: &ExpectedFrameReport) {
         let mut line = Line::new(if shot.marker { "marker" } else { "frame" });
         if let Some(label) = &shot.label {
             line = line.text(label);

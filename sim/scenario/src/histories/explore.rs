@@ -1,12 +1,14 @@
 //! Searches of the histories of a text, and their comparison with the expectations.
 
-use super::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method, WaitKind, Who};
+use super::{
+    ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ProfilerMethod, ThreadName, WaitKind,
+};
 use crate::Scenario;
 use crate::execute::RunOnError;
-use crate::terms::Term as _;
+use crate::terms::Keyword as _;
 use clr_explore::{
-    Arena, Budget, Edge, Failure, Hazard, History, LockName, Process, Recording, Report, Rule,
-    Setup, ThreadIndex, Trail, Verdict, Why,
+    BlockReason, Budget, Edge, Explorer, Failure, Hazard, History, HistoryDetail, LockName,
+    ProfilerRule, Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
 };
 use clr_runtime::generation::Generation;
 use clr_world::SignalStack;
@@ -137,9 +139,9 @@ impl ExpectedEnd {
 
 impl ExpectedWait {
     fn is(&self, edge: &Edge) -> bool {
-        let who = |who: Who, thread: ThreadIndex| who == Who::Thread(thread.0);
+        let who = |who: ThreadName, thread: ThreadIndex| who == ThreadName::Thread(thread.0);
         let lock = match edge.why {
-            Why::Lock(lock) => Some(lock),
+            BlockReason::Lock(lock) => Some(lock),
             _ => None,
         };
         who(self.waits, edge.waits)
@@ -150,20 +152,20 @@ impl ExpectedWait {
 }
 
 impl WaitKind {
-    const fn of(why: Why) -> Self {
+    const fn of(why: BlockReason) -> Self {
         match why {
-            Why::Lock(_) => Self::Lock,
-            Why::Suspended => Self::Suspended,
-            Why::ToStop => Self::ToStop,
-            Why::RuntimeSuspended => Self::RuntimeSuspended,
-            Why::Collection => Self::Collection,
-            Why::Join => Self::Join,
-            Why::CodeManagerReader => Self::CodeManagerReader,
+            BlockReason::Lock(_) => Self::Lock,
+            BlockReason::Suspended => Self::Suspended,
+            BlockReason::ToStop => Self::ToStop,
+            BlockReason::RuntimeSuspended => Self::RuntimeSuspended,
+            BlockReason::Collection => Self::Collection,
+            BlockReason::Join => Self::Join,
+            BlockReason::CodeManagerReader => Self::CodeManagerReader,
         }
     }
 }
 
-impl Method {
+impl ProfilerMethod {
     /// Returns the method's name in a text.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -194,7 +196,8 @@ impl ExpectedHistory {
         let failure = found.failure.as_ref();
         let verdict = failure.map(|failure| &failure.verdict);
         let ends = ExpectedEnd::of(verdict);
-        let was_broken = |rule: Rule| found.broken.iter().any(|(_, broken, _)| *broken == rule);
+        let was_broken =
+            |rule: ProfilerRule| found.broken.iter().any(|(_, broken, _)| *broken == rule);
         let is_end = match self.ends {
             ExpectedEnd::Rule(rule) if budget.rules && ends != self.ends => was_broken(rule),
             expected => expected.is(ends),
@@ -234,7 +237,7 @@ impl ExpectedHistory {
 #[derive(Debug)]
 pub struct Exploring<'s> {
     scenario: &'s Scenario,
-    process: Process,
+    process: TestedProcess,
 }
 
 impl<'s> Exploring<'s> {
@@ -250,8 +253,8 @@ impl<'s> Exploring<'s> {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn arena(&self) -> Result<Arena<'_>, RunOnError> {
-        Ok(Arena::new(&self.process)?)
+    pub fn arena(&self) -> Result<Explorer<'_>, RunOnError> {
+        Ok(Explorer::new(&self.process)?)
     }
 
     /// Loads the profiler for one history.
@@ -280,11 +283,11 @@ impl<'s> Exploring<'s> {
     /// Returns [`RunOnError`].
     pub fn replay(
         &self,
-        trail: &Trail,
+        trail: &ScheduleString,
         budget: &Budget,
     ) -> Result<Option<(Option<Verdict>, History)>, RunOnError> {
         let mut arena = self.arena()?;
-        let (limits, recording) = (budget.limits, Recording::Standing);
+        let (limits, recording) = (budget.limits, HistoryDetail::Standing);
         let ending = arena.replay(&|setup| self.load(setup), trail, limits, recording);
         Ok(ending.map(|ending| {
             let of_rule = ending.broken.first().filter(|_| budget.rules);
@@ -300,11 +303,11 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn process_on(&self, generation: Generation) -> Result<Process, RunOnError> {
+    pub fn process_on(&self, generation: Generation) -> Result<TestedProcess, RunOnError> {
         let Self { program, methods, hooks, threads, .. } = self;
         let starts = threads.iter().zip(self.starts());
         let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
-        let process = Process::new(program, methods, *hooks, generation, &threads)?;
+        let process = TestedProcess::new(program, methods, *hooks, generation, &threads)?;
         let process = match self.exits_with() {
             Some(thread) => process.exiting_with(thread),
             None => process,
@@ -347,8 +350,8 @@ impl Scenario {
 
     /// Returns the name of the thread that an action names.
     #[must_use]
-    pub fn name_of(&self, who: Who) -> &str {
-        let Who::Thread(index) = who else { return "own" };
+    pub fn name_of(&self, who: ThreadName) -> &str {
+        let ThreadName::Thread(index) = who else { return "own" };
         let index = index as usize;
         let threads = self.threads.iter().map(|thread| &*thread.name);
         let profiler = self.profiler.iter().flat_map(|profiler| &profiler.threads);

@@ -11,7 +11,7 @@ use clr_runtime::generation::Generation;
 use clr_runtime::profiling::SimulatedThread;
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::{WalkBuffer, Walker};
-use clr_world::synthetic::Set;
+use clr_world::synthetic::SyntheticProcess;
 use clr_world::{Build, BuildError};
 
 /// The result of a mixed walk of a text.
@@ -67,7 +67,7 @@ fn each_of(stop: Option<usize>, walks: &[MixedWalk]) -> impl Iterator<Item = Mix
 }
 
 /// The process and the thread that a walk works on.
-pub(super) struct Ground<'g, 'b> {
+pub(super) struct WalkedThread<'g, 'b> {
     pub(super) site: &'g dyn Site,
     runtime: &'g Runtime<'b>,
     map: &'g CodeMap<'b>,
@@ -75,7 +75,7 @@ pub(super) struct Ground<'g, 'b> {
     root: u64,
 }
 
-impl Ground<'_, '_> {
+impl WalkedThread<'_, '_> {
     /// Makes a walk.
     pub(super) fn walk(&self, walk: &MixedWalk) -> Result<FoundMixed, RunOnError> {
         let own = self.site.os(SnapshotCaller::Own);
@@ -148,7 +148,7 @@ pub type EachMixed<'s> = Vec<(MixedAt<'s>, Result<MixedReport, RunOnError>)>;
 
 /// A text prepared for one generation.
 pub(super) enum Ready {
-    Set(Box<Set>),
+    Set(Box<SyntheticProcess>),
     Build(Box<Build>),
 }
 
@@ -168,11 +168,11 @@ impl Ready {
         scenario: &Scenario,
         stop: Option<usize>,
         items: impl IntoIterator<Item = I>,
-        look: impl Fn(&Ground<'_, '_>, I) -> Result<T, RunOnError>,
+        look: impl Fn(&WalkedThread<'_, '_>, I) -> Result<T, RunOnError>,
     ) -> Result<Vec<T>, RunOnError> {
         let look = |site: &dyn Site, runtime: &Runtime<'_>, root: u64, item: I| {
             let map = runtime.profilers_code_map().map_err(BuildError::from)?;
-            look(&Ground { site, runtime, map: &map, root }, item)
+            look(&WalkedThread { site, runtime, map: &map, root }, item)
         };
         match self {
             Self::Set(set) => {

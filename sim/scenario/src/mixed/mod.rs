@@ -5,8 +5,8 @@ mod found;
 mod make;
 mod words;
 
-pub(super) use compare::SiteRow;
-pub use compare::{Compared, TrueFrame};
+pub(super) use compare::UnlabelledFrame;
+pub use compare::{Compared, ShadowFrame};
 pub use found::{FoundMixed, FoundMixedFrame, FoundMixedItem, MixedDifference};
 pub use make::{EachMixed, MixedAt, MixedReport};
 pub use words::{MixedClaim, MixedFrameKind, ReasonKind};

@@ -7,7 +7,7 @@ use crate::placed::{PlacedItem, PlacedStack, StackNode};
 use crate::problem::ProblemKind;
 use crate::snapshot::{SeedAddress, SeedSource, SnapshotCall};
 use clr_runtime::generation::{Generation, Generations};
-use clr_world::synthetic::{Set, StageError};
+use clr_world::synthetic::{SyntheticError, SyntheticProcess};
 
 /// Source ranges of the parts of a stack.
 #[derive(Default)]
@@ -97,7 +97,7 @@ fn frames(
 }
 
 /// Returns the problem of a seed that names something that is not on the stack.
-fn seed(call: &SnapshotCall, set: &Set) -> Option<ProblemKind> {
+fn seed(call: &SnapshotCall, set: &SyntheticProcess) -> Option<ProblemKind> {
     let seed = call.seed.as_ref()?;
     let rows = || set.stage().rows.iter();
     let missing = match (&seed.from, &seed.rip) {
@@ -122,7 +122,7 @@ fn seed(call: &SnapshotCall, set: &Set) -> Option<ProblemKind> {
 
 /// Returns the range of the node that an error is about.
 fn place_of(
-    error: StageError,
+    error: SyntheticError,
     stack: &PlacedStack,
     generation: Generation,
     places: &StackPlaces,
@@ -132,20 +132,20 @@ fn place_of(
     let mut rows = 0;
     let mut frames = 0;
     let is_it = |item: &PlacedItem| match (&item.node, error) {
-        (StackNode::Row { .. }, StageError::Row { index }) => {
+        (StackNode::Row { .. }, SyntheticError::Row { index }) => {
             rows += 1;
             rows == index + 1
         }
-        (StackNode::Frame(_), StageError::Frame { index }) => {
+        (StackNode::Frame(_), SyntheticError::Frame { index }) => {
             frames += 1;
             frames == index + 1
         }
-        (StackNode::Hijacked(_), StageError::Hijacked) => true,
-        (StackNode::Frame(frame), StageError::Memory { at }) => {
+        (StackNode::Hijacked(_), SyntheticError::Hijacked) => true,
+        (StackNode::Frame(frame), SyntheticError::Memory { at }) => {
             at.wrapping_sub(frame.at).cast_signed().unsigned_abs() < 0x200
         }
-        (StackNode::Block { at: block, .. }, StageError::Memory { at }) => *block == at,
-        (StackNode::Word { at: word, count, .. }, StageError::Memory { at }) => {
+        (StackNode::Block { at: block, .. }, SyntheticError::Memory { at }) => *block == at,
+        (StackNode::Word { at: word, count, .. }, SyntheticError::Memory { at }) => {
             at.wrapping_sub(*word) < 8 * u64::from(*count)
         }
         _ => false,

@@ -8,7 +8,7 @@ use crate::mixed::{
     MixedWalk, ReasonKind,
 };
 use crate::problem::ProblemKind;
-use crate::terms::Term as _;
+use crate::terms::Keyword as _;
 use clr_walker::mixed::Policy;
 
 impl Reader {

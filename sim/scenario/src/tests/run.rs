@@ -1,7 +1,9 @@
 //! Tests of the results at stops.
 
 use super::parse;
-use crate::{Difference, FoundEnd, NotReached, Reached, StopReport, WalkReport, stop_places};
+use crate::{
+    FoundEnd, NotReached, StopReport, StopResult, UnwindDifference, WalkReport, stop_places,
+};
 use clr_walker::registers::Gpr;
 
 /// Two functions, an interrupt handler, and a loop; the stops are appended.
@@ -18,7 +20,7 @@ fn reports(stops: &str) -> Vec<StopReport> {
     parse(&format!("{PROGRAM}{stops}")).run().unwrap()
 }
 
-fn reached(stops: &str) -> Reached {
+fn reached(stops: &str) -> StopResult {
     let [StopReport { stop: 0, reached: Ok(reached) }] = &reports(stops)[..] else {
         panic!("{stops}");
     };
@@ -51,18 +53,18 @@ fn what_is_expected_is_found() {
 
 #[test]
 fn every_difference_is_told() {
-    let cases: &[(&str, &[Difference])] = &[
-        ("expect { frame \"leaf\" }", &[Difference::Surplus { frame: 1 }]),
+    let cases: &[(&str, &[UnwindDifference])] = &[
+        ("expect { frame \"leaf\" }", &[UnwindDifference::Surplus { frame: 1 }]),
         (
             "expect { frame \"leaf\"; frame \"main\"; frame \"main\" }",
-            &[Difference::Missing { frame: 2 }],
+            &[UnwindDifference::Missing { frame: 2 }],
         ),
-        ("expect { frame; frame \"main\" }", &[Difference::Function { frame: 0 }]),
+        ("expect { frame; frame \"main\" }", &[UnwindDifference::Function { frame: 0 }]),
         (
             "expect { frame \"leaf\"; frame \"main\" trust=\"leaf\" }",
-            &[Difference::Trust { frame: 1 }],
+            &[UnwindDifference::Trust { frame: 1 }],
         ),
-        ("expect ends=\"stack\" { frame \"leaf\"; frame \"main\" }", &[Difference::End]),
+        ("expect ends=\"stack\" { frame \"leaf\"; frame \"main\" }", &[UnwindDifference::End]),
     ];
     for (expect, differences) in cases {
         assert_eq!(walk(expect).differences, *differences, "{expect}");
@@ -71,7 +73,7 @@ fn every_difference_is_told() {
     let expect = |value| format!("expect ends=\"any\" {{ frame \"leaf\" rbx={value} }}");
     assert!(walk(&expect(found)).is_right());
     let register = Gpr::Rbx;
-    let difference = Difference::Register { frame: 0, register, expected: found - 1, found };
+    let difference = UnwindDifference::Register { frame: 0, register, expected: found - 1, found };
     assert_eq!(walk(&expect(found - 1)).differences, [difference]);
 }
 

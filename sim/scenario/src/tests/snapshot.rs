@@ -1,7 +1,7 @@
 //! Tests of snapshots of stacks placed by hand.
 
 use super::parse;
-use crate::{ContextRules, FoundShot, FoundSnapshot, SnapshotDifference, SnapshotReport};
+use crate::{ContextRules, FoundFrameReport, SnapshotDifference, SnapshotReport, SnapshotResult};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;
@@ -182,8 +182,8 @@ fn registers_and_contexts_are_always_checked() {
     let expected = &stack.snapshots[1].expect[0];
     let found = stack.snapshots[1].make(&set);
     assert_eq!(expected.differences(&found), []);
-    let after = |change: &dyn Fn(&mut FoundShot, &mut ContextRules)| {
-        let mut found: FoundSnapshot = found.clone();
+    let after = |change: &dyn Fn(&mut FoundFrameReport, &mut ContextRules)| {
+        let mut found: SnapshotResult = found.clone();
         change(&mut found.shots[1], &mut found.rules);
         expected.differences(&found)
     };

@@ -1,9 +1,9 @@
 //! Tests of explanations of the calls of texts.
 
 use super::parse;
-use crate::{Position, RunOnError, snapshot_places};
+use crate::{LineColumn, RunOnError, snapshot_places};
 use clr_runtime::clause::Clause;
-use clr_runtime::explain::{Kind, deciding, parting};
+use clr_runtime::explain::{Topic, deciding, parting};
 use clr_runtime::generation::Generation;
 
 const TEXT: &str = r#"
@@ -30,19 +30,19 @@ fn stories_are_those_of_their_calls() {
     assert_eq!(scenario.run_on(Generation::CoreClr31Windows).unwrap(), reports);
     let [unseeded, seeded, ..] = &told[..] else { panic!("{told:?}") };
     let refusal = deciding(&unseeded.story).unwrap();
-    assert_eq!((refusal.kind, refusal.clauses[0]), (Kind::Refusal, Clause::new(44)));
+    assert_eq!((refusal.kind, refusal.clauses[0]), (Topic::Refusal, Clause::new(44)));
     assert!(refusal.text.contains("not in managed code"), "{refusal}");
     let start = deciding(&seeded.story).unwrap();
-    assert_eq!((start.kind, start.clauses[0]), (Kind::Start, Clause::new(51)));
+    assert_eq!((start.kind, start.clauses[0]), (Topic::Start, Clause::new(51)));
     for told in &told {
-        let callbacks = told.story.iter().filter(|line| line.kind == Kind::Callback).count();
+        let callbacks = told.story.iter().filter(|line| line.kind == Topic::Callback).count();
         assert_eq!(callbacks, told.report.found.shots.len());
         assert!(!told.events.is_empty());
         assert_eq!(parting(&told.story, &told.story), None);
     }
     // The explanations differ from the point where one call has a seed.
     let parted = parting(&unseeded.story, &seeded.story).unwrap();
-    assert_eq!((parted.kind, parted.clauses[0]), (Kind::Check, Clause::new(43)));
+    assert_eq!((parted.kind, parted.clauses[0]), (Topic::Check, Clause::new(43)));
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn snapshots_stand_where_they_are_found() {
     let places = snapshot_places(TEXT);
     let lines: Vec<_> = places.iter().map(|place| place.snapshot.line).collect();
     assert_eq!(lines, [5, 6, 9, 10]);
-    let expect = [Position { line: 11, column: 9 }, Position { line: 12, column: 9 }];
+    let expect = [LineColumn { line: 11, column: 9 }, LineColumn { line: 12, column: 9 }];
     assert_eq!(places[3].expect, expect);
     let stack =
         "stack { native \"a+0x20\" rsp=0x1fe000; native \"b+0x20\" rsp=0x1fe040 }\n  snapshot\n";
-    assert_eq!(snapshot_places(stack)[0].snapshot, Position { line: 2, column: 3 });
+    assert_eq!(snapshot_places(stack)[0].snapshot, LineColumn { line: 2, column: 3 });
     assert_eq!(parse(stack).snapshots().next().unwrap().stop, None);
 }

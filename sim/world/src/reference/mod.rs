@@ -17,17 +17,17 @@ mod report;
 mod rows;
 
 pub use exceptions::Exceptions;
-pub use frames::{Frame, Lead, Sets};
-pub use report::{Callback, Expected, expected};
-pub use rows::{Code, Facts, Row, Seen};
+pub use frames::{FrameRegisters, FrameTarget, ReferenceFrame};
+pub use report::{ExpectedCall, ExpectedReport, expected};
+pub use rows::{ActivationCode, ProgramFacts, ReferenceActivation, ThreadFacts};
 
 use clr_walker::profiling::SnapshotFlags;
 
 /// The parameters of a `DoStackSnapshot` call that its result depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct CallFacts {
     /// The calling thread.
-    pub caller: Asker,
+    pub caller: CallerKind,
     /// `thread` is 0.
     pub unnamed: bool,
     /// `infoFlags`.
@@ -42,7 +42,7 @@ pub struct Question {
 
 /// The calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Asker {
+pub enum CallerKind {
     /// The target itself, in a callback or anywhere else: both are alike here (C-021).
     Target,
     /// A thread that the runtime does not know.

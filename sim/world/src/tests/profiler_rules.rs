@@ -1,17 +1,17 @@
 //! Tests of the profiler rules for suspended threads.
 
-use crate::synthetic::{NATIVE_WALKER, SELF, Stage};
+use crate::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::SimulatedThread;
-use clr_runtime::{Breach, Deed, Outcome};
+use clr_runtime::{Outcome, ProfilerAction, RuleViolation};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
 
 /// A profiler action: of its own code, or a call of a method of the runtime.
-type Act = dyn Fn(&dyn Fn(Deed), &dyn ProfilerInfo<Fatal = Outcome>);
+type Act = dyn Fn(&dyn Fn(ProfilerAction), &dyn ProfilerInfo<Fatal = Outcome>);
 
 #[test]
 fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
-    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
     let set = stage.set_up().unwrap();
     let noticed = |act: &Act| {
         let runtime = set.runtime();
@@ -26,14 +26,19 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
         let breach = runtime.breach();
         target.resume().unwrap();
         breach.map(|breach| match breach {
-            Breach::WhileSuspended { deed, thread: SELF } => deed,
+            RuleViolation::WhileSuspended { deed, thread: SELF } => deed,
             other => panic!("{other}"),
         })
     };
-    for deed in [Deed::Allocation, Deed::Lock, Deed::Log, Deed::Loading] {
+    for deed in [
+        ProfilerAction::Allocation,
+        ProfilerAction::Lock,
+        ProfilerAction::Log,
+        ProfilerAction::Loading,
+    ] {
         assert_eq!(noticed(&move |did, _| did(deed)), Some(deed));
     }
-    let called = |name| Some(Deed::Call(name));
+    let called = |name| Some(ProfilerAction::Call(name));
     assert_eq!(
         noticed(&|_, info| {
             let _ = info.enum_threads();
@@ -68,7 +73,7 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
 
 #[test]
 fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
-    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
     let set = stage.set_up().unwrap();
     let runtime = set.runtime();
     let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
@@ -76,13 +81,13 @@ fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
     let _ = runtime.on(NATIVE_WALKER).get_function_from_ip(1);
     assert_eq!(
         runtime.breach(),
-        Some(Breach::WhileSuspended { deed: Deed::FirstCall, thread: SELF })
+        Some(RuleViolation::WhileSuspended { deed: ProfilerAction::FirstCall, thread: SELF })
     );
 }
 
 #[test]
 fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
-    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
     let set = stage.set_up().unwrap();
     let breach = |asker: Option<_>, suspend: bool| {
         let runtime = set.runtime();
@@ -97,7 +102,7 @@ fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
         target.context().unwrap();
         runtime.breach()
     };
-    let broke = Some(Breach::ContextOfRunning { thread: SELF });
+    let broke = Some(RuleViolation::ContextOfRunning { thread: SELF });
     assert_eq!(breach(None, false), broke);
     assert_eq!(breach(Some(NATIVE_WALKER), false), broke);
     assert_eq!(breach(None, true), None);

@@ -31,8 +31,8 @@ fn method(id: u64) -> Method {
     Method { id: FunctionId(id), ..Method::default() }
 }
 
-fn compiled(method: MethodIndex, start: u64) -> Code {
-    Code { method, start, size: 0x40, ..Code::default() }
+fn compiled(method: MethodIndex, start: u64) -> CodeVersion {
+    CodeVersion { method, start, size: 0x40, ..CodeVersion::default() }
 }
 
 /// Returns a heap with one method, at its start.

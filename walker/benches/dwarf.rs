@@ -7,12 +7,12 @@
 //! Without `--bench`, as `cargo test --benches` runs it, it takes one round only; where there is no such
 //! library it says so.
 
+use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::Section;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::memory::{Memory as _, Segment};
 use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::dwarf::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::unwind::{Cache, Position, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};

@@ -1,10 +1,10 @@
 //! Address → image or code-heap block → function entry.
 
+use crate::cfi::CfiTable;
 use crate::image::elf::ElfImage;
 use crate::image::macho::MachoImage;
 use crate::image::pe::PeImage;
 use crate::image::{CfiSections, FunctionTable, ImageError, RuntimeFunction, Section, Sections};
-use crate::unwind::dwarf::CfiTable;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -56,6 +56,7 @@
 
 extern crate alloc;
 
+pub mod cfi;
 pub mod code_map;
 pub mod image;
 pub mod memory;

@@ -2,9 +2,9 @@
 
 use super::call_site::{ends_in_call, follows_call};
 use super::stack::{Reason, Source};
+use crate::cfi::CfiTable;
 use crate::profiling::{StackBounds, TargetThread};
 use crate::registers::{Gpr, RegisterSet, Registers};
-use crate::unwind::dwarf::CfiTable;
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// A frame on the way.

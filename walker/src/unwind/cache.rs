@@ -1,6 +1,7 @@
 //! Rules of steps already made, by return address.
 
-use super::{dwarf, win64};
+use super::win64;
+use crate::cfi;
 use alloc::boxed::Box;
 use alloc::vec;
 
@@ -15,7 +16,7 @@ const WAYS: usize = 4;
 pub struct Cache {
     /// The version of the code map that the entries were made from.
     version: u64,
-    cfi: Table<dwarf::rule::Rule, 10>,
+    cfi: Table<cfi::Rule, 10>,
     win64: Table<Option<win64::rule::Rule>, 9>,
 }
 
@@ -23,7 +24,7 @@ pub struct Cache {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CachedRule<'c> {
     Win64(&'c win64::rule::Rule),
-    Cfi(&'c dwarf::rule::Rule),
+    Cfi(&'c cfi::Rule),
 }
 
 /// The rules of one kind, in 2^`BITS` sets.
@@ -58,7 +59,7 @@ struct Entry<R> {
     rule: R,
 }
 
-const _: () = assert!(size_of::<Entry<dwarf::rule::Rule>>() == 32, "two entries in a line");
+const _: () = assert!(size_of::<Entry<cfi::Rule>>() == 32, "two entries in a line");
 
 impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
     const SETS: usize = 1 << BITS;
@@ -168,7 +169,7 @@ impl Cache {
     }
 
     /// Remembers a rule of native code, which is not there yet.
-    pub(super) fn insert_cfi(&mut self, version: u64, rip: u64, rule: dwarf::rule::Rule) {
+    pub(super) fn insert_cfi(&mut self, version: u64, rip: u64, rule: cfi::Rule) {
         self.renew(version);
         self.cfi.insert(rip, rule);
     }

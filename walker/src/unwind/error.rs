@@ -1,6 +1,6 @@
 //! Why a step could not be made.
 
-use super::dwarf::CfiError;
+use crate::cfi::CfiError;
 use crate::memory::Unreadable;
 use crate::registers::Gpr;
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! One step from a frame to its caller, and whole stacks made of such steps.
 
 mod cache;
-pub mod dwarf;
+mod dwarf;
 mod error;
 mod walk;
 pub mod win64;

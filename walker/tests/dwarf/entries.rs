@@ -1,8 +1,8 @@
 //! Entries: CIEs and FDEs of every kind, and faulty ones.
 
 use crate::case::{CODE, Case, Cfi, Cie, EH_FRAME, Frames, PREFERRED, sleb, uleb};
+use clr_walker::cfi::{CfiError, CfiProblem, FrameSection};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::{CfiError, CfiProblem, FrameSection};
 
 /// What is wrong with the frames, how often.
 fn problems(frames: &Frames) -> (u32, Option<CfiProblem>) {

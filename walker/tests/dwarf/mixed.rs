@@ -1,11 +1,11 @@
 //! Stacks that need both unwinders: managed code with UNWIND_INFO among native frames.
 
 use crate::case::{Cfi, Cie, EH_FRAME, Frames};
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::memory::Segment;
 use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
-use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Cache, Position, Rules, Trust, UnwindError, Unwinder};
 
 const NATIVE: u64 = 0x7F00_0000_0000;

@@ -1,8 +1,8 @@
 //! Instructions: what they say of the canonical frame address and of registers.
 
 use crate::case::{CODE, Case, Cfi, Cie, Frames, number, slot};
+use clr_walker::cfi::{CfaRule, Column, RegisterRule};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::{CfaRule, Column, RegisterRule};
 
 const RIP: u8 = 16;
 

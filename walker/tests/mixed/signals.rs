@@ -1,10 +1,10 @@
 //! Handlers of signals on the stack, which return to where no call comes before.
 
 use crate::mock::{Mock, NATIVE};
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::mixed::{Completeness, Policy, Reason, Source, WalkBuffer};
-use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Position, Trust};
 
 /// Where the call frame information is (RVA), behind all code.

@@ -1,7 +1,6 @@
 //! DWARF expressions of call frame information: a machine of 64 values and no loops without end.
 
-use super::error::CfiProblem;
-use super::row::Column;
+use crate::cfi::{CfiProblem, Column};
 use crate::memory::Memory;
 use crate::registers::{RegisterSet, Registers};
 use crate::unwind::UnwindError;

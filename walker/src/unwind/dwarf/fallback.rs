@@ -2,7 +2,7 @@
 
 use super::super::{Guesses, Position, Step, Trust, UnwindError};
 use super::Place;
-use super::rule::NONVOLATILE;
+use crate::cfi::NONVOLATILE;
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 

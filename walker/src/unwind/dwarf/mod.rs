@@ -1,30 +1,18 @@
 //! Unwinding by DWARF call frame information: `.eh_frame` and `.debug_frame`.
 //!
 //! The rules are those of DWARF 5 §6.4, the System V psABI for x86-64, and the Linux Standard Base.
-//! The programs of an image run once, when its [`CfiTable`] is made; steps read the compiled rows.
+//! Steps read the compiled rows of a [`CfiTable`].
 
-mod bytes;
-mod compile;
-mod error;
 mod expression;
 mod fallback;
-mod program;
-mod row;
-mod rows;
-pub(super) mod rule;
-mod rules;
-mod table;
-
-pub use error::{CfiError, CfiProblem, FrameSection};
-pub use row::{CfaRule, Column, Expression, RegisterRule, Row};
-pub use table::CfiTable;
+mod general;
+mod simple;
 
 use super::{Guesses, Position, Step, UnwindError};
+use crate::cfi::{CfiTable, Found, Rule};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::memory::Memory;
 use crate::registers::Registers;
-use rule::Rule;
-use table::Found;
 
 /// Where a step begins.
 #[derive(Clone, Copy)]

@@ -34,7 +34,7 @@ pub struct CfiTable<'a> {
 }
 
 /// What is known of an address.
-pub(super) enum Found<'t> {
+pub(crate) enum Found<'t> {
     Simple(&'t Rule),
     General(&'t GeneralRule),
     Fault(CfiError),
@@ -154,7 +154,7 @@ impl<'a> CfiTable<'a> {
     }
 
     #[inline]
-    pub(super) fn find(&self, rva: u32) -> Found<'_> {
+    pub(crate) fn find(&self, rva: u32) -> Found<'_> {
         let rule = self.rows.find(rva);
         if let Some(rule) = self.simple.get(rule.simple()) {
             return Found::Simple(rule);
@@ -174,7 +174,7 @@ impl<'a> CfiTable<'a> {
     }
 
     /// The register rules of a general rule.
-    pub(super) fn register_rules(&self, (first, count): (u32, u8)) -> &[(Gpr, RegisterRule)] {
+    pub(crate) fn register_rules(&self, (first, count): (u32, u8)) -> &[(Gpr, RegisterRule)] {
         let from = self.registers.get(first as usize..);
         from.and_then(|rules| rules.get(..usize::from(count))).unwrap_or_default()
     }

@@ -1,7 +1,8 @@
 //! What a walk finds while the thread stands still.
 
 use super::cursor::Cursor;
-use super::stack::{Reason, Source};
+use super::reason::Reason;
+use super::stack::Source;
 use crate::profiling::{FunctionId, HResult, SnapshotFrame};
 use crate::registers::Registers;
 use crate::unwind::Position;

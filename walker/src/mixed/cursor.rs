@@ -1,7 +1,8 @@
 //! From a frame to its caller, with doubts.
 
 use super::call_site::{ends_in_call, follows_call};
-use super::stack::{Reason, Source};
+use super::reason::Reason;
+use super::stack::Source;
 use crate::cfi::CfiTable;
 use crate::profiling::{StackBounds, TargetThread};
 use crate::registers::{Gpr, RegisterSet, Registers};

@@ -3,7 +3,8 @@
 use super::WalkBuffer;
 use super::buffer::{Place, Shot};
 use super::cursor::{Cursor, Stepped, Steps};
-use super::stack::{Reason, Source};
+use super::reason::Reason;
+use super::stack::Source;
 use crate::profiling::{HResult, TargetThread};
 use crate::registers::{Gpr, RegisterSet};
 use crate::unwind::{Position, UnwindError};

@@ -53,6 +53,7 @@ mod buffer;
 mod call_site;
 mod cursor;
 mod fill;
+mod reason;
 mod seed;
 mod stack;
 mod stitch;
@@ -62,8 +63,9 @@ mod walker;
 
 pub use advice::{Advice, advice};
 pub use buffer::WalkBuffer;
-pub use seed::{Seed, SeedRefused};
-pub use stack::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, Reason, SeenBy, Source};
+pub use reason::{Reason, SeedRefused};
+pub use seed::Seed;
+pub use stack::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, SeenBy, Source};
 pub use stopped::{RuntimeSuspension, Stopped};
 pub use walker::Walker;
 

@@ -2,50 +2,15 @@
 
 use super::Stopped;
 use super::cursor::{Cursor, Steps};
+use super::reason::SeedRefused;
 use crate::profiling::{StackBounds, TargetThread, ThreadContext};
-use crate::registers::{Gpr, Registers};
+use crate::registers::Registers;
 use core::marker::PhantomData;
-use thiserror::Error;
 
 /// Size in bytes of a seed: a CONTEXT where it is largest (contract §1.7, C-162).
 const SIZE: usize = 0xC20;
 /// Offset of ContextFlags in bytes.
 const FLAGS: usize = 0x30;
-
-/// Why a frame must not be a seed: `DoStackSnapshot` would believe it, and report frames that are not
-/// there or end the process (H-17, H-25).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum SeedRefused {
-    /// The thread's registers cannot be read.
-    #[error("the thread's registers cannot be read")]
-    NoContext,
-    /// Its stack pointer is not on the thread's stack.
-    #[error("the stack pointer {sp:#x} is outside the stack")]
-    OutsideStack {
-        /// The stack pointer (VA).
-        sp: u64,
-    },
-    /// Its stack pointer is not aligned: no frame has such a one.
-    #[error("the stack pointer {sp:#x} is not aligned")]
-    Unaligned {
-        /// The stack pointer (VA).
-        sp: u64,
-    },
-    /// Nobody knows what it has in a register that its callers count on: a function on the way has not
-    /// preserved it.
-    #[error("the frame's {} is lost", register.name())]
-    LostRegister {
-        /// The register.
-        register: Gpr,
-    },
-    /// By its unwind data it has no caller on the stack: the stack pointer is another's, or the stack was
-    /// overwritten there, where its stack cookie may lie too (H-25).
-    #[error("from the stack pointer {sp:#x} the frame has no caller")]
-    NoCaller {
-        /// The stack pointer (VA).
-        sp: u64,
-    },
-}
 
 /// A seed: registers of a frame of a thread that stands still, valid for as long as it does.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,9 @@
 //! One whole stack, as a walk found it.
 
-use super::SeedRefused;
+use super::reason::Reason;
 use crate::profiling::{FunctionId, HResult};
-use crate::unwind::{Position, Trust, UnwindError};
+use crate::unwind::{Position, Trust};
 use alloc::vec::Vec;
-use thiserror::Error;
 
 /// What a frame's code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,70 +75,6 @@ impl MixedFrame {
             (_, false) => SeenBy::Unwinder,
         }
     }
-}
-
-/// Why something is missing, or may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Reason {
-    /// The thread could not be stopped, or its registers not be read.
-    #[error("the thread could not be stopped")]
-    NotStopped,
-    /// The kernel is about to send the thread elsewhere: its registers may be old (H-14).
-    #[error("the registers may be older than the stack")]
-    StaleContext,
-    /// The policy lets native code run on: its frames change while one looks.
-    #[error("native code runs on while the runtime is suspended")]
-    Running,
-    /// Native code that was not unwound, because the policy has no unwinder.
-    #[error("the native code here was not unwound")]
-    NotUnwound,
-    /// The policy guesses.
-    #[error("frame pointers are not always kept")]
-    FramePointers,
-    /// The unwinder cannot go on.
-    #[error("{0}")]
-    Unwind(#[from] UnwindError),
-    /// What stands in the return address's place does not follow a call: the runtime has hijacked it
-    /// (H-15), the stack has been overwritten, code without unwind data is no leaf, or unwinding went
-    /// wrong. The runtime makes a marker of such an address, which is no frame.
-    #[error("{address:#x} does not follow a call")]
-    NotACall {
-        /// The address (VA).
-        address: u64,
-    },
-    /// The caller's stack pointer would lie outside the stack.
-    #[error("the caller's stack pointer {sp:#x} is outside the stack")]
-    OutsideStack {
-        /// The stack pointer (VA).
-        sp: u64,
-    },
-    /// The runtime reports a frame where the unwinder found none.
-    #[error("the runtime reports a frame at {sp:#x} that the unwinder passed by")]
-    Disagreement {
-        /// The reported frame's stack pointer (VA).
-        sp: u64,
-    },
-    /// The runtime cannot say whether code is managed: its tables are being written (C-036, C-116), or it
-    /// lets go of the profiler. There is no seed then.
-    #[error("GetFunctionFromIP returns {0}")]
-    Lookup(HResult),
-    /// The first managed frame must not be a seed.
-    #[error("no seed: {0}")]
-    Seed(#[from] SeedRefused),
-    /// `DoStackSnapshot` was refused, or ended early: [`advice`](super::advice()) tells what to do. The
-    /// callbacks made before are kept (C-113).
-    #[error("DoStackSnapshot returns {0}")]
-    Snapshot(HResult),
-    /// `SuspendRuntime` was refused.
-    #[error("SuspendRuntime returns {0}")]
-    Suspend(HResult),
-    /// The runtime tells of no further frame, and the stack does not end here.
-    #[error("nothing further is reported, but the stack goes on")]
-    Unreported,
-    /// The buffer is full: the stack is deeper. The runtime's walk was ended by the own callback then,
-    /// and its ABORTED says nothing else.
-    #[error("the stack has more frames than the buffer")]
-    BufferFull,
 }
 
 /// A place where something is missing, or may be.

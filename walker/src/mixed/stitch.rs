@@ -2,7 +2,8 @@
 
 use super::buffer::{Named, Place, Shot};
 use super::cursor::inside;
-use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
+use super::reason::Reason;
+use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Source};
 use super::{WalkBuffer, Walker};
 use crate::code_map::RegionKind;
 use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};

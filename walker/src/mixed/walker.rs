@@ -3,7 +3,8 @@
 use super::buffer::{Named, Place};
 use super::cursor::{Cursor, Stepped, Steps, inside};
 use super::fill::fill;
-use super::stack::{MixedStack, Reason, Source};
+use super::reason::Reason;
+use super::stack::{MixedStack, Source};
 use super::{Policy, RuntimeSuspension, Seed, SeedRefused, Stopped, WalkBuffer, stub};
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,

@@ -1,6 +1,6 @@
 //! How long a step takes, against other unwinders of Windows x64 code.
 //!
-//! `cargo bench -p clr-walker --bench unwind` prints a table; with `-- --readme README.md` it also
+//! `cargo bench -p clr-tests --bench unwind` prints a table; with `-- --readme README.md` it also
 //! replaces what stands between the two marks in that file, whose path counts from the workspace.
 //! Without `--bench`, as `cargo test --benches` runs it, it takes one round only.
 

@@ -1,6 +1,6 @@
 //! How long a whole stack takes, managed and native, through `DoStackSnapshot` and the own unwinder.
 //!
-//! `cargo bench -p clr-walker --bench mixed` prints a table. Without `--bench`, as `cargo test --benches`
+//! `cargo bench -p clr-tests --bench mixed` prints a table. Without `--bench`, as `cargo test --benches`
 //! runs it, it takes one round only.
 //!
 //! Half of each stack is native, in runs of four. A scripted runtime only hands out what the simulated

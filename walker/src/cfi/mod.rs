@@ -1,7 +1,7 @@
 //! DWARF call frame information, compiled: `.eh_frame` and `.debug_frame`.
 //!
-//! The programs of an image run once, when its [`CfiTable`] is made. Steps by its rows are made by
-//! [`Unwinder`](crate::unwind::Unwinder).
+//! An image's call frame programs run once, when its [`CfiTable`] is made.
+//! [`Unwinder`](crate::unwind::Unwinder) makes steps by the rows of the table.
 
 mod bytes;
 mod compile;

@@ -1,15 +1,15 @@
-//! Rules in the compiled form: what a step does, without an instruction left to interpret.
+//! Compiled rules: the effect of a step, without an instruction left to interpret.
 
 use super::error::{CfiError, CfiProblem, FrameSection};
 use super::row::{CfaRule, Column, RegisterRule};
 use crate::registers::{Convention, Gpr, RegisterSet};
 
-/// Registers that a simple rule restores at most: the six that System V has callees preserve, and
-/// one more.
+/// Maximum number of registers that a simple rule restores: the six that callees preserve under
+/// System V, and one more.
 const MAX_LOADS: usize = 7;
 
-/// A register in the upper 4 bits, and how many 8-byte units below the canonical frame address it
-/// is saved.
+/// A saved register, in the upper 4 bits, and the distance of its slot below the canonical frame
+/// address, in units of 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load(u16);
 
@@ -25,15 +25,15 @@ impl Load {
         (self.0 >> 12) as usize
     }
 
-    /// Distance below the canonical frame address in bytes.
+    /// Returns the distance of the slot below the canonical frame address in bytes.
     #[inline]
     pub(crate) const fn below(self) -> u16 {
         (self.0 & 0xFFF) * 8
     }
 }
 
-/// The rule of nearly all code: the canonical frame address is a register plus a constant, the return
-/// address lies right below it, and registers are saved further below.
+/// The rule of nearly all code: the canonical frame address is a register plus a constant, the
+/// return address lies right below it, and registers are saved further below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) loads: [Load; MAX_LOADS],
@@ -46,22 +46,23 @@ pub(crate) struct Rule {
     pub(crate) found: u16,
 }
 
-/// What native code preserves unless more is said.
+/// Registers that native code preserves unless a rule says otherwise.
 pub(crate) const NONVOLATILE: RegisterSet = Convention::SystemV.nonvolatile();
 
-/// Multiplied by it, numbers that differ in few bits differ in many.
+/// A factor that spreads differences in few bits over many.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Where the return address is in nearly all code.
+/// The rule for the return address in nearly all code.
 pub(super) const USUAL_RETURN_ADDRESS: RegisterRule = RegisterRule::Offset(-8);
 
 impl Rule {
-    /// The rule that saves nothing, as yet without a canonical frame address.
+    /// Creates a rule that saves nothing and has no canonical frame address yet.
     pub(super) fn new() -> Self {
         Self { window: 8, ..Self::default() }
     }
 
-    /// The same rule with this canonical frame address.
+    /// Returns the rule with this canonical frame address, or `None` if `cfa` is an expression or
+    /// counts from another register than the sixteen.
     #[inline]
     pub(super) fn with_cfa(self, cfa: CfaRule) -> Option<Self> {
         let CfaRule::Register { register, offset } = cfa else { return None };
@@ -69,11 +70,12 @@ impl Rule {
         Some(Self { cfa_register, cfa_offset: offset, ..self })
     }
 
-    /// Adds what is said of the register with this encoding; `None` if that is of another form.
+    /// Adds the rule for the register with this encoding; returns `None` if that is not of the
+    /// simple form.
     #[inline]
     pub(super) fn with(mut self, register: u8, rule: RegisterRule) -> Option<Self> {
         match rule {
-            // Of a volatile register that is worth saying, but hardly anyone does.
+            // For a volatile register this would carry information, but hardly any code uses it.
             RegisterRule::SameValue if NONVOLATILE.contains(Gpr::from_number(register)) => {
                 (register != Gpr::Rsp.number()).then_some(self)
             }
@@ -89,13 +91,13 @@ impl Rule {
         }
     }
 
-    /// What the saved registers have to do with [`hash`](Self::hash).
+    /// Returns the contribution of the saved registers to [`hash`](Self::hash).
     pub(super) fn hash_of_saved(&self) -> u64 {
         let mix = |all: u64, load: &Load| (all ^ u64::from(load.0)).wrapping_mul(FACTOR);
         self.loads.iter().take(usize::from(self.count)).fold(0, mix)
     }
 
-    /// A number that is the same for the same rules and rarely for others.
+    /// Returns a hash: equal for equal rules, and rarely equal for others.
     #[inline]
     pub(super) fn hash(&self, of_saved: u64) -> u64 {
         let cfa = u64::from(self.cfa_register) << 32 | u64::from(self.cfa_offset.cast_unsigned());
@@ -108,7 +110,7 @@ impl Rule {
         CfaRule::Register { register, offset: self.cfa_offset }
     }
 
-    /// Registers by encoding, and where they are saved.
+    /// Returns the saved registers by encoding, with their rules.
     pub(super) fn saved(&self) -> impl Iterator<Item = (usize, RegisterRule)> + '_ {
         let loads = self.loads.iter().take(usize::from(self.count));
         loads.map(|load| (load.register(), RegisterRule::Offset(-i32::from(load.below()))))
@@ -121,13 +123,13 @@ pub(crate) struct GeneralRule {
     pub(crate) cfa: CfaRule,
     pub(crate) return_address: Option<RegisterRule>,
     pub(crate) signal_frame: bool,
-    /// Which of the table's register rules are its own: the first, and how many.
+    /// The range of this rule among the table's register rules: index of the first, and count.
     pub(crate) registers: (u32, u8),
-    /// Where the entry is that it comes from.
+    /// The entry that this rule comes from.
     pub(crate) place: Place,
 }
 
-/// Where an entry is.
+/// The place of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) section: FrameSection,

@@ -30,12 +30,12 @@ impl GeneralRule {
         let mut gpr = registers.gpr;
         gpr[Gpr::Rsp as usize] = cfa;
         let mut found = RegisterSet::of(&[Gpr::Rsp]);
-        // What interrupts at will must preserve all.
+        // An interruption at any instruction must preserve everything.
         let preserved = if self.signal_frame { RegisterSet::of(&Gpr::ALL) } else { NONVOLATILE };
         let mut kept = preserved.without(Gpr::Rsp);
         for (register, rule) in table.register_rules(self.registers) {
             let (register, before) = (*register, registers.get(*register));
-            // An undefined register is lost; what it held is no worse than any other value.
+            // An undefined register is lost; its old value is no worse than any other.
             gpr[register as usize] = frame.value(*rule, cfa)?.unwrap_or(before);
             (found, kept) = (found.without(register), kept.without(register));
             match rule {
@@ -54,8 +54,8 @@ impl GeneralRule {
             Some(rule) => frame.value(rule, cfa)?.unwrap_or(0),
         };
         let (rsp, caller_rsp) = (registers.rsp(), gpr[Gpr::Rsp as usize]);
-        // What a signal interrupted may have another stack. A function that was interrupted may have
-        // taken its return address off the stack, as vfork does.
+        // Code that a signal interrupted may use another stack. A function that was interrupted may
+        // have taken its return address off the stack, as vfork does.
         let stays = position == Position::Interrupted
             && matches!(self.return_address, Some(RegisterRule::Register(_)));
         let goes_up = caller_rsp > rsp || (stays && caller_rsp == rsp);
@@ -88,7 +88,7 @@ impl<M: Memory + ?Sized> Frame<'_, '_, M> {
         Ok(self.machine.register(column).map_err(|problem| self.place.error(problem))?)
     }
 
-    /// The caller's value of a register; `None` if it is undefined or the same.
+    /// Returns the caller's value of a register; `None` if it is undefined or the same.
     fn value(&self, rule: RegisterRule, cfa: u64) -> Result<Option<u64>, UnwindError> {
         let read = |address| self.machine.memory.read_u64(address);
         Ok(Some(match rule {

@@ -14,7 +14,7 @@ use crate::code_map::{CodeMap, CodeRegion};
 use crate::memory::Memory;
 use crate::registers::Registers;
 
-/// Where a step begins.
+/// The place where a step begins.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'s, 'a> {
     pub(super) map: &'s CodeMap<'a>,
@@ -24,7 +24,7 @@ pub(super) struct Place<'s, 'a> {
     pub(super) rva: u32,
 }
 
-/// Takes `registers` from a frame to its caller; on an error they stay as they were.
+/// Moves `registers` from a frame to its caller; on an error they stay as they were.
 #[inline]
 pub(super) fn step<M: Memory + ?Sized>(
     place: Place<'_, '_>,
@@ -39,7 +39,7 @@ pub(super) fn step<M: Memory + ?Sized>(
     any_step(place, guesses, registers, position, memory)
 }
 
-/// The rule of the step from a return address, if it is a simple one.
+/// Returns the rule of the step from a return address, if it is a simple one.
 #[inline]
 pub(super) fn simple_rule(place: Place<'_, '_>) -> Option<Rule> {
     match place.table.find(place.rva) {
@@ -59,9 +59,9 @@ fn any_step<M: Memory + ?Sized>(
     let Place { region, table, .. } = place;
     let slide = region.base().wrapping_sub(table.preferred_base());
     let found = table.find(place.rva);
-    // A signal trampoline was not called: the kernel made its address the handler's return address. A
-    // description that does not begin a byte early, as glibc's does, is found at the address itself.
-    // Where something is described before it, that counts: frames of interrupts make calls too.
+    // A signal trampoline was not called: the kernel made its address the handler's return address.
+    // A description that does not begin a byte early, as glibc's does, is found at the address
+    // itself. If the byte before it has a rule, that rule counts: interrupt frames make calls too.
     if position == Position::ReturnAddress
         && let Found::Nothing = found
         && let Some(rip_rva) = region.rva(registers.rip)

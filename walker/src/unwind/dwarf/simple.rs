@@ -47,7 +47,7 @@ impl Rule {
         })
     }
 
-    /// Loads all but rsp one by one, where memory does not show its bytes.
+    /// Loads all registers except rsp one by one, for memory that has no window.
     fn load<M: Memory + ?Sized>(
         &self,
         cfa: u64,

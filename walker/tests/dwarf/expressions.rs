@@ -10,7 +10,7 @@ fn breg(register: u8, offset: i64) -> Vec<u8> {
     [vec![0x70 + register], sleb(offset)].concat()
 }
 
-/// The value that an expression has, with the CFA, slot 1, on the stack.
+/// Returns the value of an expression, with the CFA, slot 1, on the stack.
 #[track_caller]
 fn value(code: &[u8]) -> Result<u64, String> {
     let case = Case::function(&[Cfi::ValExpression(number(Gpr::Rbx), code.to_vec())], 0);
@@ -159,7 +159,7 @@ fn a_cfa_may_be_read_from_memory() {
     ];
     let case = Case::function(&instructions, 0).register(Gpr::Rbp, slot(6)).word(4, slot(11));
     assert_eq!(case.changes(), "rbp=[6] r15=[5] rip=[10] rsp=11");
-    // It begins with nothing on the stack.
+    // The expression begins with nothing on the stack.
     let cfa_of_cfa = Case::function(&[Cfi::DefCfaExpression(vec![0x23, 8])], 0);
     assert_eq!(
         cfa_of_cfa.changes(),

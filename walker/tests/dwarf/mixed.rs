@@ -65,7 +65,7 @@ fn managed_code_is_unwound_among_native_frames() {
         let known = [0, 1, 2].map(|n: usize| walked[n].unwrap().known);
         let preserved = Convention::SystemV.nonvolatile();
         assert_eq!(known, [RegisterSet::ALL, preserved, preserved]);
-        // Where native code is, managed code has its convention.
+        // In a map with native code, managed code has the convention of native code.
         let mut managed = walked[1].unwrap().registers;
         let step = unwinder.step(&mut managed, Position::Interrupted, &memory).unwrap();
         assert_eq!(step.known(RegisterSet::ALL), preserved);

@@ -1,4 +1,4 @@
-//! Instructions: what they say of the canonical frame address and of registers.
+//! Instructions: their rules for the canonical frame address and for registers.
 
 use crate::case::{CODE, Case, Cfi, Cie, Frames, number, slot};
 use clr_walker::cfi::{CfaRule, Column, RegisterRule};
@@ -6,7 +6,7 @@ use clr_walker::registers::Gpr;
 
 const RIP: u8 = 16;
 
-/// What steps from these offsets change.
+/// Returns the changes of the steps from these offsets.
 #[track_caller]
 fn check(instructions: &[Cfi], expected: &[(u32, &str)]) {
     for (offset, changes) in expected {

@@ -5,25 +5,6 @@
 //! integer registers, rip, and on Windows xmm6 to xmm15. Managed code has UNWIND_INFO on every OS
 //! and native code on Unix has call frame information, so one stack may need both.
 //!
-//! ```text
-//! registers + memory                     the stopped thread
-//!        │
-//!        ▼
-//! code_map: address → region ──► image::pe: sections, RUNTIME_FUNCTION table
-//!        │                  └──► image::elf, image::macho: segments, .eh_frame, .debug_frame
-//!        │                                    │ compiled when the image is added
-//!        ▼                                    ▼
-//! unwind::win64: UNWIND_INFO, epilogues    cfi: rows; unwind: their steps, expressions, stubs
-//!        │                                    │
-//!        └───────────────┬────────────────────┘
-//!                        ▼
-//!     caller's registers, Trust, establisher frame, handler
-//! ```
-//!
-//! Input is never trusted: malformed images and unwind data give errors with the place of the
-//! fault, every loop has a limit, and a failed step leaves the registers as they were. A walk
-//! allocates nothing.
-//!
 //! ```
 //! use clr_walker::code_map::{CodeMap, CodeRegion};
 //! use clr_walker::image::FunctionTable;
@@ -51,6 +32,25 @@
 //! assert_eq!(registers.rsp(), 0x10_0010);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! ```text
+//! registers + memory                     the stopped thread
+//!        │
+//!        ▼
+//! code_map: address → region ──► image::pe: sections, RUNTIME_FUNCTION table
+//!        │                  └──► image::elf, image::macho: segments, .eh_frame, .debug_frame
+//!        │                                    │ compiled when the image is added
+//!        ▼                                    ▼
+//! unwind::win64: UNWIND_INFO, epilogues    cfi: rows; unwind: their steps, expressions, stubs
+//!        │                                    │
+//!        └───────────────┬────────────────────┘
+//!                        ▼
+//!     caller's registers, Trust, establisher frame, handler
+//! ```
+//!
+//! Input is never trusted: malformed images and unwind data give errors with the place of the
+//! fault, every loop has a limit, and a failed step leaves the registers as they were. A walk
+//! allocates nothing.
 //!
 //! Without default features the crate is `no_std` and needs only `alloc`.
 #![cfg_attr(not(feature = "std"), no_std)]

@@ -21,7 +21,7 @@ pub(crate) struct Contender {
     pub(crate) restores: &'static str,
     /// True if the contender finds the callers, so that they can be compared.
     pub(crate) unwinds: bool,
-    /// Creates a walk with empty caches.
+    /// Maker of a walk with empty caches.
     pub(crate) make: for<'i> fn(&'i Images) -> Walk<'i>,
 }
 

@@ -54,16 +54,16 @@ pub enum CfiProblem {
     #[error("the instruction {0:#04x} is unknown")]
     Instruction(u8),
     /// An instruction has no meaning at its place: an offset without a register, or a step back.
-    #[error("an instruction has no meaning where it stands")]
+    #[error("an instruction has no meaning at its place")]
     Context,
     /// `DW_CFA_restore_state` without a state, or more than 64 states.
-    #[error("the remembered states do not pair")]
+    #[error("remembered and restored states do not pair")]
     States,
     /// An offset is too large for a frame.
     #[error("an offset is out of range")]
     Offset,
     /// A rule takes a value from a register that a walk does not track.
-    #[error("DWARF register {0} is not among those known")]
+    #[error("DWARF register {0} is not tracked")]
     Register(u16),
     /// There is no rule for the return address.
     #[error("there is no rule for the return address")]

@@ -31,7 +31,7 @@ pub enum ElfError {
     #[error("the program headers go beyond the end of the file")]
     ProgramHeaders,
     /// There is no loadable segment.
-    #[error("no segment is to be loaded")]
+    #[error("there is no loadable segment")]
     NothingToLoad,
     /// A segment's bytes go beyond the end of the file.
     #[error("the bytes of the segment at {address:#x} go beyond the end of the file")]

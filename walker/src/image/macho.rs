@@ -28,7 +28,7 @@ pub enum MachoError {
     #[error("the load commands are cut off")]
     LoadCommands,
     /// There is no segment except `__PAGEZERO`.
-    #[error("no segment is to be loaded")]
+    #[error("there is no loadable segment")]
     NothingToLoad,
     /// A segment's bytes go beyond the end of the file.
     #[error("the bytes of the segment at {address:#x} go beyond the end of the file")]

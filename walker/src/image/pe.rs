@@ -428,7 +428,7 @@ mod tests {
             sections.iter().find(|(rva, _)| *rva == 0x1000).map(|(_, len)| *len)
         };
         assert_eq!(len([(VIRTUAL_SIZE, 0x30), (RAW_SIZE, 0x40)]), Some(0x30), "padding");
-        assert_eq!(len([(VIRTUAL_SIZE, 0x800), (RAW_SIZE, 0x40)]), Some(0x40), "zeroes behind");
+        assert_eq!(len([(VIRTUAL_SIZE, 0x800), (RAW_SIZE, 0x40)]), Some(0x40), "zeroes after it");
         assert_eq!(len([(VIRTUAL_SIZE, 0), (RAW_SIZE, 0x40)]), Some(0x40), "old linkers");
         assert_eq!(len([(VIRTUAL_SIZE, 0x800), (RAW_SIZE, 0)]), None, ".bss");
         assert_eq!(len([(RAW_SIZE, 0), (RAW_POINTER, u32::MAX)]), None, ".bss anywhere");

@@ -41,7 +41,7 @@ pub enum Reason {
         sp: u64,
     },
     /// The runtime reports a frame where the unwinder found none.
-    #[error("the runtime reports a frame at {sp:#x} that the unwinder passed by")]
+    #[error("the runtime reports a frame at {sp:#x} that the unwinder missed")]
     Disagreement {
         /// The reported frame's stack pointer (VA).
         sp: u64,
@@ -61,7 +61,7 @@ pub enum Reason {
     #[error("SuspendRuntime returns {0}")]
     Suspend(HResult),
     /// The runtime reports no further frame, and the stack does not end here.
-    #[error("nothing further is reported, but the stack goes on")]
+    #[error("the runtime reports no further frame, but the stack goes on")]
     Unreported,
     /// The buffer is full: the stack is deeper. The walker's own callback then ended the runtime's
     /// walk, so its ABORTED means nothing else.

@@ -40,7 +40,7 @@ impl<'t, T: TargetThread> Stopped<'t, T> {
         self.target.context()
     }
 
-    /// Resumes the thread or the runtime, as dropping does, but returns the error.
+    /// Resumes the thread, as dropping does, and returns an error if that fails.
     ///
     /// # Errors
     /// The system's error; the thread stays suspended.
@@ -75,7 +75,7 @@ impl<'i, I: ProfilerInfo> RuntimeSuspension<'i, I> {
         Ok(Self { info, lasts: true })
     }
 
-    /// Resumes the thread or the runtime, as dropping does, but returns the error.
+    /// Resumes the runtime, as dropping does, and returns an error if that fails.
     ///
     /// # Errors
     /// The errors of `ResumeRuntime` (C-127).

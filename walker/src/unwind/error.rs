@@ -17,7 +17,7 @@ pub enum UnwindError {
         address: u64,
     },
     /// The code made a call, so it is no leaf, but has no RUNTIME_FUNCTION.
-    #[error("the code that returns to {address:#x} has no function entry, yet made a call")]
+    #[error("the code before return address {address:#x} made a call, but has no function entry")]
     CallerWithoutEntry {
         /// The return address (VA).
         address: u64,
@@ -83,7 +83,7 @@ pub enum UnwindError {
     },
     /// The caller is computed from a register whose value is not known in the frame: call frame
     /// information of a later frame marks it as undefined, or the caller of that frame was guessed.
-    #[error("the caller of the frame at {address:#x} is found from {}, which is lost", register.name())]
+    #[error("the caller of the frame at {address:#x} is computed from {}, whose value is lost", register.name())]
     LostRegister {
         /// The register.
         register: Gpr,

@@ -9,7 +9,8 @@ use clr_walker::unwind::{Cache, Position, Rules, UnwindError, Unwinder};
 
 const HEAP: u64 = 0x7F80_0000_0000;
 
-/// A function whose instructions are a byte long each, and whose frame differs at each of them.
+/// Returns a case with a function whose instructions are a byte long each, and whose frame differs
+/// at each of them.
 fn every_byte_differs() -> Case {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie::default());

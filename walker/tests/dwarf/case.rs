@@ -158,8 +158,8 @@ impl Cfi {
     }
 }
 
-/// The initial instructions of gcc's CIEs: the CFA is rsp + 8, and the return address right below
-/// it.
+/// Returns the initial instructions of gcc's CIEs: the CFA is rsp + 8, and the return address right
+/// below it.
 pub(crate) fn usual() -> Vec<Cfi> {
     vec![Cfi::DefCfa(Gpr::Rsp, 8), Cfi::Raw(vec![0x80 | 16, 1])]
 }

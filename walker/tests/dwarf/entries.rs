@@ -249,7 +249,7 @@ fn a_faulty_program_is_good_up_to_its_fault() {
     }
 }
 
-/// The offset where the program ends in the middle of an instruction.
+/// A program may end in the middle of an instruction.
 #[test]
 fn a_program_that_is_cut_off_is_faulty() {
     let mut frames = Frames::new();

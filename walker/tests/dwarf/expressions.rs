@@ -5,7 +5,7 @@ use clr_walker::registers::Gpr;
 
 const RIP: u8 = 16;
 
-/// DW_OP_bregN offset.
+/// Returns `DW_OP_bregN offset`.
 fn breg(register: u8, offset: i64) -> Vec<u8> {
     [vec![0x70 + register], sleb(offset)].concat()
 }
@@ -124,7 +124,7 @@ fn faulty_expressions_are_errors() {
         (&[0x0E, 1], operation),
         (&[0x94, 0], operation),
         (&[0x94, 9], operation),
-        (&[0x92, 20, 0], "DWARF register 20 is not among those known"),
+        (&[0x92, 20, 0], "DWARF register 20 is not tracked"),
     ];
     for (code, expected) in cases {
         let error = value(code).unwrap_err();
@@ -191,7 +191,7 @@ fn half_a_rule_for_the_cfa_needs_the_other_half() {
     let expression = Cfi::DefCfaExpression(vec![0x30]);
     for half in [Cfi::DefCfaOffset(8), Cfi::DefCfaRegister(Gpr::Rbp), Cfi::Raw(vec![0x13, 1])] {
         let case = Case::function(&[expression.clone(), half], 0);
-        let no = "an instruction has no meaning where it stands, at .eh_frame+0x30";
+        let no = "an instruction has no meaning at its place, at .eh_frame+0x30";
         assert_eq!(case.changes(), no);
     }
 }

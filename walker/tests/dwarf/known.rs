@@ -131,7 +131,8 @@ fn a_walk_stops_where_it_would_need_what_is_lost() {
     assert_eq!(frames[1].unwrap().known, PRESERVED.without(Rbx));
     assert_eq!(frames[1].unwrap().position, Position::ReturnAddress);
     assert_eq!(frames[2], lost);
-    let message = "the caller of the frame at 0x7f0000001018 is found from rbx, which is lost";
+    let message =
+        "the caller of the frame at 0x7f0000001018 is computed from rbx, whose value is lost";
     assert_eq!(frames[2].unwrap_err().to_string(), message);
 
     let frames = walk(&[Cfi::DefCfaOffset(16)]);

@@ -5,7 +5,7 @@ use clr_walker::memory::Segment;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Guesses, Position, Trust, UnwindError, Unwinder};
 
-/// A CIE for signal frames.
+/// Returns a CIE for signal frames.
 fn signal_cie() -> Cie {
     Cie { augmentation: "zRS", ..Cie::default() }
 }
@@ -153,7 +153,7 @@ fn code_that_nothing_is_said_of_is_unknown() {
     assert_eq!(case(0x1800).step(), Err(error));
 }
 
-/// Checks the bytes that have been pushed at each place in the code of a stub.
+/// The number of pushed bytes, for each place in the code of a stub.
 type Places<'a> = &'a [(u32, i64)];
 
 #[test]

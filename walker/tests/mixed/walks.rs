@@ -6,7 +6,7 @@ use clr_walker::mixed::{MixedStack, RuntimeSuspension, WalkBuffer, Walker};
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::{Trust, UnwindError};
 
-/// Native code called by managed code called by native code, twice.
+/// Returns the frames of native code called by managed code called by native code, twice.
 fn sandwich() -> [u64; 7] {
     [
         NATIVE + 0x20,
@@ -100,7 +100,7 @@ fn the_naive_way_leaves_holes() {
     let stack = mock.walk(Policy::Unseeded);
     assert_eq!(ips(&stack), sandwich()[2..]);
     let at: Vec<_> = stack.gaps.iter().map(|gap| gap.at).collect();
-    assert_eq!(at, [0, 2, 5], "the leaf, and behind each marker");
+    assert_eq!(at, [0, 2, 5], "the leaf, and after each marker");
     assert_eq!(mock.calls(), [Done::Snapshot { seed: None }]);
 }
 
@@ -131,7 +131,7 @@ fn the_first_call_of_a_thread_is_made_before_it_suspends_another() {
     assert!(!native.prepare(), "no frame was reported");
 }
 
-/// Two markers in a row: hidden code, which nobody knows, is between the native runs.
+/// Two markers in a row: hidden code without unwind data is between the native runs.
 #[test]
 fn hidden_code_behind_a_managed_frame_is_passed_over() {
     let ips_of = [

@@ -9,7 +9,7 @@ use clr_walker::registers::Gpr::{self, R12, Rbp, Rbx, Rsi};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Cache, Position, Rules, UnwindError, Unwinder};
 
-/// A heap of one function, with its table.
+/// Returns a heap of one function, with its table.
 fn heap(begin: u32, end: u32, info: &Info) -> (Vec<u8>, Vec<u8>) {
     let bytes = [vec![0xCC; end as usize], info.bytes()].concat();
     (bytes, crate::case::bytes_of(&[begin, end, end]))

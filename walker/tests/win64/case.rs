@@ -53,7 +53,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Operation, OpInfo, and the slots that follow.
+    /// Returns the operation, OpInfo, and the slots that follow.
     fn encode(self) -> (u8, u8, Vec<u16>) {
         let far = |n: u32| vec![n as u16, (n >> 16) as u16];
         match self {
@@ -104,7 +104,7 @@ impl Info {
         Self { version, ..self }
     }
 
-    /// Names a frame register, `offset` (0 to 240) bytes above rsp.
+    /// Sets the frame register, `offset` (0 to 240) bytes above rsp.
     pub(crate) fn frame(self, register: Gpr, offset: u8) -> Self {
         Self { frame: offset | register.number(), ..self }
     }

@@ -22,7 +22,7 @@ const COLD: [u32; 3] = [0x1C0, 0x1E0, 0x8C0];
 /// The step by the unwind codes.
 const NO_EPILOGUE: &str = "Body rbx=[4] rbp=[5] rip=[6] rsp=7";
 
-/// FUNCTION pushes rbp and rbx and allocates 0x20 bytes.
+/// Returns a case in which FUNCTION pushes rbp and rbx and allocates 0x20 bytes.
 fn program() -> Case {
     let codes = [Small(0x20), Push(Rbx), Push(Rbp)];
     let at = |offsets: [u8; 3]| [0, 1, 2].map(|i| (offsets[i], codes[i]));
@@ -154,7 +154,7 @@ fn an_epilogue_may_begin_with_add_rsp() {
     }
 }
 
-/// A function with a frame register that points to slot 20, 16 bytes above the frame base.
+/// Returns a case with a frame register that points to slot 20, 16 bytes above the frame base.
 fn framed(register: Gpr) -> Case {
     let info = Info::new(6, &[(6, SetFrame), (2, Push(Rdi)), (1, Push(register))]);
     Case::new().function(FUNCTION, &info.frame(register, 0x10)).with(register, slot(20))

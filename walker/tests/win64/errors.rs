@@ -142,7 +142,7 @@ fn errors_say_what_is_wrong() {
         (UnwindError::UnknownCode { address: BASE }, "0x140000000 is in no known code"),
         (
             UnwindError::CallerWithoutEntry { address: BASE },
-            "the code that returns to 0x140000000 has no function entry, yet made a call",
+            "the code before return address 0x140000000 made a call, but has no function entry",
         ),
         (UnwindError::CodeUnmapped { rva: 0x10 }, "the code at RVA 0x10 is not in the image"),
         (

@@ -10,7 +10,7 @@ use clr_walker::registers::Gpr::{Rbx, Rsi};
 use clr_walker::registers::{RegisterSet, Registers};
 use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
 
-/// Two functions, the second right after the first.
+/// Returns a case with two functions, the second right after the first.
 fn neighbours() -> Case {
     Case::new()
         .function([0x100, 0x140, 0x800], &Info::new(1, &[(1, Push(Rbx))]))

@@ -62,7 +62,7 @@ fn epilogues_are_listed_by_their_distance_from_the_end() {
 fn a_listed_distance_of_0_is_padding() {
     let case = function(&[(4, Epilog(0)), (0x50, Epilog(0)), (0, Epilog(0)), (0x60, Epilog(0))]);
     assert_epilogue(&case, 0x400 - 0x50);
-    assert_eq!(at(&case, 0x400 - 0x60), BODY, "nothing is read behind padding");
+    assert_eq!(at(&case, 0x400 - 0x60), BODY, "nothing is read after padding");
 }
 
 #[test]

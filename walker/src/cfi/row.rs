@@ -101,6 +101,7 @@ pub enum RegisterRule {
 
 /// The rules for a range of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Row {
     /// The range (RVAs). Neighbouring ranges with the same rules may be one row.
     pub range: Range<u32>,

@@ -14,7 +14,7 @@ pub(super) fn follows_call<M: Memory + ?Sized>(address: u64, memory: &M) -> Opti
     Some(ends_in_call(bytes))
 }
 
-/// Returns true if the bytes end in `call rel32` or `call r/m64`. Prefixes before it do not matter.
+/// Returns true if the bytes end in `call rel32` or `call r/m64`. Prefixes do not matter.
 pub(super) fn ends_in_call(bytes: [u8; 7]) -> bool {
     if bytes[2] == 0xE8 {
         return true;

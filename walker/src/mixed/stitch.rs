@@ -16,7 +16,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
     /// the walk, when they could not be unloaded.
     ///
     /// # Errors
-    /// The event that ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn stitch(&self, buffer: &WalkBuffer) -> Result<MixedStack, I::Fatal> {
         let mut stitched = Stitched {
             walker: self,

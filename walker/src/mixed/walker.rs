@@ -41,7 +41,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     /// until it returns true: a frame was reported (C-151).
     ///
     /// # Errors
-    /// The event that ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn prepare<T: TargetThread>(&self, target: &T) -> Result<bool, I::Fatal> {
         let mut buffer = WalkBuffer::new(1);
         self.snapshot(target, None, &mut buffer)?;
@@ -51,7 +51,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     /// Walks a thread's stack: [`take`](Self::take), then [`stitch`](Self::stitch).
     ///
     /// # Errors
-    /// The event that ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn walk<T: TargetThread>(
         &self,
         target: &T,
@@ -66,7 +66,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     /// reasons for gaps.
     ///
     /// # Errors
-    /// The event that ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn take<T: TargetThread>(
         &self,
         target: &T,
@@ -129,7 +129,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     /// threads during one suspension of the runtime, each into its own buffer.
     ///
     /// # Errors
-    /// The event that ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn take_suspended<T: TargetThread>(
         &self,
         _suspension: &RuntimeSuspension<'_, I>,
@@ -363,8 +363,9 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         }
     }
 
-    /// Returns true if an image or a heap has a table in which `address` (VA) is in no function:
-    /// the runtime counts the bytes after a function's end as part of it (contract §2.6).
+    /// Returns true if `address` (VA) is in a known image or heap, but in none of the functions in
+    /// its table: the runtime counts the bytes after a function's end as part of it (contract
+    /// §2.6).
     pub(super) fn is_padding(&self, address: u64) -> bool {
         let found = self.modules.code_map().find(address);
         found.is_some_and(|(region, rva)| region.functions().find(rva).is_none())

@@ -100,6 +100,7 @@ pub enum Trust {
 
 /// The treatment of native code without call frame information.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Guesses {
     /// The walk stops, except at PLT entries, which are recognised by their bytes.
     #[default]
@@ -120,6 +121,7 @@ pub struct Handler {
 
 /// The results of a step, besides the caller's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// The method by which the caller was found.
     pub trust: Trust,

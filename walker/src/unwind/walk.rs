@@ -9,6 +9,7 @@ const FRAME_LIMIT: u32 = 1 << 16;
 
 /// A frame of a walked stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Frame {
     /// The frame's registers.
     pub registers: Registers,

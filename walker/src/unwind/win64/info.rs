@@ -97,6 +97,7 @@ impl RawCode {
 
 /// An unwind code, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnwindCode {
     /// CodeOffset: bytes from the function's begin to the end of the instruction.
     pub offset: u8,

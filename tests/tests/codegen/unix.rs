@@ -2,9 +2,9 @@
 
 use super::link;
 use clr_codegen::{CallingConvention, CfiMistake, CodeKind, Format, LinkedProgram, Role, Unit};
+use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::{CfaRule, CfiTable, Column, RegisterRule, Row};
 
 fn elf(linked: &LinkedProgram) -> &Unit {
     linked.units.iter().find(|unit| unit.format == Format::Elf).unwrap()

@@ -1,11 +1,9 @@
 //! gimli's own reading of the rows, and an evaluation of them.
 
 use crate::{BASE, Computed, map, registers};
+use clr_walker::cfi::{CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::dwarf::{
-    CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row,
-};
 use clr_walker::unwind::{Position, UnwindError, Unwinder};
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, LittleEndian,

@@ -1,6 +1,6 @@
 //! DWARF's expressions as people write them.
 
-use clr_walker::unwind::dwarf::Column;
+use clr_walker::cfi::Column;
 
 /// The most operations that are written out. The words of one may be those of all before it.
 const LONGEST: usize = 64;

@@ -5,10 +5,10 @@ use crate::walk::Start;
 use crate::{FoundEnd, FoundWalk, ShadowStackDifference};
 use clr_codegen::execution::{BASE, Execution};
 use clr_codegen::shadow_stack::CallerState;
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Position, Rules, UnwindError};
 
 const TEXT: &str = "

@@ -10,7 +10,7 @@ use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::win64::{Operation, UnwindInfo};
 use iced_x86::{Decoder, DecoderOptions};
 
-/// What all contenders must find, and what a profiler takes.
+/// The registers that all contenders must find, and those that a profiler takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) rip: u64,
@@ -19,11 +19,11 @@ pub(crate) struct Frame {
 
 /// A stack and its frames.
 pub(crate) struct Stack {
-    /// Where the thread was stopped.
+    /// The registers with which the thread was stopped.
     pub(crate) start: Registers,
     /// The callers, innermost first; the last is outside the images.
     pub(crate) callers: Vec<Frame>,
-    /// What a binary search has to find in order to unwind the frames.
+    /// The entries that a binary search has to find in order to unwind the frames.
     pub(crate) lookups: Vec<Lookup>,
     address: u64,
     bytes: Vec<u8>,
@@ -56,13 +56,13 @@ impl Stack {
         Self { start: *start, callers, lookups, address, bytes }
     }
 
-    /// Its memory, the same for all contenders.
+    /// Returns the stack's memory, the same for all contenders.
     pub(crate) fn memory(&self) -> Segment<'_> {
         Segment::new(self.address, &self.bytes)
     }
 }
 
-/// The stacks of all gold vectors that have a chain.
+/// Returns the stacks of all gold vectors that have a chain.
 pub(crate) fn recorded(images: &Images) -> Vec<Stack> {
     images.all.iter().flat_map(|image| recorded_in(images, image)).collect()
 }
@@ -89,7 +89,7 @@ fn from_vector(images: &Images, vector: &Vector<'_>) -> Stack {
     Stack::new(images, &vector.registers, callers, address, bytes)
 }
 
-/// The segments of a vector as one, with zeroes where nothing was recorded.
+/// Joins the segments of a vector into one, with zeroes where nothing was recorded.
 fn flattened(vector: &Vector<'_>) -> (u64, Vec<u8>) {
     let address = vector.segments().next().map_or(0, |segment| segment.address());
     let mut bytes = Vec::new();
@@ -101,7 +101,7 @@ fn flattened(vector: &Vector<'_>) -> (u64, Vec<u8>) {
     (address, bytes)
 }
 
-/// A place in a function that a call returns to, and what the function's prologue does.
+/// A place in a function that a call returns to, and the operations of the function's prologue.
 pub(crate) struct CallSite {
     return_address: u64,
     /// In the order of execution.
@@ -110,10 +110,10 @@ pub(crate) struct CallSite {
     frame_offset: u64,
 }
 
-/// Larger frames are rare, and would make memory the subject.
+/// Larger frames are rare, and would turn this into a benchmark of memory.
 const LARGEST_FRAME: u32 = 1024;
 
-/// All call sites of all images that every contender can unwind.
+/// Returns all call sites of all images that every contender can unwind.
 pub(crate) fn call_sites(images: &Images) -> Vec<CallSite> {
     images.all.iter().flat_map(|image| call_sites_in(images, image)).collect()
 }
@@ -143,7 +143,7 @@ fn call_sites_in(images: &Images, image: &Image) -> Vec<CallSite> {
     sites
 }
 
-/// The operations of a prologue in the order of execution, if it is of a kind to be laid out.
+/// Returns the operations of a prologue in the order of execution, if they can be laid out.
 fn prologue(info: &UnwindInfo<'_>) -> Option<Vec<Operation>> {
     if info.is_chained() {
         return None;
@@ -164,12 +164,12 @@ fn prologue(info: &UnwindInfo<'_>) -> Option<Vec<Operation>> {
     (size <= LARGEST_FRAME).then_some(operations)
 }
 
-/// Where the memory of deep stacks ends (VA).
+/// End of the memory of deep stacks (VA).
 const STACK_END: u64 = 0x7_FFFF_0000;
-/// Who called the outermost frame: in no image, but not 0, which framehop takes for an end.
+/// Return address of the outermost frame: in no image, but not 0, which framehop takes for an end.
 const OUTSIDE: u64 = 0x7FF0_0000_1234;
 
-/// A stack with a frame for each call site, the outermost first.
+/// Builds a stack with a frame for each call site, the outermost first.
 pub(crate) fn deep(images: &Images, sites: &[&CallSite], random: &mut Random) -> Stack {
     let mut execution = Execution::new(sites.len(), random);
     let mut callers: Vec<_> = sites.iter().map(|site| execution.enter(site, random)).collect();
@@ -180,7 +180,7 @@ pub(crate) fn deep(images: &Images, sites: &[&CallSite], random: &mut Random) ->
     Stack::new(images, &registers, callers, address, bytes)
 }
 
-/// Prologues and calls, executed.
+/// A thread that executes prologues and calls.
 struct Execution {
     registers: Registers,
     /// The memory below [`STACK_END`].
@@ -209,7 +209,7 @@ impl Execution {
         self.write(rsp, value);
     }
 
-    /// Calls the function of `site` and lets it run up to its call there; the caller's frame.
+    /// Calls the function of `site`, runs it up to its call there, and returns the caller's frame.
     fn enter(&mut self, site: &CallSite, random: &mut Random) -> Frame {
         let caller = self.registers;
         self.push(caller.rip);
@@ -223,7 +223,7 @@ impl Execution {
                     let frame = self.registers.rsp() + site.frame_offset;
                     self.registers.set(site.frame_register, frame);
                 }
-                // Counted from where rsp is when the prologue has ended.
+                // Relative to rsp at the end of the prologue.
                 _ => {}
             }
         }
@@ -238,7 +238,7 @@ impl Execution {
                 self.write(base + u64::from(at), caller.get(register));
             }
         }
-        // What has been saved is free for use.
+        // A saved register is free for use.
         for operation in &site.prologue {
             if let Operation::PushNonvol(register) | Operation::SaveNonvol(register, _) = *operation
                 && !(has_frame_register && register == site.frame_register)

@@ -13,12 +13,12 @@ use std::{fs, io};
 const BEGIN: &str = "<!-- bench:begin -->";
 const END: &str = "<!-- bench:end -->";
 
-/// All that was measured.
+/// All measurements.
 pub(crate) struct Report<'i> {
     pub(crate) rounds: u32,
-    /// Recorded stacks, and call sites, that a contender gets wrong.
+    /// Number of recorded stacks, and of call sites, that a contender gets wrong.
     pub(crate) left_out: [usize; 2],
-    /// Call sites in the images that deep stacks are made of.
+    /// Number of call sites in the images that deep stacks are made of.
     pub(crate) sites: usize,
     /// Real stacks, then those of each of [`DEPTHS`].
     pub(crate) workloads: [Workload<'i>; 3],
@@ -26,7 +26,7 @@ pub(crate) struct Report<'i> {
 }
 
 impl Report<'_> {
-    /// The table and what it is of.
+    /// Returns the table and its explanation.
     pub(crate) fn markdown(&self) -> String {
         let [shallow, deep] = DEPTHS;
         let mut text = format!(
@@ -52,7 +52,7 @@ impl Report<'_> {
         self.workloads.each_ref().map(cell).join(" | ")
     }
 
-    /// How many times as long as `ours` a contender takes, workload by workload.
+    /// Returns the time of a contender as a multiple of `ours`, workload by workload.
     fn ratios(&self, theirs: impl Fn(&[Samples], usize) -> f64, ours: usize) -> String {
         let [real, shallow, deep] = self.workloads.each_ref().map(|workload| {
             let samples = &workload.samples;

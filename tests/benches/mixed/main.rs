@@ -1,11 +1,13 @@
-//! How long a whole stack takes, managed and native, through `DoStackSnapshot` and the own unwinder.
+//! Benchmark of walks of whole stacks, managed and native, through `DoStackSnapshot` and the
+//! walker's own unwinder.
 //!
-//! `cargo bench -p clr-walker --bench mixed` prints a table. Without `--bench`, as `cargo test --benches`
+//! `cargo bench -p clr-tests --bench mixed` prints a table. Without `--bench`, as `cargo test --benches`
 //! runs it, it takes one round only.
 //!
-//! Half of each stack is native, in runs of four. A scripted runtime only hands out what the simulated
-//! one reported, so that the walker itself is measured; the simulated one walks as well. framehop and
-//! the bare unwinder are given all code, that of the heap on Unix too, and walk the same memory.
+//! Half of each stack is native, in runs of four. A scripted runtime only replays the reports of
+//! the simulated one, so that the walker itself is measured; the simulated runtime walks as well.
+//! framehop and the bare unwinder get all code, on Unix including that of the heap, and walk the
+//! same memory.
 
 mod process;
 mod scripted;
@@ -28,11 +30,11 @@ use unwinders::{all_code, bare, cached, framehop, framehop_unwinder};
 
 const ROUNDS: u32 = 201;
 const DEPTHS: [usize; 2] = [32, 256];
-/// Frames that one sample walks at least.
+/// Minimum number of frames that one sample walks.
 const FRAMES_PER_SAMPLE: usize = 2048;
 
-/// Windows, where the heap of jitted code is known to all, and Unix, where nobody knows it. There only
-/// the calling thread can be seeded (C-019).
+/// Windows, where everybody knows the unwind data of jitted code, and Unix, where nobody does.
+/// There only the calling thread can be seeded (C-019).
 const SYSTEMS: [(Generation, Policy, Completeness); 2] = [
     (Generation::Net10Windows, Policy::Seeded, Completeness::Whole),
     (Generation::Net10Unix, Policy::Signal, Completeness::Reportable),
@@ -79,7 +81,7 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Measures a system's stack of so many frames.
+/// Measures a system's stack of `depth` frames.
 fn run(
     generation: Generation,
     policy: Policy,
@@ -130,8 +132,8 @@ fn run(
     }
 }
 
-/// A walk finds what it should, and allocates nothing until the thread runs again: every allocation of
-/// this thread is counted.
+/// Checks that a walk finds the expected frames, and allocates nothing until the thread runs again:
+/// every allocation of this thread is counted.
 fn check<I: ProfilerInfo, T: TargetThread>(
     walker: &Walker<'_, I, CodeMap<'_>>,
     target: &T,

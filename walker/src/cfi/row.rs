@@ -1,10 +1,10 @@
-//! Rows of call frame information as DWARF has them: what holds from one address to the next.
+//! Rows of call frame information in DWARF's terms.
 
 use super::error::FrameSection;
 use crate::registers::Gpr;
 use core::ops::Range;
 
-/// A column of the table of registers: a register by its DWARF number.
+/// A column of DWARF's table of registers: a register by its DWARF number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Column(pub u16);
 
@@ -29,10 +29,10 @@ const DWARF_ORDER: [Gpr; 16] = [
 ];
 
 impl Column {
-    /// rip; also the usual column of the return address.
+    /// rip, which is also the usual column of the return address.
     pub const RIP: Self = Self(16);
 
-    /// The integer register that it is.
+    /// Returns the integer register of this column, or `None` for any other column.
     #[inline]
     #[must_use]
     pub fn gpr(self) -> Option<Gpr> {
@@ -58,59 +58,60 @@ impl From<Gpr> for Column {
 /// An expression in a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Expression {
-    /// The section.
+    /// The section with the expression.
     pub section: FrameSection,
-    /// Where it begins there.
+    /// Offset of the expression in the section.
     pub offset: u32,
-    /// Its length in bytes.
+    /// Length of the expression in bytes.
     pub len: u32,
 }
 
-/// How the canonical frame address is found: rsp as it was before the call.
+/// The rule for the canonical frame address: rsp as it was before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CfaRule {
-    /// A register plus a distance in bytes.
+    /// A register plus an offset in bytes.
     Register {
         /// The register.
         register: Column,
-        /// The distance.
+        /// The offset in bytes.
         offset: i32,
     },
-    /// What an expression gives.
+    /// The result of an expression.
     Expression(Expression),
 }
 
-/// How the caller's value of a register is found.
+/// The rule for the caller's value of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegisterRule {
-    /// It cannot be; of the return address: this is the outermost frame.
+    /// The value is lost. For the return address: this is the outermost frame.
     Undefined,
-    /// It is the frame's.
+    /// The value is the frame's.
     SameValue,
-    /// In memory, so many bytes from the canonical frame address.
+    /// The value is in memory, N bytes from the canonical frame address.
     Offset(i32),
-    /// It is the canonical frame address plus so many bytes.
+    /// The value is the canonical frame address plus N bytes.
     ValOffset(i32),
-    /// It is the frame's value of another register.
+    /// The value is the frame's value of another register.
     Register(Column),
-    /// In memory, at what an expression gives.
+    /// The value is in memory, at the address that an expression computes.
     Expression(Expression),
-    /// It is what an expression gives.
+    /// The value is the result of an expression.
     ValExpression(Expression),
 }
 
-/// What holds in a range of code.
+/// The rules for a range of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Row {
-    /// The range (RVAs). Where neighbours say the same, they may be one row.
+    /// The range (RVAs). Neighbouring ranges with the same rules may be one row.
     pub range: Range<u32>,
-    /// The canonical frame address.
+    /// The rule for the canonical frame address.
     pub cfa: CfaRule,
-    /// The rules of the integer registers, by encoding; `None` where nothing is said, which means
-    /// the same value, or of rsp the canonical frame address.
+    /// The rules for the integer registers, by encoding; `None` without a rule, which means the
+    /// same value, or for rsp the canonical frame address.
     pub registers: [Option<RegisterRule>; 16],
-    /// The rule of the return address.
+    /// The rule for the return address.
     pub return_address: Option<RegisterRule>,
-    /// Whether this is the trampoline that a signal handler returns to.
+    /// True if the code is the trampoline that a signal handler returns to.
     pub signal_frame: bool,
 }

@@ -1,7 +1,7 @@
-//! How long a step takes, against other unwinders of Windows x64 code.
+//! Benchmark of steps, against other unwinders of Windows x64 code.
 //!
-//! `cargo bench -p clr-walker --bench unwind` prints a table; with `-- --readme README.md` it also
-//! replaces what stands between the two marks in that file, whose path counts from the workspace.
+//! `cargo bench -p clr-tests --bench unwind` prints a table; with `-- --readme README.md` it also
+//! replaces the text between the two marks in that file, whose path is relative to the workspace.
 //! Without `--bench`, as `cargo test --benches` runs it, it takes one round only.
 
 mod adding;
@@ -37,7 +37,7 @@ impl Arguments {
                     let path = arguments.next().ok_or("--readme needs a path")?;
                     readme = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path));
                 }
-                // Cargo passes on what is meant for the harness of tests.
+                // Cargo passes on arguments for the test harness.
                 _ => {}
             }
         }
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut random = Random::new();
     let mut sites = call_sites(&images);
     let all_sites = sites.len();
-    // A stopped thread behind its call is the harder case: peers take some jumps for tail calls.
+    // A thread stopped after its call is the harder case: peers take some jumps for tail calls.
     sites.retain(|site| all_agree(&images, &deep(&images, &[site], &mut random)));
     let left_out = [all_real - real.len(), all_sites - sites.len()];
     let [depth_64, depth_512] =
@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A stack of `depth` frames with as few repeated call sites as there can be.
+/// Builds a stack of `depth` frames with as few repeated call sites as possible.
 fn deep_stack(images: &Images, sites: &[CallSite], depth: usize, random: &mut Random) -> Stack {
     let mut shuffled: Vec<_> = sites.iter().collect();
     random.shuffle(&mut shuffled);

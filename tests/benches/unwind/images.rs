@@ -1,4 +1,4 @@
-//! The images that stacks are made of, in the form that each contender wants.
+//! The images that stacks are made of, in the form that each contender needs.
 
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::pe::PeImage;
@@ -9,8 +9,8 @@ use object::read::StringTable;
 use object::read::pe::PeFile64;
 use std::ops::Range;
 
-/// What compilers made. The assembly of `asm_raw` is left out: its forms are for correctness, and
-/// neither their frequency nor their order is that of real code.
+/// Images made by compilers. The assembly of `asm_raw` is left out: its forms are for correctness,
+/// and neither their frequency nor their order is that of real code.
 const COMPILED: [&str; 4] = ["gcc_O2", "clang_O2", "clang_O2_lld", "cpp_gcc_O2"];
 
 /// An image at its preferred base.
@@ -44,11 +44,11 @@ impl Image {
     }
 }
 
-/// Section by section what pe-unwind-info reads.
+/// The bytes that pe-unwind-info reads, section by section.
 #[derive(Clone, Copy)]
 pub(crate) struct Sections {
     pub(crate) pdata: &'static [u8],
-    /// .xdata, or .rdata where the linker puts unwind data there.
+    /// .xdata, or .rdata if the linker puts unwind data there.
     unwind_data: Span,
     text: Span,
 }
@@ -66,7 +66,7 @@ impl Span {
 }
 
 impl Sections {
-    /// The bytes from `rva` to the end of their section.
+    /// Returns the bytes from `rva` to the end of their section.
     pub(crate) fn bytes_from(&self, rva: u32) -> Option<&'static [u8]> {
         self.unwind_data.from(rva).or_else(|| self.text.from(rva))
     }
@@ -91,7 +91,7 @@ impl Images {
         Self { all, map }
     }
 
-    /// The image that has `address`, and its RVA there.
+    /// Returns the image that contains `address`, and the RVA of `address` there.
     pub(crate) fn find(&self, address: u64) -> Option<(&Image, u32)> {
         let after = self.all.partition_point(|image| image.base <= address);
         let image = self.all.get(after.checked_sub(1)?)?;
@@ -99,7 +99,7 @@ impl Images {
         (rva < image.size).then_some((image, rva))
     }
 
-    /// The region of the map that `image` is.
+    /// Returns the region of `image` in the map.
     pub(crate) fn region(&self, image: &Image) -> &CodeRegion<'static> {
         self.map.find(image.base).expect("all images are in the map").0
     }
@@ -113,14 +113,15 @@ fn rva(header: &ImageSectionHeader) -> u32 {
     header.virtual_address.get(LE)
 }
 
-/// The section of that name, whose names are short in all images.
+/// Returns the section of that name; all images have short section names.
 fn section<'a>(file: &PeFile64<'a>, name: &[u8]) -> Option<(&'a ImageSectionHeader, &'a [u8])> {
     let no_long_names = StringTable::<&[u8]>::default();
     let (_, header) = file.section_table().section_by_name(no_long_names, name)?;
     Some((header, header.pe_data(file.data()).ok()?))
 }
 
-/// How framehop asks for sections. Its own `ExplicitModuleSectionInfo` does not know those of PE.
+/// The sections in the form that framehop asks for. Its own `ExplicitModuleSectionInfo` does not
+/// know those of PE.
 pub(crate) struct FramehopSections<'f, 'a>(pub(crate) &'f PeFile64<'a>);
 
 impl<'a> ModuleSectionInfo<&'a [u8]> for FramehopSections<'_, 'a> {

@@ -1,4 +1,4 @@
-//! What it takes to add an image.
+//! The time that adding an image takes.
 
 use crate::contenders::framehop_module;
 use crate::images::Image;
@@ -21,7 +21,7 @@ pub(crate) struct Adding {
     padded: [Vec<u8>; 2],
     pub(crate) ours: Samples,
     pub(crate) framehop: Samples,
-    /// As `ours`, for each of [`Adding::ENTRIES`].
+    /// Samples as in `ours`, for each of [`Adding::ENTRIES`].
     pub(crate) by_entries: [Samples; 2],
 }
 
@@ -44,7 +44,7 @@ impl Adding {
         }
     }
 
-    /// The number of function entries of the largest image.
+    /// Returns the number of function entries of the largest image.
     pub(crate) fn functions(&self) -> usize {
         self.largest.sections.pdata.len() / SIZE_OF_RUNTIME_FUNCTION
     }
@@ -72,7 +72,7 @@ fn add(image: &[u8], base: u64) {
     black_box(map);
 }
 
-/// Nanoseconds for each call of `add`.
+/// Returns the nanoseconds for each call of `add`.
 fn sample(mut add: impl FnMut()) -> f64 {
     let start = Instant::now();
     for _ in 0..IMAGES_PER_SAMPLE {
@@ -81,7 +81,7 @@ fn sample(mut add: impl FnMut()) -> f64 {
     nanoseconds(start.elapsed()) / f64::from(IMAGES_PER_SAMPLE)
 }
 
-/// `image` with a section more, which is a function table of `entries` entries.
+/// Returns `image` with one more section, which is a function table of `entries` entries.
 fn with_entries(image: &Image, entries: usize) -> Vec<u8> {
     const SIZE_OF_SECTION_HEADER: usize = 40;
     let mut bytes = image.file.data().to_vec();

@@ -14,7 +14,7 @@ use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection as _
 
 const ADDRESS_SIZE: u8 = 8;
 
-/// All that was found.
+/// The result of compilation.
 pub(super) struct Compiled {
     pub(super) rows: Rows,
     pub(super) functions: Vec<Range<u32>>,
@@ -27,7 +27,7 @@ pub(super) struct Compiled {
 struct Function {
     begin: u32,
     end: u32,
-    /// Where its rows are, in the order of the entries.
+    /// Index of the first row, in the order of the entries.
     first: u32,
     count: u32,
     section: FrameSection,
@@ -62,9 +62,9 @@ pub(super) fn compile(sections: &CfiSections<'_>, code: &Sections<'_>) -> Compil
 struct Compiler<'c, 'd> {
     base: u64,
     code: &'c Sections<'d>,
-    /// The executable range that the last function was in.
+    /// The executable range of the last function.
     last_code: Range<u32>,
-    /// In the order of the entries.
+    /// Rows in the order of the entries.
     rows: RowsBuilder,
     functions: Vec<Function>,
     rules: Rules,
@@ -72,20 +72,20 @@ struct Compiler<'c, 'd> {
     first_problem: Option<CfiError>,
 }
 
-/// Where no CIE is.
+/// An offset at which there is no CIE.
 const NOWHERE: usize = usize::MAX;
 
-/// An entry of a section, apart from its content.
+/// An entry of a section, with its content unread.
 struct Entry<'a> {
-    /// Behind its id.
+    /// The bytes after the entry's id.
     content: Bytes<'a>,
     end: usize,
-    /// Where its CIE is; `None` of a CIE.
+    /// Offset of the CIE of an FDE; `None` for a CIE.
     cie: Option<usize>,
 }
 
 impl<'a> Entry<'a> {
-    /// The entry at `offset`; `None` if its length is 0.
+    /// Reads the entry at `offset`; `None` if its length is 0.
     #[inline]
     fn read(
         section: &'a [u8],
@@ -153,7 +153,7 @@ impl Compiler<'_, '_> {
                 // Old assemblers leave lengths of 0 in .debug_frame.
                 Ok(None) if kind == FrameSection::DebugFrame => offset += 4,
                 Ok(None) => break,
-                // Its length is no good, so that the next one cannot be found.
+                // The length is unusable, so the next entry cannot be found.
                 Err(problem) => {
                     self.problem(place.error(problem));
                     break;
@@ -162,7 +162,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Compiles the entry at `place` if it is an FDE; a CIE is kept for its FDEs.
+    /// Compiles the entry at `place` if it is an FDE, or keeps it for its FDEs if it is a CIE.
     #[inline]
     fn entry(
         &mut self,
@@ -185,7 +185,7 @@ impl Compiler<'_, '_> {
             bytes.skip(len)?;
         }
         let Some((begin, end)) = self.code_range(address, len) else {
-            // Of a section that the linker dropped.
+            // The function's section was dropped by the linker.
             return Ok(());
         };
         let first = self.rows.len();
@@ -209,7 +209,7 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    /// The RVAs of a function, if it is in code of the image.
+    /// Returns the RVAs of a function, if it is in code of the image.
     fn code_range(&mut self, address: u64, len: u64) -> Option<(u32, u32)> {
         let begin = u32::try_from(address.checked_sub(self.base)?).ok()?;
         if !self.last_code.contains(&begin) {
@@ -221,13 +221,14 @@ impl Compiler<'_, '_> {
         (u64::from(begin) < end).then_some((begin, end as u32))
     }
 
-    /// Sorts the functions by address and leaves out what overlaps.
+    /// Sorts the functions by address and removes overlaps.
     fn finish(mut self) -> Compiled {
         let ascending = self.functions.is_sorted_by_key(|function| function.begin);
         if !ascending {
             self.functions.sort_by_key(|function| function.begin);
         }
-        // Of those that begin at the same address the first counts, and .eh_frame before .debug_frame.
+        // Of functions that begin at the same address the first counts, and .eh_frame before
+        // .debug_frame.
         let mut kept: Vec<Function> = Vec::with_capacity(self.functions.len());
         for function in self.functions {
             let Function { begin, section, .. } = function;
@@ -271,7 +272,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// What the FDEs of a CIE need of it.
+/// The part of a CIE that its FDEs need.
 struct Cie {
     terms: Terms,
     signal_frame: bool,
@@ -279,7 +280,7 @@ struct Cie {
     initial: State,
 }
 
-/// The CIEs of a section that were met.
+/// The CIEs of a section that were found so far.
 struct Cies<'a> {
     bytes: &'a [u8],
     kind: FrameSection,
@@ -287,17 +288,18 @@ struct Cies<'a> {
     base: u64,
     /// Ascending by offset.
     known: Vec<(usize, Result<Cie, CfiProblem>)>,
-    /// Which of them was asked for last.
+    /// Index of the CIE that was used last.
     last: usize,
-    /// One that stands behind its FDE, or at no entry.
+    /// A CIE that comes after its FDE, or is at no entry.
     stray: Option<(usize, Cie)>,
-    /// How many bytes of stray ones may still be read: a hostile section has as many as it has FDEs.
+    /// Number of bytes of stray CIEs that may still be read: a hostile section could have as many
+    /// as it has FDEs.
     stray_bytes: usize,
 }
 
 impl Cies<'_> {
-    /// Keeps the CIE at `offset`, behind all before it, for its FDEs. If it is malformed they will
-    /// tell.
+    /// Adds the CIE at `offset`, which is after all others, for its FDEs. If it is malformed, they
+    /// report it.
     fn add(&mut self, offset: usize, programs: &mut Programs) {
         let cie = self.read(offset, programs);
         self.known.push((offset, cie));
@@ -337,7 +339,7 @@ impl Cies<'_> {
         if let Some(section) = bases.section {
             gimli_bases = gimli_bases.set_eh_frame(section);
         }
-        // A personality may count from there; it is of no interest here.
+        // A personality may be relative to these; it is not needed here.
         gimli_bases =
             gimli_bases.set_text(bases.text.unwrap_or(0)).set_got(bases.data.unwrap_or(0));
         let parsed = match self.kind {
@@ -377,7 +379,8 @@ impl Cies<'_> {
     }
 }
 
-/// Whether the entries of a CIE, which is well-formed, have augmentation data, and its instructions.
+/// Returns true if the FDEs of a well-formed CIE have augmentation data, together with
+/// the CIE's instructions.
 fn instructions(
     mut cie: Bytes<'_>,
     kind: FrameSection,

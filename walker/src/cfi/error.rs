@@ -1,4 +1,4 @@
-//! What is wrong with call frame information.
+//! Errors in call frame information.
 
 use core::fmt;
 use thiserror::Error;
@@ -21,29 +21,30 @@ impl fmt::Display for FrameSection {
     }
 }
 
-/// Call frame information that cannot be used, and where it stands.
+/// Call frame information that cannot be used, and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{problem}, at {section}+{offset:#x}")]
 pub struct CfiError {
-    /// What is wrong.
+    /// The fault.
     pub problem: CfiProblem,
-    /// The section.
+    /// The section with the fault.
     pub section: FrameSection,
-    /// Where in the section: of the entry, or of the instruction or expression in it.
+    /// Offset in the section of the entry, or of the instruction or expression in it.
     pub offset: u32,
 }
 
-/// What is wrong with call frame information.
+/// A fault in call frame information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum CfiProblem {
     /// An entry is cut off by the section's end, or an instruction by that of its entry.
     #[error("an entry or an instruction is cut off")]
     CutOff,
-    /// An FDE has no CIE, or one that is malformed or of an unknown version, augmentation or pointer
+    /// An FDE has no CIE, or its CIE is malformed or of an unknown version, augmentation or pointer
     /// encoding.
     #[error("the CIE is missing, malformed or of an unknown kind")]
     Cie,
-    /// A pointer has an encoding that is unknown, or counts from something that is not known.
+    /// A pointer has an unknown encoding, or counts from an unknown base.
     #[error("a pointer has an encoding that cannot be decoded")]
     Encoding,
     /// A number has more than 64 bits.
@@ -52,28 +53,28 @@ pub enum CfiProblem {
     /// An instruction is unknown.
     #[error("the instruction {0:#04x} is unknown")]
     Instruction(u8),
-    /// An instruction has no meaning where it stands: an offset without a register, a step back.
-    #[error("an instruction has no meaning where it stands")]
+    /// An instruction has no meaning at its place: an offset without a register, or a step back.
+    #[error("an instruction has no meaning at its place")]
     Context,
     /// `DW_CFA_restore_state` without a state, or more than 64 states.
-    #[error("the remembered states do not pair")]
+    #[error("remembered and restored states do not pair")]
     States,
-    /// An offset is too large to be one of a frame.
+    /// An offset is too large for a frame.
     #[error("an offset is out of range")]
     Offset,
-    /// A rule takes a value from a register that a walk does not know.
-    #[error("DWARF register {0} is not among those known")]
+    /// A rule takes a value from a register that a walk does not track.
+    #[error("DWARF register {0} is not tracked")]
     Register(u16),
     /// There is no rule for the return address.
     #[error("there is no rule for the return address")]
     NoReturnAddress,
-    /// There are more rules of unusual form than a sound section of its size has.
+    /// There are more rules of unusual form than a sound section of this size has.
     #[error("there are too many rules of unusual form")]
     TooManyRules,
-    /// An expression has an operation that is unknown, or has no meaning in a frame.
+    /// An expression has an operation that is unknown or has no meaning in a frame.
     #[error("an expression has an operation that cannot be evaluated")]
     Operation,
-    /// An expression takes a value that is not there, or leaves none, or has more than 64.
+    /// An expression takes a value from an empty stack, leaves no value, or has more than 64.
     #[error("an expression has too few or too many values")]
     ExpressionStack,
     /// An expression divides by zero.

@@ -1,4 +1,4 @@
-//! Call frame programs, run at once over a whole function.
+//! Call frame programs, run over a whole function at once.
 
 use super::bytes::{Bases, Bytes};
 use super::error::{CfiProblem, FrameSection};
@@ -9,21 +9,21 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use gimli::{DwCfa, DwEhPe, constants};
 
-/// How many states may be remembered at a time. Compilers remember one.
+/// Maximum number of remembered states. Compilers use one.
 const STATE_LIMIT: usize = 64;
 
-/// Where the return address is among the rules.
+/// Index of the return address among the rules.
 const RETURN_ADDRESS: usize = 16;
 
-/// What holds at an address.
+/// The rules that hold at an address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     cfa: CfaRule,
-    /// Which rules are set, as bits.
+    /// The rules that are set, as bits.
     set: u32,
-    /// Of the integer registers, by encoding, and of the return address.
+    /// The rules for the integer registers, by encoding, and for the return address.
     rules: [RegisterRule; 17],
-    /// What the rules come to if they are simple, but for the canonical frame address.
+    /// The simple form of the rules, without the canonical frame address.
     saved: Saved,
 }
 
@@ -35,7 +35,7 @@ enum Saved {
         hash: u64,
     },
     Other,
-    /// Rules have changed.
+    /// Rules have changed since.
     Stale,
 }
 
@@ -82,7 +82,7 @@ impl State {
         self.saved = Saved::Stale;
     }
 
-    /// Sets the rule that the CIE set, or none. In a CIE there is nothing to go back to.
+    /// Restores the rule that the CIE set, or none. A CIE itself has no earlier rules to restore.
     #[inline]
     fn restore(&mut self, at: Option<usize>, initial: Option<&Self>) -> Result<(), CfiProblem> {
         let initial = initial.ok_or(CfiProblem::Context)?;
@@ -100,12 +100,12 @@ impl State {
         self.rule(RETURN_ADDRESS)
     }
 
-    /// Integer registers and their rules.
+    /// Returns the integer registers with rules.
     pub(super) fn registers(&self) -> impl Iterator<Item = (Gpr, RegisterRule)> {
         Gpr::ALL.into_iter().filter_map(|gpr| Some((gpr, self.rule(gpr as usize)?)))
     }
 
-    /// Works out what [`simple`](Self::simple) needs.
+    /// Computes the value that [`simple`](Self::simple) needs.
     #[inline]
     fn refresh(&mut self) {
         if let Saved::Stale = self.saved {
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// The simple rule that says the same, once the state is fresh, and its hash.
+    /// Returns the equivalent simple rule and its hash, if there is one; the state must be fresh.
     #[inline]
     pub(super) fn simple(&self) -> Option<(Rule, u64)> {
         match self.saved {
@@ -143,22 +143,22 @@ impl State {
     }
 }
 
-/// What a CIE says of the programs of its FDEs.
+/// The parameters that a CIE gives to the programs of its FDEs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) section: FrameSection,
     pub(super) code_alignment: u64,
     pub(super) data_alignment: i64,
     pub(super) return_address: Column,
-    /// How addresses are written.
+    /// The encoding of addresses.
     pub(super) encoding: DwEhPe,
     pub(super) bases: Bases,
-    /// The address that RVAs count from.
+    /// The address that RVAs count from (VA).
     pub(super) preferred_base: u64,
 }
 
 impl Terms {
-    /// Where the rule of a register is; `None` of one that no walk restores.
+    /// Returns the index of a register's rule; `None` for a register that no walk restores.
     #[inline]
     fn place(&self, register: u64) -> Option<usize> {
         let column = Column(u16::try_from(register).ok()?);
@@ -174,13 +174,13 @@ impl Terms {
         i32::try_from(offset).map_err(|_| CfiProblem::Offset)
     }
 
-    /// An offset in units of the data alignment.
+    /// Reads an unsigned offset in units of the data alignment.
     #[inline]
     fn unsigned(&self, bytes: &mut Bytes<'_>) -> Result<i32, CfiProblem> {
         self.factored(i64::try_from(bytes.uleb()?).map_err(|_| CfiProblem::Offset)?)
     }
 
-    /// The same with a sign.
+    /// Reads a signed offset in units of the data alignment.
     fn signed(&self, bytes: &mut Bytes<'_>) -> Result<i32, CfiProblem> {
         self.factored(bytes.sleb()?)
     }
@@ -193,26 +193,27 @@ impl Terms {
     }
 }
 
-/// What is wrong, where, and from which RVA on.
+/// A fault in a program: the problem, its offset in the section, and the RVA from which on it
+/// leaves the rules unknown.
 pub(super) struct Fault {
     pub(super) problem: CfiProblem,
     pub(super) offset: usize,
     pub(super) location: u32,
 }
 
-/// Runs programs; its memory is used again.
+/// An interpreter of programs, which reuses its memory.
 #[derive(Default)]
 pub(super) struct Programs {
     remembered: Vec<State>,
 }
 
 impl Programs {
-    /// Runs the instructions in `bytes` for code in `range` (RVAs), beginning with `initial`, and
-    /// emits a state for each row: the RVA from which on it holds. The initial instructions of a CIE
-    /// have no `initial`.
+    /// Runs the instructions in `bytes` for code in `range` (RVAs), starting from `initial`. Emits
+    /// a state for each row, with the RVA from which on it holds. `initial` is `None` for the
+    /// initial instructions of a CIE.
     ///
     /// # Errors
-    /// [`Fault`]; the rows up to there have been emitted.
+    /// [`Fault`]; the rows before it have been emitted.
     #[inline]
     pub(super) fn run(
         &mut self,
@@ -237,7 +238,7 @@ impl Programs {
                 emit(location, &state);
                 location = next;
             }
-            // What is said of later addresses is of no use.
+            // Rules for later addresses are not needed.
             if location >= range.end {
                 return Ok(());
             }
@@ -247,7 +248,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Executes an instruction; the next location, if it is one that advances.
+    /// Executes an instruction, and returns the next location if the instruction advances.
     #[inline]
     fn execute(
         &mut self,
@@ -324,7 +325,7 @@ fn column(register: u64) -> Result<Column, CfiProblem> {
     u16::try_from(register).map(Column).map_err(|_| CfiProblem::Register(u16::MAX))
 }
 
-/// Executes one of the other instructions.
+/// Executes one of the rarer instructions.
 #[inline(never)]
 fn rare(
     instruction: DwCfa,
@@ -355,7 +356,7 @@ fn rare(
             state.set_cfa(CfaRule::Expression(terms.expression(bytes)?));
             return Ok(None);
         }
-        // Of interest to landing pads alone.
+        // Only landing pads need it.
         constants::DW_CFA_GNU_args_size => {
             bytes.uleb()?;
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The different rules of an image, each kept once.
+//! The distinct rules of an image, each kept once.
 
 use super::error::{CfiError, CfiProblem};
 use super::program::State;
@@ -9,15 +9,17 @@ use crate::registers::Gpr;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The different rules.
+/// The distinct rules, by kind.
 pub(super) struct Rules {
     pub(super) simple: Vec<Rule>,
-    /// Hash table of `simple`: 1 more than a place, or 0. A power of two in length.
+    /// Hash table of `simple`: an index plus 1, or 0 for an empty slot. The length is a power of
+    /// two.
     index: Vec<u32>,
     pub(super) general: Vec<GeneralRule>,
     pub(super) registers: Vec<(Gpr, RegisterRule)>,
     pub(super) faults: Vec<CfiError>,
-    /// How many register rules general rules may have: in a hostile section each could have sixteen.
+    /// Maximum number of register rules of all general rules: in a hostile section each could have
+    /// sixteen.
     general_limit: usize,
 }
 
@@ -40,7 +42,7 @@ impl Rules {
         RuleId::of_fault(self.faults.len() - 1)
     }
 
-    /// The rule for a state.
+    /// Returns the rule for a state, adding it if it is new.
     #[inline]
     pub(super) fn intern(&mut self, state: &State, signal_frame: bool, place: Place) -> RuleId {
         match state.simple() {
@@ -85,7 +87,7 @@ impl Rules {
         let mut index = vec![0; mask + 1];
         for (at, rule) in (1..).zip(&self.simple) {
             let mut slot = rule.hash(rule.hash_of_saved()) as usize & mask;
-            // The table is half empty.
+            // The table is half empty, so this ends.
             while index.get(slot & mask).is_some_and(|known| *known != 0) {
                 slot += 1;
             }

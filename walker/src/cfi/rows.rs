@@ -1,11 +1,11 @@
-//! Which rule holds from which address on.
+//! The rows of a table: which rule holds from which address.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A rule's place in its table, and which table that is.
+/// The kind of a rule, and its index among the rules of that kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RuleId(u32);
 
@@ -32,7 +32,7 @@ impl RuleId {
         Self(at as u32 & !Self::KIND | Self::FAULT)
     }
 
-    /// The place of a simple rule; of others, one that does not exist.
+    /// Returns the index of a simple rule; for other rules, an index out of range.
     #[inline]
     pub(super) const fn simple(self) -> usize {
         self.0 as usize
@@ -55,7 +55,7 @@ impl RuleId {
     }
 }
 
-/// From `start` to the next row this rule holds.
+/// A row: `rule` holds from `start` to the next row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowStart {
     /// RVA.
@@ -63,7 +63,7 @@ pub(super) struct RowStart {
     pub(super) rule: RuleId,
 }
 
-/// Rows ascending by start, where neighbours have different rules.
+/// Rows ascending by start; neighbours have different rules.
 #[derive(Debug, Default)]
 pub(super) struct RowsBuilder {
     rows: Vec<RowStart>,
@@ -82,8 +82,9 @@ impl RowsBuilder {
         self.rows.get(range).unwrap_or_default()
     }
 
-    /// Adds a row, which starts where the last one does or later; `first` tells that it must not be
-    /// joined to that.
+    /// Adds a row, which starts at or after the last one. If the last row's index is `first` or
+    /// higher, it absorbs a row with the same rule, and takes the rule of a row with the same
+    /// start.
     #[inline]
     pub(super) fn push(&mut self, start: u32, rule: RuleId, first: usize) {
         if self.rows.len() > first
@@ -121,13 +122,14 @@ impl RowsBuilder {
     }
 }
 
-/// Rows that can be searched.
+/// Rows that can be searched by address.
 ///
 /// Addresses are divided into buckets of 2^`shift` bytes, about as many as there are rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
     starts: Box<[RowStart]>,
-    /// The row that the first address of each bucket is in; one more behind the last.
+    /// The row that contains the first address of each bucket, and one more entry after the last
+    /// bucket.
     buckets: Box<[u32]>,
     shift: u32,
 }
@@ -137,12 +139,12 @@ impl Rows {
         self.starts.len()
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub(super) fn size(&self) -> usize {
         size_of_val(&*self.starts) + size_of_val(&*self.buckets)
     }
 
-    /// The rule that holds at `rva`.
+    /// Returns the rule that holds at `rva`.
     #[inline]
     pub(super) fn find(&self, rva: u32) -> RuleId {
         match self.starts.get(self.at(rva)) {
@@ -151,23 +153,23 @@ impl Rows {
         }
     }
 
-    /// From where to where the rule at `rva` holds.
+    /// Returns the range in which the rule at `rva` holds.
     pub(super) fn range(&self, rva: u32) -> Range<u32> {
         let at = self.at(rva);
         let start = |at: usize| self.starts.get(at).map(|row| row.start);
         start(at).unwrap_or(0)..start(at + 1).unwrap_or(u32::MAX)
     }
 
-    /// The last row that starts at `rva` or before; else the first.
+    /// Returns the index of the last row that starts at or before `rva`, else of the first row.
     #[inline]
     fn at(&self, rva: u32) -> usize {
         let bucket = (rva >> self.shift) as usize;
         let [first, last] = match self.buckets.get(bucket..).and_then(<[u32]>::first_chunk) {
             Some([first, last]) => [*first as usize, *last as usize],
-            // Behind the last row's start.
+            // After the last row's start.
             None => [self.starts.len().saturating_sub(1); 2],
         };
-        // Nearly always there are fewer than four.
+        // There are nearly always fewer than four.
         let (mut at, mut end) = (first, last);
         while end > at + 4 {
             let middle = at + (end - at) / 2;

@@ -1,18 +1,18 @@
-//! Reading the bytes of a section one after the other.
+//! A reader of the bytes of a section.
 
 use super::error::CfiProblem;
 use gimli::{DwEhPe, constants};
 
-/// Bytes of a section, from a place on.
+/// A range of bytes of a section that have not been read.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes<'a> {
     rest: &'a [u8],
-    /// Where the end of `rest` is in the section.
+    /// Offset of the end of `rest` in the section.
     end: usize,
 }
 
 impl<'a> Bytes<'a> {
-    /// The bytes of `section` from `start` to `end`.
+    /// Creates a reader of the bytes of `section` from `start` to `end`.
     pub(super) fn new(section: &'a [u8], start: usize, end: usize) -> Result<Self, CfiProblem> {
         let rest = section.get(start..end).ok_or(CfiProblem::CutOff)?;
         Ok(Self { rest, end })
@@ -23,7 +23,7 @@ impl<'a> Bytes<'a> {
         self.rest.is_empty()
     }
 
-    /// Where the next byte is in the section.
+    /// Returns the offset of the next byte in the section.
     #[inline]
     pub(super) const fn offset(&self) -> usize {
         self.end - self.rest.len()
@@ -66,7 +66,7 @@ impl<'a> Bytes<'a> {
         Ok(())
     }
 
-    /// Skips a string and the 0 behind it.
+    /// Skips a string and its terminating 0.
     pub(super) fn skip_string(&mut self) -> Result<(), CfiProblem> {
         while self.u8()? != 0 {}
         Ok(())
@@ -89,8 +89,8 @@ impl<'a> Bytes<'a> {
         Ok((value << unused).cast_signed() >> unused)
     }
 
-    /// The bits of a number in LEB128, and how many it has. The tenth byte, which has the last bit,
-    /// must be one of `last`.
+    /// Reads a number in LEB128, and returns it with the number of its bits. The tenth byte, which
+    /// has the last bit, must be one of `last`.
     fn leb(&mut self, last: [u8; 2]) -> Result<(u64, u32), CfiProblem> {
         let (mut value, mut bits) = (0, 0);
         loop {
@@ -106,7 +106,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A number in the format of a pointer encoding.
+    /// Reads a number in the format of a pointer encoding.
     #[inline]
     pub(super) fn encoded_value(&mut self, encoding: DwEhPe) -> Result<u64, CfiProblem> {
         Ok(match encoding.format() {
@@ -124,7 +124,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// What encoded pointers count from (VAs of the image at its preferred base).
+/// The bases of encoded pointers (VAs of the image at its preferred base).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bases {
     pub(super) section: Option<u64>,
@@ -133,7 +133,7 @@ pub(super) struct Bases {
 }
 
 impl Bases {
-    /// A pointer at the next place of `bytes`.
+    /// Reads an encoded pointer.
     #[inline]
     pub(super) fn pointer(
         &self,

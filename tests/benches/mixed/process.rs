@@ -1,17 +1,17 @@
-//! Stacks of the two kinds of code in turn.
+//! Stacks in which the two kinds of code alternate.
 
 use clr_runtime::FrameKind;
 use clr_runtime::generation::Generation;
 use clr_walker::registers::Gpr;
 use clr_world::synthetic::SyntheticThread;
 
-/// So many frames of one kind stand in a row.
+/// Number of frames of one kind in a row.
 const RUN: usize = 4;
 /// The leaf's stack pointer (VA).
 const LEAF: u64 = 0x1C_0000;
 
-/// A stack of so many frames, the leaf and the root native. Native code was called through stubs with a Frame that
-/// the runtime finds managed code by.
+/// Builds a stack of `depth` frames, with native code at the leaf and the root. Native code was
+/// called through stubs with a Frame, by which the runtime finds managed code.
 pub(crate) fn stage(generation: Generation, depth: usize) -> SyntheticThread {
     let mut stage = SyntheticThread::new(generation).cooperative();
     let mut sp = LEAF;

@@ -1,4 +1,4 @@
-//! Interleaved rounds, and what is made of their samples.
+//! Interleaved rounds, and the statistics of their samples.
 
 use crate::contenders::{CONTENDERS, Contender, Walk};
 use crate::images::Images;
@@ -6,14 +6,14 @@ use crate::stacks::{Frame, Stack};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Frames that one sample unwinds at least: long against the clock's resolution, short against
-/// the times for which a machine runs faster or slower.
+/// Minimum number of frames that one sample unwinds: long against the clock's resolution, short
+/// against the times for which a machine runs faster or slower.
 const FRAMES_PER_SAMPLE: u32 = 4096;
 
 /// Nanoseconds, one for each round.
 pub(crate) type Samples = Vec<f64>;
 
-/// Stacks, and everyone who walks them.
+/// Stacks, and the contenders that walk them.
 pub(crate) struct Workload<'i> {
     stacks: Vec<Stack>,
     frames: u32,
@@ -25,7 +25,8 @@ pub(crate) struct Workload<'i> {
 }
 
 impl<'i> Workload<'i> {
-    /// Takes stacks that all contenders agree on. Walking them once warms the caches.
+    /// Creates a workload of stacks that all contenders agree on. Walking them once warms the
+    /// caches.
     ///
     /// # Panics
     /// If a contender does not walk a stack as it should.
@@ -73,7 +74,7 @@ impl<'i> Workload<'i> {
     }
 }
 
-/// Whether all contenders find all callers of `stack`.
+/// Returns true if all contenders find all callers of `stack`.
 pub(crate) fn all_agree(images: &Images, stack: &Stack) -> bool {
     CONTENDERS.iter().all(|contender| is_right(contender, &mut (contender.make)(images), stack))
 }
@@ -88,7 +89,7 @@ pub(crate) fn nanoseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e9
 }
 
-/// The middle of the samples, and half of the distance between their quartiles.
+/// The median of the samples, and half of the distance between their quartiles.
 #[derive(Clone, Copy)]
 pub(crate) struct Summary {
     pub(crate) median: f64,

@@ -1,4 +1,4 @@
-//! What is measured: each contender walks a stack and notes the callers it finds.
+//! The contenders: each walks a stack and records the callers it finds.
 
 use crate::images::{FramehopSections, Image, Images};
 use crate::stacks::{Frame, Lookup, Stack};
@@ -10,17 +10,18 @@ use framehop::{FrameAddress, Module, Unwinder as _};
 use pe_unwind_info::x86_64::{FunctionTableEntries, Register, UnwindState, XmmRegister};
 use std::hint::black_box;
 
-/// Fills the slice with a stack's callers from the innermost on; how many it found.
+/// A function that fills the slice with a stack's callers from the innermost on, and returns their
+/// number.
 pub(crate) type Walk<'i> = Box<dyn FnMut(&Stack, &mut [Frame]) -> usize + 'i>;
 
-/// Something to measure.
+/// A contender.
 #[derive(Clone, Copy)]
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
     pub(crate) restores: &'static str,
-    /// Whether it finds the callers, so that they can be compared.
+    /// True if the contender finds the callers, so that they can be compared.
     pub(crate) unwinds: bool,
-    /// A new one, with empty caches.
+    /// Maker of a walk with empty caches.
     pub(crate) make: for<'i> fn(&'i Images) -> Walk<'i>,
 }
 
@@ -198,7 +199,7 @@ fn framehop_registers(registers: &Registers) -> UnwindRegsX86_64 {
     theirs
 }
 
-/// The registers and the memory of pe-unwind-info are its user's.
+/// The registers and the memory, which pe-unwind-info leaves to its user.
 struct State<'m> {
     gpr: [u64; 16],
     xmm: [u128; 16],
@@ -230,8 +231,8 @@ fn pe_unwind_info(images: &Images) -> Walk<'_> {
         state.xmm[6..].copy_from_slice(&stack.start.xmm);
         let mut found = 0;
         for caller in callers {
-            // A return address may lie behind the function that made the call, as framehop and we
-            // know; pe-unwind-info leaves it to its user.
+            // A return address may be after the function that made the call, as framehop and
+            // clr-walker know; pe-unwind-info leaves it to its user.
             let address = if found == 0 { rip } else { rip - 1 };
             let Some((image, rva)) = images.find(address) else { break };
             let sections = image.sections;

@@ -1,4 +1,4 @@
-//! A runtime and a thread that have all answers at hand.
+//! A runtime and a thread that replay recorded answers.
 
 use clr_runtime::Runtime;
 use clr_runtime::profiling::Call;
@@ -13,17 +13,17 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Bytes of a function's code.
+/// Size of a function's code in bytes.
 const FUNCTION: u64 = 0x3C0;
 
-/// What a snapshot reported.
+/// A frame that a snapshot reported.
 struct Report {
     function: Option<FunctionId>,
     ip: u64,
     context: [u8; CONTEXT_SIZE],
 }
 
-/// The thread, and the runtime that was asked about it once.
+/// The thread, and the recorded answers of the runtime.
 pub(crate) struct Scripted {
     /// The stack, and code: address (VA) and bytes.
     memory: Vec<(u64, Vec<u8>)>,
@@ -36,7 +36,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// Asks a runtime about its thread, and copies what can be read.
+    /// Records a runtime's answers about its thread, and copies the readable memory.
     pub(crate) fn record(set: &SyntheticProcess, runtime: &Runtime<'_>) -> Self {
         let rows = &set.stage().rows;
         let at = |n: usize| set.registers(n).expect("it is a row");

@@ -1,4 +1,4 @@
-//! Compiled tables: what holds where, found without interpreting an instruction.
+//! Compiled tables, in which rules are found without interpreting an instruction.
 
 use super::error::{CfiError, FrameSection};
 use super::row::{CfaRule, Expression, RegisterRule, Row};
@@ -9,15 +9,16 @@ use crate::registers::Gpr;
 use alloc::boxed::Box;
 use core::ops::Range;
 
-/// The call frame information of an image, compiled.
+/// The compiled call frame information of an image.
 ///
-/// Every function's program of `.eh_frame` and `.debug_frame` has been run when the table was made;
-/// the rules that they came to are kept once each. A look-up takes a bucket of addresses and the few
-/// rows in it, a step the loads that its rule lists.
+/// Making the table runs every function's program of `.eh_frame` and `.debug_frame`, and keeps each
+/// distinct rule once. A look-up reads a bucket of addresses and the few rows in it; a step makes
+/// the loads that its rule lists.
 ///
-/// For libc.so.6 of glibc 2.36 (3,713 functions, 150 KiB of `.eh_frame`) there are 28,523 rows of 399
-/// different rules in 357 KiB, made in about 1 ms; a step takes from a tenth to a seventeenth of what
-/// it takes framehop with a new cache (`cargo bench -p clr-walker --bench dwarf`, on a busy machine).
+/// For libc.so.6 of glibc 2.36 (3,713 functions, 150 KiB of `.eh_frame`) there are 28,523 rows of
+/// 399 distinct rules in 357 KiB, made in about 1 ms. A step takes between a tenth and a
+/// seventeenth of the time that framehop takes with a new cache (`cargo bench -p clr-walker --bench
+/// dwarf`, on a busy machine).
 #[derive(Clone, Debug, Default)]
 pub struct CfiTable<'a> {
     preferred_base: u64,
@@ -33,8 +34,8 @@ pub struct CfiTable<'a> {
     first_problem: Option<CfiError>,
 }
 
-/// What is known of an address.
-pub(super) enum Found<'t> {
+/// The result of a look-up by address.
+pub(crate) enum Found<'t> {
     Simple(&'t Rule),
     General(&'t GeneralRule),
     Fault(CfiError),
@@ -44,8 +45,9 @@ pub(super) enum Found<'t> {
 impl<'a> CfiTable<'a> {
     /// Compiles the call frame information of an image whose segments are `code`.
     ///
-    /// What is malformed is left out, and counted by [`problems`](Self::problems); where a function's
-    /// program is faulty, its rows up to there are kept, and a step from behind them is an error.
+    /// Malformed entries are left out and counted by [`problems`](Self::problems). If a function's
+    /// program is faulty, its rows before the fault are kept, and a step from after the fault is an
+    /// error.
     #[must_use]
     pub fn new(sections: &CfiSections<'a>, code: &Sections<'_>) -> Self {
         let eh_frame = sections.eh_frame.map_or(&[][..], |section| section.bytes);
@@ -66,19 +68,19 @@ impl<'a> CfiTable<'a> {
         }
     }
 
-    /// The address that RVAs count from in the image's own addresses (VA).
+    /// Returns the address that RVAs count from, in the image's own addresses (VA).
     #[must_use]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }
 
-    /// The functions that call frame information was found for, as ranges of RVAs, ascending.
+    /// Returns the functions with call frame information as ranges of RVAs, ascending.
     #[must_use]
     pub const fn functions(&self) -> &[Range<u32>] {
         &self.functions
     }
 
-    /// The function that has a byte at `rva`.
+    /// Returns the function that contains `rva`.
     #[must_use]
     pub fn function(&self, rva: u32) -> Option<Range<u32>> {
         let after = self.functions.partition_point(|function| function.start <= rva);
@@ -86,19 +88,19 @@ impl<'a> CfiTable<'a> {
         function.contains(&rva).then(|| function.clone())
     }
 
-    /// How many entries and instructions could not be used.
+    /// Returns the number of entries and instructions that could not be used.
     #[must_use]
     pub const fn problems(&self) -> u32 {
         self.problems
     }
 
-    /// The first of them.
+    /// Returns the first of the [`problems`](Self::problems).
     #[must_use]
     pub const fn first_problem(&self) -> Option<CfiError> {
         self.first_problem
     }
 
-    /// How many bytes the table takes.
+    /// Returns the size of the table in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.rows.size()
@@ -109,16 +111,17 @@ impl<'a> CfiTable<'a> {
             + size_of_val(&*self.faults)
     }
 
-    /// How many rows there are, gaps between functions among them, and how many different rules.
+    /// Returns the number of rows, including gaps between functions, and the number of distinct
+    /// rules.
     #[must_use]
     pub const fn counts(&self) -> [usize; 2] {
         [self.rows.len(), self.simple.len() + self.general.len()]
     }
 
-    /// What is said of the instruction at `rva`, in DWARF's terms; `None` if nothing is.
+    /// Returns the row for the instruction at `rva` in DWARF's terms; `None` if there is none.
     ///
     /// # Errors
-    /// [`CfiError`] if the program of its function is faulty before it gets there.
+    /// [`CfiError`] if the function's program is faulty before it gets to `rva`.
     pub fn row(&self, rva: u32) -> Result<Option<Row>, CfiError> {
         let range = self.rows.range(rva);
         let mut registers = [None; 16];
@@ -142,7 +145,7 @@ impl<'a> CfiTable<'a> {
         }))
     }
 
-    /// The bytes of an expression, none if it is not of this table.
+    /// Returns the bytes of an expression; empty if the expression is not from this table.
     #[must_use]
     pub fn expression(&self, expression: Expression) -> &'a [u8] {
         let section = match expression.section {
@@ -154,7 +157,7 @@ impl<'a> CfiTable<'a> {
     }
 
     #[inline]
-    pub(super) fn find(&self, rva: u32) -> Found<'_> {
+    pub(crate) fn find(&self, rva: u32) -> Found<'_> {
         let rule = self.rows.find(rva);
         if let Some(rule) = self.simple.get(rule.simple()) {
             return Found::Simple(rule);
@@ -173,15 +176,15 @@ impl<'a> CfiTable<'a> {
         }
     }
 
-    /// The register rules of a general rule.
-    pub(super) fn register_rules(&self, (first, count): (u32, u8)) -> &[(Gpr, RegisterRule)] {
+    /// Returns the register rules of a general rule.
+    pub(crate) fn register_rules(&self, (first, count): (u32, u8)) -> &[(Gpr, RegisterRule)] {
         let from = self.registers.get(first as usize..);
         from.and_then(|rules| rules.get(..usize::from(count))).unwrap_or_default()
     }
 }
 
 impl CfaRule {
-    /// Before anything is said.
+    /// The state before any instruction.
     pub(super) const NONE: Self =
         Self::Register { register: super::row::Column(u16::MAX), offset: 0 };
 }

@@ -1,4 +1,4 @@
-//! The same stack by unwinders alone, which are given all code.
+//! Walks of the same stack by unwinders alone, with all code known.
 
 use crate::scripted::Scripted;
 use clr_runtime::Runtime;
@@ -11,10 +11,10 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, ModuleSectionInf
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Where the segments of libraries begin: at multiples of this.
+/// Page size in bytes: segments of libraries begin at multiples of it.
 const PAGE: usize = 0x1000;
 
-/// All code of a process, whoever knows it.
+/// Returns the code map of all code of a process.
 pub(crate) fn all_code<'a>(runtime: &Runtime<'a>) -> CodeMap<'a> {
     let mut map = CodeMap::new();
     for region in regions(runtime) {
@@ -27,7 +27,7 @@ fn regions<'r, 'a>(runtime: &'r Runtime<'a>) -> impl Iterator<Item = &'r CodeReg
     runtime.native.map().regions().iter().chain(runtime.code.map().regions())
 }
 
-/// How many frames there are.
+/// Returns the number of frames.
 pub(crate) fn bare(map: &CodeMap<'_>, start: &Registers, memory: &Scripted) -> usize {
     let unwinder = Unwinder::new(map);
     let (mut registers, mut position, mut found) = (*start, Position::Interrupted, 0);
@@ -41,7 +41,7 @@ pub(crate) fn bare(map: &CodeMap<'_>, start: &Registers, memory: &Scripted) -> u
     found
 }
 
-/// The same with a cache.
+/// Returns the number of frames, walked with a cache.
 pub(crate) fn cached(
     map: &CodeMap<'_>,
     start: &Registers,
@@ -62,7 +62,7 @@ pub(crate) fn cached(
 
 pub(crate) type Framehop = UnwinderX86_64<Vec<u8>>;
 
-/// How framehop asks for code with a function table.
+/// Code with a function table in the form that framehop asks for.
 struct Table {
     base: u64,
     text: Vec<u8>,
@@ -110,7 +110,7 @@ impl ModuleSectionInfo<Vec<u8>> for Table {
     }
 }
 
-/// The sections of a library: .eh_frame_hdr on the page behind the code says where .eh_frame is.
+/// Returns the sections of a library: .eh_frame_hdr on the page after the code points to .eh_frame.
 fn library(region: &CodeRegion<'_>) -> ExplicitModuleSectionInfo<Vec<u8>> {
     let text = region.bytes_from(PAGE as u32).expect("it has code");
     let header_at = (PAGE + text.len()).next_multiple_of(PAGE);
@@ -146,7 +146,7 @@ pub(crate) fn framehop_unwinder(runtime: &Runtime<'_>) -> Framehop {
     unwinder
 }
 
-/// How many frames it finds.
+/// Returns the number of frames that framehop finds.
 pub(crate) fn framehop(
     unwinder: &Framehop,
     start: &Registers,

@@ -150,7 +150,7 @@ fn check_dictionary(target: &str, words: &BTreeSet<String>) {
 /// The words of texts: all nodes, arguments and properties that the grammar's tables have.
 #[test]
 fn the_dictionary_of_texts_has_all_words() {
-    let grammar = read("sim/src/scenario/grammar.md");
+    let grammar = read("sim/scenario/src/grammar.md");
     let rows = grammar.lines().filter_map(|line| line.strip_prefix("| "));
     // The last column is prose.
     let cells = rows.flat_map(|row| row.split(" | ").take(3));

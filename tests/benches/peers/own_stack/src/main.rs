@@ -2,7 +2,7 @@
 //! `backtrace`, libunwind and framehop. Every round runs all contenders, one after the other.
 //!
 //! ```console
-//! $ cargo bench --manifest-path walker/benches/own_stack/Cargo.toml
+//! $ cargo bench --manifest-path tests/benches/peers/Cargo.toml --bench own_stack
 //! ```
 //!
 //! For Linux on x86-64 with glibc. libunwind (Debian's package libunwind8) is loaded if it is there.

@@ -3,7 +3,7 @@
 //! schedules. Every round runs all contenders, one after the other.
 //!
 //! ```console
-//! $ cargo bench --manifest-path sim/benches/schedules/Cargo.toml --bench schedules
+//! $ cargo bench --manifest-path tests/benches/peers/Cargo.toml --bench schedules
 //! ```
 
 mod contender;

@@ -166,7 +166,7 @@ fn what_is_no_recording_is_an_error_with_its_line() {
         (&format!("{header}\n{header}"), "line 2: a second line"),
         (
             &format!("{header}\n{{\"t\":\"bytes\",\"at\":\"12\",\"hex\":\"\"}}"),
-            "line 2: `12` is no 0x",
+            "line 2: `12`: not a 0x",
         ),
         (
             &format!("{header}\n{{\"t\":\"bytes\",\"at\":\"0x1\",\"hex\":\"f\"}}"),

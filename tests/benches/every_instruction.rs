@@ -1,5 +1,5 @@
-//! What the every-instruction property costs: making programs, running them, unwinding at every
-//! instruction.
+//! Benchmark of the every-instruction property: generating programs, linking them, and unwinding at
+//! every instruction.
 
 use clr_codegen::execution::{BASE, Run};
 use clr_codegen::{Convention, FunctionId, LinkedProgram, Program};
@@ -20,7 +20,7 @@ function "third" { push "rdi"; save "rbx" "r14"; body { call "fourth" } }
 function "fourth" { push "rbx" "rsi" "rdi"; save "xmm6" "xmm7"; locals 0x20; body { work 83 } }
 "#;
 
-/// The median of so many rounds, of what `round` gives.
+/// Returns the median of [`ROUNDS`] results of `round`.
 fn median(mut round: impl FnMut() -> f64) -> f64 {
     let mut samples = [0.0; ROUNDS];
     samples.fill_with(&mut round);
@@ -37,8 +37,8 @@ fn per_second(count: u64, duration: Duration) -> f64 {
     count as f64 / duration.as_secs_f64()
 }
 
-/// Executes the fourth function and walks all four frames before each of its instructions: how long
-/// that takes, and how many instructions they are.
+/// Executes the fourth function and walks all four frames before each of its instructions. Returns
+/// the median duration in microseconds and the number of instructions.
 fn unwind_the_fourth(program: &Program, linked: &LinkedProgram) -> (f64, u32) {
     let map = linked.code_map().expect("it was linked");
     let unwinder = Unwinder::new(&map);

@@ -59,9 +59,9 @@ pub fn is_linked(stage: &Stage) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{promise}: {detail}")]
 pub struct Broken {
-    /// The observation that breaks it.
+    /// The promise.
     pub promise: &'static str,
-    /// What was seen.
+    /// The observation that breaks it.
     pub detail: String,
 }
 

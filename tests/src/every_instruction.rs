@@ -150,7 +150,7 @@ pub enum Failure {
     /// The program cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Its own code is wrong.
+    /// The program's own code failed.
     #[error("after {executed} instructions: {outcome}")]
     Code {
         /// Number of instructions executed before.

@@ -12,7 +12,7 @@ pub(super) struct Module {
     pub name: String,
     /// Address of its first page (VA).
     pub base: u64,
-    /// Its end (VA).
+    /// End address (VA).
     pub end: u64,
     /// Bytes of the file.
     pub bytes: Vec<u8>,

@@ -99,7 +99,7 @@ pub fn unwind_info(data: &[u8]) {
     }
     decode_all(&region);
     let mut map = CodeMap::new();
-    map.insert(region).expect("the only region");
+    map.insert(region).expect("the map is empty");
 
     let seed = u32::from_le_bytes([s0, s1, s2, s3]);
     let pc = u32::from(u16::from_le_bytes([pc_low, pc_high]));

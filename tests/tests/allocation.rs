@@ -91,8 +91,7 @@ fn stepping_allocates_nothing() {
     assert!(steps > 6_000, "{steps}");
 }
 
-/// Stages a thread in a helper that has set up its Frame. Snapshots of the thread go over Frames,
-/// with contexts, from the chain and from a seed.
+/// Stages a thread in a helper that has set up its Frame.
 fn in_a_helper(generation: Generation) -> Stage {
     let helper = if generation.has_helper_method_frames() {
         FrameKind::HelperMethod
@@ -109,6 +108,7 @@ fn in_a_helper(generation: Generation) -> Stage {
         .frame(helper, 0x1F_E100, "App.Foo")
 }
 
+/// Snapshots over Frames, with contexts, from the chain and from a seed.
 #[test]
 fn a_snapshot_allocates_nothing() {
     for generation in Generation::ALL {

@@ -38,7 +38,6 @@ fn gallery() -> impl Iterator<Item = (&'static str, &'static str, Scenario)> {
     })
 }
 
-/// Returns all calls of a scenario.
 fn all_calls(scenario: &Scenario) -> impl Iterator<Item = &SnapshotCall> {
     let placed = scenario.stack.iter().flat_map(|stack| &stack.snapshots);
     scenario.stops.iter().flat_map(|stop| &stop.snapshots).chain(placed)
@@ -198,7 +197,7 @@ fn every_file_says_what_it_shows() {
     }
 }
 
-/// Files must differ in what they state to show.
+/// Files must differ in their stated purpose.
 #[test]
 fn no_two_files_show_the_same() {
     let mut shown: Vec<_> =

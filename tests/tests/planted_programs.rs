@@ -61,7 +61,7 @@ fn table<B: Copy + Debug + Display>(size: Size, plant: Plant<B>, bugs: &[B]) -> 
     for bug in bugs {
         let (tried, program) = find(size, plant, *bug);
         assert!(program.functions.len() <= 2, "{bug:?}: {} functions", program.functions.len());
-        let what = failure(&program, plant, *bug).expect("it failed before");
+        let what = failure(&program, plant, *bug).expect("the program failed before");
         writeln!(table, "// {bug:?}: {bug}").unwrap();
         writeln!(table, "// Found in program {tried}; shrunk, it fails").unwrap();
         writeln!(table, "// {what}").unwrap();

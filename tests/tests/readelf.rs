@@ -90,7 +90,7 @@ fn linkage_has_a_section_of_its_own() {
             assert_eq!(line, None, "{text}");
             continue;
         };
-        let (_, fields) = line.expect("there is a table").split_once(" .plt ").unwrap();
+        let (_, fields) = line.expect("a section .plt exists").split_once(" .plt ").unwrap();
         let fields: Vec<_> = fields.split_whitespace().collect();
         let address = table.start - unit.base;
         let (address, size) =

@@ -41,7 +41,6 @@ struct Function {
     handler: Option<u32>,
 }
 
-/// The EPILOG codes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Epilogs {
     size: u8,

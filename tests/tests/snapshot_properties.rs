@@ -51,7 +51,7 @@ fn promises_hold_of_any_thread() {
                 let fails =
                     |case: &StagedCall| check(case).is_err_and(|broken| broken.promise == promise);
                 let case = minimize(case, fails);
-                let broken = check(&case).expect_err("it still fails");
+                let broken = check(&case).expect_err("the minimized case fails");
                 panic!("{n}: {broken}\n{case:#x?}");
             }
         }

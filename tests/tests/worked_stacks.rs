@@ -61,7 +61,7 @@ fn every_call(mut check: impl FnMut(&mut Problems, &str, &Set, &SnapshotCall)) {
 /// Reads the memory of the Thread objects, which calls must not change.
 fn objects(set: &Set, runtime: &Runtime<'_>) -> Vec<u8> {
     let mut bytes = vec![0; 0x800 + THREAD_OBJECT_SIZE as usize];
-    runtime.memory.borrow().read(set.thread().0, &mut bytes).expect("there are two of them");
+    runtime.memory.borrow().read(set.thread().0, &mut bytes).expect("there are two Thread objects");
     bytes
 }
 
@@ -153,7 +153,7 @@ fn placed(generation: Generation, name: &str) -> (Set, SnapshotCall) {
 
 /// Returns a stack of the gallery, and its calls.
 fn calls_of(generation: Generation, name: &str) -> (Set, Vec<SnapshotCall>) {
-    let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has it");
+    let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has the stack");
     let set = stack.stage(generation).set_up().expect("the stack is consistent");
     let mut calls = stack.snapshots;
     calls.retain(|call| call.is_made_on(generation));

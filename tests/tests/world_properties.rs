@@ -259,7 +259,7 @@ impl Occurred {
             self.add_if(reports, &format!("a report in {}", kind.name()));
         }
         let filters = funclets(FuncletKind::Filter).any(|(index, _)| told(index));
-        self.add_if(filters, "a filter told of");
+        self.add_if(filters, "a filter reported");
         self.add_if(handlers().count() > 0 && reports, "a handler on the stack");
         self.add_if(handlers().count() > 1 && reports, "two handlers");
         self.add_if(handlers().count() > 0 && filters, "a handler and a filter");
@@ -272,7 +272,7 @@ impl Occurred {
             first.function.is_none()
                 && first.row.checked_sub(1).and_then(|row| rows.get(row)).is_some_and(left)
         });
-        self.add_if(marker, "a marker behind such frames first");
+        self.add_if(marker, "a marker after such frames first");
         let left_handler = handlers().any(|(index, row)| left(row) && told(index + 1));
         self.add_if(left_handler, "the marker of a handler that was left");
         let refused = is(HResult::UNMANAGED_CONTEXT) && exceptions.unwinds_natively;
@@ -324,14 +324,14 @@ const SITUATIONS: &[&str] = &[
     "another thread in managed code",
     "nothing but lost frames",
     "a funclet",
-    "a filter told of",
+    "a filter reported",
     "a handler on the stack",
     "two handlers",
     "a handler and a filter",
     "a finally called by its method",
     "the same in a handler",
     "frames that a second pass has left",
-    "a marker behind such frames first",
+    "a marker after such frames first",
     "the marker of a handler that was left",
     "refused in a second pass",
     "refused in a second pass with a seed",

@@ -28,7 +28,6 @@ pub(super) struct Cie<'a> {
     pub(super) program: Reader<'a>,
 }
 
-/// An image with its FDEs.
 #[derive(Clone, Debug)]
 pub(super) struct Image<'a> {
     base: u64,

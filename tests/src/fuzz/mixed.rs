@@ -118,13 +118,12 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     }
 }
 
-/// Walks a staged thread.
 fn staged(stage: &Stage, buffer: &mut WalkBuffer) {
     let Ok(set) = stage.set_up() else { return };
     // Call frame information distinguishes a prologue from the call after it.
     let calls = |row: &Row| row.place != Place::Native || row.offset >= PROLOGUE + SIZE_OF_CALL;
     let calls = !stage.generation.is_unix() || stage.rows.iter().skip(1).all(calls);
-    // A thread without rows has no registers in the stage's code.
+    // A thread without rows executes no code.
     let whole = crate::snapshot::is_whole(stage) && !stage.rows.is_empty() && calls;
     for policy in Policy::ALL {
         let stack = match walk(&set.runtime(), [SELF, NATIVE_WALKER], 0, policy, buffer) {

@@ -66,7 +66,7 @@ pub fn eh_frame(data: &[u8]) {
         CodeRegion::from_sections(IMAGE_BASE, size, RegionKind::Image, sections, functions);
     let starts: Vec<_> = table.functions().iter().take(FUNCTION_LIMIT / 8).cloned().collect();
     let mut map = CodeMap::new();
-    map.insert(region.expect("the region is not empty").with_cfi(table)).expect("the only region");
+    map.insert(region.expect("the region is not empty").with_cfi(table)).expect("the map is empty");
 
     let seed = u32::from_le_bytes([s0, s1, s2, s3]);
     let pc = NATIVE_CODE + u32::from(u16::from_le_bytes([pc_low, pc_high]));

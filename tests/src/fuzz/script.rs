@@ -102,7 +102,7 @@ impl Action {
 /// The actions of a profiler's thread or callback.
 type Actions = Vec<Action>;
 
-/// A profiler.
+/// A profiler made from bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     /// The profiler's threads; true for those that have run managed code.

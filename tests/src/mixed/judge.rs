@@ -452,8 +452,8 @@ impl Judged<'_> {
     }
 
     /// Checks that the walk claims what it can: all of a Windows stack; and on Unix at least the
-    /// reportable frames, if the stack has no jitted code that is never named. Only the runtime can
-    /// tell the caller of a redirected thread's code, and the target of a hijacked return.
+    /// reportable frames, if the stack has no jitted code that is never named. Only the runtime
+    /// knows the caller of a redirected thread's code, and the target of a hijacked return.
     fn completeness(&self) -> Result<(), Wrong> {
         let seen = &self.truth.seen;
         let unix = seen.generation.is_unix();

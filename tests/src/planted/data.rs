@@ -21,7 +21,6 @@ pub(super) const SAVE_XMM128_FAR: u8 = 9;
 pub(super) const PUSH_MACHFRAME: u8 = 10;
 pub(super) const SET_FPREG_LARGE: u8 = 11;
 
-/// An unwind code.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     pub(super) slot: usize,

@@ -180,7 +180,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         }
         let in_prologue = function.is_in_prologue(offset);
         let mut frame_offset = u64::from(function.frame_offset);
-        // In a body the code matters only for its operand, which 240 stands for.
+        // In a body the code matters only for its operand, whose presence an offset of 240 marks.
         let may_be_large = in_prologue || frame_offset == 240;
         let setting = function.codes()?.into_iter().find(|code| match code.op {
             SET_FPREG => in_prologue,

@@ -42,7 +42,6 @@ impl Expected {
     }
 }
 
-/// Start of a walk.
 enum Start {
     Chain,
     Row(usize),

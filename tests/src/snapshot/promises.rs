@@ -243,7 +243,7 @@ impl<'c> Promises<'c> {
                         }))
             });
         promise("a whole thread gives the rows of its table", fits, || {
-            format!("expected {expected:?}, but it was {full:#x?}")
+            format!("expected {expected:?}, found {full:#x?}")
         })
     }
 

@@ -273,7 +273,7 @@ impl Stop<'_, '_> {
     }
 }
 
-/// Returns all kinds of calls for a thread.
+/// Returns calls of all kinds for a thread.
 fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
     let mut calls = Vec::new();
     if !matches!(program.threads.get(target), Some(Start::Managed(_))) {

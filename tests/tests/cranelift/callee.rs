@@ -46,7 +46,7 @@ impl Callee {
         a.assemble(0).unwrap()
     }
 
-    /// Returns the UNWIND_INFO.
+    /// Returns the UNWIND_INFO; `None` for a leaf.
     pub(crate) fn unwind_info(self) -> Option<Vec<u8>> {
         if self == Self::Returns {
             return None;

@@ -49,7 +49,6 @@ const LIMIT: usize = 1000;
 /// Size in bytes of `pop rbp; ret`, with which all the functions end.
 const EPILOGUE_SIZE: u32 = 2;
 
-/// A compiled function.
 struct Function {
     name: &'static str,
     code: Vec<u8>,

@@ -8,12 +8,11 @@ use iced_x86::{
     OpCodeOperandKind as Kind, OpKind, Register,
 };
 
-/// An instruction and its address.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoding {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
-    /// The instruction as decoded at that address.
+    /// The instruction as decoded at `at`.
     pub(crate) instruction: Instruction,
 }
 
@@ -42,7 +41,6 @@ const REGISTERS: [[u32; 4]; 9] = [
 
 const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH, Register::BH];
 
-/// An address operand.
 #[derive(Clone, Copy, Debug)]
 struct Address {
     segment: Register,
@@ -88,7 +86,6 @@ struct Shape {
 /// Addresses of instructions (VA): in the middle of the page, and one byte before its end.
 const PLACES: [u64; 2] = [CODE + 0x800, CODE + 0xFFF];
 
-/// Returns the encodings of a form.
 pub(crate) fn encodings(code: Code) -> Vec<Encoding> {
     let info = code.op_code();
     if !info.is_instruction()

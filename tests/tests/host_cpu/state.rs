@@ -27,7 +27,6 @@ pub(crate) const WINDOW_LEN: usize = 0x200;
 pub(crate) const FS_BASE: u64 = WINDOW + 0x48;
 pub(crate) const GS_BASE: u64 = WINDOW + 0x64;
 
-/// The content of the window.
 pub(crate) type Window = [u8; WINDOW_LEN];
 
 pub(crate) const CF: u64 = 1;

@@ -15,7 +15,6 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// An image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
     pub name: String,

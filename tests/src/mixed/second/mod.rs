@@ -68,7 +68,6 @@ struct Shot {
     registers: Registers,
 }
 
-/// A frame.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     registers: Registers,
@@ -278,7 +277,6 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         seed
     }
 
-    /// Calls `DoStackSnapshot`.
     fn call(&mut self, seed: Option<&Registers>) -> Result<(), Outcome> {
         let mut bytes = [0; 0xC20];
         if let Some(registers) = seed {
@@ -407,7 +405,6 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         next + usize::from(frame.shot.is_some())
     }
 
-    /// Returns the caller of a frame.
     fn caller(&self, frame: &Frame) -> Result<Frame, NoCaller> {
         let mut registers = frame.registers;
         let step = Unwinder::new(self.map).step(&mut registers, frame.position, &self.target);

@@ -142,7 +142,6 @@ impl Host {
         self.memory.write_all_at(bytes, address).unwrap();
     }
 
-    /// Reads from memory.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) {
         self.memory.read_exact_at(buffer, address).unwrap();
     }
@@ -184,7 +183,6 @@ impl Host {
         }
     }
 
-    /// Executes one instruction.
     pub(crate) fn step(&mut self) -> Outcome {
         if self.changed {
             ptrace::setregs(self.pid, self.integers).unwrap();

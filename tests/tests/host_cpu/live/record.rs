@@ -63,7 +63,6 @@ impl Writer {
     }
 }
 
-/// Records one instruction.
 fn record_instruction(host: &mut Host, encoding: &Encoding, seeds: &[u32], writer: &mut Writer) {
     host.write(encoding.at, &encoding.bytes);
     writer.0.extend((encoding.at as u32).to_le_bytes());

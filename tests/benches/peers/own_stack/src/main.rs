@@ -91,7 +91,6 @@ fn descend<const N: usize>(depth: usize, work: &mut dyn FnMut()) -> u64 {
 /// number.
 type Walk<'w> = Box<dyn FnMut(&Registers, Stack<'_>, &mut [u64]) -> usize + 'w>;
 
-/// A contender of the benchmark.
 struct Contender<'w> {
     name: &'static str,
     /// Registers that the contender recovers in each frame.

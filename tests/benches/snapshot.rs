@@ -133,7 +133,7 @@ fn unwinding_alone(rounds: usize, set: &Set) {
         black_box(step.expect("the stack can be unwound"));
     };
     measure(rounds, || steps(&mut plain)).row(&format!("{generation}, unwinding alone"));
-    // Profilers know that all frames above the leaf have made a call.
+    // As in a profiler, which knows that all these frames have made a call.
     let unwinder = Unwinder::new(runtime.native.map());
     let mut cache = Cache::new();
     let mut cached = |registers: &mut Registers| {

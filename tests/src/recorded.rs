@@ -391,7 +391,7 @@ pub fn claim(stack: &MixedStack) -> String {
         Completeness::Partial(reason) => {
             let words = format!("{reason:?}");
             let words = words.split(" { ").next().unwrap_or_default();
-            // The opening part of a parenthesis may have been cut off.
+            // The closing parentheses may have been cut off.
             let open = words.matches('(').count() - words.matches(')').count();
             format!("partial, {words}{}", ")".repeat(open))
         }

@@ -19,7 +19,7 @@ pub(super) enum Cfa<'a> {
 pub(super) enum Rule<'a> {
     /// The register itself.
     Same,
-    /// None.
+    /// No location: the value is unknown.
     Undefined,
     /// Memory at the CFA plus an offset in bytes.
     At(i64),

@@ -15,18 +15,18 @@ pub struct Tested {
     pub test: &'static str,
 }
 
-/// Clauses that nothing exercises, with a reason.
+/// Clauses that nothing exercises, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
     /// The clauses, by number.
     pub clauses: &'static [u16],
     /// Generations on which the clauses are not exercised.
     pub generations: Generations,
-    /// Reason.
+    /// Reason why nothing exercises the clauses.
     pub reason: &'static str,
 }
 
-/// All such tests.
+/// All tests that exercise clauses which no single call demonstrates.
 pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[23],
@@ -162,7 +162,7 @@ pub const TESTED: &[Tested] = &[
     },
 ];
 
-/// All holes.
+/// All clauses that nothing exercises yet.
 pub const HOLES: &[Hole] = &[
     Hole {
         clauses: &[68],

@@ -1,5 +1,5 @@
-//! What the every-instruction property costs: making programs, running them, unwinding at every
-//! instruction.
+//! Benchmark of the every-instruction property: generating programs, linking them, and unwinding at
+//! every instruction.
 
 use clr_codegen::execution::{BASE, Execution};
 use clr_codegen::{CallingConvention, FunctionIndex, LinkedProgram, Program};
@@ -20,7 +20,7 @@ function "third" { push "rdi"; save "rbx" "r14"; body { call "fourth" } }
 function "fourth" { push "rbx" "rsi" "rdi"; save "xmm6" "xmm7"; locals 0x20; body { work 83 } }
 "#;
 
-/// The median of so many rounds, of what `round` gives.
+/// Returns the median of [`ROUNDS`] results of `round`.
 fn median(mut round: impl FnMut() -> f64) -> f64 {
     let mut samples = [0.0; ROUNDS];
     samples.fill_with(&mut round);
@@ -37,12 +37,13 @@ fn per_second(count: u64, duration: Duration) -> f64 {
     count as f64 / duration.as_secs_f64()
 }
 
-/// Executes the fourth function and walks all four frames before each of its instructions: how long
-/// that takes, and how many instructions they are.
+/// Executes the fourth function and walks all four frames before each of its instructions. Returns
+/// the median duration in microseconds and the number of instructions.
 fn unwind_the_fourth(program: &Program, linked: &LinkedProgram) -> (f64, u32) {
-    let map = linked.code_map().expect("it was linked");
+    let map = linked.code_map().expect("the program was linked");
     let unwinder = Unwinder::new(&map);
-    let mut run = Execution::new(program, linked, FunctionIndex(0), 0).expect("it loads");
+    let mut run =
+        Execution::new(program, linked, FunctionIndex(0), 0).expect("the program can be loaded");
     let entry = linked.entries[3];
     while run.machine().cpu().rip() != entry {
         run.step().expect("the entry is reached");
@@ -51,7 +52,7 @@ fn unwind_the_fourth(program: &Program, linked: &LinkedProgram) -> (f64, u32) {
     let begin = machine.save();
     let mut count = 0;
     let time = median(|| {
-        machine.restore(&begin).expect("it is the last one");
+        machine.restore(&begin).expect("this is the last save point");
         count = 0;
         let start = Instant::now();
         while linked.instruction(machine.cpu().rip()).and_then(|i| i.function)
@@ -64,7 +65,7 @@ fn unwind_the_fourth(program: &Program, linked: &LinkedProgram) -> (f64, u32) {
                 position = step.expect("all frames are known").caller;
             }
             black_box(&registers);
-            machine.step().expect("the code is right");
+            machine.step().expect("the code is valid");
             count += 1;
         }
         micros(start.elapsed())
@@ -83,8 +84,8 @@ fn check(programs: &[Program]) -> Checked {
 }
 
 fn main() {
-    let scenario = Scenario::parse(DEPTH_4).expect("the text is right");
-    let linked = scenario.program.link().expect("it can be linked");
+    let scenario = Scenario::parse(DEPTH_4).expect("the text is valid");
+    let linked = scenario.program.link().expect("the program can be linked");
     let (time, count) = unwind_the_fourth(&scenario.program, &linked);
     println!("a function of {count} instructions at depth 4, unwound before each: {time:.1} us");
 

@@ -1,5 +1,5 @@
-//! What texts and executed programs cost: the whole gallery, and cases of the property that
-//! `DoStackSnapshot` gives what the model says.
+//! Benchmark of texts and executed programs: the whole gallery, and cases of the property that
+//! `DoStackSnapshot` returns what the model expects.
 
 use clr_generate::{Seeded, world_call, world_program};
 use clr_runtime::generation::Generation;
@@ -16,7 +16,7 @@ fn main() {
     deep();
 }
 
-/// All texts on all runtimes.
+/// Measures parsing and running all texts of the gallery on all runtimes.
 fn gallery() {
     let begin = Instant::now();
     let texts = clr_fixtures::gallery().iter().map(|fixture| {
@@ -40,7 +40,7 @@ fn gallery() {
     );
 }
 
-/// Cases as the property draws them.
+/// Measures cases as the property draws them.
 fn properties() {
     const WANTED: u64 = 200_000;
     let begin = Instant::now();
@@ -57,7 +57,7 @@ fn properties() {
     println!("property: {cases} cases of {programs} programs, {rate:.0} cases a second");
 }
 
-/// Cases on stacks of 32 frames and more, and which part of one costs what.
+/// Measures cases on stacks of at least 32 frames, and the share of each of their parts.
 fn deep() {
     let mut costs: BTreeMap<&str, Duration> = BTreeMap::new();
     let (mut cases, mut callbacks) = (0, 0);

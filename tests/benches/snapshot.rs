@@ -37,7 +37,7 @@ impl Time {
     }
 }
 
-/// Measures the time of one `once`.
+/// Measures the median and the best time of one call of `once`.
 fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
     let mut samples: Vec<_> = (0..rounds)
         .map(|_| {
@@ -134,7 +134,7 @@ fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
         black_box(step.expect("the stack can be unwound"));
     };
     measure(rounds, || steps(&mut plain)).row(&format!("{generation}, unwinding alone"));
-    // As in a profiler, which knows that all frames have made a call.
+    // As in a profiler, which knows that all these frames have made a call.
     let unwinder = Unwinder::new(runtime.native.map());
     let mut cache = Cache::new();
     let mut cached = |registers: &mut Registers| {
@@ -149,15 +149,17 @@ fn recordings() {
     let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
     let recordings: Vec<_> = files
         .map(|fixture| {
-            let text = decompress(fixture.bytes, 1 << 28).expect("it is a gzip file");
-            Recording::parse(&String::from_utf8(text).expect("it is a text")).expect("it is valid")
+            let text = decompress(fixture.bytes, 1 << 28).expect("recordings are gzip files");
+            Recording::parse(&String::from_utf8(text).expect("recordings are UTF-8"))
+                .expect("recordings are valid")
         })
         .collect();
     let start = Instant::now();
     let mut walks = 0;
     for recording in &recordings {
         let code = RecordedCode::new(recording);
-        let mut replay = RecordingReplay::new(recording, &code).expect("its code is consistent");
+        let mut replay =
+            RecordingReplay::new(recording, &code).expect("the recorded code is consistent");
         for walk in &recording.walks {
             black_box(replay.walk(walk, |_| {}));
             walks += 1;
@@ -168,7 +170,7 @@ fn recordings() {
 }
 
 fn main() {
-    // Without `--bench`, as with `cargo test --benches`, one round is enough.
+    // One round is enough without `--bench`, as with `cargo test --benches`.
     let rounds = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
     println!("{:48} {:>17} {:>8} {:>12}", "", "us: median (best)", "ns/frame", "1/s");
     for generation in [Generation::CoreClr31Windows, Generation::Net9Unix] {

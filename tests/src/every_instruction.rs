@@ -1,5 +1,5 @@
 //! The every-instruction property: at each instruction boundary of a program's run, unwinding the
-//! whole stack gives what execution knows to be true.
+//! whole stack yields the true frames.
 
 mod wrong;
 
@@ -20,10 +20,11 @@ use thiserror::Error;
 
 /// An unwinder under test.
 pub trait Step {
-    /// Takes `registers` from a frame to its caller, and says what the caller's rip is.
+    /// Unwinds `registers` from a frame to its caller, and returns the position of the caller's
+    /// rip.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// A description of the failure.
     fn step(
         &self,
         registers: &mut Registers,
@@ -31,10 +32,10 @@ pub trait Step {
         memory: &Machine,
     ) -> Result<Position, String>;
 
-    /// The same with what the step says of itself, if it does.
+    /// Does the same, and also returns the walker's description of the step if there is one.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// A description of the failure.
     fn telling_step(
         &self,
         registers: &mut Registers,
@@ -80,7 +81,8 @@ impl Step for planted::Unwinder<'_, '_> {
     }
 }
 
-/// The second unwinder of UNWIND_INFO beside the second reader of CFI: each for its own images.
+/// The second unwinder of UNWIND_INFO together with the second reader of CFI, each for its own
+/// images.
 #[derive(Clone, Debug)]
 pub struct Second<'c, 'a> {
     windows: planted::Unwinder<'c, 'a>,
@@ -88,21 +90,21 @@ pub struct Second<'c, 'a> {
 }
 
 impl<'c, 'a> Second<'c, 'a> {
-    /// For a linked program with its map.
+    /// Creates the unwinder of a linked program with its map.
     ///
     /// # Errors
-    /// [`dwarf::Error`] if an ELF file cannot be read.
+    /// [`dwarf::Error`] if an ELF file cannot be parsed.
     pub fn new(linked: &'a LinkedProgram, map: &'c CodeMap<'a>) -> Result<Self, dwarf::Error> {
         Ok(Self { windows: planted::Unwinder::new(map), unix: dwarf::Unwinder::new(linked)? })
     }
 
-    /// The same with a bug in the unwinder of UNWIND_INFO.
+    /// Plants a bug in the unwinder of UNWIND_INFO.
     #[must_use]
     pub fn with_bug(self, bug: planted::Bug) -> Self {
         Self { windows: self.windows.with_bug(bug), ..self }
     }
 
-    /// The same with a bug in the reader of CFI.
+    /// Plants a bug in the reader of CFI.
     #[must_use]
     pub fn with_dwarf_bug(self, bug: dwarf::Bug) -> Self {
         Self { unix: self.unix.with_bug(bug), ..self }
@@ -124,44 +126,44 @@ impl Step for Second<'_, '_> {
     }
 }
 
-/// What a run was checked for.
+/// Counts of a checked run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Instruction boundaries.
     pub boundaries: u64,
     /// Frames unwound.
     pub frames: u64,
-    /// Of the frames, those that call frame information is wrong about on purpose.
+    /// Frames among them where the call frame information is wrong on purpose.
     pub misdescribed: u64,
-    /// Of the boundaries, those on the alternate stack for signals.
+    /// Boundaries among them on the alternate signal stack.
     pub on_signal_stack: u64,
-    /// How the run ended; `None` if it was left at its limit.
+    /// Outcome of the run; `None` if the run reached its limit.
     pub outcome: Option<ExecutionEnd>,
 }
 
-/// What failed.
+/// A failed check.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// The program cannot be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// It cannot be loaded.
+    /// The program cannot be loaded.
     #[error(transparent)]
     Load(#[from] ProgramLoadError),
-    /// Its own code is wrong.
+    /// The program's own code failed.
     #[error("after {executed} instructions: {outcome}")]
     Code {
-        /// How many instructions had been executed.
+        /// Number of instructions executed before.
         executed: u64,
-        /// How the run ended.
+        /// Outcome of the run.
         outcome: ExecutionEnd,
     },
-    /// Unwinding gave something else than the truth.
+    /// Unwinding yielded something other than the truth.
     #[error(transparent)]
     Wrong(#[from] Box<Wrong>),
 }
 
-/// Whether `answer` is `truth`, in all that a callee preserves.
+/// Returns true if `answer` equals `truth` in all registers that a callee preserves.
 fn is_right(answer: &Registers, truth: &CallerState, convention: CallingConvention) -> bool {
     let kept: &[Gpr] = match truth.position {
         Position::ReturnAddress => convention.nonvolatile(),
@@ -173,8 +175,8 @@ fn is_right(answer: &Registers, truth: &CallerState, convention: CallingConventi
         && (!convention.has_nonvolatile_xmm() || answer.xmm == truth.registers.xmm)
 }
 
-/// What is wrong with calling these registers of a true caller known: each must have its true value,
-/// and all that the convention preserves must be among them.
+/// Checks the registers of a true caller that the walker reports as known: each must have its true
+/// value, and all nonvolatile registers of the convention must be among them.
 fn claim(
     known: RegisterSet,
     step: &unwind::Step,
@@ -185,24 +187,24 @@ fn claim(
     let promised = walkers(convention).nonvolatile();
     if !known.contains_all(promised) {
         let lost = promised.difference(known);
-        return Err(format!("{lost:?} are called unknown: {step:?}"));
+        return Err(format!("{lost:?} reported as unknown: {step:?}"));
     }
     for register in known.gprs() {
         let (got, truly) = (answer.get(register), truth.registers.get(register));
         if got != truly {
             let name = register.name();
-            return Err(format!("{name} is called known, with {got:#x}, truly {truly:#x}"));
+            return Err(format!("{name} reported as known, with {got:#x}, truly {truly:#x}"));
         }
     }
     for (n, (got, truly)) in (6..).zip(answer.xmm.iter().zip(truth.registers.xmm)) {
         if known.contains_xmm(n) && *got != truly {
-            return Err(format!("xmm{n} is called known, with {got:#x}, truly {truly:#x}"));
+            return Err(format!("xmm{n} reported as known, with {got:#x}, truly {truly:#x}"));
         }
     }
     Ok(())
 }
 
-/// The convention in the walker's words.
+/// Converts the convention to the walker's type.
 #[must_use]
 pub const fn walkers(convention: CallingConvention) -> registers::Convention {
     match convention {
@@ -214,11 +216,11 @@ pub const fn walkers(convention: CallingConvention) -> registers::Convention {
 /// Checks the first `limit` boundaries of a run of `program` under precise rules.
 ///
 /// # Errors
-/// [`Failure`]: the first one.
+/// The first [`Failure`].
 pub fn precise(program: &Program, limit: u64) -> Result<Checked, Failure> {
     let linked = program.link()?;
     let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
-    // Managed code may be all there is, which does not tell Windows from Unix.
+    // Managed code alone does not show whether the program is for Windows or Unix.
     let unwinder = Unwinder::new(&map).with_convention(walkers(program.convention));
     walk(program, &linked, &unwinder, limit)
 }
@@ -226,7 +228,7 @@ pub fn precise(program: &Program, limit: u64) -> Result<Checked, Failure> {
 /// Checks the first `limit` boundaries of a run: at each, the unwinder walks the whole stack.
 ///
 /// # Errors
-/// [`Failure`]: the first one.
+/// The first [`Failure`].
 pub fn walk(
     program: &Program,
     linked: &LinkedProgram,
@@ -237,20 +239,20 @@ pub fn walk(
     at_every_instruction(program, linked, limit, |run| check_stack(run, unwinder, convention))
 }
 
-/// Frames of a stack.
+/// Counts of a stack's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
-    /// All of them.
+    /// All frames.
     pub all: u64,
-    /// Those that call frame information is wrong about on purpose.
+    /// Frames where the call frame information is wrong on purpose.
     pub misdescribed: u64,
 }
 
-/// Walks the whole stack of a run where it stands. Where call frame information is wrong on purpose,
-/// the answer must be wrong, and the walk goes on from the truth.
+/// Walks the whole stack of a run at its current instruction. Where the call frame information is
+/// wrong on purpose, the answer must be wrong, and the walk continues from the truth.
 ///
 /// # Errors
-/// [`Wrong`]: the first frame that differs from the truth.
+/// [`Wrong`] for the first frame that differs from the truth.
 pub fn check_stack(
     run: &Execution<'_>,
     unwinder: &impl Step,
@@ -270,7 +272,7 @@ pub fn check_stack(
         let as_expected = match mistake {
             None => right,
             Some(CfiMistake::Cfa) => !right,
-            // What is overwritten later is found by accident.
+            // Values that are overwritten only later are still found, by accident.
             Some(CfiMistake::Registers) => true,
         };
         if !as_expected {
@@ -286,8 +288,8 @@ pub fn check_stack(
             continue;
         }
         if let Ok((_, Some(step))) = answer {
-            // A machine frame does not say that its handler, which may be the OS's dispatcher of
-            // exceptions, has left volatile registers alone. Here it has.
+            // A machine frame does not guarantee that its handler, which may be the OS's exception
+            // dispatcher, has preserved volatile registers. Here it has.
             let lost = step.needed.difference(known);
             let volatile = lost.difference(walkers(convention).nonvolatile());
             if position == Position::Interrupted && lost == volatile {
@@ -304,11 +306,11 @@ pub fn check_stack(
 }
 
 /// Checks the first `limit` boundaries of a run under Windows' rules: each step from a frame's true
-/// registers is right, or wrong where [`LinkedProgram::windows_mistake`] says so. `met` is told of
-/// the mistakes that were made.
+/// registers must be right, or wrong where [`LinkedProgram::windows_mistake`] expects so. Calls
+/// `met` with each mistake that occurred.
 ///
 /// # Errors
-/// [`Failure`]: the first one.
+/// The first [`Failure`].
 pub fn windows(
     program: &Program,
     limit: u64,
@@ -327,7 +329,8 @@ pub fn windows(
             let answer: Result<_, UnwindError> =
                 unwinder.step(&mut registers, position, run.machine());
             let right = answer.is_ok() && is_right(&registers, caller, program.convention);
-            // Native code of Unix is none of Windows': its mistakes are of another kind.
+            // Native code of Unix is not unwound by Windows' rules: its mistakes are of another
+            // kind.
             if let Some(cfi) = linked.cfi_mistake(frame.rip, position) {
                 if right && cfi == CfiMistake::Cfa {
                     let answer = Ok((registers, caller.position));
@@ -355,10 +358,11 @@ pub fn windows(
     })
 }
 
-/// Whether Windows' mistake may have no consequence: where the frame register holds what it held in
-/// the body (it is not popped yet, or the caller's happens to be the same) and no interrupt has
-/// overwritten what was given back; where rsp has not moved, and no saved register changed; or where
-/// what a return address is taken for has the same frame in its midst, as a cold part may.
+/// Returns true if Windows' mistake may have no consequence. The frame register may hold its value
+/// from the body (because it is not popped yet, or the caller's happens to be the same) while no
+/// interrupt has overwritten the freed stack; rsp may not have moved, with no saved register
+/// changed; or the code that a return address is attributed to may have the same frame in its body,
+/// as a cold part may.
 fn is_by_accident(
     mistake: WindowsMistake,
     frame: &Registers,
@@ -412,7 +416,8 @@ fn wrong(
     })
 }
 
-/// Runs a program and checks it at each boundary; `check` gives the frames that it has checked.
+/// Runs a program and checks it at each boundary; `check` returns the number of frames that it
+/// checked.
 fn at_every_instruction(
     program: &Program,
     linked: &LinkedProgram,

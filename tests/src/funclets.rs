@@ -1,5 +1,5 @@
-//! Funclets that a normal run does not call: handlers and filters are called as a runtime calls
-//! them, while their function stands in the code that they guard.
+//! Calls of funclets that a normal run does not call. Handlers and filters are called as by a
+//! runtime, while their function is stopped in the code that they guard.
 
 use crate::every_instruction::{Failure, check_stack, walkers};
 use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError};
@@ -11,51 +11,51 @@ use clr_walker::unwind::Unwinder;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// What was called.
+/// Counts of the calls made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Called {
     /// Filters.
     pub filters: u32,
-    /// Of these, those that accepted.
+    /// Filters among them that accepted.
     pub accepted: u32,
-    /// Handlers that caught, and after which the run went on to its end.
+    /// Handlers that caught, after which the run continued to its end.
     pub catches: u32,
     /// Finally and fault handlers.
     pub others: u32,
     /// Handlers whose clause protects another funclet.
     pub from_funclets: u32,
-    /// Instruction boundaries that were checked.
+    /// Checked instruction boundaries.
     pub boundaries: u64,
 }
 
-/// What a funclet did wrong.
+/// A failed call of a funclet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FuncletFailure {
-    /// Unwinding failed, or the run did.
+    /// Unwinding or the run failed.
     #[error(transparent)]
     Run(#[from] Failure),
-    /// It returned something else than a runtime expects.
+    /// The funclet returned a value other than a runtime expects.
     #[error("{clause:?} returned {rax:#x}")]
     Result {
-        /// Its clause.
+        /// The funclet's clause.
         clause: PlacedEhClause,
-        /// What it returned.
+        /// The returned value.
         rax: u64,
     },
-    /// It did not come back.
+    /// The funclet did not return.
     #[error("{clause:?} does not return")]
     NoReturn {
-        /// Its clause.
+        /// The funclet's clause.
         clause: PlacedEhClause,
     },
 }
 
 /// Calls the funclets of each clause from the places that it protects, as far as the first `limit`
-/// boundaries of the run come to them. At each instruction of a funclet and of what it calls the
-/// whole stack is unwound. After a catch the run goes on where the handler says.
+/// boundaries of the run reach them. Unwinds the whole stack at each instruction of a funclet and
+/// its callees. After a catch, the run continues at the address that the handler returned.
 ///
 /// # Errors
-/// [`FuncletFailure`]: the first one.
+/// The first [`FuncletFailure`].
 pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure> {
     let linked = program.link().map_err(Failure::from)?;
     let map = linked.code_map().map_err(ProgramLoadError::ReadBack).map_err(Failure::from)?;
@@ -98,7 +98,7 @@ pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure>
                     (Some(rax), Some(resume)) if rax != resume => {
                         return Err(FuncletFailure::Result { clause: *clause, rax });
                     }
-                    // Behind a handler of another frame, that frame's registers would be needed.
+                    // After a handler of another frame, that frame's registers would be needed.
                     (Some(_), Some(resume)) if is_same_frame(&linked, rip, resume) => {
                         call.go_on(resume)?;
                         called.catches += 1;
@@ -117,7 +117,7 @@ pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure>
     Ok(called)
 }
 
-/// A run behind so many steps.
+/// Creates a run and executes N steps.
 fn start<'p>(
     program: &'p Program,
     linked: &'p LinkedProgram,
@@ -134,8 +134,8 @@ fn code(run: &Execution<'_>, outcome: ExecutionEnd) -> Failure {
     Failure::Code { executed: run.machine().executed(), outcome }
 }
 
-/// Whether a call could end before `rip`: the byte before is of the body of the same part, and a
-/// funclet has found its function's frame, which takes three instructions.
+/// Returns true if a call could end before `rip`: the byte before is in the body of the same part,
+/// and a funclet has established its function's frame, which takes three instructions.
 fn is_inside(linked: &LinkedProgram, rip: u64) -> bool {
     let before = rip.wrapping_sub(1);
     let Some(part) = linked.part(rip) else { return false };
@@ -148,15 +148,15 @@ fn is_inside(linked: &LinkedProgram, rip: u64) -> bool {
     in_body && part.begin <= before && done.count() >= needed
 }
 
-/// Whether two places are of the same function or funclet, cold parts included.
+/// Returns true if two addresses are in the same function or funclet, cold parts included.
 fn is_same_frame(linked: &LinkedProgram, one: u64, other: u64) -> bool {
     let funclet = |address| linked.part(address).map(|part| (part.root, part.funclet));
     let is_function = |address| linked.part(address).is_some_and(|part| part.funclet.is_none());
     funclet(one) == funclet(other) || is_function(one) && is_function(other)
 }
 
-/// The argument of a funclet that is called from where the run stands: the address of the frame
-/// there, the function's or a funclet's.
+/// Sets the argument of a funclet called from the current instruction: the address of the current
+/// frame, which is the function's or a funclet's.
 fn set_establisher(run: &mut Execution<'_>, program: &Program, linked: &LinkedProgram) {
     let rip = run.machine().cpu().rip();
     let Some(part) = linked.part(rip) else { return };
@@ -174,7 +174,7 @@ fn set_establisher(run: &mut Execution<'_>, program: &Program, linked: &LinkedPr
     run.machine_mut().cpu_mut().set(argument, establisher);
 }
 
-/// The most instructions of a funclet, and of what comes behind it.
+/// Maximum number of instructions of a funclet, and of the code after it.
 const LONGEST: u32 = 20_000;
 
 /// A funclet that has been called.
@@ -187,7 +187,7 @@ struct Call<'a, 'p> {
 }
 
 impl Call<'_, '_> {
-    /// Unwinds the stack and executes an instruction; how the run ended, if it did.
+    /// Unwinds the stack and executes an instruction. Returns the outcome if the run ended.
     fn step(&mut self) -> Result<Option<ExecutionEnd>, FuncletFailure> {
         check_stack(&self.run, self.unwinder, self.program.convention).map_err(Failure::from)?;
         self.boundaries += 1;
@@ -200,8 +200,8 @@ impl Call<'_, '_> {
         }
     }
 
-    /// Executes the funclet to its end; what it returns, unless it or what it calls ends the program
-    /// or is cut off by a throw.
+    /// Executes the funclet to its end and returns its result; `None` if the funclet or a callee
+    /// ends the program or throws out of the funclet.
     fn finish(&mut self) -> Result<Option<u64>, FuncletFailure> {
         let depth = self.run.truth().callers().len();
         let back = self.run.truth().callers().last().map(|caller| caller.registers);
@@ -223,7 +223,7 @@ impl Call<'_, '_> {
         Err(FuncletFailure::NoReturn { clause: *self.clause })
     }
 
-    /// Goes on behind the guarded statement, to the end of the program.
+    /// Continues after the guarded statement, to the end of the program.
     fn go_on(&mut self, resume: u64) -> Result<(), FuncletFailure> {
         self.run.machine_mut().cpu_mut().set_rip(resume);
         for _ in 0..LONGEST {

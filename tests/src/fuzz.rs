@@ -1,7 +1,8 @@
-//! What the fuzz targets run, and what `cargo test` replays over the seeds of `fuzz/seeds`.
+//! The functions that the fuzz targets run, and that `cargo test` replays over the seeds of
+//! `fuzz/seeds`.
 //!
-//! Each function takes any bytes at all. It panics only if the code under test does, or breaks a
-//! promise that holds for all input.
+//! Each function accepts any bytes. It panics only if the code under test panics or violates a
+//! property that holds for all input.
 
 mod mixed;
 mod native;
@@ -35,21 +36,21 @@ use std::sync::LazyLock;
 const ALL_RULES: [Rules; 3] = [Rules::Precise, Rules::Windows, Rules::CoreClrUnix];
 const POSITIONS: [Position; 2] = [Position::Interrupted, Position::ReturnAddress];
 
-/// How many frames a walk takes: enough for a loop in the unwind data to show.
+/// Maximum number of frames in a walk; large enough to expose a loop in the unwind data.
 const FRAME_LIMIT: u32 = 40;
 
-/// How many of an image's functions are looked at.
+/// Maximum number of an image's functions that are examined.
 const FUNCTION_LIMIT: usize = 64;
 
-/// How many bytes a compressed input may hold.
+/// Maximum size of a decompressed input in bytes.
 const DECOMPRESSED_LIMIT: usize = 1 << 16;
 
-/// The computed stack of the fuzz records as bytes: the same content in another form of memory.
+/// The computed stack of the fuzz records as bytes: the same content as another kind of memory.
 static STACK_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     STACK.step_by(8).flat_map(|address| stack_word(address).to_le_bytes()).collect()
 });
 
-/// One memory in two forms, which must make no difference.
+/// One memory in two forms, between which results must not differ.
 struct Memories<'a> {
     computed: FuzzMemory<'a>,
     copied: Segments<'a>,
@@ -66,13 +67,13 @@ impl<'a> Memories<'a> {
     }
 }
 
-/// Unwinds with a table, unwind data, code and registers that are all made of `data`:
+/// Unwinds with a table, unwind data, code and registers that are all made from `data`:
 ///
 /// | Bytes | Content |
 /// | --- | --- |
 /// | 0, 1 | RVA of the instruction |
-/// | 2 | low half: number of RUNTIME_FUNCTIONs; high half: how the other registers are made |
-/// | 3 | how rsp is made |
+/// | 2 | low half: number of RUNTIME_FUNCTIONs; high half: kind of values in the other registers |
+/// | 3 | value of rsp |
 /// | 4 to 7 | seed of the other registers |
 /// | then | the RUNTIME_FUNCTIONs |
 /// | then | the image from RVA 0 |
@@ -98,13 +99,13 @@ pub fn unwind_info(data: &[u8]) {
     }
     decode_all(&region);
     let mut map = CodeMap::new();
-    map.insert(region).expect("the only region");
+    map.insert(region).expect("the map is empty");
 
     let seed = u32::from_le_bytes([s0, s1, s2, s3]);
     let pc = u32::from(u16::from_le_bytes([pc_low, pc_high]));
     let memories = Memories::new(image);
     let mut cache = Cache::new();
-    // With the second set the cache knows steps that it learned with the first.
+    // With the second seed, the cache holds steps that it learned with the first one.
     for seed in [seed, !seed] {
         let registers = make_registers(kind >> 4, stack, seed);
         let ends = functions.iter().flat_map(|f| [f.begin, f.begin.wrapping_add(1), f.end]);
@@ -115,7 +116,7 @@ pub fn unwind_info(data: &[u8]) {
     }
 }
 
-/// Registers that mostly point into the stack, so that unwinding gets somewhere.
+/// Returns registers that mostly point into the stack, so that unwinding succeeds for some frames.
 fn make_registers(kind: u8, stack: u8, seed: u32) -> Registers {
     let mut registers = Registers::default();
     for register in Gpr::ALL {
@@ -129,7 +130,7 @@ fn make_registers(kind: u8, stack: u8, seed: u32) -> Registers {
         registers.set(register, value);
     }
     let rsp = match u64::from(stack) {
-        // So near the stack's end that it is reached.
+        // Close enough to the stack's end that unwinding reaches it.
         slots @ 0..64 => STACK.end - 8 * slots,
         bytes @ 64..96 => STACK.end - bytes,
         slots => STACK.start + 0x8_0000 + 8 * slots,
@@ -141,7 +142,7 @@ fn make_registers(kind: u8, stack: u8, seed: u32) -> Registers {
     registers
 }
 
-/// Decodes all the unwind data that the function table points to.
+/// Decodes all unwind data that the function table points to.
 fn decode_all(region: &CodeRegion<'_>) {
     for function in region.functions().iter().take(FUNCTION_LIMIT) {
         let Ok(info) = UnwindInfo::read(region, function.unwind_info & !1) else {
@@ -163,7 +164,8 @@ fn decode_all(region: &CodeRegion<'_>) {
     }
 }
 
-/// Steps from `registers` in every way there is, and walks.
+/// Steps from `registers` with all rules, positions and memories, with and without the cache, and
+/// walks.
 fn unwind(map: &CodeMap<'_>, cache: &mut Cache, registers: &Registers, memories: &Memories<'_>) {
     for rules in ALL_RULES {
         let unwinder = Unwinder::new(map).with_rules(rules);
@@ -173,9 +175,9 @@ fn unwind(map: &CodeMap<'_>, cache: &mut Cache, registers: &Registers, memories:
             assert_eq!(first, again, "{rules:?} {position:?}: repeated");
             let other = step(unwinder, registers, position, &memories.copied);
             assert_eq!(first, other, "{rules:?} {position:?}: other memory");
-            // First the cache learns the step, then it knows it.
+            // The cache learns the step the first time, and applies it the second time.
             for time in ["first", "second"] {
-                // One memory shows its bytes, the other does not.
+                // One memory exposes its bytes as slices, the other does not.
                 let forms: [&dyn Memory; 2] = [&memories.computed, &memories.copied];
                 for memory in forms {
                     let mut cached = *registers;
@@ -193,7 +195,7 @@ fn unwind(map: &CodeMap<'_>, cache: &mut Cache, registers: &Registers, memories:
     }
 }
 
-/// One step, which must leave the registers alone if it fails.
+/// Makes one step, which must not change the registers if it fails.
 fn step<M: Memory>(
     unwinder: Unwinder<'_, '_>,
     before: &Registers,
@@ -208,8 +210,8 @@ fn step<M: Memory>(
     step.map(|step| (registers, step))
 }
 
-/// Takes `data` for an image, looks at all that is in it, and unwinds from where its functions
-/// begin and end.
+/// Parses `data` as a PE image, examines its content, and unwinds from the first and last byte of
+/// its functions.
 ///
 /// # Panics
 /// As [`unwind_info`] does; also if a look-up in the image contradicts its sections or symbols.
@@ -235,7 +237,7 @@ pub fn pe_image(data: &[u8]) {
         if map.insert_image(base, &image).is_err() {
             continue;
         }
-        assert!(map.insert_image(base, &image).is_err(), "a base of its own");
+        assert!(map.insert_image(base, &image).is_err(), "the same base is accepted twice");
         if let [region] = map.regions() {
             decode_all(region);
         }
@@ -258,11 +260,11 @@ pub fn pe_image(data: &[u8]) {
     }
 }
 
-/// Takes `data` for a file of vectors and for one of fuzz records, compressed or not, and replays
-/// what there is in it.
+/// Parses `data` as a file of vectors and as one of fuzz records, compressed or not, and replays
+/// its content.
 ///
 /// # Panics
-/// If two ways to read the same bytes do not agree, or a replay does not repeat.
+/// If two ways to read the same bytes disagree, or a replay does not repeat.
 pub fn vector_file(data: &[u8]) {
     vectors(data);
     fuzz_records(data);
@@ -297,7 +299,7 @@ fn vectors(data: &[u8]) {
         .filter_map(Result::ok)
         .collect();
     for (n, vector) in file.iter().enumerate().take(FUNCTION_LIMIT) {
-        let got = file.get(n).expect("it is there");
+        let got = file.get(n).expect("the vector exists");
         assert_eq!(got.is_ok(), vector.is_ok());
         let Ok(vector) = vector else { break };
         for outcome in [vector.truth, vector.wine, vector.coreclr] {
@@ -318,7 +320,7 @@ fn fuzz_records(data: &[u8]) {
     assert!(read <= file.len() && (!whole || read == file.len()));
     assert!(file.get(file.len()).is_none());
     for (n, record) in file.iter().enumerate().take(FUNCTION_LIMIT) {
-        let got = file.get(n).expect("it is there");
+        let got = file.get(n).expect("the record exists");
         assert_eq!(got.is_ok(), record.is_ok());
         let Ok(record) = record else { break };
         assert!(record.content().starts_with(record.blob));
@@ -329,14 +331,15 @@ fn fuzz_records(data: &[u8]) {
     }
 }
 
-/// At how many stops the calls of a text are made.
+/// Maximum number of stops at which the calls of a text are made.
 const STOP_LIMIT: usize = 2;
 
-/// Reads a text as a scenario, lays it out, and makes its calls on one generation.
+/// Parses a text as a scenario, formats it, and makes its calls on one generation.
 ///
 /// # Panics
-/// If a problem is told at a place that is not in the text, if a scenario is not what is read from
-/// its own text, if a run does not repeat, or if a layout changes the scenario or does not stay as it is.
+/// If a problem is reported at a place outside the text, if the scenario's own text does not parse
+/// to the scenario, if a run does not repeat, or if formatting changes the scenario or is not
+/// idempotent.
 pub fn fixture_text(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else {
         return;
@@ -358,7 +361,7 @@ pub fn fixture_text(data: &[u8]) {
             assert!(!error.problems().is_empty() && !error.to_string().is_empty());
             for problem in error.problems() {
                 assert!(text.get(problem.span.offset..problem.span.end()).is_some());
-                // What it says is not looked at; that it can be said matters.
+                // The help text is not checked; computing it must not panic.
                 let _ = problem.kind.help();
             }
         }
@@ -369,14 +372,14 @@ pub fn fixture_text(data: &[u8]) {
     }
 }
 
-/// How many instruction boundaries of a program's run are looked at.
+/// Maximum number of instruction boundaries checked in a program's run.
 const BOUNDARY_LIMIT: u64 = 3000;
 
-/// Makes a program of `data` and checks it at every instruction: precise rules find the truth,
+/// Makes a program from `data` and checks it at every instruction: precise rules find the truth,
 /// Windows' rules are wrong exactly where they are known to be.
 ///
 /// # Panics
-/// If not, with the program's text.
+/// If the check fails, with the program's text.
 pub fn program(data: &[u8]) {
     let Ok(SmallProgram(program)) = SmallProgram::arbitrary(&mut Unstructured::new(data)) else {
         return;
@@ -394,10 +397,10 @@ pub fn program(data: &[u8]) {
     }
 }
 
-/// How many walks of a recording are made again.
+/// Maximum number of a recording's walks that are replayed.
 const WALK_LIMIT: usize = 4;
 
-/// Reads a recording, and makes its first walks again.
+/// Parses a recording, and replays its first walks.
 pub fn recording(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(recording) = Recording::parse(text) else { return };
@@ -408,11 +411,11 @@ pub fn recording(data: &[u8]) {
     }
 }
 
-/// Makes a thread, and a call of `DoStackSnapshot` about it, of `data`, and checks all that holds of
-/// such calls.
+/// Makes a thread and a call of `DoStackSnapshot` for it from `data`, and checks the properties of
+/// all such calls.
 ///
 /// # Panics
-/// If something does not hold, with the thread and the call.
+/// If a property does not hold, with the thread and the call.
 pub fn snapshot(data: &[u8]) {
     let Ok(case) = SyntheticCall::arbitrary(&mut Unstructured::new(data)) else {
         return;
@@ -422,14 +425,14 @@ pub fn snapshot(data: &[u8]) {
     }
 }
 
-/// How many calls are made about a program.
+/// Maximum number of calls made for a program.
 const CALL_LIMIT: u64 = 100;
 
-/// Makes a program that goes through the runtime of `data`, executes it, and compares what calls of
-/// `DoStackSnapshot` give with what the model says.
+/// Makes a program that calls the runtime from `data`, executes it, and compares the results of
+/// `DoStackSnapshot` with the model's.
 ///
 /// # Panics
-/// If a program cannot be executed, or a call comes out different.
+/// If a program cannot be executed, or a call's result differs from the model's.
 pub fn scenario(data: &[u8]) {
     let Ok(case) = WorldCase::arbitrary(&mut Unstructured::new(data)) else {
         return;

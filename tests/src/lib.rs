@@ -1,4 +1,4 @@
-//! What the tests of the whole system share.
+//! Shared code of the tests of the whole system.
 
 pub mod coverage;
 pub mod dwarf;
@@ -14,8 +14,8 @@ pub mod world;
 
 use std::path::PathBuf;
 
-/// How many cases a property is tested with: `normal` times the variable `CLR_TEST_CASES` (such as
-/// 100, or 0.05 for a slow emulator), and never none.
+/// Returns the number of cases that a property is tested with: `normal` times the variable
+/// `CLR_TEST_CASES` (such as 100, or 0.05 for a slow emulator), and at least 1.
 #[must_use]
 pub fn cases(normal: u32) -> u32 {
     let factor = std::env::var("CLR_TEST_CASES")
@@ -27,21 +27,21 @@ pub fn cases(normal: u32) -> u32 {
     cases.max(1)
 }
 
-/// Which of all cases a property is tested with: the number in the variable `CLR_TEST_SEED`, or 0. So
-/// that machines can share a campaign, each with another number.
+/// Returns the number of a test campaign: the variable `CLR_TEST_SEED`, or 0. Machines can share a
+/// campaign if each uses another number.
 #[must_use]
 pub fn seed() -> u64 {
     std::env::var("CLR_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }
 
-/// The first of 2⁴⁰ seeds of cases that no other [`seed`] has.
+/// Returns the first of 2⁴⁰ case seeds that belong to this [`seed`] only.
 #[must_use]
 pub fn first_seed() -> u64 {
     seed().wrapping_mul(1 << 40)
 }
 
-/// The directory of the whole collection of images with vectors, if `CLR_ORACLES` names it, and the
-/// names of its images, ascending.
+/// Returns the directory that `CLR_ORACLES` names, which holds the whole collection of images with
+/// vectors, and the names of its images, ascending. `None` if the variable is not set.
 ///
 /// # Panics
 /// If the directory cannot be read.

@@ -1,4 +1,4 @@
-//! Whole stacks of recorded threads, held against what was recorded of them.
+//! Whole stacks of recorded threads, compared with the recorded calls.
 
 use clr_recording::{
     CALLER, ReachedFrame, Recording, RecordingLoadError, RecordingReplay, SeedLine, SeedOrigin,
@@ -15,10 +15,10 @@ use core::fmt::{self, Write as _};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Where the first function of a recorded thread is pretended to return to on Unix (VA).
+/// Pretended return address of a recorded thread's first function on Unix (VA).
 const ROOT: u64 = 0x5A5E_0000_0000;
 
-/// The policies that fit a recorded call: of the target's situation, and with what was recorded.
+/// Returns the policies that fit a recorded call: the target's situation and the recorded data.
 #[must_use]
 pub fn policies(walk: &WalkLine) -> &'static [Policy] {
     let seed = walk.call.seed.as_ref().map(SeedLine::origin);
@@ -35,14 +35,15 @@ pub fn policies(walk: &WalkLine) -> &'static [Policy] {
     }
 }
 
-/// Whether a recorded thread can be walked again: it was alive, its walk came out again, and not from a
-/// seed that was no good.
+/// Returns true if a recorded thread can be walked again: it was alive, its walk could be replayed,
+/// and the walk did not start from a bad seed.
 #[must_use]
 pub fn is_fit(walk: &WalkLine) -> bool {
     walk.replayable && walk.state.target.is_none() && !is_misled(walk)
 }
 
-/// Whether a recorded walk started from a seed that was no good: made wrong on purpose, or old.
+/// Returns true if a recorded walk started from a bad seed: one that was wrong on purpose, or
+/// outdated.
 #[must_use]
 fn is_misled(walk: &WalkLine) -> bool {
     let seed = walk.call.seed.as_ref().map(SeedLine::origin);
@@ -52,45 +53,46 @@ fn is_misled(walk: &WalkLine) -> bool {
 
 /// A recorded thread, set up again with a walk of it.
 pub struct Recorded<'w> {
-    /// The call that was recorded.
+    /// The recorded call.
     pub walk: &'w WalkLine,
-    /// What the runtime came by in it.
+    /// The stops of the runtime's walk in that call.
     pub stops: Vec<ReachedFrame>,
     /// Native code, if it is pretended.
     pub native: SyntheticNative,
-    /// How it is walked now.
+    /// Policy of the new walk.
     pub policy: Policy,
-    /// What was found.
+    /// Result of the new walk.
     pub stack: MixedStack,
-    /// Whether the walk asked the runtime for the same as the recorded call.
+    /// True if the new walk made the same call as the recorded one.
     pub same_call: bool,
 }
 
-/// Why a recorded thread cannot be walked.
+/// A reason why a recorded thread cannot be walked.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 pub enum Unwalked {
-    /// Its state cannot be set up.
+    /// The thread's state cannot be set up.
     #[error(transparent)]
     Load(#[from] RecordingLoadError),
-    /// Its code does not fit together.
+    /// The recorded code is inconsistent.
     #[error(transparent)]
     Map(#[from] CodeMapError),
-    /// The runtime does not know it.
+    /// The runtime does not know the thread.
     #[error("no thread of the runtime")]
     NoThread,
-    /// The runtime wants memory that nobody recorded.
-    #[error("nobody recorded {0:#x}")]
+    /// The runtime reads memory that is not recorded.
+    #[error("the memory at {0:#x} is not recorded")]
     NotRecorded(u64),
-    /// Without its seed, a walk reads words that it did not read when it was recorded: some of these were
-    /// zeroed because they looked like text.
+    /// Without its seed, a walk reads words that were not read in the recorded call. Some of these
+    /// words were zeroed because they looked like text.
     #[error("without its seed: {0}")]
     Zeroed(Outcome),
-    /// The call has ended the process.
+    /// The call ended the process.
     #[error("{0}")]
     Fatal(Outcome),
 }
 
-/// Walks the thread of a recorded call by a policy, with native code pretended or all unknown.
+/// Walks the thread of a recorded call by a policy, with native code that is pretended or entirely
+/// unknown.
 ///
 /// # Errors
 /// [`Unwalked`].
@@ -123,40 +125,40 @@ pub fn walk<'w>(
     Ok(recorded)
 }
 
-/// What a walk of a recorded thread gets wrong.
+/// An error in a walk of a recorded thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Wrong {
-    /// The result is not what was recorded.
-    #[error("DoStackSnapshot returns {0:?}")]
+    /// The result differs from the recorded one.
+    #[error("DoStackSnapshot returned {0:?}")]
     Result(Option<HResult>),
-    /// A recorded callback has no frame, or not in its place.
+    /// A recorded callback has no frame, or its frame is out of order.
     #[error("callback {0} is missing")]
     Missing(usize),
-    /// A frame says that it was reported, but was not.
+    /// A frame is marked as reported, but was not reported.
     #[error("frame {0} was not reported")]
     Unreported(usize),
-    /// A frame is there twice.
-    #[error("frame {0} is there twice")]
+    /// A frame occurs twice.
+    #[error("frame {0} occurs twice")]
     Twice(usize),
-    /// A frame is nothing that was recorded.
+    /// A frame matches nothing in the recording.
     #[error("frame {0} was not on the stack")]
     Invented(usize),
-    /// The walk claims to be whole, but the unwinder has not come by what a callback told of.
-    #[error("the unwinder has not come by frame {0}")]
+    /// The walk claims to be whole, but the unwinder has not found the frame of a callback.
+    #[error("the unwinder has not found frame {0}")]
     NotUnwound(usize),
-    /// The walk claims to have native code that nobody can unwind.
+    /// The walk claims to have native code that cannot be unwound.
     #[error("{0:?} claimed, but not all native code is known")]
     Unknowable(Completeness),
-    /// The walk claims to have what it has not.
+    /// The walk claims to have a frame that it does not have.
     #[error("{0:?} claimed, but stop {1} is missing")]
     Claim(Completeness, usize),
 }
 
-/// A callback: its FunctionID, none for a marker, its ip and its stack pointer.
+/// A callback: its FunctionID (`None` for a marker), its ip and its stack pointer.
 type Told = (Option<u64>, u64, u64);
 
 impl Recorded<'_> {
-    /// Whether the runtime was asked for the same walk as when it was recorded.
+    /// Returns true if the new walk made the same call as the recorded one.
     fn is_same_call(&self) -> bool {
         if self.walk.state.mode.as_deref() == Some("preemptive") {
             return true;
@@ -176,7 +178,8 @@ impl Recorded<'_> {
         }
     }
 
-    /// The recorded callbacks: where no context was recorded, the stack pointer is that of the stop.
+    /// Returns the recorded callbacks. If no context was recorded, the stack pointer is that of the
+    /// stop.
     fn told(&self, recording: &Recording) -> Vec<Told> {
         let mut places = self.places();
         let told = self.walk.result.callbacks.iter().map(|callback| {
@@ -190,10 +193,10 @@ impl Recorded<'_> {
         told.collect()
     }
 
-    /// Holds the walk against the recording.
+    /// Compares the walk with the recording.
     ///
     /// # Errors
-    /// What it gets wrong.
+    /// The first error in the walk.
     pub fn judge(&self, recording: &Recording) -> Result<(), Wrong> {
         self.result()?;
         self.reported(recording)?;
@@ -201,7 +204,7 @@ impl Recorded<'_> {
         self.claims(&self.told(recording))
     }
 
-    /// Whether its callback ended the recorded call.
+    /// Returns true if the recorded call was ended by its callback.
     fn was_aborted(&self) -> bool {
         let policy = self.walk.call.policy.as_ref();
         policy.is_some_and(|policy| policy.stop_at.is_some()) || self.walk.call.callback.is_some()
@@ -217,7 +220,8 @@ impl Recorded<'_> {
         Ok(())
     }
 
-    /// Every callback has its frame, once and in order; and no frame says that it has one if not.
+    /// Checks that every callback has its frame, once and in order, and that no other frame is
+    /// marked as reported.
     fn reported(&self, recording: &Recording) -> Result<(), Wrong> {
         let frames = &self.stack.frames;
         let mut at = 0;
@@ -248,7 +252,7 @@ impl Recorded<'_> {
         Ok(())
     }
 
-    /// How many of the recorded callbacks have a frame that says so.
+    /// Returns the number of recorded callbacks with a frame that is marked as reported.
     #[must_use]
     pub fn callbacks_found(&self, recording: &Recording) -> usize {
         let told = self.told(recording);
@@ -259,7 +263,7 @@ impl Recorded<'_> {
         told.iter().filter(is_found).count()
     }
 
-    /// Frames that no callback tells of are managed ones that are hidden, or native ones.
+    /// Checks that the frames without a callback are hidden managed ones, or native ones.
     fn others(&self) -> Result<(), Wrong> {
         let first = self.stops.first().map_or(u64::MAX, |stop| stop.registers.rsp());
         let last = self.stops.last().map_or(u64::MAX, |stop| match stop.native_caller {
@@ -275,8 +279,8 @@ impl Recorded<'_> {
                 || SyntheticNative::is_made_up(frame.ip)
                 || self.places().any(|known| known == place)
                 || self.stops.iter().any(|stop| is_stop(frame, stop))
-                // What the operating system came to first, and the unwinder from there.
-                // Or what it comes to where the recorded walk was ended.
+                // Frames before the first stop, where the operating system was; or after the last
+                // one, where the recorded walk was ended.
                 || (frame.sp < first || frame.sp > last)
                     && !matches!(frame.kind, FrameKind::Native { .. });
             if !known {
@@ -286,7 +290,8 @@ impl Recorded<'_> {
         Ok(())
     }
 
-    /// Every managed frame and every native one that called managed code.
+    /// Returns every managed frame, and every native one that called managed code, as ip and stack
+    /// pointer.
     fn places(&self) -> impl Iterator<Item = (u64, u64)> {
         let place = |registers: Registers| (registers.rip, registers.rsp());
         let places = self.stops.iter();
@@ -295,7 +300,7 @@ impl Recorded<'_> {
         })
     }
 
-    /// Nothing is missing that the walk claims to have.
+    /// Checks that no frame is missing that the walk claims to have.
     fn claims(&self, told: &[Told]) -> Result<(), Wrong> {
         let claim = self.stack.completeness();
         if matches!(claim, Completeness::Partial(_)) {
@@ -314,12 +319,13 @@ impl Recorded<'_> {
         for (index, stop) in self.stops.iter().enumerate() {
             let place = (stop.registers.rip, stop.registers.rsp());
             let has = |(ip, sp): (u64, u64)| {
-                // The runtime may know another return address (C-156).
+                // The runtime may report another return address (C-156).
                 let same =
                     |frame: &MixedFrame| frame.sp == sp && (frame.ip == ip || frame.reported);
                 self.stack.frames.iter().any(same)
             };
-            // What the runtime hides may be missing if only what is reportable is claimed.
+            // Frames that the runtime hides may be missing if the walk claims only the reportable
+            // ones.
             let is_told = |place| told.iter().any(|(_, ip, sp)| (*ip, *sp) == place);
             let wanted = |place| claim == Completeness::Whole || is_told(place);
             let caller = stop.native_caller.map(|caller| (caller.rip, caller.rsp()));
@@ -332,7 +338,7 @@ impl Recorded<'_> {
     }
 }
 
-/// Whether a frame is one that the runtime came by, which may know another return address (C-156).
+/// Returns true if a frame is a stop of the runtime, which may have another return address (C-156).
 fn is_stop(frame: &MixedFrame, stop: &ReachedFrame) -> bool {
     let kind = match frame.kind {
         FrameKind::Managed(function) => function == stop.function,
@@ -342,7 +348,7 @@ fn is_stop(frame: &MixedFrame, stop: &ReachedFrame) -> bool {
     kind && frame.sp == stop.registers.rsp()
 }
 
-/// Whether a frame is what a callback told of.
+/// Returns true if a frame is that of a callback.
 fn is_callback(frame: &MixedFrame, (function, ip, sp): Told) -> bool {
     let kind = match (function, frame.kind) {
         (Some(function), FrameKind::Managed(id)) => function == id.0,
@@ -350,24 +356,24 @@ fn is_callback(frame: &MixedFrame, (function, ip, sp): Told) -> bool {
         (None, _) => true,
         _ => false,
     };
-    // The runtime may know another return address (C-156).
+    // The runtime may report another return address (C-156).
     kind && sp == frame.sp && (frame.ip == ip || function.is_some())
 }
 
-/// What walks have come to.
+/// Counts of walks by name.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// How often, by what.
+    /// The counts.
     pub counts: BTreeMap<String, u64>,
 }
 
 impl Counts {
-    /// One more of these.
+    /// Adds one.
     pub fn add(&mut self, what: String) {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// So many more of these.
+    /// Adds N.
     pub fn add_many(&mut self, what: String, count: u64) {
         *self.counts.entry(what).or_default() += count;
     }
@@ -379,14 +385,14 @@ impl fmt::Display for Counts {
     }
 }
 
-/// How complete a stack claims to be, without addresses.
+/// Returns the completeness that a stack claims, without addresses.
 #[must_use]
 pub fn claim(stack: &MixedStack) -> String {
     match stack.completeness() {
         Completeness::Partial(reason) => {
             let words = format!("{reason:?}");
             let words = words.split(" { ").next().unwrap_or_default();
-            // What was cut off may have been in parentheses.
+            // The closing parentheses may have been cut off.
             let open = words.matches('(').count() - words.matches(')').count();
             format!("partial, {words}{}", ")".repeat(open))
         }
@@ -394,7 +400,7 @@ pub fn claim(stack: &MixedStack) -> String {
     }
 }
 
-/// The recording and the walk side by side.
+/// Formats the recording and the walk, one after the other.
 #[must_use]
 pub fn table(recorded: &Recorded<'_>) -> String {
     let Recorded { walk, stops, stack, .. } = recorded;
@@ -403,7 +409,7 @@ pub fn table(recorded: &Recorded<'_>) -> String {
         let sp = callback.registers.as_ref().map(|registers| registers[4].0);
         let _ = writeln!(table, "  {:#x} {sp:x?} {:?}", callback.ip.0, callback.function);
     }
-    table.push_str("came by:\n");
+    table.push_str("stops:\n");
     for ReachedFrame { registers, kind, interrupted, native_caller, .. } in stops {
         let (rip, rsp) = (registers.rip, registers.rsp());
         let caller = native_caller.map(|caller| (caller.rip, caller.rsp()));

@@ -1,4 +1,4 @@
-//! A walk allocates nothing, nor does a snapshot.
+//! Tests that neither a walk nor a snapshot allocates.
 
 use allocation_counter::measure;
 use clr_recording::vectors::win64::{Vector, VectorFile};
@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
 
-/// Gives every vector of the fixtures that has a chain, with its code and its stack, to `use_one`.
+/// Calls `use_one` with every vector of the fixtures that has a chain, with its code and its stack.
 fn each_chain(mut use_one: impl FnMut(&CodeMap<'_>, &Vector<'_>, &Segments<'_>)) {
     for name in NAMES {
         let get = |path: String| clr_fixtures::get(&path).unwrap();
@@ -40,7 +40,7 @@ fn each_chain(mut use_one: impl FnMut(&CodeMap<'_>, &Vector<'_>, &Segments<'_>))
 fn the_counter_counts() {
     assert_eq!(measure(|| drop(black_box(Box::new(1)))).count_total, 1);
     assert_eq!(measure(|| drop(black_box(CodeMap::new()))).count_total, 0);
-    // Entries, and what follows them, of both kinds of code.
+    // Allocations for the entries and their successors, of both kinds of code.
     assert_eq!(measure(|| drop(black_box(Cache::new()))).count_total, 4);
 }
 
@@ -74,7 +74,7 @@ fn stepping_allocates_nothing() {
             }
         });
         assert_eq!(info.count_total, 0, "at {:#x}", vector.rva);
-        // The second time the cache knows the steps.
+        // The second time, the cache knows the steps.
         for time in 1..=2 {
             let info = measure(|| {
                 let (mut registers, mut position) = (vector.registers, Position::Interrupted);
@@ -91,8 +91,7 @@ fn stepping_allocates_nothing() {
     assert!(steps > 6_000, "{steps}");
 }
 
-/// With Frames, with contexts, from the chain and from a seed.
-/// A thread in a helper that has put up its Frame.
+/// Stages a thread in a helper that has set up its Frame.
 fn in_a_helper(generation: Generation) -> SyntheticThread {
     let helper = if generation.has_helper_method_frames() {
         FrameKind::HelperMethod
@@ -109,6 +108,7 @@ fn in_a_helper(generation: Generation) -> SyntheticThread {
         .frame(helper, 0x1F_E100, "App.Foo")
 }
 
+/// Snapshots over Frames, with contexts, from the chain and from a seed.
 #[test]
 fn a_snapshot_allocates_nothing() {
     for generation in Generation::ALL {
@@ -134,8 +134,8 @@ fn a_snapshot_allocates_nothing() {
     }
 }
 
-/// From the suspension to the resumption nothing is allocated: `take` ends with the thread running, and
-/// only then frames get names.
+/// Nothing is allocated between suspension and resumption: after `take` the thread runs again, and
+/// only then are the frames named.
 #[test]
 fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
     let mut buffer = WalkBuffer::new(64);

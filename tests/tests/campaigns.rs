@@ -1,4 +1,5 @@
-//! What runs the fuzz targets elsewhere knows all of them, and what they are given.
+//! Tests that the scripts which run the fuzz targets elsewhere know all targets, seeds and
+//! dictionaries.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -13,14 +14,14 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The names of what lies in a folder, without extensions.
+/// Returns the names of a folder's entries, without extensions.
 fn names(folder: &str) -> BTreeSet<String> {
     let entries = std::fs::read_dir(root().join(folder)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
-/// The targets of `fuzz/Cargo.toml`: names and paths.
+/// Returns the targets of `fuzz/Cargo.toml`: names and paths.
 fn targets() -> Vec<(String, String)> {
     let manifest = read("fuzz/Cargo.toml");
     let value = |table: &str, key: &str| {
@@ -40,7 +41,7 @@ fn every_target_is_complete() {
     assert_eq!(names("fuzz/seeds"), list);
     let dictionaries = names("fuzz/dictionaries");
     assert!(!dictionaries.is_empty() && dictionaries.is_subset(&list), "{dictionaries:?}");
-    // The page has them in a table, some together.
+    // The page lists the targets in a table, some of them in one row.
     let page = read("fuzz/README.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
     let told = rows.flat_map(|row| row.split(", ")).map(|name| name.trim_matches('`').to_owned());
@@ -68,7 +69,8 @@ fn both_images_have_the_same_compiler() {
     assert_eq!(compiler("fuzz/oss-fuzz/Dockerfile"), date);
 }
 
-/// Runs `.clusterfuzzlite/build.sh` with a cargo that builds nothing, and a zip that lists.
+/// Runs `.clusterfuzzlite/build.sh` with a cargo that builds nothing, and a zip that lists its
+/// arguments.
 #[cfg(target_os = "linux")]
 #[test]
 fn images_build_every_target() {
@@ -126,7 +128,7 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
     assert_eq!(found, expected);
 }
 
-/// Holds a dictionary of libFuzzer against the words that it must have.
+/// Compares a dictionary of libFuzzer with the words that it must have.
 fn check_dictionary(target: &str, words: &BTreeSet<String>) {
     let path = PathBuf::from(format!("fuzz/dictionaries/{target}.dict"));
     let quote = |word: &String| {
@@ -143,14 +145,14 @@ fn check_dictionary(target: &str, words: &BTreeSet<String>) {
     let (found_words, wanted) = (words(&found), words(&text));
     let missing: Vec<_> = wanted.difference(&found_words).collect();
     let surplus: Vec<_> = found_words.difference(&wanted).collect();
-    assert_eq!((missing, surplus), (vec![], vec![]), "CLR_BLESS=1 writes it anew");
-    assert_eq!(found, text, "CLR_BLESS=1 writes it anew");
+    assert_eq!((missing, surplus), (vec![], vec![]), "CLR_BLESS=1 rewrites the dictionary");
+    assert_eq!(found, text, "CLR_BLESS=1 rewrites the dictionary");
 }
 
-/// The words of texts: all nodes, arguments and properties that the grammar's tables have.
+/// The dictionary of texts must have all nodes, arguments and properties in the grammar's tables.
 #[test]
 fn the_dictionary_of_texts_has_all_words() {
-    let grammar = read("sim/src/scenario/grammar.md");
+    let grammar = read("sim/scenario/src/grammar.md");
     let rows = grammar.lines().filter_map(|line| line.strip_prefix("| "));
     // The last column is prose.
     let cells = rows.flat_map(|row| row.split(" | ").take(3));
@@ -162,7 +164,8 @@ fn the_dictionary_of_texts_has_all_words() {
     check_dictionary("fixture_text", &words);
 }
 
-/// The words of recordings: the keys of all objects in the seeds, and the kinds of lines.
+/// The dictionary of recordings must have the keys of all objects in the seeds, and the kinds of
+/// lines.
 #[test]
 fn the_dictionary_of_recordings_has_all_keys() {
     let mut words = BTreeSet::new();

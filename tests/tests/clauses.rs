@@ -1,10 +1,10 @@
-//! Marks of clauses (`C-014`) in the sources name clauses that there are.
+//! Tests that clause marks (`C-014`) in the sources name existing clauses.
 
 use clr_runtime::clause::Clause;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The Rust files in `folder` and below.
+/// Returns the Rust files in `folder` and below.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -24,13 +24,13 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The number that `text` begins with, if it has so many digits.
+/// Parses the number at the start of `text` if its count of digits is in the range.
 fn number(text: &str, digits: core::ops::RangeInclusive<usize>) -> Option<u16> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text.get(..end).filter(|number| digits.contains(&number.len()))?.parse().ok()
 }
 
-/// The clauses that a text names: marks of three digits, and constants.
+/// Returns the clauses that a text names: marks of three digits, and constants.
 fn marks(text: &str) -> Vec<Clause> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let written = text
@@ -53,12 +53,12 @@ fn marks_are_found() {
 #[test]
 fn every_mark_names_a_clause() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (crate_name, least) in [("walker", 1), ("sim", 50)] {
+    for (folder, least) in [("walker/src", 1), ("sim", 50)] {
         let mut count = 0;
-        for file in sources(&root.join(crate_name).join("src")) {
-            // Tests of clauses have to name some that are none.
+        for file in sources(&root.join(folder)) {
+            // Tests of clauses have to name some that do not exist.
             let path = file.to_string_lossy().replace('\\', "/");
-            if path.ends_with("/clause/tests.rs") || path.ends_with("/clrsim/tests/clauses.rs") {
+            if path.ends_with("/clause/tests.rs") || path.ends_with("/cli/src/tests/clauses.rs") {
                 continue;
             }
             let text = fs::read_to_string(&file)
@@ -70,6 +70,6 @@ fn every_mark_names_a_clause() {
                 }
             }
         }
-        assert!(count >= least, "{crate_name}: {count} marks");
+        assert!(count >= least, "{folder}: {count} marks");
     }
 }

@@ -1,4 +1,4 @@
-//! Every clause is exercised where it holds, or says why not.
+//! Tests that every clause is exercised where it holds, or is listed with a reason.
 
 use clr_recording::Recording;
 use clr_recording::vectors::decompress;
@@ -8,7 +8,7 @@ use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// No recording is larger.
+/// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;
 
 fn measured() -> Coverage {
@@ -32,7 +32,7 @@ fn no_clause_has_lost_its_cover() {
             writeln!(missing, "{clause} on {generation}").unwrap();
         }
     }
-    assert_eq!(missing, "", "exercise them, or tell why not in `coverage::HOLES`");
+    assert_eq!(missing, "", "exercise them, or explain why not in `coverage::HOLES`");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn holes_are_holes() {
     }
 }
 
-/// A test that is named must be there, and name the clause.
+/// A test that [`TESTED`] names must exist, and name the clause.
 #[test]
 fn tests_that_are_named_name_their_clauses() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -62,7 +62,7 @@ fn tests_that_are_named_name_their_clauses() {
         let signature = format!("fn {}(", tested.test);
         let at = text.find(&signature).unwrap_or_else(|| panic!("{}: {signature}", tested.file));
         let end = text[at..].find("\n}").map_or(text.len(), |end| at + end);
-        // Its documentation stands before it.
+        // The documentation comment is before the function.
         let start = text[..at].rfind("\n}").unwrap_or(0);
         for number in tested.clauses {
             let clause = Clause::new(*number).to_string();

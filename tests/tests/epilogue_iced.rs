@@ -1,4 +1,5 @@
-//! Epilogues that are found by their code, read a second time: by a real decoder of instructions.
+//! Epilogues that are recognized by their code, compared with a second implementation on a full
+//! instruction decoder.
 
 use clr_recording::vectors::fuzz::stack_word;
 use clr_walker::code_map::{CodeMap, CodeRegion};
@@ -20,20 +21,20 @@ const MAIN: [u32; 2] = [0x100, 0x180];
 const CHUNK: [u32; 2] = [0x180, 0x200];
 const OTHER: [u32; 2] = [0x240, 0x280];
 
-/// Where the code under test may stand: in MAIN's prologue, in its body, in CHUNK.
+/// Addresses (RVA) of the code under test: in MAIN's prologue, in its body, in CHUNK.
 const PLACES: [u32; 3] = [0x102, 0x120, 0x190];
 
 const PROLOGUE: u8 = 8;
 const IMAGE_SIZE: usize = 0x400;
 
-/// An image with `code` at `rva`, whose functions have `frame_register` (0 for none).
+/// Returns an image with `code` at `rva`, whose functions have `frame_register` (0 for none).
 fn image(code: &[u8], rva: u32, frame_register: u8) -> Vec<u8> {
     let mut image = vec![0xCC; IMAGE_SIZE];
     let mut put = |at: u32, bytes: &[u8]| {
         image[at as usize..][..bytes.len()].copy_from_slice(bytes);
     };
     put(rva, code);
-    // ALLOC_SMALL 0x20 and PUSH_NONVOL rdi, behind which the codes never look like an epilogue.
+    // ALLOC_SMALL 0x20 and PUSH_NONVOL rdi, after which the codes never look like an epilogue.
     put(0x300, &[1, PROLOGUE, 2, frame_register, 8, 0x32, 1, 0x70]);
     put(0x310, &[1 | 4 << 3, 0, 0, frame_register]);
     put(0x314, &bytes_of(&[MAIN[0], MAIN[1], 0x300]));
@@ -45,7 +46,7 @@ fn bytes_of(fields: &[u32]) -> Vec<u8> {
     fields.iter().flat_map(|field| field.to_le_bytes()).collect()
 }
 
-/// Every address can be read, and tells itself.
+/// Memory that is readable at every address, with content computed from the address.
 struct Everywhere;
 
 impl Memory for Everywhere {
@@ -66,14 +67,14 @@ fn stack_u64(address: u64) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// How an epilogue ended.
+/// The last instruction of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Return,
     TailCall,
 }
 
-/// A reading of the code that stands at `place`.
+/// A decoding of the code at `place` (RVA).
 struct Reading<'a> {
     image: &'a [u8],
     place: u32,
@@ -82,7 +83,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The caller's registers, if the instructions at rip are an epilogue.
+    /// Returns the caller's registers if the instructions at rip are an epilogue.
     fn epilogue(&self, before: &Registers) -> Option<(Registers, Ending)> {
         let mut decoder = self.decoder(before.rip)?;
         let mut state = *before;
@@ -96,7 +97,7 @@ impl Reading<'_> {
                 state.set(Gpr::Rsp, rsp);
             } else if let Some(register) = popped_register(&instruction, bytes) {
                 let value = stack_u64(state.rsp());
-                // Windows stores first and adds then, also to rsp; the processor does not.
+                // Windows stores first and then adds, also to rsp; the processor does not.
                 state.set(register, value);
                 state.set(Gpr::Rsp, state.rsp().wrapping_add(8));
             } else if let Some(ending) = self.ending(&instruction, bytes) {
@@ -120,7 +121,8 @@ impl Reading<'_> {
         Some(Decoder::with_ip(64, code, ip, DecoderOptions::NONE))
     }
 
-    /// rsp behind `add rsp, imm` or `lea rsp, [frame register + disp]` in their usual encodings.
+    /// Returns rsp after `add rsp, imm` or `lea rsp, [frame register + disp]` in their usual
+    /// encodings.
     fn adjusted_rsp(
         &self,
         instruction: &Instruction,
@@ -153,7 +155,7 @@ impl Reading<'_> {
         }
     }
 
-    /// How the epilogue ends, if this is a return or a tail call.
+    /// Returns the kind of ending if the instruction is a return or a tail call.
     fn ending(&self, instruction: &Instruction, bytes: &[u8]) -> Option<Ending> {
         let plain = bytes.strip_prefix(&[0xF2]).unwrap_or(bytes);
         match (instruction.code(), plain) {
@@ -168,8 +170,8 @@ impl Reading<'_> {
                 let target = jump_target(instruction, plain)?.wrapping_sub(BASE);
                 let within = |[begin, end]: [u32; 2]| (begin.into()..end.into()).contains(&target);
                 let own = within(MAIN) || within(CHUNK);
-                // There is nothing to be unwound at the very start of a function; to Windows,
-                // nowhere in another one.
+                // At the first instruction of a function, no frame has to be unwound; for Windows,
+                // the same holds anywhere in another function.
                 let leaves = target == u64::from(MAIN[0])
                     || !own
                         && (!self.precise || !within(OTHER) || target < u64::from(OTHER[0]) + 4);
@@ -178,7 +180,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Where an epilogue goes on by precise rules, if this is a jump inside the function.
+    /// Returns the target of a jump inside the function, which precise rules follow.
     fn followed(&self, instruction: &Instruction, bytes: &[u8]) -> Option<u64> {
         let target = jump_target(instruction, bytes.strip_prefix(&[0xF2]).unwrap_or(bytes))?;
         let [begin, end] = if self.place < CHUNK[0] { MAIN } else { CHUNK };
@@ -191,7 +193,7 @@ impl Reading<'_> {
     }
 }
 
-/// The target of `jmp` to a constant address.
+/// Returns the target of a `jmp` to a constant address.
 fn jump_target(instruction: &Instruction, bytes: &[u8]) -> Option<u64> {
     let jump = matches!(
         (instruction.code(), bytes),
@@ -200,15 +202,15 @@ fn jump_target(instruction: &Instruction, bytes: &[u8]) -> Option<u64> {
     jump.then(|| instruction.near_branch_target())
 }
 
-/// The register of a `pop` with no prefix but REX.
+/// Returns the register of a `pop` with no prefix but REX.
 fn popped_register(instruction: &Instruction, bytes: &[u8]) -> Option<Gpr> {
     let usual = matches!(bytes, [_] | [0x40..=0x4F, _]) && instruction.code() == Code::Pop_r64;
     usual.then(|| Gpr::from_number(instruction.op0_register().number() as u8))
 }
 
-/// Bytes to build code of: a form of instruction, and what fills it.
+/// Generates bytes of code: a form of instruction, filled with random bits.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
-    // Small numbers first: that is where shrinking goes.
+    // Small numbers come first, since shrinking leads to them.
     (0_u32..100, any::<u64>()).prop_map(|(form, random)| make_piece(form, random))
 }
 
@@ -227,7 +229,7 @@ fn make_piece(form: u32, random: u64) -> Vec<u8> {
         48 => vec![0xF3],
         49..53 => vec![0x48, 0x83, 0xC4, disp[0]],
         53..56 => [&[0x48, 0x81, 0xC4][..], &disp].concat(),
-        // add or sub, of any register, with any REX.
+        // add or sub with any register and any REX.
         56 => vec![0x48 | b2 & 7, 0x83, 0xC0 | b1 & 0x3F, b0],
         57 => [&[0x40 | b2 & 15, 0x81, 0xC0 | b1 & 0x3F][..], &disp].concat(),
         58..62 => vec![0x48 | b2 & 1, 0x8D, modrm(0x40, 4), b0],
@@ -256,13 +258,13 @@ fn make_piece(form: u32, random: u64) -> Vec<u8> {
 
 const FRAME_REGISTERS: [u8; 8] = [0, 5, 3, 6, 13, 15, 1, 12];
 
-/// How the cases turned out.
+/// Counts of the cases by result.
 #[derive(Debug, Default)]
 struct Seen {
     returns: u32,
     tail_calls: u32,
     others: u32,
-    /// Epilogues that only precise rules see, and that only Windows' see.
+    /// Epilogues that only precise rules recognize, and those that only Windows' rules do.
     precise_only: u32,
     windows_only: u32,
 }
@@ -289,7 +291,7 @@ fn a_decoder_sees_the_same_epilogues() {
         panic!("{error}");
     }
     let seen = seen.into_inner();
-    // The cases are about something.
+    // The cases must be diverse.
     let all = seen.returns + seen.tail_calls + seen.others;
     let enough = seen.returns > all / 8
         && seen.tail_calls > all / 20
@@ -299,7 +301,7 @@ fn a_decoder_sees_the_same_epilogues() {
     assert!(enough || all < 1_000, "{seen:?}");
 }
 
-/// Bytes that are easy to read.
+/// Bytes that are printed in hexadecimal.
 struct Hex(Vec<u8>);
 
 impl fmt::Debug for Hex {
@@ -331,7 +333,7 @@ fn check(
         Reading { image: &image, place, frame_register, precise }.epilogue(&before)
     };
     for rules in [Rules::Precise, Rules::Windows] {
-        // Windows takes r12's SIB byte for something else.
+        // Windows does not decode r12's SIB byte correctly.
         if rules == Rules::Windows && frame_register == Gpr::R12.number() {
             continue;
         }
@@ -356,7 +358,8 @@ fn check(
     Ok(())
 }
 
-/// What the unwind codes give: rdi is pushed after 1 byte, and 0x20 bytes are allocated after 8.
+/// Returns the result of the unwind codes: rdi is pushed after 1 byte, and 0x20 bytes are allocated
+/// after 8.
 fn undo_prologue(before: &Registers, place: u32) -> Registers {
     let mut after = *before;
     let allocated = place >= MAIN[0] + u32::from(PROLOGUE);

@@ -1,5 +1,5 @@
-//! The every-instruction property: whatever the program, at each instruction boundary of its run
-//! unwinding gives what execution knows to be true.
+//! The every-instruction property: for any program, unwinding at each instruction boundary of its
+//! run yields the true frames.
 
 use clr_codegen::execution::Execution;
 use clr_codegen::{CallingConvention, CodeKind, Program, WindowsMistake};
@@ -17,12 +17,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Boundaries of one run that are checked: more than nearly every program has.
+/// Maximum number of boundaries checked per run, which few programs reach.
 const LIMIT: u64 = 20_000;
 
 const UNIX: Size = Size::SMALL.of(CallingConvention::SystemV);
 
-/// A program that is shown as a person would write it.
+/// A program that is printed as a text.
 #[derive(Clone)]
 struct Readable(Program);
 
@@ -32,14 +32,14 @@ impl fmt::Debug for Readable {
     }
 }
 
-/// The same numbers in each run; others with another number in `CLR_TEST_SEED`.
+/// Returns a generator with the same numbers in each run, which depend on `CLR_TEST_SEED` only.
 fn random() -> TestRng {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&clr_tests::seed().to_le_bytes());
     TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
 }
 
-/// Runs `check` on so many programs; how many boundaries and frames were checked.
+/// Runs `check` on N programs. Returns the number of boundaries and frames checked.
 fn for_programs(
     count: u32,
     size: Size,
@@ -49,7 +49,7 @@ fn for_programs(
     (boundaries, frames)
 }
 
-/// The same with all that was checked.
+/// Does the same, and returns all counts.
 fn sum_of_programs(
     count: u32,
     size: Size,
@@ -75,7 +75,7 @@ fn sum_of_programs(
                 });
                 Ok(())
             }
-            // Only the size of its code may keep a program from being linked.
+            // Only the size of a program's code may prevent linking.
             Err(Failure::Link(error)) if error.is_size() => Ok(()),
             Err(failure) => Err(TestCaseError::fail(failure.to_string())),
         }
@@ -96,8 +96,8 @@ fn precise(program: &Program) -> Result<Checked, Failure> {
 #[test]
 fn whole_stacks_are_unwound_to_the_truth() {
     let (boundaries, frames) = for_programs(6000, Size::SMALL, precise);
-    assert!(boundaries > 100 * u64::from(cases(6000)), "{boundaries} boundaries say little");
-    assert!(frames > 2 * boundaries, "{frames} frames are no stacks");
+    assert!(boundaries > 100 * u64::from(cases(6000)), "only {boundaries} boundaries");
+    assert!(frames > 2 * boundaries, "only {frames} frames in {boundaries} stacks");
 }
 
 #[test]
@@ -120,14 +120,14 @@ fn the_second_unwinder_finds_the_same_truth() {
     });
 }
 
-/// Native code in ELF files with CFI, managed code with UNWIND_INFO: both on one stack.
+/// Native code in ELF files with CFI, and managed code with UNWIND_INFO, are on the same stack.
 #[test]
 fn whole_stacks_of_unix_are_unwound_to_the_truth() {
     let sum = sum_of_programs(6000, UNIX, precise);
     let Checked { boundaries, frames, misdescribed, on_signal_stack, .. } = sum;
     println!("{misdescribed} of the frames misdescribed; {on_signal_stack} on the signal stack");
-    assert!(boundaries > 100 * u64::from(cases(6000)), "{boundaries} boundaries say little");
-    assert!(frames > 2 * boundaries, "{frames} frames are no stacks");
+    assert!(boundaries > 100 * u64::from(cases(6000)), "only {boundaries} boundaries");
+    assert!(frames > 2 * boundaries, "only {frames} frames in {boundaries} stacks");
     if cases(6000) >= 6000 {
         assert!(misdescribed * 1000 > frames, "{misdescribed} of {frames} frames misdescribed");
         assert!(on_signal_stack * 50 > boundaries, "{on_signal_stack} on the signal stack");
@@ -148,7 +148,7 @@ fn the_second_reader_of_cfi_finds_the_truth() {
         let map = linked.code_map().unwrap();
         every_instruction::walk(program, &linked, &Second::new(&linked, &map).unwrap(), LIMIT)
     });
-    assert!(frames > 2 * boundaries, "{frames} frames are no stacks");
+    assert!(frames > 2 * boundaries, "only {frames} frames in {boundaries} stacks");
 }
 
 #[test]
@@ -159,13 +159,13 @@ fn windows_is_wrong_exactly_where_it_is_known_to_be() {
             seen.borrow_mut().insert(mistake);
         })
     });
-    // A slow emulator runs too few programs to meet all.
+    // A slow emulator runs too few programs to meet all mistakes.
     if cases(6000) >= 6000 {
         assert_eq!(seen.take(), WindowsMistake::ALL.into_iter().collect());
     }
 }
 
-/// Walks with tables that are damaged in one place: the answers may be wrong, but they come.
+/// Walks with tables that are damaged in one place may give wrong answers, but must end.
 #[test]
 fn damaged_tables_end_in_an_answer() {
     const FRAMES: u32 = 100;

@@ -1,25 +1,25 @@
-//! What went wrong for real people: each public thread that a simulator can reproduce has its fixture.
+//! Failures reported by users: each public thread that a simulator can reproduce has its fixture.
 
 use clr_runtime::profiling::HResult;
 use clr_scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, ReasonKind, Scenario, WalkEnd};
 
-/// By what it went wrong.
+/// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chapter {
     /// A lock that the suspended thread owns.
     Locks,
-    /// A leaf address that is neither managed nor unwindable, or that one cannot be sure of.
+    /// A leaf address that is neither managed nor unwindable, or whose kind is uncertain.
     Leaf,
-    /// Frames, and what exceptions have made of them, in a state that nobody expected.
+    /// Frames in an unexpected state, possibly because of exceptions.
     Frames,
-    /// Threads, modules or code that come and go.
+    /// Threads, modules or code that are created and destroyed.
     Lifetimes,
-    /// HRESULTs and calls at the wrong place.
+    /// HRESULTs, and calls at the wrong place.
     Codes,
 }
 
-/// The rows that a simulator reproduces with their cause: number, chapter, and what the header of a fixture
-/// names, one of them.
+/// The rows that a simulator reproduces with their cause: number, chapter, and threads, of which
+/// the header of a fixture must name one.
 #[rustfmt::skip]
 const ROWS: [(u8, Chapter, &[&str]); 43] = {
     use Chapter::{Codes, Frames, Leaf, Lifetimes, Locks};
@@ -70,13 +70,13 @@ const ROWS: [(u8, Chapter, &[&str]); 43] = {
     ]
 };
 
-/// Those that are about stacks, and the one about locks, whose histories are searched.
+/// The chapters about stacks, and the one about locks, whose histories are searched.
 const CHAPTERS: [Chapter; 4] = [Chapter::Leaf, Chapter::Frames, Chapter::Codes, Chapter::Locks];
 
-/// Rows of which only the right walk is shown: what failed is another unwinder.
+/// Rows whose fixtures show only the correct walk, because the failing unwinder is not simulated.
 const RIGHT_ONLY: [u8; 1] = [29];
 
-/// How a row's fixtures end.
+/// The results of a row's fixtures.
 #[derive(Default)]
 struct Ends {
     files: u32,
@@ -105,7 +105,7 @@ impl Ends {
         for expect in scenario.mixed_walks().flat_map(|at| &at.says.expect) {
             let well = match expect.claim {
                 Some(MixedClaim::Whole | MixedClaim::Reportable) => true,
-                // Nothing better can be said of native code while the runtime is suspended.
+                // This is the best possible claim for native code while the runtime is suspended.
                 Some(MixedClaim::Partial(ReasonKind::Running)) => {
                     expect.result == Some(ExpectedOutcome::Returned(HResult::OK))
                 }
@@ -142,14 +142,15 @@ fn every_row_of_four_chapters_has_a_fixture_that_fails_and_one_that_passes() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// No fixture claims a row that is not there; others are reproduced in part.
+/// Fixtures belong to existing rows; the other rows are reproduced in part.
 #[test]
 fn rows_are_told_once_and_fixtures_belong_to_one() {
     const IN_PART: [u8; 12] = [4, 5, 9, 18, 19, 25, 30, 45, 46, 50, 54, 55];
     assert!(ROWS.is_sorted_by(|one, next| one.0 < next.0));
     for file in clr_fixtures::gallery().iter().filter(|file| file.name.starts_with("field/")) {
         let number = file.name.strip_prefix("field/g").and_then(|rest| rest.get(..2)?.parse().ok());
-        let number: u8 = number.unwrap_or_else(|| panic!("{}: of which row?", file.name));
+        let number: u8 =
+            number.unwrap_or_else(|| panic!("{}: the name has no row number", file.name));
         let known = ROWS.iter().any(|row| row.0 == number) || IN_PART.contains(&number);
         assert!(known, "{}", file.name);
     }

@@ -1,5 +1,5 @@
-//! Handlers and filters, called as a runtime calls them: their frames are unwound rightly at each
-//! instruction, they return what they should, and behind a catch the program goes on.
+//! Handlers and filters, called as by a runtime. Their frames are unwound correctly at each
+//! instruction, they return what they should, and after a catch the program continues.
 
 use clr_generate::{Seeded, Size, program};
 use clr_scenario::Scenario;
@@ -9,7 +9,7 @@ use clr_tests::{cases, first_seed};
 
 const LIMIT: u64 = 2_000;
 
-/// A function with every kind of clause, in the frame given.
+/// Returns the text of a function with every kind of clause, in the given frame.
 fn every_kind(frame: &str, convention: &str) -> String {
     format!(
         r#"

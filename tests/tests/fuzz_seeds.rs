@@ -9,14 +9,14 @@ use clr_tests::snapshot::{Checked, check, is_whole};
 use clr_tests::world::{Plan, examine};
 use std::path::{Path, PathBuf};
 
-/// No seed is larger: a recorded walk with a Frame that holds a CONTEXT has some KiB.
+/// Maximum size of a seed in bytes. A recorded walk with a Frame that holds a CONTEXT has some KiB.
 const SIZE_LIMIT: usize = 8 << 10;
 
 fn seeds(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(name)
 }
 
-/// Runs `target` on each of its seeds; how many there are.
+/// Runs `target` on each of its seeds, and returns their number.
 fn replay(name: &str, target: fn(&[u8])) -> usize {
     let directory = seeds(name);
     let mut seeds: Vec<_> = std::fs::read_dir(&directory)
@@ -27,7 +27,7 @@ fn replay(name: &str, target: fn(&[u8])) -> usize {
     for seed in &seeds {
         let bytes = std::fs::read(seed).unwrap();
         assert!(!bytes.is_empty() && bytes.len() <= SIZE_LIMIT, "{}", seed.display());
-        // Shown only if the target fails.
+        // The output is shown only if the target fails.
         println!("{}", seed.display());
         target(&bytes);
     }
@@ -74,8 +74,8 @@ fn recording() {
     assert!(replay("recording", clr_tests::fuzz::recording) >= 5);
 }
 
-/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a whole thread
-/// and a call with some callbacks, and the first that give a damaged one.
+/// `CLR_BLESS=1` writes seeds. For each generation these are the first random bytes that yield a
+/// whole thread and a call with some callbacks, and the first that yield a damaged one.
 #[test]
 fn snapshot() {
     if std::env::var_os("CLR_BLESS").is_some() {
@@ -95,8 +95,8 @@ fn snapshot() {
     assert!(replay("snapshot", clr_tests::fuzz::snapshot) >= 2 * Generation::ALL.len());
 }
 
-/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a program with
-/// some functions, and a call in it that comes to some callbacks.
+/// `CLR_BLESS=1` writes seeds. For each generation these are the first random bytes that yield a
+/// program with some functions, and a call in it that makes some callbacks.
 #[test]
 fn scenario() {
     if std::env::var_os("CLR_BLESS").is_some() {
@@ -117,8 +117,9 @@ fn scenario() {
     assert!(replay("scenario", clr_tests::fuzz::scenario) >= Generation::ALL.len());
 }
 
-/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a whole thread with
-/// some rows and a Frame, a damaged one, and a program whose walks come to some frames.
+/// `CLR_BLESS=1` writes seeds. For each generation these are the first random bytes that yield a
+/// whole thread with some rows and a Frame, a damaged one, and a program whose walks find some
+/// frames.
 #[test]
 fn mixed_walk() {
     if std::env::var_os("CLR_BLESS").is_some() {
@@ -148,13 +149,14 @@ fn mixed_walk() {
     assert!(replay("mixed_walk", clr_tests::fuzz::mixed_walk) >= 3 * Generation::ALL.len());
 }
 
-/// `CLR_BLESS=1` writes seeds: for each generation the first random bytes that give a history of some
-/// length with choices in it, and for each kind of verdict the first that give one.
+/// `CLR_BLESS=1` writes seeds. These are, for each generation, the first random bytes that yield a
+/// history of some length with choices in it; and, for each kind of verdict, the first that yield
+/// one.
 #[test]
 fn schedule() {
     if std::env::var_os("CLR_BLESS").is_some() {
         let write = |name: &str, wanted: &dyn Fn(Generation, &Ending) -> bool| {
-            // A quarter is the schedule.
+            // A quarter of the bytes is the schedule.
             let mut bytes = (0..20_000).map(|seed| [&[0x40], &*long_random_bytes(seed)].concat());
             let found = bytes.find(|bytes| {
                 let ending = clr_tests::fuzz::ending_of_schedule(bytes);
@@ -176,10 +178,10 @@ fn schedule() {
     assert!(count >= Generation::ALL.len() + VERDICTS.len());
 }
 
-/// Whether a verdict is of a kind.
+/// A predicate that returns true for one kind of verdict.
 type Is = fn(&Verdict) -> bool;
 
-/// Verdicts that histories come to.
+/// Kinds of verdicts for which there are seeds.
 const VERDICTS: [(&str, Is); 6] = [
     ("deadlock-of-two", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() == 2)),
     ("deadlock-of-more", |it| matches!(it, Verdict::Deadlock(cycle) if cycle.len() > 2)),
@@ -189,7 +191,7 @@ const VERDICTS: [(&str, Is); 6] = [
     ("live-lock", |it| matches!(it, Verdict::LiveLock)),
 ];
 
-/// Writes the first random bytes that are `wanted`, behind a first one.
+/// Writes a first byte, followed by the first random bytes that are `wanted`.
 fn write_mixed(
     name: &str,
     first: u8,
@@ -201,13 +203,13 @@ fn write_mixed(
     std::fs::write(seeds("mixed_walk").join(name), [&[first], found.as_slice()].concat()).unwrap();
 }
 
-/// Enough for programs of some functions.
+/// Returns enough bytes for programs of some functions.
 fn long_random_bytes(seed: u64) -> Vec<u8> {
     let mut random = Seeded::new(seed);
     (0..200).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
-/// Enough for most stages.
+/// Returns enough bytes for most stages.
 fn random_bytes(seed: u64) -> Vec<u8> {
     let mut random = Seeded::new(seed);
     (0..60).flat_map(|_| random.bits().to_le_bytes()).collect()

@@ -1,11 +1,12 @@
-//! Every file of the gallery on every generation: what its calls give, and what each must say.
+//! Tests of every file of the gallery on every generation: the results of its calls, and the
+//! required parts of each text.
 
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{Scenario, SnapshotCall, format_text};
 use clr_walker::mixed::{Completeness, Policy};
 
-/// What is wrong, by file.
+/// The problems found, by file. Dropping them fails the test if there are any.
 #[derive(Default)]
 struct Problems(Vec<String>);
 
@@ -25,7 +26,7 @@ impl Drop for Problems {
     }
 }
 
-/// The files by name: their text, and what it says.
+/// Returns the files with their names, texts and scenarios.
 fn gallery() -> impl Iterator<Item = (&'static str, &'static str, Scenario)> {
     clr_fixtures::gallery().iter().map(|fixture| {
         let text = core::str::from_utf8(fixture.bytes).unwrap();
@@ -37,7 +38,6 @@ fn gallery() -> impl Iterator<Item = (&'static str, &'static str, Scenario)> {
     })
 }
 
-/// All its calls.
 fn all_calls(scenario: &Scenario) -> impl Iterator<Item = &SnapshotCall> {
     let placed = scenario.stack.iter().flat_map(|stack| &stack.snapshots);
     scenario.stops.iter().flat_map(|stop| &stop.snapshots).chain(placed)
@@ -62,7 +62,7 @@ fn every_call_gives_what_is_expected() {
                     let differences: Vec<_> =
                         report.differences.iter().map(ToString::to_string).collect();
                     format!(
-                        "{name}, {generation}, snapshot {} ({title}): {}; it gives\n{}",
+                        "{name}, {generation}, snapshot {} ({title}): {}; found\n{}",
                         report.snapshot + 1,
                         differences.join("; "),
                         report.found
@@ -87,7 +87,7 @@ fn every_walk_of_a_whole_stack_finds_what_is_expected() {
                         let differences = report.differences.iter().map(ToString::to_string);
                         let differences: Vec<_> = differences.collect();
                         let (place, found) = (place(), &report.found);
-                        format!("{place}: {}; it finds\n{found}", differences.join("; "))
+                        format!("{place}: {}; found\n{found}", differences.join("; "))
                     }),
                     Err(error) => problems.0.push(format!("{}: {error}", place())),
                 }
@@ -96,7 +96,7 @@ fn every_walk_of_a_whole_stack_finds_what_is_expected() {
     }
 }
 
-/// What walks find where programs stop, without a runtime.
+/// Checks walks at the stops of programs, without a runtime.
 #[test]
 fn every_walk_finds_what_is_expected() {
     let mut problems = Problems::default();
@@ -123,7 +123,7 @@ fn every_walk_finds_what_is_expected() {
                 problems.check(walk.is_right(), || {
                     let found = &walk.found;
                     let untrue = walk.untrue.map(|untrue| untrue.to_string());
-                    format!("{place}: {:?}, {untrue:?}; it finds {found:#x?}", walk.differences)
+                    format!("{place}: {:?}, {untrue:?}; found {found:#x?}", walk.differences)
                 });
             }
         }
@@ -131,11 +131,12 @@ fn every_walk_finds_what_is_expected() {
     assert!(walks > 10, "{walks}");
 }
 
-/// What was observed is expected here, whatever the clause.
+/// Folder of texts that expect observed results, and need not name clauses.
 const SITUATIONS: &str = "situations/";
 
-/// Where a file's name says what it is about, its expectations need not: `c-044-….kdl` is about a
-/// clause, `e-05-….kdl` about a worked stack of the contract, `section-3.3-….kdl` about a section.
+/// Returns a file's name if the name states the subject, so that the expectations need not:
+/// `c-044-….kdl` is about a clause, `e-05-….kdl` about a worked stack of the contract,
+/// `section-3.3-….kdl` about a section.
 fn subject(name: &str) -> Option<&str> {
     let (_, file) = name.rsplit_once('/')?;
     let starts = ["c-", "e-", "section-"];
@@ -147,15 +148,17 @@ fn every_file_says_what_it_shows() {
     let mut problems = Problems::default();
     for (name, text, scenario) in gallery() {
         let shows = scenario.about.shows.as_deref().unwrap_or_default();
-        problems.check(shows.ends_with('.') && shows.len() > 20, || format!("{name}: what for?"));
-        problems.check(!scenario.about.tags.is_empty(), || format!("{name}: it has no tag"));
+        problems.check(shows.ends_with('.') && shows.len() > 20, || {
+            format!("{name}: `shows` is too short, or does not end with a period")
+        });
+        problems.check(!scenario.about.tags.is_empty(), || format!("{name}: no tag"));
         problems.check(format_text(text).as_deref() == Ok(text), || {
-            format!("{name}: `clrsim fmt` lays it out otherwise")
+            format!("{name}: not formatted by `clrsim fmt`")
         });
         let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "/-.".contains(c);
         let parts: Vec<_> = name.strip_suffix(".kdl").unwrap_or_default().split('/').collect();
         problems.check(parts.len() == 2 && name.chars().all(allowed), || {
-            format!("{name}: it should be called chapter/name.kdl")
+            format!("{name}: the name should have the form chapter/name.kdl")
         });
         let walks = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
         let mixed = scenario.mixed_walks().next().is_some();
@@ -172,7 +175,7 @@ fn every_file_says_what_it_shows() {
                 on.any(|it| at.says.expected_on(it).is_some_and(|(first, _)| first == one))
             };
             problems.check((0..expect.len()).all(counts), || {
-                format!("{name}, {title}: another expectation stands in front of one")
+                format!("{name}, {title}: an expectation is hidden by an earlier one")
             });
         }
         for call in all_calls(&scenario) {
@@ -181,20 +184,20 @@ fn every_file_says_what_it_shows() {
             for expect in &call.expect {
                 let told = subject(name).is_some() || name.starts_with(SITUATIONS);
                 problems.check(!expect.clauses.is_empty() || told, || {
-                    format!("{name}, {title}: what says so?")
+                    format!("{name}, {title}: no clause")
                 });
                 let counts = |generation| {
                     call.expected_on(generation).is_some_and(|(_, first)| first == expect)
                 };
                 problems.check(expect.on.iter().any(counts), || {
-                    format!("{name}, {title}: another expectation stands in front of one")
+                    format!("{name}, {title}: an expectation is hidden by an earlier one")
                 });
             }
         }
     }
 }
 
-/// What several files show is told apart.
+/// Files must differ in their stated purpose.
 #[test]
 fn no_two_files_show_the_same() {
     let mut shown: Vec<_> =
@@ -204,7 +207,7 @@ fn no_two_files_show_the_same() {
     assert_eq!(same, None);
 }
 
-/// The worked stacks of the contract, on every generation; COM is a thing of Windows.
+/// The worked stacks of the contract, on every generation. COM exists on Windows only.
 #[test]
 fn all_worked_stacks_are_there() {
     for number in 1..=21 {
@@ -229,8 +232,8 @@ fn clauses_in_names_are_there() {
     }
 }
 
-/// Whatever a walk of a text's thread claims: if all, all that is there and nothing else; if what can be
-/// reported, nothing that is not there.
+/// Checks the claims of walks of a text's thread: a whole walk has all frames and no others; a
+/// reportable one has no invented frames.
 #[test]
 fn walks_of_every_text_are_as_complete_as_they_claim() {
     let mut problems = Problems::default();
@@ -241,7 +244,8 @@ fn walks_of_every_text_are_as_complete_as_they_claim() {
         for (generation, stop) in
             Generation::ALL.into_iter().flat_map(|on| stops.iter().map(move |stop| (on, *stop)))
         {
-            // Some stops are for some generations, and some threads are none of the runtime's.
+            // Some stops are for some generations only, and some threads are unknown to the
+            // runtime.
             let Ok(compared) = scenario.compare_on(generation, stop, &Policy::ALL) else {
                 continue;
             };
@@ -258,7 +262,7 @@ fn walks_of_every_text_are_as_complete_as_they_claim() {
                     _ => true,
                 };
                 problems.check(right, || {
-                    format!("{name}, {generation}, stop {stop:?}, {policy:?}: it finds\n{found}")
+                    format!("{name}, {generation}, stop {stop:?}, {policy:?}: found\n{found}")
                 });
             }
         }

@@ -1,4 +1,4 @@
-//! A sampler as the documentation wants it, over every thread of the gallery.
+//! A sampler that follows the documentation, on every thread of the gallery.
 
 use clr_sim::harness::{Sampler, judge};
 use core::fmt::Write as _;

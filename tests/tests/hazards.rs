@@ -1,5 +1,5 @@
-//! The texts of the gallery whose histories are searched: each must come to what it expects, on every
-//! generation that it is for. `CLR_TEST_TEXT` names a part of the names of those that are wanted.
+//! The texts of the gallery whose histories are searched: each search must have the expected
+//! result, on every generation of the text. `CLR_TEST_TEXT` selects texts by a part of their names.
 
 use clr_explore::Hazard;
 use clr_runtime::generation::Generation;
@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The hazards of suspensions and locks, all of them: none is left out.
+/// Numbers of all hazards of suspensions and locks.
 const OF_LOCKS: core::ops::RangeInclusive<u8> = 1..=13;
 
-/// The rows of the gallery's chapter about locks that suspended threads own, all that can be reproduced.
+/// Rows of the gallery's chapter about locks that suspended threads own; all that can be
+/// reproduced.
 const FIELD_OF_LOCKS: [u8; 11] = [3, 14, 17, 27, 36, 37, 38, 39, 40, 47, 53];
 
 fn searched(name: &str) -> Option<Scenario> {
@@ -24,17 +25,17 @@ const fn survives(end: ExpectedEnd) -> bool {
     matches!(end, ExpectedEnd::Survives { .. })
 }
 
-/// The text that falls in, and the one that does not, which survives the same search wherever the first
-/// one fails, and another one to its end.
+/// Checks a text that runs into a hazard, and the one that avoids it. The latter must survive the
+/// same search wherever the first one fails, and another search to its end.
 fn pair(name: &str, hazard: Option<Hazard>) -> Result<(), &'static str> {
     let falls = searched(name).ok_or("nothing is searched")?;
     let avoided = name.replace(".kdl", "-avoided.kdl");
-    let avoids = searched(&avoided).ok_or("nobody avoids it")?;
+    let avoids = searched(&avoided).ok_or("no text avoids it")?;
     let (search, same) = (&falls.explore[0], &avoids.explore[0]);
     if (search.by, search.seed, search.instructions) != (same.by, same.seed, same.instructions)
         || search.schedules > same.schedules
     {
-        return Err("who avoids it is searched otherwise");
+        return Err("the text that avoids it has another search");
     }
     let mut ever = false;
     for generation in Generation::ALL {
@@ -44,22 +45,22 @@ fn pair(name: &str, hazard: Option<Hazard>) -> Result<(), &'static str> {
         }
         ever = true;
         if hazard.is_some() && expected.hazard != hazard {
-            return Err("it is no instance of the hazard");
+            return Err("the text is not an instance of the hazard");
         }
         if same.expected_on(generation).is_none() {
-            return Err("who avoids it is not searched where it fails");
+            return Err("the text that avoids it is not searched where the other one fails");
         }
     }
     if !ever {
-        return Err("it never fails");
+        return Err("the text never fails");
     }
     let mut expected = avoids.explore.iter().flat_map(|explore| &explore.expect);
     if !expected.clone().all(|expected| survives(expected.ends)) {
-        return Err("who avoids it fails");
+        return Err("the text that avoids it fails");
     }
     let everything = ExpectedEnd::Survives { everything: true };
     if !expected.any(|expected| expected.ends == everything) {
-        return Err("nothing is searched to its end");
+        return Err("no search is exhaustive");
     }
     Ok(())
 }
@@ -79,7 +80,7 @@ fn hazards_of_locks_have_a_profiler_that_falls_in_and_one_that_does_not() {
             .filter(|name| hazard.is_some() || searched(name).is_some())
             .peekable();
         if names.peek().is_none() {
-            writeln!(problems, "{start}: it is not there").unwrap();
+            writeln!(problems, "{start}: no such text").unwrap();
         }
         for name in names {
             if let Err(problem) = pair(name, hazard) {
@@ -90,7 +91,7 @@ fn hazards_of_locks_have_a_profiler_that_falls_in_and_one_that_does_not() {
     assert!(problems.is_empty(), "\n{problems}");
 }
 
-/// What is wrong with a text.
+/// Returns the problems of a text.
 fn problems(name: &str, scenario: &Scenario) -> String {
     let mut problems = String::new();
     for generation in Generation::ALL {
@@ -144,15 +145,15 @@ fn the_histories_of_each_text_come_to_what_it_expects() {
     assert!(problems.is_empty(), "\n{problems}");
 }
 
-/// The hazards, and the rows of the field, that are held to have their pair of texts.
+/// The hazards, and the rows of the field, that must have a pair of texts.
 const HAZARDS: core::ops::RangeInclusive<u8> = 14..=30;
 const ROWS: [u8; 4] = [16, 28, 31, 32];
 
-/// Hazards that are not about time: texts of single stacks show them, or none can.
+/// Hazards that do not depend on time: texts of single stacks show them, or none can.
 const WITHOUT_TIME: [(u8, &str, &[&str]); 6] = [
     (
         15,
-        "a hijacked return address is there or not, whoever goes first: a walk mends it",
+        "a hijacked return address does not depend on the schedule, and a walk restores it",
         &["walks/hijacked-return-address", "walks/hijacked-and-refused"],
     ),
     (
@@ -162,23 +163,23 @@ const WITHOUT_TIME: [(u8, &str, &[&str]); 6] = [
     ),
     (
         19,
-        "there are no objects that a walk could look at; walks in a GC are shown",
+        "there are no objects for a walk to inspect; texts show walks in a GC",
         &["clauses/c-133-in-callbacks-of-the-gc", "clauses/c-133-a-gc-that-an-allocation-needs"],
     ),
     (
         25,
-        "whether a cookie is right is a matter of the stack, not of time",
+        "the validity of a cookie depends on the stack, not on time",
         &["field/g04-fail-fast-on-a-stack-cookie", "walks/seed-without-caller"],
     ),
-    (26, "there are no fibers but for what is said of a thread", &["suspension/c-027-resists"]),
+    (26, "fibers exist only as an attribute of threads", &["suspension/c-027-resists"]),
     (
         27,
-        "how far an exception has come is a matter of the stack, not of time",
+        "the progress of an exception depends on the stack, not on time",
         &["walks/unmanaged-ctx-while-an-exception-unwinds"],
     ),
 ];
 
-/// The texts with a tag: how many fall in, and how many are avoided.
+/// Returns the number of texts with a tag that run into the hazard, and of those that avoid it.
 fn pairs(tag: &str, hazard: Option<u8>) -> (usize, usize) {
     let mut counts = (0, 0);
     for fixture in clr_fixtures::gallery() {
@@ -216,13 +217,13 @@ fn every_hazard_has_a_profiler_that_falls_in_and_one_that_does_not() {
         }
         let (fall, avoid) = pairs(&format!("H-{number:02}"), Some(number));
         if fall == 0 || avoid == 0 {
-            writeln!(problems, "H-{number:02}: {fall} fall in, {avoid} are avoided").unwrap();
+            writeln!(problems, "H-{number:02}: {fall} fail, {avoid} avoid it").unwrap();
         }
     }
     for number in ROWS {
         let (fall, avoid) = pairs(&format!("G{number:02}"), None);
         if fall == 0 || avoid == 0 {
-            writeln!(problems, "G{number:02}: {fall} fall in, {avoid} are avoided").unwrap();
+            writeln!(problems, "G{number:02}: {fall} fail, {avoid} avoid it").unwrap();
         }
     }
     assert!(problems.is_empty(), "\n{problems}");

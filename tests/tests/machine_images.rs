@@ -1,5 +1,5 @@
-//! The machine against real code: whole test functions of the recorded images run to their return,
-//! and recorded frames run to theirs, where the recording says what the registers were.
+//! Tests of the machine with real code. Whole test functions of the recorded images run to their
+//! return, and recorded frames run to theirs, where the recording has the registers.
 
 use clr_machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, StopReason};
 use clr_recording::vectors::win64::{Vector, VectorFile};
@@ -12,14 +12,15 @@ use std::ops::Range;
 
 const STACK: Range<u64> = 0x0010_0000..0x0020_0000;
 const BACK: u64 = 0x7FFE_0000_1230;
-/// Far more instructions than any test takes.
+/// Maximum number of instructions of a test.
 const LIMIT: u64 = 200_000_000;
-/// More than a recorded frame takes unless it goes astray for want of registers.
+/// Maximum number of instructions of a recorded frame, exceeded only if missing registers lead
+/// execution astray.
 const FRAME_LIMIT: u64 = 1_000_000;
-/// How far a recorded frame's callees may reach below it, in bytes.
+/// Maximum stack depth in bytes of a recorded frame's callees.
 const DEPTH: u64 = 0x10_0000;
 
-/// Pseudo-random numbers (splitmix64).
+/// A pseudo-random number generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -35,7 +36,7 @@ fn field(data: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(data[at..at + 4].try_into().unwrap())
 }
 
-/// Loads an image at its preferred base, as the system's loader would.
+/// Loads an image at its preferred base, like the system's loader.
 fn load(machine: &mut Machine, data: &[u8], image: &PeImage<'_>) {
     let base = image.preferred_base();
     let pages = |size: u32| u64::from(size).div_ceil(PAGE_SIZE);
@@ -43,7 +44,7 @@ fn load(machine: &mut Machine, data: &[u8], image: &PeImage<'_>) {
     for section in image.sections().as_slice() {
         machine.write(base + u64::from(section.rva), section.bytes).unwrap();
     }
-    // The characteristics are in the section table behind the optional header.
+    // The characteristics are in the section table after the optional header.
     let headers = field(data, 0x3C) as usize;
     let count = field(data, headers + 6) as usize & 0xFFFF;
     let table = headers + 24 + (field(data, headers + 20) as usize & 0xFFFF);
@@ -59,20 +60,20 @@ fn load(machine: &mut Machine, data: &[u8], image: &PeImage<'_>) {
     }
 }
 
-/// Names and addresses of the tests of an image.
+/// Returns names and addresses (VA) of the tests of an image.
 fn tests<'a>(image: &PeImage<'a>) -> Vec<(&'a str, u64)> {
     let symbols = image.symbols();
     let named = symbols.as_slice().iter().filter(|(_, name)| name.starts_with("t_"));
     named.map(|(rva, name)| (*name, image.preferred_base() + u64::from(*rva))).collect()
 }
 
-/// How many variants a test has: n where its name ends in `__nN`.
+/// Returns the number of a test's variants: n if the name ends in `__nN`, else 1.
 fn variants(name: &str) -> u64 {
     name.rsplit_once("__n").and_then(|(_, n)| n.parse().ok()).unwrap_or(1)
 }
 
-/// Calls a test as the recorder did, with everything that it must preserve at random. Gives why it
-/// stopped, and the registers that a caller expects.
+/// Calls a test in the same way as the recorder, with random values in all registers that the test
+/// must preserve. Returns the stop, and the registers that a caller expects.
 fn call(
     machine: &mut Machine,
     address: u64,
@@ -99,7 +100,7 @@ fn call(
     (stop, before)
 }
 
-/// Whether a caller finds what it expects.
+/// Returns true if a caller finds the registers that it expects.
 fn preserved(cpu: &Cpu, expected: &Registers) -> bool {
     let found = cpu.registers();
     let same = |register: &Gpr| found.get(*register) == expected.get(*register);
@@ -109,7 +110,7 @@ fn preserved(cpu: &Cpu, expected: &Registers) -> bool {
         && found.xmm == expected.xmm
 }
 
-/// What a test returned: the register that its result type is returned in.
+/// Returns the result of a test, from the register for its result type.
 fn result(test: &str, cpu: &Cpu) -> u64 {
     let double = test.starts_with("t_fp") || test == "t_deepd";
     if double { cpu.xmm(0) as u64 } else { cpu.get(Gpr::Rax) }
@@ -120,7 +121,7 @@ fn result(test: &str, cpu: &Cpu) -> u64 {
 struct Calls<'a> {
     tests: u32,
     instructions: u64,
-    /// By name and variant.
+    /// Results by name and variant.
     results: Vec<(&'a str, u64, u64)>,
 }
 
@@ -138,7 +139,7 @@ fn run_image<'a>(name: &str, data: &'a [u8]) -> Calls<'a> {
         done.tests += 1;
         for k in 0..variants(test) {
             machine.restore(&fresh).unwrap();
-            // The same for every image that has a test of that name.
+            // The seed is the same for all images that have a test of that name.
             let seed = test.bytes().fold(k, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
             let (stop, expected) = call(&mut machine, address, k, &mut Random(seed));
             done.results.push((test, k, result(test, machine.cpu())));
@@ -151,18 +152,18 @@ fn run_image<'a>(name: &str, data: &'a [u8]) -> Calls<'a> {
     done
 }
 
-/// What became of recorded frames.
+/// Counts of recorded frames by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Frames {
-    /// The registers after the return are those recorded.
+    /// Frames whose registers after the return are those recorded.
     agree: u32,
-    /// Memory that was not recorded was read.
+    /// Frames that read memory which was not recorded.
     not_enough_memory: u32,
-    /// The path depends on registers that were not recorded: flags and xmm0 to xmm5.
+    /// Frames whose path depends on registers that were not recorded: flags and xmm0 to xmm5.
     astray: u32,
 }
 
-/// The stack memory of all the vectors, and room below it for what they call.
+/// Returns the range of the stack memory of all vectors, with room for their callees below (VA).
 fn stack_of(file: &VectorFile<'_>) -> Range<u64> {
     let (mut start, mut end) = (u64::MAX, 0);
     for vector in file.iter() {
@@ -182,14 +183,14 @@ fn load_vector(machine: &mut Machine, vector: &Vector<'_>) {
     machine.cpu_mut().set_registers(&vector.registers);
 }
 
-/// Runs until the frame has returned: to the address it must return to, with the stack above it.
+/// Runs until the frame has returned: to its return address, with rsp above its own.
 fn run_frame(machine: &mut Machine, vector: &Vector<'_>) -> StopReason {
     let (back, rsp) = (vector.truth.rip, vector.registers.rsp());
     machine.add_breakpoint(back);
     let end = machine.executed() + FRAME_LIMIT;
     let stop = loop {
         let stop = machine.run(end - machine.executed());
-        // Where a function calls itself, its callees return to the same address.
+        // In a recursive function, callees return to the same address.
         let returned = machine.cpu().rsp() > rsp;
         if !matches!(stop, StopReason::Breakpoint { .. }) || returned {
             break stop;
@@ -199,7 +200,8 @@ fn run_frame(machine: &mut Machine, vector: &Vector<'_>) -> StopReason {
     stop
 }
 
-/// Whether the frame reads a byte of the stack that was neither recorded nor written before.
+/// Returns true if the frame reads a byte of the stack that was neither recorded nor written
+/// before.
 fn reads_unrecorded(machine: &mut Machine, vector: &Vector<'_>, stack: &Range<u64>) -> bool {
     let mut known = vec![false; (stack.end - stack.start) as usize];
     let place = |address: u64, len: usize| {
@@ -229,7 +231,7 @@ fn reads_unrecorded(machine: &mut Machine, vector: &Vector<'_>, stack: &Range<u6
     unrecorded
 }
 
-/// Runs every gold frame whose truth was taken at its return.
+/// Runs every gold frame whose truth was recorded at its return.
 fn run_vectors(name: &str, data: &[u8], vectors: &[u8]) -> Frames {
     let vectors = decompress(vectors, DECOMPRESSED_LIMIT).unwrap();
     let file = VectorFile::parse(&vectors).unwrap();
@@ -263,7 +265,7 @@ fn run_vectors(name: &str, data: &[u8], vectors: &[u8]) -> Frames {
             frames.not_enough_memory += 1;
         } else {
             let what = format!("{name}, vector {n} at {:#x}, {stop}", vector.rva);
-            assert!(!returned, "{what}: {found:#x?}, not {expected:#x?}");
+            assert!(!returned, "{what}: {found:#x?}, expected {expected:#x?}");
             frames.astray += 1;
         }
     }
@@ -293,7 +295,7 @@ fn tests_of_the_images_return_with_everything_preserved() {
     }
 }
 
-/// One source, several compilers: what they make of it must compute the same.
+/// The results of one source compiled by several compilers must be equal.
 #[test]
 fn compilers_agree_on_results() {
     let results = |name| {
@@ -321,7 +323,7 @@ fn recorded_frames_return_as_recorded() {
     }
 }
 
-/// The family of images that come from the same source.
+/// Returns the family of an image; images of a family come from the same source.
 fn family(name: &str) -> &str {
     match name.split_once('_') {
         Some(("gcc" | "clang", _)) => "corpus",
@@ -330,7 +332,7 @@ fn family(name: &str) -> &str {
     }
 }
 
-/// The whole collection, if `CLR_ORACLES` names its directory.
+/// Tests the whole collection, if `CLR_ORACLES` names its directory.
 #[test]
 fn all_oracles_agree() {
     let Some((directory, mut names)) = oracle_images() else {

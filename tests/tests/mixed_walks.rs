@@ -1,23 +1,23 @@
-//! Whole stacks of programs that run through the runtime, by each policy: nothing is in them that is not
-//! there, what they claim is so, and where something is missing the reason is the true one.
+//! Whole stacks of programs that run through the runtime, by each policy: they contain no invented
+//! frames, their claims are true, and where frames are missing the reason is the true one.
 
 use clr_generate::{Seeded, world_program};
 use clr_scenario::Scenario;
 use clr_tests::mixed::{Examined, Failure, First, Plan, Second, Way, examine, shrink};
 use clr_tests::{cases, first_seed};
 
-/// How many walks a plain run makes.
+/// Number of walks in a plain run.
 const WALKS: u32 = 100_000;
-/// The most steps from one stop to the next.
+/// Maximum number of steps between two stops.
 const STRIDE: u32 = 20;
-/// The most of one program.
+/// Maximum number of walks of one program.
 const WALKS_OF_PROGRAM: u64 = 400;
-/// How many walks a plain run makes at every step.
+/// Number of walks in a plain run that stops at every step.
 const THOROUGH_WALKS: u32 = 50_000;
-/// And by the second walker.
+/// Number of walks in a plain run by the second walker.
 const SECOND_WALKS: u32 = 50_000;
 
-/// Examines generated programs until so many walks have been made.
+/// Examines generated programs until `wanted` walks have been made.
 fn campaign<W: Way>(wanted: u64, stride: u32, way: &mut W) -> Examined {
     let walks = if stride == 1 { 10 * WALKS_OF_PROGRAM } else { WALKS_OF_PROGRAM };
     let mut sum = Examined::default();
@@ -29,7 +29,7 @@ fn campaign<W: Way>(wanted: u64, stride: u32, way: &mut W) -> Examined {
         let plan = Plan { seed, walks, stride, only: None };
         match examine(&program, plan, way, |_| ()) {
             Ok(examined) => sum.add(&examined),
-            // A few are too large for the formats.
+            // A few programs are too large for the formats.
             Err(Failure::Build(_)) => {}
             Err(Failure::Walk(wrong)) => {
                 let after = sum.walks;

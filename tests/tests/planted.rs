@@ -1,4 +1,4 @@
-//! The second unwinder: right without a bug, wrong with each.
+//! Tests of the second unwinder: it is right without a bug, and wrong with each one.
 
 use clr_recording::vectors::fuzz::{self, FuzzFile, FuzzMemory, FuzzRecord, stack_word};
 use clr_recording::vectors::replay::{fuzz_functions, fuzz_image};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
 
-/// The map of an image, and its vectors decompressed.
+/// Returns the map of an image, and its vectors decompressed.
 fn load<'a>(image: &'a [u8], vectors: &[u8]) -> (CodeMap<'a>, Vec<u8>) {
     let vectors = decompress(vectors, DECOMPRESSED_LIMIT).unwrap();
     let base = VectorFile::parse(&vectors).unwrap().image_base();
@@ -30,7 +30,7 @@ fn fixture(name: &str) -> (CodeMap<'static>, Vec<u8>) {
     load(get(format!("win64/img/{name}.dll")), get(format!("win64/vec/{name}.vec.gz")))
 }
 
-/// Whether the frames of a stack, from the caller on, are those of execution.
+/// Returns true if the frames of a stack, from the caller on, are those of execution.
 fn is_true(vector: &Vector<'_>, mut frames: impl Iterator<Item = Registers>) -> bool {
     let truth = vector.truth.apply(&vector.registers);
     let same = |expected: &Registers, found: &Registers| {
@@ -63,15 +63,16 @@ fn is_right(unwinder: Unwinder<'_, '_>, vector: &Vector<'_>) -> bool {
     is_true(vector, frames.into_iter().skip(1).map(|(registers, _)| registers))
 }
 
-/// How many vectors were unwound as execution showed.
+/// Counts of vectors that are unwound as in execution.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Right {
     gold: usize,
-    /// Code that unwinders cannot follow by Windows' rules.
+    /// Vectors in code that unwinders cannot follow by Windows' rules.
     others: usize,
 }
 
-/// Counts the vectors that are unwound right: all that the walker gets right must be among them.
+/// Counts the vectors that are unwound correctly. They must include all vectors that the walker
+/// unwinds correctly.
 fn right(name: &str, map: &CodeMap<'_>, vectors: &[u8]) -> Right {
     let mut right = Right::default();
     for (n, vector) in VectorFile::parse(vectors).unwrap().iter().enumerate() {
@@ -109,7 +110,7 @@ fn without_a_bug_every_vector_is_unwound_that_the_walker_unwinds() {
     assert_eq!(found, expected);
 }
 
-/// The whole collection, if `CLR_ORACLES` names its directory.
+/// Tests the whole collection, if `CLR_ORACLES` names its directory.
 #[test]
 fn all_oracles_agree() {
     let Some((directory, names)) = oracle_images() else {
@@ -131,7 +132,7 @@ fn all_oracles_agree() {
 
 #[test]
 fn bugs_show_in_recorded_code() {
-    // How many gold vectors of each image go wrong.
+    // The number of gold vectors of each image that are unwound wrongly.
     let expected = [
         (Bug::CodeOffsetOffByOne, [2_052, 435, 435, 136, 204]),
         (Bug::IntegerSavesScaledBy16, [1_064, 0, 0, 0, 24]),
@@ -143,8 +144,8 @@ fn bugs_show_in_recorded_code() {
         (Bug::PopOrderSwapped, [878, 268, 268, 58, 66]),
         (Bug::AllocLargeScaledTwice, [39, 40, 40, 0, 77]),
         (Bug::EpilogSlotsAsOffsets, [221, 0, 0, 0, 0]),
-        // These compilers neither restore a frame register before other registers that were saved,
-        // nor end a function with a call.
+        // These compilers neither restore a frame register before other saved registers, nor end a
+        // function with a call.
         (Bug::FrameBaseRecomputed, [0; 5]),
         (Bug::ReturnAddressNotDecremented, [0; 5]),
     ];
@@ -171,16 +172,16 @@ const BASE: u64 = 0x1_4000_0000;
 const STACK: u64 = 0x10_0000;
 const IMAGE_SIZE: usize = 0x400;
 
-/// Code of a function, another part of it that is chained to it, and a function behind them.
+/// RVAs of a function, of another part that is chained to it, and of a function after them.
 const MAIN: u32 = 0x100;
 const CHUNK: u32 = 0x180;
 const OTHER: u32 = 0x1C0;
 const MAIN_INFO: u32 = 0x300;
 
-/// sub rsp, 28h behind push rbx, ending at 5 and 1.
+/// push rbx; sub rsp, 28h. The instructions end at 1 and 5.
 const ALLOC_AND_PUSH: [u8; 8] = [1, 5, 2, 0, 5, 0x42, 1, 0x30];
 
-/// Every address can be read, and gives itself.
+/// Memory that is readable at every address, where each word has the value of its address.
 struct Telling;
 
 impl Memory for Telling {
@@ -193,16 +194,16 @@ impl Memory for Telling {
     }
 }
 
-/// A step through a made-up function.
+/// A step through an artificial function.
 struct Case<'a> {
     /// UNWIND_INFO of MAIN.
     info: &'a [u8],
-    /// Bytes at rip; elsewhere is int3.
+    /// Bytes at rip; the other bytes are int3.
     code: &'a [u8],
     rip: u32,
     position: Position,
-    /// Distances in bytes from rsp: where registers were loaded from, where rip was, and how far
-    /// rsp has moved.
+    /// Distances in bytes from rsp: of the slots from which registers were loaded, of the return
+    /// address, and of the caller's rsp.
     loaded: &'a [(Gpr, u64)],
     return_address: u64,
     moved: u64,
@@ -210,7 +211,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// rip in the body of a function that has done [`ALLOC_AND_PUSH`].
+    /// A case with rip in the body of a function that has executed [`ALLOC_AND_PUSH`].
     const PLAIN: Self = Self {
         info: &ALLOC_AND_PUSH,
         code: &[],
@@ -222,7 +223,7 @@ impl Case<'_> {
         caller: Position::ReturnAddress,
     };
 
-    /// rip before these instructions of an epilogue.
+    /// Returns a case with rip before these instructions of an epilogue.
     const fn epilogue<'a>(code: &'a [u8], loaded: &'a [(Gpr, u64)], moved: u64) -> Case<'a> {
         Case { code, loaded, return_address: moved - 8, moved, ..Case::PLAIN }
     }
@@ -369,7 +370,10 @@ fn each_bug_shows_in_a_made_up_function() {
         assert!(case.is_right(None), "case {n}");
         let wrong_with: Vec<_> =
             Bug::ALL.into_iter().filter(|bug| !case.is_right(Some(*bug))).collect();
-        assert!(wrong_with.contains(bug), "case {n}: {bug:?}, not {wrong_with:?}");
+        assert!(
+            wrong_with.contains(bug),
+            "case {n}: wrong with {wrong_with:?}, but not with {bug:?}"
+        );
     }
     let shown: BTreeSet<_> = bugs.iter().map(|(bug, _)| *bug).collect();
     assert_eq!(shown.len(), Bug::ALL.len());
@@ -389,20 +393,20 @@ fn interrupt_returns_are_executed() {
             code,
             loaded: &[(Gpr::Rax, 0)],
             return_address: frame,
-            // As all memory tells its address, so does the rsp in the machine frame.
+            // As each word has the value of its address, so has the rsp in the machine frame.
             moved: frame + 24,
             caller: Position::Interrupted,
             ..Case::PLAIN
         };
         assert!(case.is_right(None), "{code:x?}");
     }
-    // It is no epilogue in a function that was called.
+    // In a function that was called, these are not epilogues.
     for code in [&[0x58, 0x48, 0xCF][..], &[0x48, 0x83, 0xC4, 0x08, 0x48, 0xCF], &[0x48, 0xCF]] {
         assert!(Case { code, ..Case::PLAIN }.is_right(None), "{code:x?}");
     }
 }
 
-/// Instructions of epilogues and what looks like them.
+/// Instructions of epilogues, and similar ones.
 const PIECES: [&[u8]; 23] = [
     &[0x48, 0x83, 0xC4, 0x08],
     &[0x48, 0x83, 0xC4, 0x90],
@@ -429,10 +433,11 @@ const PIECES: [&[u8]; 23] = [
     &[0x48, 0xCF],
 ];
 
-/// The caller as an unwinder has it, if it finds one.
+/// The caller that an unwinder finds, if any.
 type Answer = Option<(Registers, Position)>;
 
-/// The answers of the unwinder without a bug, and of the walker. Those with bugs must not panic.
+/// Returns the answers of the unwinder without a bug, and of the walker. The unwinders with bugs
+/// must not panic.
 fn answers(record: &FuzzRecord<'_>, position: Position) -> [Answer; 2] {
     let image = fuzz_image(record);
     let functions = fuzz_functions(record);
@@ -456,7 +461,7 @@ fn answers(record: &FuzzRecord<'_>, position: Position) -> [Answer; 2] {
     [answer(Unwinder::new(&map)), step.ok().map(|step| (registers, step.caller))]
 }
 
-/// Whether both unwinders answer the same.
+/// Returns true if both unwinders give the same answer.
 fn agree(record: &FuzzRecord<'_>, position: Position) -> bool {
     let [answer, walker] = answers(record, position);
     answer == walker
@@ -474,7 +479,7 @@ fn artificial_code_is_unwound_as_the_walker_does() {
     for (n, record) in FuzzFile::parse(&bytes).unwrap().iter().enumerate() {
         let record = record.unwrap();
         assert!(agree(&record, Position::Interrupted), "record {n}");
-        // At other places, with other instructions there, and with a few bytes changed.
+        // Records are changed: other places, other instructions there, and a few changed bytes.
         for change in 0..cases(20) {
             let mut blob = record.content().to_vec();
             let [begin, end, _] = *record.functions.last().unwrap();

@@ -1,6 +1,6 @@
-//! Bugs that real unwinders have had, planted into one that has none: the every-instruction
-//! property finds each within 1,000 programs and shrinks what it found to one or two functions. So it
-//! does with bugs that readers of CFI have had, in programs of Unix.
+//! Bugs of real unwinders, planted into a correct one. The every-instruction property finds each
+//! within 1,000 programs and shrinks the failing one to one or two functions. The same holds for
+//! bugs of CFI readers, in programs for Unix.
 
 #![expect(
     clippy::redundant_closure_for_method_calls,
@@ -19,10 +19,10 @@ use std::fmt::{Debug, Display, Write as _};
 const MAX_CASES: u32 = 1000;
 const LIMIT: u64 = 5000;
 
-/// Has an unwinder of a program have a bug.
+/// A function that plants a bug in an unwinder of a program.
 type Plant<B> = for<'c, 'a> fn(Second<'c, 'a>, B) -> Second<'c, 'a>;
 
-/// What the unwinder with the bug gets wrong in a run of the program.
+/// Returns the first failure of the unwinder with the bug in a run of the program.
 fn failure<B>(program: &Program, plant: Plant<B>, bug: B) -> Option<String> {
     let linked = program.link().ok()?;
     let map = linked.code_map().ok()?;
@@ -33,7 +33,7 @@ fn failure<B>(program: &Program, plant: Plant<B>, bug: B) -> Option<String> {
     }
 }
 
-/// After how many programs the bug was found, and what the last of them shrank to.
+/// Returns the number of programs until the bug was found, and the last of them, shrunk.
 fn find<B: Copy + Debug>(size: Size, plant: Plant<B>, bug: B) -> (u32, Program) {
     let config = Config {
         cases: MAX_CASES,
@@ -55,13 +55,13 @@ fn find<B: Copy + Debug>(size: Size, plant: Plant<B>, bug: B) -> (u32, Program) 
     }
 }
 
-/// How each bug was found.
+/// Formats how each bug was found.
 fn table<B: Copy + Debug + Display>(size: Size, plant: Plant<B>, bugs: &[B]) -> String {
     let mut table = String::new();
     for bug in bugs {
         let (tried, program) = find(size, plant, *bug);
         assert!(program.functions.len() <= 2, "{bug:?}: {} functions", program.functions.len());
-        let what = failure(&program, plant, *bug).expect("it failed before");
+        let what = failure(&program, plant, *bug).expect("the program failed before");
         writeln!(table, "// {bug:?}: {bug}").unwrap();
         writeln!(table, "// Found in program {tried}; shrunk, it fails").unwrap();
         writeln!(table, "// {what}").unwrap();

@@ -1,5 +1,5 @@
-//! Bugs that profilers have had, planted into a walker that has none: the property of whole stacks finds
-//! each within 1,000 walks, and shrinks what it found to a text of a few lines.
+//! Bugs of profilers, planted into a correct walker. The property of whole stacks finds each within
+//! 1,000 walks, and shrinks the failing one to a text of a few lines.
 
 use clr_generate::{Seeded, world_program};
 use clr_scenario::Scenario;
@@ -9,11 +9,11 @@ use std::thread;
 
 const MAX_WALKS: u64 = 1_000;
 const WALKS_OF_PROGRAM: u64 = 30;
-/// The most steps from one stop to the next.
+/// Maximum number of steps between two stops.
 const STRIDE: u32 = 60;
 const MAX_LINES: usize = 12;
 
-/// What a wrong walk shrinks to, and its text.
+/// Shrinks a wrong walk, and returns the result with its text.
 fn small(bug: Bug, wrong: WrongWalk) -> Option<(WrongWalk, String)> {
     let small = shrink(wrong, &mut Second::with_bug(bug));
     let text = Scenario::of_case(&small.case)?.to_string();
@@ -21,7 +21,8 @@ fn small(bug: Bug, wrong: WrongWalk) -> Option<(WrongWalk, String)> {
     Some((small, text.join("\n")))
 }
 
-/// The first walk that goes wrong and shrinks to a few lines, and how many were made.
+/// Returns the number of walks made, and the first wrong walk that shrinks to a few lines, with its
+/// text.
 fn find(bug: Bug) -> (u64, WrongWalk, String) {
     let mut walks = 0;
     let mut largest = String::new();

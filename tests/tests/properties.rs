@@ -1,4 +1,4 @@
-//! Whatever the input: an answer or an error, and never a panic or an endless loop.
+//! Properties for any input: the result is an answer or an error, never a panic or an endless loop.
 
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::{cases, fuzz};
@@ -23,14 +23,14 @@ fn bytes_of(fields: &[u32]) -> Vec<u8> {
     fields.iter().flat_map(|field| field.to_le_bytes()).collect()
 }
 
-/// Where the code ends and the unwind data begins, in an input of `unwind_info`.
+/// Length of the code in an input of `unwind_info`, after which the unwind data begins.
 const INFOS: u32 = 0x100;
 const INFO_LEN: usize = 0x40;
 
-/// An input of `unwind_info` that is nearly right: four functions, four unwind infos.
+/// Generates nearly valid inputs of `unwind_info`: four functions, four unwind infos.
 fn unwind_input() -> impl Strategy<Value = Vec<u8>> {
     let function = (0_u32..INFOS, 0_u32..0x80, 0_u32..20).prop_map(|(begin, len, info)| {
-        // Now and then an indirect entry, or one that points elsewhere.
+        // Some entries are indirect, or point elsewhere.
         let info = match info {
             n @ 0..16 => INFOS + (n % 4) * INFO_LEN as u32,
             16 | 17 => INFOS | 1,
@@ -66,7 +66,7 @@ fn likely_code(byte: u8) -> u8 {
     EPILOGUE.get(usize::from(byte / 16)).copied().unwrap_or(byte)
 }
 
-/// A header and some slots of random operations, of which most exist.
+/// Generates a header and some slots of random operations, most of which exist.
 fn unwind_info() -> impl Strategy<Value = Vec<u8>> {
     (any::<u32>(), any::<u32>(), uniform12(any::<u32>())).prop_map(|(header, rare, slots)| {
         let [version, prologue, count, frame] = header.to_le_bytes();
@@ -115,7 +115,7 @@ impl Damage {
             5 => (chosen, 4),
             6 => (chosen, 8),
             _ => {
-                // Cut off, but seldom most of it.
+                // Truncation, which seldom removes most of the bytes.
                 let keep = at.max(u32::try_from(value % u64::from(len)).unwrap_or(0));
                 bytes.truncate(keep as usize);
                 return;
@@ -127,7 +127,7 @@ impl Damage {
     }
 }
 
-/// A copy of `bytes` with this damage done, the first `count` of it.
+/// Returns a copy of `bytes` with the first `count` of these damages.
 fn damaged(bytes: &[u8], damages: &[Damage], count: u32) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for damage in damages.iter().take(count as usize) {
@@ -142,7 +142,7 @@ fn image(name: &str) -> &'static [u8] {
     clr_fixtures::get(&format!("win64/img/{name}.dll")).unwrap()
 }
 
-/// One of the seeds of a fuzz target.
+/// Returns one of the seeds of a fuzz target.
 fn seed(target: &str, n: u32) -> Vec<u8> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(target);
     let mut paths: Vec<_> =
@@ -185,7 +185,7 @@ proptest! {
         prop_assert_eq!(Registers::from_context(&bytes[at..]), Ok(registers));
         let outside = bytes[..at].iter().chain(&bytes[at + CONTEXT_SIZE..]);
         prop_assert!(outside.copied().all(|byte| byte == fill));
-        // Written over other registers it is the same: nothing else decides.
+        // The result does not depend on the previous content.
         let mut other = vec![!fill; CONTEXT_SIZE];
         registers.write_context(&mut other).unwrap();
         prop_assert_eq!(Registers::from_context(&other), Ok(registers));
@@ -221,7 +221,8 @@ proptest! {
         count in 0_u32..5,
         fuzz_records in any::<bool>(),
     ) {
-        // Only the start, with the count corrected, so that the damage shows.
+        // Only the first records are used, with the count corrected, so that the damage takes
+        // effect.
         let bytes = SAMPLES.with(|samples| samples[usize::from(fuzz_records)].clone());
         fuzz::vector_file(&damaged(&bytes, &damages, count));
     }
@@ -235,7 +236,8 @@ thread_local! {
     ];
 }
 
-/// The file with the first `count` records, whose number stands at `count_at` in the header.
+/// Returns the file with only the first `count` records, whose number is at `count_at` in the
+/// header.
 fn first_records(name: &str, header: usize, count_at: usize, count: u32) -> Vec<u8> {
     let bytes = decompress(clr_fixtures::get(name).unwrap(), DECOMPRESSED_LIMIT).unwrap();
     let mut end = header;
@@ -250,7 +252,7 @@ fn first_records(name: &str, header: usize, count_at: usize, count: u32) -> Vec<
 
 #[test]
 fn damage_leaves_some_images_readable() {
-    // Else the property above would be about nothing but headers.
+    // Otherwise the property above would test headers only.
     let (readable, all) = (Cell::new(0), Cell::new(0));
     let mut runner = proptest::test_runner::TestRunner::new(config(300));
     let strategy = (uniform8(damage()), 1_u32..9);

@@ -1,4 +1,4 @@
-//! ELF files as a reader sees them that nobody here wrote: binutils' readelf.
+//! Tests of ELF files with an independent reader: binutils' readelf.
 
 use clr_codegen::{CallingConvention, Format, PlacedHelper, Unit};
 use clr_generate::{Seeded, Size, program};
@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::process::Command;
 
-/// What readelf says of an image, or `None` if there is no readelf.
+/// Returns readelf's output for an image, or `None` if readelf is not installed.
 fn readelf(unit: &Unit, options: &[&str]) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("libnative.so");
@@ -23,12 +23,13 @@ fn readelf(unit: &Unit, options: &[&str]) -> Option<String> {
     Some(out)
 }
 
-/// The ELF files of generated programs, each with how many functions it has.
+/// Returns the ELF files of generated programs, each with its number of functions.
 fn images(count: u32) -> impl Iterator<Item = (Unit, usize)> {
     linked_images(count).map(|(unit, functions, _)| (unit, functions))
 }
 
-/// The same with the addresses of their procedure linkage tables, if they have any.
+/// Does the same, and also returns the address ranges of their procedure linkage tables, if any
+/// (VA).
 fn linked_images(count: u32) -> impl Iterator<Item = (Unit, usize, Option<Range<u64>>)> {
     let size = Size::SMALL.of(CallingConvention::SystemV);
     (0..cases(count)).filter_map(move |seed| {
@@ -50,14 +51,14 @@ fn frames_are_read() {
     let mut seen = 0;
     for (unit, functions) in images(100) {
         let Some(text) = readelf(&unit, &["--debug-dump=frames"]) else {
-            println!("there is no readelf");
+            println!("skipped: readelf is not installed");
             return;
         };
-        // One of them is the handler's.
+        // One FDE is the handler's.
         assert!(text.matches(" FDE ").count() > functions, "{text}");
         seen += text.matches("DW_CFA_def_cfa_offset").count();
     }
-    assert!(seen > 100, "{seen} rows say little");
+    assert!(seen > 100, "only {seen} rows");
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn headers_and_symbols_are_read() {
     for (unit, functions) in images(30) {
         let options = ["--headers", "--dyn-syms", "--syms", "--dynamic", "--histogram", "--wide"];
         let Some(text) = readelf(&unit, &options) else {
-            println!("there is no readelf");
+            println!("skipped: readelf is not installed");
             return;
         };
         assert!(text.contains("GNU_EH_FRAME"), "{text}");
@@ -75,13 +76,13 @@ fn headers_and_symbols_are_read() {
     }
 }
 
-/// Linkers give the procedure linkage table a section in front of the code, and one FDE.
+/// Linkers place the procedure linkage table in a section before the code, with one FDE.
 #[test]
 fn linkage_has_a_section_of_its_own() {
     let mut seen = 0;
     for (unit, _, table) in linked_images(100) {
         let Some(text) = readelf(&unit, &["--sections", "--wide"]) else {
-            println!("there is no readelf");
+            println!("skipped: readelf is not installed");
             return;
         };
         let line = text.lines().find(|line| line.contains(" .plt "));
@@ -89,7 +90,7 @@ fn linkage_has_a_section_of_its_own() {
             assert_eq!(line, None, "{text}");
             continue;
         };
-        let (_, fields) = line.expect("there is a table").split_once(" .plt ").unwrap();
+        let (_, fields) = line.expect("a section .plt exists").split_once(" .plt ").unwrap();
         let fields: Vec<_> = fields.split_whitespace().collect();
         let address = table.start - unit.base;
         let (address, size) =
@@ -107,5 +108,5 @@ fn linkage_has_a_section_of_its_own() {
         assert_eq!(frames.matches(&begin_end).count(), 1, "{begin_end} in {frames}");
         seen += 1;
     }
-    assert!(seen >= 10, "{seen} tables say little");
+    assert!(seen >= 10, "only {seen} tables");
 }

@@ -1,6 +1,7 @@
-//! What clr-walker reads in an image is what `llvm-readobj` reads there.
+//! Comparison of the images that clr-walker and `llvm-readobj` parse.
 //!
-//! Where the tool is not installed these tests say so and pass, unless `CI_REQUIRE_LLVM` is set.
+//! If the tool is not installed, these tests print a message and pass, unless `CI_REQUIRE_LLVM` is
+//! set.
 
 use clr_generate::{Seeded, Size, program};
 use clr_tests::cases;
@@ -14,10 +15,10 @@ use std::process::Command;
 
 const IMAGES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
 
-/// What an image has, as far as both tell it.
+/// Description of an image, with the facts that both tools report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Description {
-    /// RVA, size of the bytes in the file, and whether they may be executed; ascending.
+    /// RVA, size of the bytes in the file, and true if executable; ascending.
     sections: Vec<(u32, u32, bool)>,
     functions: Vec<Function>,
 }
@@ -34,20 +35,20 @@ struct Function {
     slots: usize,
     epilogs: Option<Epilogs>,
     codes: Vec<(u8, Operation)>,
-    /// Not told where there is a handler: llvm-readobj takes them for alternatives.
+    /// The parent of a chained entry; `None` if there is a handler, since llvm-readobj prints only
+    /// one of them.
     parent: Option<RuntimeFunction>,
     handler: Option<u32>,
 }
 
-/// The EPILOG codes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Epilogs {
     size: u8,
     starts: Vec<u32>,
 }
 
-/// Compares what llvm-readobj and clr-walker say about an image. Says what there was to compare, or
-/// `None` if llvm-readobj is not installed.
+/// Compares the descriptions of an image by llvm-readobj and clr-walker. Returns the description,
+/// or `None` if llvm-readobj is not installed.
 fn check(image: &[u8]) -> Option<Description> {
     let text = readobj(&without_epilog_codes(image))?;
     let ours = describe(image);
@@ -61,7 +62,7 @@ fn check(image: &[u8]) -> Option<Description> {
     Some(ours)
 }
 
-/// What llvm-readobj prints about an image.
+/// Returns llvm-readobj's output for an image, or `None` if the tool cannot be run.
 fn readobj(image: &[u8]) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image.dll");
@@ -89,8 +90,8 @@ fn parse_image(image: &[u8]) -> (PeImage<'_>, CodeRegion<'_>) {
     (parsed, region)
 }
 
-/// The image with ALLOC_SMALL codes in the place of EPILOG codes, one for each slot: llvm-readobj 14
-/// crashes when it meets an EPILOG code. `parse` turns them back.
+/// Returns the image with ALLOC_SMALL codes in place of EPILOG codes, one for each slot, because
+/// llvm-readobj 14 crashes on EPILOG codes. `parse` converts them back.
 fn without_epilog_codes(image: &[u8]) -> Vec<u8> {
     let (parsed, region) = parse_image(image);
     let mut changed = image.to_vec();
@@ -113,17 +114,17 @@ fn without_epilog_codes(image: &[u8]) -> Vec<u8> {
     changed
 }
 
-/// How many slots the EPILOG codes at the begin of an UNWIND_INFO take.
+/// Returns the number of slots that the EPILOG codes at the begin of an UNWIND_INFO take.
 fn epilog_slots(info: &UnwindInfo<'_>) -> usize {
     let codes = info.codes().map(Result::unwrap);
     let epilogs = codes.take_while(|code| code.operation == Operation::Epilog);
     epilogs.map(|code| usize::from(code.slots)).sum()
 }
 
-/// What clr-walker reads.
+/// Returns the description that clr-walker finds.
 fn describe(image: &[u8]) -> Description {
     let (parsed, region) = parse_image(image);
-    // The headers are no section to llvm-readobj.
+    // llvm-readobj does not treat the headers as a section.
     let sections = parsed.sections().as_slice().iter().filter(|section| section.rva > 0);
     let sections =
         sections.map(|section| (section.rva, section.bytes.len() as u32, section.executable));
@@ -152,7 +153,7 @@ fn describe(image: &[u8]) -> Description {
     Description { sections: sections.collect(), functions: functions.collect() }
 }
 
-/// What llvm-readobj read in `image`, from its `text`.
+/// Parses llvm-readobj's `text` about `image`.
 fn parse(image: &[u8], text: &str) -> Description {
     let (parsed, region) = parse_image(image);
     let base = parsed.preferred_base();
@@ -209,11 +210,11 @@ fn parse(image: &[u8], text: &str) -> Description {
     description
 }
 
-/// The EPILOG codes that `without_epilog_codes` made into these.
+/// Converts codes back to the EPILOG codes that `without_epilog_codes` has replaced.
 fn epilogs(codes: impl Iterator<Item = (u8, Operation)>, end: u32) -> Epilogs {
     let mut slots = codes.map(|(offset, operation)| match operation {
         Operation::Alloc(size) => (offset, size / 8 - 1),
-        _ => panic!("{operation:?} is no ALLOC_SMALL"),
+        _ => panic!("{operation:?} is not ALLOC_SMALL"),
     });
     let (size, info) = slots.next().unwrap();
     let at_end = (info & 1 == 1).then(|| u32::from(size));
@@ -258,7 +259,7 @@ fn number(text: &str) -> u32 {
     number.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The number that ends a line as `name (0x10)`.
+/// Returns the number at the end of a line of the form `name (0x10)`.
 fn last_in_parentheses(text: &str) -> u64 {
     let digits = text.rsplit_once("(0x").and_then(|(_, digits)| digits.strip_suffix(')'));
     u64::from_str_radix(digits.unwrap_or_else(|| panic!("{text}")), 16).unwrap()
@@ -268,7 +269,7 @@ fn rva(text: &str, base: u64) -> u32 {
     last_in_parentheses(text).checked_sub(base).unwrap().try_into().unwrap()
 }
 
-/// Each export is a symbol; of several names of one place, the walker keeps one.
+/// Checks that each export is a symbol; of several names of one address, the walker keeps one.
 fn check_exports(image: &[u8], text: &str) {
     let mut exports = BTreeMap::<u32, Vec<&str>>::new();
     let mut name = "";
@@ -304,7 +305,7 @@ fn the_fixtures_are_read_alike() {
     let codes = || functions.iter().flat_map(|function| &function.codes);
     let count = |of: fn(&Operation) -> bool| codes().filter(|(_, code)| of(code)).count();
     let has = |of: fn(&Function) -> bool| functions.iter().filter(|function| of(function)).count();
-    // Everything was there to be compared.
+    // The fixtures contain all kinds of data.
     assert_eq!(functions.len(), 1203);
     assert_eq!(has(|function| function.version == 2), 85);
     assert_eq!(has(|function| function.epilogs.is_some()), 76);
@@ -331,7 +332,7 @@ fn generated_images_are_read_alike() {
             images += 1;
         }
     }
-    // All kinds of unwind data were among them.
+    // The images contain all kinds of unwind data.
     let has = |of: fn(&Function) -> bool| functions.iter().any(of);
     let has_code = |of: fn(&Operation) -> bool| {
         let mut codes = functions.iter().flat_map(|function| &function.codes);
@@ -358,7 +359,7 @@ fn a_changed_bit_is_noticed() {
     let entries = parsed.functions().iter().filter(|entry| {
         let info = UnwindInfo::read(&region, entry.unwind_info).unwrap();
         let first = info.codes().next().and_then(Result::ok);
-        // A bit of a code's info that counts, in a code that stays as long.
+        // Codes whose info has a significant bit that does not change their length.
         first.is_some_and(|code| code.slots == 1 && code.operation != Operation::SetFpreg)
     });
     let mut changes = 0;

@@ -1,8 +1,8 @@
-//! Whole stacks of threads that real CLRs walked: by the policy that each call was, in the runtime that
-//! makes the recorded calls again.
+//! Whole stacks of threads that real CLRs walked, by the policy of each recorded call, in the
+//! runtime that replays the recorded calls.
 //!
-//! Recordings have no unwind data of native code. [`stacks_hold_what_was_recorded`] pretends native code
-//! between the ends that were recorded; without it, nothing may be claimed to be complete.
+//! Recordings have no unwind data of native code. [`stacks_hold_what_was_recorded`] pretends native
+//! code between the recorded ends; without it, no walk may claim to be complete.
 
 use clr_recording::vectors::decompress;
 use clr_recording::{
@@ -16,7 +16,7 @@ use clr_walker::mixed::{
 };
 use std::path::Path;
 
-/// No recording is larger.
+/// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;
 
 fn parse(bytes: &[u8]) -> Recording {
@@ -24,7 +24,8 @@ fn parse(bytes: &[u8]) -> Recording {
     Recording::parse(&text).unwrap()
 }
 
-/// The embedded recordings, or the whole collection if `CLR_RECORDINGS` names its directory.
+/// Returns the embedded recordings, or the whole collection if `CLR_RECORDINGS` names its
+/// directory.
 fn recordings() -> Vec<(String, Recording)> {
     let Some(directory) = std::env::var_os("CLR_RECORDINGS") else {
         let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
@@ -38,7 +39,7 @@ fn recordings() -> Vec<(String, Recording)> {
     files.iter().map(|path| (name(path), parse(&std::fs::read(path).unwrap()))).collect()
 }
 
-/// Holds the counts of the embedded recordings against the snapshot; prints those of others.
+/// Compares the counts of the embedded recordings with the snapshot; prints those of others.
 macro_rules! check {
     ($counts:expr) => {
         if std::env::var_os("CLR_RECORDINGS").is_none() {
@@ -49,7 +50,8 @@ macro_rules! check {
     };
 }
 
-/// Walks every recorded thread that can be, by each policy that fits, and holds it against the recording.
+/// Walks every recorded thread that can be walked, by each policy that fits, and compares the walk
+/// with the recording.
 fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Counts {
     let mut counts = Counts::default();
     for (name, recording) in recordings() {
@@ -117,24 +119,25 @@ fn stacks_hold_what_was_recorded() {
     check!(format!("{counts}\n{sums}"));
 }
 
-/// As recorded, native code is unknown: the run at the root alone is enough for that.
+/// Recordings do not contain native code, so it is unknown: the run at the root suffices to make a
+/// walk incomplete.
 #[test]
 fn what_nobody_can_unwind_is_never_complete() {
     let counts = walk_all(false, |_, found| {
         let claim = found.stack.completeness();
         assert!(matches!(claim, Completeness::Partial(_)), "{}", table(found));
-        // Behind each marker is such code.
+        // Unknown code follows each marker.
         for (index, frame) in found.stack.frames.iter().enumerate() {
             let marker = frame.reported && !matches!(frame.kind, FrameKind::Managed(_));
             let gap = found.stack.gaps.iter().any(|gap| gap.at == index + 1);
-            assert!(!marker || gap, "no gap behind frame {index}: {}", table(found));
+            assert!(!marker || gap, "no gap after frame {index}: {}", table(found));
         }
     });
     check!(counts);
 }
 
-/// Where the operating system's unwinder came out of native code, beside the first frames that the runtime
-/// came by from its Frames, without looking at the seed.
+/// Describes the frame at which the operating system's unwinder left native code, relative to the
+/// first stops that the runtime found from its Frames, without using the seed.
 fn place_of_seed(seed: (u64, u64), stops: &[ReachedFrame]) -> &'static str {
     let is = |stop: &ReachedFrame| (stop.registers.rip, stop.registers.rsp()) == seed;
     let first_method = stops.iter().position(|stop| stop.kind == MethodKind::Ordinary);
@@ -153,8 +156,8 @@ fn place_of_seed(seed: (u64, u64), stops: &[ReachedFrame]) -> &'static str {
     }
 }
 
-/// The unwinder was asked for the first method, or for the first managed frame. Whatever it found is on
-/// the stitched stack, where the code between it and the first Frame was recorded.
+/// The unwinder searched for the first method, or for the first managed frame. Its result is on the
+/// stitched stack if the code between the result and the first Frame was recorded.
 #[test]
 fn the_systems_unwinder_was_right() {
     let mut counts = Counts::default();
@@ -176,8 +179,8 @@ fn the_systems_unwinder_was_right() {
     check!(counts);
 }
 
-/// Seeds that are no good, as far as that can be seen from the stack's bounds. Of those that ended the
-/// process, recordings have no registers; but the same were made for other calls.
+/// Tests bad seeds, as far as the stack's bounds show that they are bad. For seeds that ended the
+/// process, recordings have no registers; but the same seeds were made for other calls.
 #[test]
 fn seeds_beside_the_stack_are_refused() {
     let mut counts = Counts::default();
@@ -213,7 +216,7 @@ fn seeds_beside_the_stack_are_refused() {
     check!(counts);
 }
 
-/// Only of a walk that is to be used have callbacks been made, and of every other one none.
+/// Checks that callbacks were made only in walks that the advice says to use.
 #[test]
 fn advice_fits_what_came_back() {
     let mut counts = Counts::default();

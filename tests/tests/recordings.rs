@@ -1,4 +1,4 @@
-//! Walks that real CLRs made, made again.
+//! Replays of walks that real CLRs made.
 
 use clr_recording::vectors::decompress;
 use clr_recording::{
@@ -9,10 +9,10 @@ use clr_runtime::profiling::HResult;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// No recording is larger.
+/// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;
 
-/// The embedded recordings, by name.
+/// Returns the embedded recordings with their names.
 fn recordings() -> impl Iterator<Item = (&'static str, Recording)> {
     let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
     files.map(|fixture| (fixture.name, parse(fixture.bytes)))
@@ -23,14 +23,14 @@ fn parse(bytes: &[u8]) -> Recording {
     Recording::parse(&text).unwrap()
 }
 
-/// How many walks came out as recorded, and how many were not expected to.
+/// Number of walks with the recorded result, and of those that cannot be replayed.
 #[derive(Default)]
 struct Count {
     same: u32,
     others: u32,
 }
 
-/// Makes all walks of a recording again.
+/// Replays all walks of a recording.
 fn replay(name: &str, recording: &Recording, counts: &mut BTreeMap<String, Count>) {
     let code = RecordedCode::new(recording);
     let mut replay = RecordingReplay::new(recording, &code).unwrap();
@@ -62,7 +62,7 @@ fn walks_come_out_as_recorded() {
     insta::assert_snapshot!(table(&counts));
 }
 
-/// The whole collection, if `CLR_RECORDINGS` names its directory.
+/// Tests the whole collection, if `CLR_RECORDINGS` names its directory.
 #[test]
 fn all_walks_come_out_as_recorded() {
     let Ok(directory) = std::env::var("CLR_RECORDINGS") else { return };
@@ -78,10 +78,10 @@ fn all_walks_come_out_as_recorded() {
     println!("{}", table(&counts));
 }
 
-/// Makes a walk another one.
+/// A change of a walk's result or state.
 type Change = fn(&mut WalkLine);
 
-/// Whatever of a result is changed, the comparison notices.
+/// Tests that the comparison detects a change of any part of a result.
 #[test]
 fn a_difference_is_noticed() {
     let (_, recording) = recordings()
@@ -125,7 +125,7 @@ fn has_contexts(walk: &WalkLine) -> bool {
         && callbacks[0].function.is_some()
 }
 
-/// The checks come in their order: each state gives its result whatever else is wrong.
+/// The checks have a fixed order: each state determines the result, regardless of later errors.
 #[test]
 fn refusals_have_an_order() {
     let (_, recording) = recordings()
@@ -135,7 +135,7 @@ fn refusals_have_an_order() {
     let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();
     walk.relation = "self".to_owned();
-    // From the last check to the first: each new trouble wins over those before.
+    // From the last check to the first: each new error takes precedence over those before.
     let troubles: [(Change, HResult); 6] = [
         (|walk| walk.state.forbid_suspend = true, HResult::UNSAFE),
         (|walk| walk.state.hijack_lock_held = true, HResult::UNSAFE),
@@ -147,7 +147,7 @@ fn refusals_have_an_order() {
     for (trouble, expected) in troubles {
         trouble(&mut walk);
         walk.result.callbacks.clear();
-        // No such result: what comes instead is told.
+        // No call returns this result, so the verdict has the actual one.
         walk.result.hr = Some(Hex(u64::MAX));
         let difference = WalkDifference::Outcome(Outcome::Returned(expected));
         assert_eq!(replay.walk(&walk, |_| {}), WalkVerdict::Different(difference));
@@ -168,7 +168,7 @@ fn what_is_no_recording_is_an_error_with_its_line() {
         (&format!("{header}\n{header}"), "line 2: a second line"),
         (
             &format!("{header}\n{{\"t\":\"bytes\",\"at\":\"12\",\"hex\":\"\"}}"),
-            "line 2: `12` is no 0x",
+            "line 2: `12`: not a 0x",
         ),
         (
             &format!("{header}\n{{\"t\":\"bytes\",\"at\":\"0x1\",\"hex\":\"f\"}}"),
@@ -181,7 +181,7 @@ fn what_is_no_recording_is_an_error_with_its_line() {
     }
 }
 
-/// A walk from a seed in the second part of a function, the unwind data of which is the first part's.
+/// Walks from a seed in the second part of a function, whose unwind data is that of the first part.
 #[test]
 fn chained_unwind_data_leads_to_the_parent() {
     let lines = [

@@ -1,5 +1,5 @@
-//! Profilers that walk by each policy, while programs run through the runtime under random schedules:
-//! nobody waits for ever, and nothing dies.
+//! Profilers that walk by each policy, while programs run through the runtime under random
+//! schedules: no thread waits forever, and the process survives.
 
 use clr_explore::{Budget, Explorer, Hazard, Strategy};
 use clr_generate::{Seeded, world_program};
@@ -10,9 +10,9 @@ use clr_walker::mixed::Policy;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// How many histories a plain run makes.
+/// Number of histories in a plain run.
 const HISTORIES: u32 = 4_000;
-/// How many of one program and policy.
+/// Number of histories per program and policy.
 const OF_PROGRAM: u64 = 20;
 
 const POLICIES: [Policy; 6] = [
@@ -34,7 +34,7 @@ fn nobody_waits_for_ever() {
             break;
         }
         let program = world_program(&mut Seeded::new(seed));
-        // A few are too large for the formats.
+        // A few programs are too large for the formats.
         let Ok(process) = process(&program) else { continue };
         let Ok(mut arena) = Explorer::new(&process) else { continue };
         programs += 1;
@@ -60,8 +60,9 @@ fn nobody_waits_for_ever() {
                 budget.schedules -= report.schedules;
                 let Some(failure) = report.failure else { break };
                 let hazard = Hazard::of(&failure.verdict, &failure.history);
-                // The runtime itself looks up unwind data of frames in its helpers while it has the target
-                // suspended: nobody who calls DoStackSnapshot of another thread can help that (H-11).
+                // The runtime itself looks up unwind data of frames in its helpers while it has the
+                // target suspended. A profiler that calls DoStackSnapshot for another thread cannot
+                // avoid this (H-11).
                 if hazard == Some(Hazard::FunctionTables) {
                     unavoidable += 1;
                     continue;
@@ -75,7 +76,7 @@ fn nobody_waits_for_ever() {
             *walks.entry(format!("{policy:?}")).or_default() += walked.get();
         }
     }
-    println!("{unavoidable} deadlocks of the runtime's own (H-11)");
+    println!("{unavoidable} deadlocks of the runtime itself (H-11)");
     println!("{histories} histories of {programs} programs, {turns} turns; walks: {walks:?}");
     assert!(walks.values().all(|count| *count > 0), "{walks:?}");
 }

@@ -1,5 +1,6 @@
-//! What came back in real runtimes, situation by situation, against the scenarios that rebuild it:
-//! each of them gives what was observed, and each outcome is rebuilt or a gap with a reason.
+//! Comparison of observed results in real runtimes, situation by situation, with the scenarios that
+//! rebuild them: each scenario has an observed result, and each observed result is rebuilt or
+//! listed as a gap with a reason.
 
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
@@ -8,12 +9,12 @@ use clr_scenario::{Provenance, Scenario, SnapshotCall, SnapshotResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What all calls gave.
+/// Fixture with the results of all calls.
 const OBSERVED: &str = "situations/observed.tsv";
-/// What of it is not rebuilt.
+/// Fixture with the results that are not rebuilt.
 const GAPS: &str = "situations/gaps.tsv";
 
-/// The runtimes that were recorded.
+/// Generations that were recorded.
 const RECORDED: [Generation; 4] = [
     Generation::CoreClr31Unix,
     Generation::Net9Unix,
@@ -21,14 +22,14 @@ const RECORDED: [Generation; 4] = [
     Generation::Net10Windows,
 ];
 
-/// Calls of the same kind in the same situation that came back alike.
+/// Calls of the same kind in the same situation with the same result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cell {
     situation: String,
     call: String,
     generation: String,
     result: String,
-    /// `-` where none was told: there were no callbacks.
+    /// Order of the callbacks; `-` if none is given, which means that there were no callbacks.
     shape: String,
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// The lines of a table, without comments: a cell each, and what else the line says.
+/// Returns the lines of a table, without comments: a cell each, and the last field.
 fn table(name: &str) -> Vec<(Cell, String)> {
     let text = core::str::from_utf8(clr_fixtures::get(name).unwrap()).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -56,7 +57,7 @@ fn observed() -> BTreeMap<Cell, u64> {
     table(OBSERVED).into_iter().map(|(cell, count)| (cell, count.parse().unwrap())).collect()
 }
 
-/// A scenario, and the situation that it rebuilds.
+/// A scenario, with the situation that it rebuilds.
 struct Rebuilt {
     file: &'static str,
     situation: &'static str,
@@ -77,7 +78,7 @@ fn gallery() -> Vec<Rebuilt> {
     rebuilt.collect()
 }
 
-/// What kind of call it is: its title without the number that tells several of a kind apart.
+/// Returns the kind of a call: its title without the number that distinguishes calls of one kind.
 fn kind(call: &SnapshotCall) -> &str {
     let title = call.title.as_deref().unwrap_or_default();
     let numbered = title.strip_suffix(')').and_then(|title| title.rsplit_once(" ("));
@@ -87,8 +88,8 @@ fn kind(call: &SnapshotCall) -> &str {
     }
 }
 
-/// The order of callbacks: a run of managed ones is an `m`, a marker an `N`. Three or more pairs of
-/// these are `(mN)*`.
+/// Formats the order of callbacks: a run of managed ones is an `m`, a marker an `N`. Three or more
+/// pairs of these are `(mN)*`.
 fn shape(callbacks: impl IntoIterator<Item = char>) -> String {
     let mut shape: Vec<_> = callbacks.into_iter().collect();
     shape.dedup_by(|next, before| (*next, *before) == ('m', 'm'));
@@ -124,7 +125,7 @@ fn callbacks_are_told_by_their_shape() {
     }
 }
 
-/// The outcomes that the gallery rebuilds, and what is wrong with it.
+/// Returns the outcomes that the gallery rebuilds, and the problems of its files.
 fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
     let (mut rebuilt, mut problems) = (BTreeSet::new(), Vec::new());
     for file in gallery() {
@@ -165,7 +166,7 @@ fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
                         rebuilt.insert(found);
                     }
                 }
-                // On Unix what the nested calls gave was counted too.
+                // On Unix the results of nested calls were counted, too.
                 let refused = outcome(HResult::UNSAFE.to_string(), "-");
                 let mut nested = report.found.nested.iter().flat_map(|nested| &nested.outcomes);
                 let is_refused = |ended: &Outcome| ended.to_string() == refused.result;

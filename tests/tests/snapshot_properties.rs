@@ -1,4 +1,4 @@
-//! Calls about threads of any shape, whole and damaged: what holds of all of them.
+//! Properties of calls for threads of any shape, whole and damaged.
 
 use clr_generate::{Seeded, SyntheticCall, minimize, staged_call, staged_calls};
 use clr_tests::snapshot::{Checked, check};
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 
-/// How many calls a plain run makes.
+/// Number of calls in a plain run.
 const CALLS: u32 = 60_000;
 
-/// What a campaign has come to.
+/// Counts of a campaign.
 #[derive(Default)]
 struct Tally {
     sum: Checked,
@@ -52,7 +52,7 @@ fn promises_hold_of_any_thread() {
                     check(case).is_err_and(|broken| broken.promise == promise)
                 };
                 let case = minimize(case, fails);
-                let broken = check(&case).expect_err("it still fails");
+                let broken = check(&case).expect_err("the minimized case fails");
                 panic!("{n}: {broken}\n{case:#x?}");
             }
         }
@@ -75,7 +75,7 @@ fn proptest_finds_and_shrinks_them_too() {
         Ok(())
     });
     let Err(proptest::test_runner::TestError::Fail(_, case)) = result else {
-        panic!("none has five rows and two Frames: {result:?}");
+        panic!("no case has five rows and two Frames: {result:?}");
     };
     assert_eq!((case.stage.rows.len(), case.stage.frames.len()), (5, 2), "{case:#x?}");
     assert_eq!(case.seed, None);

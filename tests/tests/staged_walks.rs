@@ -1,11 +1,11 @@
-//! Whole stacks of threads set up by hand: whatever is damaged, a walk ends, and has no more frames than
-//! there is room for; where nothing is, no frame is invented.
+//! Whole stacks of threads that are set up by hand. With any damage, a walk ends and stays within
+//! the buffer's capacity; without damage, no frame is invented.
 
 use clr_generate::{Seeded, staged_call};
 use clr_tests::mixed::{Staged, walk_staged};
 use clr_tests::{cases, first_seed};
 
-/// How many stages a plain run sets up.
+/// Number of stages in a plain run.
 const STAGES: u32 = 5_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Each walk of the embedded recordings has its story.
+//! Tests that each walk of the embedded recordings has a story.
 
 use clr_recording::vectors::decompress;
 use clr_recording::{RecordedCode, RecordedNames, Recording, RecordingReplay};
@@ -6,10 +6,10 @@ use clr_runtime::clause::Clause;
 use clr_runtime::explain::{Event, StoryWriter, Topic};
 use std::collections::BTreeSet;
 
-/// No recording is larger.
+/// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;
 
-/// What every story has, and what all of them together have.
+/// Checks properties of every story, and of all of them together.
 #[test]
 fn every_recorded_walk_is_told() {
     let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
@@ -35,7 +35,7 @@ fn every_recorded_walk_is_told() {
             };
             assert_eq!((first.kind, last.kind), (Topic::Call, Topic::End), "{what}");
             assert!(story.iter().all(|line| !line.text.is_empty()), "{what}");
-            // A NULL callback is told of, too.
+            // A NULL callback is part of the story, too.
             let null = u32::from(events.contains(&Event::NullCallback));
             let outer = story.iter().filter(|line| line.depth == 0);
             let told = outer.filter_map(|line| line.callback);

@@ -1,4 +1,4 @@
-//! Every recorded unwind of the fixtures, replayed.
+//! Replays of every recorded unwind of the fixtures.
 
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzRecord};
 use clr_recording::vectors::replay::{Quantity, VectorReplay, VectorVerdict, run_fuzz_record};
@@ -9,7 +9,7 @@ use clr_walker::memory::Segments;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Position, Rules, Trust, Unwinder};
 
-/// An image, and its vectors decompressed.
+/// An image, with its vectors decompressed.
 struct Recording {
     name: &'static str,
     image: PeImage<'static>,
@@ -41,7 +41,7 @@ fn unpacked(name: &str) -> Vec<u8> {
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
 
-/// How many passed, were skipped, and failed; the first failures are shown.
+/// Number of replays that passed or were skipped. A failure panics.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     passed: usize,
@@ -118,7 +118,8 @@ fn whole_stacks_are_walked() {
         let chained: Vec<_> =
             vectors.filter(|vector| vector.flags.is_gold() && !vector.chain.is_empty()).collect();
         let callers: usize = chained.iter().map(|vector| vector.chain.len()).sum();
-        // That the last caller was compared shows in that another value of it is refused.
+        // A changed value of the last caller must be refused, which shows that the caller is
+        // compared.
         for mut vector in chained.iter().cloned() {
             assert_eq!(replay.run(&vector), Ok(VectorVerdict::Passed));
             let depth = vector.chain.len() as u32;
@@ -176,7 +177,7 @@ fn a_wrong_truth_is_noticed() {
 
 #[test]
 fn chkstk_is_unwound_although_no_windows_unwinder_can() {
-    // Vectors in it, and those of them that are not gold.
+    // Vectors in `___chkstk_ms`, and those among them that are not gold.
     let expected = [(120, 104), (115, 99), (115, 99), (35, 29), (120, 104)];
     let counts = NAMES.map(|name| {
         let recording = Recording::new(name);
@@ -190,7 +191,7 @@ fn chkstk_is_unwound_although_no_windows_unwinder_can() {
                 .step(&mut registers, Position::Interrupted, &memory)
                 .unwrap();
             if step.trust != Trust::KnownCode {
-                // There is no other leaf in the fixtures that pushes.
+                // The fixtures have no other leaf that pushes.
                 assert!(vector.flags.is_gold(), "{name} at {:#x}", vector.rva);
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The stacks of the gallery on every generation: what calls leave behind and do not look at, and
-//! what is to be seen of some beside what they give.
+//! Tests of the gallery's stacks on every generation: state that calls leave behind, inputs that
+//! they ignore, and properties of some stacks beyond their results.
 
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
@@ -15,7 +15,7 @@ use clr_walker::unwind::{Position, Unwinder};
 use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticProcess};
 use std::cell::RefCell;
 
-/// What is wrong, by generation, file and call.
+/// The problems found, by generation, file and call. Dropping them fails the test if there are any.
 #[derive(Default)]
 struct Problems(Vec<String>);
 
@@ -35,7 +35,7 @@ impl Drop for Problems {
     }
 }
 
-/// The stacks placed by hand, by name.
+/// Returns the stacks placed by hand, with their names.
 fn stacks() -> impl Iterator<Item = (&'static str, PlacedStack)> {
     clr_fixtures::gallery().iter().filter_map(|fixture| {
         let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
@@ -58,10 +58,10 @@ fn every_call(mut check: impl FnMut(&mut Problems, &str, &SyntheticProcess, &Sna
     }
 }
 
-/// Reads of memory that must be as before: the Thread objects.
+/// Reads the memory of the Thread objects, which calls must not change.
 fn objects(set: &SyntheticProcess, runtime: &Runtime<'_>) -> Vec<u8> {
     let mut bytes = vec![0; 0x800 + THREAD_OBJECT_SIZE as usize];
-    runtime.memory.borrow().read(set.thread().0, &mut bytes).expect("there are two of them");
+    runtime.memory.borrow().read(set.thread().0, &mut bytes).expect("there are two Thread objects");
     bytes
 }
 
@@ -86,7 +86,7 @@ fn nothing_is_left_behind() {
             return;
         }
         let after = objects(set, &runtime);
-        // A hijack is taken back.
+        // A hijack is undone.
         let from = if set.stage().hijacked.is_some() { 8 } else { 0 };
         problems.check(name, after[from..] == objects_before[from..], || {
             let at = after.iter().zip(&objects_before).position(|(one, other)| one != other);
@@ -95,15 +95,15 @@ fn nothing_is_left_behind() {
         problems.check(name, threads(&runtime) == threads_before, || "a thread differs".to_owned());
         problems.check(name, runtime.process.get() == process_before, || "process".to_owned());
         let second = call.make_on(set, &runtime);
-        problems.check(name, second == first, || format!("once more it gives\n{second}"));
+        problems.check(name, second == first, || format!("the second call found\n{second}"));
     });
 }
 
-/// C-021, C-022: where it is called from and contextSize play no part.
+/// C-021, C-022: the caller's situation and contextSize do not matter.
 #[test]
 fn what_is_not_looked_at_plays_no_part() {
     every_call(|problems, name, set, call| {
-        // Only the code manager's lock makes a difference (C-036).
+        // Only the code manager's lock matters (C-036).
         if set.stage().process.code_manager_writer.is_some() {
             return;
         }
@@ -116,45 +116,45 @@ fn what_is_not_looked_at_plays_no_part() {
         };
         let snapshot = elsewhere.make(set);
         problems.check(name, snapshot.to_string() == call.make(set).to_string(), || {
-            format!("elsewhere it gives\n{snapshot}")
+            format!("in another situation it found\n{snapshot}")
         });
     });
 }
 
-/// C-023, and C-053 of ContextFlags that do not ask for more: they are not looked at.
+/// C-023, and C-053 for ContextFlags that do not request more: the flags are ignored.
 #[test]
 fn context_flags_of_seeds_play_no_part() {
     let mut seeded = 0;
     every_call(|problems, name, set, call| {
-        // What is cut off, and ContextFlags that ask for more, are looked at elsewhere.
+        // Other tests cover seeds that are cut off, and ContextFlags that request more.
         let Some(seed) = call.seed.as_ref().filter(|seed| seed.cut.is_none() && seed.features == 0)
         else {
             return;
         };
         seeded += 1;
         let expected = call.make(set).to_string();
-        // Without CONTEXT_XSTATE, by which newer runtimes on Unix read more (C-162).
+        // CONTEXT_XSTATE, by which newer runtimes on Unix read more (C-162), is not set.
         for flags in [0, 0x10_0001, 0xFFFF_FFBF_u32] {
             let seed = SnapshotSeed { flags: Some(flags), ..seed.clone() };
             let snapshot = SnapshotCall { seed: Some(seed), ..call.clone() }.make(set);
             problems.check(name, snapshot.to_string() == expected, || {
-                format!("with ContextFlags {flags:#x} it gives\n{snapshot}")
+                format!("with ContextFlags {flags:#x} it found\n{snapshot}")
             });
         }
     });
     assert!(seeded > 100, "{seeded}");
 }
 
-/// A stack of the gallery, and the first of its calls.
+/// Returns a stack of the gallery, and its first call.
 fn placed(generation: Generation, name: &str) -> (SyntheticProcess, SnapshotCall) {
     let (set, mut calls) = calls_of(generation, name);
     (set, calls.swap_remove(0))
 }
 
-/// A stack of the gallery, and its calls.
+/// Returns a stack of the gallery, and its calls.
 fn calls_of(generation: Generation, name: &str) -> (SyntheticProcess, Vec<SnapshotCall>) {
-    let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has it");
-    let set = stack.stage(generation).set_up().expect("it fits together");
+    let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has the stack");
+    let set = stack.stage(generation).set_up().expect("the stack is consistent");
     let mut calls = stack.snapshots;
     calls.retain(|call| call.is_made_on(generation));
     (set, calls)
@@ -169,7 +169,7 @@ fn is_own_seeded(call: &SnapshotCall) -> bool {
     call.by == SnapshotCaller::Own && call.seed.is_some()
 }
 
-/// E-6: from the marker's context native code can be unwound to the P/Invoke stub.
+/// E-6: from the marker's context, native code can be unwound to the P/Invoke stub.
 #[test]
 fn native_code_can_be_unwound_from_a_marker() {
     for generation in Generation::ALL {
@@ -199,7 +199,7 @@ fn native_code_can_be_unwound_from_a_marker() {
     }
 }
 
-/// E-13: what is in the slot before and after, and that the flag is cleared.
+/// E-13: checks the slot before and after the call, and that the flag is cleared.
 #[test]
 fn a_hijacked_return_address_is_put_back() {
     for generation in Generation::ALL {
@@ -209,12 +209,12 @@ fn a_hijacked_return_address_is_put_back() {
         let main = set.address("App.Main+0x20").unwrap();
         let trip = slot();
         assert_ne!(trip, main, "{generation}");
-        // A profiler that unwinds before comes to unmanaged code.
+        // A profiler that unwinds before the call finds unmanaged code.
         let found = runtime.on(NATIVE_WALKER).get_function_from_ip(trip);
         assert_eq!(found, Err(HResult::FAIL.into()), "{generation}");
         assert_eq!(call.make_on(&set, &runtime).outcome, HResult::OK.into());
         assert_eq!(slot(), main, "{generation}");
-        // It is done once: the thread is not hijacked any more.
+        // The hijack is undone once: the thread is no longer hijacked.
         let other = set.address("App.Main+0x24").unwrap();
         runtime.memory.borrow_mut().write_u64(0x1F_E038, other).unwrap();
         let again = call.make_on(&set, &runtime).to_string();
@@ -262,7 +262,8 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
     }
 }
 
-/// C-029, C-031, §6: a call that suspends its target says so, and holds its lock meanwhile.
+/// C-029, C-031, §6: a call that suspends its target raises callbacks, and holds its lock
+/// meanwhile.
 #[test]
 fn suspensions_are_told_of() {
     for generation in Generation::ALL {
@@ -300,7 +301,8 @@ fn suspensions_are_told_of() {
             }
             assert_eq!(outcome, HResult::OK.into(), "{generation}");
             assert_eq!(frozen, [1, 1, 1], "{generation}");
-            // Its own walk finds an empty stack. After it has been resumed, the lock is still held.
+            // The caller's own walk finds an empty stack. The lock is still held after the target
+            // has been resumed.
             let expected = [
                 "suspended on 3, 1: CORPROF_E_STACKSNAPSHOT_UNSAFE, E_FAIL",
                 "resumed on 3, 0: CORPROF_E_STACKSNAPSHOT_UNSAFE, E_FAIL",
@@ -311,7 +313,7 @@ fn suspensions_are_told_of() {
     }
 }
 
-/// C-089, C-100: what callbacks get beside the frame.
+/// C-089, C-100: arguments of callbacks besides the frame.
 #[test]
 fn callbacks_get_what_the_call_says() {
     for generation in Generation::ALL {
@@ -341,7 +343,8 @@ fn callbacks_get_what_the_call_says() {
     }
 }
 
-/// §3.7: what a callback writes into a managed frame's context is lost; behind a marker it stays.
+/// §3.7: changes that a callback makes to a managed frame's context are lost; after a marker they
+/// persist.
 #[test]
 fn contexts_may_be_written_to() {
     for generation in Generation::ALL {
@@ -367,7 +370,7 @@ fn contexts_may_be_written_to() {
     }
 }
 
-/// C-037: of a seed that is ignored not a byte gets into a context.
+/// C-037: no byte of an ignored seed appears in a context.
 #[test]
 fn an_ignored_seed_leaves_no_trace() {
     for generation in Generation::ALL {
@@ -387,7 +390,7 @@ fn an_ignored_seed_leaves_no_trace() {
     }
 }
 
-/// §8.6: a HelperMethodFrame is completed by the first walk that comes to it.
+/// §8.6: a HelperMethodFrame is completed by the first walk that reaches it.
 #[test]
 fn a_helpers_frame_is_completed_once() {
     let mut completed = 0;
@@ -407,7 +410,7 @@ fn a_helpers_frame_is_completed_once() {
     assert!(completed > 0);
 }
 
-/// §2.6: the thread that has the runtime suspended looks code up without the lock.
+/// §2.6: the thread that has suspended the runtime looks code up without the lock.
 #[test]
 fn the_suspending_thread_takes_no_lock() {
     use clr_runtime::Suspension;
@@ -428,11 +431,11 @@ fn the_suspending_thread_takes_no_lock() {
     }
 }
 
-/// A snapshot compares by all that it has.
+/// Snapshots are equal if all of their parts are.
 #[test]
 fn the_same_call_gives_the_same() {
     every_call(|problems, name, set, call| {
         let (one, other) = (call.make(set), call.make(set));
-        problems.check(name, one == other, || "it differs".to_owned());
+        problems.check(name, one == other, || "a repeated call differs".to_owned());
     });
 }

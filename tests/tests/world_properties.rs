@@ -1,4 +1,5 @@
-//! Programs that run through the runtime: whatever is called at any stop comes out as the model says.
+//! Programs that run through the runtime: any call at any stop has the result that the model
+//! expects.
 
 use clr_codegen::{EhClause, FuncletKind, FunctionIndex, RuntimeCallKind, Statement};
 use clr_generate::{Measure, Seeded, WorldProgram, minimize, world_cases, world_program};
@@ -19,13 +20,13 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// How many calls a plain run compares.
+/// Number of calls compared in a plain run.
 const CASES: u32 = 100_000;
-/// The most of one program.
+/// Maximum number of calls compared per program.
 const CASES_OF_PROGRAM: u64 = 400;
 
-/// Examines generated programs until so many cases have been compared. Every program is told of
-/// before its cases.
+/// Examines generated programs until `wanted` cases have been compared. Calls `begins` with every
+/// program before its cases.
 fn campaign(
     wanted: u64,
     mut begins: impl FnMut(&WorldProgram),
@@ -41,7 +42,7 @@ fn campaign(
         let plan = Plan { seed, cases: CASES_OF_PROGRAM, thorough: false };
         match examine(&program, plan, &mut see) {
             Ok(examined) => sum.add(&examined),
-            // A few are too large for the formats.
+            // A few programs are too large for the formats.
             Err(Failure::Build(error)) => assert!(programs > 0, "{error}"),
             Err(failure) => {
                 let what = failure.kind();
@@ -63,8 +64,9 @@ fn snapshots_are_what_the_model_says() {
     let (sum, programs) = campaign(u64::from(cases(CASES)), |_| (), |_| ());
     let speed = u128::from(sum.cases) * 1000 / begin.elapsed().as_millis().max(1);
     println!("{sum:#?}\n{programs} programs, {speed} cases a second");
-    // What the unwinder misreads, and calls while another thread writes to the code manager's tables.
-    assert!(sum.unsaid * 500 <= sum.cases, "{} unsaid", sum.unsaid);
+    // The model has no expectation where the unwinder misreads code, and while another thread
+    // writes to the code manager's tables.
+    assert!(sum.unsaid * 500 <= sum.cases, "{} without expectation", sum.unsaid);
     assert!(sum.excepted * 20 > sum.cases, "{} during exceptions", sum.excepted);
 }
 
@@ -74,7 +76,8 @@ fn a_run_repeats() {
     assert_eq!(run(), run());
 }
 
-/// Threads go the same way whether they are looked at or not, but for hijacks, which walks undo (C-077).
+/// Threads execute the same instructions whether or not they are walked, except for hijacks, which
+/// walks undo (C-077).
 #[test]
 fn calls_change_nothing() {
     for seed in (first_seed()..).take(cases(60) as usize) {
@@ -119,9 +122,9 @@ fn proptest_finds_and_shrinks_them_too() {
         Ok(())
     });
     let Err(TestError::Fail(_, case)) = result else {
-        panic!("none has a P/Invoke and two threads: {result:?}");
+        panic!("no case has a P/Invoke and two threads: {result:?}");
     };
-    // The P/Invoke and what it calls, and a thread that begins there too.
+    // A function with the P/Invoke, its callee, and a second thread that starts there, too.
     let program = &case.program;
     assert_eq!(program.threads.len(), 2, "{case:#?}");
     assert!(program.program.functions.len() <= 3, "{case:#?}");
@@ -146,14 +149,14 @@ fn a_filter_that_is_told_of_needs_little() {
     let programs = (0..).map(|seed| world_program(&mut Seeded::new(seed)));
     let large = |program: &WorldProgram| program.program.functions.len() > 9;
     let programs = programs.filter(|program| large(program) && shows(program)).take(4);
-    // Single steps may end where only two at once would lead further.
+    // Shrinking by single steps may end where only two steps at once would lead further.
     let minima = programs.map(|program| minimize(program, shows));
     let smallest = minima.min_by_key(|least| Measure::of(&least.program)).unwrap();
     let (guards, callees) = smallest.program.functions.split_first().unwrap();
     let [Statement::Guarded(body, clauses)] = &guards.body[..] else { panic!("{guards:#?}") };
     let inside: usize = clauses.iter().flat_map(EhClause::bodies).map(<[_]>::len).sum();
     assert!(clauses.len() == 1 && inside <= 1, "{guards:#?}");
-    // It throws, or what it calls does.
+    // The guarded body throws, or its callee does.
     let throws = match (&body[..], callees) {
         ([Statement::Call(..)], [throws]) => &throws.body,
         (_, []) => body,
@@ -164,7 +167,7 @@ fn a_filter_that_is_told_of_needs_little() {
     assert_eq!((smallest.threads.len(), smallest.hooks), (1, Hooks::None));
 }
 
-/// How often something was seen, by name.
+/// Counts of occurrences, by name.
 #[derive(Default)]
 struct Occurred(BTreeMap<String, u32>);
 
@@ -239,7 +242,7 @@ impl Occurred {
 }
 
 impl Occurred {
-    /// What exceptions have to do with it.
+    /// Counts occurrences that involve exceptions.
     fn exceptions(&mut self, case: &Case<'_>, expected: &ExpectedCall) {
         let Case { seen, question, outcome, in_callback, .. } = case;
         let ThreadFacts { rows, exceptions, .. } = seen;
@@ -251,7 +254,7 @@ impl Occurred {
         };
         let handlers = || {
             funclets(FuncletKind::Handler).filter(|(index, _)| {
-                // Exceptions have called it, and not its method.
+                // The handler was called by exception handling, not by its method.
                 rows.get(index + 1).is_some_and(|caller| !caller.is_managed())
             })
         };
@@ -261,7 +264,7 @@ impl Occurred {
             self.add_if(reports, &format!("a report in {}", kind.name()));
         }
         let filters = funclets(FuncletKind::Filter).any(|(index, _)| told(index));
-        self.add_if(filters, "a filter told of");
+        self.add_if(filters, "a filter reported");
         self.add_if(handlers().count() > 0 && reports, "a handler on the stack");
         self.add_if(handlers().count() > 1 && reports, "two handlers");
         self.add_if(handlers().count() > 0 && filters, "a handler and a filter");
@@ -274,7 +277,7 @@ impl Occurred {
             first.function.is_none()
                 && first.row.checked_sub(1).and_then(|row| rows.get(row)).is_some_and(left)
         });
-        self.add_if(marker, "a marker behind such frames first");
+        self.add_if(marker, "a marker after such frames first");
         let left_handler = handlers().any(|(index, row)| left(row) && told(index + 1));
         self.add_if(left_handler, "the marker of a handler that was left");
         let refused = is(HResult::UNMANAGED_CONTEXT) && exceptions.unwinds_natively;
@@ -299,12 +302,12 @@ impl Occurred {
     }
 }
 
-/// Whether a Frame tells of a hardware fault.
+/// Returns true if a Frame reports a hardware fault.
 fn told_of_fault(seen: &ThreadFacts) -> bool {
     seen.frames.iter().any(|frame| frame.kind == FrameKind::FaultingException)
 }
 
-/// What every long enough run meets.
+/// Occurrences that every long enough run must have.
 const SITUATIONS: &[&str] = &[
     "S_OK",
     "E_FAIL",
@@ -326,14 +329,14 @@ const SITUATIONS: &[&str] = &[
     "another thread in managed code",
     "nothing but lost frames",
     "a funclet",
-    "a filter told of",
+    "a filter reported",
     "a handler on the stack",
     "two handlers",
     "a handler and a filter",
     "a finally called by its method",
     "the same in a handler",
     "frames that a second pass has left",
-    "a marker behind such frames first",
+    "a marker after such frames first",
     "the marker of a handler that was left",
     "refused in a second pass",
     "refused in a second pass with a seed",
@@ -369,7 +372,7 @@ const SITUATIONS: &[&str] = &[
 #[test]
 fn everything_occurs() {
     if seed() != 0 {
-        // It is about the generator, and what is rare need not be in each range of seeds.
+        // The test concerns the generator, and rare occurrences need not be in each range of seeds.
         return;
     }
     let mut occurred = Occurred::default();
@@ -380,7 +383,7 @@ fn everything_occurs() {
         occurred.program(program);
     }
     let results = [HResult::UNMANAGED_CONTEXT, HResult::ABORTED].map(|result| result.to_string());
-    // What worlds raise.
+    // Callbacks that worlds raise.
     let callbacks = [
         CallbackKind::ThreadCreated,
         CallbackKind::ThreadAssignedToOSThread,

@@ -1,5 +1,5 @@
-//! Native code of programs that run through the runtime of Unix: unwound at every instruction by the
-//! call frame information of its ELF file, held against what really called what.
+//! Native code of programs that run through the runtime of Unix, unwound at every instruction by
+//! the call frame information of its ELF file, and compared with the true callers.
 
 use clr_codegen::{CallingConvention, CodeKind, Format};
 use clr_generate::{Seeded, WorldProgram, world_program};
@@ -9,19 +9,22 @@ use clr_walker::unwind::{Position, Trust, Unwinder};
 use clr_world::{Activation, StepEvent, World};
 use std::collections::BTreeSet;
 
-/// How many steps from native frames a plain run compares.
+/// Number of steps from native frames compared in a plain run.
 const CASES: u32 = 1_000_000;
-/// The most instructions of one program.
+/// Maximum number of instructions of one program.
 const STEP_LIMIT: usize = 4_000;
 
-/// What redirected threads execute. No unwind data leads out of it, for below it lies whatever was there
-/// when the thread was interrupted: the runtime finds the registers in the CONTEXT of its Frame.
+/// The function that redirected threads execute. Unwind data cannot lead out of it, since the stack
+/// below it is in the state in which the thread was interrupted: the runtime finds the registers in
+/// the CONTEXT of its Frame.
 const REDIRECTED: &str = "Thread::RedirectedHandledJITCase";
 
-/// Where hijacked threads return to. Up to its push there is no return address on the stack.
+/// The function that hijacked threads return to. Until its first push there is no return address on
+/// the stack.
 const HIJACKED: &str = "OnHijackTripThread";
 
-/// How the caller that was found differs from the true one, in what a callee preserves.
+/// Returns the first difference between the caller that was found and the true one, in registers
+/// that a callee preserves.
 fn difference(found: &Registers, position: Position, truth: &Activation) -> Option<String> {
     if (found.rip, position) != (truth.registers.rip, truth.position) {
         return Some(format!("rip {:#x}, {position:?}", found.rip));
@@ -31,17 +34,18 @@ fn difference(found: &Registers, position: Position, truth: &Activation) -> Opti
     wrong.next().map(|register| format!("{} {:#x}", register.name(), found.get(*register)))
 }
 
-/// What programs of Unix came to.
+/// Counts of compared steps of programs for Unix.
 #[derive(Default)]
 struct Compared {
     steps: u64,
-    /// Functions of the runtime whose code was unwound, and those of programs.
+    /// Functions of the runtime and of programs whose code was unwound.
     functions: BTreeSet<String>,
-    /// Those of them that were unwound from an instruction, not from a call.
+    /// Number of steps from an instruction, not from a call.
     interrupted: u64,
-    /// Those from functions of shapes that Unix alone has.
+    /// Number of steps from functions whose shapes exist on Unix only.
     of_unix: u64,
-    /// Those from the procedure linkage table, and from what looks functions up for it.
+    /// Number of steps from the procedure linkage table, and from the function that resolves its
+    /// entries.
     linkage: u64,
 }
 
@@ -56,7 +60,7 @@ fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<
         let name = function.map_or("(linkage)", |function| function.name.as_str());
         let is_native = match function {
             Some(function) => function.kind == CodeKind::Native,
-            // Other code that is no function's: where threads begin.
+            // Other code outside functions is where threads begin.
             None => runtime.native.map().find(frame.registers.rip).is_some(),
         };
         let has_nothing = frame.registers.rsp() == caller.registers.rsp();
@@ -72,7 +76,7 @@ fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<
             return Err(format!("{at}: found by {:?}", step.trust));
         }
         if let Some(wrong) = difference(&registers, step.caller, caller) {
-            return Err(format!("{at}: the caller has {wrong}, truly {:x?}", caller.registers));
+            return Err(format!("{at}: the caller has {wrong}, expected {:x?}", caller.registers));
         }
         compared.steps += 1;
         compared.interrupted += u64::from(frame.position == Position::Interrupted);
@@ -87,11 +91,11 @@ fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<
 
 /// Executes a program to its end, its threads in turn.
 fn run(program: &WorldProgram, compared: &mut Compared) -> Result<(), String> {
-    // A few are too large for the formats.
+    // A few programs are too large for the formats.
     let Ok(build) = program.build() else { return Ok(()) };
     let native = build.linked().units.iter().find(|unit| unit.kind == CodeKind::Native);
     if native.is_some_and(|unit| unit.format != Format::Elf) {
-        return Err("native code is in no ELF file".to_owned());
+        return Err("native code is not in an ELF file".to_owned());
     }
     let mut world = program.world(&build).map_err(|error| error.to_string())?;
     for step in 0..STEP_LIMIT {
@@ -128,6 +132,6 @@ fn native_code_of_unix_unwinds_at_every_instruction() {
     assert!(interrupted * 20 > steps, "{interrupted} of {steps}");
     assert!(wanted < u64::from(CASES) || of_unix * 20 > steps, "{of_unix} of {steps}");
     assert!(wanted < u64::from(CASES) || linkage > 1000, "{linkage} of {steps}");
-    // Without those of programs.
+    // Functions of programs are not counted.
     assert!(wanted < u64::from(CASES) || of_runtime > 50, "{of_runtime}: {functions:?}");
 }

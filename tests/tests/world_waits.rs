@@ -1,11 +1,12 @@
-//! What threads of worlds wait for is told before they do, and without a profiler none waits for ever.
+//! Tests that worlds report waits before they happen, and that without a profiler no thread waits
+//! forever.
 
 use clr_generate::{Choices as _, Seeded, world_program};
 use clr_tests::cases;
 use clr_world::StepEvent;
 
-/// Steps threads at random until all have ended. Those that wait are left alone in every other world:
-/// stepping them must not be what lets others go on.
+/// Steps threads at random until all have ended. In every other world, waiting threads are not
+/// stepped: stepping them must not be the reason why others can continue.
 #[test]
 fn waits_are_told_before_they_happen() {
     let (mut waits, mut ends, mut limits) = (0_u32, 0_u32, 0_u32);
@@ -16,19 +17,19 @@ fn waits_are_told_before_they_happen() {
         let Ok(build) = program.build() else { continue };
         let mut world = program.world(&build).unwrap();
         let count = world.thread_count();
-        // Whether it has ended; whether it has waited for what ends by itself.
+        // True if the thread has ended; true if it has waited for something that ends by itself.
         let mut threads = vec![(false, false); count];
         for step in 0..60_000_u32 {
             let at = || format!("seed {seed}, step {step}");
             let open: Vec<_> = (0..count).filter(|thread| !threads[*thread].0).collect();
-            // With an exception that nobody catches the process ends.
+            // An exception that is not caught ends the process.
             if open.is_empty() || (0..count).any(|thread| world.is_unhandled(thread)) {
                 ends += 1;
                 break;
             }
             assert!(
                 open.iter().any(|thread| world.waits_for(*thread).is_none()),
-                "{}: all wait, {:?}",
+                "{}: all threads wait, {:?}",
                 at(),
                 open.iter().map(|t| (t, world.waits_for(*t), world.others(*t))).collect::<Vec<_>>()
             );
@@ -47,13 +48,13 @@ fn waits_are_told_before_they_happen() {
                 waits += 1;
                 continue;
             }
-            // What ends by itself waits once, and is not told.
-            assert!(!(event == StepEvent::Waits && *slept), "{}: nobody has told", at());
+            // A wait that ends by itself happens once, and is not reported.
+            assert!(!(event == StepEvent::Waits && *slept), "{}: the wait was not reported", at());
             *slept = event == StepEvent::Waits;
             *ended = event == StepEvent::Ended;
             limits += u32::from(step == 59_999);
         }
     }
-    println!("{waits} waits; {ends} of {programs} ended, {limits} came to the limit");
+    println!("{waits} waits; {ends} of {programs} ended, {limits} reached the limit");
     assert!(waits > 10 * programs && 10 * ends > 8 * programs, "{waits} waits, {ends} ends");
 }

@@ -14,7 +14,7 @@ use std::hint::black_box;
 pub(crate) const CODE: u64 = 0x1_4000_1000;
 pub(crate) const STACK: u64 = 0x20_0000;
 pub(crate) const STACK_SIZE: u64 = 16 * PAGE_SIZE;
-/// Address of the return address when a program begins.
+/// Address (VA) of the slot with the return address when a program begins.
 pub(crate) const TOP: u64 = STACK + STACK_SIZE - 0x100;
 /// Return address of programs.
 pub(crate) const BACK: u64 = 0x7FFF_0000;

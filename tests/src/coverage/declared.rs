@@ -15,18 +15,18 @@ pub struct Tested {
     pub test: &'static str,
 }
 
-/// Clauses that nothing exercises, with a reason.
+/// Clauses that nothing exercises, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
     /// The clauses, by number.
     pub clauses: &'static [u16],
     /// Generations on which the clauses are not exercised.
     pub generations: Generations,
-    /// Reason.
+    /// Reason why nothing exercises the clauses.
     pub reason: &'static str,
 }
 
-/// All such tests.
+/// All tests that exercise clauses which no single call demonstrates.
 pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[23],
@@ -37,7 +37,7 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[29],
         generations: Generations::WINDOWS,
-        file: "sim/src/profiling/tests/suspension.rs",
+        file: "sim/runtime/src/profiling/tests/suspension.rs",
         test: "the_target_is_suspended_and_resumed_and_the_walker_is_told",
     },
     Tested {
@@ -49,73 +49,73 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[101],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/code.rs",
+        file: "sim/runtime/src/profiling/tests/code.rs",
         test: "a_frame_info_is_of_its_function_while_its_callback_lasts",
     },
     Tested {
         clauses: &[114, 115, 117],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/lookup.rs",
+        file: "sim/runtime/src/profiling/tests/lookup.rs",
         test: "ips_are_of_the_function_whose_code_they_are_in",
     },
     Tested {
         clauses: &[118],
         generations: Generations::CORECLR_31.with(Generations::NEW),
-        file: "sim/src/profiling/tests/lookup.rs",
+        file: "sim/runtime/src/profiling/tests/lookup.rs",
         test: "ips_are_of_the_function_whose_code_they_are_in",
     },
     Tested {
         clauses: &[116],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/lookup.rs",
+        file: "sim/runtime/src/profiling/tests/lookup.rs",
         test: "a_thread_that_must_not_be_suspended_cannot_ask",
     },
     Tested {
         clauses: &[119, 122, 173],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/calls.rs",
+        file: "sim/runtime/src/profiling/tests/calls.rs",
         test: "what_is_needed_of_the_caller_depends_on_the_method",
     },
     Tested {
         clauses: &[120],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/threads.rs",
+        file: "sim/runtime/src/profiling/tests/threads.rs",
         test: "threads_of_the_runtime_have_ids",
     },
     Tested {
         clauses: &[121],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/threads.rs",
+        file: "sim/runtime/src/profiling/tests/threads.rs",
         test: "ids_lead_to_the_systems_threads",
     },
     Tested {
         clauses: &[123],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/code.rs",
+        file: "sim/runtime/src/profiling/tests/code.rs",
         test: "a_frame_info_is_of_its_function_while_its_callback_lasts",
     },
     Tested {
         clauses: &[124],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/code.rs",
+        file: "sim/runtime/src/profiling/tests/code.rs",
         test: "functions_have_their_numbers",
     },
     Tested {
         clauses: &[125],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/code.rs",
+        file: "sim/runtime/src/profiling/tests/code.rs",
         test: "code_has_one_or_two_pieces",
     },
     Tested {
         clauses: &[126, 127],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/runtime.rs",
+        file: "sim/runtime/src/profiling/tests/runtime.rs",
         test: "one_suspension_at_a_time",
     },
     Tested {
         clauses: &[168],
         generations: Generations::ALL,
-        file: "sim/src/profiling/tests/runtime.rs",
+        file: "sim/runtime/src/profiling/tests/runtime.rs",
         test: "what_walks_give_in_these_callbacks",
     },
     Tested {
@@ -157,12 +157,12 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[147],
         generations: Generations::ALL,
-        file: "sim/src/code/nibble_map.rs",
+        file: "sim/codegen/src/nibble_map.rs",
         test: "a_start_is_found_from_itself_on",
     },
 ];
 
-/// All holes.
+/// All clauses that nothing exercises yet.
 pub const HOLES: &[Hole] = &[
     Hole {
         clauses: &[68],

@@ -1,4 +1,4 @@
-//! The mistakes that can be planted.
+//! The mistakes that can be planted in the second reader of CFI.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use std::fmt;
 pub enum Bug {
     /// A row begins one byte late.
     AdvanceLocOffByOne,
-    /// The CFA changes a row late: after the push that it belongs to has run.
+    /// The CFA changes one row late: only after the push that causes the change has run.
     CfaAfterPush,
-    /// States are not remembered, so that nothing better than the initial one can be restored.
+    /// States are not remembered, so that only the initial state can be restored.
     RestoreWithoutRemember,
     /// Restoring a state leaves the CFA as it is.
     RestoreKeepsCfa,
     /// `DW_OP_deref` reads nothing.
     DerefMissing,
-    /// The row of a caller is that of its return address.
+    /// A caller's row is looked up at its return address, not one byte before.
     RowAtReturnAddress,
-    /// Who was interrupted is taken for one who called.
+    /// An interrupted frame is treated as one that made a call.
     SignalFrameIsCall,
-    /// Registers 4 and 7 are taken as machine code numbers them.
+    /// Registers 4 and 7 are numbered as in machine code.
     RegisterOrderMixed,
     /// Pushed arguments are added to the CFA.
     ArgumentsMoveCfa,
-    /// An offset is not multiplied by the data alignment's sign.
+    /// The sign of the data alignment factor is ignored.
     OffsetsAreAboveCfa,
-    /// A signal's handler cannot have had a stack of its own.
+    /// A signal handler on its own stack is refused.
     SignalStackRefused,
 }
 
 impl Bug {
-    /// All of them.
+    /// All mistakes.
     pub const ALL: [Self; 11] = [
         Self::AdvanceLocOffByOne,
         Self::CfaAfterPush,

@@ -1,11 +1,12 @@
-//! DWARF's expressions.
+//! DWARF expressions.
 
 use super::reader::Reader;
 use super::{Bug, Error, Frame};
 use clr_walker::memory::Memory;
 
 impl<M: Memory + ?Sized> Frame<'_, M> {
-    /// What is on top of the stack in the end. It begins with `first` on it, if anything.
+    /// Evaluates an expression and returns the top of its stack. The stack initially holds `first`,
+    /// if any.
     pub(super) fn evaluate(
         &self,
         mut expression: Reader<'_>,

@@ -1,39 +1,38 @@
-//! An ELF file's `.eh_frame`, read from its bytes.
+//! An ELF file's `.eh_frame`, parsed from its bytes.
 
 use super::Error;
 use super::reader::Reader;
 
-/// How a range of code is described.
+/// A frame description entry: the unwind data of a range of code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fde<'a> {
-    /// Address of its first byte (VA), and its size.
+    /// Address of the first byte of code (VA).
     pub(super) begin: u64,
     pub(super) size: u64,
     pub(super) cie: Cie<'a>,
-    /// Its instructions.
+    /// The FDE's instructions.
     pub(super) program: Reader<'a>,
 }
 
-/// What FDEs have in common.
+/// A common information entry, shared by FDEs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cie<'a> {
     pub(super) code_factor: u64,
     pub(super) data_factor: i64,
     pub(super) return_address: u64,
-    /// Its frames were entered by interrupts.
+    /// True if the frames were entered by interrupts.
     pub(super) signal: bool,
-    /// FDEs have data of their own in front of their instructions.
+    /// True if FDEs have augmentation data before their instructions.
     augmented: bool,
     pointers: u8,
     pub(super) program: Reader<'a>,
 }
 
-/// An image with its FDEs.
 #[derive(Clone, Debug)]
 pub(super) struct Image<'a> {
     base: u64,
     size: u64,
-    /// Ascending by begin.
+    /// The FDEs, ascending by `begin`.
     fdes: Vec<Fde<'a>>,
 }
 
@@ -41,8 +40,8 @@ const PT_LOAD: u64 = 1;
 const PT_GNU_EH_FRAME: u64 = 0x6474_E550;
 
 impl<'a> Image<'a> {
-    /// The shared library of these bytes, loaded at `base`. What is loaded lies in the file as in
-    /// memory.
+    /// Parses a shared library loaded at `base`. File offsets of loaded segments must equal their
+    /// addresses.
     pub(super) fn new(base: u64, bytes: &'a [u8]) -> Result<Self, Error> {
         let at = |offset| Reader::new(bytes, offset, base);
         if bytes.get(..6) != Some(b"\x7fELF\x02\x01") {
@@ -75,7 +74,7 @@ impl<'a> Image<'a> {
         address.wrapping_sub(self.base) < self.size
     }
 
-    /// The description of the code at an address (VA).
+    /// Returns the FDE of the code at an address (VA).
     pub(super) fn find(&self, address: u64) -> Option<&Fde<'a>> {
         let after = self.fdes.partition_point(|fde| fde.begin <= address);
         let fde = self.fdes.get(after.checked_sub(1)?)?;
@@ -83,7 +82,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The FDEs of a section.
+/// Returns the FDEs of an `.eh_frame` section.
 fn entries(mut section: Reader<'_>) -> Result<Vec<Fde<'_>>, Error> {
     let start = section;
     let mut fdes = Vec::new();

@@ -1,8 +1,8 @@
 //! A second reader of CFI, and mistakes that can be planted in it.
 //!
-//! It shares nothing with the walker's, nor with gimli, by which the CFI is written. It is written
-//! to be read, not to be fast: each step executes the CFI anew. A test that claims to find wrong
-//! unwinds must find each planted [`Bug`].
+//! The reader shares no code with the walker's, nor with gimli, which writes the CFI. Its code is
+//! meant to be read, not to be fast: each step executes the CFI anew. A test that claims to find
+//! wrong unwinds must find each planted [`Bug`].
 
 mod bug;
 mod expression;
@@ -19,22 +19,22 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 
-/// Why a step could not be made.
+/// A reason why a step fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// rip is in no image.
+    /// No image contains rip.
     UnknownCode,
-    /// No FDE has it.
+    /// No FDE covers the address.
     NoDescription,
     /// Memory could not be read.
     Memory(Unreadable),
-    /// It is no ELF file that says where its `.eh_frame` is.
+    /// The image is not an ELF file with a pointer to its `.eh_frame`.
     BadImage,
-    /// The CFI ends where it should go on, or has something unknown in it.
+    /// The CFI is truncated or contains something unknown.
     BadTable,
-    /// The caller is not known, says the CFI.
+    /// The CFI marks the caller as unknown.
     End,
-    /// rsp goes down, which a bug takes for a mistake.
+    /// rsp decreases, which a bug treats as an error.
     GoesDown,
 }
 
@@ -44,10 +44,10 @@ impl From<Unreadable> for Error {
     }
 }
 
-/// DWARF's number of the return address.
+/// DWARF number of the return address.
 const RETURN_ADDRESS: u64 = 16;
 
-/// Unwinds the ELF images of a program.
+/// An unwinder for the ELF images of a program.
 #[derive(Clone, Debug)]
 pub struct Unwinder<'a> {
     images: Vec<Image<'a>>,
@@ -55,39 +55,40 @@ pub struct Unwinder<'a> {
 }
 
 impl<'a> Unwinder<'a> {
-    /// An unwinder without a bug.
+    /// Creates an unwinder without a bug.
     ///
     /// # Errors
-    /// [`Error`] if an image cannot be read.
+    /// [`Error`] if an image cannot be parsed.
     pub fn new(linked: &'a LinkedProgram) -> Result<Self, Error> {
         let units = linked.units.iter().filter(|unit| unit.format == Format::Elf);
         let images = units.map(|unit| Image::new(unit.base, &unit.bytes));
         Ok(Self { images: images.collect::<Result<_, _>>()?, bug: None })
     }
 
-    /// The same with this bug, and no other.
+    /// Plants this bug, and no other.
     #[must_use]
     pub fn with_bug(self, bug: Bug) -> Self {
         Self { bug: Some(bug), ..self }
     }
 
-    /// Where a frame's description is looked up (VA).
+    /// Returns the address at which a frame's description is looked up (VA).
     fn place(&self, rip: u64, position: Position) -> u64 {
         let calls = position == Position::ReturnAddress;
         rip.wrapping_sub(u64::from(calls && self.bug != Some(Bug::RowAtReturnAddress)))
     }
 
-    /// Whether a frame is in one of its images.
+    /// Returns true if a frame is in one of the unwinder's images.
     #[must_use]
     pub fn knows(&self, rip: u64, position: Position) -> bool {
         let inside = rip.wrapping_sub(u64::from(position == Position::ReturnAddress));
         self.images.iter().any(|image| image.contains(inside))
     }
 
-    /// Takes `registers` from a frame to its caller, and gives what the caller's rip is.
+    /// Unwinds `registers` from a frame to its caller, and returns the position of the caller's
+    /// rip.
     ///
     /// # Errors
-    /// [`Error`]; `registers` are then as they were.
+    /// [`Error`]; `registers` are then unchanged.
     pub fn step<M: Memory + ?Sized>(
         &self,
         registers: &mut Registers,
@@ -110,7 +111,7 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// A frame whose caller is looked for.
+/// A frame whose caller is to be found.
 struct Frame<'m, M: ?Sized> {
     registers: Registers,
     memory: &'m M,
@@ -144,7 +145,7 @@ impl<M: Memory + ?Sized> Frame<'_, M> {
             Cfa::Expression(expression) => self.evaluate(expression, None)?,
         };
         let mut caller = self.registers;
-        // What is not said otherwise.
+        // The default rule for rsp.
         caller.set(Gpr::Rsp, cfa);
         for (number, rule) in &row.rules {
             let at = |offset: i64| cfa.wrapping_add(offset.cast_unsigned());

@@ -1,46 +1,46 @@
-//! CFI's instructions: from a CIE's and an FDE's to the row of an address.
+//! Execution of CFI instructions, from a CIE's and an FDE's to the row of an address.
 
 use super::image::Fde;
 use super::reader::Reader;
 use super::{Bug, Error};
 use std::collections::BTreeMap;
 
-/// Where the CFA is.
+/// Location of the CFA.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cfa<'a> {
-    /// So far above a register.
+    /// A register plus an offset in bytes.
     Above(u64, i64),
-    /// What an expression computes.
+    /// The result of an expression.
     Expression(Reader<'a>),
 }
 
-/// Where a register of the caller is.
+/// Location of a register of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule<'a> {
-    /// Still in the register.
+    /// The register itself.
     Same,
-    /// Nowhere.
+    /// No location: the value is unknown.
     Undefined,
-    /// In memory, so far above the CFA.
+    /// Memory at the CFA plus an offset in bytes.
     At(i64),
-    /// It is itself so far above the CFA.
+    /// No memory: the value is the CFA plus an offset in bytes.
     Value(i64),
-    /// In another register.
+    /// Another register.
     In(u64),
-    /// In memory, where an expression says.
+    /// Memory at the result of an expression.
     AtExpression(Reader<'a>),
-    /// What an expression computes.
+    /// No memory: the value is the result of an expression.
     ValueExpression(Reader<'a>),
 }
 
-/// Where everything is.
+/// A row of the unwind table: the CFA and the registers' rules.
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
     pub(super) cfa: Cfa<'a>,
     pub(super) rules: BTreeMap<u64, Rule<'a>>,
 }
 
-/// The row of an address (VA) in the range of an FDE.
+/// Returns the row of an address (VA) in the range of an FDE.
 pub(super) fn row<'a>(fde: &Fde<'a>, address: u64, bug: Option<Bug>) -> Result<Row<'a>, Error> {
     let cfa = Cfa::Above(u64::MAX, 0);
     let row = Row { cfa, rules: BTreeMap::new() };
@@ -65,10 +65,10 @@ struct State<'f, 'a> {
     bug: Option<Bug>,
     row: Row<'a>,
     initial: Row<'a>,
-    /// A CFA that waits for the next row.
+    /// A CFA that takes effect only at the next row.
     late: Option<Cfa<'a>>,
     remembered: Vec<Row<'a>>,
-    /// Where the row begins (VA).
+    /// Address at which the row begins (VA).
     location: u64,
     address: u64,
 }
@@ -87,7 +87,7 @@ impl<'a> State<'_, 'a> {
         Ok(())
     }
 
-    /// Moves on; whether the row that begins there is of interest.
+    /// Advances the location. Returns true if the row of interest is not complete yet.
     fn advance(&mut self, delta: u64) -> bool {
         self.location = self.location.wrapping_add(delta.wrapping_mul(self.fde.cie.code_factor));
         let late = u64::from(self.has(Bug::AdvanceLocOffByOne));
@@ -105,7 +105,7 @@ impl<'a> State<'_, 'a> {
     }
 
     fn set_offset(&mut self, offset: i64) -> Result<(), Error> {
-        // Of two changes that wait, the later one counts.
+        // Of two pending changes, the later one counts.
         let Cfa::Above(register, _) = self.late.unwrap_or(self.row.cfa) else {
             return Err(Error::BadTable);
         };
@@ -142,7 +142,7 @@ impl<'a> State<'_, 'a> {
         Ok(())
     }
 
-    /// Executes an instruction; whether the row that follows is of interest.
+    /// Executes an instruction. Returns false if the row of interest is complete.
     fn instruction(&mut self, program: &mut Reader<'a>) -> Result<bool, Error> {
         let opcode = program.u8()?;
         let low = u64::from(opcode & 0x3F);
@@ -199,7 +199,7 @@ impl<'a> State<'_, 'a> {
             }
             0x12 => {
                 let register = program.unsigned()?;
-                // This one is not a multiple that anything could be wrong with.
+                // No planted bug affects this factored offset.
                 let factor = self.fde.cie.data_factor;
                 self.row.cfa = Cfa::Above(register, program.signed()?.wrapping_mul(factor));
             }

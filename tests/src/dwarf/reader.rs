@@ -1,14 +1,14 @@
-//! Numbers in bytes.
+//! Parsing of numbers from bytes.
 
 use super::Error;
 
-/// A part of an image's bytes, read from its begin on.
+/// A reader of a part of an image's bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     all: &'a [u8],
     at: usize,
     end: usize,
-    /// Address of the first of all bytes (VA).
+    /// Address of the image's first byte (VA).
     base: u64,
 }
 
@@ -17,7 +17,7 @@ impl<'a> Reader<'a> {
         Self { all, at: 0, end: all.len(), base }.at(offset)
     }
 
-    /// The same from another place on.
+    /// Returns a reader of the same bytes that starts at another offset.
     pub(super) fn at(self, offset: u64) -> Result<Self, Error> {
         let at = usize::try_from(offset).map_err(|_| Error::BadTable)?;
         if at <= self.all.len() { Ok(Self { at, ..self }) } else { Err(Error::BadTable) }
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The next bytes, to be read on their own.
+    /// Splits off a reader of the next N bytes.
     pub(super) fn part(&mut self, count: u64) -> Result<Self, Error> {
         let at = self.at;
         self.bytes(count)?;
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         self.number(8)
     }
 
-    /// LEB128.
+    /// Reads an unsigned LEB128 number.
     pub(super) fn unsigned(&mut self) -> Result<u64, Error> {
         Ok(self.leb128()?.0)
     }
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of a pointer's format.
+    /// Reads a number in the format of a pointer encoding.
     pub(super) fn value(&mut self, encoding: u8) -> Result<u64, Error> {
         match encoding & 0xF {
             0x0 | 0x4 | 0xC => self.u64(),
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An address (VA).
+    /// Reads an encoded address (VA).
     pub(super) fn pointer(&mut self, encoding: u8) -> Result<u64, Error> {
         let from = match encoding & 0x70 {
             0x00 => 0,

@@ -1,4 +1,4 @@
-//! What an answer differs in from the truth.
+//! The difference between an unwound frame and the truth.
 
 use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{CfiMistake, FunctionIndex, WindowsMistake};
@@ -10,30 +10,30 @@ use thiserror::Error;
 /// An unwound frame that differs from the truth.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Wrong {
-    /// How many instructions had been executed.
+    /// Number of instructions executed before.
     pub executed: u64,
     /// rip at the boundary (VA).
     pub rip: u64,
-    /// How many frames had been unwound rightly before.
+    /// Number of frames unwound correctly before.
     pub depth: usize,
     /// The frame's own registers.
     pub frame: Registers,
-    /// Its function, with the offset of rip.
+    /// The frame's function, with the offset of rip.
     pub function: Option<(FunctionIndex, u64)>,
-    /// Its true caller.
+    /// The frame's true caller.
     pub truth: CallerState,
-    /// What unwinding gave instead.
+    /// Result of unwinding.
     pub answer: Result<(Registers, Position), String>,
-    /// Why the answer is expected to be wrong here, if it is.
+    /// The reason why the answer is expected to be wrong here, if it is.
     pub expected: Option<Mistake>,
 }
 
-/// Why an answer is expected to be wrong.
+/// A reason why an answer is expected to be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// Windows' rules are.
+    /// Windows' rules are wrong.
     Windows(WindowsMistake),
-    /// Call frame information is.
+    /// The call frame information is wrong.
     Cfi(CfiMistake),
 }
 

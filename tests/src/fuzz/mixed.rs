@@ -1,4 +1,4 @@
-//! Whole stacks of threads of any shape, by each policy.
+//! Walks of whole stacks by each policy, for threads of any shape.
 
 use crate::mixed::{Failure, First, Plan, examine};
 use arbitrary::{Arbitrary as _, Unstructured};
@@ -16,28 +16,30 @@ use clr_world::synthetic::{
     CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
 };
 
-/// A native thread of the profiler, beside those of a program.
+/// The native thread of the profiler, in addition to those of a program.
 const PROFILER: OsThreadId = OsThreadId(0xFFFF);
-/// What the prologues of stages, and their calls, take in bytes.
+/// Size in bytes of the prologues of stages, and of their calls.
 const PROLOGUE: u32 = 0x10;
 const SIZE_OF_CALL: u32 = 2;
-/// How many walks of a program are judged, and the most steps between them.
+/// Maximum number of walks judged per program, and maximum number of steps between them.
 const WALK_LIMIT: u64 = 60;
 const STRIDE: u32 = 20;
 
-/// How often threads are suspended, each and all together by the profiler.
+/// Returns the number of suspensions of each thread, and the number of runtime suspensions by the
+/// profiler.
 fn suspensions(runtime: &Runtime<'_>) -> (Vec<u32>, u32) {
     let threads = runtime.threads.borrow().iter().map(|thread| thread.suspended).collect();
     (threads, runtime.process.get().profiler_suspensions)
 }
 
-/// Walks a thread, with what holds of all walks. `None` if the runtime does not know the thread.
+/// Walks a thread, and checks the properties of all walks. Returns `None` if the runtime does not
+/// know the thread.
 ///
 /// # Errors
-/// What ends the process.
+/// The outcome that ends the process.
 ///
 /// # Panics
-/// If it does not hold.
+/// If a property does not hold.
 fn walk(
     runtime: &Runtime<'_>,
     [target, walker]: [OsThreadId; 2],
@@ -63,17 +65,17 @@ fn walk(
     Ok(Some(stack))
 }
 
-/// Makes a thread of `data`, a staged one, whole or damaged, or one of a program that is stopped
-/// somewhere, and walks it by each policy into a buffer of any size:
+/// Makes a thread from `data` (a staged one, whole or damaged, or one of a program that is stopped
+/// somewhere), and walks it by each policy into a buffer of any size:
 ///
 /// | Bytes | Content |
 /// | --- | --- |
-/// | 0 | bit 0: a program; the others: how many frames the buffer has room for |
+/// | 0 | bit 0: a program; the others: capacity of the buffer in frames |
 /// | then | the thread, as those of [`snapshot`](super::snapshot) and [`scenario`](super::scenario) |
 ///
 /// # Panics
-/// If the thread is left suspended, if something is done meanwhile that may wait for it, if there are
-/// more frames than room, or if a walk of a whole thread is not true.
+/// If the thread is left suspended, if the walk calls something that may wait for the thread, if
+/// the stack has more frames than the buffer's capacity, or if a walk of a whole thread is wrong.
 pub fn mixed_walk(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     let mut buffer = WalkBuffer::new(usize::from(first >> 1));
@@ -97,7 +99,7 @@ pub fn mixed_walk(data: &[u8]) {
 fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     let Ok(build) = case.program.build() else { return };
     let Ok(mut world) = case.program.world(&build) else { return };
-    // A case may say that a thread goes further than it can.
+    // The steps of a case may exceed those that its threads can make.
     for slice in &case.slices {
         for _ in 0..slice.steps {
             if world.step(slice.thread).is_err() {
@@ -107,39 +109,38 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     }
     let thread = case.call.target;
     let facts = ProgramFacts::new(build.expanded(), build.linked());
-    // A thread is not walked behind its ThreadDestroyed (H-04).
+    // Threads are not walked after their ThreadDestroyed (H-04).
     let truth = ThreadFacts::new(&facts, &mut world, thread).filter(|truth| !truth.gone);
     let (Some(target), Some(_)) = (world.os(thread), truth) else { return };
     for policy in Policy::ALL {
         let before = world.save();
-        // How the process may end is not looked at here.
+        // Outcomes that end the process are not checked here.
         let _ = walk(world.runtime(), [target, PROFILER], BASE, policy, buffer);
         world.restore(&before);
     }
 }
 
-/// Walks a staged thread.
 fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
     let Ok(set) = stage.set_up() else { return };
-    // Call frame information tells a prologue from the call behind it.
+    // Call frame information distinguishes a prologue from the call after it.
     let calls = |row: &SyntheticActivation| {
         row.place != CodeLocation::Native || row.offset >= PROLOGUE + SIZE_OF_CALL
     };
     let calls = !stage.generation.is_unix() || stage.rows.iter().skip(1).all(calls);
-    // Without rows it is nowhere.
+    // A thread without rows executes no code.
     let whole = crate::snapshot::is_whole(stage) && !stage.rows.is_empty() && calls;
     for policy in Policy::ALL {
         let stack = match walk(&set.runtime(), [SELF, NATIVE_WALKER], 0, policy, buffer) {
             Ok(stack) => stack,
             Err(outcome) => {
-                // Another thread may write the tables of code for ever.
+                // Another thread may hold the code tables' writer lock forever.
                 let waits = stage.process.code_manager_writer.is_some();
                 let may_end = !whole || waits || stage.life != ThreadLife::Running;
                 assert!(may_end, "{policy:?}: {outcome}\n{stage:#x?}");
                 continue;
             }
         };
-        // Frame pointers say what they want.
+        // Guesses by frame pointers need not be true.
         if let Some(stack) = stack.filter(|_| whole && policy != Policy::FramePointers) {
             let wrong = judge(&set, &stack);
             assert_eq!(wrong, None, "{policy:?}: {stack:#x?}\n{stage:#x?}");
@@ -147,20 +148,22 @@ fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
     }
 }
 
-/// What a walk of a whole stage gets wrong: each frame is a row, in order, and all rows are there if
-/// it claims so.
+/// Returns the first error in a walk of a whole stage: each frame must be a row, in order, and all
+/// rows must be there if the walk claims so.
 fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
     let rows = &set.stage().rows;
     let mut next = 0;
     for (at, frame) in stack.frames.iter().enumerate() {
         let mut rest = rows.iter().enumerate().skip(next);
         let found = rest.find(|(row, _)| is_at(set, *row, frame));
-        let Some((row, truth)) = found else { return Some(format!("frame {at} is not there")) };
-        // The runtime may refuse to say.
+        let Some((row, truth)) = found else {
+            return Some(format!("frame {at} is not on the stack"));
+        };
+        // The runtime may refuse look-ups.
         let refused = |gap: &Gap| matches!(gap.reason, Reason::Lookup(_));
         let unsaid = frame.kind == FrameKind::Unknown && stack.gaps.iter().any(refused);
         if !unsaid && !is_kind(set, truth, frame.kind) {
-            return Some(format!("frame {at} is of another kind"));
+            return Some(format!("frame {at} has the wrong kind"));
         }
         let joined = stack.gaps.iter().all(|gap| gap.at != at);
         if row != next && joined && stack.completeness() == Completeness::Whole {
@@ -172,15 +175,15 @@ fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
     (!ends).then(|| format!("row {next} is missing at the end"))
 }
 
-/// Whether a frame is at a row.
+/// Returns true if a frame's registers are those of a row.
 fn is_at(set: &SyntheticProcess, row: usize, frame: &MixedFrame) -> bool {
     let Some(registers) = set.registers(row) else { return false };
-    // Of calls out of ready-to-run code the runtime knows another return address (C-156).
+    // For calls out of ready-to-run code, the runtime reports another return address (C-156).
     let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
     registers.rsp() == frame.sp && (registers.rip == frame.ip || told)
 }
 
-/// Whether a row's code may be called so.
+/// Returns true if a frame of this kind may be reported for a row's code.
 fn is_kind(set: &SyntheticProcess, row: &SyntheticActivation, kind: FrameKind) -> bool {
     use clr_runtime::MethodKind::{Dynamic, IlStub};
     let name = row.function.split('@').next().unwrap_or_default();
@@ -190,7 +193,7 @@ fn is_kind(set: &SyntheticProcess, row: &SyntheticActivation, kind: FrameKind) -
             row.place != CodeLocation::Native && !hidden && set.function(name) == Some(id)
         }
         FrameKind::Hidden(Some(id)) => hidden && set.function(name) == Some(id),
-        // Nobody tells of them in all runtimes.
+        // Not all runtimes report these.
         FrameKind::Hidden(None) | FrameKind::Unknown | FrameKind::Native { .. } => {
             hidden || row.place == CodeLocation::Native
         }

@@ -1,4 +1,4 @@
-//! Native code: call frame information, ELF and Mach-O images.
+//! Fuzz targets of native code: call frame information, ELF and Mach-O images.
 
 use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, step, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
@@ -10,24 +10,25 @@ use clr_walker::image::{CfiSections, FunctionTable, Section, Sections, Symbols};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Cache, Guesses, Unwinder};
 
-/// Where the code and `.eh_frame` of [`eh_frame`] are (RVAs).
+/// RVAs of the code and of the `.eh_frame` in [`eh_frame`].
 const NATIVE_CODE: u32 = 0x1000;
 const NATIVE_EH_FRAME: u32 = 0x2000;
 
-/// Compiles call frame information that is made of `data`, and unwinds with it:
+/// Compiles call frame information that is made from `data`, and unwinds with it:
 ///
 /// | Bytes | Content |
 /// | --- | --- |
 /// | 0, 1 | offset of the instruction in the code |
-/// | 2 | high half: how the registers but rsp are made |
-/// | 3 | how rsp is made |
+/// | 2 | high half: kind of values in the registers other than rsp |
+/// | 3 | value of rsp |
 /// | 4 to 7 | seed of the registers |
-/// | 8, 9 | length of `.eh_frame`, which follows; behind it is `.debug_frame` |
+/// | 8, 9 | length of `.eh_frame`, which follows; after it is `.debug_frame` |
 ///
 /// There are 4 KiB of code at RVA 0x1000, and `.eh_frame` is at 0x2000.
 ///
 /// # Panics
-/// As [`unwind_info`](super::unwind_info) does; also if the table contradicts itself or is out of proportion.
+/// As [`unwind_info`](super::unwind_info) does; also if the table contradicts itself or is out of
+/// proportion.
 pub fn eh_frame(data: &[u8]) {
     let Some((&[pc_low, pc_high, kind, stack, s0, s1, s2, s3, l0, l1], rest)) =
         data.split_first_chunk()
@@ -47,7 +48,7 @@ pub fn eh_frame(data: &[u8]) {
     code[..plt.len()].copy_from_slice(plt);
     let eh_frame = Section { rva: NATIVE_EH_FRAME, bytes: eh_frame, executable: false };
     let code = Section { rva: NATIVE_CODE, bytes: &code, executable: true };
-    let sections = Sections::new(vec![code, eh_frame]).expect("they are apart");
+    let sections = Sections::new(vec![code, eh_frame]).expect("the sections do not overlap");
     let cfi = CfiSections {
         eh_frame: Some(eh_frame),
         debug_frame: Some(debug_frame),
@@ -56,7 +57,7 @@ pub fn eh_frame(data: &[u8]) {
         ..CfiSections::default()
     };
     let table = CfiTable::new(&cfi, &sections);
-    // A byte of instructions has a row at most, and general rules are limited.
+    // Each byte of instructions yields at most one row, and the number of general rules is limited.
     assert!(table.size() <= (1 << 20) + 128 * rest.len(), "{} bytes", table.size());
     check_table(&table);
     let functions = FunctionTable::default();
@@ -65,7 +66,7 @@ pub fn eh_frame(data: &[u8]) {
         CodeRegion::from_sections(IMAGE_BASE, size, RegionKind::Image, sections, functions);
     let starts: Vec<_> = table.functions().iter().take(FUNCTION_LIMIT / 8).cloned().collect();
     let mut map = CodeMap::new();
-    map.insert(region.expect("it has a size").with_cfi(table)).expect("the only region");
+    map.insert(region.expect("the region is not empty").with_cfi(table)).expect("the map is empty");
 
     let seed = u32::from_le_bytes([s0, s1, s2, s3]);
     let pc = NATIVE_CODE + u32::from(u16::from_le_bytes([pc_low, pc_high]));
@@ -85,7 +86,8 @@ pub fn eh_frame(data: &[u8]) {
     }
 }
 
-/// Functions ascend and do not overlap; rows are where they are said to be.
+/// Checks that functions ascend and do not overlap, and that rows contain the addresses at which
+/// they are found.
 fn check_table(table: &CfiTable<'_>) {
     let mut end = 0;
     for function in table.functions() {
@@ -97,7 +99,7 @@ fn check_table(table: &CfiTable<'_>) {
             assert_eq!(table.function(rva).as_ref(), Some(function));
             match table.row(rva) {
                 Ok(Some(row)) => assert!(row.range.contains(&rva), "{rva:#x} {row:x?}"),
-                Ok(None) => panic!("a function has rows, {rva:#x}"),
+                Ok(None) => panic!("no row at {rva:#x} in a function"),
                 Err(_) => assert!(table.problems() > 0),
             }
         }
@@ -106,8 +108,8 @@ fn check_table(table: &CfiTable<'_>) {
     assert_eq!(table.row(u32::MAX), Ok(None));
 }
 
-/// Takes `data` for an ELF image and for a Mach-O image, looks at all that is in it, and unwinds from
-/// where its functions begin and end.
+/// Parses `data` as an ELF image and as a Mach-O image, examines its content, and unwinds from the
+/// first and last byte of its functions.
 ///
 /// # Panics
 /// As [`eh_frame`] does; also if a look-up in the image contradicts its sections or symbols.
@@ -145,7 +147,7 @@ fn native_image<'a>(
     if !insert(&mut map, IMAGE_BASE) {
         return;
     }
-    assert!(!insert(&mut map, IMAGE_BASE), "a base of its own");
+    assert!(!insert(&mut map, IMAGE_BASE), "the same base is accepted twice");
     let Some(table) = map.regions().first().and_then(CodeRegion::cfi) else {
         panic!("native images have a table");
     };

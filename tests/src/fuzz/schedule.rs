@@ -1,4 +1,4 @@
-//! A program, a profiler and a schedule made of the same bytes.
+//! Fuzz target of schedules: a program, a profiler and a schedule made from the same bytes.
 
 use super::script::Script;
 use arbitrary::{Arbitrary as _, Unstructured};
@@ -10,11 +10,11 @@ use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a history goes.
+/// Limits of a history.
 const LIMITS: Limits = Limits { slices: 1500, instructions: 300, every_instruction: false };
 
-/// Chooses by bytes: who is next, one byte for each choice. Behind them whoever had the last turn goes
-/// on as long as it can.
+/// A search that chooses the next thread by one byte for each choice. Once the bytes are used up,
+/// the thread that had the last turn continues as long as it can.
 struct Bytes<'a> {
     bytes: &'a [u8],
 }
@@ -39,25 +39,26 @@ impl Search for Bytes<'_> {
     }
 }
 
-/// Makes a program, a profiler that does anything in any order, and a schedule of `data`, and runs that
-/// history. It may end as it will, but:
+/// Makes a program, a profiler that acts in any order, and a schedule from `data`, and runs that
+/// history. Any verdict is allowed, but:
 ///
-/// - what was chosen makes it again, event by event, also as a string, and recorded or not;
-/// - nobody has a turn who is suspended, or over;
-/// - nobody owns a lock that another owns;
-/// - a deadlock is told of threads that there are, and has a key.
+/// - replaying the choices yields the same history, event by event, also from their string form,
+///   and recorded or not;
+/// - no thread has a turn while it is suspended, or after its end;
+/// - no thread owns a lock that another thread owns;
+/// - a deadlock names existing threads, and has a key.
 ///
 /// | Bytes | Content |
 /// | --- | --- |
-/// | 0 | bit 0: every instruction is a switch point; the others: how much of what follows is the schedule |
+/// | 0 | bit 0: every instruction is a switch point; the others: share of the remaining bytes that is the schedule |
 /// | then | the schedule |
 /// | then | the profiler, and the program |
 ///
 /// # Panics
-/// If something does not hold, with the history's string.
+/// If a property does not hold, with the history's string.
 pub fn schedule(data: &[u8]) {
     let Some(case) = Case::new(data) else { return };
-    // A few are too large for the formats.
+    // A few programs are too large for the formats.
     let Some(process) = case.process() else { return };
     let Ok(mut arena) = Explorer::new(&process) else { return };
     let (load, limits) = (case.loader(), case.limits);
@@ -69,20 +70,21 @@ pub fn schedule(data: &[u8]) {
     assert_eq!(trail, first.trail, "{}", told());
     let again = |arena: &mut Explorer<'_>| {
         let ending = arena.replay(&load, &trail, limits, HistoryDetail::Standing);
-        ending.unwrap_or_else(|| panic!("a replay strays: {}", told()))
+        ending.unwrap_or_else(|| panic!("the replay diverges: {}", told()))
     };
     let second = again(&mut arena);
-    let history = second.history.clone().expect("it was recorded");
+    let history = second.history.clone().expect("the history was recorded");
     assert_eq!(first, Ending { history: None, ..second.clone() }, "{}", told());
-    // In a process of its own, nothing can be left of what was before.
-    let mut other = Explorer::new(&process).expect("it was made before");
+    // A new process has no state left from earlier histories.
+    let mut other = Explorer::new(&process).expect("the process could be created before");
     assert_eq!(again(&mut other), second, "{}", told());
     if let Err(wrong) = judge(&history, first.verdict.as_ref()) {
         panic!("assertion failed: {wrong}\n{}\n{:?}", told(), first.verdict);
     }
 }
 
-/// On which runtime, and how, the history of [`schedule`] ends: by this its seeds are chosen.
+/// Returns the generation and the ending of the history of [`schedule`]. The seeds are chosen by
+/// them.
 #[must_use]
 pub fn ending_of_schedule(data: &[u8]) -> Option<(Generation, Ending)> {
     let case = Case::new(data)?;
@@ -123,7 +125,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What holds of all histories; what does not, without names and numbers.
+/// Checks the properties of all histories. The error does not contain names and numbers of threads.
 fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     let mut before = None;
     let mut owners = BTreeMap::new();
@@ -139,23 +141,25 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
                 _ => false,
             };
             if wrong {
-                return Err("a lock is taken or given back that another thread owns".to_owned());
+                return Err(
+                    "a thread acquires or releases a lock that another thread owns".to_owned()
+                );
             }
         }
         let standing = slice.standing.as_slice();
         if slice.thread.index() >= history.lanes.len() {
-            return Err("a turn of nobody".to_owned());
+            return Err("a turn of an unknown thread".to_owned());
         }
         if let Some((at, then)) = before.replace((slice.at, standing)) {
             if slice.at < at {
-                return Err("time goes back".to_owned());
+                return Err("time decreases".to_owned());
             }
             let stood = then.get(slice.thread.index());
             if stood.is_some_and(|stood| !stood.suspended_by.is_empty()) {
                 return Err("a suspended thread has a turn".to_owned());
             }
             if stood.is_some_and(|stood| stood.ended) {
-                return Err("a thread that is over has a turn".to_owned());
+                return Err("a thread has a turn after its end".to_owned());
             }
         }
         let mut owned = BTreeSet::new();
@@ -173,10 +177,10 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
         Some(Verdict::Deadlock(edges)) => {
             let is_there = |thread: ThreadIndex| thread.index() < history.lanes.len();
             if !edges.iter().all(|edge| is_there(edge.waits) && is_there(edge.for_whom)) {
-                return Err("a deadlock of nobody".to_owned());
+                return Err("a deadlock of unknown threads".to_owned());
             }
         }
-        // A script never says so: it is a panic.
+        // Scripts never report failures themselves, so this one is a panic.
         Some(Verdict::Failed { words, .. }) => return Err(format!("a panic: {words}")),
         _ => {}
     }

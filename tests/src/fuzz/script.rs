@@ -1,4 +1,4 @@
-//! Profilers made of bytes: whatever they do, in whatever order.
+//! Profilers made from bytes, which perform any actions in any order.
 
 use arbitrary::{Result, Unstructured};
 use clr_explore::{CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex};
@@ -9,17 +9,17 @@ use clr_walker::profiling::{
 
 const LOCKS: usize = 3;
 const EVENTS: usize = 2;
-/// The most threads of the profiler, and the most callbacks in which it does something.
+/// Maximum number of threads of the profiler, and of callbacks in which the profiler acts.
 const THREADS: usize = 3;
 const CALLBACKS: usize = 3;
-/// The most actions of one of them.
+/// Maximum number of actions of one thread or callback.
 const ACTIONS: usize = 8;
-/// The most frames that a walk takes.
+/// Maximum number of frames in a walk.
 const FRAMES: u32 = 4;
-/// The longest wait, and the longest sleep (µs).
+/// Maximum duration of a wait or sleep (µs).
 const LONGEST: u64 = 10_000;
 
-/// What a profiler does in callbacks: those that programs raise often.
+/// Callbacks in which a profiler acts: those that programs often raise.
 const KINDS: [CallbackKind; 8] = [
     CallbackKind::ThreadCreated,
     CallbackKind::ThreadDestroyed,
@@ -31,7 +31,7 @@ const KINDS: [CallbackKind; 8] = [
     CallbackKind::ManagedToUnmanagedTransition,
 ];
 
-/// Something that a profiler does. Locks, events and threads are counted around.
+/// An action of a profiler. The numbers of locks, events and threads are taken modulo their count.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Lock(u8),
@@ -45,7 +45,7 @@ enum Action {
     Suspend(u8),
     Resume(u8),
     Context(u8),
-    /// A walk of another thread, and a lock that is taken at each frame, if one is.
+    /// A walk of another thread, with a lock that is acquired at each frame, if any.
     Snapshot(u8, Option<u8>),
     SuspendRuntime,
     ResumeRuntime,
@@ -99,25 +99,25 @@ impl Action {
     }
 }
 
-/// What a thread of the profiler does, or what is done in a callback.
+/// The actions of a profiler's thread or callback.
 type Actions = Vec<Action>;
 
-/// A profiler.
+/// A profiler made from bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// Its threads, and whether each has run managed code.
+    /// The profiler's threads; true for those that have run managed code.
     threads: Vec<(bool, Actions)>,
     callbacks: Vec<(CallbackKind, Actions)>,
     hook: Actions,
     signal: Actions,
 }
 
-/// What its threads share.
+/// Objects shared by the profiler's threads.
 #[derive(Clone, Copy)]
 struct Shared {
     locks: [ProfilerLock; LOCKS],
     events: [EventObject; EVENTS],
-    /// How many threads there are, those of the program too.
+    /// Number of threads, including those of the program.
     threads: usize,
 }
 
@@ -137,7 +137,7 @@ impl Script {
         })
     }
 
-    /// Loads it into a process whose program has so many threads.
+    /// Loads the script into a process whose program has `apps` threads.
     pub(super) fn load<'p>(&'p self, setup: &mut Setup<'p>, apps: usize) {
         let locks = ["first", "second", "third"].map(|name| setup.lock(name));
         let events = [setup.event(), setup.event()];
@@ -200,7 +200,7 @@ impl Shared {
             }
             Action::Sleep(micros) => me.sleep(micros),
             Action::Point => me.point(),
-            // What they answer makes no difference to what is done next.
+            // The results of these calls do not influence the following actions.
             Action::Suspend(thread) => {
                 let _ = target(thread).map(|it| it.suspend());
             }
@@ -232,7 +232,7 @@ impl Shared {
         }
     }
 
-    /// `DoStackSnapshot` without a seed.
+    /// Calls `DoStackSnapshot` without a seed.
     fn walk(&self, me: &CurrentThread<'_, '_>, thread: ThreadIndex, lock: Option<u8>) {
         let Some(id) = me.target(thread).map(|target| target.id()) else { return };
         let mut frames = 0;

@@ -1,33 +1,33 @@
-//! The mistakes that can be planted.
+//! The mistakes that can be planted in the second walker.
 
 use std::fmt;
 
 /// A mistake that profilers have made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bug {
-    /// The registers are read before the thread stands still.
+    /// The registers are read before the thread is suspended.
     ContextBeforeSuspension,
     /// The seed is the first word on the stack that points into managed code.
     SeedByScanning,
     /// A volatile register that points into managed code is taken for a leaf's return address.
     VolatileRegistersTrusted,
-    /// Code without unwind data is taken for a leaf in the middle of the stack too.
+    /// Code without unwind data is treated as a leaf also in the middle of the stack.
     LeafRuleForCallers,
-    /// The run of native code that a marker tells of is unwound from the callback before.
+    /// The run of native code that a marker reports is unwound from the callback before.
     RunFromWrongFrame,
-    /// The last frame of such a run is forgotten.
+    /// The last frame of such a run is left out.
     RunEndsEarly,
-    /// Such a run is put in twice.
+    /// Such a run is inserted twice.
     HoleFilledTwice,
-    /// What comes behind the first run is forgotten.
+    /// The frames after the first run are left out.
     StopsAtFirstMarker,
-    /// What lies behind a method's end, and before the next one's first instruction, is taken for a part of
-    /// it, as the runtime does (contract §2.6).
+    /// Addresses after a method's end, and before the next method's first instruction, are
+    /// attributed to the method, as by the runtime (contract §2.6).
     OnePastEndBelieved,
 }
 
 impl Bug {
-    /// All of them.
+    /// All mistakes.
     pub const ALL: [Self; 9] = [
         Self::ContextBeforeSuspension,
         Self::SeedByScanning,

@@ -1,4 +1,4 @@
-//! Programs that are executed, stopped, and walked.
+//! Execution of programs that are stopped and walked.
 
 use super::truth::Leaf;
 use super::{CAPACITY, Found, Stop, Truth, Way, Wrong, judge};
@@ -16,60 +16,60 @@ use std::fmt::{self, Write as _};
 use std::mem::{Discriminant, discriminant};
 use thiserror::Error;
 
-/// A program is executed no further than so many steps.
+/// Maximum number of steps that a program is executed.
 const STEP_LIMIT: u64 = 20_000;
 
-/// How an examination is done.
+/// The parameters of an examination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What decides when the program stops.
+    /// Seed of the stops.
     pub seed: u64,
-    /// The most walks of a program.
+    /// Maximum number of walks of a program.
     pub walks: u64,
-    /// The most steps from one stop to the next: 1 for a stop at every step.
+    /// Maximum number of steps between two stops; 1 stops at every step.
     pub stride: u32,
-    /// The only policy, if not all are tried.
+    /// The only policy, or `None` for all policies.
     pub only: Option<Policy>,
 }
 
-/// A thread that stands still, with a walk of it.
+/// A stopped thread, with a walk of it.
 pub struct Case<'s> {
-    /// The thread as it is.
+    /// True state of the thread.
     pub truth: &'s Truth,
-    /// How it was walked.
+    /// Policy of the walk.
     pub policy: Policy,
-    /// What was found.
+    /// Result of the walk.
     pub found: &'s Found,
 }
 
-/// What walks claim.
+/// Counts of walks by the completeness that they claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// To have everything.
+    /// Walks that claim all frames.
     pub whole: u64,
-    /// To have what can be reported.
+    /// Walks that claim all frames that can be reported.
     pub reportable: u64,
-    /// Less than that.
+    /// Partial walks.
     pub partial: u64,
 }
 
-/// What an examination has come to.
+/// The counts of an examination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
-    /// Walks.
+    /// Number of walks.
     pub walks: u64,
-    /// Steps of the threads.
+    /// Number of steps of the threads.
     pub steps: u64,
-    /// Frames of all.
+    /// Number of frames of all walks.
     pub frames: u64,
-    /// What they claim, by policy and generation.
+    /// Claims by policy and generation.
     pub claims: BTreeMap<(&'static str, &'static str), Claims>,
-    /// Why some are partial, by policy: how often.
+    /// Number of partial walks by policy and reason.
     pub partial: BTreeMap<String, u64>,
 }
 
 impl Examined {
-    /// Adds what another examination has come to.
+    /// Adds the counts of another examination.
     pub fn add(&mut self, other: &Self) {
         self.walks += other.walks;
         self.steps += other.steps;
@@ -118,14 +118,14 @@ impl fmt::Display for Examined {
     }
 }
 
-/// Why an examination ended early.
+/// A reason why an examination ended early.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// The program cannot be built.
-    #[error("it cannot be built: {0}")]
+    #[error("the program cannot be built: {0}")]
     Build(#[from] BuildError),
     /// The program cannot be executed.
-    #[error("it cannot go on: {0}")]
+    #[error("the program cannot be executed further: {0}")]
     World(#[from] WorldError),
     /// A walk is wrong.
     #[error("{:?}, {}: {}", .0.policy, .0.case.program.generation, .0.what)]
@@ -135,27 +135,27 @@ pub enum Failure {
 /// A walk that is wrong.
 #[derive(Clone, Debug)]
 pub struct WrongWalk {
-    /// The program, and how far its threads have gone; as a call, the one that the policy makes.
+    /// The program, and the steps of its threads. Its call is the one that the policy makes.
     pub case: WorldCase,
-    /// How the thread was walked.
+    /// Policy of the walk.
     pub policy: Policy,
-    /// What is wrong.
+    /// Error in the walk.
     pub what: What,
 }
 
-/// What is wrong with a walk.
+/// An error in a walk.
 #[derive(Clone, Debug, Error)]
 pub enum What {
-    /// The process ends.
+    /// The walk ends the process.
     #[error("{0}")]
     Fatal(Outcome),
-    /// It is not true.
+    /// The walk's result is wrong.
     #[error("{0}\n{1}")]
     Untrue(Wrong, String),
 }
 
 impl What {
-    /// In what way it is wrong.
+    /// Returns the kinds of the error and of the frame, which shrinking preserves.
     fn kind(&self) -> (Option<Discriminant<Wrong>>, Option<Discriminant<FrameKind>>) {
         match self {
             Self::Fatal(_) => (None, None),
@@ -170,7 +170,7 @@ impl What {
     }
 }
 
-/// Executes a program, and walks its threads in one way at stops that the plan says. `see` is told of
+/// Executes a program, and walks its threads in one way at the stops of the plan. Calls `see` with
 /// every walk.
 ///
 /// # Errors
@@ -238,22 +238,22 @@ pub fn examine<W: Way>(
     Ok(examined)
 }
 
-/// A thread's registers.
+/// Returns a thread's registers.
 fn leaf(world: &World<'_>, thread: usize) -> Option<Registers> {
     Some(world.activations(thread).first()?.registers)
 }
 
-/// Whether a policy is for a thread as it stands.
+/// Returns true if a policy can walk a thread in this state.
 fn can_walk(truth: &Truth, policy: Policy, in_callback: bool) -> bool {
     match policy {
         Policy::Synchronous => in_callback && !truth.seen.code_busy,
-        // Threads of the runtime wait until another one has written the code's tables.
+        // Threads of the runtime would wait until another thread has written the code tables.
         Policy::Signal => !truth.seen.code_busy,
         _ => true,
     }
 }
 
-/// The call that a policy makes, as a text can say it.
+/// Returns the call that a policy makes, in the form that a text can express.
 fn call_of(truth: &Truth, policy: Policy, target: usize) -> WorldCall {
     let question = truth.question(policy, Leaf::Seeds);
     WorldCall {
@@ -267,7 +267,7 @@ fn call_of(truth: &Truth, policy: Policy, target: usize) -> WorldCall {
     }
 }
 
-/// A thread of a world that stands still.
+/// A stopped thread of a world.
 struct Standing<'s, 'b> {
     world: &'s mut World<'b>,
     map: &'s CodeMap<'b>,
@@ -276,13 +276,14 @@ struct Standing<'s, 'b> {
 }
 
 impl Standing<'_, '_> {
-    /// The thread as it is, if it can be walked: not behind its ThreadDestroyed (H-04).
+    /// Returns the thread's true state if the thread can be walked, which it cannot after its
+    /// ThreadDestroyed (H-04).
     fn truth(&mut self) -> Option<Truth> {
         let truth = Truth::new(self.facts, self.world, self.thread)?;
         (!truth.seen.gone && !truth.seen.rows.is_empty()).then_some(truth)
     }
 
-    /// Walks it, and judges the walk.
+    /// Walks the thread, and judges the walk.
     fn walk<W: Way>(
         &mut self,
         truth: &Truth,
@@ -302,7 +303,7 @@ impl Standing<'_, '_> {
     }
 }
 
-/// Executes a case, and walks its target by a policy; what is wrong with that, if something is.
+/// Executes a case, and walks its target by a policy. Returns the wrong walk, if the walk is wrong.
 #[must_use]
 pub fn repeat<W: Way>(case: &WorldCase, policy: Policy, way: &mut W) -> Option<WrongWalk> {
     let build = case.program.build().ok()?;
@@ -328,8 +329,8 @@ pub fn repeat<W: Way>(case: &WorldCase, policy: Policy, way: &mut W) -> Option<W
     Some(WrongWalk { case: WorldCase { call, ..case.clone() }, policy, what })
 }
 
-/// Makes a wrong walk as small as it gets, wrong in the same way: the program first, stopped everywhere,
-/// then how far it goes.
+/// Minimizes a wrong walk that stays wrong in the same way: first the program, stopped everywhere,
+/// then the number of its steps.
 #[must_use]
 pub fn shrink<W: Way>(wrong: WrongWalk, way: &mut W) -> WrongWalk {
     let (policy, kind) = (wrong.policy, wrong.what.kind());
@@ -350,7 +351,7 @@ pub fn shrink<W: Way>(wrong: WrongWalk, way: &mut W) -> WrongWalk {
     repeat(&case, policy, way).unwrap_or(smallest)
 }
 
-/// The thread and the walk side by side.
+/// Formats the thread and the walk, one after the other.
 fn table(truth: &Truth, found: &Found) -> String {
     let Truth { seen, known, redirected, hijacked, .. } = truth;
     let mut table = String::from("truth:\n");

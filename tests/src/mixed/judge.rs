@@ -1,4 +1,4 @@
-//! What a walk may say of a thread.
+//! Verdicts on walks: the claims that a walk may make about a thread.
 
 use super::truth::{Leaf, Truth};
 use clr_codegen::{CallingConvention, FuncletKind};
@@ -13,16 +13,16 @@ use clr_walker::unwind::{Position, Trust, UnwindError};
 use clr_world::reference::{ActivationCode, ExpectedReport, ReferenceActivation, ThreadFacts};
 use thiserror::Error;
 
-/// What a walk has found.
+/// The result of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The frames, leaf first.
     pub frames: Vec<MixedFrame>,
-    /// Where something is missing.
+    /// Gaps, where frames are missing.
     pub gaps: Vec<Gap>,
-    /// What `DoStackSnapshot` returned, if it was called.
+    /// Result of `DoStackSnapshot`, if it was called.
     pub snapshot: Option<HResult>,
-    /// What it claims.
+    /// Claimed completeness.
     pub completeness: Completeness,
 }
 
@@ -34,68 +34,68 @@ impl From<MixedStack> for Found {
     }
 }
 
-/// What a walk gets wrong.
+/// An error in a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Wrong {
-    /// A frame is not there, or not there any more, or in another place.
+    /// A frame is not on the stack, or no longer, or in another place.
     #[error("frame {0} is not on the stack")]
     Invented(usize),
-    /// A frame is taken for something else.
+    /// A frame is reported as something else.
     #[error("frame {frame} is no {found:?}, but {truth:?}")]
     Kind {
-        /// Its place in the walk.
+        /// Index of the frame in the walk.
         frame: usize,
-        /// What the walk says.
+        /// Reported kind.
         found: FrameKind,
-        /// What it is.
+        /// True kind.
         truth: ActivationCode,
     },
-    /// What its ip is, is not so.
+    /// The reported position of an ip is wrong.
     #[error("the ip of frame {0} is not a {1:?}")]
     Position(usize, Position),
-    /// Its registers are not from where the walk says.
+    /// A frame's registers do not come from the reported source.
     #[error("the registers of frame {0} are not from {1:?}")]
     Source(usize, Source),
     /// A frame is missing where the walk claims that none is.
     #[error("row {row} is missing before frame {frame}")]
     Missing {
-        /// Its place in truth.
+        /// Index of the row in the truth.
         row: usize,
-        /// The walk's frame rootward of it.
+        /// Index of the walk's frame rootward of the row.
         frame: usize,
     },
-    /// A gap is said for a reason that is not so.
+    /// The reported reason of a gap is not true.
     #[error("the reason {reason:?} before frame {frame} is not true")]
     Untrue {
-        /// The walk's frame rootward of it.
+        /// Index of the walk's frame rootward of the gap.
         frame: usize,
-        /// The reason.
+        /// Reported reason.
         reason: Reason,
     },
-    /// What `DoStackSnapshot` must return is not what the walk says.
-    #[error("DoStackSnapshot does not return {found:?}, but {expected}")]
+    /// The walk reports another result of `DoStackSnapshot` than the required one.
+    #[error("the walk reports that DoStackSnapshot returned {found:?}; expected {expected}")]
     Snapshot {
-        /// What the walk says.
+        /// Reported result.
         found: Option<HResult>,
-        /// What it must return.
+        /// Required result.
         expected: Outcome,
     },
-    /// What `DoStackSnapshot` must report is not what the walk has of it.
-    #[error("callback {0} has another frame, or none, or is none")]
+    /// The walk's reported frames are not those that `DoStackSnapshot` must report.
+    #[error("the frame of callback {0} does not match what DoStackSnapshot must report")]
     Reported(usize),
-    /// The walk does not claim what it could.
-    #[error("it is no more than {0:?}")]
+    /// The walk claims less than it could.
+    #[error("the walk claims only {0:?}")]
     Incomplete(Completeness),
 }
 
-/// Whether `DoStackSnapshot` hides a row without exceptions: code without metadata, and funclets that
-/// their method has called (C-084).
+/// Returns true if `DoStackSnapshot` hides a row even without exceptions: code without metadata,
+/// and funclets that their method has called (C-084).
 fn is_hidden(row: &ReferenceActivation) -> bool {
     row.funclet == Some(FuncletKind::Handler)
         || matches!(row.code, ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic))
 }
 
-/// Whether exceptions are on their way: what they have skipped is not reported.
+/// Returns true if exceptions are in flight: the frames that they have skipped are not reported.
 pub(super) fn is_excepted(seen: &ThreadFacts) -> bool {
     let handles = |row: &ReferenceActivation| {
         matches!(row.code, ActivationCode::Managed(_, MethodKind::ExceptionHandling))
@@ -103,7 +103,7 @@ pub(super) fn is_excepted(seen: &ThreadFacts) -> bool {
     seen.exceptions.count > 0 || seen.rows.iter().any(handles)
 }
 
-/// A walk held against the thread that it was of.
+/// A walk that is compared with the thread's true state.
 struct Judged<'j> {
     truth: &'j Truth,
     policy: Policy,
@@ -113,10 +113,10 @@ struct Judged<'j> {
     capacity: usize,
 }
 
-/// Holds a walk against the thread that it was of.
+/// Compares a walk with the thread's true state.
 ///
 /// # Errors
-/// What it gets wrong first.
+/// The first error in the walk.
 pub fn judge(truth: &Truth, policy: Policy, found: &Found, capacity: usize) -> Result<(), Wrong> {
     let mut judged = Judged { truth, policy, found, rows: Vec::new(), capacity };
     if policy == Policy::FramePointers {
@@ -137,7 +137,7 @@ impl Judged<'_> {
         self.found.gaps.iter().any(|gap| gap.at == at)
     }
 
-    /// Each frame is there, in order, and nothing is missing that should not be.
+    /// Checks that each frame is a row, in order, and that no row is missing without a reason.
     fn frames(&mut self) -> Result<(), Wrong> {
         let mut row = 0;
         for (frame, found) in self.found.frames.iter().enumerate() {
@@ -151,8 +151,8 @@ impl Judged<'_> {
         self.missing(row..self.truth.seen.rows.len(), self.found.frames.len())
     }
 
-    /// A walk that guesses says so: of the thread's own registers it is sure, and of nothing else. What it
-    /// happens to find where it is, it takes for what it is.
+    /// Checks a walk that guesses by frame pointers. Only the thread's own registers may be marked
+    /// as certain. Guessed frames need not be rows; a frame that is one must have its kind.
     fn guesses(&self) -> Result<(), Wrong> {
         let claim = self.found.completeness;
         if claim != Completeness::Partial(Reason::FramePointers) {
@@ -183,9 +183,9 @@ impl Judged<'_> {
         if self.found.frames.is_empty() { Err(Wrong::Missing { row: 0, frame: 0 }) } else { Ok(()) }
     }
 
-    /// Where a frame stands in the truth, from `first` on.
+    /// Returns the index of a frame's row in the truth, searching from `first` on.
     fn place_of(&self, frame: &MixedFrame, first: usize) -> Option<usize> {
-        // Of calls out of ready-to-run code, the runtime knows another return address (C-156).
+        // For calls out of ready-to-run code, the runtime reports another return address (C-156).
         let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
         let is = |index: usize, row: &ReferenceActivation| {
             let same =
@@ -196,8 +196,9 @@ impl Judged<'_> {
         rows.find(|(index, row)| is(*index, row)).map(|(at, _)| at)
     }
 
-    /// The row that a redirected thread pretends to have been called by. In another place, for nobody but
-    /// the runtime knows its registers; which does not tell if it refuses to walk, or hides the method.
+    /// Returns the row that appears to have called a redirected thread's code. Its frame is in
+    /// another place, since only the runtime knows the row's registers; and the runtime does not
+    /// report the row if it refuses to walk or hides the method.
     fn pretended(&self, frame: usize) -> Option<usize> {
         let row = self.truth.redirected.filter(|row| self.rows.last() == Some(row))? + 1;
         let registers = &self.row(row)?.registers;
@@ -206,17 +207,17 @@ impl Judged<'_> {
         (registers.rip == self.found.frames.get(frame)?.ip && !told).then_some(row)
     }
 
-    /// Whether a frame is where its row is not: that of the pretended caller.
+    /// Returns true if a frame is that of the pretended caller, whose place differs from its row's.
     fn is_misplaced(&self, frame: usize) -> bool {
         let row = self.rows.get(frame).and_then(|row| self.row(*row));
         row.is_some_and(|row| row.registers.rsp() != self.found.frames[frame].sp)
     }
 
-    /// Whether a frame of the walk is what a row of the truth is.
+    /// Returns true if a frame's kind is that of a row.
     fn is_kind(&self, frame: &MixedFrame, row: usize, code: ActivationCode) -> bool {
         let known = self.truth.known[row];
         let is_stub = |kind| matches!(kind, MethodKind::IlStub | MethodKind::Dynamic);
-        // Code without metadata looks like what it lies in, where no call tells of it.
+        // Code without metadata looks like the code around it, unless a call reports it.
         let is_nameless = match code {
             ActivationCode::Unmanaged => true,
             ActivationCode::Managed(_, kind) => is_stub(kind),
@@ -239,7 +240,7 @@ impl Judged<'_> {
         }
     }
 
-    /// Whether rows that the walk has left out before a frame may be missing.
+    /// Checks that rows which the walk left out before a frame may be missing.
     fn missing(&self, rows: std::ops::Range<usize>, frame: usize) -> Result<(), Wrong> {
         if rows.is_empty() || self.has_gap(frame) {
             return Ok(());
@@ -254,14 +255,14 @@ impl Judged<'_> {
         Ok(())
     }
 
-    /// Whether all that a frame says is so: it is `row`.
+    /// Checks that all properties of a frame are those of `row`.
     fn is_fact(&self, frame: usize, row: usize) -> Result<(), Wrong> {
         let found = &self.found.frames[frame];
         let truth = &self.truth.seen.rows[row];
         if !self.is_kind(found, row, truth.code) {
             return Err(Wrong::Kind { frame, found: found.kind, truth: truth.code });
         }
-        // Callbacks do not say (C-091).
+        // Callbacks do not report the position (C-091).
         if self.truth.redirected.is_some_and(|redirected| redirected + 1 == row) {
             return Ok(());
         }
@@ -270,7 +271,7 @@ impl Judged<'_> {
         }
         let is_so = match found.source {
             Source::Context => frame == 0 && row == 0,
-            // It is the caller of the frame before, and nothing is between.
+            // The frame is the caller of the frame before it, with no row between.
             Source::Unwound(trust) => {
                 let callee = self.rows.last().copied().filter(|callee| callee + 1 == row);
                 callee.is_some_and(|callee| !self.has_gap(frame) && self.gives(callee, trust))
@@ -280,7 +281,7 @@ impl Judged<'_> {
         if is_so { Ok(()) } else { Err(Wrong::Source(frame, found.source)) }
     }
 
-    /// Whether a row's caller can be found in this way.
+    /// Returns true if a row's caller can be found with this trust.
     fn gives(&self, row: usize, trust: Trust) -> bool {
         let Some(callee) = self.row(row) else { return false };
         let interrupted = callee.position == Position::Interrupted;
@@ -299,14 +300,14 @@ impl Judged<'_> {
             Trust::Stub => row == 0 && self.truth.is_in_stub(),
             Trust::FramePointer => false,
         };
-        // The walk has undone the hijack (C-077).
+        // The walk has resolved the hijack (C-077).
         let hijacked = self.truth.hijacked.is_some_and(|(at, _)| at == row);
         rule && (trust == Trust::Stub
             || self.truth.can_be_left(row)
             || hijacked && self.found.snapshot.is_some())
     }
 
-    /// Each reason is the true one.
+    /// Checks that the reason of each gap is the true one.
     fn reasons(&self) -> Result<(), Wrong> {
         for gap in &self.found.gaps {
             if !self.is_true(gap) {
@@ -318,7 +319,7 @@ impl Judged<'_> {
 
     fn is_true(&self, gap: &Gap) -> bool {
         let truth = self.truth;
-        // Where unwinding ended, and what it ends before.
+        // The row at which unwinding ended, and the row before which the gap ends.
         let before = gap.at.checked_sub(1);
         let leaf = before.and_then(|frame| self.rows.get(frame).copied());
         let next = self.rows.get(gap.at).copied().unwrap_or(truth.seen.rows.len());
@@ -340,13 +341,14 @@ impl Judged<'_> {
                 let at = before.filter(|frame| self.found.frames[*frame].ip == address);
                 at.is_some_and(|frame| self.is_lost(frame, register))
             }
-            // What does not follow a call is a hijacked return address; whatever stands on the stack
-            // where such a return goes, which has none there; and the interrupted instruction that a
-            // redirected thread pretends to have come from.
+            // Three kinds of addresses do not follow a call: a hijacked return address; the word on
+            // the stack at the target of a hijacked return, where there is no return address; and
+            // the interrupted instruction that a redirected thread pretends to have come from.
             Reason::NotACall { address } => leaf.is_some_and(|leaf| {
                 let pretends = truth.redirected == Some(leaf)
                     && self.row(leaf + 1).is_some_and(|row| row.registers.rip == address);
-                // Nor need the pretended caller's be one, whose registers are wrong.
+                // The return address of the pretended caller need not follow a call either, since
+                // the caller's registers are wrong.
                 let pretended = before.is_some_and(|frame| self.is_misplaced(frame));
                 let trips = truth.tripped == Some(leaf);
                 truth.hijacked == Some((leaf, address)) || trips || pretends || pretended
@@ -362,7 +364,7 @@ impl Judged<'_> {
                 result == HResult::ASYNCHRONOUS_UNSAFE && truth.refuses_lookups(self.policy)
             }
             Reason::BufferFull => self.found.frames.len() >= self.capacity,
-            // Nothing of this happens in a world.
+            // None of these occurs in a world.
             Reason::NotStopped
             | Reason::StaleContext
             | Reason::Unwind(_)
@@ -372,9 +374,9 @@ impl Judged<'_> {
         }
     }
 
-    /// Whether nobody has told of a register of a frame: the runtime does not of the first method that a
-    /// Frame leads to, but for rsp and rbp, and no frame since then has saved it (contract §3.7); nor does
-    /// anybody of a volatile one.
+    /// Returns true if no source gives a register's value in a frame. The runtime reports only rsp
+    /// and rbp of the first method that a Frame leads to, which matters until a frame after it has
+    /// saved the register (contract §3.7); and no source gives a volatile register.
     fn is_lost(&self, frame: usize, register: Gpr) -> bool {
         let generation = self.truth.seen.generation;
         let convention = if generation.is_unix() {
@@ -394,20 +396,20 @@ impl Judged<'_> {
         let is_marker = !matches!(frames[told].kind, FrameKind::Managed(_));
         let bit = 1 << register as u16;
         let mut between = self.truth.seen.rows[self.rows[told]..row].iter();
-        // Where a method was interrupted, it may not have saved anything yet.
+        // A method may have saved nothing yet where it was interrupted.
         let saved =
             between.any(|row| row.position == Position::ReturnAddress && row.saves.0 & bit != 0);
         !(follows_managed || is_marker || saved || [Gpr::Rsp, Gpr::Rbp].contains(&register))
     }
 
-    /// The walk has all callbacks that the runtime must make, and no others.
+    /// Checks that the walk has all callbacks that the runtime must make, and no others.
     fn snapshot(&self) -> Result<(), Wrong> {
         let Some(found) = self.found.snapshot else { return Ok(()) };
         let stub = Source::Unwound(Trust::Stub);
         if self.found.frames.get(1).is_some_and(|frame| frame.source == stub) {
             return self.snapshot_from(Leaf::Stub, found);
         }
-        // Whether it makes a seed of code that nobody has told of is a walk's own choice.
+        // A walk is free to make or not to make a seed from code that it knows nothing about.
         let seeded = self.snapshot_from(Leaf::Seeds, found);
         seeded.or_else(|wrong| self.snapshot_from(Leaf::Unknown, found).map_err(|_| wrong))
     }
@@ -443,8 +445,8 @@ impl Judged<'_> {
         }
     }
 
-    /// Whether unwinding ended at jitted code that the runtime never names, or for a register that it has
-    /// not told of behind such.
+    /// Returns true if unwinding ended at jitted code that the runtime never names, or for a
+    /// register that the runtime does not report after such code.
     fn is_beyond(&self, reason: Reason) -> bool {
         let address = match reason {
             Reason::Unwind(UnwindError::UnknownCode { address }) => address,
@@ -456,9 +458,9 @@ impl Judged<'_> {
             .is_some_and(|row| row.code == ActivationCode::Unmanaged || is_hidden(row))
     }
 
-    /// The walk claims what it can: all of a Windows stack, and on Unix at least what is reportable, if
-    /// there is no jitted code on it that is never named. Who calls a redirected thread's code, and who
-    /// is returned to where a hijacked return goes, only the runtime may say.
+    /// Checks that the walk claims what it can: all of a Windows stack; and on Unix at least the
+    /// reportable frames, if the stack has no jitted code that is never named. Only the runtime
+    /// knows the caller of a redirected thread's code, and the target of a hijacked return.
     fn completeness(&self) -> Result<(), Wrong> {
         let seen = &self.truth.seen;
         let unix = seen.generation.is_unix();
@@ -466,7 +468,7 @@ impl Judged<'_> {
         let claim = self.found.completeness;
         let Truth { redirected, hijacked, tripped, .. } = self.truth;
         let misleads = redirected.is_some() || hijacked.is_some() || tripped.is_some();
-        // In cooperative mode it believes in the seed that the pretended caller is.
+        // In cooperative mode the runtime accepts the seed that is the pretended caller.
         let calm = calm && !(redirected.is_some() && seen.cooperative);
         let enough = match (self.policy, claim) {
             _ if !calm => true,

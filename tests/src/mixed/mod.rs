@@ -1,10 +1,10 @@
-//! Whole stacks through the profiler's side, held against who really called whom, while programs run
-//! through the runtime.
+//! Whole stacks found through the profiler's side, compared with the true callers, while programs
+//! run through the runtime.
 //!
-//! [`judge`] says what a walk may claim of a thread that stands still: no frame that is not there, none
-//! twice, all in order; as much as it claims, at least, and as much as it could; and where something is
-//! missing, the true reason. [`examine`] walks threads of programs in a [`Way`]: that of the walker, or
-//! of a [`Second`] one, in which a [`Bug`] can be planted.
+//! [`judge`] checks the claims of a walk of a stopped thread: all frames are on the stack, each
+//! once, and in order; the walk has as much as it claims, at least, and as much as it could have;
+//! and for missing frames it gives the true reason. [`examine`] walks threads of programs in a
+//! [`Way`]: that of the walker, or of a [`Second`] one, in which a [`Bug`] can be planted.
 
 mod bug;
 mod examine;
@@ -33,33 +33,33 @@ use clr_world::World;
 
 /// A native thread of the profiler.
 const PROFILER: OsThreadId = OsThreadId(0xFFFF);
-/// A walk has room for so many frames.
+/// Maximum number of frames in a walk.
 const CAPACITY: usize = 256;
 
-/// A thread that stands still, to be walked.
+/// A stopped thread that is to be walked.
 pub struct Stop<'s, 'b> {
     /// The world.
     pub world: &'s mut World<'b>,
     /// The code that the profiler knows.
     pub map: &'s CodeMap<'b>,
-    /// The thread.
+    /// Index of the thread.
     pub thread: usize,
-    /// How it is walked.
+    /// Policy of the walk.
     pub policy: Policy,
-    /// Its registers a step before.
+    /// The thread's registers one step before.
     pub before: Option<&'s Registers>,
 }
 
-/// What walks threads.
+/// A walker of threads.
 pub trait Way {
-    /// Walks a thread; `None` if it is none of the runtime's.
+    /// Walks a thread; `None` if the runtime does not know the thread.
     ///
     /// # Errors
-    /// What ends the process.
+    /// The outcome that ends the process.
     fn walk(&mut self, stop: Stop<'_, '_>) -> Result<Option<Found>, Outcome>;
 }
 
-/// The walker.
+/// The walker of `clr-walker`.
 #[derive(Debug)]
 pub struct First {
     buffer: WalkBuffer,

@@ -1,4 +1,4 @@
-//! Walks of threads set up by hand, whole and damaged.
+//! Walks of threads that are set up by hand, whole and damaged.
 
 use super::judge::Found;
 use crate::snapshot::{is_linked, is_whole};
@@ -11,40 +11,40 @@ use clr_world::synthetic::{
 };
 use thiserror::Error;
 
-/// What a walk of a stage gets wrong.
+/// An error in a walk of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Broken {
-    /// It has more frames than there is room for.
-    #[error("{0:?} finds {1} frames")]
+    /// The walk has more frames than the buffer's capacity.
+    #[error("{0:?} found {1} frames")]
     TooMany(Policy, usize),
     /// A frame is not on the stack, which is whole.
     #[error("{0:?}: frame {1} is invented: {2:x?}")]
     Invented(Policy, usize, Box<Found>),
-    /// A row is missing where the walk says that none is.
+    /// A row is missing where the walk claims that none is.
     #[error("{0:?}: row {1} is missing: {2:x?}")]
     Missing(Policy, usize, Box<Found>),
-    /// The walk does not claim what it could.
-    #[error("{0:?}: it could be whole: {1:x?}")]
+    /// The walk claims less than it could.
+    #[error("{0:?}: the walk could claim to be whole: {1:x?}")]
     Incomplete(Policy, Box<Found>),
 }
 
-/// What has been looked at.
+/// Counts of the walks made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Staged {
-    /// Walks.
+    /// Number of walks.
     pub walks: u64,
-    /// Those of whole stages.
+    /// Number of walks of whole stages.
     pub whole: u64,
-    /// Those of whole stages that claim to have every frame.
+    /// Number of walks of whole stages that claim to have every frame.
     pub complete: u64,
-    /// Calls that end the process.
+    /// Number of calls that end the process.
     pub fatal: u64,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
 }
 
-/// Walks the thread of a stage by each policy, with room for so many frames; `None` if it cannot be set
-/// up.
+/// Walks the thread of a stage by each policy into a buffer of `room` frames. Returns `None` if the
+/// stage cannot be set up.
 ///
 /// # Errors
 /// [`Broken`].
@@ -65,7 +65,7 @@ pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged
         if found.frames.len() > room {
             return Err(Broken::TooMany(policy, found.frames.len()));
         }
-        // Frame pointers are a guess.
+        // Frames found by frame pointers are guesses.
         if is_whole && policy != Policy::FramePointers {
             staged.whole += 1;
             if let Some(frame) = invented(&set, &found.frames) {
@@ -97,8 +97,8 @@ fn walk(
     Some(found)
 }
 
-/// The first row that is not in the walk, though no gap is where it would be, and the runtime does not hide
-/// it from one that relies on it.
+/// Returns the first row that is missing in the walk without a gap in its place, and that the
+/// runtime does not hide from a walk which relies on it.
 fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usize> {
     let stage = set.stage();
     let relies = found.completeness != Completeness::Whole;
@@ -112,14 +112,15 @@ fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usiz
             return None;
         }
         let hidden = row.kind != MethodKind::Ordinary || excepted;
-        // Without an unwinder native code is a hole.
+        // Without unwinding, native code is a gap.
         let hidden = hidden || policy == Policy::Unseeded && row.place == CodeLocation::Native;
         let excused = relies && hidden || found.gaps.iter().any(|gap| gap.at == frame);
         (!excused).then_some(index)
     })
 }
 
-/// Whether exceptions are on their way, or are being handled: what they have skipped is not reported.
+/// Returns true if exceptions are in flight or being handled: the frames that they have skipped are
+/// not reported.
 fn is_excepted(stage: &SyntheticThread) -> bool {
     let handles = |row: &SyntheticActivation| {
         row.kind == MethodKind::ExceptionHandling || row.funclet.is_some()
@@ -127,22 +128,23 @@ fn is_excepted(stage: &SyntheticThread) -> bool {
     !stage.exceptions.trackers.is_empty() || stage.rows.iter().any(handles)
 }
 
-/// Whether nothing stood in the way of a walk that does not claim to be whole: on Windows there is unwind
-/// data of all code, and the thread's registers are to be had.
+/// Returns true if a walk does not claim to be whole though nothing prevented it: on Windows all
+/// code has unwind data, and the thread's registers are available.
 fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
     let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
     let calm = found.snapshot == Some(HResult::OK) && !is_excepted(stage);
     let fits = stage.rows.len() <= room;
     let knows = !stage.generation.is_unix();
-    // What has no unwind data makes no calls.
+    // Code without unwind data makes no calls.
     let knows = knows && !stage.rows.iter().skip(1).any(|row| row.leaf);
-    // Two calls of a function that lie a byte apart are none: the one has overwritten the other.
+    // Two calls of a function that lie one byte apart are impossible: one has overwritten the
+    // other.
     let rows = &stage.rows;
     let overwrites = |one: &SyntheticActivation, other: &SyntheticActivation| {
         one.function == other.function && one.offset.abs_diff(other.offset) == 1
     };
     let overlap = rows.iter().any(|one| rows.iter().any(|other| overwrites(one, other)));
-    // A runtime that has not started, or lets go, says nothing of code.
+    // A runtime that has not started, or that detaches, does not name code.
     let claims = matches!(
         found.completeness,
         Completeness::Whole | Completeness::Partial(Reason::Lookup(_))
@@ -150,7 +152,7 @@ fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: 
     seeded && calm && fits && knows && !overlap && !claims
 }
 
-/// The first frame that is no row, or not where it comes.
+/// Returns the first frame that is not a row, or not in order.
 fn invented(set: &SyntheticProcess, frames: &[MixedFrame]) -> Option<usize> {
     let count = set.stage().rows.len();
     let mut first = 0;

@@ -1,4 +1,4 @@
-//! A thread that stands still, with all that decides what a walk of it may say.
+//! A stopped thread, with everything that decides the claims that a walk of it may make.
 
 use clr_codegen::CodeKind;
 use clr_runtime::generation::ProfilerSuspension;
@@ -13,49 +13,50 @@ use clr_world::reference::{
 };
 use clr_world::stubs::Shared;
 
-/// What a row's code is to a profiler.
+/// A profiler's knowledge of a row's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// It has unwind data for it.
+    /// True if the profiler has unwind data for the code.
     pub unwinds: bool,
-    /// It lies in an image, and not in a heap.
+    /// True if the code lies in an image, not in a heap.
     pub in_image: bool,
-    /// It is what native functions call in their prologues to probe the stack.
+    /// True if the code is the stack probe that native functions call in their prologues.
     pub probes: bool,
 }
 
-/// A thread that stands still.
+/// The true state of a stopped thread.
 #[derive(Clone, Debug)]
 pub struct Truth {
-    /// The thread itself.
+    /// The thread as the reference model sees it.
     pub seen: ThreadFacts,
-    /// What its rows' code is to a profiler.
+    /// A profiler's knowledge of the rows' code.
     pub known: Vec<Known>,
-    /// The row whose code pretends to have been called by what it interrupted (contract §2.4).
-    pub redirected: Option<usize>,
-    /// The row in whose return address's place another address stands (VA): that of the runtime's code
-    /// for hijacked returns.
-    pub hijacked: Option<(usize, u64)>,
-    /// The row that is where hijacked returns go, and no return address lies on the stack (contract
+    /// The row whose code pretends to have been called by the code that it interrupted (contract
     /// §2.4).
+    pub redirected: Option<usize>,
+    /// The row whose return address is replaced, and the replacement (VA): the runtime's code for
+    /// hijacked returns.
+    pub hijacked: Option<(usize, u64)>,
+    /// The row at the target of hijacked returns while no return address lies on the stack
+    /// (contract §2.4).
     pub tripped: Option<usize>,
-    /// What `SuspendRuntime` returns where it fails.
+    /// Error of `SuspendRuntime`; `None` if the call succeeds.
     pub suspend: Option<HResult>,
 }
 
-/// What a walk makes of a leaf that has no unwind data.
+/// A walk's treatment of a leaf that has no unwind data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// Nothing.
+    /// Ends the walk.
     Unknown,
-    /// A stub that only jumps on, which it leaves.
+    /// Leaves a stub that only jumps on.
     Stub,
-    /// Code that may be an IL stub or a dynamic method: a seed.
+    /// Makes a seed from code that may be an IL stub or a dynamic method.
     Seeds,
 }
 
 impl Truth {
-    /// Looks at a thread. `None` if it is none of the runtime's.
+    /// Inspects a thread. Returns `None` if the runtime does not know the thread.
     #[must_use]
     pub fn new(facts: &ProgramFacts, world: &mut World<'_>, thread: usize) -> Option<Self> {
         let seen = ThreadFacts::new(facts, world, thread)?;
@@ -66,8 +67,8 @@ impl Truth {
             world.activations(thread).into_iter().map(|row| row.function).collect();
         let known = seen.rows.iter().zip(&functions_of).map(|(row, function)| {
             let function = function.and_then(|id| functions.get(id.index()));
-            // What is no function is one of the runtime's services, in a heap that everybody knows, or
-            // the probe.
+            // Code outside any function is one of the runtime's services, in a heap that every
+            // profiler knows, or the probe.
             let probes = function.is_none() && linked.instruction(row.registers.rip).is_some();
             let in_image = function.map_or(probes, |function| function.kind != CodeKind::Jit);
             Known { unwinds: in_image || !unix || function.is_none(), in_image, probes }
@@ -115,8 +116,8 @@ impl Truth {
         Some(Self { seen, known, redirected, hijacked, tripped, suspend })
     }
 
-    /// The first row that `GetFunctionFromIP` names, where unwind data leads from the leaf to it, or a jump
-    /// out of a stub without such.
+    /// Returns the first row that `GetFunctionFromIP` names, if unwind data leads from the leaf to
+    /// the row, or a jump out of a stub without unwind data.
     #[must_use]
     pub fn first_managed(&self, leaves_stub: bool) -> Option<usize> {
         for (index, row) in self.seen.rows.iter().enumerate() {
@@ -135,8 +136,8 @@ impl Truth {
         None
     }
 
-    /// The row that makes the seed: the first that has a name, or where unwinding ends at code without
-    /// metadata that was interrupted, that.
+    /// Returns the row that makes the seed: the first named row, or else the row where unwinding
+    /// ends, if that is interrupted code without metadata.
     fn seed(&self, leaf: Leaf) -> Option<usize> {
         let named = self.first_managed(leaf == Leaf::Stub);
         if named.is_some() || leaf != Leaf::Seeds {
@@ -152,7 +153,7 @@ impl Truth {
         (hidden && !known && row.position == Position::Interrupted).then_some(last)
     }
 
-    /// Whether unwinding a row leads to its caller.
+    /// Returns true if unwinding a row leads to its caller.
     #[must_use]
     pub fn can_be_left(&self, row: usize) -> bool {
         let known = self.known.get(row).is_some_and(|known| known.unwinds);
@@ -160,8 +161,8 @@ impl Truth {
         known && !misleads && self.hijacked.is_none_or(|(at, _)| at != row)
     }
 
-    /// Whether the leaf is in a stub that nobody has unwind data of, or in a method without metadata that
-    /// only jumps on, with the return address on top of the stack (coreclr#25676).
+    /// Returns true if the leaf is in a stub without unwind data, or in a method without metadata
+    /// that only jumps on, with the return address on top of the stack (coreclr#25676).
     #[must_use]
     pub fn is_in_stub(&self) -> bool {
         let leaf = self.seen.rows.first().filter(|leaf| match leaf.code {
@@ -174,14 +175,14 @@ impl Truth {
         !known && leaf.is_some_and(|leaf| leaf.caller_sp == leaf.registers.rsp() + 8)
     }
 
-    /// Whether the runtime refuses to say what code is managed: to a thread that may hold the lock itself
-    /// (C-116).
+    /// Returns true if the runtime refuses to look up managed code, for a thread that may hold the
+    /// lock itself (C-116).
     #[must_use]
     pub const fn refuses_lookups(&self, policy: Policy) -> bool {
         policy.is_for_itself() && self.seen.forbidden
     }
 
-    /// The call that a policy makes.
+    /// Returns the call that a policy makes.
     #[must_use]
     pub fn question(&self, policy: Policy, leaf: Leaf) -> CallFacts {
         let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
@@ -195,8 +196,8 @@ impl Truth {
         }
     }
 
-    /// What the model says of it. It knows nothing of seeds that are no row, as that of a redirected
-    /// thread's pretended caller.
+    /// Returns the model's expectation. The model does not cover seeds that are not a row, such as
+    /// that of a redirected thread's pretended caller.
     #[must_use]
     pub fn expected(&self, policy: Policy, leaf: Leaf) -> Option<ExpectedCall> {
         let found = self.first_managed(leaf == Leaf::Stub);

@@ -1,38 +1,38 @@
-//! The mistakes that can be planted.
+//! The mistakes that can be planted in the second unwinder of UNWIND_INFO.
 
 use std::fmt;
 
 /// A mistake that real unwinders have made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bug {
-    /// The instruction that ends exactly at rip is taken for one that has not run.
+    /// An instruction that ends exactly at rip is taken for one that has not run.
     CodeOffsetOffByOne,
     /// SAVE_NONVOL is scaled like SAVE_XMM128.
     IntegerSavesScaledBy16,
-    /// The parents of a chain are forgotten.
+    /// The parents of a chain are not followed.
     ChainIgnored,
-    /// The offset into the function is not computed anew for the parent.
+    /// The offset into the function is not recomputed for the parent.
     ChainWithChildOffset,
-    /// `add rsp` and `lea rsp` of an epilogue cannot move down.
+    /// `add rsp` and `lea rsp` of an epilogue cannot decrease rsp.
     ZeroExtendedDisplacement,
-    /// The target of a relative jump is not looked at.
+    /// The target of a relative jump is not checked.
     JumpInsideTakenForEpilogue,
     /// `rex.w jmp r/m` is taken for a jump inside the function.
     RexJumpNotSeen,
-    /// The pops of an epilogue go to each other's registers.
+    /// The pops of an epilogue are assigned to registers in reverse order.
     PopOrderSwapped,
-    /// ALLOC_LARGE is scaled in its 32-bit form too.
+    /// The 32-bit operand of ALLOC_LARGE is scaled, too.
     AllocLargeScaledTwice,
-    /// Version 2: EPILOG codes are counted from the wrong side.
+    /// Version 2: EPILOG codes are counted from the function's begin.
     EpilogSlotsAsOffsets,
-    /// Saves are looked for from where rsp or the frame register now points.
+    /// Saves are located relative to the current value of rsp or of the frame register.
     FrameBaseRecomputed,
-    /// A call that is a function's last instruction belongs to the next function.
+    /// A call that is a function's last instruction is attributed to the next function.
     ReturnAddressNotDecremented,
 }
 
 impl Bug {
-    /// All of them.
+    /// All mistakes.
     pub const ALL: [Self; 12] = [
         Self::CodeOffsetOffByOne,
         Self::IntegerSavesScaledBy16,

@@ -1,11 +1,11 @@
-//! Unwind data, read from its bytes.
+//! Unwind data, parsed from its bytes.
 
 use super::Error;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::RuntimeFunction;
 use clr_walker::registers::Gpr;
 
-/// How many parents a chain, and how many links an indirect entry, may have.
+/// Maximum number of parents in a chain, and of links of an indirect entry.
 pub(super) const CHAIN_LIMIT: usize = 32;
 
 pub(super) const PUSH_NONVOL: u8 = 0;
@@ -21,7 +21,6 @@ pub(super) const SAVE_XMM128_FAR: u8 = 9;
 pub(super) const PUSH_MACHFRAME: u8 = 10;
 pub(super) const SET_FPREG_LARGE: u8 = 11;
 
-/// An unwind code.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     pub(super) slot: usize,
@@ -62,16 +61,16 @@ pub(super) struct Function<'r, 'a> {
     pub(super) is_chained: bool,
     pub(super) prologue_size: u8,
     pub(super) slot_count: usize,
-    /// 0 for none.
+    /// Number of the frame register; 0 for none.
     pub(super) frame_register: u8,
-    /// In bytes: the header counts 16.
+    /// Offset in bytes; the header counts units of 16.
     pub(super) frame_offset: u8,
-    /// From the first slot to the end of the section.
+    /// The bytes from the first slot to the end of the section.
     pub(super) slots: &'a [u8],
 }
 
 impl<'r, 'a> Function<'r, 'a> {
-    /// The function of an entry of the region's table.
+    /// Returns the function of an entry of the region's table.
     pub(super) fn of_entry(
         region: &'r CodeRegion<'a>,
         entry: RuntimeFunction,
@@ -117,12 +116,14 @@ impl<'r, 'a> Function<'r, 'a> {
         Gpr::from_number(self.frame_register)
     }
 
-    /// Whether rip is in a prologue whose codes say what has run: a chunk has no prologue.
+    /// Returns true if an offset is in a prologue whose codes determine what has run. A chained
+    /// function has no prologue.
     pub(super) fn is_in_prologue(&self, offset: u32) -> bool {
         !self.is_chained && offset < u32::from(self.prologue_size)
     }
 
-    /// The code that begins at a slot. Operands may go beyond the count of slots, as for Windows.
+    /// Returns the code that begins at a slot. Operands may extend beyond the count of slots, as
+    /// for Windows.
     pub(super) fn code(&self, slot: usize) -> Result<Code, Error> {
         match self.slots.get(2 * slot..) {
             Some([offset, op, ..]) => {
@@ -132,7 +133,7 @@ impl<'r, 'a> Function<'r, 'a> {
         }
     }
 
-    /// All codes, the last prologue operation first.
+    /// Returns all codes, the last prologue operation first.
     pub(super) fn codes(&self) -> Result<Vec<Code>, Error> {
         let mut codes = Vec::new();
         let mut slot = 0;
@@ -153,7 +154,7 @@ impl<'r, 'a> Function<'r, 'a> {
         u32_at(self.slots, 2 * (code.slot + 1))
     }
 
-    /// The frame register's distance from rsp where `code` sets it, in bytes.
+    /// Returns the frame register's distance from rsp where `code` sets the register, in bytes.
     pub(super) fn frame_offset_of(&self, code: Code) -> Result<u64, Error> {
         Ok(if code.op == SET_FPREG_LARGE {
             self.operand32(code)?.wrapping_mul(16).into()
@@ -162,7 +163,7 @@ impl<'r, 'a> Function<'r, 'a> {
         })
     }
 
-    /// The function of the entry behind the codes, if the info is chained.
+    /// Returns the function of the entry after the codes, if the info is chained.
     pub(super) fn parent(&self) -> Result<Option<Self>, Error> {
         if !self.is_chained {
             return Ok(None);
@@ -172,7 +173,8 @@ impl<'r, 'a> Function<'r, 'a> {
         Self::new(self.region, range).map(Some)
     }
 
-    /// Whether it was entered over a machine frame, so that `iretq` is its return.
+    /// Returns true if the function was entered over a machine frame, so that `iretq` is its
+    /// return.
     pub(super) fn is_over_machine_frame(&self) -> bool {
         let mut function = Self { ..*self };
         for _ in 0..=CHAIN_LIMIT {

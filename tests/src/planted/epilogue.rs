@@ -1,4 +1,4 @@
-//! Epilogues: read from the bytes of code (version 1), or told by EPILOG codes (version 2).
+//! Epilogues: decoded from code bytes (version 1), or given by EPILOG codes (version 2).
 
 use super::{
     ALLOC_SMALL, Bug, CHAIN_LIMIT, EPILOG, Error, Function, PUSH_MACHFRAME, PUSH_NONVOL, State,
@@ -8,28 +8,29 @@ use clr_walker::memory::Memory;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
 
-/// How many stretches of code an epilogue may consist of, each but the last ending with a jump.
+/// Maximum number of pieces of code that an epilogue may consist of, each but the last ending with
+/// a jump.
 const STRETCH_LIMIT: usize = 16;
 
-/// What the instructions of an epilogue do.
+/// The decoded instructions of an epilogue.
 #[derive(Default)]
 struct Epilogue {
     /// `add rsp` or `lea rsp`.
     adjustment: Option<Adjustment>,
     pops: Vec<Gpr>,
-    /// `add rsp, 8` before `iretq`.
+    /// True if `add rsp, 8` precedes `iretq`.
     drops_error_code: bool,
-    /// `iretq`, not a return or a tail call.
+    /// True if the epilogue ends with `iretq`, not with a return or a tail call.
     ends_interrupt: bool,
 }
 
-/// rsp becomes a register plus a displacement.
+/// An assignment of a register plus a displacement to rsp.
 struct Adjustment {
     from: Gpr,
     displacement: u64,
 }
 
-/// The instruction behind the pops.
+/// The instruction after the pops.
 enum Ending {
     Return,
     InterruptReturn { drops_error_code: bool },
@@ -37,14 +38,14 @@ enum Ending {
 }
 
 impl Unwinder<'_, '_> {
-    /// If rip is in an epilogue, does what is left of it.
+    /// Executes the rest of an epilogue if rip is in one.
     pub(super) fn finish_epilogue<M: Memory + ?Sized>(
         &self,
         function: &Function<'_, '_>,
         rva: u32,
         state: &mut State<'_, M>,
     ) -> Result<Option<Position>, Error> {
-        // With EPILOG codes there are no other epilogues than those.
+        // If there are EPILOG codes, the function has no other epilogues.
         if function.version == 2 && function.slot_count > 0 && function.code(0)?.op == EPILOG {
             return match self.offset_by_epilog_codes(function, rva)? {
                 Some(offset) => self.undo_pushes(*function, offset, state).map(Some),
@@ -73,9 +74,9 @@ impl Unwinder<'_, '_> {
         pops
     }
 
-    /// Reads code as the rest of an epilogue.
+    /// Decodes code as the rest of an epilogue.
     fn read_epilogue(&self, function: &Function<'_, '_>, mut rva: u32) -> Option<Epilogue> {
-        // A jump to a shared tail, or `rex ret`, is believed only where there is a frame to leave.
+        // A jump to a shared tail, or `rex ret`, is accepted only if there is a frame to leave.
         let has_frame = function.offset_of(rva) >= u32::from(function.prologue_size)
             && (function.slot_count > 0 || function.is_chained);
         let mut epilogue = Epilogue::default();
@@ -103,7 +104,7 @@ impl Unwinder<'_, '_> {
         None
     }
 
-    /// `add rsp, imm` or `lea rsp, [frame register + disp]`, and its length.
+    /// Decodes `add rsp, imm` or `lea rsp, [frame register + disp]`, and returns its length.
     fn adjustment(&self, function: &Function<'_, '_>, rva: u32) -> Option<(Adjustment, u32)> {
         let adjustment = |from, disp: Displacement, len| {
             let zero_extended = self.has(Bug::ZeroExtendedDisplacement);
@@ -123,13 +124,13 @@ impl Unwinder<'_, '_> {
         if base == 0 || base != function.frame_register {
             return None;
         }
-        // Bases whose low bits are rsp's, so r12, take a SIB byte.
+        // A base whose low bits are those of rsp, which is r12, takes a SIB byte.
         let (rest, len) = match rest {
             [0x24, rest @ ..] if modrm & 7 == 4 => (rest, 4),
             _ if modrm & 7 == 4 => return None,
             _ => (rest, 3),
         };
-        // The reg field is rsp; the mod field tells the size of the displacement.
+        // The reg field is rsp; the mod field gives the size of the displacement.
         match (modrm >> 3, rest) {
             (0b01_100, [disp, ..]) => {
                 adjustment(Gpr::from_number(base), Displacement::Byte(*disp), len + 1)
@@ -142,7 +143,7 @@ impl Unwinder<'_, '_> {
         }
     }
 
-    /// Reads what stands behind the pops, at `rva`.
+    /// Decodes the instruction after the pops, at `rva`.
     fn ending(
         &self,
         function: &Function<'_, '_>,
@@ -150,7 +151,7 @@ impl Unwinder<'_, '_> {
         rva: u32,
         has_frame: bool,
     ) -> Option<Ending> {
-        // repne, or bnd, changes no return and no jump.
+        // A repne or bnd prefix changes neither a return nor a jump.
         let (repne, code) = match code {
             [0xF2, code @ ..] => (1, code),
             _ => (0, code),
@@ -173,7 +174,7 @@ impl Unwinder<'_, '_> {
                 Some(Ending::InterruptReturn { drops_error_code: true })
             }
             [0x40..=0x4F, 0xC3, ..] => (repne == 0 && has_frame).then_some(Ending::Return),
-            // Only a tail call has REX.W on an indirect jump: switches do without.
+            // Only tail calls have REX.W on an indirect jump; switches have none.
             [0x48..=0x4F, 0xFF, modrm, ..] => {
                 let is_jump = modrm >> 3 & 7 == 4 && !self.has(Bug::RexJumpNotSeen);
                 is_jump.then_some(Ending::Return)
@@ -182,7 +183,7 @@ impl Unwinder<'_, '_> {
         }
     }
 
-    /// `jmp` by `distance` from `next`.
+    /// Classifies a `jmp` by `distance` from `next`.
     fn relative_jump(
         &self,
         function: &Function<'_, '_>,
@@ -203,8 +204,8 @@ impl Unwinder<'_, '_> {
         inside.filter(|_| has_frame).map(Ending::JumpInside)
     }
 
-    /// Whether no frame is up at `address`. At the begin of one of gcc's cold parts, all of its
-    /// codes have run already.
+    /// Returns true if no frame is set up at `address`. At the begin of one of gcc's cold parts,
+    /// all of its codes have run already.
     fn may_be_called(&self, address: u64) -> bool {
         let Some((region, rva)) = self.code.find(address) else { return true };
         let Some(entry) = region.functions().find(rva) else { return true };
@@ -217,7 +218,7 @@ impl Unwinder<'_, '_> {
         })
     }
 
-    /// How far rip is in an epilogue that EPILOG codes describe.
+    /// Returns the offset of rip in an epilogue that EPILOG codes describe.
     fn offset_by_epilog_codes(
         &self,
         function: &Function<'_, '_>,
@@ -245,7 +246,7 @@ impl Unwinder<'_, '_> {
         Ok(starts.into_iter().map(|start| rva.wrapping_sub(start)).find(|offset| *offset < size))
     }
 
-    /// Undoes the pushes that the first `done` bytes of an epilogue have not popped, and returns.
+    /// Undoes the pushes that the first `done` bytes of an epilogue have not popped, and the call.
     fn undo_pushes<M: Memory + ?Sized>(
         &self,
         function: Function<'_, '_>,
@@ -266,7 +267,7 @@ impl Unwinder<'_, '_> {
         for register in self.in_pop_order(pops) {
             let value = state.memory.read_u64(state.rsp())?;
             state.add_rsp(8);
-            // Here a popped rsp is the value itself, in Windows too.
+            // A popped rsp is the value itself here, as in Windows.
             state.registers.set(register, value);
         }
         // An allocation of 8 bytes is a pushfq, which one more pop undoes.
@@ -277,13 +278,13 @@ impl Unwinder<'_, '_> {
             behind = rest;
         }
         match behind.first() {
-            // The epilogue begins behind the instruction that drops an error code.
+            // The epilogue begins after the instruction that drops an error code.
             Some(code) if code.op == PUSH_MACHFRAME => state.pop_machine_frame(),
             _ => state.pop_rip(),
         }
     }
 
-    /// The codes from the first push or machine frame of the chain to the end of its info.
+    /// Returns the codes from the first push or machine frame of the chain to the end of its info.
     fn codes_from_first_push(
         &self,
         mut function: Function<'_, '_>,
@@ -303,7 +304,7 @@ impl Unwinder<'_, '_> {
     }
 }
 
-/// The constant that an instruction adds to rsp or to the frame register.
+/// A constant that an instruction adds to rsp or to the frame register.
 enum Displacement {
     Byte(u8),
     Long([u8; 4]),
@@ -320,7 +321,7 @@ impl Displacement {
     }
 }
 
-/// `pop register`, with any REX prefix or none, and its length.
+/// Decodes `pop register` with any REX prefix or none, and returns its length.
 fn pop(code: &[u8]) -> Option<(Gpr, usize)> {
     match code {
         [pop @ 0x58..=0x5F, ..] => Some((Gpr::from_number(pop & 7), 1)),

@@ -1,8 +1,8 @@
 //! A second unwinder of Windows x64 code, and mistakes that can be planted in it.
 //!
-//! It shares no reading of unwind data or code with the walker, so that one can be held against the
-//! other. It follows the walker's precise rules, and is written to be read, not to be fast. A test
-//! that claims to find wrong unwinds must find each planted [`Bug`].
+//! The unwinder shares no decoding of unwind data or code with the walker, so that each can be
+//! compared with the other. It follows the walker's precise rules, and is written for readability,
+//! not for speed. A test that claims to find wrong unwinds must find each planted [`Bug`].
 
 mod bug;
 mod data;
@@ -21,7 +21,7 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 
-/// Why a step could not be made.
+/// A reason why a step fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// rip is in no known code.
@@ -51,10 +51,10 @@ const CHKSTK_MS: [u8; 50] = [
     0x59, 0xC3,
 ];
 
-/// Where its instructions begin.
+/// Offsets of the instructions in [`CHKSTK_MS`].
 const CHKSTK_MS_STARTS: [u32; 15] = [0, 1, 2, 8, 13, 15, 22, 26, 32, 38, 40, 43, 47, 48, 49];
 
-/// How far into a `___chkstk_ms` an instruction is.
+/// Returns an instruction's offset in a `___chkstk_ms`.
 fn offset_in_chkstk_ms(region: &CodeRegion<'_>, rva: u32) -> Option<u32> {
     CHKSTK_MS_STARTS.into_iter().find(|offset| {
         let code = rva.checked_sub(*offset).and_then(|start| region.bytes_from(start));
@@ -62,7 +62,7 @@ fn offset_in_chkstk_ms(region: &CodeRegion<'_>, rva: u32) -> Option<u32> {
     })
 }
 
-/// Unwinds the code of a map.
+/// An unwinder for the code of a map.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwinder<'c, 'a> {
     code: &'c CodeMap<'a>,
@@ -70,13 +70,13 @@ pub struct Unwinder<'c, 'a> {
 }
 
 impl<'c, 'a> Unwinder<'c, 'a> {
-    /// An unwinder without a bug.
+    /// Creates an unwinder without a bug.
     #[must_use]
     pub const fn new(code: &'c CodeMap<'a>) -> Self {
         Self { code, bug: None }
     }
 
-    /// The same with this bug, and no other.
+    /// Plants this bug, and no other.
     #[must_use]
     pub const fn with_bug(self, bug: Bug) -> Self {
         Self { bug: Some(bug), ..self }
@@ -86,10 +86,11 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         self.bug == Some(bug)
     }
 
-    /// Takes `registers` from a frame to its caller, and gives what the caller's rip is.
+    /// Unwinds `registers` from a frame to its caller, and returns the position of the caller's
+    /// rip.
     ///
     /// # Errors
-    /// [`Error`]; `registers` are then as they were.
+    /// [`Error`]; `registers` are then unchanged.
     pub fn step<M: Memory + ?Sized>(
         &self,
         registers: &mut Registers,
@@ -102,8 +103,8 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Ok(caller)
     }
 
-    /// The frames of a stopped thread, the most recent one first, and at most `limit`. They end
-    /// where a step fails or does not move up the stack.
+    /// Returns at most `limit` frames of a stopped thread, the most recent one first. They end
+    /// where a step fails or does not increase rsp.
     #[must_use]
     pub fn walk<M: Memory + ?Sized>(
         &self,
@@ -155,18 +156,19 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         self.undo_prologue(function, rva, state)
     }
 
-    /// The parent in the chain.
+    /// Returns the parent in the chain.
     fn parent<'r, 'f>(&self, child: &Function<'r, 'f>) -> Result<Option<Function<'r, 'f>>, Error> {
         if self.has(Bug::ChainIgnored) { Ok(None) } else { child.parent() }
     }
 
-    /// Whether the instruction that a code describes has run.
+    /// Returns true if the instruction that a code describes has run.
     fn has_run(&self, code: Code, offset: u32) -> bool {
         let end = u32::from(code.offset);
         if self.has(Bug::CodeOffsetOffByOne) { end < offset } else { end <= offset }
     }
 
-    /// What saves are counted from: the frame register less its offset if it is set, else rsp.
+    /// Returns the base of saves: the frame register less its offset if the prologue has set it,
+    /// else rsp.
     fn frame_base(
         &self,
         function: &Function<'_, '_>,
@@ -178,7 +180,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         }
         let in_prologue = function.is_in_prologue(offset);
         let mut frame_offset = u64::from(function.frame_offset);
-        // In a body the code is only of interest for its operand, which 240 stands for.
+        // In a body the code matters only for its operand, whose presence an offset of 240 marks.
         let may_be_large = in_prologue || frame_offset == 240;
         let setting = function.codes()?.into_iter().find(|code| match code.op {
             SET_FPREG => in_prologue,
@@ -194,7 +196,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Ok(registers.get(function.frame_register()).wrapping_sub(frame_offset))
     }
 
-    /// Undoes what the prologue had done, by the codes of the function and of its parents.
+    /// Undoes the executed part of the prologue, by the codes of the function and of its parents.
     fn undo_prologue<M: Memory + ?Sized>(
         &self,
         mut function: Function<'_, '_>,
@@ -234,7 +236,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Err(Error::BadUnwindData)
     }
 
-    /// Undoes one code; if that was a machine frame, gives what the caller's rip is.
+    /// Undoes one code. If that was a machine frame, returns the position of the caller's rip.
     fn undo<M: Memory + ?Sized>(
         &self,
         function: &Function<'_, '_>,
@@ -254,7 +256,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
                 state.add_rsp(far()? * scale);
             }
             SET_FPREG | SET_FPREG_LARGE => {
-                // SET_FPREG_LARGE is CoreCLR's own, which then takes register 0: rax.
+                // SET_FPREG_LARGE is an extension of CoreCLR, which then uses register 0: rax.
                 if function.frame_register == 0 && code.op == SET_FPREG {
                     return Err(Error::BadUnwindData);
                 }
@@ -269,18 +271,18 @@ impl<'c, 'a> Unwinder<'c, 'a> {
             SAVE_XMM128 => state.load_xmm(code.info, base.wrapping_add(near(16)?))?,
             SAVE_XMM128_FAR => state.load_xmm(code.info, base.wrapping_add(far()?))?,
             PUSH_MACHFRAME => {
-                // OpInfo says that an error code lies before the frame.
+                // OpInfo indicates that an error code lies before the frame.
                 state.add_rsp(if code.info == 0 { 0 } else { 8 });
                 return state.pop_machine_frame().map(Some);
             }
-            // EPILOG and the spare operation say nothing about the prologue.
+            // EPILOG and the spare operation do not concern the prologue.
             _ => {}
         }
         Ok(None)
     }
 }
 
-/// Code without an entry keeps rsp where the call left it.
+/// Unwinds code without an entry, which keeps rsp where the call left it.
 fn unwind_leaf<M: Memory + ?Sized>(
     region: &CodeRegion<'_>,
     rva: u32,

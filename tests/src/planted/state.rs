@@ -1,11 +1,11 @@
-//! Registers on their way from a frame to its caller.
+//! Registers during a step from a frame to its caller.
 
 use super::Error;
 use clr_walker::memory::Memory;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 
-/// The registers of a frame, on their way to those of its caller.
+/// The registers of a frame, which a step turns into those of its caller.
 pub(super) struct State<'m, M: ?Sized> {
     pub(super) registers: Registers,
     pub(super) memory: &'m M,
@@ -29,7 +29,7 @@ impl<M: Memory + ?Sized> State<'_, M> {
         Ok(())
     }
 
-    /// xmm0 to xmm5 are volatile, but must be readable.
+    /// Loads a vector register. xmm0 to xmm5 are volatile, but their slots must be readable.
     pub(super) fn load_xmm(&mut self, number: u8, address: u64) -> Result<(), Error> {
         let value = self.memory.read_u128(address)?;
         if let Some(n) = usize::from(number).checked_sub(6) {
@@ -38,7 +38,7 @@ impl<M: Memory + ?Sized> State<'_, M> {
         Ok(())
     }
 
-    /// As Windows has it, 8 is added to a popped rsp too.
+    /// Pops a register. As in Windows, 8 is added even to a popped rsp.
     pub(super) fn pop(&mut self, register: Gpr) -> Result<(), Error> {
         self.load(register, self.rsp())?;
         self.add_rsp(8);
@@ -51,7 +51,7 @@ impl<M: Memory + ?Sized> State<'_, M> {
         Ok(Position::ReturnAddress)
     }
 
-    /// `iretq`: rip, cs, rflags, rsp, ss.
+    /// Executes an `iretq`, which pops rip, cs, rflags, rsp and ss.
     pub(super) fn pop_machine_frame(&mut self) -> Result<Position, Error> {
         let rsp = self.rsp();
         self.registers.rip = self.memory.read_u64(rsp)?;

@@ -1,5 +1,5 @@
-//! The reference walker in a profiler as its documentation wants it, under schedules: while threads of the
-//! program allocate, compile, load, throw, begin and end, nothing may go wrong.
+//! The reference walker in a profiler that follows its documentation, under schedules. Nothing may
+//! fail while threads of the program allocate, compile, load, throw, begin and end.
 
 use clr_explore::{CurrentThread, Setup, TestedProcess, ThreadIndex};
 use clr_generate::WorldProgram;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::rc::Rc;
 
-/// Makes the process of a generated program, whose threads are named by their numbers.
+/// Creates the process of a generated program, whose threads are named by their numbers.
 ///
 /// # Errors
 /// Returns [`BuildError`] if the program cannot be built.
@@ -24,27 +24,27 @@ pub fn process(program: &WorldProgram) -> Result<TestedProcess, BuildError> {
     Ok(TestedProcess::from_build(program.build()?, &threads).stopping_by(program.stop_by))
 }
 
-/// A walk has room for so many frames.
+/// Maximum number of frames in a walk.
 const CAPACITY: usize = 64;
-/// Between two rounds of a sampler (µs).
+/// Interval between two rounds of a sampler (µs).
 const INTERVAL: u64 = 10_000;
 
-/// How the profiler takes its samples.
+/// The parameters of the profiler's sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampler {
-    /// The policy.
+    /// Policy of the walks.
     pub policy: Policy,
-    /// How often it walks all threads.
+    /// Number of rounds, each of which walks all threads.
     pub rounds: u32,
 }
 
-/// What the threads of a profiler share in a history.
+/// State that the threads of a profiler share in a history.
 #[derive(Default)]
 struct Alive {
-    /// Those of the program that may be walked: created, and not destroyed.
+    /// The program's threads that may be walked: created, and not destroyed.
     threads: RefCell<Vec<ThreadIndex>>,
-    /// Those that execute code of the profiler: what a signal interrupts there may own a lock that the
-    /// handler needs.
+    /// The threads that execute code of the profiler. One that a signal interrupts there may own a
+    /// lock that the handler needs.
     busy: RefCell<BTreeSet<ThreadIndex>>,
 }
 
@@ -58,7 +58,7 @@ impl Alive {
 }
 
 impl Sampler {
-    /// Whether a thread of the profiler's own can walk others so.
+    /// Returns true if a thread of the profiler itself can walk others by the policy.
     #[must_use]
     pub const fn is_asynchronous(&self) -> bool {
         matches!(
@@ -67,7 +67,7 @@ impl Sampler {
         )
     }
 
-    /// Whether a generation has what the policy needs.
+    /// Returns true if a generation supports the policy.
     #[must_use]
     pub const fn is_for(&self, generation: Generation) -> bool {
         match self.policy {
@@ -79,13 +79,14 @@ impl Sampler {
     /// Loads the profiler. `walked` counts the walks.
     pub fn load<'p>(self, setup: &mut Setup<'p>, walked: &'p Cell<u64>) {
         let alive = Rc::new(Alive::default());
-        // Held over each walk, and while a thread is taken out of the list: a thread is not destroyed
-        // while it is walked (H-04).
+        // The lock is held during each walk, and while a thread is removed from the list: a thread
+        // is not destroyed while it is walked (H-04).
         let list = setup.lock("threads");
         let known = Rc::clone(&alive);
         setup.on(CallbackKind::ThreadCreated, move |me| {
             known.busy(me, || {
-                // What the runtime makes for a thread is made before a signal's handler needs it (H-03).
+                // The runtime's data for a thread is created before a signal's handler needs it
+                // (H-03).
                 let _ = me.info().get_function_from_ip(0);
                 let _list = me.lock(list);
                 known.threads.borrow_mut().push(me.index());
@@ -142,7 +143,7 @@ impl Sampler {
         let Some(target) = me.target(thread) else { return };
         let info = me.info();
         let way = Walker::new(&info, me.modules(), self.policy);
-        // On its stack a profiler has a buffer ready; here each walk makes its own beforehand.
+        // A real profiler would have a buffer ready; here each walk creates its own beforehand.
         let mut buffer = WalkBuffer::new(CAPACITY);
         count(me, target.id(), way.take(&target, &mut buffer), walked);
     }
@@ -161,8 +162,9 @@ fn count(
     }
 }
 
-/// A round while the runtime is suspended. The list is locked only then: to suspend the runtime needs the
-/// runtime's own list of threads, which whoever waits in `ThreadDestroyed` has (H-05).
+/// Walks all threads while the runtime is suspended. The list is locked only after the suspension:
+/// suspending the runtime needs the runtime's own list of threads, which a thread that waits in
+/// `ThreadDestroyed` has locked (H-05).
 fn suspended_round(
     me: &CurrentThread<'_, '_>,
     list: clr_explore::ProfilerLock,
@@ -171,7 +173,7 @@ fn suspended_round(
 ) {
     let info = me.info();
     let way = Walker::new(&info, me.modules(), Policy::RuntimeSuspended);
-    // Older runtimes cannot.
+    // Older runtimes do not support this.
     let Ok(suspension) = RuntimeSuspension::new(&info) else { return };
     {
         let _list = me.lock(list);

@@ -1,14 +1,14 @@
-//! Memory that knows what was written to it, and can take it back.
+//! Memory that records writes and can revert them.
 
 use clr_machine::Machine;
 use clr_runtime::TargetMemory;
 use clr_walker::memory::{Memory, Unreadable};
 
-/// A machine's memory, with all words written since it was taken back.
+/// A machine's memory, with all words written since the last revert.
 #[derive(Debug)]
 pub(super) struct Journal {
     machine: Machine,
-    /// Address (VA), and what was there before.
+    /// Addresses (VA), with the previous values.
     writes: Vec<(u64, u64)>,
 }
 
@@ -17,8 +17,8 @@ impl Journal {
         Self { machine, writes: Vec::new() }
     }
 
-    /// Takes all writes back; the addresses (VA) of the bytes that were changed by them, and what
-    /// they had become.
+    /// Reverts all writes. Returns the addresses (VA) of the bytes that they changed, with the new
+    /// values.
     pub(super) fn take_back(&mut self) -> Vec<(u64, u8)> {
         let mut changed: Vec<(u64, u8)> = Vec::new();
         for (address, before) in &self.writes {
@@ -31,10 +31,10 @@ impl Journal {
             }
         }
         while let Some((address, before)) = self.writes.pop() {
-            // It has been written to before.
+            // This word has been written to before, so the write succeeds.
             let _ = self.machine.write(address, &before.to_le_bytes());
         }
-        // What was written more than once may have become what it was.
+        // A byte that was written more than once may have its old value again.
         changed.retain(|(address, now)| {
             let mut byte = [0];
             self.machine.read(*address, &mut byte).is_ok() && byte[0] != *now

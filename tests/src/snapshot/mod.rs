@@ -1,7 +1,7 @@
-//! What holds of a call about any thread that can be set up, whole or damaged.
+//! Properties of calls for any thread that can be set up, whole or damaged.
 //!
-//! [`check`] makes a call again and again on the same state, with one thing changed each time. All
-//! promises hold for all stages, but for those that say what a damaged one is exempt from.
+//! [`check`] repeats a call on the same state, with one change each time. All promises hold for all
+//! stages, except where a promise names an exemption for damaged ones.
 
 mod journal;
 mod model;
@@ -15,31 +15,32 @@ use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticThread};
 use std::fmt;
 use thiserror::Error;
 
-/// What was checked of a call.
+/// The result of checking a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The stage could not be set up.
+    /// True if the stage could not be set up.
     pub rejected: bool,
-    /// Callbacks of the call.
+    /// Number of callbacks of the call.
     pub callbacks: u64,
-    /// Calls that were made.
+    /// Number of calls made.
     pub calls: u64,
-    /// What the call came to was known beforehand.
+    /// True if the model has an expectation for the call.
     pub expected: bool,
-    /// Nothing is damaged.
+    /// True if nothing is damaged.
     pub whole: bool,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: Option<Outcome>,
 }
 
-/// Whether nothing is damaged: nothing but the rows decides what lies on the stack.
+/// Returns true if nothing is damaged: only the rows determine the content of the stack.
 #[must_use]
 pub fn is_whole(stage: &SyntheticThread) -> bool {
     whole::targets(stage).is_some()
 }
 
-/// Whether a stage is whole, and each run of native code that has called managed code was called from where
-/// a Frame leads to: without one the runtime passes by what is rootward of it.
+/// Returns true if a stage is whole, and each run of native code that has called managed code was
+/// called from a row that a Frame leads to. Without such a Frame, the runtime skips the rows
+/// rootward of the run.
 #[must_use]
 pub fn is_linked(stage: &SyntheticThread) -> bool {
     let Some(targets) = whole::targets(stage) else { return false };
@@ -58,9 +59,9 @@ pub fn is_linked(stage: &SyntheticThread) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{promise}: {detail}")]
 pub struct Broken {
-    /// What holds.
+    /// The promise.
     pub promise: &'static str,
-    /// What was seen.
+    /// The observation that breaks it.
     pub detail: String,
 }
 
@@ -73,12 +74,12 @@ fn promise(
     if holds { Ok(()) } else { Err(Broken { promise, detail: detail() }) }
 }
 
-/// The same of two values.
+/// Fails if two values differ.
 fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> Result<(), Broken> {
     promise(name, left == right, || format!("{left:#x?}\nand\n{right:#x?}"))
 }
 
-/// Checks all that holds of a call.
+/// Checks all promises for a call.
 ///
 /// # Errors
 /// The first promise that does not hold.

@@ -1,10 +1,11 @@
-//! What a call about a whole stage comes to, from the table of its rows: no memory is read, and
-//! nothing is unwound.
+//! A model of calls for whole stages, from the table of their rows: it reads no memory and unwinds
+//! nothing.
 //!
-//! The rules are those of contract §2.2 and §3.12 as a reader would apply them to the table. What
-//! would need the frame iterator once more is left out ([`expected`] gives `None`): a writer of the
-//! code manager, a seed that is not a row's, an exception handler whose parent's row is not reached
-//! or that meets an unwound region. How a call is refused is known of misplaced Frames too.
+//! The rules are those of contract §2.2 and §3.12, applied to the table. Cases that would need a
+//! second implementation of the frame iterator are left out ([`expected`] returns `None`): a writer
+//! of the code manager, a seed that is not a row's, an exception handler whose parent's row is not
+//! reached, or one that meets an unwound region. Refusals of calls are modelled for misplaced
+//! Frames, too.
 
 use super::whole::{self, is_told};
 use clr_generate::SyntheticCall;
@@ -20,18 +21,18 @@ use clr_world::synthetic::{
     CodeLocation, FrameRow, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticThread, WALKER_OBJECT,
 };
 
-/// Those that hide the managed exception handling.
+/// Generations that hide the managed exception handling.
 const HIDING: Generations =
     Generations::of(&[Generation::Net9Unix, Generation::Net10Windows, Generation::Net10Unix]);
 
-/// What is expected of a call whose callback wants all.
+/// Expectation for a call whose callback accepts all frames.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Expected {
-    /// The rows that are reported: as a frame if they are managed, else as a marker.
+    /// The reported rows: as a frame if they are managed, else as a marker.
     pub rows: Vec<usize>,
-    /// So many of them come before any Frame: all of their registers are known.
+    /// Number of rows before the first Frame, whose registers are all known.
     pub certain: usize,
-    /// How it ends.
+    /// Outcome of the call.
     pub outcome: Outcome,
 }
 
@@ -41,13 +42,12 @@ impl Expected {
     }
 }
 
-/// Where a walk starts.
 enum Start {
     Chain,
     Row(usize),
 }
 
-/// What is expected, if that can be said.
+/// Returns the expectation for a call, if the model has one.
 pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
     if !case.stage.overwritten.is_empty() {
         return None;
@@ -62,14 +62,14 @@ pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
     };
     let is_own = case.thread == SELF_OBJECT || case.thread == ThreadId(0) && case.caller == SELF;
     if !is_own {
-        // The other thread of the runtime has never run anything.
+        // The other thread of the runtime has never run any code.
         return Some(Expected::refused(HResult::FAIL.into()));
     }
     walk(&case.stage, &whole::targets(&case.stage)?, &start, suspended)
 }
 
-/// The ordered checks: where the walk starts, and whether the call suspends the target; or how the
-/// call ends before. `None` if that cannot be said.
+/// Performs the ordered checks. Returns the start of the walk, with true if the call suspends the
+/// target; or the outcome of a refused call; or `None` if the model does not cover the call.
 fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
     let (stage, process) = (&case.stage, &case.stage.process);
     let is_2 = stage.generation == Generation::Framework2;
@@ -143,7 +143,7 @@ fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
     Some(Ok((start, suspends)))
 }
 
-/// Where the walk of a cooperative target starts.
+/// Returns the start of the walk of a cooperative target.
 fn cooperative(
     case: &SyntheticCall,
     other: bool,
@@ -170,8 +170,8 @@ fn cooperative(
     Some(if managed { Ok(Start::Row(row)) } else { Err(HResult::UNMANAGED_CONTEXT) })
 }
 
-/// Goes through the table: managed rows one after the other up to a native one, and from there to
-/// where the next Frame leads.
+/// Iterates over the table: managed rows one after the other up to a native one, and from there to
+/// the row that the next Frame leads to.
 fn walk(
     stage: &SyntheticThread,
     targets: &[Option<usize>],
@@ -243,7 +243,7 @@ fn walk(
     Some(Expected { certain: certain.unwrap_or(shown.len()), rows: shown, outcome })
 }
 
-/// Whether a Frame is a stop of its own: it has a method, of which no callback tells.
+/// Returns true if a Frame counts as a stop: it has a method, though no callback reports it.
 fn has_method(frame: &FrameRow) -> bool {
     let has = match frame.kind.shape() {
         FrameShape::InlinedCall => frame.leads_to.is_some(),
@@ -252,13 +252,14 @@ fn has_method(frame: &FrameRow) -> bool {
     has && frame.method.is_some()
 }
 
-/// Whether a second pass has left a row with this caller SP, or a Frame there (VA).
+/// Returns true if a second pass has unwound the row with this caller SP, or the Frame there (VA).
 fn is_unwound(stage: &SyntheticThread, caller_sp: u64) -> bool {
     let mut second = stage.exceptions.trackers.iter().filter(|one| one.pass == Pass::Second);
     second.any(|one| one.unwound.is_some_and(|(low, high)| low < caller_sp && caller_sp <= high))
 }
 
-/// Up to which row a handler hides what is above it, and whether it is hidden itself.
+/// Returns the row up to which a handler hides the frames above, and true if the handler itself is
+/// hidden.
 fn handler(stage: &SyntheticThread, row: usize) -> Option<(Option<usize>, bool)> {
     let end = |row: usize| stage.rows.get(row + 1).map(|row| row.sp);
     let running = stage.exceptions.trackers.iter().filter_map(|tracker| tracker.funclet);
@@ -272,7 +273,7 @@ fn handler(stage: &SyntheticThread, row: usize) -> Option<(Option<usize>, bool)>
             let parent = (row + 1..stage.rows.len()).find(|row| end(*row) == Some(sp))?;
             Some((Some(parent), true))
         }
-        // Called by its own method.
+        // The funclet was called by its own method.
         None => Some((None, stage.rows.get(row + 1)?.place != CodeLocation::Native)),
     }
 }

@@ -1,4 +1,4 @@
-//! The promises.
+//! The promises that hold for all calls.
 
 use super::world::{MOST_SHOTS, Observed, Request, World};
 use super::{Broken, Checked, model, promise, same, whole};
@@ -19,14 +19,14 @@ use std::cell::Cell;
 /// `CONTEXT_XSTATE`: bits of ContextFlags that decide how much of a seed is read (C-162).
 const XSTATE: u32 = 0x10_0040;
 
-/// Those that give up where a lookup of code would have to wait (C-036).
+/// Generations that give up where a code look-up would have to wait (C-036).
 const REFUSING_TO_WAIT: Generations = Generations::of(&[
     Generation::Framework4,
     Generation::CoreClr31Windows,
     Generation::CoreClr31Unix,
 ]);
 
-/// A call about a stage that is set up.
+/// A call for a stage that is set up.
 pub(super) struct Promises<'c> {
     case: &'c SyntheticCall,
     set: &'c SyntheticProcess,
@@ -53,7 +53,7 @@ impl<'c> Promises<'c> {
         self.case.call(self.seed.as_deref())
     }
 
-    /// The call with a callback that wants all that there can be.
+    /// Returns a request whose callback accepts all frames.
     fn request<'r>(&self, call: Call<'r>) -> Request<'r> {
         let caller = self.case.caller;
         Request { caller, call, stop_at: None, null_callback: false, nested: false }
@@ -89,7 +89,7 @@ impl<'c> Promises<'c> {
             outcome: Some(full.outcome),
         };
         if full.outcome == Outcome::Endless {
-            // It takes long, and has nothing more to show.
+            // An endless call takes long, and repeating it shows nothing more.
             return Ok(checked);
         }
         self.seed_is_ignored_if_preemptive(&full)?;
@@ -104,7 +104,8 @@ impl<'c> Promises<'c> {
         Ok(checked)
     }
 
-    /// The Thread objects are as they were set up, and one of them is the target.
+    /// Returns true if the Thread objects are unchanged since the set-up, and one of them is the
+    /// target.
     fn objects_are_whole(&self) -> bool {
         let overwritten = &self.stage().overwritten;
         let in_object = |object: ThreadId, at: u64| {
@@ -127,7 +128,7 @@ impl<'c> Promises<'c> {
         if self.case.thread == ThreadId(0) { self.caller_object() } else { Some(self.case.thread) }
     }
 
-    /// Contract §2.2 and §3.8: what can come of a call at all.
+    /// Checks that the outcome is possible at all (contract §2.2 and §3.8).
     fn outcome_is_allowed(&self, full: &Observed) -> Result<(), Broken> {
         let stage = self.stage();
         let is_2 = stage.generation == Generation::Framework2;
@@ -135,7 +136,7 @@ impl<'c> Promises<'c> {
         let other = self.target() != self.caller_object();
         let whole = whole::targets(stage).is_some() && self.objects_are_whole();
         let busy = stage.process.code_manager_writer.is_some();
-        // Before the walk nothing guards a read.
+        // Reads before the walk are not guarded.
         let unguarded =
             !self.objects_are_whole() || self.seed.as_ref().is_some_and(|seed| seed.len() < 0x100);
         let allowed = match full.outcome {
@@ -184,7 +185,7 @@ impl<'c> Promises<'c> {
         })
     }
 
-    /// No frame is invented: callbacks tell of code that is there, in the way that was asked for.
+    /// Checks that no frame is invented: callbacks report existing code, in the requested form.
     fn callbacks_are_real(&self, full: &Observed) -> Result<(), Broken> {
         let wants = self.case.flags.0 & 1 != 0;
         let newer_unix = self.is_unix() && self.stage().generation != Generation::CoreClr31Unix;
@@ -194,8 +195,8 @@ impl<'c> Promises<'c> {
             (true, true) => 0xC20,
         };
         promise("clientData is passed through", full.client_data_same, String::new)?;
-        // Code is looked up by this Frame's return address, but rip comes from its CONTEXT: in damaged
-        // memory they may differ.
+        // The code is looked up by this Frame's return address, but rip comes from its CONTEXT: in
+        // damaged memory they may differ.
         let two_ips = !self.stage().overwritten.is_empty()
             && self.stage().frames.iter().any(|frame| frame.kind.shape() == FrameShape::Software);
         for shot in &full.shots {
@@ -245,11 +246,12 @@ impl<'c> Promises<'c> {
                         }))
             });
         promise("a whole thread gives the rows of its table", fits, || {
-            format!("expected {expected:?}, but it was {full:#x?}")
+            format!("expected {expected:?}, found {full:#x?}")
         })
     }
 
-    /// Whatever the seed, as long as it is one that is a row's or is none.
+    /// Checks that callbacks are rows in order, for calls without a seed or with one that is a
+    /// row's.
     fn rows_come_in_order(&self, full: &Observed) -> Result<(), Broken> {
         let seeded = self.case.seed.is_some_and(|seed| seed.whole().is_none());
         if seeded || self.case.flags.0 & 1 == 0 {
@@ -269,8 +271,7 @@ impl<'c> Promises<'c> {
         Ok(())
     }
 
-    /// What holds of a damaged thread: what an unwind has led to lies on the stack. (Frames lead
-    /// anywhere.)
+    /// Checks damaged threads: frames found by unwinding lie on the stack. (Frames lead anywhere.)
     fn markers_lie_on_the_stack(&self, full: &Observed) -> Result<(), Broken> {
         let stage = self.stage();
         let (limit, base) = stage.stack;
@@ -284,7 +285,7 @@ impl<'c> Promises<'c> {
             let on_stack = !marker || (limit..base).contains(&rsp);
             promise("markers lie on the stack", on_stack, || format!("{full:#x?}"))?;
             let grows = !marker || before.is_none_or(|before| before < rsp);
-            // Between a frame and its marker there are only hidden frames, unless handlers hide.
+            // Only hidden frames lie between a frame and its marker, unless handlers hide some.
             let plain = stage.exceptions.trackers.is_empty() && !has_hiding(stage);
             promise("a marker lies above its frame", grows || !plain, || format!("{full:#x?}"))?;
             before = (!marker).then_some(rsp);
@@ -292,7 +293,8 @@ impl<'c> Promises<'c> {
         Ok(())
     }
 
-    /// C-025: when a call returns, all is as it was, but for what it is there to restore.
+    /// C-025: checks that a returned call leaves everything unchanged, except for what it must
+    /// restore.
     fn nothing_is_left_behind(&self, full: &Observed) -> Result<(), Broken> {
         if !matches!(full.outcome, Outcome::Returned(_)) {
             return Ok(());
@@ -324,7 +326,7 @@ impl<'c> Promises<'c> {
         Ok(())
     }
 
-    /// C-037.
+    /// C-037: checks that the seed of a preemptive target is ignored.
     fn seed_is_ignored_if_preemptive(&self, full: &Observed) -> Result<(), Broken> {
         let stage = self.stage();
         let cooperative = self.target() == Some(SELF_OBJECT) && stage.cooperative;
@@ -343,7 +345,7 @@ impl<'c> Promises<'c> {
         Ok(())
     }
 
-    /// C-009, C-013.
+    /// C-009, C-013: checks that the caller's own id and 0 are equivalent.
     fn own_id_is_null(&self, full: &Observed) -> Result<(), Broken> {
         let Some(own) = self.caller_object().filter(|own| Some(*own) == self.target()) else {
             return Ok(());
@@ -353,7 +355,7 @@ impl<'c> Promises<'c> {
         same("0 is the caller's own id", full, &other)
     }
 
-    /// C-052, C-092.
+    /// C-052, C-092: checks that requesting contexts does not change the walk.
     fn contexts_change_nothing(&self, full: &Observed) -> Result<(), Broken> {
         if self.case.flags.0 > 1 {
             return Ok(());
@@ -364,7 +366,7 @@ impl<'c> Promises<'c> {
         promise("contexts change nothing", alike, || format!("{full:#x?}\nand\n{other:#x?}"))
     }
 
-    /// C-022, C-023.
+    /// C-022, C-023: checks that contextSize and ContextFlags do not change the walk.
     fn sizes_and_flags_change_nothing(&self, full: &Observed) -> Result<(), Broken> {
         let context_size = !self.case.context_size;
         let other = self.make(&self.request(Call { context_size, ..self.call() }));
@@ -384,7 +386,7 @@ impl<'c> Promises<'c> {
         same("a seed's ContextFlags do not matter", full, &other)
     }
 
-    /// C-053, C-162: a seed that is used is read up to a certain byte.
+    /// C-053, C-162: checks that a used seed is read up to a certain byte.
     fn seed_is_read_so_far(&self, full: &Observed) -> Result<(), Broken> {
         let stage = self.stage();
         let is_own = self.target() == Some(SELF_OBJECT) && self.objects_are_whole();
@@ -412,7 +414,7 @@ impl<'c> Promises<'c> {
         promise("a seed is read so far", fault && other.shots.is_empty(), || format!("{other:#x?}"))
     }
 
-    /// C-104, C-105.
+    /// C-104, C-105: checks that the callback ends the walk at once.
     fn the_callback_ends_it(&self, full: &Observed) -> Result<(), Broken> {
         let Some(stop_at) = self.case.stop_at else { return Ok(()) };
         let stop_at = stop_at as usize;
@@ -429,7 +431,7 @@ impl<'c> Promises<'c> {
         self.nothing_is_left_behind(&ended)
     }
 
-    /// C-024.
+    /// C-024: checks a NULL callback, which fails at the first report.
     fn null_callback(&self, full: &Observed) -> Result<(), Broken> {
         if !self.case.null_callback {
             return Ok(());
@@ -445,7 +447,7 @@ impl<'c> Promises<'c> {
         self.nothing_is_left_behind(&without)
     }
 
-    /// C-015.
+    /// C-015: checks that a nested call is refused and does not affect the outer one.
     fn nested_call(&self, full: &Observed) -> Result<(), Broken> {
         if full.shots.is_empty() || !self.objects_are_whole() {
             return Ok(());
@@ -460,7 +462,7 @@ fn has_helper(stage: &SyntheticThread) -> bool {
     stage.frames.iter().any(|frame| frame.kind.shape() == FrameShape::HelperMethod)
 }
 
-/// Whether methods of the stage are hidden with the native runs that they were called from.
+/// Returns true if methods of the stage are hidden together with the native runs that called them.
 fn has_hiding(stage: &SyntheticThread) -> bool {
     stage.rows.iter().any(|row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some())
 }

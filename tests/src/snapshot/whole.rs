@@ -1,18 +1,18 @@
-//! Which stages are whole: a table of rows whose memory nothing but the rows decides.
+//! Recognition of whole stages: tables whose rows alone determine the memory.
 
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::{FrameKind, MethodKind};
 use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticThread};
 
-/// What a TransitionBlock, and what is like one, takes at the end of a native frame.
+/// Size in bytes of a TransitionBlock or similar data at the end of a native frame.
 const BLOCK: u64 = 0x90;
 
-/// The rows that the Frames of a whole stage lead to; `None` for a stage that is not whole.
+/// Returns the rows that the Frames of a whole stage lead to; `None` for a stage that is not whole.
 ///
 /// In a whole stage no word is overwritten and the root is native. Frames are linked upwards and
-/// overlap neither each other nor what rows have saved. Those that lead somewhere lead to the
-/// managed row above the native frame that they lie in, an InlinedCallFrame to the row that it
-/// lies in.
+/// overlap neither each other nor the rows' saved registers. A Frame that leads to a row leads to
+/// the managed row above the native frame that contains it; an InlinedCallFrame leads to the row
+/// that contains it.
 pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
     let rows = &stage.rows;
     let root_is_native = rows.last().is_none_or(|row| row.place == CodeLocation::Native);
@@ -69,7 +69,7 @@ pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
     Some(targets)
 }
 
-/// What a Frame takes in bytes, and whether it has a TransitionBlock or the like beside it.
+/// Returns a Frame's size in bytes, and true if a TransitionBlock or similar data is next to it.
 fn size(kind: FrameKind, stage: &SyntheticThread) -> (u64, bool) {
     let saved = layout::FrameConvention::of(stage.generation).saved_size();
     match kind.shape() {
@@ -86,10 +86,10 @@ fn size(kind: FrameKind, stage: &SyntheticThread) -> (u64, bool) {
     }
 }
 
-/// The stage is not whole.
+/// The error that a stage is not whole.
 struct Damaged;
 
-/// The row that a Frame leads to, if it leads to one.
+/// Returns the row that a Frame leads to, if any.
 fn target(stage: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
     let named = |name: &String| {
         let ends = stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
@@ -104,7 +104,7 @@ fn target(stage: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Da
     if let Some((name, lazy)) = &frame.captured_in
         && shape == FrameShape::HelperMethod
     {
-        // The helper's own frame, and one unwind from it.
+        // The helper's own frame, and one unwind from there.
         let captured = named(name).ok_or(Damaged)?;
         let one_up = target == Some(captured + 1) && lazy.attributes & layout::CAPTURE_DEPTH_2 == 0;
         return one_up.then_some(target).ok_or(Damaged);
@@ -112,7 +112,7 @@ fn target(stage: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Da
     Ok(target)
 }
 
-/// Whether profilers are told of a row's method.
+/// Returns true if the runtime reports a row's method to profilers.
 pub(super) const fn is_told(kind: MethodKind, hides: bool) -> bool {
     match kind {
         MethodKind::Ordinary => true,

@@ -1,4 +1,4 @@
-//! A staged thread on which calls are made, each on the same state.
+//! A staged thread on which each call is made from the same state.
 
 use super::journal::Journal;
 use clr_runtime::profiling::{Call, HResult};
@@ -7,10 +7,10 @@ use clr_runtime::{OsThreadId, Runtime, Thread};
 use clr_walker::profiling::{FunctionId, SnapshotCallback};
 use clr_world::synthetic::SyntheticProcess;
 
-/// What a callback was called with.
+/// The arguments of a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shot {
-    /// `None` for a marker.
+    /// FunctionID; `None` for a marker.
     pub function: Option<FunctionId>,
     pub ip: u64,
     pub context_size: usize,
@@ -18,7 +18,7 @@ pub(super) struct Shot {
 }
 
 impl Shot {
-    /// What it says whether or not contexts are wanted.
+    /// Returns the fields that do not depend on requested contexts.
     pub(super) const fn place(&self) -> (Option<FunctionId>, u64) {
         (self.function, self.ip)
     }
@@ -28,46 +28,48 @@ impl Shot {
     }
 }
 
-/// No callback wants more than these: a walk of a damaged thread may go round in circles.
+/// Maximum number of callbacks, after which the callback ends the walk: a walk of a damaged thread
+/// may be endless.
 pub(super) const MOST_SHOTS: usize = 1000;
 
-/// A call, and what its callback does.
+/// A call, and the behaviour of its callback.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'c> {
     pub caller: OsThreadId,
     pub call: Call<'c>,
-    /// The callback that wants no more, counted from 0.
+    /// Index of the callback that ends the walk.
     pub stop_at: Option<usize>,
     pub null_callback: bool,
-    /// The first callback makes the same call.
+    /// True if the first callback makes the same call.
     pub nested: bool,
 }
 
-/// What came of a call.
+/// The observed results of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
     pub shots: Vec<Shot>,
     pub outcome: Outcome,
-    /// What the nested call came to.
+    /// Outcome of the nested call.
     pub nested: Option<Outcome>,
-    /// Bytes that were changed (VA), and what they became.
+    /// Changed bytes (VA), with their new values.
     pub changes: Vec<(u64, u8)>,
-    /// What is known of threads outside of their objects is as before, but that the caller has called.
+    /// True if the threads' state outside of their objects is unchanged, except that the caller has
+    /// made a call.
     pub threads_same: bool,
-    /// All callbacks got the clientData of the call.
+    /// True if all callbacks got the clientData of the call.
     pub client_data_same: bool,
-    /// Of all bytes of all contexts.
+    /// Digest of the contexts of the first callbacks.
     pub digest: u64,
 }
 
 impl Observed {
-    /// Functions and ips.
+    /// Returns functions and ips.
     pub(super) fn places(&self) -> impl Iterator<Item = (Option<FunctionId>, u64)> + '_ {
         self.shots.iter().map(Shot::place)
     }
 }
 
-/// A process on which calls can be made again and again.
+/// A process on which calls can be repeated.
 pub(super) struct World<'s> {
     pub runtime: Runtime<'s, Journal>,
     threads: Vec<Thread>,
@@ -80,7 +82,7 @@ impl<'s> World<'s> {
         Self { runtime, threads }
     }
 
-    /// Makes the call, and puts everything back.
+    /// Makes the call, and restores the state.
     pub(super) fn make(&self, request: &Request<'_>) -> Observed {
         let Request { caller, call, stop_at, null_callback, nested } = *request;
         let mut shots = Vec::new();
@@ -94,7 +96,7 @@ impl<'s> World<'s> {
             }
             client_data_same &= frame.client_data == call.client_data;
             if shots.len() < 4 {
-                // Words are enough to tell, and much faster than bytes.
+                // Hashing words detects differences as well as hashing bytes, and is much faster.
                 for word in frame.context.chunks_exact(8) {
                     let word = word.first_chunk().copied().map_or(0, u64::from_le_bytes);
                     digest = (digest ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(23);
@@ -116,7 +118,7 @@ impl<'s> World<'s> {
         let callback = (!null_callback).then_some(callback);
         let outcome = self.runtime.on(caller).do_stack_snapshot(&call, callback);
         let changes = self.runtime.memory.borrow_mut().take_back();
-        // What its first call has made for a thread is there to stay (H-03).
+        // The data that the runtime creates at a thread's first call stays (H-03).
         let known = self.threads.iter().find(|thread| thread.os == caller);
         let initialized = known.is_some_and(|thread| thread.initialized);
         self.runtime.change_thread(caller, |thread| thread.initialized = initialized);

@@ -1,4 +1,4 @@
-//! A call, and what the model says of it.
+//! A call, compared with the model.
 
 use clr_generate::WorldCase;
 use clr_generate::world::{By, WorldCall};
@@ -12,55 +12,55 @@ use clr_world::reference::{
 };
 use std::fmt;
 
-/// A thread of the operating system that the profiler has made.
+/// An operating system thread that the profiler has created.
 const PROFILER: OsThreadId = OsThreadId(0x1000);
-/// The longest CONTEXT.
+/// Size in bytes of the longest CONTEXT.
 const CONTEXT_LEN: usize = 0xC20;
 
-/// A call that came out as the model says.
+/// A call with the result that the model expects.
 #[derive(Clone, Debug)]
 pub struct Case<'s> {
-    /// The target.
+    /// State of the target.
     pub seen: &'s ThreadFacts,
     /// The call.
     pub question: CallFacts,
-    /// What was expected, if the model says so.
+    /// The expectation, if the model has one.
     pub expected: Option<ExpectedCall>,
-    /// What it returned.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// How many callbacks it made.
+    /// Number of callbacks made.
     pub callbacks: u32,
-    /// The callback that a thread of the program has just come to.
+    /// The callback that a thread of the program has just entered.
     pub in_callback: Option<CallbackKind>,
 }
 
-/// A call that did not come out as the model says.
+/// A call with a result other than the model expects.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
-    /// In what way.
+    /// Kind of the difference.
     pub what: &'static str,
-    /// The call, as the model has it.
+    /// The call as the model sees it.
     pub question: CallFacts,
-    /// The target.
+    /// State of the target.
     pub seen: ThreadFacts,
-    /// What was expected.
+    /// The model's expectation.
     pub expected: ExpectedCall,
-    /// What came.
+    /// Callbacks made.
     pub found: Vec<Found>,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
 }
 
 /// A callback that was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The method.
+    /// FunctionID of the method.
     pub function: Option<FunctionId>,
-    /// Where it is (VA).
+    /// Instruction pointer (VA).
     pub ip: u64,
-    /// Its CONTEXT, as far as it is one.
+    /// The CONTEXT, if there is a complete one.
     pub context: Option<Context>,
-    /// contextSize.
+    /// The contextSize.
     pub size: usize,
 }
 
@@ -70,7 +70,7 @@ impl Found {
         Self { function: frame.function, ip: frame.ip, context, size: frame.context.len() }
     }
 
-    /// In what way it is not the expected one.
+    /// Returns the kind of difference from the expected callback.
     fn difference(&self, expected: &ExpectedReport, size: usize) -> Option<&'static str> {
         let ExpectedReport { function, context, .. } = expected;
         if self.function != *function {
@@ -99,7 +99,7 @@ impl Found {
     }
 }
 
-/// The call as the model knows it.
+/// Returns the call as the model sees it.
 fn question(world: &World<'_>, seen: &ThreadFacts, call: &WorldCall) -> CallFacts {
     let caller = match call.by {
         By::Target => CallerKind::Target,
@@ -120,13 +120,13 @@ fn question(world: &World<'_>, seen: &ThreadFacts, call: &WorldCall) -> CallFact
     }
 }
 
-/// Makes a call about a thread, and compares what comes of it with what the model says.
+/// Makes a call for a thread, and compares the result with the model.
 ///
 /// # Errors
-/// How it came out, if that is not the same.
+/// The difference from the model.
 ///
 /// # Panics
-/// If the world cannot be brought back to how it stood before a call that ends the process.
+/// If the world cannot be restored to its state before a call that ends the process.
 pub fn compare<'s>(
     world: &mut World<'_>,
     seen: &'s ThreadFacts,
@@ -187,7 +187,7 @@ pub fn compare<'s>(
         }
     }
     if let (Some(what), Some(expected)) = (what, &expected) {
-        // The same once more, to show it.
+        // Repeats the call to record its callbacks.
         let mut found = Vec::new();
         let callback: &mut clr_walker::profiling::SnapshotCallback<'_> = &mut |frame| {
             let number = found.len() as u32;
@@ -202,12 +202,12 @@ pub fn compare<'s>(
     process.suspended_by_profiler = false;
     runtime.process.set(process);
     if let Some(before) = before {
-        assert!(world.restore(&before), "it was saved last");
+        assert!(world.restore(&before), "this is the last save point");
     }
     Ok(Case { seen, question, expected, outcome, callbacks: made_callbacks, in_callback: None })
 }
 
-/// Executes a case; the mismatch if it fails.
+/// Executes a case. Returns the mismatch if the call differs from the model.
 #[must_use]
 pub fn make(case: &WorldCase) -> Option<Box<Mismatch>> {
     let build = case.program.build().ok()?;

@@ -1,7 +1,7 @@
-//! `DoStackSnapshot` against the model, while programs run through the runtime.
+//! Comparison of `DoStackSnapshot` with the model while programs run through the runtime.
 //!
-//! [`examine`] executes a program once and stops it often; at each stop it makes some calls, and
-//! compares each with what the [model](clr_world::reference) says of it. A case is a call compared.
+//! [`examine`] executes a program once and stops it often. At each stop it makes some calls, and
+//! compares each with the [model](clr_world::reference). A case is a compared call.
 
 mod call;
 mod print;
@@ -18,43 +18,43 @@ use clr_world::reference::{ProgramFacts, ThreadFacts};
 use clr_world::{Build, StepEvent, StopBy, ThreadStart, World, WorldError};
 use std::fmt;
 
-/// A program is executed no further than so many steps.
+/// Maximum number of steps that a program is executed.
 const STEP_LIMIT: u64 = 20_000;
 
-/// How an examination is done.
+/// The parameters of an examination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What decides when the program stops, and which calls are made.
+    /// Seed of the stops and of the calls.
     pub seed: u64,
-    /// The most cases of a program.
+    /// Maximum number of cases of a program.
     pub cases: u64,
-    /// It stops at every step, and makes all calls that there are.
+    /// True to stop at every step and make all kinds of calls.
     pub thorough: bool,
 }
 
-/// What an examination has come to.
+/// The counts of an examination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
-    /// Calls that were compared.
+    /// Number of compared calls.
     pub cases: u64,
-    /// Calls that the model says nothing of.
+    /// Number of calls for which the model has no expectation.
     pub unsaid: u64,
-    /// Of the calls compared, those about a thread with exceptions on their way.
+    /// Number of compared calls for a thread with exceptions in flight.
     pub excepted: u64,
-    /// And of these, those that reported something.
+    /// Number of such calls that reported a frame.
     pub excepted_reports: u64,
-    /// Callbacks of the calls.
+    /// Number of callbacks of the calls.
     pub callbacks: u64,
-    /// Steps of the threads.
+    /// Number of steps of the threads.
     pub steps: u64,
-    /// Where it stopped.
+    /// Number of stops.
     pub stops: u64,
-    /// A sum of everything that has been seen: another run gives the same.
+    /// Digest of all observations, which a repetition must reproduce.
     pub digest: u64,
 }
 
 impl Examined {
-    /// Adds what another examination has come to.
+    /// Adds the counts of another examination.
     pub const fn add(&mut self, other: &Self) {
         self.cases += other.cases;
         self.unsaid += other.unsaid;
@@ -67,26 +67,26 @@ impl Examined {
     }
 }
 
-/// Why an examination ended early.
+/// A reason why an examination ended early.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// The program cannot be built: a mistake of its generator.
+    /// The program cannot be built: an error in its generator.
     Build(clr_world::BuildError),
-    /// It cannot be executed: a mistake of the generator, or of the runtime's code.
+    /// The program cannot be executed: an error in the generator, or in the runtime's code.
     World(Box<(WorldProgram, WorldError)>),
-    /// A call does not come out as the model says.
+    /// A call's result differs from the model's.
     Call(Box<(WorldCase, Box<Mismatch>)>),
-    /// Calls changed the thread.
+    /// Calls changed the thread's memory at an address (VA).
     Changed(Box<(WorldCase, u64)>),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Build(error) => write!(f, "it cannot be built: {error}"),
+            Self::Build(error) => write!(f, "the program cannot be built: {error}"),
             Self::World(found) => {
                 print::program(f, &found.0)?;
-                write!(f, "it cannot go on: {}", found.1)
+                write!(f, "the program cannot be executed further: {}", found.1)
             }
             Self::Call(found) => {
                 let (case, mismatch) = &**found;
@@ -102,7 +102,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Executes a program, and compares calls with the model. `see` is told of every case.
+/// Executes a program, and compares calls with the model. Calls `see` with every case.
 ///
 /// # Errors
 /// [`Failure`].
@@ -120,7 +120,7 @@ pub fn examine(
     let mut slices: Vec<WorldTurn> = Vec::new();
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     let calls = choices.between(1, 4);
-    // Some programs are looked at closely somewhere, most from a distance all along.
+    // Some programs are examined closely in one place, most at larger intervals throughout.
     let (mut run_up, mut every) = (0, 1);
     if !plan.thorough {
         let length = length(&build, program)?;
@@ -193,7 +193,7 @@ pub fn examine(
     Ok(examined)
 }
 
-/// How many steps a program has.
+/// Returns the number of steps of a program.
 fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
     let mut world = program.world(build).map_err(Failure::Build)?;
     let (mut steps, mut idle) = (0, 0);
@@ -216,12 +216,12 @@ fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
     Ok(steps)
 }
 
-/// A program that stands still.
+/// A stopped program.
 struct Stop<'s, 'b> {
     program: &'s WorldProgram,
     facts: &'s ProgramFacts,
     world: &'s mut World<'b>,
-    /// The threads, as far as they have been looked at.
+    /// The threads inspected so far.
     seen: Vec<Option<ThreadFacts>>,
     slices: &'s [WorldTurn],
     in_callback: Option<CallbackKind>,
@@ -240,7 +240,7 @@ impl Stop<'_, '_> {
             *seen = ThreadFacts::new(facts, world, call.target);
         }
         let Some(seen) = seen else {
-            // A thread that the runtime does not know has nothing to be said of.
+            // A thread that the runtime does not know has no state to compare.
             examined.unsaid += u64::from(world.object(call.target).is_some());
             return Ok(());
         };
@@ -273,7 +273,7 @@ impl Stop<'_, '_> {
     }
 }
 
-/// All kinds of calls about a thread.
+/// Returns calls of all kinds for a thread.
 fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
     let mut calls = Vec::new();
     if !matches!(program.threads.get(target), Some(ThreadStart::Managed(_))) {
@@ -303,7 +303,7 @@ fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
     calls
 }
 
-/// The stacks in use and the Thread objects of the first threads, word by word.
+/// Returns the bytes of the stacks in use and of the Thread objects of the first threads.
 fn memory(world: &mut World<'_>, threads: usize) -> Vec<(u64, Vec<u8>)> {
     let mut memory = Vec::new();
     for thread in 0..threads {
@@ -322,7 +322,7 @@ fn memory(world: &mut World<'_>, threads: usize) -> Vec<(u64, Vec<u8>)> {
     memory
 }
 
-/// What a walk may write to: HelperMethodFrames, which it completes (VA).
+/// Returns the addresses of HelperMethodFrames, which a walk may complete (VA).
 fn helper_frames(facts: &ProgramFacts, world: &mut World<'_>, program: &WorldProgram) -> Vec<u64> {
     let threads = 0..program.threads.len();
     let seen = threads.filter_map(|thread| ThreadFacts::new(facts, world, thread));
@@ -332,7 +332,7 @@ fn helper_frames(facts: &ProgramFacts, world: &mut World<'_>, program: &WorldPro
         .collect()
 }
 
-/// Where memory is not what it was, but for what may change (VA).
+/// Returns the first address at which memory changed, outside of memory that may change (VA).
 fn changed(
     before: &[(u64, Vec<u8>)],
     after: &[(u64, Vec<u8>)],
@@ -349,10 +349,10 @@ fn changed(
     different.find(|(at, _)| !may(*at)).map(|(at, _)| at)
 }
 
-/// Makes a failure as small as it gets: the program first, looked at thoroughly, then the case.
+/// Minimizes a failure: first the program, examined thoroughly, then the case.
 #[must_use]
 pub fn shrink(program: &WorldProgram, failure: Failure) -> Failure {
-    // What goes wrong by itself needs no calls.
+    // A failed execution needs no calls.
     let thorough = !matches!(failure, Failure::World(_));
     let thorough = Plan { seed: 0, cases: if thorough { 1 << 20 } else { 400 }, thorough };
     let same = |one: &Failure| {
@@ -377,7 +377,7 @@ pub fn shrink(program: &WorldProgram, failure: Failure) -> Failure {
 }
 
 impl Failure {
-    /// In what way a call came out different.
+    /// Returns the kind of difference between a call and the model.
     #[must_use]
     pub fn kind(&self) -> Option<&'static str> {
         match self {

@@ -1,4 +1,4 @@
-//! Cases as one reads them.
+//! Formatting of cases.
 
 use clr_generate::{WorldCase, WorldProgram};
 use std::fmt;

@@ -195,8 +195,8 @@ fn stacked_signals(size: u32) -> Program {
     ))
 }
 
-/// The kernel's frame takes 0x1b8 bytes, the first handler's 0x108; the second signal leaves the red
-/// zone free. Without room the kernel calls no handler.
+/// The kernel's frame takes 0x1b8 bytes, the first handler's 0x108; the second signal leaves the
+/// red zone free. Without room the kernel calls no handler.
 #[test]
 fn signals_need_room_on_their_stack() {
     let no_room = |below| {
@@ -292,7 +292,7 @@ fn the_innermost_try_around_the_call_catches() {
     assert_eq!(of("try { try { throw }\ncatch { throw } }\ncatch { stop }"), ExecutionEnd::Stopped);
     assert_eq!(of("try { work 1 }\ncatch { stop }\nthrow"), ExecutionEnd::Uncaught);
     assert_eq!(of("try { throw }\ncatch { throw }"), ExecutionEnd::Uncaught);
-    // In code that is placed separately.
+    // The call is in code that is placed separately.
     assert_eq!(of("try { cold { call middle } }\ncatch { stop }"), ExecutionEnd::Stopped);
     assert_eq!(of("cold { try { call middle }\ncatch { stop } }"), ExecutionEnd::Stopped);
     assert_eq!(of("try { funclet { call middle } }\ncatch { stop }"), ExecutionEnd::Stopped);

@@ -46,7 +46,7 @@ fn functions_are_aligned_by_kind() {
     assert_eq!((entries, linked.parts.len()), (16, 16 + 6));
 }
 
-/// Searches linearly.
+/// Searches instructions and parts linearly.
 fn plain_search(linked: &LinkedProgram, address: u64) -> (Option<u64>, Option<u64>) {
     let instruction = linked
         .instructions

@@ -1,20 +1,20 @@
-//! What the functions call.
+//! Functions that the tested functions call.
 
 use iced_x86::code_asm::{AsmRegister64, AsmRegisterXmm, CodeAssembler, ptr, registers as r};
 use iced_x86::{Decoder, DecoderOptions};
 
-/// A function that preserves what it must.
+/// A function that preserves all nonvolatile registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callee {
-    /// By touching nothing: a leaf without unwind info.
+    /// Preserves registers by changing none: a leaf without unwind info.
     Returns,
-    /// By saving it before it overwrites every register.
+    /// Preserves registers by saving them, and overwrites every register.
     Clobbers,
 }
 
 const SAVED: [AsmRegister64; 8] = [r::rbx, r::rbp, r::rsi, r::rdi, r::r12, r::r13, r::r14, r::r15];
 const VOLATILE: [AsmRegister64; 7] = [r::rax, r::rcx, r::rdx, r::r8, r::r9, r::r10, r::r11];
-/// xmm6 to xmm15 are saved.
+/// All vector registers, of which xmm6 to xmm15 are saved.
 const XMM: [AsmRegisterXmm; 16] = [
     r::xmm0,
     r::xmm1,
@@ -33,7 +33,7 @@ const XMM: [AsmRegisterXmm; 16] = [
     r::xmm14,
     r::xmm15,
 ];
-/// Ten xmm registers, and what aligns rsp.
+/// Size in bytes of ten xmm registers, and of the padding that aligns rsp.
 const FRAME: i32 = 0xA8;
 
 impl Callee {
@@ -46,7 +46,7 @@ impl Callee {
         a.assemble(0).unwrap()
     }
 
-    /// Its UNWIND_INFO.
+    /// Returns the UNWIND_INFO; `None` for a leaf.
     pub(crate) fn unwind_info(self) -> Option<Vec<u8>> {
         if self == Self::Returns {
             return None;
@@ -61,7 +61,7 @@ impl Callee {
         for register in [3, 5, 6, 7, 12, 13, 14, 15] {
             codes.push([end(), register << 4]);
         }
-        // UWOP_ALLOC_LARGE, whose operand stands behind it: all is turned around below.
+        // UWOP_ALLOC_LARGE; its operand comes after it because all codes are reversed below.
         let alloc = end();
         codes.extend([[(FRAME / 8) as u8, 0], [alloc, 1]]);
         for n in 6..16 {

@@ -1,4 +1,4 @@
-//! What cranelift makes of small functions.
+//! Small functions compiled by cranelift.
 
 use super::{CALLEE, CODE, PROBE};
 use cranelift_codegen::binemit::Reloc;
@@ -17,11 +17,11 @@ use std::fmt::Write;
 
 const TRIPLE: &str = "x86_64-pc-windows-msvc";
 
-/// A function of one pointer, which it returns.
+/// A function that takes and returns one pointer.
 #[derive(Clone, Copy)]
 struct Shape {
     name: &'static str,
-    /// How many values live across a call, the pointer among them; 0 if it calls nothing.
+    /// Number of values that live across a call, including the pointer; 0 if there is no call.
     integers: i32,
     vectors: i32,
     /// Size of a stack slot in bytes.
@@ -35,7 +35,7 @@ const OUTLINE: &[(&str, &str)] =
     &[("enable_probestack", "true"), ("probestack_strategy", "outline")];
 const FRAME_POINTERS: &[(&str, &str)] = &[("preserve_frame_pointers", "true")];
 
-/// At most 7 integers and 10 vectors have registers that a callee preserves.
+/// At most 7 integers and 10 vectors fit in registers that a callee preserves.
 const SHAPES: [Shape; 14] = [
     Shape { name: "leaf", ..PLAIN },
     Shape { name: "leaf_with_frame_pointers", settings: FRAME_POINTERS, ..PLAIN },
@@ -65,8 +65,8 @@ const SHAPES: [Shape; 14] = [
     Shape { name: "leaf_probed_inline", slot: 0x1800, settings: INLINE, ..PLAIN },
 ];
 
-/// The function in cranelift's language: loads its values from where the pointer points to, calls,
-/// and stores them there.
+/// Builds the function in cranelift's intermediate language. The function loads its values from
+/// where the pointer points to, calls, and stores them there.
 fn build(shape: &Shape) -> Function {
     let mut signature = Signature::new(CallConv::WindowsFastcall);
     signature.params.push(AbiParam::new(I64));
@@ -101,7 +101,7 @@ fn build(shape: &Shape) -> Function {
     function
 }
 
-/// Machine code and UNWIND_INFO.
+/// Compiles a function to machine code and UNWIND_INFO.
 fn compile(shape: &Shape) -> (Vec<u8>, Vec<u8>) {
     let mut flags = settings::builder();
     for (name, value) in shape.settings {
@@ -128,12 +128,12 @@ fn compile(shape: &Shape) -> (Vec<u8>, Vec<u8>) {
     (code, unwind)
 }
 
-/// A line of hexadecimal bytes, with what they are before it.
+/// Formats a line of hexadecimal bytes, with a label before them.
 fn line(what: &str, bytes: &[u8]) -> String {
     bytes.iter().fold(what.to_owned(), |line, byte| line + &format!(" {byte:02x}"))
 }
 
-/// All functions, in the format of `functions.snap`.
+/// Formats all functions as in `functions.snap`.
 pub(super) fn functions() -> String {
     let mut text = format!("cranelift-codegen {VERSION}, {TRIPLE}\n");
     for shape in &SHAPES {

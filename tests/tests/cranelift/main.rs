@@ -1,11 +1,12 @@
-//! Does the unwind info that cranelift emits for Windows x64 restore the registers?
+//! Tests of the unwind info that cranelift emits for Windows x64: does it restore the registers?
 //!
-//! Of the functions in `functions.snap`, rip, rsp and rbp are right but for inline stack probes. No
-//! other register that a function saves is right between its save and the end of the epilogue. The
-//! unwind info has four mistakes ([`Mistake`]); without them everything is right everywhere.
+//! For the functions in `functions.snap`, rip, rsp and rbp are restored correctly, except by inline
+//! stack probes. Every other register that a function saves is restored wrongly between its save
+//! and the end of the epilogue. The unwind info has four mistakes ([`Mistake`]); without them all
+//! registers are restored correctly everywhere.
 //!
-//! `functions.snap` is what a version of cranelift made. The feature `cranelift` has a test that
-//! makes it again, which takes the build of cranelift. To renew it:
+//! `functions.snap` is the output of one version of cranelift. The feature `cranelift` enables a
+//! test that compares it with the current output, which requires building cranelift. To renew it:
 //!
 //! ```console
 //! $ INSTA_UPDATE=always cargo test -p clr-tests --features cranelift --test cranelift
@@ -29,33 +30,33 @@ use mend::Mistake;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Where the function is, and whom it calls (VA). All lie in one block of a code heap.
+/// Addresses of the function and of its callee (VA). All code lies in one block of a code heap.
 const CODE: u64 = 0x1_8000_0000;
 const CALLEE: u64 = CODE + 0x1000;
-/// What touches the pages of large frames.
+/// Address of the function that touches the pages of large frames (VA).
 const PROBE: u64 = CODE + 0x1800;
 const SIZE_OF_HEAP: usize = 0x2000;
 const UNWIND_INFO: u32 = 0x1A00;
 const CALLEE_UNWIND_INFO: u32 = 0x1C00;
 const STACK: u64 = 0x20_0000;
 const STACK_SIZE: u64 = 0x1_0000;
-/// Where the function's return address is. Above it are the home of four arguments and what rcx
-/// points to.
+/// Address of the function's return address (VA). Above it are the home of four arguments and the
+/// data that rcx points to.
 const TOP: u64 = STACK + STACK_SIZE - 0x208;
 const BACK: u64 = 0x7FFF_0000;
-/// More instructions than any of the functions executes.
+/// Maximum number of instructions that a function executes.
 const LIMIT: usize = 1000;
-/// Size of `pop rbp; ret`, which all the functions end with.
+/// Size in bytes of `pop rbp; ret`, with which all the functions end.
 const EPILOGUE_SIZE: u32 = 2;
 
-/// A compiled function.
 struct Function {
     name: &'static str,
     code: Vec<u8>,
     unwind_info: Vec<u8>,
 }
 
-/// The functions of `functions.snap`: names, each with a line of code and one of UNWIND_INFO.
+/// Parses the functions of `functions.snap`: names, each with a line of code and one of
+/// UNWIND_INFO.
 fn functions() -> Vec<Function> {
     let text = include_str!("functions.snap").splitn(3, "---\n").nth(2).unwrap();
     let mut functions = Vec::new();
@@ -109,7 +110,8 @@ impl Heap {
         CodeRegion::heap(CODE, &self.bytes, FunctionTable::new(&self.table)).unwrap()
     }
 
-    /// A machine about to execute the function, and what its caller must find when it returns.
+    /// Returns a machine about to execute the function, and the registers that its caller must find
+    /// after the return.
     fn machine(&self) -> (Machine, Registers) {
         let mut machine = Machine::new();
         let pages = SIZE_OF_HEAP as u64 / PAGE_SIZE;
@@ -133,7 +135,8 @@ impl Heap {
     }
 }
 
-/// What the caller of a function finds: `registers` are those of the function's first instruction.
+/// Returns the registers that the caller of a function finds; `registers` are those at the
+/// function's first instruction.
 fn after_return(registers: &Registers, rip: u64) -> Registers {
     let mut after = Registers { rip, ..*registers };
     after.set(Gpr::Rsp, registers.rsp() + 8);
@@ -143,13 +146,13 @@ fn after_return(registers: &Registers, rip: u64) -> Registers {
 const XMM: [&str; 10] =
     ["xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"];
 
-/// Names of registers in the order of their numbers, rip first.
+/// Formats names of registers in the order of their numbers, rip first.
 fn list(names: &BTreeSet<&'static str>) -> String {
     let all = ["rip"].into_iter().chain(Gpr::ALL.map(Gpr::name)).chain(XMM);
     all.filter(|name| names.contains(name)).collect::<Vec<_>>().join(" ")
 }
 
-/// The registers that a callee must preserve, and rip, that differ.
+/// Returns the registers that differ, among rip and those that a callee must preserve.
 fn differences(found: &Registers, expected: &Registers) -> BTreeSet<&'static str> {
     let gpr = Gpr::NONVOLATILE.into_iter().chain([Gpr::Rsp]);
     let gpr = gpr.filter(|r| found.get(*r) != expected.get(*r)).map(Gpr::name);
@@ -159,16 +162,17 @@ fn differences(found: &Registers, expected: &Registers) -> BTreeSet<&'static str
     gpr.chain(xmm).chain(rip).collect()
 }
 
-/// The function's frame at a boundary between two instructions, its own or a callee's.
+/// The function's frame at a boundary between two instructions, the function's own or a callee's.
 struct Boundary {
-    /// Of the instruction that the function executes next.
+    /// Offset of the instruction that the function executes next.
     offset: u32,
     registers: Registers,
-    /// Which of the caller's registers the walker finds wrong.
+    /// Caller's registers that the walker restores wrongly.
     wrong: BTreeSet<&'static str>,
 }
 
-/// The caller of a frame, and what its rip is. The rules of Windows must give the same.
+/// Returns the caller of a frame, and the position of its rip. The rules of Windows must give the
+/// same result.
 fn unwind(
     unwinder: &Unwinder<'_, '_>,
     frame: &Registers,
@@ -184,7 +188,7 @@ fn unwind(
     step(Rules::Precise)
 }
 
-/// Runs the function, and unwinds it before each instruction.
+/// Runs the function, and unwinds its frame before each instruction.
 fn boundaries(code: &[u8], unwind_info: &[u8], callee: Callee) -> Vec<Boundary> {
     let heap = Heap::new(code, unwind_info, callee);
     let mut map = CodeMap::new();
@@ -196,7 +200,11 @@ fn boundaries(code: &[u8], unwind_info: &[u8], callee: Callee) -> Vec<Boundary> 
     for _ in 0..LIMIT {
         let now = machine.cpu().registers();
         if now.rip == BACK {
-            assert_eq!(differences(&now, &truth), BTreeSet::new(), "the function is wrong");
+            assert_eq!(
+                differences(&now, &truth),
+                BTreeSet::new(),
+                "the function does not preserve registers"
+            );
             return boundaries;
         }
         let mut position = Position::Interrupted;
@@ -209,7 +217,11 @@ fn boundaries(code: &[u8], unwind_info: &[u8], callee: Callee) -> Vec<Boundary> 
                 frame = after_return(&now, u64::from_le_bytes(back));
             }
             let (found, below) = unwind(&unwinder, &now, position, &machine);
-            assert_eq!(differences(&found, &frame), BTreeSet::new(), "the callee's frame");
+            assert_eq!(
+                differences(&found, &frame),
+                BTreeSet::new(),
+                "the callee's frame is unwound wrongly"
+            );
             position = below;
         }
         let (found, _) = unwind(&unwinder, &frame, position, &machine);
@@ -220,10 +232,11 @@ fn boundaries(code: &[u8], unwind_info: &[u8], callee: Callee) -> Vec<Boundary> 
     panic!("the function does not return");
 }
 
-/// What a right walker gets wrong there, misled by the unwind info.
+/// Returns the registers that a correct walker restores wrongly at a boundary, because of the
+/// unwind info.
 fn explained(code: &[u8], info: &UnwindInfo<'_>, boundary: &Boundary) -> BTreeSet<&'static str> {
     let Boundary { offset, registers, .. } = boundary;
-    // There unwinders go by the instructions of the epilogue.
+    // In epilogues, unwinders follow the instructions.
     if offset + EPILOGUE_SIZE >= code.len() as u32 {
         return BTreeSet::new();
     }
@@ -233,7 +246,7 @@ fn explained(code: &[u8], info: &UnwindInfo<'_>, boundary: &Boundary) -> BTreeSe
         match code.operation {
             Operation::SaveNonvol(register, _) if done => _ = wrong.insert(register.name()),
             Operation::SaveXmm128(n, _) if done => _ = wrong.insert(XMM[usize::from(n) - 6]),
-            // An inline probe has moved rsp, and the code that goes by rbp comes later.
+            // An inline probe has moved rsp before the code that sets rbp takes effect.
             Operation::SetFpreg if !done && registers.rsp() < TOP - 8 => {
                 wrong.extend(["rip", "rsp", "rbp"]);
             }
@@ -256,8 +269,8 @@ fn saved_registers_are_wrong_as_explained() {
                 assert_eq!(
                     boundary.wrong,
                     explained(code, &info, &boundary),
-                    "{name} at {:#x}: not what cranelift is known to get wrong. If it restores \
-                     more than it did, its unwind info has been mended: say so in the docs",
+                    "{name} at {:#x}: not a known mistake of cranelift. If the unwind info restores \
+                     more than before, it has been fixed: document that",
                     boundary.offset,
                 );
             }
@@ -265,7 +278,7 @@ fn saved_registers_are_wrong_as_explained() {
     }
 }
 
-/// Four mistakes are all there are, and each of them matters.
+/// There are exactly four mistakes, and each of them matters.
 #[test]
 fn without_the_mistakes_everything_is_right() {
     for Function { name, code, unwind_info } in &functions() {
@@ -293,8 +306,8 @@ fn frame_pointers_make_no_difference() {
     }
 }
 
-/// The least function that shows it: it calls another one and returns its argument. 0x1c is first
-/// the return address and then the next instruction.
+/// The smallest function that shows the mistake: it calls another one and returns its argument.
+/// 0x1c is first the return address and then the next instruction.
 #[test]
 fn one_saved_register_is_wrong() {
     let Function { code, unwind_info, .. } = function("one_value");
@@ -326,8 +339,8 @@ fn one_saved_register_is_wrong() {
     ");
 }
 
-/// How many boundaries are wrong of how many, loops and callees included, at which offsets, and
-/// which registers.
+/// For each function: the number of wrong boundaries of all boundaries, loops and callees included,
+/// their offsets, and the registers.
 #[test]
 fn summary() {
     let mut text = String::new();
@@ -357,7 +370,7 @@ fn cranelift_makes_the_same() {
     assert_file("functions", &compile::functions());
 }
 
-/// Compares with a file beside this one.
+/// Compares with a file in this directory.
 fn assert_file(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(".");

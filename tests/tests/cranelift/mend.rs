@@ -1,4 +1,4 @@
-//! The unwind info that cranelift should have made.
+//! The unwind info that cranelift should have emitted.
 
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::FunctionTable;
@@ -11,20 +11,20 @@ const SET_FPREG: u16 = 3;
 const SAVE_NONVOL: u16 = 4;
 const SAVE_XMM128: u16 = 8;
 
-/// What is wrong with cranelift's unwind info (`src/isa/unwind/winx64.rs` of cranelift-codegen, and
+/// A mistake in cranelift's unwind info (`src/isa/unwind/winx64.rs` of cranelift-codegen, and
 /// `src/isa/x64/abi.rs` for the last two).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// UWOP_SAVE_NONVOL counts in units of 16 bytes, instead of 8.
+    /// The operand of UWOP_SAVE_NONVOL is in units of 16 bytes, instead of 8.
     Unit,
-    /// The header's frame offset has the low four bits of a number of bytes, always 0, instead of a
-    /// number of units of 16. So saves lie above where rbp points to, instead of below.
+    /// The header's frame offset has the low four bits of a number of bytes, which are always 0,
+    /// instead of a number of units of 16. Saves therefore lie above the address in rbp, instead of
+    /// below.
     FrameOffset,
-    /// No UWOP_ALLOC says that rsp goes below the saves. It does no harm as long as rbp seems to
+    /// No UWOP_ALLOC accounts for the space of the saves. This is harmless as long as rbp seems to
     /// point to the base of the frame.
     NoAllocation,
-    /// UWOP_SET_FPREG takes effect behind the probes of the stack, instead of behind
-    /// `mov rbp, rsp`.
+    /// UWOP_SET_FPREG takes effect after the stack probes, instead of after `mov rbp, rsp`.
     LateFrame,
 }
 
@@ -33,8 +33,8 @@ impl Mistake {
         [Self::Unit, Self::FrameOffset, Self::NoAllocation, Self::LateFrame];
 }
 
-/// Where cranelift stores what it saves: at the bottom integers and above them vectors, each in
-/// the order of the prologue. Also gives the size of it all, in bytes.
+/// Returns the places where cranelift stores saved registers: integers at the bottom and vectors
+/// above them, each in the order of the prologue; and the total size in bytes.
 fn places(codes: &[UnwindCode]) -> (Vec<u32>, u32) {
     let mut end = 0_u32;
     let mut place = |code: &UnwindCode| {
@@ -51,7 +51,7 @@ fn places(codes: &[UnwindCode]) -> (Vec<u32>, u32) {
     (places, end.next_multiple_of(16))
 }
 
-/// The unwind info with all mistakes mended but `left`.
+/// Fixes all mistakes in the unwind info but `left`.
 pub(crate) fn mend(unwind_info: &[u8], left: Option<Mistake>) -> Vec<u8> {
     let region = CodeRegion::heap(0, unwind_info, FunctionTable::default()).unwrap();
     let info = UnwindInfo::read(&region, 0).unwrap();

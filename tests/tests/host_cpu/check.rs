@@ -1,4 +1,4 @@
-//! The machine against what a processor has done.
+//! Comparison of the machine with a processor.
 
 use crate::defined::{is_undefined, undefined_flags};
 use crate::encodings::Encoding;
@@ -7,7 +7,7 @@ use clr_machine::Machine;
 use iced_x86::Mnemonic;
 use std::fmt::Write as _;
 
-/// What a processor makes of one instruction.
+/// A processor's result of one instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     pub(crate) outcome: Outcome,
@@ -15,23 +15,24 @@ pub(crate) struct Truth {
     pub(crate) window: Window,
 }
 
-/// Executes one instruction on the machine. `None` if the machine does not know it.
+/// Executes one instruction on the machine. Returns `None` if the machine does not know the
+/// instruction.
 pub(crate) fn execute(machine: &mut Machine, start: &Start) -> Option<Outcome> {
     start.state.load_into(machine);
     machine.write(WINDOW, &start.window).unwrap();
     Outcome::of(machine.step())
 }
 
-/// Whether the machine knows the instruction, which is put into its memory.
+/// Writes the instruction to the machine's memory, and returns true if the machine knows it.
 pub(crate) fn is_known(machine: &mut Machine, encoding: &Encoding, start: &Start) -> bool {
     machine.write(encoding.at, &encoding.bytes).unwrap();
     execute(machine, start).is_some()
 }
 
-/// Compares all that the manuals define. The instruction is in the machine's memory.
+/// Compares all results that the manuals define. The instruction is in the machine's memory.
 ///
 /// # Errors
-/// What is different, in words.
+/// A description of the differences.
 pub(crate) fn check(
     machine: &mut Machine,
     encoding: &Encoding,
@@ -41,7 +42,7 @@ pub(crate) fn check(
     let i = &encoding.instruction;
     let found = execute(machine, start);
     if found.is_none() && i.mnemonic() == Mnemonic::Ldmxcsr {
-        // Only one way of rounding is implemented.
+        // Only one rounding mode is implemented.
         return Ok(());
     }
     let mut after = State::of(machine);
@@ -73,7 +74,7 @@ pub(crate) fn check(
     Err(format!("{text}before:\n{:?}", start.state))
 }
 
-/// What was found wrong, of which only the beginning is shown.
+/// The differences found, of which only the first ones are shown.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
     count: usize,
@@ -90,6 +91,8 @@ impl Complaints {
         }
     }
 
+    /// Fails the test if there are differences.
+    ///
     /// # Panics
     /// If there are any.
     pub(crate) fn settle(self) {

@@ -1,9 +1,9 @@
-//! What the manuals define of the outcome of an instruction; only that is compared.
+//! The results of an instruction that the manuals define; only these are compared.
 
 use crate::state::{AF, CF, DF, FLAGS, OF, PF, SF, State, ZF};
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, RflagsBits};
 
-/// The flags of [`FLAGS`] in a set of iced's.
+/// Converts iced's flags to those of [`FLAGS`].
 pub(crate) fn flags_of(bits: u32) -> u64 {
     let flags = [
         (RflagsBits::CF, CF),
@@ -17,7 +17,7 @@ pub(crate) fn flags_of(bits: u32) -> u64 {
     flags.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, flag)| flag).sum()
 }
 
-/// The size of the first operand in bits.
+/// Returns the size of the first operand in bits.
 fn bits(i: &Instruction) -> u64 {
     let size = match i.op0_kind() {
         OpKind::Register => i.op0_register().size(),
@@ -26,7 +26,7 @@ fn bits(i: &Instruction) -> u64 {
     8 * size as u64
 }
 
-/// By how many bits a shift or rotation goes.
+/// Returns the number of bits of a shift or rotation.
 fn count(i: &Instruction, before: &State) -> u64 {
     let last = i.op_count() - 1;
     let count = match i.op_kind(last) {
@@ -36,11 +36,11 @@ fn count(i: &Instruction, before: &State) -> u64 {
     count & if bits(i) == 64 { 63 } else { 31 }
 }
 
-/// The flags that are undefined after the instruction.
+/// Returns the flags that are undefined after the instruction.
 pub(crate) fn undefined_flags(i: &Instruction, before: &State) -> u64 {
     let unless = |holds: bool, flag| if holds { 0 } else { flag };
     match i.mnemonic() {
-        // iced does not know what cl is.
+        // iced does not know the value of cl.
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar => match count(i, before) {
             0 => 0,
             count => {
@@ -61,8 +61,9 @@ pub(crate) fn undefined_flags(i: &Instruction, before: &State) -> u64 {
     }
 }
 
-/// Whether the whole outcome is undefined: double shifts by more than the size of the operand; and
-/// bsf and bsr of 0 into 32 bits, where some processors clear the upper half of the register.
+/// Returns true if the whole result is undefined: double shifts by more than the size of the
+/// operand; and bsf and bsr of 0 into 32 bits, where some processors clear the upper half of the
+/// register.
 pub(crate) fn is_undefined(i: &Instruction, before: &State, after: &State) -> bool {
     match i.code() {
         Code::Bsf_r32_rm32 | Code::Bsr_r32_rm32 => after.flags & ZF != 0,

@@ -1,5 +1,5 @@
-//! Instructions to try: every form in 64-bit mode, with registers, addresses and immediates of many
-//! kinds.
+//! Instructions to test: every form in 64-bit mode, with registers, addresses and immediates of
+//! many kinds.
 
 use crate::random::Random;
 use crate::state::{CODE, WINDOW};
@@ -8,17 +8,16 @@ use iced_x86::{
     OpCodeOperandKind as Kind, OpKind, Register,
 };
 
-/// An instruction and where it is put.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoding {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
-    /// As it is decoded there.
+    /// The instruction as decoded at `at`.
     pub(crate) instruction: Instruction,
 }
 
 impl Encoding {
-    /// The instruction at `at`, unless it is none.
+    /// Decodes the instruction at `at`, if there is one.
     pub(crate) fn decode(at: u64, bytes: &[u8]) -> Option<Self> {
         let instruction = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
         let bytes = bytes.get(..instruction.len())?.to_vec();
@@ -26,8 +25,8 @@ impl Encoding {
     }
 }
 
-/// The numbers of the registers for the operands one after the other; after them those above. From
-/// 16 on they are the second bytes of registers for operands of 8 bits.
+/// Numbers of the registers for the operands in order; further operands take numbers from 13 on.
+/// Numbers from 16 on are the second bytes of registers for operands of 8 bits.
 const REGISTERS: [[u32; 4]; 9] = [
     [1, 2, 6, 7],
     [0, 3, 5, 1],
@@ -42,7 +41,6 @@ const REGISTERS: [[u32; 4]; 9] = [
 
 const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH, Register::BH];
 
-/// An address of an operand.
 #[derive(Clone, Copy, Debug)]
 struct Address {
     segment: Register,
@@ -74,28 +72,27 @@ const ADDRESSES: [Address; 15] = [
     Address { segment: Register::FS, ..address(Register::None, Register::RCX, 8, -8) },
 ];
 
-/// What the operands of a form are to be.
+/// A choice of operands for a form.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     registers: [u32; 4],
-    /// Instead of a register, where it may be memory.
+    /// An address that replaces a register where the operand may be in memory.
     address: Option<Address>,
     immediate: u64,
     lock: bool,
     at: u64,
 }
 
-/// Where instructions begin: in the middle of the page, and one byte before its end.
+/// Addresses of instructions (VA): in the middle of the page, and one byte before its end.
 const PLACES: [u64; 2] = [CODE + 0x800, CODE + 0xFFF];
 
-/// What can be built of a form.
 pub(crate) fn encodings(code: Code) -> Vec<Encoding> {
     let info = code.op_code();
     if !info.is_instruction()
         || !info.mode64()
-        // It goes to code of 32 bits, of which the machine has none.
+        // iretd goes to 32-bit code, which the machine does not support.
         || code == Code::Iretd
-        // Of memory, AMD's processors read 4 bytes, Intel's 2.
+        // AMD's processors read 4 bytes of memory, Intel's 2.
         || code == Code::Movsxd_r16_rm16
         || !matches!(code.encoding(), EncodingKind::Legacy | EncodingKind::VEX)
     {
@@ -160,7 +157,7 @@ fn may_be_memory(kind: Kind) -> bool {
     either || is_memory(kind)
 }
 
-/// Values for the immediate operand, or for the distance of a branch.
+/// Returns values for the immediate operand, or for the distance of a branch.
 fn immediates(kinds: &[Kind], random: &mut Random) -> Vec<u64> {
     let bytes = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 0x7F, 0x80, 0xFF];
     let wide = |edges: &[u64], random: &mut Random| {
@@ -193,7 +190,7 @@ fn immediates(kinds: &[Kind], random: &mut Random) -> Vec<u64> {
     vec![0]
 }
 
-/// A register of that many bits.
+/// Returns a register of the given size in bits.
 fn register(bits: u32, number: u32) -> Register {
     match bits {
         8 if number >= 16 => HIGH_BYTES[number as usize - 16],
@@ -205,7 +202,7 @@ fn register(bits: u32, number: u32) -> Register {
     }
 }
 
-/// The form with those operands; `prefix` is 1 for rep and 2 for repne.
+/// Encodes the form with the chosen operands; `prefix` is 1 for rep and 2 for repne.
 fn build(code: Code, shape: &Shape, prefix: u32) -> Option<Encoding> {
     let info = code.op_code();
     let mut instruction = Instruction::new();
@@ -228,8 +225,8 @@ fn build(code: Code, shape: &Shape, prefix: u32) -> Option<Encoding> {
     is_wanted.then_some(encoding)
 }
 
-/// Whether the number of a bit in memory makes a part of the address, so that the bit is somewhere
-/// else altogether.
+/// Returns true if the bit number in a register is part of the address as well, so that the bit is
+/// far from the operand.
 fn is_far(i: &Instruction) -> bool {
     let bit = i.op1_register();
     matches!(i.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
@@ -301,7 +298,7 @@ fn set_operand(
         Kind::xmm_reg | Kind::xmm_rm | Kind::xmm_vvvv | Kind::xmm_or_mem => {
             Register::XMM0 + next() % 16
         }
-        // The others' selectors depend on the system.
+        // Other selectors depend on the system.
         Kind::seg_reg if next() % 2 == 1 => Register::CS,
         Kind::seg_reg => Register::SS,
         Kind::al => Register::AL,
@@ -317,7 +314,7 @@ fn set_operand(
     Some(())
 }
 
-/// Operands that are neither registers nor anywhere in memory.
+/// Sets operands that are neither registers nor general memory operands.
 fn set_other(i: &mut Instruction, operand: u32, kind: Kind, shape: &Shape) -> Option<()> {
     let value = shape.immediate;
     let kind = match kind {

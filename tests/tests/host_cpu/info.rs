@@ -1,5 +1,5 @@
-//! What iced-x86 says of an instruction (registers, flags and memory that it reads and writes) against
-//! what the machine does.
+//! Comparison of iced-x86's information about instructions (registers, flags and memory that they
+//! read and write) with the machine.
 
 use crate::check::{Complaints, execute, is_known};
 use crate::defined::{flags_of, undefined_flags};
@@ -10,7 +10,7 @@ use crate::state::{FLAGS, FS_BASE, GS_BASE, Outcome, Start, State, Window, machi
 use clr_machine::{AccessKind, Machine, MemoryAccess};
 use iced_x86::{Code, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
-/// The bits of registers that are read, that may be written, and that are written for sure.
+/// The bits of registers that an instruction reads, may write, and always writes.
 #[derive(Debug, Default)]
 struct Used {
     read: [u64; 16],
@@ -36,7 +36,7 @@ fn surely_writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::ReadWrite)
 }
 
-/// The bits of the full register.
+/// Returns the register's bits in the full register.
 fn bits(register: Register) -> u64 {
     match register {
         Register::AH | Register::CH | Register::DH | Register::BH => 0xFF00,
@@ -66,7 +66,7 @@ impl Used {
     }
 }
 
-/// What becomes of an instruction on the machine.
+/// The results of an instruction on the machine.
 #[derive(Debug)]
 struct Ran {
     outcome: Option<Outcome>,
@@ -82,7 +82,7 @@ fn run(machine: &mut Machine, start: &Start) -> Ran {
     Ran { outcome, state: State::of(machine), window: window(machine), accesses }
 }
 
-/// Only what iced says may be written has changed.
+/// Checks that only registers and flags have changed that iced reports as written.
 fn check_written(used: &Used, flags: u64, start: &State, after: &State) -> Result<(), String> {
     for n in 0..16 {
         let changed = start.gpr[n] ^ after.gpr[n];
@@ -97,7 +97,7 @@ fn check_written(used: &Used, flags: u64, start: &State, after: &State) -> Resul
     if changed & !flags == 0 { Ok(()) } else { Err(format!("flags {changed:#x} are written")) }
 }
 
-/// Another state, in all that iced says is not read: the outcome must be the same.
+/// Changes all state that iced reports as not read, and checks that the outcome is the same.
 fn check_unread(
     machine: &mut Machine,
     encoding: &Encoding,
@@ -116,7 +116,7 @@ fn check_unread(
     for (n, value) in other.state.xmm.iter_mut().enumerate() {
         *value ^= if used.vectors_read >> n & 1 == 0 { random.wide() } else { 0 };
     }
-    // Shifts by 0 and string instructions without elements leave the flags as they are.
+    // Shifts by 0 and string instructions without elements leave the flags unchanged.
     let may_keep = i.op_register(i.op_count().saturating_sub(1)) == Register::CL
         || i.has_rep_prefix()
         || i.has_repne_prefix();
@@ -147,15 +147,15 @@ fn check_unread(
         return Err(format!("flags: {differ:#x} for {flipped:#x}"));
     }
     if first.window != second.window || first.accesses != second.accesses {
-        return Err("memory depends on something else".to_owned());
+        return Err("memory depends on other state".to_owned());
     }
     Ok(())
 }
 
-/// The accesses to memory: address, size, and whether it is written.
+/// An access to memory: address, size in bytes, and true if it is a write.
 type Access = (u64, usize, bool);
 
-/// What iced says of memory: accesses that there must be, and that there may be.
+/// Returns the accesses to memory that iced reports: those that must occur, and those that may.
 fn expected_accesses(encoding: &Encoding, state: &State) -> (Vec<Access>, Vec<Access>) {
     let (mut must, mut may) = (Vec::new(), Vec::new());
     let mut factory = InstructionInfoFactory::new();
@@ -190,19 +190,19 @@ fn check_memory(encoding: &Encoding, start: &State, ran: &Ran) -> Result<(), Str
     if matches!(i.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
         && i.op1_kind() == OpKind::Register
     {
-        // iced does not add the distance of the bit.
+        // iced does not add the offset of the bit.
         return Ok(());
     }
     let (mut must, mut may) = expected_accesses(encoding, start);
     for (_, size, _) in &mut may {
-        // Of a string instruction that repeats iced knows no size; here it is one element.
+        // iced reports no size for repeated string instructions; here it is one element.
         *size = if *size == 0 { i.memory_size().size() } else { *size };
     }
     let mut found: Vec<Access> = Vec::new();
     for access in &ran.accesses {
         found.push((access.address, access.size.into(), access.kind == AccessKind::Write));
     }
-    let all = format!("{found:x?}, not {must:x?} and perhaps {may:x?}");
+    let all = format!("{found:x?}, expected {must:x?} and possibly {may:x?}");
     found.retain(|access| match must.iter().position(|other| other == access) {
         Some(at) => {
             must.remove(at);

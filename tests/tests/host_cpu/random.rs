@@ -1,6 +1,6 @@
-//! Pseudo-random numbers, and the values at which something may overflow, round or be special.
+//! Pseudo-random numbers, and values at which operations may overflow, round or be special.
 
-/// A generator (splitmix64).
+/// A random number generator (splitmix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -12,12 +12,12 @@ impl Random {
         x ^ x >> 31
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// One time in `times`.
+    /// Returns true with probability 1/`times`.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -30,7 +30,7 @@ impl Random {
         u128::from(self.next()) << 64 | u128::from(self.next())
     }
 
-    /// An integer of `bits` bits, most often at an edge of its range.
+    /// Returns an integer of `bits` bits, most often at an edge of its range.
     pub(crate) fn integer(&mut self, bits: u32) -> u64 {
         let mask = u64::MAX >> (64 - bits);
         let top = 1 << (bits - 1);
@@ -52,11 +52,11 @@ impl Random {
         value & mask
     }
 
-    /// The bits of a double.
+    /// Returns the bits of a double.
     pub(crate) fn double(&mut self) -> u64 {
         match self.below(8) {
             0 => self.next(),
-            // Of the size of integers.
+            // Magnitudes of integers.
             1 => (self.next() >> 1).wrapping_mul(2) % (80 << 52) + (1003 << 52),
             2 => (f64::from((self.next() as u32).cast_signed()) / 2.0).to_bits(),
             _ => {
@@ -66,7 +66,7 @@ impl Random {
         }
     }
 
-    /// The bits of a single.
+    /// Returns the bits of a single.
     pub(crate) fn single(&mut self) -> u32 {
         match self.below(8) {
             0 => self.next() as u32,
@@ -79,7 +79,7 @@ impl Random {
         }
     }
 
-    /// A vector of elements of that kind.
+    /// Returns a vector of elements of a kind.
     pub(crate) fn vector(&mut self, elements: Elements) -> u128 {
         let bits = match elements {
             Elements::Random => return self.wide(),
@@ -98,7 +98,7 @@ impl Random {
     }
 }
 
-/// What a vector consists of.
+/// The kind of a vector's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
     Random,
@@ -107,7 +107,7 @@ pub(crate) enum Elements {
     Integer(u32),
 }
 
-/// The bits of doubles. All appear with both signs.
+/// The bits of doubles. Each is used with both signs.
 const DOUBLES: [u64; 32] = [
     0,
     1,
@@ -140,8 +140,8 @@ const DOUBLES: [u64; 32] = [
     0x7FF8_0000_2000_0001,
     0x7FF0_0000_0000_0001,
     0x7FF4_0000_6000_0000,
-    // In singles: the largest, beyond it by less and by more than half, half way above 1, and
-    // denormal ones.
+    // As singles: the largest, values beyond it by less and by more than half a unit, half way
+    // above 1, and denormal ones.
     0x47EF_FFFF_E000_0000,
     0x47EF_FFFF_EFFF_FFFF,
     0x47EF_FFFF_F000_0000,
@@ -149,7 +149,7 @@ const DOUBLES: [u64; 32] = [
     0x3696_A09E_667F_3BCD,
 ];
 
-/// The bits of singles. All appear with both signs.
+/// The bits of singles. Each is used with both signs.
 const SINGLES: [u32; 24] = [
     0,
     1,

@@ -1,13 +1,13 @@
-//! Results of a real processor in a file, for hosts that have none to ask.
+//! Results of a real processor in a file, for hosts that cannot step one.
 //!
 //! The file is compressed with gzip. All numbers are little-endian, and nothing is aligned. It
-//! begins with the 8 bytes `CLRHCPU1`, u32 number of instructions, u32 number of sequences. Then the
-//! instructions:
+//! begins with the 8 bytes `CLRHCPU1`, u32 number of instructions, u32 number of sequences. Then
+//! the instructions:
 //!
 //! | Type | Field |
 //! | --- | --- |
 //! | u32 | the address of the instruction, always below 4 GiB |
-//! | u8, bytes | its length and itself |
+//! | u8, bytes | its length and its bytes |
 //! | u8 | number of cases, which follow |
 //!
 //! A case:
@@ -19,8 +19,8 @@
 //! | u8 | outcome: 0 done, 1 #PF, 2 #GP or #SS, 3 #DE, 4 #UD |
 //! | changes | the end, from the start |
 //!
-//! The background is what [`background`](crate::samples::background) makes of the seed: random
-//! registers, flags and 512 bytes of memory. Changes are what is different afterwards:
+//! The background is computed from the seed by [`background`](crate::samples::background): random
+//! registers, flags and 512 bytes of memory. Changes are the differences from an earlier state:
 //!
 //! | Type | Field |
 //! | --- | --- |
@@ -29,7 +29,7 @@
 //! | u64 … | the integer registers in the mask, lowest bit first |
 //! | u128 … | the vector registers in the mask |
 //! | u64 | rip |
-//! | u16 | CF, PF, AF, ZF, SF, DF and OF where they are in rflags; other bits are 0 |
+//! | u16 | CF, PF, AF, ZF, SF, DF and OF in their places in rflags; other bits are 0 |
 //! | u16 | mxcsr |
 //! | u8 | number of runs of bytes in memory, each u16 offset, u8 length, bytes |
 //!
@@ -41,9 +41,9 @@
 //! | u32, changes | as of a case |
 //! | u16 | number of steps |
 //! | steps | each u16 flags and u32 [`digest`] of the other registers, after the step |
-//! | u8, changes | the outcome of what follows the last step (0 if nothing does); the end |
+//! | u8, changes | the outcome of the instruction after the last step (0 if there is none); the end |
 //!
-//! `CLR_RECORD=1` with the test `record` writes the file anew, from the processor that runs it.
+//! `CLR_RECORD=1` with the test `record` rewrites the file, from the processor that runs the test.
 
 use crate::check::{Complaints, Truth, check};
 use crate::defined::undefined_flags;
@@ -58,8 +58,8 @@ pub(crate) const MAGIC: &[u8; 8] = b"CLRHCPU1";
 pub(crate) const OUTCOMES: [Outcome; 5] =
     [Outcome::Done, Outcome::Fault, Outcome::Protection, Outcome::Divide, Outcome::Invalid];
 
-/// A number that depends on rip, the integer registers and the vector registers: FNV-1a of them in
-/// this order, each with its lowest byte first.
+/// Returns a hash of rip, the integer registers and the vector registers: FNV-1a of them in this
+/// order, each with its lowest byte first.
 pub(crate) fn digest(state: &State) -> u32 {
     let integers = core::iter::once(state.rip).chain(state.gpr).flat_map(u64::to_le_bytes);
     let vectors = state.xmm.into_iter().flat_map(u128::to_le_bytes);
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Executes a sequence as recorded.
+/// Executes a recorded sequence, and compares each step.
 fn check_sequence(machine: &mut Machine, reader: &mut Reader<'_>) -> Result<usize, String> {
     let len = reader.u16();
     let code = reader.bytes(len.into());
@@ -154,7 +154,9 @@ fn check_sequence(machine: &mut Machine, reader: &mut Reader<'_>) -> Result<usiz
     let after = State { flags: end.state.flags & FLAGS, ..State::of(machine) };
     if found != Some(outcome) || after != end.state || window(machine) != end.window {
         let differences = after.differences(&end.state);
-        return Err(format!("{found:?}, not {outcome:?}, or memory, or\n{differences}"));
+        return Err(format!(
+            "{found:?}, expected {outcome:?}; or different memory; or\n{differences}"
+        ));
     }
     Ok(steps.len())
 }

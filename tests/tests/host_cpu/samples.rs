@@ -1,5 +1,5 @@
-//! States for an instruction to begin in: its operands at the edges of their ranges, and its
-//! addresses where there is memory, or just where there is none.
+//! Initial states for an instruction: operands at the edges of their ranges, and addresses in
+//! mapped memory, or just beyond it.
 
 use crate::encodings::Encoding;
 use crate::random::{Elements, Random};
@@ -15,11 +15,11 @@ const RSP: usize = 4;
 const RBP: usize = 5;
 const RSI: usize = 6;
 const RDI: usize = 7;
-/// Addresses that no process has the other half of.
+/// Mask of the lower half of canonical addresses, which belongs to processes.
 const CANONICAL: u64 = 0x7FFF_FFFF_FFFF;
 
-/// Registers, flags and window at random. Whatever of them does not matter to an instruction stays
-/// like this.
+/// Returns random registers, flags and window. State that does not matter to an instruction keeps
+/// these values.
 pub(crate) fn background(seed: u64, rip: u64) -> Start {
     let mut random = Random(seed);
     let gpr = core::array::from_fn(|_| random.next());
@@ -32,7 +32,7 @@ pub(crate) fn background(seed: u64, rip: u64) -> Start {
     Start { state: State { rip, gpr, flags, xmm, mxcsr: MXCSR }, window }
 }
 
-/// A state to execute the instruction in, another one for every seed.
+/// Returns a state to execute the instruction in, which depends on the seed.
 pub(crate) fn sample(encoding: &Encoding, seed: u64) -> Start {
     let i = &encoding.instruction;
     let mut random = Random(!seed);
@@ -71,12 +71,12 @@ pub(crate) fn sample(encoding: &Encoding, seed: u64) -> Start {
     start
 }
 
-/// The number of the register that an integer register is or is part of.
+/// Returns the number of the integer register that contains a register.
 pub(crate) fn number(register: Register) -> usize {
     register.full_register().number()
 }
 
-/// The registers that an instruction reads.
+/// Returns the registers that an instruction reads.
 fn read_registers(i: &Instruction) -> Vec<Register> {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(i).used_registers();
@@ -85,14 +85,14 @@ fn read_registers(i: &Instruction) -> Vec<Register> {
     registers
 }
 
-/// The size of integer operands in bits.
+/// Returns the size of integer operands in bits.
 fn operand_bits(i: &Instruction) -> u32 {
     let registers = (0..i.op_count()).map(|n| i.op_register(n)).filter(|r| r.is_gpr());
     let size = registers.map(Register::size).next().unwrap_or(i.memory_size().size());
     (8 * size as u32).clamp(8, 64)
 }
 
-/// What vectors consist of for this instruction, most of the time.
+/// Returns the kind of elements for the instruction's vectors: most often the instruction's own.
 fn elements(i: &Instruction, random: &mut Random) -> Elements {
     let any = [
         Elements::Random,
@@ -116,7 +116,7 @@ fn elements(i: &Instruction, random: &mut Random) -> Elements {
     }
 }
 
-/// Shifts want small counts.
+/// Sets the counts of shifts, most often to small ones.
 fn counts(i: &Instruction, state: &mut State, random: &mut Random) {
     const COUNTS: [u64; 14] = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64];
     let counted = (0..i.op_count()).any(|n| i.op_register(n) == Register::CL)
@@ -147,28 +147,28 @@ fn counts(i: &Instruction, state: &mut State, random: &mut Random) {
     }
 }
 
-/// Gives the registers of addresses values so that the operands are in the window, or at times
-/// where they cannot be accessed. Gives the address of the operand in memory; 0 if there is none.
+/// Sets the address registers so that the operands are in the window, or sometimes where they
+/// cannot be accessed. Returns the address (VA) of the operand in memory; 0 if there is none.
 fn place_operands(i: &Instruction, start: &mut Start, random: &mut Random) -> u64 {
     let state = &mut start.state;
     let size = i.memory_size().size() as u64;
     let mut target = WINDOW + 0x40 + random.below(0x80);
     let nasty = random.one_in(12);
     if nasty && random.one_in(2) {
-        // Over the end of what is mapped.
+        // Across the end of mapped memory.
         target = NOTHING.wrapping_sub(random.below(size.max(1)));
     } else if nasty {
-        // In the middle, or just up to the end.
+        // In the middle, or ending exactly at the end.
         let end = CONSTANT + PAGE_SIZE - size;
         target = if random.one_in(2) { end } else { CONSTANT + 0x40 + random.below(0x80) };
     } else if size == 16 && !random.one_in(8) || is_indirect(i) {
         target &= !15;
     } else if random.one_in(3) {
-        // At the border of two pages.
+        // Across the border of two pages.
         target = WINDOW + 0x80 - random.below(size.max(1));
     }
     let stack = match target {
-        // Neither a push nor a pop finds all that it needs.
+        // Neither a push nor a pop has all the memory that it needs.
         _ if nasty && target < CONSTANT => NOTHING + 1 + random.below(8),
         _ if nasty => target,
         _ => WINDOW + 0x100 + 8 * random.below(8),
@@ -194,8 +194,8 @@ fn place_operands(i: &Instruction, start: &mut Start, random: &mut Random) -> u6
     found
 }
 
-/// Chooses the registers of the address so that it is `target`, or a little above; if there are
-/// none, it is what it is. Gives it.
+/// Chooses the registers of the address so that it is `target`, or slightly above. An address
+/// without registers stays unchanged. Returns the address.
 fn aim(i: &Instruction, state: &mut State, target: u64) -> u64 {
     let segment = match i.memory_segment() {
         Register::FS => FS_BASE,
@@ -216,7 +216,7 @@ fn aim(i: &Instruction, state: &mut State, target: u64) -> u64 {
         (base, index) => {
             let factor = if base == index { scale + 1 } else { scale };
             if base != Register::None && base != index {
-                // An index as it may be, and the base makes up for it.
+                // The index keeps its low bits, and the base compensates for it.
                 let value = &mut state.gpr[number(index)];
                 *value &= 0xFFFF;
                 let value = *value;
@@ -232,7 +232,7 @@ fn aim(i: &Instruction, state: &mut State, target: u64) -> u64 {
     }
 }
 
-/// Whether it goes where a register or memory says.
+/// Returns true if the instruction jumps to an address from a register or memory.
 fn is_indirect(i: &Instruction) -> bool {
     matches!(
         i.flow_control(),
@@ -240,7 +240,7 @@ fn is_indirect(i: &Instruction) -> bool {
     )
 }
 
-/// What some instructions want so that they do not do the same again and again.
+/// Sets state that some instructions need for diverse results.
 fn special(i: &Instruction, start: &mut Start, target: u64, random: &mut Random) {
     let Start { state, window } = start;
     let at = target.wrapping_sub(WINDOW) as usize;
@@ -264,7 +264,7 @@ fn special(i: &Instruction, start: &mut Start, target: u64, random: &mut Random)
             put(window, at, &value.to_le_bytes());
         }
         Mnemonic::Div | Mnemonic::Idiv => {
-            // Quotients that fit.
+            // Most quotients fit into the result.
             let bits = operand_bits(i);
             let high = match random.below(3) {
                 0 => 0,
@@ -314,7 +314,7 @@ fn special(i: &Instruction, start: &mut Start, target: u64, random: &mut Random)
         if random.one_in(2) {
             state.flags &= !DF;
         }
-        // Equal elements.
+        // Some strings have equal elements.
         if random.one_in(2) {
             let from = window[0x60..0x70].to_vec();
             for at in (0x40..0xC0).step_by(16) {
@@ -323,7 +323,7 @@ fn special(i: &Instruction, start: &mut Start, target: u64, random: &mut Random)
         }
     }
     if is_indirect(i) {
-        // Processors differ in what they do with targets that are no addresses.
+        // Processors differ in their treatment of non-canonical targets.
         let memory = [i.memory_base(), i.memory_index()];
         for (n, value) in state.gpr.iter_mut().enumerate() {
             if !memory.iter().any(|r| r.is_gpr() && number(*r) == n) {

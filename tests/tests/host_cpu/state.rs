@@ -1,5 +1,5 @@
-//! What is compared: the registers of a processor, and what became of an instruction; and where
-//! things are in memory, the same on the machine and on the host.
+//! The compared state: the registers of a processor, and the outcome of an instruction. Memory has
+//! the same layout on the machine and on the host.
 
 use clr_machine::{Cpu, Machine, PAGE_SIZE, Protection, StopReason};
 use clr_walker::memory::Memory as _;
@@ -7,25 +7,26 @@ use clr_walker::registers::Gpr;
 use core::fmt;
 use std::fmt::Write as _;
 
-/// Where code is put: two pages. Bit 31 is set, so that a sign extension too many shows.
+/// Address of the code (VA): two pages. Bit 31 is set, so that a wrong sign extension becomes
+/// visible.
 pub(crate) const CODE: u64 = 0xF000_0000;
 pub(crate) const CODE_PAGES: u64 = 2;
-/// Two pages that may be read and written. They are below 2 GiB, where a displacement reaches.
+/// Address of two readable and writable pages (VA). They are below 2 GiB, within reach of a
+/// displacement.
 pub(crate) const DATA: u64 = 0x7FFE_0000;
 pub(crate) const DATA_PAGES: u64 = 2;
-/// Behind it nothing is mapped.
+/// Start of unmapped memory (VA).
 pub(crate) const NOTHING: u64 = DATA + DATA_PAGES * PAGE_SIZE;
-/// A page of zeroes that may only be read.
+/// Address of a read-only page of zeroes (VA).
 pub(crate) const CONSTANT: u64 = NOTHING + PAGE_SIZE;
-/// The part of the data that instructions work on; the rest is 0 and stays so. A quarter of it is
-/// before the border of the two pages.
+/// Address of the part of the data that instructions work on (VA); the rest is 0 and stays so. A
+/// quarter of the window is before the border of the two pages.
 pub(crate) const WINDOW: u64 = DATA + PAGE_SIZE - 0x80;
 pub(crate) const WINDOW_LEN: usize = 0x200;
-/// The bases of the segments fs and gs.
+/// Bases of the segments fs and gs (VA).
 pub(crate) const FS_BASE: u64 = WINDOW + 0x48;
 pub(crate) const GS_BASE: u64 = WINDOW + 0x64;
 
-/// The content of the window.
 pub(crate) type Window = [u8; WINDOW_LEN];
 
 pub(crate) const CF: u64 = 1;
@@ -38,9 +39,9 @@ pub(crate) const OF: u64 = 1 << 11;
 /// The flags that are compared.
 pub(crate) const FLAGS: u64 = CF | PF | AF | ZF | SF | DF | OF;
 
-/// mxcsr as threads start with it.
+/// The value of mxcsr with which threads start.
 pub(crate) const MXCSR: u32 = 0x1F80;
-/// The exceptions that mxcsr remembers. The machine does not record them.
+/// The exceptions that mxcsr records. The machine does not record them.
 pub(crate) const MXCSR_STICKY: u32 = 0x3F;
 
 /// The registers of a processor.
@@ -48,15 +49,15 @@ pub(crate) const MXCSR_STICKY: u32 = 0x3F;
 pub(crate) struct State {
     pub(crate) rip: u64,
     pub(crate) gpr: [u64; 16],
-    /// Of them, only [`FLAGS`].
+    /// Flags, restricted to [`FLAGS`].
     pub(crate) flags: u64,
     pub(crate) xmm: [u128; 16],
-    /// Without [`MXCSR_STICKY`].
+    /// mxcsr without [`MXCSR_STICKY`].
     pub(crate) mxcsr: u32,
 }
 
 impl State {
-    /// The registers of the machine.
+    /// Returns the registers of the machine.
     pub(crate) fn of(machine: &Machine) -> Self {
         let cpu = machine.cpu();
         Self {
@@ -68,7 +69,7 @@ impl State {
         }
     }
 
-    /// Gives the machine these registers; mxcsr is as a thread starts.
+    /// Sets the machine's registers; mxcsr gets the value with which threads start.
     pub(crate) fn load_into(&self, machine: &mut Machine) {
         let cpu = machine.cpu_mut();
         *cpu = Cpu::default();
@@ -84,7 +85,7 @@ impl State {
         }
     }
 
-    /// The registers in which two states differ, for a message.
+    /// Formats the registers in which two states differ.
     pub(crate) fn differences(&self, other: &Self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, a: u128, b: u128| {
@@ -115,11 +116,11 @@ impl fmt::Debug for State {
     }
 }
 
-/// What became of an instruction. Whatever it is but [`Done`](Self::Done), nothing has changed.
+/// Outcome of an instruction. Except for [`Done`](Self::Done), the instruction has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// A page is not mapped, or does not permit it (#PF).
+    /// A page is not mapped, or does not permit the access (#PF).
     Fault,
     /// #GP, or #SS.
     Protection,
@@ -130,13 +131,13 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// What a step of the machine has come to; `None` if the machine does not know the instruction,
-    /// or it needs a system.
+    /// Converts the result of a step of the machine; `None` if the machine does not know the
+    /// instruction, or the instruction needs an operating system.
     pub(crate) fn of(step: Result<(), StopReason>) -> Option<Self> {
         match step {
             Ok(()) => Some(Self::Done),
-            // Processors have 48 bits of address and refuse the others in another way; the
-            // machine has all 64.
+            // Processors have 48 bits of address and refuse other addresses by a different
+            // exception; the machine has all 64.
             Err(StopReason::Fault { fault, .. }) if !is_canonical(fault.address) => {
                 Some(Self::Protection)
             }
@@ -153,7 +154,7 @@ fn is_canonical(address: u64) -> bool {
     matches!(address.cast_signed() >> 47, 0 | -1)
 }
 
-/// A machine with everything mapped.
+/// Returns a machine with everything mapped.
 pub(crate) fn machine() -> Machine {
     let mut machine = Machine::new();
     machine.map(CODE, CODE_PAGES, Protection::READ_EXECUTE).unwrap();
@@ -162,14 +163,14 @@ pub(crate) fn machine() -> Machine {
     machine
 }
 
-/// The window of the machine.
+/// Returns the content of the machine's window.
 pub(crate) fn window(machine: &Machine) -> Window {
     let mut window = [0; WINDOW_LEN];
     machine.read(WINDOW, &mut window).unwrap();
     window
 }
 
-/// What is needed to begin a case.
+/// Initial state of a case.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub(crate) state: State,

@@ -1,4 +1,4 @@
-//! framehop, which restores rip, rsp and rbp.
+//! Comparison with framehop, which restores rip, rsp and rbp.
 
 use crate::{BASE, Computed, map, registers};
 use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
@@ -11,16 +11,17 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use std::ops::Range;
 
-/// How much there was to compare.
+/// Counts of the compared steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) compared: usize,
     outermost: usize,
-    /// The rule takes a register that framehop does not keep, or reads memory in an expression.
+    /// Steps whose rule takes a register that framehop does not keep, or reads memory in an
+    /// expression.
     beyond_framehop: usize,
 }
 
-/// Steps from the first and the last address of each row.
+/// Compares steps from the first and the last address of each row.
 pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
     let map = map(image);
     let table = map.regions()[0].cfi().unwrap();
@@ -64,9 +65,10 @@ pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
     counts
 }
 
-/// Whether framehop cannot know the canonical frame address or the return address: it keeps no other
-/// register than rip, rsp and rbp, and reads no memory in expressions. (In vfork, whose return address
-/// is in rdi for a while, it takes the word below the canonical frame address instead.)
+/// Returns true if framehop cannot know the canonical frame address or the return address: framehop
+/// keeps no other registers than rip, rsp and rbp, and reads no memory in expressions. (In vfork,
+/// whose return address is in rdi for a while, framehop takes the word below the canonical frame
+/// address instead.)
 fn is_beyond(row: &Row, table: &CfiTable<'_>) -> bool {
     const DW_OP_DEREF: u8 = 0x06;
     if let Some(RegisterRule::Register(_)) = row.return_address {
@@ -76,7 +78,7 @@ fn is_beyond(row: &Row, table: &CfiTable<'_>) -> bool {
         CfaRule::Register { register, .. } => {
             ![Gpr::Rsp, Gpr::Rbp].map(Column::from).contains(&register)
         }
-        // No operand in these libraries is 6 by chance in an expression that does without memory.
+        // In expressions of these libraries that read no memory, no operand happens to be 6.
         CfaRule::Expression(expression) => table.expression(expression).contains(&DW_OP_DEREF),
     }
 }

@@ -1,4 +1,4 @@
-//! gimli's own reading of the rows, and an evaluation of them.
+//! Comparison with gimli's rows, and with an evaluation of them.
 
 use crate::{BASE, Computed, map, registers};
 use clr_walker::cfi::{CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row};
@@ -10,7 +10,7 @@ use gimli::{
     UnwindContext, UnwindExpression, UnwindSection as _, UnwindTableRow, Value,
 };
 
-/// How much there was to compare.
+/// Counts of the compared rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     functions: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Counts {
 type TheirRow = UnwindTableRow<usize>;
 type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 
-/// Compares at the first and the last address of each row.
+/// Compares rows at the first and the last address of each.
 pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
     let map = map(image);
     let table = map.regions()[0].cfi().unwrap();
@@ -58,12 +58,12 @@ pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
             counts.rows += 1;
             for rva in [start, end - 1] {
                 let place = format!("{name}+{rva:#x}");
-                // Through the header, as a debugger would.
+                // The look-up goes through the header, as in a debugger.
                 let address = base + rva;
                 let get_cie = EhFrame::cie_from_offset;
                 let looked_up =
                     search.unwind_info_for_address(&section, &bases, &mut found, address, get_cie);
-                assert_eq!(looked_up.unwrap(), theirs, "{place}: gimli with itself");
+                assert_eq!(looked_up.unwrap(), theirs, "{place}: gimli differs from itself");
 
                 let ours = table.row(rva as u32).unwrap().unwrap();
                 compare(&ours, theirs, column, &place);
@@ -97,7 +97,7 @@ fn compare(ours: &Row, theirs: &TheirRow, return_address: gimli::Register, place
         gimli::CfaRule::Expression(expression) => CfaRule::Expression(convert(expression)),
     };
     assert_eq!(ours.cfa, cfa, "{place}");
-    // That a register keeps its value is also what is meant where nothing is said.
+    // A register without a rule keeps its value, too.
     let said = |rule: Option<RegisterRule>| rule.filter(|rule| *rule != RegisterRule::SameValue);
     for register in Gpr::ALL {
         let column = gimli::Register(Column::from(register).0);
@@ -121,7 +121,7 @@ fn rule(row: &TheirRow, column: gimli::Register) -> Option<RegisterRule> {
         gimli::RegisterRule::ValExpression(expression) => {
             RegisterRule::ValExpression(convert(&expression))
         }
-        other => panic!("{other:?} is of no x86-64 code"),
+        other => panic!("{other:?} does not occur in x86-64 code"),
     })
 }
 
@@ -133,7 +133,7 @@ fn convert(expression: &UnwindExpression<usize>) -> Expression {
     }
 }
 
-/// A step gives what gimli's row comes to, evaluated rule by rule.
+/// Checks that a step yields the same registers as an evaluation of gimli's row, rule by rule.
 fn step(
     unwinder: &Unwinder<'_, '_>,
     table: &CfiTable<'_>,
@@ -194,7 +194,7 @@ fn value(registers: &Registers, column: gimli::Register) -> u64 {
     }
 }
 
-/// What gimli's evaluation of an expression gives.
+/// Returns the result of gimli's evaluation of an expression.
 fn evaluate(
     code: gimli::Expression<EndianSlice<'_, LittleEndian>>,
     registers: &Registers,

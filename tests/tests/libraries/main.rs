@@ -1,8 +1,8 @@
-//! Every row of every FDE of the host's libraries, which nobody here wrote: what the compiled tables
-//! say is what gimli reads there, each step is what an evaluation of gimli's row gives, and what
-//! framehop finds.
+//! Tests of every row of every FDE of the host's libraries, whose code is independent of this
+//! project. The compiled tables have the rows that gimli parses, and each step agrees with an
+//! evaluation of gimli's row and with framehop.
 //!
-//! Libraries that are not there, or are for another processor, are told and passed over.
+//! Libraries that do not exist, or are for another processor, are reported and skipped.
 
 mod framehop;
 mod gimli_rows;
@@ -29,10 +29,10 @@ const NAMES: [&str; 8] = [
 const DIRECTORIES: [&str; 5] =
     ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib"];
 
-/// Where the libraries are loaded (VA).
+/// Base address of the libraries (VA).
 pub(crate) const BASE: u64 = 0x7F00_0000_0000;
 
-/// Gives each library that is there to `check`.
+/// Calls `check` with each library that exists.
 fn each(mut check: impl FnMut(&str, &ElfImage<'_>)) {
     let mut checked = 0;
     for name in NAMES {
@@ -61,7 +61,7 @@ fn map<'a>(image: &ElfImage<'a>) -> CodeMap<'a> {
     map
 }
 
-/// A stack whose every word is computed from its address, and looks like an address further up.
+/// A stack whose words are computed from their addresses, and look like addresses further up.
 pub(crate) struct Computed;
 
 impl Computed {
@@ -80,7 +80,7 @@ impl Memory for Computed {
     }
 }
 
-/// Registers that point into the stack, rsp the lowest.
+/// Returns registers that point into the stack; rsp is the lowest.
 pub(crate) fn registers(rip: u64) -> Registers {
     let mut registers = Registers { rip, ..Registers::default() };
     for register in Gpr::ALL {
@@ -108,7 +108,7 @@ fn steps_are_those_that_framehop_makes() {
     });
 }
 
-/// Rules of every form, expressions among them.
+/// The steps use rules of every form, including expressions.
 #[test]
 fn steps_allocate_nothing() {
     each(|name, image| {

@@ -1,21 +1,22 @@
-//! The code and unwind data of a program's images and heap, as others want it: by sections.
+//! The code and unwind data of a program's images and heap by sections, in the form that other
+//! unwinders need.
 
 use clr_codegen::{Format, LinkedProgram, Unit};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, RuntimeFunction};
 
-/// An image or a heap. A heap is one section that has everything but the function table.
+/// An image or a heap. A heap is one section that contains everything but the function table.
 pub(crate) struct Code<'a> {
     pub(crate) base: u64,
     pub(crate) size: u32,
     pub(crate) text: Section<'a>,
-    /// Where the unwind data is.
+    /// The section with the unwind data.
     pub(crate) xdata: Section<'a>,
     /// The bytes of the function table; `None` if an image has none.
     pub(crate) pdata: Option<Vec<u8>>,
 }
 
-/// Bytes and their RVA.
+/// A section's bytes, with their RVA.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
     pub(crate) rva: u32,
@@ -30,7 +31,7 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Code<'a> {
-    /// The images and the heap of a program that have UNWIND_INFO.
+    /// Returns the images and the heap of a program that have UNWIND_INFO.
     pub(crate) fn all(linked: &'a LinkedProgram) -> Vec<Self> {
         let units = linked.units.iter().filter(|unit| unit.format != Format::Elf);
         units.map(Self::new).collect()
@@ -64,7 +65,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The one that has `address` (VA), and its RVA there.
+    /// Returns the code that contains `address` (VA), and the address's RVA there.
     pub(crate) fn find(all: &'a [Self], address: u64) -> Option<(&'a Self, u32)> {
         all.iter().find_map(|code| {
             let rva = u32::try_from(address.checked_sub(code.base)?).ok()?;
@@ -72,7 +73,7 @@ impl<'a> Code<'a> {
         })
     }
 
-    /// The bytes from `rva` to the end of their section.
+    /// Returns the bytes from `rva` to the end of their section.
     pub(crate) fn bytes_from(&self, rva: u32) -> Option<&'a [u8]> {
         self.text.from(rva).or_else(|| self.xdata.from(rva))
     }

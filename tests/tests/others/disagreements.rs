@@ -1,4 +1,5 @@
-//! The known mistakes of other unwinders: each step that is not as execution shows must be one.
+//! The known mistakes of other unwinders: each step that differs from execution must be one of
+//! them.
 
 use crate::site::Site;
 use crate::{Difference, Which};
@@ -10,33 +11,34 @@ use clr_walker::registers::Gpr;
 pub(crate) enum Mistake {
     /// A jump inside a function is taken for a tail call.
     JumpInside,
-    /// `rep ret` and `bnd ret` are not seen as returns, so that the epilogue is not seen as one.
+    /// `rep ret` and `bnd ret` are not recognized as returns, so that the epilogue is not
+    /// recognized.
     PrefixedReturn,
-    /// `ret imm16` is not seen as a return.
+    /// `ret imm16` is not recognized as a return.
     ReturnWithImmediate,
-    /// `iretq` is not seen as a return.
+    /// `iretq` is not recognized as a return.
     InterruptReturn,
-    /// `rex.w jmp rax` is not seen as a tail call.
+    /// `rex.w jmp rax` is not recognized as a tail call.
     JumpToRegister,
-    /// An epilogue of more than 12 instructions is not seen as one.
+    /// An epilogue of more than 12 instructions is not recognized.
     LongEpilogue,
     /// The displacement of `lea rsp, [frame register + disp]` is not sign-extended.
     NegativeDisplacement,
-    /// `lea rsp, [r12 + disp]` is read without its SIB byte.
+    /// `lea rsp, [r12 + disp]` is decoded without its SIB byte.
     FrameInR12,
-    /// Saves are looked up from the frame register before the prologue has set it.
+    /// Saves are located by the frame register before the prologue has set it.
     FrameNotSet,
-    /// Saves are looked up from rsp as the operations undone so far have left it.
+    /// Saves are located by rsp, which the operations undone so far have changed.
     FrameBaseMoves,
     /// `___chkstk_ms` pushes registers without unwind data.
     Chkstk,
-    /// An EPILOG code's operation is read in the place of its info.
+    /// An EPILOG code's operation is used in place of its info.
     EpilogCodesMisread,
-    /// In a prologue, EPILOG codes let operations apply that have not been executed.
+    /// In a prologue, EPILOG codes cause operations to be undone that have not been executed.
     EpilogCodesInPrologue,
     /// An image without a function table is unwound by rbp.
     NoFunctionTable,
-    /// A step that fails becomes a step by rbp, and nothing says so.
+    /// A step that fails silently becomes a step by rbp.
     FailureHidden,
 }
 
@@ -59,7 +61,7 @@ impl Mistake {
         Self::FailureHidden,
     ];
 
-    /// Who makes it.
+    /// Returns true if the unwinder makes this mistake.
     pub(crate) const fn is_of(self, which: Which) -> bool {
         match self {
             Self::EpilogCodesMisread => matches!(which, Which::PeUnwindInfo),
@@ -70,7 +72,8 @@ impl Mistake {
         }
     }
 
-    /// Whether a step from this frame can go wrong by it, with this difference from the truth.
+    /// Returns true if the mistake can cause this difference from the truth in a step from this
+    /// frame.
     pub(crate) fn explains(self, site: &Site<'_>, difference: &Difference) -> bool {
         match self {
             Self::JumpInside => {
@@ -80,7 +83,7 @@ impl Mistake {
             Self::ReturnWithImmediate => site.way_out().starts_with(&[0xC2]),
             Self::InterruptReturn => site.way_out() == [0x48, 0xCF],
             Self::JumpToRegister => site.way_out() == [0x48, 0xFF, 0xE0],
-            // The one that leaves does not count.
+            // The instruction that leaves the function does not count.
             Self::LongEpilogue => site.epilogue().len() > 13,
             Self::NegativeDisplacement => {
                 let displacement = match site.bytes()[..] {
@@ -96,7 +99,7 @@ impl Mistake {
             Self::FrameNotSet => {
                 site.precedes_frame() && difference.only_registers(|gpr| site.saves(gpr))
             }
-            // Without a frame register in the data, home slots are found by rsp.
+            // Without a frame register in the unwind data, home slots are located by rsp.
             Self::FrameBaseMoves => {
                 site.frame_register().is_none()
                     && Gpr::ALL.into_iter().any(|gpr| site.has_home(gpr))
@@ -107,7 +110,7 @@ impl Mistake {
                 placed.is_some_and(|placed| placed.mistake == Some(WindowsMistake::Chkstk))
             }
             Self::EpilogCodesMisread => {
-                // Where overflows are checked, it panics if the misread distance is too large.
+                // With overflow checks, pe-unwind-info panics if the misread distance is too large.
                 let overflows = site.end_rva().is_some_and(|end| end < 0x700);
                 site.has_epilog_codes()
                     && (site.is_interrupted(Role::Epilogue)

@@ -1,4 +1,4 @@
-//! framehop.
+//! framehop as an unwinder under test.
 
 use crate::Answer;
 use crate::code::{Code, Section};
@@ -10,7 +10,7 @@ use framehop::x86_64::{CacheX86_64, Reg, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Module, ModuleSectionInfo, Unwinder as _};
 use std::ops::Range;
 
-/// framehop's names of the registers, in the order of their numbers.
+/// framehop's register names, in the order of the register numbers.
 const REGISTERS: [Reg; 16] = [
     Reg::RAX,
     Reg::RCX,
@@ -30,7 +30,7 @@ const REGISTERS: [Reg; 16] = [
     Reg::R15,
 ];
 
-/// How framehop asks for the sections of a module.
+/// The interface by which framehop reads the sections of a module.
 struct Sections<'a>(&'a Code<'a>);
 
 impl<'a> Sections<'a> {
@@ -62,7 +62,7 @@ impl<'a> ModuleSectionInfo<&'a [u8]> for Sections<'a> {
     }
 }
 
-/// framehop, which restores no vector registers. It has a new cache for every step.
+/// framehop, which restores no vector registers. Every step uses a new cache.
 pub(crate) struct Framehop<'a>(UnwinderX86_64<&'a [u8]>);
 
 impl<'a> Framehop<'a> {
@@ -96,7 +96,7 @@ impl<'a> Framehop<'a> {
         Some(Answer { registers: found, has_xmm: false })
     }
 
-    /// The caller's rip, and framehop's registers behind a step from the innermost frame.
+    /// Returns the caller's rip, and framehop's registers after a step from the innermost frame.
     pub(crate) fn unwind(&self, frame: &Registers, memory: &Machine) -> (u64, UnwindRegsX86_64) {
         let mut theirs = registers(frame);
         let address = FrameAddress::from_instruction_pointer(frame.rip);
@@ -106,7 +106,8 @@ impl<'a> Framehop<'a> {
         (rip, theirs)
     }
 
-    /// The caller's rip; if `fails`, behind a step from the same frame that finds no stack.
+    /// Returns the caller's rip. If `fails` is true, the step follows another one from the same
+    /// frame that could not read the stack.
     pub(crate) fn unwind_after_failure(
         &self,
         frame: &Registers,
@@ -124,7 +125,7 @@ impl<'a> Framehop<'a> {
         self.0.unwind_frame(address, &mut registers(frame), cache, read).ok()?
     }
 
-    /// The rips of the callers, the innermost one first, as far as it gets.
+    /// Returns the rips of the callers that framehop finds, the innermost one first.
     pub(crate) fn walk(&self, frame: &Registers, memory: &Machine) -> Vec<u64> {
         let cache = &mut CacheX86_64::new();
         let read = &mut |address| memory.read_u64(address).map_err(|_| ());

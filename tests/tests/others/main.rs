@@ -1,8 +1,8 @@
-//! Other unwinders on the stacks of the every-instruction property: they are wrong in the ways that
-//! are listed ([`Mistake`]), and in no other.
+//! Other unwinders on the stacks of the every-instruction property: they make the listed mistakes
+//! ([`Mistake`]), and no others.
 //!
-//! `UNWINDERS.md` tells of them, with minimal cases that are tested here. A code heap is given to
-//! these unwinders as a module of which all sections are the heap.
+//! `UNWINDERS.md` describes the mistakes, with minimal cases that are tested here. For these
+//! unwinders, a code heap is a module whose sections are all the heap.
 
 mod code;
 mod disagreements;
@@ -26,10 +26,10 @@ use pe_unwind_info::PeUnwindInfo;
 use site::Site;
 use std::collections::BTreeMap;
 
-/// The most boundaries of a run.
+/// Maximum number of boundaries checked per run.
 const LIMIT: u64 = 20_000;
 
-/// Which unwinder is tested.
+/// The unwinder under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Which {
     Framehop,
@@ -40,19 +40,19 @@ impl Which {
     const ALL: [Self; 2] = [Self::Framehop, Self::PeUnwindInfo];
 }
 
-/// What an unwinder found.
+/// The result of an unwinder's step.
 struct Answer {
     registers: Registers,
-    /// It restores vector registers too.
+    /// True if the unwinder restores vector registers.
     has_xmm: bool,
 }
 
-/// How a step differs from the truth, in what a callee preserves.
+/// The difference between a step and the truth, in registers that a callee preserves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Difference {
-    /// It failed.
+    /// The step failed.
     Failed,
-    /// It gave others.
+    /// The step yielded other values.
     Registers { rip: bool, gpr: Vec<Gpr>, xmm: Vec<u8> },
 }
 
@@ -82,7 +82,7 @@ impl Difference {
         (rip || !gpr.is_empty() || !xmm.is_empty()).then_some(Self::Registers { rip, gpr, xmm })
     }
 
-    /// Whether rip is right, and of integer registers only some differ.
+    /// Returns true if rip is correct, and all integer registers that differ satisfy `some`.
     fn only_registers(&self, some: impl Fn(Gpr) -> bool) -> bool {
         match self {
             Self::Failed => true,
@@ -91,20 +91,20 @@ impl Difference {
     }
 }
 
-/// What was tested.
+/// Counts of a test, and its failure.
 #[derive(Debug, Default)]
 struct Tested {
     boundaries: u64,
     frames: u64,
-    /// How many frames each unwinds wrongly.
+    /// Number of frames that each unwinder unwinds wrongly, by mistake.
     mistakes: BTreeMap<(Which, Mistake), u64>,
     /// The first disagreement that is not a listed mistake.
     unlisted: Option<String>,
 }
 
 impl Tested {
-    /// Tests the unwinders on each frame of the stack at each instruction of a program's run. They
-    /// step from the frame's true registers, so that one mistake does not hide the next.
+    /// Tests the unwinders on each frame of the stack at each instruction of a program's run. Each
+    /// step starts from the frame's true registers, so that one mistake does not hide the next.
     fn run(&mut self, program: &Program) {
         let linked = program.link().unwrap();
         let all = Code::all(&linked);
@@ -119,7 +119,7 @@ impl Tested {
             for caller in run.truth().callers().iter().rev() {
                 let call = u64::from(position == Position::ReturnAddress);
                 if Code::find(&all, frame.rip.wrapping_sub(call)).is_none() {
-                    // An ELF image's.
+                    // The frame is in an ELF image.
                     (frame, position) = (caller.registers, caller.position);
                     continue;
                 }
@@ -162,7 +162,7 @@ impl Tested {
     }
 }
 
-/// What the test of a program finds.
+/// Tests the unwinders on one program.
 fn test(program: &Program) -> Tested {
     let mut tested = Tested::default();
     tested.run(program);

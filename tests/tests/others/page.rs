@@ -1,4 +1,4 @@
-//! What `UNWINDERS.md` says is so.
+//! Tests of the statements in `UNWINDERS.md`.
 
 use crate::disagreements::Mistake;
 use crate::framehop::Framehop;
@@ -9,7 +9,7 @@ use clr_scenario::Scenario;
 use clr_tests::every_instruction::windows;
 use std::collections::BTreeSet;
 
-/// The scenarios of the page, each with the name that its heading has.
+/// Returns the scenarios of the page, each with the name in its heading.
 fn scenarios() -> Vec<(&'static str, Scenario)> {
     let page = include_str!("../../UNWINDERS.md");
     let mut name = "";
@@ -29,7 +29,7 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
     scenarios
 }
 
-/// The minimal case that the page has under a name.
+/// Returns the minimal case that the page has under a name.
 fn case(name: &str) -> Program {
     let mut cases = scenarios().into_iter().filter(|(found, _)| *found == name);
     let (_, scenario) = cases.next().unwrap_or_else(|| panic!("UNWINDERS.md has no {name}"));
@@ -62,7 +62,7 @@ fn windows_makes_its_mistakes() {
     }
 }
 
-/// Runs a program until `stop`, and gives the run to `check`.
+/// Runs a program until `stop`, and passes the run to `check`.
 fn stopped(
     program: &Program,
     stop: impl Fn(&Execution<'_>) -> bool,

@@ -1,4 +1,4 @@
-//! pe-unwind-info.
+//! pe-unwind-info as an unwinder under test.
 
 use crate::Answer;
 use crate::code::Code;
@@ -15,7 +15,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Catches a panic without a message.
+/// Catches a panic without printing its message.
 fn quiet<T>(function: impl FnOnce() -> T) -> std::thread::Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -32,10 +32,10 @@ fn quiet<T>(function: impl FnOnce() -> T) -> std::thread::Result<T> {
     result
 }
 
-/// pe-unwind-info, which leaves it to its user to find the image.
+/// pe-unwind-info, whose user must find the image.
 pub(crate) struct PeUnwindInfo<'a>(&'a [Code<'a>]);
 
-/// The registers and the memory are its user's.
+/// The registers and the memory, which pe-unwind-info leaves to its user.
 struct State<'m> {
     gpr: [u64; 16],
     xmm: [u128; 16],
@@ -65,7 +65,7 @@ impl<'a> PeUnwindInfo<'a> {
         Self(all)
     }
 
-    /// The caller's registers; `None` if it fails or panics.
+    /// Returns the caller's registers; `None` if pe-unwind-info fails or panics.
     pub(crate) fn step(
         &self,
         frame: &Registers,

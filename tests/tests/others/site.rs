@@ -1,4 +1,4 @@
-//! A frame, and what is known of it.
+//! A frame with the facts that explain mistakes.
 
 use clr_codegen::{CodeKind, FrameRegister, FrameSet, Function, FunctionShape, LinkedProgram};
 use clr_codegen::{PlacedInstruction, Program, Role, UnwindData};
@@ -14,12 +14,12 @@ pub(crate) struct Site<'a> {
     pub(crate) memory: &'a Machine,
     pub(crate) rip: u64,
     pub(crate) position: Position,
-    /// A step of pe-unwind-info from it fails.
+    /// True if a step of pe-unwind-info from this frame fails.
     pub(crate) pe_unwind_info_fails: bool,
 }
 
 impl<'a> Site<'a> {
-    /// The instruction that comes next, or the call that it is in.
+    /// Returns the next instruction, or the call that the frame is in.
     pub(crate) fn placed(&self) -> Option<&'a PlacedInstruction> {
         self.linked.instruction(match self.position {
             Position::Interrupted => self.rip,
@@ -35,12 +35,12 @@ impl<'a> Site<'a> {
         Some(&self.function()?.shape)
     }
 
-    /// Whether its function has EPILOG codes.
+    /// Returns true if the function has EPILOG codes.
     pub(crate) fn has_epilog_codes(&self) -> bool {
         self.shape().is_some_and(|shape| shape.unwind == UnwindData::Version2)
     }
 
-    /// The RVA behind the part that rip is in.
+    /// Returns the RVA after the part that contains rip.
     pub(crate) fn end_rva(&self) -> Option<u64> {
         let kind = self.function()?.kind;
         let part = self.linked.part(self.placed()?.address)?;
@@ -48,7 +48,7 @@ impl<'a> Site<'a> {
         Some(part.end - unit.base)
     }
 
-    /// Whether its image has no function with unwind data.
+    /// Returns true if the image has no function with unwind data.
     pub(crate) fn lacks_table(&self) -> bool {
         self.function().map(|function| function.kind).is_some_and(|kind| {
             let described = |f: &Function| f.kind == kind && f.shape.unwind != UnwindData::None;
@@ -56,33 +56,33 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// Whether its function saves `register` by mov.
+    /// Returns true if the function saves `register` by mov.
     pub(crate) fn saves(&self, register: Gpr) -> bool {
         self.shape().is_some_and(|shape| shape.saves.contains(&register))
     }
 
-    /// Whether its function saves `register` in its caller's home space.
+    /// Returns true if the function saves `register` in its caller's home space.
     pub(crate) fn has_home(&self, register: Gpr) -> bool {
         self.shape().is_some_and(|shape| shape.home.contains(&Some(register)))
     }
 
-    /// The frame register that its unwind data names.
+    /// Returns the frame register that the unwind data names.
     pub(crate) fn frame_register(&self) -> Option<FrameRegister> {
         self.shape()?.frame.filter(|frame| frame.described)
     }
 
-    /// Whether rip is in a prologue that sets a described frame register behind the saves.
+    /// Returns true if rip is in a prologue that sets a described frame register after the saves.
     pub(crate) fn precedes_frame(&self) -> bool {
         let late = |frame: FrameRegister| frame.set == FrameSet::AfterSaves;
         self.is_interrupted(Role::Prologue) && self.frame_register().is_some_and(late)
     }
 
-    /// Whether an instruction of that role comes next.
+    /// Returns true if the frame is interrupted before an instruction of this role.
     pub(crate) fn is_interrupted(&self, role: Role) -> bool {
         self.position == Position::Interrupted && self.placed().is_some_and(|p| p.role == role)
     }
 
-    /// The bytes of the instruction that comes next, or of the call that it is in.
+    /// Returns the bytes of the next instruction, or of the call that the frame is in.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.placed().map(|placed| self.bytes_of(placed)).unwrap_or_default()
     }
@@ -93,7 +93,8 @@ impl<'a> Site<'a> {
         bytes
     }
 
-    /// The instructions of the epilogue that rip is in, from there on; the last one leaves.
+    /// Returns the remaining instructions of the epilogue that contains rip; the last one leaves
+    /// the function.
     pub(crate) fn epilogue(&self) -> Vec<Vec<u8>> {
         let mut epilogue = Vec::new();
         if self.is_interrupted(Role::Epilogue) {
@@ -116,7 +117,7 @@ impl<'a> Site<'a> {
         epilogue
     }
 
-    /// The instruction that leaves the function, if rip is in an epilogue.
+    /// Returns the instruction that leaves the function, if rip is in an epilogue.
     pub(crate) fn way_out(&self) -> Vec<u8> {
         self.epilogue().pop().unwrap_or_default()
     }

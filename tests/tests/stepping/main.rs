@@ -1,14 +1,14 @@
-//! Unwinding at every instruction of real libraries, against what really called what.
+//! Unwinding at every instruction of real libraries, compared with the true callers.
 //!
-//! On Linux x86-64 a program of C++ ([`live`], `program.cpp`) is stepped by ptrace through libc,
+//! On Linux x86-64 a C++ program ([`live`], `program.cpp`) is stepped by ptrace through libc,
 //! libstdc++, libgcc, libm and the dynamic linker: sorting with callbacks, formatting, copying,
-//! allocation, mathematics, exceptions, signals one in another and on a stack of their own, longjmp.
-//! [`shadow`] keeps what each call will come back to. At every instruction the caller that is found
-//! must be the one that the return then shows, in rip, rsp and all preserved registers; of an
-//! interrupted one all registers.
+//! allocation, mathematics, exceptions, nested signals and signals on their own stack, longjmp.
+//! [`shadow`] records the registers that each call must return with. At every instruction, the
+//! caller that is found must be the one that the return then shows, in rip, rsp and all preserved
+//! registers; for an interrupted caller, in all registers.
 //!
-//! [`vectors`] has what such a run has recorded, for other hosts
-//! (`CLR_RECORD_STEPS=FILE cargo test -p clr-tests --test stepping record` takes new ones).
+//! [`vectors`] has recorded steps of such a run, for other hosts (`CLR_RECORD_STEPS=FILE cargo test
+//! -p clr-tests --test stepping record` records new ones).
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod live;
@@ -39,7 +39,7 @@ fn recorded_steps_find_the_same_callers() {
     assert!(signals.count() > 0);
 }
 
-/// A caller that is another one in any register that counts is found to be wrong.
+/// A caller that differs in any significant register must be found to be wrong.
 #[test]
 fn wrong_callers_are_told() {
     let (images, vectors) = recorded();

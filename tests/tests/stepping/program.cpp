@@ -1,5 +1,5 @@
-// What is stepped: calls of libraries with all that unwinding has to know. It waits for a byte, and is
-// stepped from the first breakpoint to the second.
+// The stepped program: calls of libraries that use every feature of unwinding. The program waits for a
+// byte on stdin, and is stepped from its first breakpoint to the second.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <vector>
 
-// How many numbers are sorted: without optimization that takes most instructions.
+// Number of sorted numbers. Without optimization, sorting takes most of the instructions.
 #ifndef NUMBERS
 #define NUMBERS 300
 #endif
@@ -142,7 +142,7 @@ void on_signal(int, siginfo_t *, void *) {
     sink = snprintf(text, sizeof text, "%d", 5);
 }
 
-// Inside a handler, another one.
+// A handler that is interrupted by another signal.
 void on_outer_signal(int, siginfo_t *, void *) {
     raise(SIGUSR1);
     sink = 3;
@@ -150,7 +150,7 @@ void on_outer_signal(int, siginfo_t *, void *) {
 
 char *page;
 
-// What has faulted is executed again, and does not fault then.
+// The faulting instruction is executed again, and does not fault then.
 void on_fault(int, siginfo_t *, void *) {
     mprotect(page, 4096, PROT_READ | PROT_WRITE);
 }

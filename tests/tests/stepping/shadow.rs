@@ -1,50 +1,50 @@
-//! What really called what, as seen from outside while instructions are executed one by one.
+//! A shadow stack that is maintained from outside while instructions are executed one by one.
 
 use clr_walker::registers::{Gpr, Registers};
 
-/// What a callee must preserve in the System V convention, besides rsp.
+/// Registers that a callee must preserve in the System V convention, besides rsp.
 pub(crate) const PRESERVED: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
-/// A red zone and whatever else may lie between two places of one stack, in bytes; stacks are further
-/// apart than that.
+/// Maximum distance in bytes between two places of one stack, with a red zone and other data
+/// between; different stacks are further apart.
 const ONE_STACK: u64 = 1 << 20;
 
-/// An activation that has not come back yet, by what it comes back to.
+/// An activation that has not returned yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Activation {
-    /// The registers that its caller then has. Of a call the volatile ones may differ.
+    /// The registers that its caller will have. After a call the volatile ones may differ.
     pub caller: Registers,
-    /// How it began.
+    /// Event that began the activation.
     pub began: Began,
-    /// Its number: no two activations have the same.
+    /// Unique number of the activation.
     pub id: u64,
 }
 
-/// How an activation began.
+/// An event that begins an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Began {
-    /// By a call instruction.
+    /// A call instruction.
     Call,
-    /// The system has made it: it is the code that a signal's handler returns to.
+    /// A signal. Its activation is the code that the signal's handler returns to.
     Signal,
 }
 
-/// What an instruction does, as far as activations depend on it.
+/// The effect of an instruction on activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Does {
     Call,
     Return,
-    /// The system call by which a signal's handler ends.
+    /// The system call that ends a signal's handler.
     SignalReturn,
     Other,
 }
 
-/// How an activation ended.
+/// An event that ends an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ended {
-    /// It returned, and preserved the registers or not.
+    /// A return; `preserved` is true if all registers were preserved.
     Returned { preserved: bool },
-    /// The stack was cut above it.
+    /// A jump to a frame further up the stack.
     Cut,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// All, the oldest first.
+    /// Returns all activations, the oldest first.
     pub(crate) fn activations(&self) -> &[Activation] {
         &self.activations
     }
@@ -70,14 +70,15 @@ impl Shadow {
         self.begun += 1;
     }
 
-    /// A signal has been delivered: the thread is at the handler's first instruction, which returns to
-    /// `restorer`.
+    /// Records a delivered signal: the thread is at the handler's first instruction, and the
+    /// handler returns to `restorer`.
     pub(crate) fn delivered(&mut self, before: &Registers, after: &Registers, restorer: u64) {
         self.push(before, Began::Signal);
         self.push(&returned(after, restorer, after.rsp() + 8), Began::Call);
     }
 
-    /// An instruction of so many bytes has been executed. Tells which activations have ended.
+    /// Records an executed instruction of `length` bytes. Calls `ended` with the activations that
+    /// have ended.
     pub(crate) fn executed(
         &mut self,
         before: &Registers,
@@ -92,7 +93,7 @@ impl Shadow {
             Does::SignalReturn => {
                 while let Some(activation) = self.activations.pop() {
                     if activation.began == Began::Signal {
-                        // A handler may change where its thread goes on.
+                        // A handler may change where its thread continues.
                         let same = activation.caller.gpr == after.gpr;
                         ended(&activation, Ended::Returned { preserved: same });
                         return;
@@ -125,7 +126,7 @@ impl Shadow {
     }
 }
 
-/// What registers are once something has come back.
+/// Returns the registers after a return to `rip` with `rsp`.
 fn returned(now: &Registers, rip: u64, rsp: u64) -> Registers {
     let mut registers = Registers { rip, ..*now };
     registers.set(Gpr::Rsp, rsp);

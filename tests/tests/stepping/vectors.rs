@@ -1,8 +1,8 @@
-//! Recorded steps: what an unwinder is given, and what the caller really was.
+//! Recorded steps: the input of an unwinder, and the true caller.
 //!
-//! The file is gzipped JSON, a value a line. First the images, each with what of its `.eh_frame` the
-//! vectors need (put together anew; addresses in it are RVAs, since images of libraries prefer base 0),
-//! then the vectors. Numbers are hexadecimal text.
+//! The file is gzipped JSON with one value per line. First come the images, each with the part of
+//! its `.eh_frame` that the vectors need (assembled anew; addresses in it are RVAs, since images of
+//! libraries have base 0), then the vectors. Numbers are hexadecimal text.
 
 use crate::shadow::{Began, PRESERVED};
 use clr_walker::cfi::CfiTable;
@@ -15,50 +15,50 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// An image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
     pub name: String,
-    /// Its build id.
+    /// Build id.
     pub build: String,
-    /// The bytes that it takes.
+    /// Size in memory in bytes.
     pub size: u32,
-    /// A part of its `.eh_frame`.
+    /// A part of the image's `.eh_frame`.
     pub eh_frame: Vec<u8>,
 }
 
 /// A step to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Vector {
-    /// The image, by its index.
+    /// Index of the image.
     pub image: usize,
     pub position: Position,
-    /// How the frame began that the step leaves.
+    /// Event that began the activation of the frame that the step unwinds.
     pub began: Began,
-    /// rip counts from the image's base.
+    /// Registers of the frame; rip is an RVA in the image.
     pub registers: Registers,
-    /// The stack, by address.
+    /// Words of the stack, by address (VA).
     pub words: BTreeMap<u64, u64>,
-    /// The caller's; of a call the preserved registers count alone. rip is an address (VA).
+    /// Registers of the caller; after a call only the preserved ones matter. rip is an address
+    /// (VA).
     pub caller: Registers,
 }
 
-/// Which registers of a caller are known.
+/// Returns the registers of a caller that are known.
 pub(crate) fn known(began: Began) -> impl Iterator<Item = Gpr> {
     let all = Gpr::ALL.into_iter().filter(move |_| began == Began::Signal);
     let call = PRESERVED.into_iter().chain([Gpr::Rsp]).filter(move |_| began == Began::Call);
     all.chain(call)
 }
 
-/// What differs from what really was.
+/// Describes the difference between the caller that was found and the true one.
 pub(crate) fn difference(began: Began, found: &Registers, caller: &Registers) -> Option<String> {
     let mut wrong = Vec::new();
     if found.rip != caller.rip {
-        wrong.push(format!("rip {:#x}, not {:#x}", found.rip, caller.rip));
+        wrong.push(format!("rip {:#x}, expected {:#x}", found.rip, caller.rip));
     }
     for register in known(began).filter(|one| found.get(*one) != caller.get(*one)) {
         let (found, caller) = (found.get(register), caller.get(register));
-        wrong.push(format!("{register:?} {found:#x}, not {caller:#x}"));
+        wrong.push(format!("{register:?} {found:#x}, expected {caller:#x}"));
     }
     (!wrong.is_empty()).then(|| wrong.join(", "))
 }
@@ -88,7 +88,7 @@ impl Image {
         })
     }
 
-    /// Where [`Self::eh_frame`] is put: behind the image.
+    /// Returns the RVA at which [`Self::eh_frame`] is placed: after the image.
     pub(crate) const fn eh_frame_rva(size: u32) -> u32 {
         (size + 0xFFF) & !0xFFF
     }
@@ -98,7 +98,7 @@ impl Vector {
     pub(crate) fn to_line(&self) -> String {
         let gpr: Vec<_> = self.registers.gpr.iter().copied().map(hex).collect();
         let caller: Vec<_> = known(self.began).map(|one| hex(self.caller.get(one))).collect();
-        // Runs of words, each with its address first.
+        // Runs of words, each preceded by its address.
         let mut words: Vec<Vec<Value>> = Vec::new();
         let mut next = None;
         for (address, word) in &self.words {
@@ -157,7 +157,7 @@ impl Vector {
     }
 }
 
-/// Images and vectors of a file that has been decompressed.
+/// Parses the images and vectors of a decompressed file.
 pub(crate) fn parse(text: &str) -> Result<(Vec<Image>, Vec<Vector>), String> {
     let (mut images, mut vectors) = (Vec::new(), Vec::new());
     for (line, n) in text.lines().zip(1..) {
@@ -171,7 +171,7 @@ pub(crate) fn parse(text: &str) -> Result<(Vec<Image>, Vec<Vector>), String> {
     Ok((images, vectors))
 }
 
-/// The words that a vector has, and nothing else.
+/// A memory that contains exactly the words of a vector.
 struct Words<'v>(&'v BTreeMap<u64, u64>);
 
 impl Memory for Words<'_> {
@@ -185,10 +185,10 @@ impl Memory for Words<'_> {
     }
 }
 
-/// Where images are put: far apart.
+/// Distance in bytes between the bases of images.
 const APART: u64 = 1 << 32;
 
-/// Takes every step. The ones that go wrong, by their number.
+/// Makes every step, and describes those that go wrong, by their number.
 pub(crate) fn wrong_ones(images: &[Image], vectors: &[Vector]) -> Vec<String> {
     let code: Vec<Vec<u8>> = images.iter().map(|image| vec![0; image.size as usize]).collect();
     let mut map = CodeMap::new();

@@ -1,4 +1,4 @@
-//! Chromium without a window, driven through its DevTools protocol.
+//! Headless Chromium, driven through its DevTools protocol.
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long anything may take.
+/// Timeout of any operation.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A browser with one page.
@@ -18,16 +18,16 @@ pub(crate) struct Browser {
     messages: Receiver<Value>,
     calls: u32,
     session: Option<String>,
-    /// Errors and everything that was written to the console.
+    /// Errors and all messages written to the console.
     pub(crate) complaints: Vec<String>,
-    /// What was asked for, beside what lies in the page.
+    /// URLs that were requested, except for data in the page.
     pub(crate) requests: Vec<String>,
     loaded: bool,
-    /// Where the browser keeps its things, and the page is.
+    /// Folder with the page and the browser's profile.
     folder: tempfile::TempDir,
 }
 
-/// The browser that `CLR_CHROMIUM` names, which must be there, or one that is found.
+/// Returns the browser that `CLR_CHROMIUM` names, which must exist, or one that is found.
 fn program() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("CLR_CHROMIUM") {
         return Some(path.into());
@@ -40,14 +40,14 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// One that runs, if there is one.
+    /// Starts a browser, if there is one.
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = program().filter(|_| cfg!(unix)) else {
             println!("skipped: there is no Chromium");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
-        // It reads commands from descriptor 3 and answers on 4.
+        // The browser reads commands from descriptor 3 and writes answers to descriptor 4.
         let mut child = Command::new("sh")
             .args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#])
             .arg(program)
@@ -93,7 +93,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// What a method of the protocol answers.
+    /// Calls a method of the protocol, and returns its result.
     pub(crate) fn call(&mut self, method: &str, parameters: &Value) -> Value {
         self.calls += 1;
         let mut message = json!({ "id": self.calls, "method": method, "params": parameters });
@@ -111,11 +111,11 @@ impl Browser {
         }
     }
 
-    /// The next message. What it tells of the page is noted.
+    /// Receives the next message, and records events of the page.
     fn receive(&mut self) -> Value {
         let message = self.messages.recv_timeout(PATIENCE).unwrap_or_else(|error| {
             let told = std::fs::read_to_string(self.folder.path().join("errors"));
-            panic!("the browser says nothing: {error}\n{}", told.unwrap_or_default())
+            panic!("no message from the browser: {error}\n{}", told.unwrap_or_default())
         });
         let details = &message["params"];
         match message["method"].as_str() {
@@ -134,11 +134,11 @@ impl Browser {
         message
     }
 
-    /// Opens a page at a place (`#…`) in it.
+    /// Opens a page at a fragment (`#…`).
     pub(crate) fn open(&mut self, page: &str, hash: &str) {
         let path = self.folder.path().join("page.html");
         std::fs::write(&path, page).unwrap();
-        // Another place in the same page would not be loaded anew.
+        // Another fragment of the same page would not reload it.
         self.navigate("about:blank");
         self.requests.clear();
         self.navigate(&format!("file://{}{hash}", path.display()));
@@ -150,12 +150,12 @@ impl Browser {
         assert!(answer["errorText"].is_null(), "{answer}");
         let begin = Instant::now();
         while !self.loaded {
-            assert!(begin.elapsed() < PATIENCE, "the page is not there");
+            assert!(begin.elapsed() < PATIENCE, "the page was not loaded");
             self.receive();
         }
     }
 
-    /// What an expression comes to.
+    /// Returns the value of an expression.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let parameters = json!({ "expression": expression, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", &parameters);
@@ -163,7 +163,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Presses a key, as its event calls it.
+    /// Presses a key, given by its name in events.
     pub(crate) fn press(&mut self, key: &str) {
         let code = match key {
             "ArrowLeft" => 37,
@@ -187,7 +187,7 @@ impl Browser {
         self.call("Input.dispatchKeyEvent", &event);
     }
 
-    /// Presses the mouse's button at a place of the window.
+    /// Clicks with the mouse at a place of the window (pixels).
     pub(crate) fn click(&mut self, x: f64, y: f64) {
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1,
@@ -196,20 +196,20 @@ impl Browser {
         }
     }
 
-    /// Whether the system is `light` or `dark`.
+    /// Sets the system's color scheme, `light` or `dark`.
     pub(crate) fn scheme(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.call("Emulation.setEmulatedMedia", &json!({ "features": features }));
     }
 
-    /// How large the window is (pixels).
+    /// Sets the size of the window (pixels).
     pub(crate) fn size(&mut self, width: u32, height: u32) {
         let metrics =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
-    /// Writes what is seen into the folder that `CLR_SCREENSHOTS` names, if it is set, to be looked at.
+    /// Writes a screenshot to the folder that `CLR_SCREENSHOTS` names, if the variable is set.
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("CLR_SCREENSHOTS") else { return };
         let answer = self.call("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
@@ -221,7 +221,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It is gone already if it cannot be killed.
+        // The process has already ended if it cannot be killed.
         let _: std::io::Result<()> = self.child.kill();
         let _: std::io::Result<std::process::ExitStatus> = self.child.wait();
     }

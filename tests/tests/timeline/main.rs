@@ -1,4 +1,4 @@
-//! Histories drawn: for the terminal, and as a page, in a browser too.
+//! Tests of drawn histories: in the terminal, as a page, and as a page in a browser.
 
 mod browser;
 mod page;

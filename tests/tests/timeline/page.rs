@@ -1,4 +1,5 @@
-//! The page in a browser: what it shows at which moment, by which keys, in light and dark.
+//! Tests of the page in a browser: its content at each moment, its keys, its colors in light and
+//! dark.
 
 use crate::browser::Browser;
 use crate::seen::{HOSTILE, hostile};
@@ -7,7 +8,7 @@ use clr_explore::timeline::Timeline;
 use clr_explore::{History, ThreadStatus, Turn};
 use serde_json::{Value, json};
 
-/// What the cards show.
+/// Reads the content of the cards.
 const CARDS: &str = r#"[...document.querySelectorAll(".card")].map((card) => ({
     name: card.querySelector("h3 b").textContent,
     stack: [...card.querySelectorAll(".stack li")].map((line) => line.textContent),
@@ -16,7 +17,7 @@ const CARDS: &str = r#"[...document.querySelectorAll(".card")].map((card) => ({
     holds: [...card.querySelectorAll(".b-holds")].map((badge) => badge.textContent),
 }))"#;
 
-/// What they have to show behind a turn.
+/// Returns the content that the cards must have after a turn.
 fn cards(history: &History, turn: usize) -> Value {
     let slice = &history.slices[turn];
     let card = |(lane, standing): (usize, &ThreadStatus)| {
@@ -52,7 +53,7 @@ fn fine(browser: &Browser) {
     assert_eq!(browser.requests.len(), 1, "{:?}", browser.requests);
 }
 
-/// Texts that can hardly be read, with their contrast; and how light the page is.
+/// Returns texts with low contrast, and the brightness of the page.
 const FAINT: &str = r#"(() => {
     const parts = (color) => color.match(/[\d.]+/g).map(Number);
     const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
@@ -115,7 +116,7 @@ fn every_moment_in_light_and_dark_narrow_and_wide() {
         let arcs = "document.querySelectorAll('#arcs .arc').length";
         assert_eq!(browser.value(arcs), edges.len());
     }
-    // The toggle overrules the system, in the end.
+    // The toggle overrides the system's scheme.
     browser.size(1600, 900);
     for (theme, dark) in [("light", false), ("dark", true), ("system", true)] {
         browser.value("document.getElementById('theme').click()");
@@ -135,7 +136,7 @@ fn by_keys_alone() {
     browser.size(1000, 700);
     browser.open(&timeline.page(), "#turn=1&thread=3");
     assert_eq!(turn(&mut browser), 1);
-    // What happens to the sampler: turns of its own that do more than execute, and none is skipped.
+    // Turns of the sampler that do more than execute instructions; none is skipped.
     let own: Vec<_> = (2_u64..)
         .zip(&history.slices[1..])
         .filter(|(_, slice)| slice.thread == SAMPLER)
@@ -155,7 +156,7 @@ fn by_keys_alone() {
     assert_eq!(turn(&mut browser), 2);
     assert_eq!(browser.value("document.getElementById('marked').textContent"), "worker");
 
-    // Everything is reached by Tab, and seen to be.
+    // All controls are reached by Tab, and their focus is visible.
     let focused = r"(() => { const it = document.activeElement, style = getComputedStyle(it);
         return [it === document.body ? 'BODY' : it.id || it.textContent.trim(), style.outlineStyle]; })()";
     let mut reached = Vec::new();
@@ -179,12 +180,12 @@ fn by_keys_alone() {
     for name in ["theme", "mainprogram", "slider", "list"] {
         assert!(reached.contains(&json!(name)), "{name} is not in {reached:?}");
     }
-    // In the list, up and down are turns.
+    // In the list, the up and down keys change the turn.
     browser.value("document.getElementById('list').focus()");
     browser.press("ArrowDown");
     assert_eq!(turn(&mut browser), 3);
 
-    // What a screen reader is told.
+    // The content of the accessibility tree.
     let tree = browser.call("Accessibility.getFullAXTree", &json!({}));
     let nodes = tree["nodes"].as_array().unwrap();
     let of = |role: &str| -> Vec<_> {

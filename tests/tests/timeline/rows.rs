@@ -1,4 +1,4 @@
-//! What is drawn in the terminal.
+//! Tests of histories drawn in the terminal.
 
 use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long};
 use clr_explore::timeline::{RowOptions, Timeline};

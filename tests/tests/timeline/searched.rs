@@ -1,4 +1,4 @@
-//! A history that a search has found.
+//! Test of a drawn history that a search has found.
 
 use crate::rows::drawn;
 use clr_codegen::Program;
@@ -52,7 +52,7 @@ fn a_found_deadlock_is_drawn() {
     ] {
         assert!(rows.contains(told), "{told}:\n{rows}");
     }
-    // Both wait at the end, each for the other.
+    // Both threads wait at the end, each for the other.
     let page = timeline.page();
     assert!(page.contains(r#""edges":[[1,"#) && page.contains(r#""edges":[[0,"#), "{page}");
 }

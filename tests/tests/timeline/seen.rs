@@ -1,18 +1,18 @@
-//! What lies in a page, read without a browser.
+//! Tests of the data in a page, without a browser.
 
 use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long, waits};
 use clr_explore::timeline::Timeline;
 use clr_explore::{BlockReason, Edge, History, ThreadKind, ThreadStatus, Turn, TurnEvent};
 use serde_json::{Value, json};
 
-/// The data of a page.
+/// Parses the data of a page.
 fn data(page: &str) -> Value {
     let (_, rest) = page.split_once(r#"id="data" nonce="timeline">"#).unwrap();
     let (data, _) = rest.split_once("</script>").unwrap();
     serde_json::from_str(data).unwrap()
 }
 
-/// How a thread stands behind a turn: as told by the page, and as it is.
+/// Returns the states of all threads after a turn: those in the page, and the true ones.
 fn standings(data: &Value, slice: &Value, history: &History, own: &Turn) -> [Vec<Value>; 2] {
     let place = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
     let text = |value: &Value| data["strings"][place(value)].clone();
@@ -62,7 +62,7 @@ fn check(history: &History) {
     for (own, slice) in history.slices.iter().zip(slices) {
         assert_eq!(slice["at"], own.at);
         assert_eq!(slice["thread"], own.thread.0);
-        // That who sleeps waits is not told.
+        // The page leaves out that a sleeping thread waits.
         let slept = |pair: &&[TurnEvent]| matches!(pair, [TurnEvent::Sleeps(_), TurnEvent::Waits]);
         let told = own.happenings.len() - own.happenings.windows(2).filter(slept).count();
         assert_eq!(slice["does"].as_array().unwrap().len(), told);
@@ -98,7 +98,7 @@ fn the_end_is_told_without_standings_too() {
     assert_eq!([whom(0), whom(1), whom(2)], expected);
 }
 
-/// One that tries to get out of where it is put.
+/// Returns a history with texts that try to escape from their context in the page.
 pub(crate) fn hostile() -> (History, Vec<Edge>) {
     let mut story = Story::new(&[
         ("</script><script>pwned=1</script>", ThreadKind::App),
@@ -131,7 +131,7 @@ fn nothing_gets_out_of_where_it_is_put() {
     let data = data(&page);
     assert_eq!(data["ending"], HOSTILE);
     assert_eq!(data["lanes"][2]["name"], history.lanes[2].name);
-    // What the page itself consists of, whatever is in it.
+    // Markup of the page itself, without its data.
     let own =
         Timeline { history: &History::default(), title: "", ending: "", edges: &[], replay: None };
     let own = own.page();
@@ -152,7 +152,7 @@ fn a_page_needs_nothing_else() {
         assert!(!page.contains(what), "{what}");
     }
     let addresses: Vec<_> = page.match_indices("http").map(|(at, _)| &page[at..at + 27]).collect();
-    // The policy, and the name of a namespace.
+    // The content security policy, and the name of a namespace.
     assert_eq!(
         addresses,
         ["http-equiv=\"Content-Security", "http://www.w3.org/2000/svg\""].map(|it| &it[..27])

@@ -15,7 +15,7 @@ pub(crate) const SAMPLER: ThreadIndex = ThreadIndex(2);
 pub(crate) const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
 pub(crate) const OWN: LockName = LockName::Profiler(1);
 
-/// What a thread does instead of going on.
+/// Describes the reason why a thread does not continue, if it waits.
 pub(crate) fn waits(history: &History, standing: &ThreadStatus) -> Option<String> {
     let edge = standing.edges.iter().find(|edge| edge.why != BlockReason::Suspended);
     let of_edge = |edge: &Edge| match edge.why {
@@ -25,7 +25,7 @@ pub(crate) fn waits(history: &History, standing: &ThreadStatus) -> Option<String
     standing.waits.clone().or_else(|| edge.map(of_edge))
 }
 
-/// A history in the making: what each turn changes is said, the rest stays.
+/// A history under construction: callers set the changes of each turn, and all other state is kept.
 pub(crate) struct Story {
     pub(crate) history: History,
     pub(crate) now: Vec<ThreadStatus>,
@@ -45,7 +45,7 @@ impl Story {
         Self { history: History { lanes, locks, slices: Vec::new() }, now, time: 0 }
     }
 
-    /// How a thread stands from now on.
+    /// Returns a thread's state from now on, to be changed.
     pub(crate) fn set(&mut self, thread: ThreadIndex) -> &mut ThreadStatus {
         &mut self.now[thread.index()]
     }
@@ -54,7 +54,7 @@ impl Story {
         self.set(thread).stack = frames.iter().map(ToString::to_string).collect();
     }
 
-    /// A thread waits for a lock that another one owns.
+    /// Makes a thread wait for a lock that another one owns.
     pub(crate) fn wait(&mut self, thread: ThreadIndex, lock: LockName, owner: ThreadIndex) {
         self.set(thread).edges =
             vec![Edge { waits: thread, why: BlockReason::Lock(lock), for_whom: owner }];
@@ -67,7 +67,8 @@ impl Story {
     }
 }
 
-/// The sampler suspends the worker, which owns the process's heap, and allocates (H-13).
+/// Builds the history of H-13: the sampler suspends the worker, which owns the process's heap, and
+/// allocates.
 pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
     use TurnEvent as H;
     let mut story = Story::new(&[
@@ -149,7 +150,8 @@ pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
 pub(crate) const ENDING: &str = "Deadlock: nobody can go on (H-13).\n\
     A profiler allocates nothing while a thread is suspended: it may own the process's heap.";
 
-/// Many turns of five threads that take locks, call back and suspend each other.
+/// Builds a history of many turns of five threads that take locks, call back and suspend each
+/// other.
 pub(crate) fn long(turns: u32) -> History {
     let kinds = [
         ThreadKind::App,
@@ -182,7 +184,8 @@ pub(crate) fn long(turns: u32) -> History {
         story.stack(me, &stack);
         let lock = if draw(2) == 0 { HEAP } else { OWN };
         let owner = (0..5).find(|lane| story.now[*lane as usize].holds.contains(&lock));
-        // The sampler, which alone resumes, takes no locks, and nobody waits while it owns one.
+        // The sampler, which alone resumes threads, takes no locks, and threads that own a lock do
+        // not wait.
         let may_wait = me.0 != 4 && story.now[me.index()].holds.is_empty();
         match (draw(8), owner) {
             (0, None) if may_wait => {

@@ -71,7 +71,7 @@ Examples:
   clrsim new --program my/program.kdl
 
 What is written passes as it is: clrsim run my.kdl. The format is told in
-sim/src/scenario/grammar.md.
+sim/scenario/src/grammar.md.
 
 Exit codes:
   0  the text was written

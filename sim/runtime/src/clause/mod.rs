@@ -12,7 +12,7 @@
 //! let entry = clause.entry().expect("parsed clauses are in the table");
 //! assert_eq!((entry.chapter, entry.evidence), (Chapter::EntryChecks, Evidence::Observed));
 //! assert!(!entry.generations.contains(Generation::Net10Windows));
-//! # Ok::<(), crate::clause::NoClause>(())
+//! # Ok::<(), clr_runtime::clause::NoClause>(())
 //! ```
 //!
 //! The rules use the terms of the field: a *Frame* (capital F) is the runtime's explicit Frame

@@ -1,9 +1,9 @@
 //! A second walker, and mistakes that can be planted in it.
 //!
-//! It shares nothing with the first but the unwinder of single frames, and goes about it the other way
-//! round: what the runtime reports is the skeleton, and each hole in it is filled for itself. It
-//! allocates, and is written to be read. What claims to find wrong walks must find each planted
-//! [`Bug`].
+//! The second walker shares only the unwinder of single frames with the first, and works in the
+//! opposite order: the frames that the runtime reports are the skeleton, and each hole in it is
+//! filled separately. It allocates, and is written for readability. A test that claims to find
+//! wrong walks must find each planted [`Bug`].
 
 mod name;
 
@@ -28,7 +28,7 @@ pub struct Second {
 }
 
 impl Second {
-    /// With this bug, and no other.
+    /// Creates a second walker with this bug, and no other.
     #[must_use]
     pub const fn with_bug(bug: Bug) -> Self {
         Self { bug: Some(bug) }
@@ -38,7 +38,7 @@ impl Second {
 impl Way for Second {
     fn walk(&mut self, stop: Stop<'_, '_>) -> Result<Option<Found>, Outcome> {
         let Stop { world, map, thread, policy, before } = stop;
-        // It does not guess.
+        // The second walker does not guess by frame pointers.
         let os = world.os(thread).filter(|_| policy != Policy::FramePointers);
         let Some(os) = os else { return Ok(None) };
         let runtime = world.runtime();
@@ -61,20 +61,19 @@ impl Way for Second {
     }
 }
 
-/// What one callback told.
+/// The content of one callback.
 #[derive(Clone, Copy, Debug)]
 struct Shot {
     function: Option<FunctionId>,
     registers: Registers,
 }
 
-/// A frame.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     registers: Registers,
     position: Position,
     source: Source,
-    /// What the callback that tells of it told.
+    /// The callback that reports the frame.
     shot: Option<Shot>,
 }
 
@@ -88,13 +87,13 @@ impl Frame {
     }
 }
 
-/// What the walk is made of.
+/// A part of a walk.
 enum Item {
     Frame(Box<Frame>),
     Gap(Reason),
 }
 
-/// Why there is no caller.
+/// A reason why there is no caller.
 enum NoCaller {
     Root,
     Unknown(Reason),
@@ -106,7 +105,7 @@ struct Walk<'w, 'a, M> {
     info: Caller<'w, 'a, M>,
     map: &'w CodeMap<'a>,
     target: SimulatedThread<'w, 'a, M>,
-    /// The thread's registers a moment ago.
+    /// The thread's registers one step before.
     before: Option<Registers>,
     shots: Vec<Shot>,
     snapshot: Option<HResult>,
@@ -160,7 +159,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         self.name()
     }
 
-    /// Over the native leaf frames to the first managed one, and from there.
+    /// Walks over the native leaf frames to the first managed one, and from there on.
     fn by_context(&mut self, seeded: bool) -> Result<(), Outcome> {
         let Ok(context) = self.target.context() else {
             self.gap(Reason::NotStopped);
@@ -200,8 +199,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             return Ok(());
         }
         self.call(seeded.then(|| self.seed(&frame)).as_ref())?;
-        // What the runtime tells of another frame at the same instruction is right: the thread has been
-        // redirected.
+        // If the runtime reports another frame at the same instruction, the runtime is right: the
+        // thread has been redirected.
         let leaf = self.meet_leaf();
         let first = self.shots.get(leaf).filter(|shot| shot.function.is_some());
         let redirected = first.is_some_and(|shot| {
@@ -218,7 +217,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         Ok(())
     }
 
-    /// The caller of a leaf that a volatile register seems to tell of.
+    /// Returns the caller of a leaf if a volatile register appears to hold the return address (a
+    /// planted bug).
     fn in_register(&self, leaf: &Frame) -> Option<Frame> {
         use Gpr::{R8, R9, R10, R11, Rax, Rcx, Rdx};
         let values = [Rax, Rcx, Rdx, R8, R9, R10, R11].map(|gpr| leaf.registers.get(gpr));
@@ -233,7 +233,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         Some(Frame { registers, position: Position::ReturnAddress, source, shot: None })
     }
 
-    /// The leaf frames lead nowhere.
+    /// Continues without a seed if no managed frame is found from the leaf.
     fn without(&mut self, reason: Reason) -> Result<(), Outcome> {
         self.gap(reason);
         self.call(None)?;
@@ -242,7 +242,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         Ok(())
     }
 
-    /// Some of the leaf frames may be told of, as the native code that a Frame stands in: how many are.
+    /// Matches the leaf frames with callbacks that report them, as native code that a Frame belongs
+    /// to, and returns the number of matched callbacks.
     fn meet_leaf(&mut self) -> usize {
         let mut met = 0;
         for item in &mut self.out {
@@ -276,7 +277,6 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         seed
     }
 
-    /// Calls `DoStackSnapshot`.
     fn call(&mut self, seed: Option<&Registers>) -> Result<(), Outcome> {
         let mut bytes = [0; 0xC20];
         if let Some(registers) = seed {
@@ -300,7 +300,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             Outcome::Returned(result) => self.snapshot = Some(result),
             fatal => return Err(fatal),
         }
-        // Native code that nobody returns to is none.
+        // A reported native ip that does not follow a call is not a frame.
         let is_none = |shot: &Shot| shot.function.is_none() && !self.is_call(shot.registers.rip);
         if let Some(first) = self.shots.iter().position(is_none) {
             self.shots.truncate(first);
@@ -308,7 +308,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         Ok(())
     }
 
-    /// What the runtime reports, from a callback on.
+    /// Adds the frames that the runtime reports, from callback `first` on.
     fn skeleton(&mut self, first: usize) {
         match self.shots.get(first) {
             Some(shot) => {
@@ -320,7 +320,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         }
     }
 
-    /// Fills the hole between a frame and the one that callback `next` tells of, or the root; and so on.
+    /// Fills the hole between a frame and the frame of callback `next`, or the root, and then the
+    /// following holes.
     fn hole(&mut self, frame: &Frame, next: usize) {
         let is_marker = frame.shot.is_some_and(|shot| shot.function.is_none());
         let mut from = *frame;
@@ -369,7 +370,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
                 self.skeleton(next);
             }
             Err(NoCaller::Unknown(reason)) => {
-                // The runtime would have told of native code behind a managed frame (contract §3.3).
+                // The runtime would have reported native code after a managed frame (contract
+                // §3.3).
                 let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
                 let is_managed = frame.shot.is_some_and(|shot| shot.function.is_some());
                 if unknown && is_managed && run.len() < 2 && self.shots.get(next).is_some() {
@@ -382,7 +384,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         }
     }
 
-    /// A frame that only the runtime tells of.
+    /// Returns a frame that only the runtime reports.
     fn reported(&self, shot: &Shot) -> Frame {
         let position = if self.is_call(shot.registers.rip) {
             Position::ReturnAddress
@@ -392,7 +394,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         Frame { registers: shot.registers, position, source: Source::Snapshot, shot: Some(*shot) }
     }
 
-    /// Lets a frame know that callback `next` tells of it, if so: which callback comes next then.
+    /// Links a frame with callback `next` if that reports it. Returns the number of the following
+    /// callback.
     fn meet(&self, frame: &mut Frame, next: usize) -> usize {
         let shot = self.shots.get(next);
         frame.shot = shot.copied().filter(|shot| {
@@ -402,7 +405,6 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         next + usize::from(frame.shot.is_some())
     }
 
-    /// The caller of a frame.
     fn caller(&self, frame: &Frame) -> Result<Frame, NoCaller> {
         let mut registers = frame.registers;
         let step = Unwinder::new(self.map).step(&mut registers, frame.position, &self.target);
@@ -436,8 +438,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         Ok(Frame { registers, position, source, shot: None })
     }
 
-    /// Whether a call instruction may end before an address: one that is relative, or through a register
-    /// or memory in any form.
+    /// Returns true if a call instruction may end before an address: a relative call, or one
+    /// through a register or memory in any form.
     fn is_call(&self, address: u64) -> bool {
         let byte = |back: u64| {
             let mut byte = [0];
@@ -451,7 +453,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         byte(5) == Some(0xE8) || (2..8).any(indirect) || byte(1).is_none() && region.is_some()
     }
 
-    /// The managed function that a frame is in.
+    /// Returns the managed function that contains a frame's ip.
     fn function(&self, frame: &Frame) -> Result<Option<FunctionId>, CallError<Outcome>> {
         let past = frame.registers.rip - 1;
         let believes =
@@ -464,7 +466,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         }
     }
 
-    /// Whether an address lies between functions.
+    /// Returns true if an address lies between functions.
     fn is_padding(&self, address: u64) -> bool {
         let place = self.map.find(address);
         place.is_some_and(|(region, rva)| region.functions().find(rva).is_none())
@@ -480,9 +482,9 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         }
     }
 
-    /// Nothing further is reported.
+    /// Adds a gap if no further frames are reported.
     fn gap_of_end(&mut self) {
-        // The reason that came first counts.
+        // The first reason counts.
         if !matches!(self.out.last(), Some(Item::Gap(_))) {
             match self.snapshot {
                 Some(result) if result != HResult::OK => self.gap(Reason::Snapshot(result)),

@@ -1,4 +1,4 @@
-//! Names for what the second walker has found.
+//! Naming of the frames that the second walker has found.
 
 use super::{Frame, Item, Walk};
 use crate::mixed::Found;
@@ -9,7 +9,7 @@ use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Reason};
 use clr_walker::profiling::{CallError, HResult, ProfilerInfo as _};
 
 impl<M: TargetMemory> Walk<'_, '_, M> {
-    /// Gives what was found its names.
+    /// Names the frames, and returns the result of the walk.
     pub(super) fn name(self) -> Result<Found, Outcome> {
         let (mut frames, mut gaps) = (Vec::new(), Vec::new());
         for item in &self.out {
@@ -38,7 +38,7 @@ impl<M: TargetMemory> Walk<'_, '_, M> {
         Ok(Found { frames, gaps, snapshot: self.snapshot, completeness })
     }
 
-    /// What a frame's code is, its ip, and why nobody says.
+    /// Returns the kind of a frame's code, its ip, and the result of a failed look-up.
     fn kind(&self, frame: &Frame) -> Result<(FrameKind, u64, Option<HResult>), Outcome> {
         let ip = frame.registers.rip;
         let own = match self.function(frame) {
@@ -50,7 +50,7 @@ impl<M: TargetMemory> Walk<'_, '_, M> {
             Err(CallError::Failed(_)) => None,
         };
         if let Some((shot, function)) = frame.shot.and_then(|shot| Some((shot, shot.function?))) {
-            // Of calls out of ready-to-run code, the runtime may know another address (C-156).
+            // For calls out of ready-to-run code, the runtime may report another address (C-156).
             let ip = if own == Some(function) { ip } else { shot.registers.rip };
             return Ok((FrameKind::Managed(function), ip, None));
         }

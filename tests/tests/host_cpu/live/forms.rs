@@ -1,4 +1,5 @@
-//! Every form of instruction that the machine knows, with operands at their edges.
+//! Comparison of every form of instruction that the machine knows with the host, with operands at
+//! their edges.
 
 use super::host::Host;
 use super::{host, is_supported};
@@ -9,7 +10,7 @@ use crate::state::{DATA, DATA_PAGES, Outcome, Start, WINDOW, WINDOW_LEN, machine
 use clr_machine::PAGE_SIZE;
 use iced_x86::{Code, Mnemonic};
 
-/// What the host makes of one instruction, which is in its memory.
+/// Executes one instruction, which is in the host's memory, on the host.
 pub(super) fn execute(host: &mut Host, encoding: &Encoding, start: &Start) -> Truth {
     host.set(&start.state);
     host.write(WINDOW, &start.window);
@@ -23,7 +24,7 @@ pub(super) fn execute(host: &mut Host, encoding: &Encoding, start: &Start) -> Tr
     Truth { outcome, state, window }
 }
 
-/// The seed of a sample of the encoding with that number.
+/// Returns the seed of a sample of an encoding.
 pub(super) fn seed(code: Code, encoding: usize, sample: u32) -> u32 {
     (code as u32) << 18 ^ (encoding as u32) << 11 ^ sample
 }
@@ -31,13 +32,14 @@ pub(super) fn seed(code: Code, encoding: usize, sample: u32) -> u32 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     forms: u32,
-    /// Valid in 64-bit mode, and with operands that are tried here.
+    /// Forms that are valid in 64-bit mode and could be encoded, but that the machine does not
+    /// know.
     unknown: u32,
-    /// Not an instruction of the host.
+    /// Forms that the host does not support.
     missing: u32,
     encodings: u32,
     instructions: u64,
-    /// Of them.
+    /// Number of instructions that faulted.
     faults: u64,
 }
 
@@ -74,7 +76,7 @@ fn every_form_does_as_on_the_host() {
     }
     println!("{counts:?}");
     complaints.settle();
-    // Nothing has got past the window.
+    // No write has missed the window.
     let mut data = vec![0; (DATA_PAGES * PAGE_SIZE) as usize];
     host.read(DATA, &mut data);
     data[(WINDOW - DATA) as usize..][..WINDOW_LEN].fill(0);

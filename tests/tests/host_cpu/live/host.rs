@@ -14,10 +14,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 
-/// The variable that tells the test `tracee` that it is one.
+/// The environment variable that makes the test `tracee` wait as a traced process.
 pub(crate) const TRACEE: &str = "CLR_TRACEE";
 
-/// What the kernel says of signals that no page is the reason for.
+/// The kernel's `si_code` for signals that are not caused by a page.
 const SI_KERNEL: i32 = 0x80;
 const SYSCALL: [u8; 2] = [0x0F, 0x05];
 
@@ -25,8 +25,9 @@ pub(crate) const READ: u64 = 1;
 pub(crate) const WRITE: u64 = 2;
 pub(crate) const EXECUTE: u64 = 4;
 
-/// A process whose only purpose is to have registers and memory. Its first thread is stopped before
-/// it does anything of its own. It ends with this value, or with the test that has it.
+/// A process that serves only to have registers and memory. Its first thread is stopped before it
+/// executes any code of its own. The process ends when this value is dropped, or with the test
+/// process.
 #[derive(Debug)]
 pub(crate) struct Host {
     child: Child,
@@ -34,11 +35,11 @@ pub(crate) struct Host {
     memory: File,
     integers: user_regs_struct,
     floats: user_fpregs_struct,
-    /// Registers that are to be changed before the next step.
+    /// True if registers must be written before the next step.
     changed: bool,
 }
 
-/// Kills the process unless it is taken out.
+/// Kills the process on drop, unless the process has been taken out.
 struct Guard(Option<Child>);
 
 impl Drop for Guard {
@@ -50,7 +51,7 @@ impl Drop for Guard {
 }
 
 fn end(child: &mut Child) {
-    // There is nothing to be done about errors here.
+    // Errors cannot be handled here.
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -59,7 +60,7 @@ impl Host {
     /// Starts a process.
     ///
     /// # Errors
-    /// What the system says where it does not permit this.
+    /// The system's error if it does not permit this.
     pub(crate) fn start() -> io::Result<Self> {
         let child = Command::new(std::env::current_exe()?)
             .args(["--exact", "tracee", "--nocapture"])
@@ -82,15 +83,15 @@ impl Host {
         let floats = ptrace::getregset::<NT_PRFPREG>(pid)?;
         let child = guard.0.take().ok_or(Errno::ESRCH)?;
         let mut host = Self { child, pid, memory, integers, floats, changed: true };
-        // It must not go on with the system call that it was in, if any.
+        // The process must not continue a system call that it was interrupted in.
         host.integers.orig_rax = u64::MAX;
         Ok(host)
     }
 
-    /// Makes the process do a system call, and gives the result.
+    /// Makes the process execute a system call, and returns the result.
     ///
     /// # Errors
-    /// That of the system call, or of ptrace.
+    /// The error of the system call, or of ptrace.
     fn system_call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         let saved = self.integers;
         let mut code = [0; SYSCALL.len()];
@@ -114,39 +115,38 @@ impl Host {
         }
     }
 
-    /// Maps pages of zeroes; nothing may be there.
+    /// Maps pages of zeroes at addresses (VA) that must be free.
     ///
     /// # Errors
-    /// That of the system.
+    /// The system's error.
     pub(crate) fn map(&mut self, start: u64, pages: u64, protection: u64) -> io::Result<()> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
         let arguments =
             [start, pages * PAGE_SIZE, protection, u64::from(flags.cast_unsigned()), u64::MAX, 0];
         let address = self.system_call(libc::SYS_mmap, arguments)?;
-        // Old kernels take the address for a hint.
+        // Old kernels treat the address as a hint.
         if address == start { Ok(()) } else { Err(Errno::EEXIST.into()) }
     }
 
-    /// Changes what may be done with pages.
+    /// Changes the protection of pages.
     ///
     /// # Errors
-    /// That of the system.
+    /// The system's error.
     pub(crate) fn protect(&mut self, start: u64, pages: u64, protection: u64) -> io::Result<()> {
         let arguments = [start, pages * PAGE_SIZE, protection, 0, 0, 0];
         self.system_call(libc::SYS_mprotect, arguments).map(|_| ())
     }
 
-    /// Writes to memory, whatever the pages permit.
+    /// Writes to memory, regardless of the pages' protection.
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) {
         self.memory.write_all_at(bytes, address).unwrap();
     }
 
-    /// Reads from memory.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) {
         self.memory.read_exact_at(buffer, address).unwrap();
     }
 
-    /// Sets all registers; mxcsr is as a thread starts.
+    /// Sets all registers; mxcsr gets the value with which threads start.
     pub(crate) fn set(&mut self, state: &State) {
         let regs = &mut self.integers;
         regs.rip = state.rip;
@@ -166,7 +166,7 @@ impl Host {
         self.changed = true;
     }
 
-    /// The registers after the last step.
+    /// Returns the registers after the last step.
     pub(crate) fn state(&self) -> State {
         let regs = &self.integers;
         let word = |n: usize| u128::from(self.floats.xmm_space[n]);
@@ -183,7 +183,6 @@ impl Host {
         }
     }
 
-    /// Executes one instruction.
     pub(crate) fn step(&mut self) -> Outcome {
         if self.changed {
             ptrace::setregs(self.pid, self.integers).unwrap();
@@ -203,14 +202,14 @@ impl Host {
         };
         self.integers = ptrace::getregs(self.pid).unwrap();
         self.floats = ptrace::getregset::<NT_PRFPREG>(self.pid).unwrap();
-        // After a fault the kernel would take it for a system call's.
+        // After a fault the kernel would treat the value as that of a system call.
         self.integers.orig_rax = u64::MAX;
         outcome
     }
 }
 
 impl Host {
-    /// To be called after `pushfq`: takes TF, which is the step's, out of what it has pushed.
+    /// Clears TF, which the single step has set, in the flags that a `pushfq` has just pushed.
     pub(crate) fn hide_trap_flag(&self) {
         const TF: u8 = 1;
         let at = self.integers.rsp + 1;

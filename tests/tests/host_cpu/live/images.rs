@@ -1,4 +1,4 @@
-//! The functions of compiled images, stepped on both.
+//! Functions of compiled images, stepped on both the machine and the host.
 
 use super::host as processes;
 use super::host::{EXECUTE, Host, READ, WRITE};
@@ -11,9 +11,9 @@ use clr_walker::memory::Memory as _;
 use core::ops::Range;
 
 const STACK: Range<u64> = 0x0010_0000..0x0020_0000;
-/// Where tests return to; nothing is there.
+/// Return address of tests, where nothing is mapped.
 const BACK: u64 = 0x7FFE_0000_1230;
-/// More than a test takes.
+/// Maximum number of instructions of a test.
 const STEPS: u32 = 5_000;
 
 fn field(data: &[u8], at: usize) -> u32 {
@@ -56,12 +56,12 @@ fn load(machine: &mut Machine, host: &mut Host, data: &[u8], image: &PeImage<'_>
     host.map(STACK.start, pages, READ | WRITE).unwrap();
 }
 
-/// How many variants a test has: n where its name ends in `__nN`.
+/// Returns the number of a test's variants: n if the name ends in `__nN`, else 1.
 fn variants(name: &str) -> u64 {
     name.rsplit_once("__n").and_then(|(_, n)| n.parse().ok()).unwrap_or(1)
 }
 
-/// Calls a test, and gives how many instructions it took.
+/// Calls a test, and returns the number of its instructions.
 fn call(machine: &mut Machine, host: &mut Host, address: u64, k: u64) -> Result<u32, String> {
     let mut random = Random(address ^ k);
     let mut state = State {

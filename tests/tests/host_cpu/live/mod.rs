@@ -1,4 +1,4 @@
-//! The machine against the host's processor, step by step.
+//! Comparison of the machine with the host's processor, step by step.
 
 mod forms;
 mod host;
@@ -11,10 +11,10 @@ use crate::state::{CODE, CODE_PAGES, CONSTANT, DATA, DATA_PAGES};
 pub(crate) use host::TRACEE;
 use host::{EXECUTE, Host, READ, WRITE};
 
-/// A process with everything mapped, or `None` where the system does not permit that.
+/// Returns a process with everything mapped, or `None` if the system does not permit that.
 ///
 /// # Panics
-/// If it does not, and the variable `CI_REQUIRE_PTRACE` is set.
+/// If the system does not permit that, and the variable `CI_REQUIRE_PTRACE` is set.
 fn host() -> Option<Host> {
     let start = || {
         let mut host = Host::start()?;
@@ -33,7 +33,7 @@ fn host() -> Option<Host> {
     }
 }
 
-/// Whether the host's processor has the instruction.
+/// Returns true if the host's processor supports the instruction.
 fn is_supported(code: iced_x86::Code) -> bool {
     use iced_x86::CpuidFeature;
     code.cpuid_features().iter().all(|feature| match feature {
@@ -46,7 +46,7 @@ fn is_supported(code: iced_x86::Code) -> bool {
         CpuidFeature::SSE3 => is_x86_feature_detected!("sse3"),
         CpuidFeature::SSE4_1 => is_x86_feature_detected!("sse4.1"),
         CpuidFeature::CMPXCHG16B => is_x86_feature_detected!("cmpxchg16b"),
-        // What every 64-bit processor has.
+        // Features of every 64-bit processor.
         _ => true,
     })
 }

@@ -1,4 +1,4 @@
-//! Programs at random: instructions of all forms, in loops, under jumps, and in functions.
+//! Random programs: instructions of all forms, in loops, after conditional jumps, and in functions.
 
 use crate::check::{execute, is_known};
 use crate::encodings::{Encoding, encodings};
@@ -12,11 +12,11 @@ use iced_x86::{
     Register,
 };
 
-/// The registers that only the program's frame changes: rbx points to the data, rsp to the stack,
-/// and r15 counts the rounds of a loop.
+/// Registers that only the program's frame changes: rbx points to the data, rsp to the stack, and
+/// r15 counts the rounds of a loop.
 const RESERVED: [usize; 3] = [3, 4, 15];
 
-/// Code at [`CODE`] that ends by getting to `end`.
+/// Code at [`CODE`] that ends by reaching `end`.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) code: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct Program {
 #[derive(Debug)]
 pub(crate) struct Supply(Vec<Vec<Instruction>>);
 
-/// An instruction, and if it is a branch, the index of the one it goes to.
+/// An instruction, with the index of its target if it is a branch.
 type Piece = (Instruction, Option<usize>);
 
 impl Supply {
@@ -55,7 +55,8 @@ impl Supply {
         Self(forms)
     }
 
-    /// A program of 20 to 60 instructions, not counting what holds them together.
+    /// Generates a program of 20 to 60 instructions, not counting jumps, loops, calls and other
+    /// glue.
     pub(crate) fn program(&self, random: &mut Random) -> Program {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut calls = Vec::new();
@@ -65,7 +66,7 @@ impl Supply {
             left -= some;
             match random.below(8) {
                 0 => {
-                    // Over a few instructions, or not.
+                    // A conditional jump over a few instructions.
                     let condition = random.below(16) as usize;
                     let jump = Code::try_from(Code::Jo_rel32_64 as usize + 3 * condition).unwrap();
                     let at = pieces.len();
@@ -100,7 +101,7 @@ impl Supply {
             }
         }
         let end = pieces.len();
-        // The functions are behind the end, which is marked.
+        // The functions follow the end, which is marked by an int3.
         pieces.push((Instruction::with(Code::Int3), None));
         for (from, some) in calls {
             pieces[from].1 = Some(pieces.len());
@@ -161,7 +162,7 @@ fn branch(code: Code) -> Instruction {
     Instruction::with_branch(code, CODE).unwrap()
 }
 
-/// Whether an instruction can stand anywhere in a program.
+/// Returns true if an instruction may be anywhere in a program.
 fn is_usable(encoding: &Encoding) -> bool {
     let i = &encoding.instruction;
     let mut factory = InstructionInfoFactory::new();
@@ -174,7 +175,7 @@ fn is_usable(encoding: &Encoding) -> bool {
         matches!(i.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
             && i.op0_kind() == OpKind::Memory
             && i.op1_kind() == OpKind::Register;
-    // What these do is undefined at times, or they deal with what is not compared.
+    // Some results of these are undefined, or not compared.
     let undefined = matches!(
         i.mnemonic(),
         Mnemonic::Shld | Mnemonic::Shrd | Mnemonic::Stmxcsr | Mnemonic::Ldmxcsr
@@ -187,7 +188,7 @@ fn is_usable(encoding: &Encoding) -> bool {
 }
 
 /// Encodes the pieces one after the other. Branches have a fixed size, so that the first round
-/// finds out where everything is.
+/// determines all addresses.
 fn assemble(pieces: &[Piece], end: usize) -> Program {
     let mut places = vec![CODE; pieces.len() + 1];
     let mut code = Vec::new();

@@ -1,4 +1,4 @@
-//! Writing the file of recorded results.
+//! Recording of the results file.
 
 use super::forms::{execute, seed};
 use super::host::Host;
@@ -17,12 +17,12 @@ use iced_x86::Code;
 use std::io::Write as _;
 use std::path::Path;
 
-/// How many encodings of a form, cases of each, and sequences are recorded.
+/// Number of recorded encodings of a form, of cases of each, and of sequences.
 const ENCODINGS: usize = 5;
 const CASES: u8 = 3;
 const SEQUENCES: u64 = 100;
 
-/// Collects what is written to the file.
+/// The content of the file.
 #[derive(Debug, Default)]
 struct Writer(Vec<u8>);
 
@@ -32,7 +32,7 @@ impl Writer {
         self.0.push(number as u8);
     }
 
-    /// What makes `to` of `from`.
+    /// Writes the changes that turn `from` into `to`.
     fn changes(&mut self, from: (&State, &Window), to: (&State, &Window)) {
         let changed = |n: &usize| from.0.gpr[*n] != to.0.gpr[*n];
         let integers: Vec<usize> = (0..16).filter(changed).collect();
@@ -49,7 +49,7 @@ impl Writer {
         let mut runs: Vec<(usize, usize)> = Vec::new();
         for at in (0..WINDOW_LEN).filter(|at| from.1[*at] != to.1[*at]) {
             match runs.last_mut() {
-                // A few bytes between two runs take less than another run.
+                // A few unchanged bytes between two runs take less space than another run.
                 Some((start, end)) if at < *end + 3 && at - *start < 0xFF => *end = at + 1,
                 _ => runs.push((at, at + 1)),
             }
@@ -63,7 +63,6 @@ impl Writer {
     }
 }
 
-/// Records one instruction.
 fn record_instruction(host: &mut Host, encoding: &Encoding, seeds: &[u32], writer: &mut Writer) {
     host.write(encoding.at, &encoding.bytes);
     writer.0.extend((encoding.at as u32).to_le_bytes());
@@ -124,7 +123,7 @@ fn record() {
     for code in Code::values().filter(|code| is_supported(*code)) {
         let mut built: Vec<(usize, Encoding)> = encodings(code).into_iter().enumerate().collect();
         built.retain(|(_, encoding)| is_known(&mut machine, encoding, &sample(encoding, 0)));
-        // Evenly over all of them.
+        // Encodings are chosen evenly among all of them.
         let taken = ENCODINGS.min(built.len());
         for (n, encoding) in (0..taken).map(|k| &built[k * built.len() / taken]) {
             let seeds: Vec<u32> = (0..u32::from(CASES))

@@ -1,4 +1,4 @@
-//! Sequences of instructions, stepped on both.
+//! Sequences of instructions, stepped on both the machine and the host.
 
 use super::host;
 use super::host::Host;
@@ -12,10 +12,10 @@ use clr_machine::{AccessKind, Machine};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use std::fmt::Write as _;
 
-/// More steps than a sequence takes with its loops.
+/// Maximum number of steps of a sequence, including its loops.
 pub(super) const STEPS: usize = 1000;
 
-/// Registers for a program: those that it relies on point into the window.
+/// Returns the initial state of a program: the registers that it relies on point into the window.
 pub(super) fn start(seed: u64) -> Start {
     let mut start = background(seed, CODE);
     let mut random = Random(seed ^ 0x5EED);
@@ -27,7 +27,7 @@ pub(super) fn start(seed: u64) -> Start {
     start
 }
 
-/// One step on both. Tells whether there was nothing wrong, and whether it goes on.
+/// Makes one step on both. Returns true if execution continues.
 pub(super) fn step(
     machine: &mut Machine,
     host: &mut Host,
@@ -65,7 +65,9 @@ pub(super) fn step(
     }
     if found != Some(expected) || after != truth || !wrong.is_empty() {
         let differences = after.differences(&truth);
-        return Err(format!("{i}: {found:?}, not {expected:?}\n{differences}{wrong}{before:?}"));
+        return Err(format!(
+            "{i}: {found:?}, expected {expected:?}\n{differences}{wrong}{before:?}"
+        ));
     }
     Ok(expected == Outcome::Done)
 }
@@ -92,7 +94,7 @@ fn lockstep(
     }
     let mut memory = [0; WINDOW_LEN];
     host.read(WINDOW, &mut memory);
-    if memory == window(machine) { Ok(steps) } else { Err("memory at the end".to_owned()) }
+    if memory == window(machine) { Ok(steps) } else { Err("memory differs at the end".to_owned()) }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Unwinding against what really called what.
+//! Comparison of unwinding with the true callers.
 
 use super::known::is_known;
 use super::modules::Module;
@@ -13,29 +13,30 @@ use clr_walker::unwind::{Position, Unwinder};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A whole walk is made every so many steps; a prime, so that loops do not fall in with it.
+/// Number of steps between whole walks; a prime, so that it does not coincide with the length of
+/// loops.
 const WALK: u64 = 997;
 
-/// What was seen.
+/// Counts of a run, and its errors.
 #[derive(Debug, Default)]
 pub(super) struct Examined {
-    /// Instructions that were executed.
+    /// Number of executed instructions.
     pub steps: u64,
-    /// Steps to a caller, from where a thread stood, that were compared.
+    /// Number of compared steps to a caller from where a thread was stopped.
     pub stopped: u64,
-    /// The same from return addresses.
+    /// Number of compared steps from return addresses.
     pub calls: u64,
-    /// Frames of whole walks.
+    /// Number of frames of whole walks.
     pub walked: u64,
-    /// Different addresses, by module.
+    /// Number of different addresses, by module.
     pub addresses: BTreeMap<String, usize>,
-    /// Activations, by how they ended.
+    /// Number of activations, by how they ended.
     pub ended: BTreeMap<Ended, u64>,
-    /// Signals that were delivered.
+    /// Number of delivered signals.
     pub signals: u64,
-    /// What was wrong, by module and RVA; the first time that it was.
+    /// First error at each place, by module and RVA.
     pub wrong: BTreeMap<(String, u32), String>,
-    /// Where it was known that the tables are wrong, by module and RVA of the function.
+    /// Functions whose tables are known to be wrong and were met, by module and RVA.
     pub known: BTreeSet<(String, u32)>,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Check<'a> {
             match stepped {
                 Stepped::Breakpoint => break,
                 Stepped::Pending(one) => {
-                    // It may come behind an instruction that was executed, such as a system call.
+                    // A signal may arrive after an executed instruction, such as a system call.
                     if after.rip != before.rip {
                         executed(&mut shadow, &mut self.seen.ended);
                     }
@@ -101,7 +102,7 @@ impl<'a> Check<'a> {
         (self.seen, self.recorder)
     }
 
-    /// The thread stands anywhere.
+    /// Checks a step, and sometimes a whole walk, from where the thread is stopped.
     fn stopped(&mut self, tracee: &Tracee, shadow: &Shadow, registers: &Registers) {
         let Some(activation) = shadow.innermost() else { return };
         self.seen.stopped += 1;
@@ -112,7 +113,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An activation has begun: its caller's own caller can be found from the return address.
+    /// Checks a step after a new activation: the caller of its caller can be found from the return
+    /// address.
     fn called(&mut self, tracee: &Tracee, shadow: &Shadow) {
         if let [.., second, first] = shadow.activations() {
             self.seen.calls += 1;
@@ -140,7 +142,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// From the innermost activation to the first one.
+    /// Walks from the innermost activation to the first one.
     fn walk(&mut self, tracee: &Tracee, shadow: &Shadow, registers: &Registers) {
         let unwinder = Unwinder::new(self.map);
         let (mut now, mut position) = (*registers, Position::Interrupted);
@@ -179,7 +181,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// The image that has an address.
+/// Returns the image that contains an address (VA).
 pub(super) fn module(modules: &[Module], address: u64) -> Option<&Module> {
     modules.iter().find(|module| (module.base..module.end).contains(&address))
 }

@@ -1,4 +1,4 @@
-//! Stepping on this host.
+//! Steps of a program on this host.
 
 mod check;
 mod known;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracee::Tracee;
 
-/// Compiles the program; `None` where there is no compiler of C++.
+/// Compiles the program; `None` if there is no C++ compiler.
 fn compile(folder: &Path, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stepping/program.cpp");
     let program = folder.join("program");
@@ -28,12 +28,13 @@ fn compile(folder: &Path, options: &[&str]) -> Option<PathBuf> {
     command.status().ok()?.success().then_some(program)
 }
 
-/// Steps the program, compiled so; what was seen, and the vectors' lines.
+/// Steps through the program, compiled with these options. Returns the counts, and the lines of the
+/// vectors.
 fn step_through(options: &[&str]) -> Option<(Examined, Vec<String>)> {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compile(folder.path(), options) else {
-        assert!(std::env::var_os("CI_REQUIRE_PTRACE").is_none(), "no compiler of C++");
-        println!("skipped: no compiler of C++");
+        assert!(std::env::var_os("CI_REQUIRE_PTRACE").is_none(), "no C++ compiler");
+        println!("skipped: no C++ compiler");
         return None;
     };
     let tracee = match Tracee::start(&program) {
@@ -57,18 +58,18 @@ fn examine(options: &[&str]) {
     let Some((seen, lines)) = step_through(options) else { return };
     println!("{seen:#x?}");
     println!("{} lines, {} bytes", lines.len(), lines.iter().map(String::len).sum::<usize>());
-    // A caller is known from the call on; whether the truth held, its return has shown.
+    // Callers are recorded at calls. Returns show that the recorded registers were the true ones.
     let lost = seen.ended.get(&Ended::Returned { preserved: false });
     assert_eq!(lost, None, "a function has not preserved registers");
     assert!(seen.wrong.is_empty(), "{:#x?}", seen.wrong);
-    // The two of the C library, and those of libgcc that were called.
+    // Two functions of the C library, and those of libgcc that were called.
     assert!(seen.known.len() <= 6, "{:#x?}", seen.known);
     assert!(seen.signals == 4 && seen.steps > 100_000, "{seen:?}");
 }
 
 #[test]
 fn every_instruction_of_libraries_is_unwound() {
-    // Calls of libraries go through the table of procedures, and are bound by the first one.
+    // Library calls go through the procedure linkage table, and are bound at the first call.
     examine(&["-O2", "-Wl,-z,lazy"]);
 }
 
@@ -77,7 +78,7 @@ fn the_same_without_optimization() {
     examine(&["-O0", "-DNUMBERS=20", "-Wl,-z,now"]);
 }
 
-/// Writes the vectors anew.
+/// Rewrites the vectors.
 #[test]
 fn record() {
     let Some(path) = std::env::var_os("CLR_RECORD_STEPS") else { return };

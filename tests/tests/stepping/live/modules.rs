@@ -10,17 +10,17 @@ use std::io;
 pub(super) struct Module {
     /// The file's name without folders.
     pub name: String,
-    /// Where its first page lies (VA).
+    /// Address of its first page (VA).
     pub base: u64,
-    /// Its end (VA).
+    /// End address (VA).
     pub end: u64,
-    /// Its bytes as in the file.
+    /// Bytes of the file.
     pub bytes: Vec<u8>,
-    /// Names of its functions, by RVA.
+    /// Names of functions, by RVA.
     pub symbols: Vec<(u32, String)>,
 }
 
-/// All images with code, ascending.
+/// Returns all images with code, ascending.
 pub(super) fn modules(tracee: &Tracee) -> io::Result<Vec<Module>> {
     let maps = fs::read_to_string(format!("/proc/{}/maps", tracee.id()))?;
     let mut modules: Vec<Module> = Vec::new();

@@ -1,4 +1,4 @@
-//! Takes vectors of steps that were right.
+//! Recording of vectors from steps that were correct.
 
 use super::check::module;
 use super::modules::Module;
@@ -12,14 +12,14 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::{Object as _, ObjectSection as _};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of each row of call frame information, so many addresses are taken.
+/// Number of addresses recorded for each row of call frame information.
 const OF_A_ROW: usize = 2;
 
-/// Which steps are taken: a few of each row.
+/// A selection of steps: a few of each row.
 pub(super) struct Recorder<'a> {
     modules: &'a [Module],
     map: &'a CodeMap<'a>,
-    /// By row (VA) and whether it is of a return address: addresses (VA).
+    /// Addresses (VA), by the row's address (VA) and true if the step is from a return address.
     taken: BTreeMap<(u64, bool), BTreeSet<u64>>,
     vectors: Vec<(u64, Vector)>,
 }
@@ -29,7 +29,7 @@ impl<'a> Recorder<'a> {
         Self { modules, map, taken: BTreeMap::new(), vectors: Vec::new() }
     }
 
-    /// A step was right, which has read these words.
+    /// Records a correct step, which has read these words.
     pub(super) fn right(
         &mut self,
         from: &Registers,
@@ -51,7 +51,7 @@ impl<'a> Recorder<'a> {
         self.vectors.push((region.base(), vector));
     }
 
-    /// The lines of a file of vectors.
+    /// Returns the lines of a file of vectors.
     pub(super) fn lines(self) -> Vec<String> {
         let bases: BTreeSet<u64> = self.vectors.iter().map(|(base, _)| *base).collect();
         let images = bases.iter().filter_map(|base| {
@@ -70,7 +70,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// An image with the entries of the functions at these RVAs.
+/// Returns an image with the entries of the functions at these RVAs.
 fn image(module: &Module, rvas: &BTreeSet<u64>) -> Image {
     let file = object::File::parse(&*module.bytes).unwrap();
     let section = file.section_by_name(".eh_frame").unwrap();

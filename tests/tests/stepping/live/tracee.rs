@@ -16,29 +16,29 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The number of `rt_sigreturn`.
+/// System call number of `rt_sigreturn`.
 const SIGNAL_RETURN: u64 = 15;
 
-/// A process that stands still. It ends with this value, or with the test that has it.
+/// A stopped process. It ends when this value is dropped, or with the test process.
 pub(super) struct Tracee {
     child: Child,
     pid: Pid,
     pub memory: TargetMemory,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stepped {
     /// One instruction was executed.
     Done,
-    /// A signal is to be delivered, by the next step.
+    /// A signal is pending, and the next step delivers it.
     Pending(Signal),
     /// The breakpoint instruction was executed.
     Breakpoint,
 }
 
 impl Tracee {
-    /// Starts the program, and lets it run to its first breakpoint.
+    /// Starts the program, and runs it to its first breakpoint.
     pub(super) fn start(program: &Path) -> io::Result<Self> {
         let mut child = Command::new(program).stdin(Stdio::piped()).spawn()?;
         let mut stdin = child.stdin.take();
@@ -47,7 +47,7 @@ impl Tracee {
         let attached = ptrace::seize(pid, ptrace::Options::PTRACE_O_EXITKILL);
         let memory = File::open(format!("/proc/{id}/mem"));
         let (Ok(()), Ok(file)) = (attached, memory) else {
-            // There is nothing to be done about errors here.
+            // Errors cannot be handled here.
             let _ = child.kill();
             let _ = child.wait();
             return Err(io::Error::other("no process may be traced"));
@@ -79,7 +79,7 @@ impl Tracee {
         }
     }
 
-    /// Executes one instruction, or goes to the handler of a signal.
+    /// Executes one instruction, or enters the handler of a signal.
     pub(super) fn step(&self, signal: Option<Signal>) -> Stepped {
         let before = signal.is_none().then(|| self.registers().rip);
         ptrace::step(self.pid, signal).unwrap();
@@ -93,7 +93,7 @@ impl Tracee {
         }
     }
 
-    /// What the instruction at rip does, and how many bytes it has.
+    /// Returns the effect of the instruction at rip, and its length in bytes.
     pub(super) fn does(&self, registers: &Registers) -> (Does, u64) {
         use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
         let code = self.memory.code(registers.rip);
@@ -118,7 +118,7 @@ impl Drop for Tracee {
     }
 }
 
-/// The memory of the process. It notes which words are read.
+/// The memory of the process, which records the words that are read.
 #[derive(Debug)]
 pub(super) struct TargetMemory {
     file: File,
@@ -126,19 +126,19 @@ pub(super) struct TargetMemory {
 }
 
 impl TargetMemory {
-    /// The words that have been read since the last time, by address.
+    /// Returns the words read since the last call, by address (VA).
     pub(super) fn take_read(&self) -> BTreeMap<u64, u64> {
         self.read.take()
     }
 
     fn code(&self, address: u64) -> [u8; 15] {
         let mut code = [0; 15];
-        // Less than that may be mapped.
+        // Fewer bytes may be mapped.
         let _ = self.file.read_at(&mut code, address);
         code
     }
 
-    /// So many bytes from an address on.
+    /// Reads N bytes from an address (VA).
     pub(super) fn bytes(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, address)?;

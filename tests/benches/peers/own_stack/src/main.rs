@@ -1,11 +1,12 @@
-//! How long a step takes on the stack of this very process, and how long it takes glibc's
-//! `backtrace`, libunwind and framehop. Every round runs all contenders, one after the other.
+//! Benchmark of steps on the stack of this process: clr-walker, glibc's `backtrace`, libunwind and
+//! framehop. Every round runs all contenders, one after the other.
 //!
 //! ```console
-//! $ cargo bench --manifest-path walker/benches/own_stack/Cargo.toml
+//! $ cargo bench --manifest-path tests/benches/peers/Cargo.toml --bench own_stack
 //! ```
 //!
-//! For Linux on x86-64 with glibc. libunwind (Debian's package libunwind8) is loaded if it is there.
+//! The benchmark is for Linux on x86-64 with glibc. libunwind (Debian's package libunwind8) is
+//! loaded if installed.
 
 mod own;
 
@@ -27,16 +28,16 @@ use std::time::Instant;
 const DEPTHS: [usize; 2] = [64, 512];
 const ROUNDS: usize = 101;
 
-/// Frames that one sample unwinds at least.
+/// Minimum number of frames that one sample unwinds.
 const FRAMES_PER_SAMPLE: usize = 4096;
 
-/// More than any stack here has.
+/// Size of the address buffer; no stack here has more frames.
 const MOST_FRAMES: usize = 1024;
 
-/// A sampler copies so much of a stack at most.
+/// Maximum number of stack bytes that a sampler copies.
 const COPY_LIMIT: usize = 1 << 20;
 
-/// The file mappings of this process, and where its stack is.
+/// The file mappings of this process, and the address range of its stack.
 struct Mappings {
     /// The lowest address of each file.
     files: BTreeMap<String, u64>,
@@ -71,27 +72,28 @@ const FUNCTIONS: [Function; 32] = {
     functions!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
 };
 
-/// A frame of its own kind: it has `N` words of variables, and works on them behind the call.
+/// A function with N words of variables, which are used after the call. Each N has a frame of
+/// another size.
 #[inline(never)]
 fn descend<const N: usize>(depth: usize, work: &mut dyn FnMut()) -> u64 {
     let mut words = black_box([depth as u64; N]);
     if depth == 0 {
         work();
     } else {
-        // In no order that a processor could foresee.
+        // The order is one that a processor cannot predict.
         let at = (depth as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 59;
         words[0] = black_box(FUNCTIONS[at as usize])(depth - 1, work);
     }
     black_box(words).iter().sum()
 }
 
-/// A walk from these registers; how many frames there are, return addresses in the buffer.
+/// A walk from the given registers that writes return addresses to the buffer and returns their
+/// number.
 type Walk<'w> = Box<dyn FnMut(&Registers, Stack<'_>, &mut [u64]) -> usize + 'w>;
 
-/// What [`Walk`]s are compared in.
 struct Contender<'w> {
     name: &'static str,
-    /// The registers that it finds in each frame.
+    /// Registers that the contender recovers in each frame.
     restores: &'static str,
     walk: Walk<'w>,
     samples: [Vec<f64>; DEPTHS.len()],
@@ -180,7 +182,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Nanoseconds a frame.
+/// Returns nanoseconds per frame.
 fn measure(walk: &mut Walk<'_>, depth: usize, registers: &Registers, stack: Stack<'_>) -> f64 {
     let mut addresses = [0; MOST_FRAMES];
     let mut frames = 0;
@@ -196,27 +198,28 @@ fn median(samples: &mut [f64]) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Sees to it that all find the same frames: a contender that found fewer would win. Those that begin
-/// at themselves find some more before. How many bytes the stack has.
+/// Checks that all contenders find the same frames, since one that found fewer would win.
+/// Contenders that start in their own frames find some more at the leaf. Returns the stack's size
+/// in bytes.
 fn compare(contenders: &mut [Contender<'_>], registers: &Registers, stack: Stack<'_>) -> u64 {
     let mut expected: Option<Vec<u64>> = None;
     for contender in contenders {
         let mut addresses = [0; MOST_FRAMES];
         let count = (contender.walk)(registers, stack, &mut addresses);
         let mut found = addresses[..count].to_vec();
-        // Some count what is behind the outermost frame for one more.
+        // Some contenders count the address 0 after the outermost frame as one more frame.
         while found.last() == Some(&0) {
             found.pop();
         }
         let expected = expected.get_or_insert_with(|| found.clone());
         let name = contender.name;
-        assert!(found.ends_with(expected), "{name} finds {found:x?}, not {expected:x?}");
-        assert!(found.len() <= expected.len() + 12, "{name} finds {} frames", found.len());
+        assert!(found.ends_with(expected), "{name} found {found:x?}, expected {expected:x?}");
+        assert!(found.len() <= expected.len() + 12, "{name} found {} frames", found.len());
     }
     stack.len()
 }
 
-/// The frames' return addresses by steps of the walker.
+/// Writes the frames' return addresses, found by steps of the walker, and returns their number.
 fn walk<M: Memory>(
     registers: &Registers,
     memory: &M,
@@ -230,7 +233,7 @@ fn walk<M: Memory>(
         match step(&mut registers, position, memory) {
             Ok(caller) => position = caller,
             Err(UnwindError::EndOfStack { .. }) => break,
-            Err(error) => panic!("{error}, behind {found} frames"),
+            Err(error) => panic!("{error}, after {found} frames"),
         }
         *address = registers.rip;
         found += 1;

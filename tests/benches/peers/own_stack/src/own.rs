@@ -1,10 +1,10 @@
-//! What only unsafe code can do: read this thread's registers and stack, and call C.
+//! The operations that need unsafe code: reading this thread's registers and stack, and calling C.
 //!
-//! The invariant of all of it: a [`Stack`] covers memory between the stack pointer of a function that
-//! has not returned and the end of the main thread's stack, which stays mapped and readable as long as
-//! the process lives. It is read through raw pointers, never as a slice, since frames in it have
-//! variables that are written meanwhile; what is read where nothing but saved registers and return
-//! addresses are used is the same at every reading.
+//! Invariant of the module: a [`Stack`] covers memory between the stack pointer of a function that
+//! has not returned and the end of the main thread's stack, which stays mapped and readable as long
+//! as the process lives. The memory is read through raw pointers, never as a slice, since frames in
+//! it have variables that are written meanwhile. Saved registers and return addresses have the same
+//! value at every reading.
 #![allow(unsafe_code, reason = "the one module that may")]
 
 use clr_walker::memory::{Memory, Unreadable};
@@ -13,22 +13,22 @@ use std::arch::asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 
-/// The stack of the main thread from a frame that is alive up to its end.
+/// The stack of the main thread from a live frame up to its end.
 ///
-/// It can be had in the call of [`with_stack`] only, and on that thread.
+/// A value exists only during the call of [`with_stack`], and on that thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stack<'s> {
     from: u64,
     to: u64,
-    /// Neither sent to another thread nor kept.
+    /// Marks the stack as neither `Send` nor usable after the call.
     bound: PhantomData<(&'s (), *const ())>,
 }
 
-/// The usual limit of a stack's size in bytes.
+/// Usual limit of a stack's size in bytes.
 const LARGEST: u64 = 8 << 20;
 
-/// Calls `work` with the registers and the stack as they are here; `None` if the stack is not the one
-/// that the kernel has mapped there.
+/// Calls `work` with the current registers and stack. Returns `None` if the stack is not in the
+/// given mapping.
 #[inline(never)]
 pub(crate) fn with_stack(
     mapping: &std::ops::Range<u64>,
@@ -44,12 +44,12 @@ pub(crate) fn with_stack(
     Some(())
 }
 
-/// The registers of the function that this is inlined into.
+/// Returns the registers of the function that this one is inlined into.
 #[expect(clippy::inline_always, reason = "they would be those of a frame that is gone")]
 #[inline(always)]
 fn here() -> Registers {
     let mut values = [0_u64; 8];
-    // SAFETY: it reads registers, and writes the eight words of `values`.
+    // SAFETY: the code reads registers, and writes the eight words of `values`.
     unsafe {
         asm!(
             "lea rax, [rip]",
@@ -83,23 +83,24 @@ fn here() -> Registers {
 }
 
 impl Stack<'_> {
-    /// Where it begins (VA).
+    /// Returns the lowest address (VA).
     pub(crate) const fn start(&self) -> u64 {
         self.from
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub(crate) const fn len(&self) -> u64 {
         self.to - self.from
     }
 
-    /// Replaces `bytes` by a copy of the first `limit` bytes, or all if there are fewer.
+    /// Replaces the content of `bytes` by a copy of the first `limit` bytes, or of all bytes if
+    /// there are fewer.
     pub(crate) fn copy(&self, bytes: &mut Vec<u8>, limit: usize) {
         let len = (self.to - self.from).min(limit as u64) as usize;
         bytes.clear();
         bytes.reserve(len);
-        // SAFETY: `len` bytes from `from` are mapped (the module's invariant), there is room for so
-        // many, and a vector on the heap does not overlap the stack.
+        // SAFETY: `len` bytes from `from` are mapped (the module's invariant), the vector has
+        // capacity for them, and a vector on the heap does not overlap the stack.
         unsafe {
             std::ptr::copy_nonoverlapping(self.from as *const u8, bytes.as_mut_ptr(), len);
             bytes.set_len(len);
@@ -116,7 +117,7 @@ impl Memory for Stack<'_> {
             return Err(unreadable);
         }
         for (byte, at) in buffer.iter_mut().zip(address..) {
-            // SAFETY: it lies in the stack (the module's invariant).
+            // SAFETY: the byte lies in the stack (the module's invariant).
             *byte = unsafe { (at as *const u8).read_volatile() };
         }
         Ok(())
@@ -138,7 +139,7 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// What finds the return addresses of this thread into a buffer.
+/// A C function that writes the return addresses of this thread to a buffer.
 type Backtrace = unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int;
 
 fn call(function: Backtrace, addresses: &mut [u64]) -> usize {
@@ -148,12 +149,12 @@ fn call(function: Backtrace, addresses: &mut [u64]) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-/// glibc's: the return addresses of this thread, and how many there are.
+/// Writes the return addresses of this thread by glibc's `backtrace`, and returns their number.
 pub(crate) fn glibc(addresses: &mut [u64]) -> usize {
     call(backtrace, addresses)
 }
 
-/// Room for a ucontext_t or an unw_cursor_t, which are smaller (968 and 1016 bytes).
+/// Memory for a ucontext_t or an unw_cursor_t, which are smaller (968 and 1016 bytes).
 #[repr(C, align(16))]
 struct Room([u64; 512]);
 
@@ -162,7 +163,7 @@ type InitLocal = unsafe extern "C" fn(*mut Room, *mut Room) -> c_int;
 type Advance = unsafe extern "C" fn(*mut Room) -> c_int;
 type GetRegister = unsafe extern "C" fn(*mut Room, c_int, *mut u64) -> c_int;
 
-/// libunwind, as far as it is used.
+/// The functions of libunwind that the benchmark uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Libunwind {
     backtrace: Backtrace,
@@ -176,20 +177,21 @@ impl Libunwind {
     const RTLD_NOW: c_int = 2;
     const UNW_X86_64_RIP: c_int = 16;
 
-    /// libunwind where it is installed. That needs no headers, and so no feature of this crate.
+    /// Loads libunwind if it is installed. Loading at run time needs no headers, and so no feature
+    /// of this crate.
     pub(crate) fn load() -> Option<Self> {
-        // SAFETY: loading it runs its constructors, which have no conditions.
+        // SAFETY: loading the library runs its constructors, which have no preconditions.
         let library = unsafe { dlopen(c"libunwind.so.8".as_ptr(), Self::RTLD_NOW) };
         if library.is_null() {
             return None;
         }
         let find = |name: &CStr| {
-            // SAFETY: the library was opened and stays so.
+            // SAFETY: the library was opened and is never closed.
             let address = unsafe { dlsym(library, name.as_ptr()) };
             (!address.is_null()).then_some(address)
         };
-        // SAFETY: of libunwind.so.8, whose interface is fixed by that number, these functions have
-        // these types (libunwind-x86_64.h and libunwind-common.h).
+        // SAFETY: these are functions of libunwind.so.8, whose interface is fixed by that number,
+        // and they have these types (libunwind-x86_64.h and libunwind-common.h).
         unsafe {
             Some(Self {
                 backtrace: std::mem::transmute::<*mut c_void, Backtrace>(find(c"unw_backtrace")?),
@@ -207,18 +209,19 @@ impl Libunwind {
         }
     }
 
-    /// `unw_backtrace`: the return addresses of this thread, and how many there are.
+    /// Writes the return addresses of this thread by `unw_backtrace`, and returns their number.
     pub(crate) fn backtrace(&self, addresses: &mut [u64]) -> usize {
         call(self.backtrace, addresses)
     }
 
-    /// The same by `unw_step` and `unw_get_reg`, as one does who wants more registers than rip.
+    /// Does the same by `unw_step` and `unw_get_reg`, the interface that gives more registers than
+    /// rip.
     #[inline(never)]
     pub(crate) fn steps(&self, addresses: &mut [u64]) -> usize {
         let (mut context, mut cursor) = (Room([0; 512]), Room([0; 512]));
         let mut found = 0;
-        // SAFETY: both have room enough, the context outlives the cursor, and it is one of this
-        // function, which does not return before the last step.
+        // SAFETY: both buffers are large enough, the context outlives the cursor, and the context
+        // is that of this function, which does not return before the last step.
         unsafe {
             if (self.get_context)(&raw mut context) != 0
                 || (self.init_local)(&raw mut cursor, &raw mut context) != 0

@@ -7,7 +7,6 @@ use std::time::Instant;
 /// A function that executes schedules in round `n` and returns their number.
 type Run = Box<dyn FnMut(u64) -> usize>;
 
-/// A contender of the benchmark.
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
     /// Way of choosing schedules.
@@ -29,7 +28,6 @@ impl Contender {
         Self { name, way, program, run: Box::new(run), schedules: 0, rates: Vec::new() }
     }
 
-    /// Takes one more sample.
     pub(crate) fn sample(&mut self, round: u64) {
         let start = Instant::now();
         self.schedules = (self.run)(round);

@@ -35,7 +35,7 @@ fn load(program: Program) -> impl Fn(&mut Setup<'static>) {
         profiler.thread("waits", move |me| {
             (0..program.threads).for_each(|thread| me.join(ThreadIndex(thread)));
             if total.get() != program.total() {
-                me.fail("a thread has not counted");
+                me.fail("a thread did not count");
             }
         });
     }

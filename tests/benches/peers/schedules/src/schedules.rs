@@ -3,7 +3,7 @@
 //! schedules. Every round runs all contenders, one after the other.
 //!
 //! ```console
-//! $ cargo bench --manifest-path sim/benches/schedules/Cargo.toml --bench schedules
+//! $ cargo bench --manifest-path tests/benches/peers/Cargo.toml --bench schedules
 //! ```
 
 mod contender;
@@ -75,8 +75,8 @@ fn main() {
     let choices = peers::choices_of_shuttle(DRAWN, SCHEDULES);
     println!(
         "In a schedule of the first program, clr-sim has {turns:.1} turns and shuttle makes \
-         {choices:.1} choices, on average. Those that go through all schedules of the second one do \
-         so {REPEATS} times in a sample. Once takes:"
+         {choices:.1} choices, on average. The contenders that enumerate all schedules of the second one \
+         do so {REPEATS} times in a sample. One enumeration takes:"
     );
     for contender in contenders.iter().filter(|contender| contender.way == EXHAUSTIVE) {
         println!("- {}: {:.2} ms", contender.name, contender.milliseconds() / f64::from(REPEATS));

@@ -3,7 +3,7 @@
 //! one after the other.
 //!
 //! ```console
-//! $ cargo bench --manifest-path sim/benches/schedules/Cargo.toml --bench switches
+//! $ cargo bench --manifest-path tests/benches/peers/Cargo.toml --bench switches
 //! ```
 
 use clr_coroutine::{Id, Scope, Stacks, State, scope};

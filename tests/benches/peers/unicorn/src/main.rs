@@ -2,7 +2,7 @@
 //! observer. Every round runs all contenders, one after the other.
 //!
 //! ```console
-//! $ cargo bench --manifest-path sim/benches/unicorn/Cargo.toml
+//! $ cargo bench --manifest-path tests/benches/peers/Cargo.toml --bench unicorn
 //! ```
 //!
 //! Unicorn is built from source, which requires cmake, a C compiler and libclang.

@@ -262,7 +262,7 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
     }
 }
 
-/// C-029, C-031, §6: a call that suspends its target says so, and holds its lock meanwhile.
+/// C-029, C-031, contract §6: a call that suspends its target says so, and holds its lock meanwhile.
 #[test]
 fn suspensions_are_told_of() {
     for generation in Generation::ALL {
@@ -341,7 +341,7 @@ fn callbacks_get_what_the_call_says() {
     }
 }
 
-/// §3.7: what a callback writes into a managed frame's context is lost; behind a marker it stays.
+/// Contract §3.7: what a callback writes into a managed frame's context is lost; behind a marker it stays.
 #[test]
 fn contexts_may_be_written_to() {
     for generation in Generation::ALL {
@@ -387,7 +387,7 @@ fn an_ignored_seed_leaves_no_trace() {
     }
 }
 
-/// §8.6: a HelperMethodFrame is completed by the first walk that comes to it.
+/// Contract §8.6: a HelperMethodFrame is completed by the first walk that comes to it.
 #[test]
 fn a_helpers_frame_is_completed_once() {
     let mut completed = 0;
@@ -407,7 +407,7 @@ fn a_helpers_frame_is_completed_once() {
     assert!(completed > 0);
 }
 
-/// §2.6: the thread that has the runtime suspended looks code up without the lock.
+/// Contract §2.6: the thread that has the runtime suspended looks code up without the lock.
 #[test]
 fn the_suspending_thread_takes_no_lock() {
     use clr_runtime::Suspension;

@@ -348,7 +348,7 @@ pub(crate) struct EmitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CLAUSES_EXAMPLES)]
 pub(crate) struct ClausesArgs {
-    /// Only these (C-014, 14, §2.6, "Row 13a", H-08, D-15, E-6, G17) [default: all clauses]
+    /// Only these (C-014, 14, "§2.6", "Row 13a", H-08, D-15, E-6, G17) [default: all clauses]
     #[arg(value_name = "ID", value_parser = find)]
     pub(crate) ids: Vec<Reference>,
 

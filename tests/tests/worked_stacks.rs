@@ -262,7 +262,7 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
     }
 }
 
-/// C-029, C-031, §6: a call that suspends its target raises callbacks, and holds its lock
+/// C-029, C-031, contract §6: a call that suspends its target raises callbacks, and holds its lock
 /// meanwhile.
 #[test]
 fn suspensions_are_told_of() {
@@ -343,7 +343,7 @@ fn callbacks_get_what_the_call_says() {
     }
 }
 
-/// §3.7: changes that a callback makes to a managed frame's context are lost; after a marker they
+/// Contract §3.7: changes that a callback makes to a managed frame's context are lost; after a marker they
 /// persist.
 #[test]
 fn contexts_may_be_written_to() {
@@ -390,7 +390,7 @@ fn an_ignored_seed_leaves_no_trace() {
     }
 }
 
-/// §8.6: a HelperMethodFrame is completed by the first walk that reaches it.
+/// Contract §8.6: a HelperMethodFrame is completed by the first walk that reaches it.
 #[test]
 fn a_helpers_frame_is_completed_once() {
     let mut completed = 0;
@@ -410,7 +410,7 @@ fn a_helpers_frame_is_completed_once() {
     assert!(completed > 0);
 }
 
-/// §2.6: the thread that has suspended the runtime looks code up without the lock.
+/// Contract §2.6: the thread that has suspended the runtime looks code up without the lock.
 #[test]
 fn the_suspending_thread_takes_no_lock() {
     use clr_runtime::Suspension;

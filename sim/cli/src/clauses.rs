@@ -6,6 +6,7 @@ use crate::console::{Console, DIM, HEAD, Trouble};
 use crate::report::write_json;
 use clr_runtime::clause::{self, ClauseEntry};
 use clr_runtime::generation::{Generation, Generations};
+use clr_sim::book::references::{self, Kind, Reference};
 use serde::Serialize;
 
 /// How wide texts are printed, as wide as the help.
@@ -18,10 +19,12 @@ const INDENT: &str = "       ";
 pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u8, Trouble> {
     let mut chapter = None;
     let mut entries = clause::entries().filter(|entry| args.wants(entry)).peekable();
-    if entries.peek().is_none() {
+    let others: Vec<_> =
+        references::all().filter(|reference| args.wants_other(reference)).collect();
+    if entries.peek().is_none() && others.is_empty() {
         return Err(Trouble::with(
             "clauses",
-            "none of them meets all conditions; try fewer of CLAUSE, --generation and --chapter",
+            "none of them meets all conditions; try fewer of ID, --generation and --chapter",
         ));
     }
     for entry in entries {
@@ -36,14 +39,33 @@ pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u
         }
         write(entry, console)?;
     }
+    for (n, reference) in others.iter().enumerate() {
+        if args.json {
+            write_json(&OtherLine::new(reference), console)?;
+            continue;
+        }
+        if n > 0 || chapter.is_some() {
+            writeln!(console.out)?;
+        }
+        write_other(reference, console)?;
+    }
     Ok(PASSED)
 }
 
 impl ClausesArgs {
     fn wants(&self, entry: &ClauseEntry) -> bool {
-        (self.clauses.is_empty() || self.clauses.contains(&entry.clause))
+        let id = entry.clause.to_string();
+        (self.ids.is_empty() || self.ids.iter().any(|wanted| wanted.id == id))
             && self.generation.is_none_or(|generation| entry.generations.contains(generation))
             && self.chapter.is_none_or(|chapter| entry.chapter == chapter)
+    }
+
+    /// Returns true for ids of other kinds than clauses, which have neither generation nor chapter.
+    fn wants_other(&self, reference: &Reference) -> bool {
+        reference.kind != Kind::Clause
+            && self.generation.is_none()
+            && self.chapter.is_none()
+            && self.ids.contains(reference)
     }
 }
 
@@ -56,6 +78,21 @@ fn write(entry: &ClauseEntry, console: &mut Console<'_>) -> Result<(), Trouble> 
     for line in wrapped(source, WIDTH - INDENT.len()) {
         writeln!(console.out, "{INDENT}{DIM}{line}{DIM:#}")?;
     }
+    Ok(())
+}
+
+/// Prints a rule that is no clause. Tables keep their lines.
+fn write_other(reference: &Reference, console: &mut Console<'_>) -> Result<(), Trouble> {
+    let Reference { id, title, text, page, .. } = reference;
+    writeln!(console.out, "{HEAD}{id}{HEAD:#}  {title}")?;
+    for line in text.lines() {
+        let lines =
+            if line.starts_with('|') { vec![line.to_owned()] } else { wrapped(line, WIDTH) };
+        for line in lines {
+            writeln!(console.out, "{line}")?;
+        }
+    }
+    writeln!(console.out, "{DIM}{page}{DIM:#}")?;
     Ok(())
 }
 
@@ -121,6 +158,23 @@ impl Line {
             evidence: evidence.name(),
             source: source.split("; ").collect(),
         }
+    }
+}
+
+/// A rule that is no clause as a line of JSON.
+#[derive(Serialize)]
+struct OtherLine<'a> {
+    kind: &'static str,
+    id: &'a str,
+    title: &'a str,
+    text: &'a str,
+    page: &'static str,
+}
+
+impl<'a> OtherLine<'a> {
+    fn new(reference: &'a Reference) -> Self {
+        let Reference { id, kind, title, text, page } = reference;
+        Self { kind: kind.name(), id, title, text, page }
     }
 }
 

@@ -13,8 +13,9 @@ pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
 use crate::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clr_runtime::clause::{Chapter, Clause};
+use clr_runtime::clause::Chapter;
 use clr_runtime::generation::{Generation, Generations};
+use clr_sim::book::references::{Reference, find};
 use clr_walker::unwind::Rules;
 use std::path::PathBuf;
 
@@ -143,6 +144,10 @@ Examples:
   clrsim clauses C-044 C-045
   clrsim clauses --generation net9-unix --chapter seeds
   clrsim clauses C-014 --json
+  clrsim clauses \"§2.6\" \"Row 13a\" H-08 D-15 E-6 G17
+
+An id of another kind is that of a section of the contract, a row of its entry checks, a hazard, an
+error of the documentation, a worked stack or a field bug. These are printed after the clauses.
 
 Of each clause: its number, how well it is known, the runtimes in which it is true, the rule, and
 where that stands. It is
@@ -155,11 +160,12 @@ Files are those of CoreCLR 3.1 unless a repository is named. Frame with a capita
 Frame object of the runtime, a marker is a callback with FunctionID 0, a seed the CONTEXT that is
 given to DoStackSnapshot, and EH exception handling.
 
-JSON: one object a line: clause, chapter, rule, generations, evidence, source.
+JSON: one object a line: clause, chapter, rule, generations, evidence, source; of other kinds kind,
+id, title, text, page.
 
 Exit codes:
   0  the clauses were printed
-  2  the arguments are wrong, there is no such clause, or none meets all conditions";
+  2  the arguments are wrong, there is no such id, or none meets all conditions";
 
 const DUMP_EXAMPLES: &str = "\
 Examples:
@@ -342,9 +348,9 @@ pub(crate) struct EmitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CLAUSES_EXAMPLES)]
 pub(crate) struct ClausesArgs {
-    /// Only these (C-014 or 14) [default: all]
-    #[arg(value_name = "CLAUSE")]
-    pub(crate) clauses: Vec<Clause>,
+    /// Only these (C-014, 14, "§2.6", "Row 13a", H-08, D-15, E-6, G17) [default: all clauses]
+    #[arg(value_name = "ID", value_parser = find)]
+    pub(crate) ids: Vec<Reference>,
 
     /// Only what is true of this runtime
     #[arg(long, value_name = "NAME", value_parser = generations())]

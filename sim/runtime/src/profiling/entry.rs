@@ -67,7 +67,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             self.checked(call, target, callback, &mut suspended).unwrap_or_else(|outcome| outcome);
         let escapes = self.runtime.thread(self.os, |thread| thread.escapes) == Some(true);
         if matches!(outcome, Outcome::Returned(_)) && !escapes {
-            // Row 18: all changes are undone (C-025), unless the callback never returned (H-30).
+            // Row 18 of contract §2.2: all changes are undone (C-025), unless the callback never returned (H-30).
             if suspended {
                 self.resume(target);
             }
@@ -82,7 +82,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         outcome
     }
 
-    /// Executes rows 1 to 7: up to the target's hijack lock.
+    /// Executes rows 1 to 7 of contract §2.2: up to the target's hijack lock.
     fn target(&self, call: &Call<'_>) -> Result<Target, Outcome> {
         let runtime = self.runtime;
         let process = runtime.process.get();
@@ -127,7 +127,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(Target { object, other, caller_known: current.is_some() })
     }
 
-    /// Executes rows 8 to 17, with the hijack lock held.
+    /// Executes rows 8 to 17 of contract §2.2, with the hijack lock held.
     fn checked(
         &self,
         call: &Call<'_>,
@@ -192,7 +192,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         self.runtime.thread_of(object.0, |thread| thread.current).unwrap_or_default()
     }
 
-    /// Executes rows 12 to 14: determines the start of the walk.
+    /// Executes rows 12 to 14 of contract §2.2: determines the start of the walk.
     fn start(&self, call: &Call<'_>, target: Target) -> Result<WalkStart, Outcome> {
         let runtime = self.runtime;
         let object = target.object;
@@ -251,7 +251,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(WalkStart::DebuggerContext)
     }
 
-    /// Executes rows 13a to 13d, even if a seed was given (C-032 to C-034).
+    /// Executes rows 13a to 13d of contract §2.2, even if a seed was given (C-032 to C-034).
     fn check_own_context(&self, target: Target) -> Result<(), Outcome> {
         let runtime = self.runtime;
         let object = target.object;
@@ -279,7 +279,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(())
     }
 
-    /// Executes row 14: a seed's rip must be managed code (C-038 to C-044).
+    /// Executes row 14 of contract §2.2: a seed's rip must be managed code (C-038 to C-044).
     fn check_seed(&self, ip: u64, target: Target, own: bool) -> Result<(), Outcome> {
         if !self.is_managed(ip, target)? {
             return self.refuse(HResult::UNMANAGED_CONTEXT, Event::SeedUnmanaged { ip, own });
@@ -301,7 +301,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(self.find_code(ip)?.is_some())
     }
 
-    /// Returns true if the caller may wait (row 11): threads of the runtime outside of callbacks,
+    /// Returns true if the caller may wait (row 11 of contract §2.2): threads of the runtime outside of callbacks,
     /// and native threads of the GC, must not.
     fn allows_host_calls(&self, target: Target) -> bool {
         let thread = self.runtime.thread(self.os, |thread| {

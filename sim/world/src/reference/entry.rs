@@ -31,7 +31,7 @@ pub(super) struct Call<'a> {
 
 type Rule = (fn(&Call<'_>) -> bool, fn(&Call<'_>) -> Decision);
 
-/// The rules, by contract §2.2 from row 5 on: earlier rows always pass in a world.
+/// The rules, from row 5 of contract §2.2 on: earlier rows always pass in a world.
 const RULES: &[Rule] = &[
     // 5: C-007.
     (|call| call.question.flags.0 > 1, |_| Return(HResult::INVALID_ARGUMENT)),

@@ -17,7 +17,7 @@ mod texts;
 mod trace;
 
 use crate::args::Cli;
-use crate::console::{Console, Quiet};
+use crate::render::console::{Console, Quiet};
 use crate::run_tool;
 use anstream::StripStream;
 use clap::CommandFactory as _;

@@ -8,9 +8,9 @@ mod scenarios;
 pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
 pub(crate) use run::RunArgs;
-pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
+pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
 
-use crate::export::Format;
+use crate::render::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clr_runtime::clause::{Chapter, Clause};

@@ -1,14 +1,16 @@
 //! The command line of what is about texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
 use super::sets;
-use crate::compare::TRUTH;
-use crate::export::Format;
+use crate::render::export::Format;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
+
+/// What is said for the stack as it is, among policies.
+pub(crate) const TRUTH: &str = "truth";
 
 const MATRIX_EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Native code that managed code has called.
 const SEEDS: &str = "gallery/seeds/hole-at-the-leaf.kdl";
 /// The text that `clrsim new` writes.
-const NEW: &str = include_str!("../new/stack.kdl");
+const NEW: &str = include_str!("../commands/new/stack.kdl");
 
 fn new(args: &[&str]) -> super::Answer {
     let folder = Folder::new();

@@ -1,0 +1,180 @@
+//! Histories of texts in commands: how they are named, and searched on several threads.
+
+use crate::args::HistoryArgs;
+use crate::input::program::ProgramFixture;
+use crate::input::{Source, slashed, write_new};
+use crate::render::console::{Console, GOOD, HEAD};
+use crate::render::error::CliError;
+use crate::report::history::usual;
+use clr_explore::{Budget, Failure, Report, Trail};
+use clr_runtime::generation::Generation;
+use clr_scenario::{Exploration, Exploring, RunOnError, Scenario};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// So many histories a thread takes at a time.
+const CHUNK: u64 = 256;
+
+/// A program whose histories are searched.
+pub(crate) fn read(source: &Source) -> Result<ProgramFixture, CliError> {
+    let fixture = ProgramFixture::read(source)?;
+    if fixture.scenario.stack.is_some() {
+        return Err(source.error("is a stack placed by hand, which has no histories"));
+    }
+    Ok(fixture)
+}
+
+/// How a text's histories are made again: as it says, but for what the arguments say.
+pub(crate) fn usual_but(scenario: &Scenario, args: &HistoryArgs) -> Exploration {
+    let usual = usual(scenario);
+    Exploration {
+        rules: args.rules.unwrap_or(usual.rules),
+        instructions: args.instructions.unwrap_or(usual.instructions),
+        ..usual
+    }
+}
+
+/// The text at a path, or the embedded one of that name; the folder of the embedded ones may stand in
+/// front.
+pub(crate) fn find(path: &str) -> Result<Source, CliError> {
+    Source::find(Path::new(path)).or_else(|error| {
+        let inside = path
+            .strip_prefix("fixtures/")
+            .ok_or(())
+            .and_then(|inside| Source::find(Path::new(inside)).map_err(drop));
+        inside.map_err(|()| error)
+    })
+}
+
+/// A history by its string.
+pub(crate) struct Named {
+    pub(crate) file: String,
+    pub(crate) generation: Generation,
+    pub(crate) trail: Trail,
+}
+
+impl Named {
+    /// The parts of a string.
+    pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
+        let refused = |what: &dyn std::fmt::Display| CliError::new(text, what);
+        let parts =
+            text.rsplit_once('@').and_then(|(file, rest)| Some((file, rest.split_once(':')?)));
+        let (file, (runtime, trail)) =
+            parts.ok_or_else(|| refused(&"is no history: those are called TEXT@RUNTIME:clr1:…"))?;
+        let generation = Generation::from_name(runtime).ok_or_else(|| {
+            let names = Generation::ALL.map(Generation::name).join(", ");
+            refused(&format!("there is no runtime {runtime}; they are: {names}"))
+        })?;
+        let trail = trail.parse().map_err(|error| refused(&error))?;
+        Ok(Self { file: file.to_owned(), generation, trail })
+    }
+}
+
+/// Searches on several threads: what is found does not depend on how many.
+pub(crate) fn search(
+    scenario: &Scenario,
+    generation: Generation,
+    budget: &Budget,
+    jobs: Option<NonZeroUsize>,
+    bar: &ProgressBar,
+) -> Result<Report, RunOnError> {
+    let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let jobs = jobs.map_or_else(available, NonZeroUsize::get);
+    let chunks = budget.schedules.div_ceil(CHUNK);
+    let jobs = jobs.min(usize::try_from(chunks).unwrap_or(usize::MAX));
+    if jobs <= 1 || !budget.strategy.can_be_shared() {
+        let exploring = Exploring::new(scenario, generation)?;
+        return exploring.search(budget, |done| {
+            bar.set_position(done);
+            true
+        });
+    }
+    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+    let work = || -> Result<Vec<(u64, Report)>, RunOnError> {
+        let exploring = Exploring::new(scenario, generation)?;
+        let mut arena = exploring.arena()?;
+        let mut reports = Vec::new();
+        loop {
+            let chunk = next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= chunks || chunk > failed.load(Ordering::Relaxed) {
+                return Ok(reports);
+            }
+            let before = chunk * CHUNK;
+            let budget = Budget {
+                first: budget.first.saturating_add(before),
+                schedules: CHUNK.min(budget.schedules - before),
+                ..*budget
+            };
+            let report = arena.search(&|setup| exploring.load(setup), &budget, |_| {
+                bar.inc(1);
+                chunk <= failed.load(Ordering::Relaxed)
+            });
+            if report.failure.is_some() {
+                failed.fetch_min(chunk, Ordering::Relaxed);
+            }
+            reports.push((chunk, report));
+        }
+    };
+    let mut reports = thread::scope(|scope| {
+        let spawn = |_| {
+            let work = &work;
+            // A system that has no more threads to give leaves the work to this one.
+            thread::Builder::new().spawn_scoped(scope, work).map_err(|_| work)
+        };
+        let threads: Vec<_> = (0..jobs).map(spawn).collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            all.extend(match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(work) => work(),
+            }?);
+        }
+        Ok::<_, RunOnError>(all)
+    })?;
+    reports.sort_by_key(|(chunk, _)| *chunk);
+    let mut reports = reports.into_iter().map(|(_, report)| report);
+    let mut all = reports.next().unwrap_or_default();
+    for report in reports {
+        all = all.then(report);
+    }
+    Ok(all)
+}
+
+/// A bar for so many histories.
+pub(crate) fn progress_bar(visible: bool, histories: u64, message: String) -> ProgressBar {
+    let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(histories), target).with_message(message);
+    match ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// Writes the smallest text that fails as a history does; whether there is one.
+pub(crate) fn write_smallest(
+    fixture: &ProgramFixture,
+    generation: Generation,
+    settings: &Exploration,
+    failure: &Failure,
+    path: &Path,
+    console: &mut Console<'_>,
+) -> Result<bool, CliError> {
+    let small = fixture.scenario.smallest_that_fails(generation, settings, failure);
+    let Some(small) = small else {
+        return Ok(false);
+    };
+    let text = small.to_string();
+    let (before, after) = (fixture.text.lines().count(), text.lines().count());
+    let head = format!("// Made smaller by clrsim, from {before} lines.\n");
+    write_new(path, &(head + &text))?;
+    let name = slashed(path);
+    writeln!(
+        console.out,
+        "\n{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {after} lines of {before}"
+    )?;
+    Ok(true)
+}

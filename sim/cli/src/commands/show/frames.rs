@@ -1,0 +1,139 @@
+//! The frames of a recorded stack, and whether they are as they should be.
+
+use crate::render::code::Code;
+use crate::render::console::{BAD, DIM, GOOD, HEAD};
+use crate::render::differences::{Differing, write_differences};
+use crate::render::unwind_data::{self, Handler};
+use clr_recording::vectors::Outcome;
+use clr_recording::vectors::replay::Expected;
+use clr_recording::vectors::win64::Vector;
+use clr_walker::memory::Memory;
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::{Position, Step, UnwindError, Unwinder};
+use std::io::{self, Write};
+
+/// A frame of the walk.
+pub(crate) struct UnwoundFrame {
+    pub(crate) registers: Registers,
+    /// The step to its caller; `None` for the last frame, which nobody asked to unwind.
+    pub(crate) step: Option<Result<Step, UnwindError>>,
+}
+
+/// The frame with these registers and up to `callers` further out. They end at an error.
+pub(crate) fn walk(
+    unwinder: Unwinder<'_, '_>,
+    registers: &Registers,
+    memory: &dyn Memory,
+    callers: usize,
+) -> Vec<UnwoundFrame> {
+    let mut frames = Vec::new();
+    let (mut registers, mut position) = (*registers, Position::Interrupted);
+    for _ in 0..callers {
+        let before = registers;
+        let step = unwinder.step(&mut registers, position, memory);
+        frames.push(UnwoundFrame { registers: before, step: Some(step) });
+        match step {
+            Ok(step) => position = step.caller,
+            Err(_) => return frames,
+        }
+    }
+    frames.push(UnwoundFrame { registers, step: None });
+    frames
+}
+
+/// rsp and the nonvolatile integer registers, by encoding.
+fn preserved() -> u16 {
+    let bit = |register: Gpr| 1 << register.number();
+    Gpr::NONVOLATILE.into_iter().map(bit).fold(bit(Gpr::Rsp), |all, bit| all | bit)
+}
+
+/// What is known of a vector's callers, innermost first.
+pub(crate) fn truths(vector: &Vector<'_>) -> Vec<Expected> {
+    let known = |registers, xmm_known| Expected {
+        registers,
+        gpr_known: preserved(),
+        xmm_known,
+        frame: None,
+    };
+    let mut truths = vec![known(vector.truth.apply(&vector.registers), true)];
+    for caller in &vector.chain {
+        let mut registers = Registers { rip: caller.rip, ..Registers::default() };
+        registers.set(Gpr::Rsp, caller.rsp);
+        for (register, value) in Gpr::NONVOLATILE.into_iter().zip(caller.nonvolatile) {
+            registers.set(register, value);
+        }
+        truths.push(known(registers, false));
+    }
+    truths
+}
+
+/// What another unwinder answered, if it did.
+pub(crate) fn answer(answer: &Outcome, before: &Registers) -> Option<Expected> {
+    answer.is_answer().then(|| Expected {
+        registers: answer.apply(before),
+        gpr_known: u16::MAX,
+        xmm_known: true,
+        frame: None,
+    })
+}
+
+/// Writes the frames, and how they agree with what is known of the callers.
+pub(crate) fn write(
+    frames: &[UnwoundFrame],
+    truths: &[Expected],
+    code: &Code<'_, '_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "  {DIM}{:>2}  {:18}  {:18}  {:8}  {:21}  {:18}  function{DIM:#}",
+        "#", "rip", "rsp", "truth", "caller found by", "establisher frame"
+    )?;
+    for (n, frame) in frames.iter().enumerate() {
+        let differences = differences(frames, n, truths);
+        let (style, truth) = match &differences {
+            None if n == 0 => (DIM, "recorded"),
+            None => (DIM, "unknown"),
+            Some(found) if found.is_empty() => (GOOD, "agrees"),
+            Some(_) => (BAD, "differs"),
+        };
+        let registers = &frame.registers;
+        let (found_by, establisher, handler) = match frame.step {
+            Some(Ok(step)) => (
+                unwind_data::trust(step.trust),
+                format!("{:#018x}", step.establisher_frame),
+                step.handler.and_then(|handler| {
+                    // A return address may lie behind the code that made the call.
+                    let inside = registers.rip.wrapping_sub(u64::from(n > 0));
+                    let (region, _) = code.map.find(inside)?;
+                    Some(format!("  {}", Handler::new(code, region, handler)))
+                }),
+            ),
+            Some(Err(_)) => ("error", String::new(), None),
+            None => ("", String::new(), None),
+        };
+        writeln!(
+            out,
+            "  {n:>2}  {:#018x}  {:#018x}  {style}{truth:8}{style:#}  {found_by:21}  \
+             {establisher:18}  {HEAD}{}{HEAD:#}{}",
+            registers.rip,
+            registers.rsp(),
+            code.name(registers.rip),
+            handler.unwrap_or_default()
+        )?;
+        write_differences(&differences.unwrap_or_default(), "      ", out)?;
+        if let Some(Err(error)) = frame.step {
+            writeln!(out, "      {BAD}error:{BAD:#} {error}")?;
+        }
+    }
+    Ok(())
+}
+
+/// In what frame `n` is not as known; `None` if nothing is known of it.
+fn differences(frames: &[UnwoundFrame], n: usize, truths: &[Expected]) -> Option<Vec<Differing>> {
+    let callee = frames.get(n.checked_sub(1)?)?;
+    let truth = truths.get(n - 1)?;
+    let step = callee.step?.ok()?;
+    let found = truth.differences(&frames.get(n)?.registers, &step);
+    Some(found.into_iter().map(Differing::from).collect())
+}

@@ -1,0 +1,14 @@
+//! What is printed, as text and as JSON: below the reports and the commands.
+
+pub(crate) mod alignment;
+pub(crate) mod cfi;
+pub(crate) mod code;
+pub(crate) mod console;
+pub(crate) mod differences;
+pub(crate) mod error;
+pub(crate) mod export;
+pub(crate) mod json;
+pub(crate) mod patch;
+pub(crate) mod unwind_data;
+pub(crate) mod words;
+pub(crate) mod wrap;

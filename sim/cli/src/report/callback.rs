@@ -1,0 +1,158 @@
+//! Callbacks of snapshots in words.
+
+use crate::render::unwind_data::Hex;
+use clr_scenario::{
+    ExpectedShot, FoundShot, FoundSnapshot, Scenario, SeedSource, SnapshotAt, SnapshotCaller,
+    SnapshotThread,
+};
+use clr_walker::profiling::SnapshotFlags;
+use clr_walker::registers::Gpr;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// A callback, expected or made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Callback {
+    /// Its FunctionID is 0.
+    pub(crate) marker: bool,
+    /// Where its ip is: a function and the distance from its start. An expectation may say less.
+    pub(crate) place: Option<String>,
+    /// Registers of its context: those that are expected to hold something, or rsp.
+    pub(crate) registers: Vec<Register>,
+}
+
+/// A register and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Register {
+    pub(crate) register: &'static str,
+    pub(crate) value: Hex,
+}
+
+impl Register {
+    fn new(register: Gpr, value: u64) -> Self {
+        Self { register: register.name(), value: value.into() }
+    }
+}
+
+impl Callback {
+    /// As it is expected.
+    pub(crate) fn expected(shot: &ExpectedShot) -> Self {
+        let registers = shot.registers.iter();
+        Self {
+            marker: shot.marker,
+            place: shot.label.clone(),
+            registers: registers
+                .map(|(register, value)| Register::new(*register, *value))
+                .collect(),
+        }
+    }
+
+    /// As it was made; with the registers that are expected to hold something.
+    pub(crate) fn found(shot: &FoundShot, expected: Option<&ExpectedShot>) -> Self {
+        let given = expected.map_or(&[][..], |expected| &expected.registers);
+        let mut wanted: Vec<_> = given.iter().map(|(register, _)| *register).collect();
+        if !wanted.contains(&Gpr::Rsp) {
+            wanted.push(Gpr::Rsp);
+        }
+        let value = |context: &clr_runtime::Context| {
+            let of = |register: Gpr| Register::new(register, context.registers.get(register));
+            wanted.iter().copied().map(of).collect()
+        };
+        Self {
+            marker: shot.shot.function.is_none(),
+            place: Some(shot.shot.label.clone()),
+            registers: shot.shot.context.as_ref().map_or_else(Vec::new, value),
+        }
+    }
+
+    /// The function that its ip is in.
+    pub(crate) fn function(&self) -> &str {
+        let place = self.place.as_deref().unwrap_or_default();
+        place.rsplit_once("+0x").map_or(place, |(function, _)| function)
+    }
+
+    /// What it has in common with another one of its function.
+    pub(crate) fn without_numbers(&self, other: &Self) -> Self {
+        let place = if self.place == other.place { self.place.clone() } else { None };
+        let registers = self.registers.iter().filter(|own| other.registers.contains(own));
+        Self {
+            marker: self.marker,
+            place: place.or_else(|| Some(self.function().to_owned())),
+            registers: registers.cloned().collect(),
+        }
+    }
+
+    /// It in a line.
+    pub(crate) fn text(&self) -> String {
+        let place = self.place.as_deref().unwrap_or(if self.marker { "" } else { "any function" });
+        let mut text = match (self.marker, place) {
+            (true, "") => "marker".to_owned(),
+            (true, place) => format!("marker: {place}"),
+            (false, place) => place.to_owned(),
+        };
+        for Register { register, value } in &self.registers {
+            let _ = write!(text, ", {register} {value}");
+        }
+        text
+    }
+}
+
+/// All callbacks as they were made.
+pub(crate) fn found(found: &FoundSnapshot) -> Vec<Callback> {
+    found.shots.iter().map(|shot| Callback::found(shot, None)).collect()
+}
+
+/// A call in few words: who calls, about whom, with which seed.
+pub(crate) fn call(scenario: &Scenario, at: SnapshotAt<'_>) -> String {
+    let call = at.call;
+    let name = |thread: u32| {
+        let thread = scenario.threads.get(thread as usize);
+        thread.map_or("?", |thread| thread.name.as_str()).to_owned()
+    };
+    let mut text = match call.by {
+        SnapshotCaller::Own => "by the thread itself".to_owned(),
+        SnapshotCaller::NativeWalker => "by a native thread".to_owned(),
+        SnapshotCaller::ManagedWalker => "by a managed thread".to_owned(),
+        SnapshotCaller::Thread(thread) => format!("by thread {}", name(thread)),
+    };
+    if let Some(kind) = call.in_callback {
+        let _ = write!(text, " in {}", kind.name());
+    }
+    match call.thread {
+        SnapshotThread::Own => {}
+        SnapshotThread::Null => text += ", thread 0",
+        SnapshotThread::Value(value) => {
+            let _ = write!(text, ", thread {value:#x}");
+        }
+        SnapshotThread::Thread(thread) => {
+            let _ = write!(text, ", of thread {}", name(thread));
+        }
+    }
+    match &call.seed {
+        None => text += ", no seed",
+        Some(seed) => {
+            let of = match &seed.from {
+                SeedSource::Function(function) => format!("of {function}"),
+                SeedSource::Leaf => "of the leaf".to_owned(),
+                SeedSource::TopManaged => "of the top managed frame".to_owned(),
+                SeedSource::Stale => "of an earlier stop".to_owned(),
+                SeedSource::Bytes(_) => "of bytes".to_owned(),
+            };
+            let changed = if seed.is_changed() { ", changed" } else { "" };
+            let _ = write!(text, ", seed {of}{changed}");
+        }
+    }
+    if call.flags != SnapshotFlags::REGISTER_CONTEXT {
+        let _ = write!(text, ", infoFlags {:#x}", call.flags.0);
+    }
+    if call.null_callback {
+        text += ", no callback";
+    }
+    if let Some(last) = call.stop_at {
+        let _ = write!(text, ", stopped in callback {}", last.callback);
+    }
+    if call.suspended {
+        text += ", after SuspendRuntime";
+    }
+    text
+}

@@ -1,0 +1,186 @@
+//! Histories in reports: how they are named, and why they failed.
+
+use crate::render::console::{BAD, Console, DIM, HEAD};
+use crate::render::error::CliError;
+use anstyle::{AnsiColor, Style};
+use clr_explore::story::{headline, story};
+use clr_explore::timeline::{Row, Tone};
+use clr_explore::{Edge, Hazard, History, LockName, Trail, Verdict, Why};
+use clr_runtime::generation::Generation;
+use clr_scenario::{Exploration, Scenario, Term as _, WaitKind};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// How a text is searched if nothing else is said.
+pub(crate) fn usual(scenario: &Scenario) -> Exploration {
+    scenario.explore.first().cloned().unwrap_or_default()
+}
+
+/// What `clrsim replay` has to be told of how a history was found: all else it takes from the text.
+pub(crate) fn flags(
+    usual: &Exploration,
+    found: &Exploration,
+    breaks_rule: bool,
+) -> Vec<&'static str> {
+    let rules = (breaks_rule && !usual.rules).then_some("--rules");
+    let instructions = match (usual.instructions, found.instructions) {
+        (false, true) => Some("--instructions"),
+        (true, false) => Some("--instructions=false"),
+        _ => None,
+    };
+    rules.into_iter().chain(instructions).collect()
+}
+
+/// The same of a history that has ended so.
+pub(crate) fn flags_of(
+    usual: &Exploration,
+    found: &Exploration,
+    verdict: &Verdict,
+) -> Vec<&'static str> {
+    flags(usual, found, matches!(verdict, Verdict::Broken { .. }))
+}
+
+/// What stands behind `replay` in the command that makes a history again.
+pub(crate) fn replay_arguments(flags: &[&str], replay: &str) -> String {
+    // A shell would take it for several words.
+    let needs_quotes = replay.contains(char::is_whitespace);
+    let replay = if needs_quotes { format!("\"{replay}\"") } else { replay.to_owned() };
+    flags.iter().copied().chain([replay.as_str()]).collect::<Vec<_>>().join(" ")
+}
+
+/// The string of a history.
+pub(crate) fn name(file: &str, generation: Generation, trail: &Trail) -> String {
+    format!("{file}@{generation}:{trail}")
+}
+
+/// How a piece of text looks.
+pub(crate) const fn style(tone: Tone) -> Style {
+    match tone {
+        Tone::Plain => Style::new(),
+        Tone::Dim => DIM,
+        Tone::Head => HEAD,
+        Tone::Running => AnsiColor::Green.on_default(),
+        Tone::Waiting => AnsiColor::Yellow.on_default(),
+        Tone::Suspended => AnsiColor::Cyan.on_default(),
+        Tone::Callback => AnsiColor::Blue.on_default(),
+        Tone::Lock => AnsiColor::Magenta.on_default(),
+        Tone::Bad => BAD,
+    }
+}
+
+/// Writes a row with its colours.
+pub(crate) fn write_row(row: &Row, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+    if row.to_string().is_empty() {
+        return writeln!(out);
+    }
+    write!(out, "{:indent$}", "")?;
+    for span in &row.spans {
+        let style = style(span.tone);
+        write!(out, "{style}{}{style:#}", span.text)?;
+    }
+    writeln!(out)
+}
+
+/// Tells a history that has failed.
+pub(crate) fn tell(
+    verdict: &Verdict,
+    history: &History,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    for row in story(verdict, history) {
+        write_row(&row, 2, console.out)?;
+    }
+    Ok(())
+}
+
+/// A history that has failed, for machines.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failed {
+    /// In a word.
+    pub(crate) ends: String,
+    /// In a sentence.
+    text: String,
+    /// What it has in common with others of the same fault.
+    key: String,
+    waits: Vec<Wait>,
+    hazard: Option<String>,
+    clauses: Vec<String>,
+    avoided_by: Option<&'static str>,
+    story: Vec<String>,
+}
+
+/// A thread waits for another one.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Wait {
+    thread: String,
+    /// As texts say it.
+    why: &'static str,
+    /// What texts call the lock that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<String>,
+    #[serde(rename = "for")]
+    for_whom: String,
+}
+
+impl Wait {
+    fn new(edge: &Edge, history: &History) -> Self {
+        let lock = match edge.why {
+            Why::Lock(LockName::Runtime(lock)) => Some(lock.name().to_owned()),
+            Why::Lock(lock @ LockName::Profiler(index)) => {
+                let name = history.locks.get(index as usize).cloned();
+                Some(name.unwrap_or_else(|| lock.to_string()))
+            }
+            _ => None,
+        };
+        Self {
+            thread: history.name(edge.waits).to_owned(),
+            why: reason(edge.why).word(),
+            lock,
+            for_whom: history.name(edge.for_whom).to_owned(),
+        }
+    }
+}
+
+/// Why a thread waits, as texts say it.
+const fn reason(why: Why) -> WaitKind {
+    match why {
+        Why::Lock(_) => WaitKind::Lock,
+        Why::Suspended => WaitKind::Suspended,
+        Why::ToStop => WaitKind::ToStop,
+        Why::RuntimeSuspended => WaitKind::RuntimeSuspended,
+        Why::Collection => WaitKind::Collection,
+        Why::Join => WaitKind::Join,
+        Why::CodeManagerReader => WaitKind::CodeManagerReader,
+    }
+}
+
+impl Failed {
+    /// What is told of a history that has ended so.
+    pub(crate) fn new(verdict: &Verdict, history: &History) -> Self {
+        let edges: &[Edge] = match verdict {
+            Verdict::Deadlock(edges) => edges,
+            _ => &[],
+        };
+        let hazard = Hazard::of(verdict, history);
+        let clauses = hazard.map(Hazard::clauses).unwrap_or_default();
+        Self {
+            ends: clr_scenario::ExpectedEnd::of(Some(verdict)).to_string(),
+            text: headline(verdict, history),
+            key: verdict.key(),
+            waits: edges.iter().map(|edge| Wait::new(edge, history)).collect(),
+            hazard: hazard.map(|hazard| hazard.to_string()),
+            clauses: clauses.iter().map(ToString::to_string).collect(),
+            avoided_by: hazard.map(Hazard::avoided_by),
+            story: story(verdict, history).iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Whether it is the same failure on another runtime.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.ends, &self.waits, &self.hazard) == (&other.ends, &other.waits, &other.hazard)
+    }
+
+    pub(crate) fn hazard(&self) -> Option<&str> {
+        self.hazard.as_deref()
+    }
+}

@@ -1,13 +1,14 @@
 //! `clrsim explore`: searches the histories of a program for one that fails.
 
 use crate::args::{ExploreArgs, StrategyChoice};
-use crate::commands::history::{find, progress_bar, read, search, write_smallest};
+use crate::commands::history::{find, read, search, write_smallest};
 use crate::commands::matrix::WIDTH;
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, can_be_made, slashed};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::progress::Progress;
 use crate::render::words::in_words;
 use crate::render::wrap::wrapped;
 use crate::report::history::{Failed, flags, flags_of, name, replay_arguments, tell, usual};
@@ -126,9 +127,10 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     }
     let mut all: Vec<Found> = Vec::new();
     for generation in runtimes(args, &settings).iter() {
-        let bar = progress_bar(console.progress, budget.schedules, generation.to_string());
-        let report = search(scenario, generation, &budget, args.jobs, &bar);
-        bar.finish_and_clear();
+        let message = generation.to_string();
+        let progress = Progress::with_rate(console.progress, budget.schedules, message);
+        let report = search(scenario, generation, &budget, args.jobs, &progress);
+        progress.finish();
         let report = report.map_err(|error| {
             source.error(format_args!("cannot be run on {generation}: {error}"))
         })?;

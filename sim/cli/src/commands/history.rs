@@ -5,11 +5,11 @@ use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed, write_new};
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
+use crate::render::progress::Progress;
 use crate::report::history::usual;
 use clr_explore::{Budget, Failure, Report, Trail};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploration, Exploring, RunOnError, Scenario};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub(crate) fn search(
     generation: Generation,
     budget: &Budget,
     jobs: Option<NonZeroUsize>,
-    bar: &ProgressBar,
+    progress: &Progress,
 ) -> Result<Report, RunOnError> {
     let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let jobs = jobs.map_or_else(available, NonZeroUsize::get);
@@ -89,7 +89,7 @@ pub(crate) fn search(
     if jobs <= 1 || !budget.strategy.can_be_shared() {
         let exploring = Exploring::new(scenario, generation)?;
         return exploring.search(budget, |done| {
-            bar.set_position(done);
+            progress.set(done);
             true
         });
     }
@@ -110,7 +110,7 @@ pub(crate) fn search(
                 ..*budget
             };
             let report = arena.search(&|setup| exploring.load(setup), &budget, |_| {
-                bar.inc(1);
+                progress.step();
                 chunk <= failed.load(Ordering::Relaxed)
             });
             if report.failure.is_some() {
@@ -142,16 +142,6 @@ pub(crate) fn search(
         all = all.then(report);
     }
     Ok(all)
-}
-
-/// A bar for so many histories.
-pub(crate) fn progress_bar(visible: bool, histories: u64, message: String) -> ProgressBar {
-    let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(histories), target).with_message(message);
-    match ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }
 
 /// Writes the smallest text that fails as a history does; whether there is one.

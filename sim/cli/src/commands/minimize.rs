@@ -2,11 +2,12 @@
 
 use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::commands::generate::{GENERATED, fitting};
-use crate::commands::history::{progress_bar, search, write_smallest};
+use crate::commands::history::{search, write_smallest};
 use crate::input::program::ProgramFixture;
 use crate::input::{PROGRAM, Source, can_be_made, slashed, write_new};
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
+use crate::render::progress::Progress;
 use crate::{FAILED, PASSED};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clap::ValueEnum as _;
@@ -124,9 +125,10 @@ fn of_history(
     }
     for settings in &scenario.explore {
         for generation in settings.generations().filter(|generation| on.contains(*generation)) {
-            let bar = progress_bar(console.progress, settings.schedules, generation.to_string());
-            let found = search(scenario, generation, &settings.budget(), None, &bar);
-            bar.finish_and_clear();
+            let message = generation.to_string();
+            let progress = Progress::with_rate(console.progress, settings.schedules, message);
+            let found = search(scenario, generation, &settings.budget(), None, &progress);
+            progress.finish();
             let found = found.map_err(|error| source.error(error))?;
             let Some(failure) = found.failure else { continue };
             if write_smallest(&fixture, generation, settings, &failure, &args.output, console)? {

@@ -1,11 +1,12 @@
 //! `clrsim replay` and `clrsim timeline`: one history, told or drawn.
 
 use crate::args::{ReplayArgs, TimelineArgs};
-use crate::commands::history::{Named, find, progress_bar, read, search, usual_but};
+use crate::commands::history::{Named, find, read, search, usual_but};
 use crate::input::{Source, slashed, write_over};
 use crate::render::console::{Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::progress::Progress;
 use crate::report::history::{Failed, flags, name, replay_arguments, tell, usual, write_row};
 use crate::{FAILED, PASSED};
 use clr_explore::story::headline;
@@ -110,9 +111,10 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
     let trail = if let Some(named) = named {
         named.trail
     } else {
-        let bar = progress_bar(console.progress, budget.schedules, generation.to_string());
-        let report = search(scenario, generation, &budget, None, &bar);
-        bar.finish_and_clear();
+        let message = generation.to_string();
+        let progress = Progress::with_rate(console.progress, budget.schedules, message);
+        let report = search(scenario, generation, &budget, None, &progress);
+        progress.finish();
         let report = report.map_err(|error| {
             source.error(format_args!("cannot be run on {generation}: {error}"))
         })?;

@@ -6,6 +6,7 @@ use crate::input::{self, Kind, Source, Sources};
 use crate::render::code;
 use crate::render::console::Console;
 use crate::render::error::CliError;
+use crate::render::progress::Progress;
 use crate::report::recording;
 use crate::report::table::Reporter;
 use crate::report::vector::FailedCase;
@@ -18,7 +19,6 @@ use clr_recording::vectors::replay::{Failure, ReplayError, Verdict, run_fuzz_rec
 use clr_recording::vectors::win64::Vector;
 use clr_runtime::generation::Generations;
 use clr_walker::unwind::Rules;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -71,22 +71,21 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliEr
         jobs: args.jobs.map_or_else(available, NonZeroUsize::get),
         max_failures: args.max_failures.map_or(EXPLAINED, saturating),
     };
-    let bar = progress_bar(console.progress, sources.len() as u64);
+    let progress = Progress::new(console.progress, sources.len() as u64);
     let mut reporter = Reporter::new(args.json, args.rules.name(), args.paths.is_empty());
-    bar.suspend(|| reporter.begin(console))?;
+    progress.hide(|| reporter.begin(console))?;
     for error in &missing {
-        bar.suspend(|| reporter.unreadable(error, console));
+        progress.hide(|| reporter.unreadable(error, console));
     }
     replay_all(&sources, &settings, |source, replayed| {
-        bar.set_message(source.name.clone());
         match replayed {
-            Ok(file) => bar.suspend(|| reporter.file(file, console))?,
-            Err(error) => bar.suspend(|| reporter.unreadable(&error, console)),
+            Ok(file) => progress.hide(|| reporter.file(file, console))?,
+            Err(error) => progress.hide(|| reporter.unreadable(&error, console)),
         }
-        bar.inc(1);
+        progress.step_to(&source.name);
         Ok(())
     })?;
-    bar.finish_and_clear();
+    progress.finish();
     let total = reporter.finish(console)?;
     Ok(if total.unreadable > 0 {
         UNUSABLE
@@ -95,15 +94,6 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliEr
     } else {
         PASSED
     })
-}
-
-fn progress_bar(visible: bool, files: u64) -> ProgressBar {
-    let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(files), target);
-    match ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }
 
 /// Replays files side by side, and tells of them in their order.

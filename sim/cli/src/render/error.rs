@@ -1,11 +1,14 @@
 //! Errors of commands, and how they are printed.
 
 use crate::render::console::BAD;
-use crate::render::wrap::WIDTH;
+use crate::render::wrap::{WIDTH, wrapped};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clr_scenario::{Problem, ScenarioError};
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, ThemeCharacters, ThemeStyles};
+use miette::{Diagnostic as _, SourceCode};
 use std::fmt::{self, Display};
 use std::io;
+use std::ops::Range;
 
 /// The reason why a command cannot do what it was asked, with the name of the input.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ impl CliError {
         match self {
             Self::Text(text) => format!("{BAD}error:{BAD:#} {text}\n"),
             Self::Scenario(error) => {
-                let problems = drawn(error, terminal);
+                let problems = problems(error, terminal);
                 format!("{BAD}error:{BAD:#} this is no scenario\n{problems}\n")
             }
         }
@@ -58,48 +61,76 @@ impl From<io::Error> for CliError {
     }
 }
 
-/// The problems of a text in their places. Lines are drawn with ASCII where there is no terminal.
-fn drawn(error: &ScenarioError, terminal: bool) -> String {
-    let characters = if terminal { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
-    let theme = GraphicalTheme { characters, styles: ThemeStyles::ansi() };
-    let handler = GraphicalReportHandler::new_themed(theme).with_width(WIDTH).with_links(false);
-    let mut text = String::new();
-    for problem in error.problems() {
-        let unplaced = Unplaced(problem);
-        let shown: &dyn Diagnostic = if can_be_drawn(problem) { problem } else { &unplaced };
-        if handler.render_report(&mut text, shown).is_err() {
-            return error.to_string();
-        }
-    }
-    text.truncate(text.trim_end().len());
-    text
+/// Returns the problems with their places in the text. `unicode` is true if lines may be drawn with
+/// characters beyond ASCII.
+fn problems(error: &ScenarioError, unicode: bool) -> String {
+    let style = if unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
+    let renderer = Renderer::styled().decor_style(style).term_width(WIDTH);
+    let texts: Vec<_> = error.problems().iter().map(|problem| text(problem, &renderer)).collect();
+    texts.join("\n")
 }
 
-/// The longest line of a text that is shown: nobody reads longer ones, and what points to a column
-/// beyond the 65,535th cannot be written.
+/// Longest line of a text that is shown, in bytes: longer ones are not written by hand.
 const LINE_LIMIT: usize = 400;
 
-/// Whether the lines around a problem are short enough to be shown.
-fn can_be_drawn(problem: &Problem) -> bool {
-    let Some(source) = problem.source_code() else { return true };
-    let Ok(shown) = source.read_span(&problem.span.into(), 1, 1) else { return true };
-    shown.data().split(|byte| *byte == b'\n').all(|line| line.len() <= LINE_LIMIT)
+/// Indentation of a help text: "help: " after the column of line numbers.
+const HELP_INDENT: usize = 14;
+
+fn text(problem: &Problem, renderer: &Renderer) -> String {
+    let help =
+        problem.help().map(|help| wrapped(&help.to_string(), WIDTH - HELP_INDENT).join("\n"));
+    let help = help.map(|help| Level::HELP.message(help));
+    let excerpt = problem.source_code().and_then(|source| Excerpt::new(source, problem));
+    let group = match &excerpt {
+        Some(excerpt) => {
+            let label = problem.labels().and_then(|mut labels| labels.next());
+            let label = label.and_then(|label| label.label().map(str::to_owned));
+            let annotation = AnnotationKind::Primary.span(excerpt.span.clone()).label(label);
+            let snippet = Snippet::source(&excerpt.text)
+                .line_start(excerpt.line)
+                .path(excerpt.path.as_deref())
+                .fold(false)
+                .annotation(annotation);
+            Level::ERROR.primary_title(problem.kind.to_string()).element(snippet)
+        }
+        None => Group::with_title(Level::ERROR.primary_title(problem.to_string())),
+    };
+    let group = match help {
+        Some(help) => group.element(help),
+        None => group,
+    };
+    renderer.render(&[group])
 }
 
-/// A problem without the lines of its text. The message names the place all the same.
-#[derive(Debug)]
-struct Unplaced<'p>(&'p Problem);
-
-impl Display for Unplaced<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// The line of a problem, with the lines before and after it.
+struct Excerpt {
+    path: Option<String>,
+    /// Number of the first line, from 1.
+    line: usize,
+    text: String,
+    /// Range of the problem in the excerpt, in bytes.
+    span: Range<usize>,
 }
 
-impl std::error::Error for Unplaced<'_> {}
-
-impl Diagnostic for Unplaced<'_> {
-    fn help<'a>(&'a self) -> Option<Box<dyn Display + 'a>> {
-        self.0.help()
+impl Excerpt {
+    /// Returns `None` if the lines are too long to be shown, or are none of the text.
+    fn new(source: &dyn SourceCode, problem: &Problem) -> Option<Self> {
+        let lines = source.read_span(&problem.span.into(), 1, 1).ok()?;
+        if lines.data().split(|byte| *byte == b'\n').any(|line| line.len() > LINE_LIMIT) {
+            return None;
+        }
+        let text = std::str::from_utf8(lines.data()).ok()?;
+        let start = problem.span.offset.checked_sub(lines.span().offset())?;
+        // U+FEFF at the start of a text marks the encoding and has no column.
+        let shown =
+            if lines.span().offset() == 0 { text.trim_start_matches('\u{FEFF}') } else { text };
+        let start = start.saturating_sub(text.len() - shown.len());
+        let end = start.saturating_add(problem.span.len).min(shown.len());
+        Some(Self {
+            path: lines.name().map(str::to_owned),
+            line: lines.line() + 1,
+            text: shown.to_owned(),
+            span: start.min(end)..end,
+        })
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod error;
 pub(crate) mod export;
 pub(crate) mod json;
 pub(crate) mod patch;
+pub(crate) mod progress;
 pub(crate) mod unwind_data;
 pub(crate) mod words;
 pub(crate) mod wrap;

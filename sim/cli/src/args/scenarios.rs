@@ -1,14 +1,16 @@
-//! The command line of what is about texts: `matrix`, `compare`, `list`, `new`, `fmt`.
+//! Arguments of the commands for texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
 use super::sets;
-use crate::compare::TRUTH;
-use crate::export::Format;
+use crate::render::export::Format;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
+
+/// The word for the true stack among the names of policies.
+pub(crate) const TRUTH: &str = "truth";
 
 const MATRIX_EXAMPLES: &str = "\
 Examples:
@@ -142,7 +144,7 @@ pub(crate) struct CompareArgs {
     pub(crate) json: bool,
 }
 
-/// Takes the names of policies.
+/// Returns a parser of the names of policies.
 fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain([TRUTH]))
 }

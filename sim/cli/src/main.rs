@@ -26,15 +26,15 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::process::ExitCode;
 
-/// Everything was as it should be.
+/// Exit code if every case passed and every command did its work.
 const PASSED: u8 = 0;
-/// Some case failed.
+/// Exit code if a case failed.
 const FAILED: u8 = 1;
-/// The arguments are wrong, or an input cannot be read.
+/// Exit code if the arguments are wrong, or an input cannot be read.
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
-    // The streams strip the colours where there is no terminal that shows them, or NO_COLOR is set.
+    // The streams remove colours if the terminal cannot show them, or NO_COLOR is set.
     let mut out = BufWriter::new(Quiet::new(anstream::stdout()));
     let mut err = Quiet::new(anstream::stderr());
     let mut console =
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     ExitCode::from(run_tool(std::env::args_os(), &mut console))
 }
 
-/// Runs the tool with `args`, the first of which is its own name; its exit code.
+/// Runs the tool and returns its exit code. The first of `args` is the name of the tool.
 fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let result = match Cli::try_parse_from(args) {
         Ok(cli) => command(cli, console),
@@ -80,7 +80,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
     }
 }
 
-/// clap gives help and version as an "error" too.
+/// Prints help, version or a usage error, all of which clap returns as errors.
 fn help_or_usage(answer: &clap::Error, console: &mut Console<'_>) -> Result<u8, CliError> {
     let text = answer.render();
     if answer.use_stderr() {

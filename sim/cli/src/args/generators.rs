@@ -1,4 +1,4 @@
-//! The command line of what makes texts: `generate`, `minimize`.
+//! Arguments of the commands that make texts: `generate`, `minimize`.
 
 use super::sets;
 use clap::{Args, ValueEnum};
@@ -43,7 +43,7 @@ Exit codes:
   1  the input does not fail, or nothing in it ends so: there is nothing to keep
   2  the arguments are wrong, the input is missing or cannot be run, or the file is there already";
 
-/// What is generated.
+/// A kind of generated text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GenerateKind {
     /// A program with threads that goes through the runtime, with calls where it stops
@@ -67,13 +67,13 @@ pub(crate) enum FuzzTarget {
     FixtureText,
 }
 
-/// How calls end that return nothing, as `--hresult` takes it, too.
+/// Results without an HRESULT that `--hresult` accepts too.
 const WITHOUT_HRESULT: [&str; 4] = ["killed", "access-violation", "blocked", "endless"];
 
-/// What the names of HRESULTs begin with, the longest first.
+/// Prefixes of the names of HRESULTs, the longest first.
 const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
 
-/// Takes an HRESULT, as it is printed: a number, or a name.
+/// Parses an HRESULT as the tool prints it: a number or a name.
 fn ending(text: &str) -> Result<String, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(HResult);

@@ -1,4 +1,4 @@
-//! The command line of what searches and shows histories: `explore`, `replay`, `timeline`.
+//! Arguments of the commands for histories: `explore`, `replay`, `timeline`.
 
 use super::sets;
 use clap::{Args, ValueEnum};
@@ -68,7 +68,7 @@ Exit codes:
   2  the arguments are wrong, the text is missing or cannot be run, or has no such history; or the
      page cannot be written";
 
-/// A way to search.
+/// A strategy of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyChoice {
     /// Chooses at random: sometimes often, sometimes rarely
@@ -138,7 +138,7 @@ pub(crate) struct ExploreArgs {
     pub(crate) json: bool,
 }
 
-/// How a history was found, where that is not as the text's first explore node says.
+/// The settings with which a history was found, as far as they differ from the first explore node.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     /// A documented rule that is broken is a failure, even if nothing came of it, or is not

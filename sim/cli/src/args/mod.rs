@@ -1,4 +1,4 @@
-//! The command line.
+//! Arguments of the commands.
 
 mod generators;
 mod histories;
@@ -18,7 +18,7 @@ use clr_runtime::generation::{Generation, Generations};
 use clr_walker::unwind::Rules;
 use std::path::PathBuf;
 
-/// Of a fixed width, so that the help is the same on every terminal.
+/// Width of the help in characters; fixed, so that it is the same on every terminal.
 const HELP_WIDTH: usize = 100;
 
 const EXIT_CODES: &str = "\
@@ -359,7 +359,7 @@ pub(crate) struct ClausesArgs {
     pub(crate) json: bool,
 }
 
-/// Takes sets of generations: names of single ones, and of sets.
+/// Parses a set of generations: names of generations and of sets.
 fn sets(words: &str) -> Result<Generations, String> {
     let mut set = Generations::NONE;
     for word in words.split([',', ' ']).filter(|word| !word.is_empty()) {
@@ -373,13 +373,13 @@ fn sets(words: &str) -> Result<Generations, String> {
     if set.is_empty() { Err("no runtime is named".to_owned()) } else { Ok(set) }
 }
 
-/// Takes the names of generations.
+/// Returns a parser of the names of generations.
 fn generations() -> impl TypedValueParser<Value = Generation> {
     PossibleValuesParser::new(Generation::ALL.map(Generation::name))
         .try_map(|name| Generation::from_name(&name).ok_or("there is no such generation"))
 }
 
-/// Takes the names of chapters.
+/// Returns a parser of the names of chapters.
 fn chapters() -> impl TypedValueParser<Value = Chapter> {
     PossibleValuesParser::new(Chapter::ALL.iter().map(|chapter| chapter.name()))
         .try_map(|name| Chapter::from_name(&name).ok_or("there is no such chapter"))
@@ -402,7 +402,7 @@ enum RulesChoice {
 }
 
 impl RulesArg {
-    /// The walker's rules.
+    /// Returns the walker's rules.
     pub(crate) const fn rules(self) -> Rules {
         match self.choice {
             RulesChoice::Precise => Rules::Precise,
@@ -410,7 +410,7 @@ impl RulesArg {
         }
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub(crate) const fn name(self) -> &'static str {
         match self.choice {
             RulesChoice::Precise => "precise",

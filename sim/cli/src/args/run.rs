@@ -1,4 +1,4 @@
-//! The command line of `clrsim run`.
+//! Arguments of `clrsim run`.
 
 use super::{RulesArg, sets};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! The command line of what is about texts: `matrix`, `compare`, `list`, `new`, `fmt`.
+//! Arguments of the commands for texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
 use super::sets;
 use crate::render::export::Format;
@@ -9,7 +9,7 @@ use clr_runtime::generation::Generations;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
 
-/// What is said for the stack as it is, among policies.
+/// The word for the true stack among the names of policies.
 pub(crate) const TRUTH: &str = "truth";
 
 const MATRIX_EXAMPLES: &str = "\
@@ -144,7 +144,7 @@ pub(crate) struct CompareArgs {
     pub(crate) json: bool,
 }
 
-/// Takes the names of policies.
+/// Returns a parser of the names of policies.
 fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain([TRUTH]))
 }

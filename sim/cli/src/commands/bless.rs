@@ -1,5 +1,5 @@
-//! `clrsim run --bless`: writes into texts what their snapshots gave and what their walks found, and
-//! shows the change.
+//! `clrsim run --bless`: writes the results of snapshots and walks into texts and prints the
+//! change.
 
 use crate::args::RunArgs;
 use crate::input::Source;
@@ -12,18 +12,18 @@ use crate::{PASSED, UNUSABLE};
 use clr_runtime::generation::Generations;
 use serde::Serialize;
 
-/// What became of a text.
+/// The result for one text.
 #[derive(Serialize)]
 struct Blessed<'b> {
     kind: &'static str,
     file: &'b str,
     changed: bool,
     written: bool,
-    /// The change as a patch; empty if there is none.
+    /// The change as a patch; empty if the text stays as it is.
     patch: String,
 }
 
-/// Blesses the texts among `sources`; the exit code.
+/// Blesses the texts among `sources` and returns the exit code.
 pub(crate) fn bless(
     args: &RunArgs,
     sources: &[Source],
@@ -70,7 +70,7 @@ pub(crate) fn bless(
     Ok(if failed == 0 { PASSED } else { UNUSABLE })
 }
 
-/// The text before and after, if it changes; written unless it is a dry run.
+/// Returns the text before and after if it changes, and writes it unless `dry_run` is set.
 fn change(
     source: &Source,
     on: Generations,

@@ -11,10 +11,10 @@ use clr_runtime::clause::{self, Entry};
 use clr_runtime::generation::Generation;
 use serde::Serialize;
 
-/// How far they are indented: as far as a clause's number.
+/// Indentation of rule and source, below the clause's number.
 const INDENT: &str = "       ";
 
-/// Prints the clauses that `args` name; the exit code.
+/// Prints the clauses that `args` name and returns the exit code.
 pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut chapter = None;
     let mut entries = clause::entries().filter(|entry| args.wants(entry)).peekable();

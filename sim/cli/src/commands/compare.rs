@@ -1,4 +1,4 @@
-//! `clrsim compare`: what walks of whole stacks see by each policy, beside what is there.
+//! `clrsim compare`: the frames that mixed walks find by each policy, beside the true stack.
 
 use crate::PASSED;
 use crate::args::{CompareArgs, TRUTH};
@@ -23,48 +23,48 @@ use clr_walker::mixed::{Policy, SeenBy};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The narrowest column that frames have.
+/// Smallest width of the column of frames.
 const LEAST_PLACE: usize = 20;
-/// How wide the column of a policy is.
+/// Width of the column of a policy.
 const CELL: usize = 5;
 
-/// A thread, on runtimes where the same is seen of it.
+/// A thread, on runtimes where all policies find the same.
 #[derive(Serialize)]
 struct Comparison {
     kind: &'static str,
     file: String,
-    /// The stop, from 0; none in a stack placed by hand.
+    /// Index of the stop; `None` in a stack placed by hand.
     stop: Option<usize>,
-    /// Where the thread is.
+    /// The place of the thread, in words.
     place: String,
     runtimes: Runtimes,
     columns: Vec<Column>,
     rows: Vec<Row>,
-    /// Why nothing can be compared.
+    /// The reason why nothing can be compared.
     error: Option<String>,
 }
 
-/// What a walk by one policy has come to.
+/// The result of a walk by one policy.
 #[derive(Serialize)]
 struct Column {
     policy: &'static str,
-    /// Who works so.
+    /// The profiler that works by this policy, in words.
     profiler: &'static str,
-    /// How `DoStackSnapshot` ended, if it was called; or what ended the process.
+    /// Result of `DoStackSnapshot`, if it was called, or the fault that ended the process.
     result: Option<String>,
-    /// How much it claims to have: a word of texts.
+    /// The walk's claim of completeness, as texts spell it.
     complete: Option<&'static str>,
     gaps: Vec<GapWords>,
     #[serde(skip)]
     claim: Option<MixedClaim>,
 }
 
-/// A gap in words.
+/// A gap of a walk, in words.
 #[derive(Serialize)]
 struct GapWords {
-    /// How many rows stand before it.
+    /// Number of rows before the gap.
     before: usize,
-    /// A word of texts.
+    /// The reason, as texts spell it.
     reason: &'static str,
     text: String,
 }
@@ -72,18 +72,18 @@ struct GapWords {
 /// A frame.
 #[derive(Clone, Serialize)]
 struct Row {
-    /// What its code is.
+    /// Kind of the frame's code.
     code: &'static str,
-    /// Where its ip is: a function and the distance from its start.
+    /// Place of the ip: a function and the offset in bytes from its start.
     frame: String,
     rsp: Hex,
-    /// Whether it is on the stack.
+    /// True if the frame is on the stack.
     is_there: bool,
-    /// Who saw it, by each policy.
+    /// The side that found the frame, for each policy.
     seen_by: Vec<Option<&'static str>>,
 }
 
-/// Who works by a policy.
+/// Returns the profiler that works by a policy, in words.
 const fn profiler(policy: Policy) -> &'static str {
     match policy {
         Policy::Unseeded => "naive: DoStackSnapshot without a seed, nothing else",
@@ -95,7 +95,7 @@ const fn profiler(policy: Policy) -> &'static str {
     }
 }
 
-/// Prints what `args` name; the exit code.
+/// Prints the tables that `args` name and returns the exit code.
 pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
     let fixture = ProgramFixture::read(&source)?;
@@ -149,12 +149,12 @@ pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u
     Ok(PASSED)
 }
 
-/// The runtimes that a text is for.
+/// Returns the runtimes that a text is for.
 fn usual(scenario: &Scenario) -> Generations {
     scenario.stack.as_ref().map_or(Generations::ALL, PlacedStack::generations)
 }
 
-/// The stacks of all walks, for other tools.
+/// Returns the stacks of all walks for export.
 fn exported(
     scenario: &Scenario,
     stops: &[Option<usize>],
@@ -188,7 +188,7 @@ fn exported(
     Ok(stacks)
 }
 
-/// Where the thread of a stop is.
+/// Returns the place of the thread of a stop.
 fn place(scenario: &Scenario, stop: Option<usize>) -> String {
     let Some((index, stop)) = stop.and_then(|index| Some((index, scenario.stops.get(index)?)))
     else {
@@ -255,13 +255,13 @@ impl Comparison {
         }
     }
 
-    /// Adds what a walk has seen; `places` are those of its frames in truth.
+    /// Adds the result of a walk. `places` are the indices of its frames in the true stack.
     fn add(&mut self, policy: Policy, found: &FoundMixed, places: &[Option<usize>]) {
         let count = self.columns.len();
         for row in &mut self.rows {
             row.seen_by.push(None);
         }
-        // Where the rows of the truth are now: others may stand between them.
+        // The rows of the true stack; rows of stray frames may lie between them.
         let there: Vec<_> = (0..self.rows.len()).filter(|at| self.rows[*at].is_there).collect();
         let mut moved = 0;
         let mut at_of = Vec::with_capacity(found.frames.len());
@@ -297,8 +297,8 @@ impl Comparison {
         });
     }
 
-    /// The row, from this one on, of a frame that is none; a new one if no other walk takes it for a
-    /// frame.
+    /// Returns the row, from `first` on, of a frame that is not on the stack. Adds one if no other
+    /// walk has found the frame.
     fn stray(&mut self, found: &FoundMixedFrame, first: usize) -> usize {
         let row = Row {
             code: MixedFrameKind::from(found.frame.kind).word(),
@@ -317,7 +317,8 @@ impl Comparison {
         first
     }
 
-    /// Whether the same is seen: in a program, addresses do not count.
+    /// Returns true if both show the same frames. Addresses count if `exact` is set: those of
+    /// programs differ.
     fn is_like(&self, other: &Self, exact: bool) -> bool {
         let frame = |row: &Row| {
             let function =
@@ -380,7 +381,7 @@ impl Comparison {
     }
 }
 
-/// What stands for who saw a frame.
+/// Returns the mark for the side that found a frame.
 fn mark_of(seen_by: Option<&str>, is_there: bool) -> (&'static str, Style) {
     let word = seen_by.and_then(SeenBy::from_word);
     let style = match word {
@@ -415,7 +416,7 @@ impl Column {
         let seen = there.filter(|row| row.seen_by.get(index).is_some_and(Option::is_some)).count();
         let (letter, policy, profiler) = (letter(index), self.policy, self.profiler);
         writeln!(out, "{HEAD}{letter} {policy}{HEAD:#}, {profiler}: {seen} of {count} frames")?;
-        // A gap may say it already.
+        // A gap may have the result already.
         let is_said = |result: &&String| self.gaps.iter().any(|gap| gap.text.ends_with(*result));
         if let Some(result) = self.result.as_ref().filter(|result| !is_said(result)) {
             writeln!(out, "    DoStackSnapshot: {result}")?;

@@ -1,4 +1,4 @@
-//! `clrsim dump`: the function table of an image, or its call frame information.
+//! `clrsim dump`: prints the function table of an image, or its call frame information.
 
 use crate::PASSED;
 use crate::args::DumpArgs;
@@ -14,7 +14,7 @@ use clr_walker::image::RuntimeFunction;
 use clr_walker::image::elf::ElfImage;
 use std::ops::Range;
 
-/// Prints the entries that `args` name; the exit code.
+/// Prints the entries that `args` name and returns the exit code.
 pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let image = Source::find(&args.image)?;
     let bytes = image.read()?;
@@ -49,7 +49,7 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Cli
         )?;
     }
     for entry in entries {
-        // The parents have entries, or are told by those that have.
+        // Chain parents have entries of their own, or are printed with an entry that has them.
         if let Some(link) = code::chain(region, entry).first() {
             let function = Function::new(&code, region, link);
             if args.json {
@@ -63,7 +63,7 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Cli
     Ok(PASSED)
 }
 
-/// The same of an ELF image, which has call frame information.
+/// Prints the call frame information of an ELF image.
 fn dump_elf(
     image: &Source,
     bytes: &[u8],
@@ -119,10 +119,10 @@ fn dump_elf(
     Ok(PASSED)
 }
 
-/// How an ELF image begins.
+/// Magic bytes of an ELF image.
 const ELF: &[u8] = b"\x7FELF";
 
-/// Which functions are asked for.
+/// The functions to print.
 enum Wanted<'t> {
     All,
     Named(&'t str),

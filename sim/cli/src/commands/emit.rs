@@ -17,7 +17,7 @@ use std::path::Path;
 /// Size of a RUNTIME_FUNCTION.
 const ENTRY: usize = 12;
 
-/// The JIT's heap beside its bytes.
+/// The description of the JIT's heap, without its bytes.
 #[derive(Serialize)]
 struct Heap {
     /// Address of its first byte (VA).
@@ -26,7 +26,7 @@ struct Heap {
     runtime_functions: Vec<RuntimeFunction>,
     /// A word for each 256 bytes of the heap: where methods start (contract §8.4).
     nibble_map: Vec<Hex>,
-    /// The indirection cells, which lie elsewhere.
+    /// The indirection cells, which lie outside the heap.
     cells: Cells,
 }
 
@@ -36,7 +36,7 @@ struct Cells {
     values: Vec<Hex>,
 }
 
-/// Offsets from the base.
+/// A RUNTIME_FUNCTION as offsets from the base.
 #[derive(Serialize)]
 struct RuntimeFunction {
     begin: Hex,
@@ -44,7 +44,7 @@ struct RuntimeFunction {
     unwind_info: Hex,
 }
 
-/// What is where in all of a program.
+/// The description of a program's functions and instructions.
 #[derive(Serialize)]
 struct ProgramMap<'p> {
     convention: &'static str,
@@ -73,7 +73,7 @@ struct FunctionMap<'p> {
 struct PartMap {
     begin: Hex,
     end: Hex,
-    /// The begin of the part at the root of its chain.
+    /// Begin of the part at the root of the chain.
     root: Hex,
     is_entry: bool,
 }
@@ -83,11 +83,11 @@ struct InstructionMap {
     address: Hex,
     len: u8,
     role: &'static str,
-    /// Why Windows' rules are wrong where it comes next.
+    /// The mistake of Windows' rules if this instruction is next.
     windows_mistake: Option<&'static str>,
 }
 
-/// Writes the images of the program that `args` name; the exit code.
+/// Writes the images of the program that `args` name and returns the exit code.
 pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.fixture)?;
     let fixture = ProgramFixture::read(&source)?;
@@ -131,7 +131,7 @@ pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, Cli
     Ok(PASSED)
 }
 
-/// Writes a file; without `force` only if there is none.
+/// Writes a file. Without `force`, an existing file is an error.
 fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     let mut file = if force { File::create(path) } else { File::create_new(path) }?;
     file.write_all(bytes)

@@ -19,7 +19,7 @@ use clr_scenario::{Exploration, Scenario, Who};
 use serde::Serialize;
 use std::path::Path;
 
-/// What a search came to on a runtime.
+/// The result of a search on one runtime, for JSON.
 #[derive(Serialize)]
 struct Explored<'e> {
     kind: &'static str,
@@ -28,22 +28,22 @@ struct Explored<'e> {
     strategy: &'static str,
     seed: u64,
     first: u64,
-    /// How many histories there were.
+    /// Number of histories.
     schedules: u64,
-    /// How many turns they had.
+    /// Number of turns of all histories.
     turns: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
-    /// The number of the history that failed.
+    /// Number of the failed history.
     number: Option<u64>,
     replay: Option<&'e str>,
-    /// What `clrsim replay` has to be told beside it.
+    /// Flags that `clrsim replay` needs beside the string.
     replay_flags: Vec<&'static str>,
     #[serde(flatten)]
     failed: Option<&'e Failed>,
 }
 
-/// How much has been seen.
+/// The part of all histories that was searched.
 #[derive(Serialize)]
 struct Share {
     everything: bool,
@@ -51,7 +51,7 @@ struct Share {
     cut: u64,
 }
 
-/// A rule that was broken without harm.
+/// A documented rule that was broken without harm.
 #[derive(Serialize)]
 struct Broken {
     rule: String,
@@ -59,16 +59,16 @@ struct Broken {
     replay_flags: Vec<&'static str>,
 }
 
-/// What was found on one runtime.
+/// The result of a search on one runtime.
 struct Found {
     generation: Generation,
     report: Report,
     failed: Option<(Failed, String)>,
-    /// What `clrsim replay` has to be told beside the string.
+    /// Flags that `clrsim replay` needs beside the string.
     flags: Vec<&'static str>,
 }
 
-/// How to search: as the arguments say, else as the text does.
+/// Returns the settings of the search: those of the arguments, then those of the text.
 fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
     let usual = usual(scenario);
     let by = match args.strategy {
@@ -94,7 +94,7 @@ fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
     }
 }
 
-/// The runtimes to search on.
+/// Returns the runtimes to search on.
 fn runtimes(args: &ExploreArgs, settings: &Exploration) -> Generations {
     let expected = || Generations::of(&settings.generations().collect::<Vec<_>>());
     let on = args.on.unwrap_or_else(expected);
@@ -110,7 +110,7 @@ const fn strategy(strategy: Strategy) -> &'static str {
     }
 }
 
-/// Searches what `args` name; the exit code.
+/// Searches the histories that `args` name and returns the exit code.
 pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = find(&slashed(&args.fixture))?;
     let fixture = read(&source)?;
@@ -159,7 +159,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     Ok(if fails { FAILED } else { PASSED })
 }
 
-/// What the arguments say goes together, and with how the text is searched.
+/// Checks that the arguments fit together and fit the settings of the text.
 fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), CliError> {
     let by = settings.by;
     let refuse = |flag: &str, only: &str| {
@@ -184,7 +184,8 @@ fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes the smallest text that fails as one of the histories does, or says that there is none.
+/// Writes the smallest text that fails as one of the histories does, or prints that no such text
+/// exists.
 fn minimize(
     fixture: &ProgramFixture,
     settings: &Exploration,
@@ -230,7 +231,7 @@ fn head(
     Ok(())
 }
 
-/// Tells each failure once.
+/// Prints each failure once.
 fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
     let mut told: Vec<&Failed> = Vec::new();
     for found in all {
@@ -251,7 +252,7 @@ fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
         let replay = replay_arguments(&found.flags, replay);
         writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay {replay}")?;
         if !repeats {
-            // Code of a text depends on nothing but the history: this is a fault of the simulator.
+            // A text's code depends on the history alone, so that this is a fault of the simulator.
             writeln!(console.out, "  {BAD}that does not make it again: please report this{BAD:#}")?;
         }
     }
@@ -322,7 +323,7 @@ impl Found {
     }
 }
 
-/// What the text calls a thread.
+/// Returns the name of a thread in the text.
 fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
     match scenario.name_of(Who::Thread(thread.0)) {
         "" => format!("thread {}", thread.0),
@@ -330,7 +331,7 @@ fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
     }
 }
 
-/// How much has been seen, in words.
+/// Returns the searched part of all histories, in words.
 fn covered(covered: Option<Covered>) -> String {
     let Some(covered) = covered else { return String::new() };
     let bound = covered.preemptions.map(|bound| format!(" with at most {bound} preemptions"));

@@ -1,4 +1,4 @@
-//! `clrsim fmt`: lays out texts.
+//! `clrsim fmt`: lays out texts in the usual form.
 
 use crate::args::FmtArgs;
 use crate::input::{self, Source};
@@ -8,7 +8,7 @@ use crate::render::patch::write_patch;
 use crate::{FAILED, PASSED, UNUSABLE};
 use clr_scenario::format_text;
 
-/// Lays out what `args` name; the exit code.
+/// Lays out the texts that `args` name and returns the exit code.
 pub(crate) fn fmt(args: &FmtArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let sources = input::sources(&args.paths)?;
     let texts: Vec<_> = sources.iter().filter(|source| source.is_program()).collect();
@@ -41,7 +41,7 @@ pub(crate) fn fmt(args: &FmtArgs, console: &mut Console<'_>) -> Result<u8, CliEr
     })
 }
 
-/// The text before and after, if it changes; written unless it is only checked.
+/// Returns the text before and after if it changes, and writes it unless `check` is set.
 fn lay_out(source: &Source, check: bool) -> Result<Option<(String, String)>, CliError> {
     let old = source.read_text()?;
     let new = format_text(&old).map_err(|error| error.with_name(source.name.clone()))?;

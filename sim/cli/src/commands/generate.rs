@@ -18,18 +18,18 @@ use clr_scenario::{
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::{Event, Waiting};
 
-/// How many stops a program gets.
+/// Number of stops of a generated program.
 const STOPS: u64 = 3;
-/// The most functions of a program that is to be read, and how many are drawn to find one.
+/// Largest number of functions of a readable program, and the number of tries to draw one.
 const FUNCTIONS: (usize, u32) = (6, 100);
-/// How many are drawn to find one that a text can say.
+/// Number of tries to draw a program that a text can describe.
 const TRIES: u32 = 20;
-/// How far a thread is executed to see how long it is.
+/// Limit of the steps that measure the length of a thread.
 const STEPS: u32 = 5000;
-/// How much further a thread goes to a place that a text can name.
+/// Limit of the steps from a chosen place to one that a text can name.
 const FURTHER: u32 = 40;
 
-/// Prints or writes what `args` name; the exit code.
+/// Prints or writes the text that `args` describe and returns the exit code.
 pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let made = match args.kind {
         GenerateKind::Scenario => {
@@ -63,11 +63,11 @@ pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result
     Ok(PASSED)
 }
 
-/// What texts say whose expectations nobody has written.
+/// Head of a text with expectations that the simulator wrote.
 pub(crate) const GENERATED: &str = "\
 // Its expectations are what the simulator gave, and no evidence of what a runtime does.\n";
 
-/// The generations that a text can be for: those that have its Frames, where its rows fit.
+/// Returns the generations that a text can be for: those with its Frames, where its rows fit.
 pub(crate) fn fitting(scenario: &Scenario) -> Generations {
     let fits = |generation: &Generation| {
         let mut one = scenario.clone();
@@ -81,8 +81,8 @@ pub(crate) fn fitting(scenario: &Scenario) -> Generations {
     Generations::of(&all)
 }
 
-/// A program with threads that goes through the runtime, with calls at some places on its way.
-/// `None` if no text can say where it stops.
+/// Generates a program with threads that goes through the runtime, with calls at some stops.
+/// Returns `None` if no text can name the stops.
 fn in_world(choices: &mut Seeded) -> Option<Scenario> {
     let is_readable = |world: &WorldProgram| world.program.functions.len() <= FUNCTIONS.0;
     let mut drawn = (0..FUNCTIONS.1).map(|_| world_program(choices));
@@ -106,7 +106,7 @@ fn in_world(choices: &mut Seeded) -> Option<Scenario> {
         }
         let length = *lengths.get(target)?;
         let steps = choices.between(1, length.saturating_sub(1));
-        // Not all that comes can be named; something soon behind it can.
+        // A text cannot name every place, but one within a few steps.
         let stop = (steps..steps + FURTHER).find_map(|steps| {
             let mut slices = slices.clone();
             slices.push(Slice { thread: target, steps });
@@ -118,7 +118,7 @@ fn in_world(choices: &mut Seeded) -> Option<Scenario> {
         if let Some(seed) = &mut call.seed
             && let SeedSource::Bytes(_) = seed.from
         {
-            // Registers one by one would be for one runtime.
+            // Single registers would hold for one runtime only.
             *seed = SnapshotSeed::new(SeedSource::TopManaged);
         }
     }
@@ -127,7 +127,7 @@ fn in_world(choices: &mut Seeded) -> Option<Scenario> {
     (!scenario.stops.is_empty() && is_text()).then_some(scenario)
 }
 
-/// How many steps a thread does alone, up to where it would wait for others.
+/// Returns the number of steps that a thread does alone, up to the first wait for another thread.
 fn length(world: &WorldProgram, thread: usize) -> u32 {
     let Ok(build) = world.build() else { return 1 };
     let Ok(mut world) = build.world(&world.threads) else { return 1 };
@@ -139,8 +139,9 @@ fn length(world: &WorldProgram, thread: usize) -> u32 {
     (1..STEPS).find(|_| ends(world.step(thread))).unwrap_or(STEPS)
 }
 
-/// Lets each call expect what it gives wherever it can be made: which functions, in which order. Where
-/// code lies is another matter on each runtime. What no expectation can say is left out.
+/// Makes each call expect its results on every runtime that can make it: the functions and their
+/// order. Addresses of code differ on each runtime, and are left out with everything that no
+/// expectation can say.
 fn expect_shapes(scenario: &mut Scenario) {
     scenario.expect_what_is_found(Generations::ALL);
     for call in scenario.calls_mut() {
@@ -193,7 +194,7 @@ fn stack(seed: u64) -> Option<Scenario> {
     let mut scenario = Scenario::of_staged(&call)?;
     let mut on = fitting(&scenario);
     if on.is_empty() {
-        // No expectation can say what becomes of some registers there.
+        // Some registers there have no value that an expectation could name.
         call.stage.overwritten.clear();
         call.flags = SnapshotFlags(call.flags.0 & !SnapshotFlags::REGISTER_CONTEXT.0);
         scenario = Scenario::of_staged(&call)?;
@@ -203,7 +204,7 @@ fn stack(seed: u64) -> Option<Scenario> {
     (!on.is_empty()).then_some(scenario)
 }
 
-/// A program, stopped at some places on its way.
+/// Generates a program without a runtime, with some stops.
 fn a_program(seed: u64) -> Option<Scenario> {
     let mut scenario = Scenario::new(program(&mut Seeded::new(seed), &Size::SMALL));
     let stop = |at| Stop {
@@ -225,7 +226,7 @@ fn a_program(seed: u64) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// Lets each stop expect what a walk by precise rules finds there.
+/// Makes each stop expect the result of a walk by precise rules.
 fn expect_walks(scenario: &mut Scenario) {
     let Ok(reports) = scenario.run() else { return };
     for report in reports {

@@ -1,4 +1,4 @@
-//! Histories of texts in commands: how they are named, and searched on several threads.
+//! Histories of texts in commands: their strings, and searches on several threads.
 
 use crate::args::HistoryArgs;
 use crate::input::program::ProgramFixture;
@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// So many histories a thread takes at a time.
+/// Number of histories that a thread takes at a time.
 const CHUNK: u64 = 256;
 
-/// A program whose histories are searched.
+/// Reads a program with histories; a stack placed by hand is an error.
 pub(crate) fn read(source: &Source) -> Result<ProgramFixture, CliError> {
     let fixture = ProgramFixture::read(source)?;
     if fixture.scenario.stack.is_some() {
@@ -28,7 +28,8 @@ pub(crate) fn read(source: &Source) -> Result<ProgramFixture, CliError> {
     Ok(fixture)
 }
 
-/// How a text's histories are made again: as it says, but for what the arguments say.
+/// Returns the settings that replay a text's histories: those of the text, overridden by the
+/// arguments.
 pub(crate) fn usual_but(scenario: &Scenario, args: &HistoryArgs) -> Exploration {
     let usual = usual(scenario);
     Exploration {
@@ -38,8 +39,7 @@ pub(crate) fn usual_but(scenario: &Scenario, args: &HistoryArgs) -> Exploration 
     }
 }
 
-/// The text at a path, or the embedded one of that name; the folder of the embedded ones may stand in
-/// front.
+/// Finds the text at a path, or the embedded one of that name, with or without `fixtures/`.
 pub(crate) fn find(path: &str) -> Result<Source, CliError> {
     Source::find(Path::new(path)).or_else(|error| {
         let inside = path
@@ -50,7 +50,7 @@ pub(crate) fn find(path: &str) -> Result<Source, CliError> {
     })
 }
 
-/// A history by its string.
+/// The parts of a history's string.
 pub(crate) struct Named {
     pub(crate) file: String,
     pub(crate) generation: Generation,
@@ -58,7 +58,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The parts of a string.
+    /// Parses the string of a history.
     pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
         let refused = |what: &dyn std::fmt::Display| CliError::new(text, what);
         let parts =
@@ -74,7 +74,7 @@ impl Named {
     }
 }
 
-/// Searches on several threads: what is found does not depend on how many.
+/// Searches on several threads. The result does not depend on their number.
 pub(crate) fn search(
     scenario: &Scenario,
     generation: Generation,
@@ -122,7 +122,7 @@ pub(crate) fn search(
     let mut reports = thread::scope(|scope| {
         let spawn = |_| {
             let work = &work;
-            // A system that has no more threads to give leaves the work to this one.
+            // If the system cannot start another thread, this one does the work.
             thread::Builder::new().spawn_scoped(scope, work).map_err(|_| work)
         };
         let threads: Vec<_> = (0..jobs).map(spawn).collect();
@@ -144,7 +144,7 @@ pub(crate) fn search(
     Ok(all)
 }
 
-/// Writes the smallest text that fails as a history does; whether there is one.
+/// Writes the smallest text that fails as a history does. Returns false if there is none.
 pub(crate) fn write_smallest(
     fixture: &ProgramFixture,
     generation: Generation,

@@ -1,4 +1,4 @@
-//! `clrsim list`: texts by chapter, with what each shows.
+//! `clrsim list`: lists texts by chapter.
 
 use crate::PASSED;
 use crate::args::ListArgs;
@@ -12,7 +12,7 @@ use crate::report::snapshot::chapter;
 use clr_runtime::clause::Clause;
 use serde::Serialize;
 
-/// How far what a text shows is indented.
+/// Indentation of a text's description.
 const INDENT: &str = "      ";
 
 /// A text.
@@ -21,10 +21,10 @@ struct Listed {
     kind: &'static str,
     chapter: String,
     file: String,
-    /// What it shows; texts may not say it.
+    /// The text's description, if it has one.
     shows: Option<String>,
     tags: Vec<String>,
-    /// The clauses that its expectations name.
+    /// Clauses that the expectations name.
     clauses: Vec<String>,
     snapshots: usize,
     mixed_walks: usize,
@@ -51,7 +51,7 @@ impl Listed {
     }
 }
 
-/// The clauses that expectations name, in order.
+/// Returns the clauses that the expectations name, in order.
 fn clauses(fixture: &ProgramFixture) -> Vec<Clause> {
     let calls = fixture.scenario.snapshots().flat_map(|at| &at.call.expect);
     let walks = fixture.scenario.mixed_walks().flat_map(|at| &at.says.expect);
@@ -73,7 +73,7 @@ impl ListArgs {
     }
 }
 
-/// Lists what `args` name; the exit code.
+/// Lists the texts that `args` name and returns the exit code.
 pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut listed = Vec::new();
     for source in input::sources(&args.paths)? {
@@ -91,7 +91,7 @@ pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Cli
             "no text meets all conditions; try fewer of PATH, --chapter, --tag and --clause",
         ));
     }
-    // Folders may be named in any order; within one, texts stay in theirs.
+    // Folders may be given in any order; within one, texts keep theirs.
     listed.sort_by(|one, other| one.chapter.cmp(&other.chapter));
     let mut last = None;
     for text in &listed {

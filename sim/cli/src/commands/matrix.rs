@@ -21,9 +21,9 @@ use clr_scenario::{FoundSnapshot, Scenario, SnapshotAt, ToldSnapshot};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// How wide tables are, so that they fit a terminal.
+/// Width of tables in characters: that of a small terminal.
 pub(crate) const WIDTH: usize = 80;
-/// The narrowest column that places of callbacks have.
+/// Smallest width of the column of callbacks' places.
 const LEAST_PLACE: usize = 20;
 
 /// A snapshot on all runtimes.
@@ -31,26 +31,26 @@ const LEAST_PLACE: usize = 20;
 struct Matrix {
     kind: &'static str,
     file: String,
-    /// Its number in the text, from 1.
+    /// Number of the snapshot in the text, from 1.
     snapshot: usize,
     title: Option<String>,
-    /// The call in words.
+    /// The call, in words.
     call: String,
     columns: Vec<Column>,
     rows: Vec<Row>,
 }
 
-/// Runtimes that give the same.
+/// The result of a snapshot on runtimes with the same result.
 #[derive(Serialize)]
 struct Column {
     runtimes: Runtimes,
-    /// How the call ended.
+    /// Result of the call.
     result: String,
-    /// Whether that is what the text expects; `null` where it expects nothing.
+    /// True if the text expects this result; `None` if it expects nothing.
     as_expected: Option<bool>,
-    /// What decided it.
+    /// The sentence of the call's story that decided the result.
     why: Option<Why>,
-    /// Where its story leaves that of the first column.
+    /// The sentence at which the story parts from that of the first column.
     parts: Option<Why>,
     #[serde(skip)]
     story: Vec<Line>,
@@ -65,17 +65,17 @@ struct Column {
 struct Row {
     #[serde(flatten)]
     shot: Callback,
-    /// Which callback of each column it is, from 1.
+    /// Number of the callback in each column, from 1.
     callbacks: Vec<Option<usize>>,
     #[serde(skip)]
     same: bool,
 }
 
-/// Prints what `args` name; the exit code.
+/// Prints the tables that `args` name and returns the exit code.
 pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
     let fixture = ProgramFixture::read(&source)?;
-    // Every runtime is of interest, whatever is expected there.
+    // Every runtime is shown, whatever the text expects of it.
     let mut scenario = fixture.scenario.clone();
     let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), &source)?;
     clear_expectations(&mut scenario);
@@ -116,7 +116,7 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
     Ok(PASSED)
 }
 
-/// The snapshots of that number or title, or all; with their places in the text, from 0.
+/// Returns the snapshots of that number or title, or all, with their indices in the text.
 pub(crate) fn wanted<'s>(
     scenario: &'s Scenario,
     name: Option<&String>,
@@ -145,7 +145,7 @@ fn missing(scenario: &Scenario) -> String {
     }
 }
 
-/// A snapshot that expects nothing is made everywhere.
+/// Removes all expectations: a snapshot without any is made on every runtime.
 pub(crate) fn clear_expectations(scenario: &mut Scenario) {
     let stops = scenario.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
     let stack = scenario.stack.iter_mut().flat_map(|stack| &mut stack.snapshots);
@@ -228,7 +228,8 @@ impl Column {
     }
 }
 
-/// Whether two callbacks are of the same place: in programs, of the same function.
+/// Returns true if two callbacks have the same place. Unless `exact` is set, the same function is
+/// enough.
 fn is_same(one: &Callback, other: &Callback, exact: bool) -> bool {
     if exact {
         return one == other;
@@ -236,7 +237,7 @@ fn is_same(one: &Callback, other: &Callback, exact: bool) -> bool {
     one.marker == other.marker && one.function() == other.function()
 }
 
-/// All callbacks of the columns, in an order that each of them keeps to.
+/// Merges the callbacks of the columns in an order that keeps that of each column.
 fn rows(columns: &[Column], exact: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for (index, column) in columns.iter().enumerate() {
@@ -280,7 +281,7 @@ fn rows(columns: &[Column], exact: bool) -> Vec<Row> {
     rows
 }
 
-/// How a call ended, in one word where there is one.
+/// Returns the result of a call, in one word if possible.
 fn short(outcome: Outcome) -> String {
     match outcome {
         Outcome::Returned(result) => {
@@ -295,7 +296,7 @@ fn short(outcome: Outcome) -> String {
     }
 }
 
-/// The letter of a column.
+/// Returns the letter of a column.
 pub(crate) fn letter(index: usize) -> char {
     ('A'..='Z').nth(index).unwrap_or('?')
 }
@@ -349,7 +350,7 @@ fn marked(same: bool) -> (char, Style) {
     if same { (' ', Style::new()) } else { ('*', BAD) }
 }
 
-/// The text in so many characters: the middle of a longer one is left out.
+/// Shortens a text to `width` characters by leaving out its middle.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let characters: Vec<char> = text.chars().collect();
     if characters.len() <= width {

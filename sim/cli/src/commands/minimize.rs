@@ -1,4 +1,4 @@
-//! `clrsim minimize`: the smallest text that still fails, or ends as another one did.
+//! `clrsim minimize`: finds the smallest text that still fails, or has the same result.
 
 use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::commands::generate::{GENERATED, fitting};
@@ -20,23 +20,23 @@ use std::collections::BTreeSet;
 use std::mem::discriminant;
 use std::path::{Component, Path};
 
-/// What texts say whose expectations the model has written.
+/// Head of a text with expectations that the model wrote.
 const MODELLED: &str = "\
 // Its expectations are what the model says, and no evidence of what a runtime does.\n";
 
-/// What must stay of a text.
+/// The property that a smaller text must keep.
 enum Keep {
-    /// A snapshot that ends so, or shows this clause, or both.
+    /// A snapshot with this result, or that shows this clause, or both.
     Ending { result: Option<String>, clause: Option<Clause> },
-    /// Differences of these kinds, and no other.
+    /// Differences of these kinds and of no other.
     Differences(Vec<SnapshotDifference>),
     /// A walk of a stop that is not as expected, or a stop that is not reached.
     Walk,
-    /// A call that does not come out as the model says, on this generation.
+    /// A call whose result differs from the model's, on this generation.
     Model(Generation),
 }
 
-/// Makes what `args` name smaller; the exit code.
+/// Makes the text that `args` name smaller and returns the exit code.
 pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.input)?;
     let name = slashed(&args.output);
@@ -90,7 +90,7 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     let original = if is_text { source.read_text()? } else { scenario.to_string() };
     let before = original.lines().count();
     let mut small = smallest(scenario, |scenario: &Scenario| keep.holds(scenario, on));
-    // A failure is a difference from what somebody has written; else nobody has.
+    // Failures differ from expectations that somebody wrote; other texts have none of that kind.
     let mut head = format!("// Made smaller by clrsim minimize, from {before} lines.\n");
     if let Keep::Model(generation) = keep {
         small.expect_what_the_model_says(generation).map_err(|error| source.error(error))?;
@@ -110,8 +110,8 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     Ok(PASSED)
 }
 
-/// Makes a text smaller for the first of its searches in which a history fails, whether it should or not;
-/// `None` if it has none, or is of snapshots and walks.
+/// Makes a text smaller for its first search with a failed history, expected or not. Returns `None`
+/// if there is no such search, or the text has snapshots or walks.
 fn of_history(
     source: &Source,
     args: &MinimizeArgs,
@@ -139,7 +139,8 @@ fn of_history(
     Ok(None)
 }
 
-/// The fuzz target that bytes were given to: as said, or by the folder, or by what they are.
+/// Returns the fuzz target of the input: that of the arguments, or of the folder, or of the
+/// content.
 fn target(source: &Source, args: &MinimizeArgs) -> FuzzTarget {
     let folders = args.input.parent().into_iter().flat_map(Path::components);
     let named = |folder: Component<'_>| {
@@ -152,7 +153,7 @@ fn target(source: &Source, args: &MinimizeArgs) -> FuzzTarget {
     if is_text { FuzzTarget::FixtureText } else { FuzzTarget::Snapshot }
 }
 
-/// The program and the call that a fuzzer's bytes stand for, and the runtime.
+/// Decodes a fuzzer's bytes to a program with a call, and the runtime.
 fn of_case(source: &Source) -> Result<(Scenario, Generation), CliError> {
     let bytes = source.read()?;
     let case = WorldCase::arbitrary(&mut Unstructured::new(&bytes))
@@ -162,7 +163,7 @@ fn of_case(source: &Source) -> Result<(Scenario, Generation), CliError> {
     Ok((scenario, case.program.generation))
 }
 
-/// The thread and the call that a fuzzer's bytes stand for, and the runtime.
+/// Decodes a fuzzer's bytes to a thread with a call, and the runtime.
 fn of_staged(source: &Source) -> Result<(Scenario, Generation), CliError> {
     let bytes = source.read()?;
     let call = StagedCall::arbitrary(&mut Unstructured::new(&bytes))
@@ -173,7 +174,7 @@ fn of_staged(source: &Source) -> Result<(Scenario, Generation), CliError> {
     Ok((scenario, call.stage.generation))
 }
 
-/// How a call ended, without numbers.
+/// Returns the result of a call without numbers.
 fn ending(outcome: Outcome) -> String {
     match outcome {
         Outcome::Returned(result) => result.to_string(),
@@ -185,7 +186,7 @@ fn ending(outcome: Outcome) -> String {
 }
 
 impl Keep {
-    /// What fails of a text.
+    /// Returns the failure of a text, if it has one.
     fn failure(scenario: &Scenario, on: Generations) -> Option<Self> {
         let mut kinds: Vec<SnapshotDifference> = Vec::new();
         for difference in differences(scenario, on) {
@@ -199,7 +200,7 @@ impl Keep {
         Self::Walk.holds(scenario, on).then_some(Self::Walk)
     }
 
-    /// How the only call of a fuzzer's input ends.
+    /// Returns the result of the only call of a fuzzer's input.
     fn outcome(scenario: &Scenario, on: Generation) -> Option<Self> {
         let made = scenario.run_on(on).ok()?;
         let result = Some(ending(made.first()?.found.outcome));
@@ -210,7 +211,7 @@ impl Keep {
         match self {
             Self::Ending { result, clause } => ends(scenario, on, result.as_deref(), *clause),
             Self::Differences(kinds) => {
-                // Of another kind it would be another failure.
+                // A difference of another kind is another failure.
                 let found = differences(scenario, on);
                 let are_in = |these: &[SnapshotDifference], those: &[SnapshotDifference]| {
                     let is_in = |one| those.iter().any(|other| discriminant(other) == one);
@@ -229,14 +230,14 @@ impl Keep {
     }
 }
 
-/// All that is not as expected.
+/// Returns all differences from the expectations.
 fn differences(scenario: &Scenario, on: Generations) -> Vec<SnapshotDifference> {
     let each = on.iter().flat_map(|generation| scenario.each_on(generation, false));
     let made = each.filter_map(|(_, made)| made.ok());
     made.flat_map(|made| made.report.differences).collect()
 }
 
-/// Whether some snapshot ends so, and shows the clause.
+/// Returns true if a snapshot has this result and shows the clause.
 fn ends(
     scenario: &Scenario,
     on: Generations,

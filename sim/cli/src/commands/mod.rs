@@ -1,4 +1,4 @@
-//! The commands, one a file.
+//! The commands of the tool, one for each file.
 
 pub(crate) mod bless;
 pub(crate) mod clauses;

@@ -1,4 +1,4 @@
-//! `clrsim new`: a text to begin with.
+//! `clrsim new`: writes a text to start from.
 
 use crate::PASSED;
 use crate::args::NewArgs;
@@ -8,10 +8,10 @@ use crate::render::error::CliError;
 
 /// A stack placed by hand.
 const STACK: &str = include_str!("new/stack.kdl");
-/// A program that is executed.
+/// A program with a runtime, which is executed.
 const A_PROGRAM: &str = include_str!("new/program.kdl");
 
-/// Writes what `args` name; the exit code.
+/// Writes the text that `args` name and returns the exit code.
 pub(crate) fn new(args: &NewArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let name = slashed(&args.file);
     if !name.ends_with(PROGRAM) {

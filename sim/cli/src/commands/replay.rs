@@ -1,4 +1,4 @@
-//! `clrsim replay` and `clrsim timeline`: one history, told or drawn.
+//! `clrsim replay` and `clrsim timeline`: print and draw one history.
 
 use crate::args::{ReplayArgs, TimelineArgs};
 use crate::commands::history::{Named, find, read, search, usual_but};
@@ -16,7 +16,7 @@ use clr_runtime::generation::Generation;
 use clr_scenario::{Exploration, Exploring, Scenario};
 use serde::Serialize;
 
-/// A history that was made again.
+/// A replayed history, for JSON.
 #[derive(Serialize)]
 struct Replayed<'r> {
     kind: &'static str,
@@ -29,7 +29,7 @@ struct Replayed<'r> {
     failed: Option<Failed>,
 }
 
-/// A history of a text on a runtime.
+/// A replayed history and its verdict.
 struct Made {
     verdict: Option<Verdict>,
     history: History,
@@ -56,7 +56,7 @@ fn make(
     Ok(Made { verdict, history })
 }
 
-/// Makes the history again that `args` name; the exit code.
+/// Replays the history that `args` name and returns the exit code.
 pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let Named { file, generation, trail } = Named::parse(&args.history)?;
     let source = find(&file)?;
@@ -87,7 +87,7 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
     Ok(if verdict.is_some() { FAILED } else { PASSED })
 }
 
-/// The flags without which the history would not be made again so.
+/// Returns the flags without which the replay would differ.
 fn needed(
     scenario: &Scenario,
     settings: &Exploration,
@@ -97,7 +97,7 @@ fn needed(
     flags(&usual(scenario), settings, breaks_rule)
 }
 
-/// Draws the history that `args` name; the exit code.
+/// Draws the history that `args` name and returns the exit code.
 pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let named = if args.history.contains('@') { Some(Named::parse(&args.history)?) } else { None };
     let source = find(named.as_ref().map_or(&args.history, |named| &named.file))?;

@@ -1,4 +1,5 @@
-//! `clrsim run`: replays files of cases, on several threads, in an order that shows in no result.
+//! `clrsim run`: replays files of cases on several threads. The order of the work shows in no
+//! output.
 
 use crate::args::RunArgs;
 use crate::commands::bless;
@@ -26,34 +27,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// How many cases are held in memory at a time.
+/// Number of cases that are held in memory at a time.
 const BATCH: usize = 8192;
 
-/// The fewest cases that are worth a thread.
+/// Smallest number of cases that is worth a thread.
 const MIN_CHUNK: usize = 256;
 
-/// How many failures of a file are explained unless told otherwise.
+/// Default number of explained failures of a file.
 const EXPLAINED: usize = 5;
 
-/// How to replay.
+/// The settings of a run.
 struct Settings {
     rules: Rules,
-    /// What snapshots of texts are made on.
+    /// Runtimes for the snapshots of texts.
     on: Generations,
     jobs: usize,
     max_failures: usize,
 }
 
-/// More than fit into memory are all of them.
+/// Converts a count; a count beyond the address space means all.
 fn saturating(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// Replays everything that `args` name; the exit code.
+/// Replays the files that `args` name and returns the exit code.
 pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let Sources { found: sources, mut missing } =
         input::sources_there(&args.paths, args.filter.as_deref())?;
-    // What is to be written to has to be there, and a run of nothing has no table.
+    // Blessing needs every file, and a run of no file has no table.
     if (args.bless || sources.is_empty()) && !missing.is_empty() {
         let last = missing.remove(missing.len() - 1);
         for error in &missing {
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliEr
     })
 }
 
-/// Replays files side by side, and tells of them in their order.
+/// Replays files side by side and reports them in their order.
 fn replay_all(
     sources: &[Source],
     settings: &Settings,
@@ -111,7 +112,7 @@ fn replay_all(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(source) = sources.get(index) else { break };
-                    // Nobody listens any more if the output is closed.
+                    // The receiver is gone if the output is closed.
                     if sender.send((index, replay_file(source, settings))).is_err() {
                         break;
                     }
@@ -180,18 +181,18 @@ fn replay_fuzz(
     cases.replay_all(source, "win64-fuzz", file.iter(), settings)
 }
 
-/// What to do with the cases of a file.
+/// The functions that replay and explain the cases of a file.
 struct Cases<R, E> {
     replay: R,
-    /// Called for the first failures, in order.
+    /// Explains a failure; called for the first ones, in order.
     explain: E,
 }
 
-/// What became of cases that stand together in a file.
+/// The results of cases that follow each other in a file.
 #[derive(Default)]
 struct Outcome {
     counts: Counts,
-    /// The first failures, by the number of the case.
+    /// The first failures, with the index of the case.
     failures: Vec<(usize, Box<Failure>)>,
 }
 
@@ -248,7 +249,7 @@ impl<R, E> Cases<R, E> {
                 .zip(batch.chunks(len))
                 .map(|(first, chunk)| {
                     let work = move || replay_chunk(first, chunk, most, replay);
-                    // A system that has no more threads to give leaves the work to this one.
+                    // If the system cannot start another thread, this one does the work.
                     thread::Builder::new().spawn_scoped(scope, work).map_err(|_| work)
                 })
                 .collect();

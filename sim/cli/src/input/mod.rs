@@ -1,4 +1,4 @@
-//! Files and embedded fixtures: which are meant, and what is in them.
+//! Inputs: files and embedded fixtures.
 
 pub(crate) mod program;
 
@@ -15,34 +15,35 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The names of files that are taken from folders, by how they end.
+/// File extensions that are read in folders.
 const TAKEN: [&str; 5] = [".vec.gz", ".bin.gz", PROGRAM, RECORDINGS[0], RECORDINGS[1]];
 
-/// How the names of texts end.
+/// File extension of texts.
 pub(crate) const PROGRAM: &str = ".kdl";
 
-/// How the names of recordings of walks end: compressed, and not.
+/// File extensions of recordings of walks: compressed and plain.
 pub(crate) const RECORDINGS: [&str; 2] = [".walks.jsonl.gz", ".walks.jsonl"];
 
-/// The most bytes that are read of a file: more than any image has. Some files never end.
+/// Limit of the bytes that are read of a file; larger than any image. Some files, such as devices,
+/// never end.
 const FILE_LIMIT: u64 = 512 << 20;
 
-/// What a path leads to in the file system, if not there to an embedded fixture.
+/// The place of an input: the file system or, if it has no such file, the embedded fixtures.
 #[derive(Clone, Debug)]
 enum Place {
     Disk(PathBuf),
     Embedded(&'static [u8]),
 }
 
-/// An input that is there.
+/// An input that exists.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// As the user knows it, with forward slashes.
+    /// The name given by the user, with forward slashes.
     pub(crate) name: String,
     place: Place,
 }
 
-/// The content of a fixture file, decompressed.
+/// The kind of a fixture file's content.
 pub(crate) enum Kind {
     /// Unwind vectors of an image.
     Vectors,
@@ -60,7 +61,7 @@ impl Source {
         Some(Self { name: name.to_owned(), place: Place::Embedded(bytes) })
     }
 
-    /// The file at `path`, or the embedded fixture of that name.
+    /// Finds the file at `path` or, if there is none, the embedded fixture of that name.
     pub(crate) fn find(path: &Path) -> Result<Self, CliError> {
         let name = slashed(path);
         match fs::metadata(path) {
@@ -72,7 +73,7 @@ impl Source {
         }
     }
 
-    /// Its bytes as they are stored.
+    /// Returns the bytes as they are stored.
     pub(crate) fn read(&self) -> Result<Cow<'static, [u8]>, CliError> {
         match &self.place {
             Place::Disk(path) => match read_up_to(path, FILE_LIMIT) {
@@ -84,7 +85,7 @@ impl Source {
         }
     }
 
-    /// Writes a text in its place.
+    /// Replaces the content of the input by a text.
     pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
         let Place::Disk(path) = &self.place else {
             return Err(self.error("is embedded, and cannot be written to"));
@@ -92,22 +93,22 @@ impl Source {
         fs::write(path, text).map_err(|error| unwritable(&self.name, &error))
     }
 
-    /// Whether it is a program.
+    /// Returns true if the input is a text, by its name.
     pub(crate) fn is_program(&self) -> bool {
         self.name.ends_with(PROGRAM)
     }
 
-    /// Whether it is a recording of walks.
+    /// Returns true if the input is a recording of walks, by its name.
     pub(crate) fn is_recording(&self) -> bool {
         RECORDINGS.iter().any(|end| self.name.ends_with(end))
     }
 
-    /// Its text.
+    /// Reads the text of the input.
     pub(crate) fn read_text(&self) -> Result<String, CliError> {
         self.text(self.read()?.into_owned())
     }
 
-    /// Its text, which may be compressed: its name tells.
+    /// Reads the text of a recording and decompresses it if its name says so.
     pub(crate) fn read_recording(&self) -> Result<String, CliError> {
         if self.name.ends_with(RECORDINGS[0]) {
             self.text(self.decompress()?)
@@ -128,13 +129,13 @@ impl Source {
             .map_err(|error| self.error(error))
     }
 
-    /// Its decompressed content, and what that is.
+    /// Returns the kind of the content and the decompressed content.
     pub(crate) fn read_fixture(&self) -> Result<(Kind, Vec<u8>), CliError> {
         if self.is_program() {
             return Err(self.error("is a program: see clrsim trace"));
         }
         let content = self.decompress()?;
-        // The signatures belong to the readers: whichever does not miss its own is meant.
+        // Each reader checks its own signature: the one that finds it decides the kind.
         let is = |parsed: Option<FormatError>| parsed != Some(FormatError::BadMagic);
         let kind = if is(VectorFile::parse(&content).err()) {
             Kind::Vectors
@@ -148,7 +149,7 @@ impl Source {
         Ok((kind, content))
     }
 
-    /// The image that the vectors in this file are of.
+    /// Finds the image of the vectors in this file.
     pub(crate) fn image(&self) -> Result<Self, CliError> {
         let candidates = self.image_names();
         for candidate in &candidates {
@@ -171,7 +172,8 @@ impl Source {
         )))
     }
 
-    /// Where the image may be: in the folder `img` beside the folder `vec`, or beside the vectors.
+    /// Returns the possible paths of the image: in the folder `img` beside the folder `vec`, or
+    /// beside the vectors.
     fn image_names(&self) -> Vec<PathBuf> {
         let path = match &self.place {
             Place::Disk(path) => path.as_path(),
@@ -189,18 +191,18 @@ impl Source {
         names
     }
 
-    /// CliError with this input.
+    /// Creates an error of this input.
     pub(crate) fn error(&self, what: impl std::fmt::Display) -> CliError {
         CliError::new(&self.name, what)
     }
 
-    /// Parses `bytes`, which are those of this image.
+    /// Parses the bytes of this image.
     pub(crate) fn parse_image<'a>(&self, bytes: &'a [u8]) -> Result<PeImage<'a>, CliError> {
         PeImage::parse(bytes).map_err(|error| self.error(error))
     }
 }
 
-/// Calls `act` with the vectors in `content`, which is that of `source`, and with their image.
+/// Parses `content` of `source` as vectors, reads their image and calls `act` with both.
 pub(crate) fn with_vectors<T>(
     source: &Source,
     content: &[u8],
@@ -225,28 +227,28 @@ pub(crate) fn with_vectors<T>(
     act(&file, &replay, &code)
 }
 
-/// The content of a file if it has at most `limit` bytes.
+/// Returns the content of a file if it has at most `limit` bytes.
 pub(crate) fn read_up_to(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 
-/// All fixtures that `paths` name; trouble if some of these are not there.
+/// Returns all fixtures that `paths` name, or an error if one does not exist.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, CliError> {
     let Sources { found, missing } = sources_there(paths, None)?;
     missing.into_iter().next().map_or(Ok(found), Err)
 }
 
-/// What paths lead to.
+/// The inputs that paths name.
 pub(crate) struct Sources {
     pub(crate) found: Vec<Source>,
-    /// What is wrong with the paths that lead nowhere.
+    /// Errors of paths that do not exist.
     pub(crate) missing: Vec<CliError>,
 }
 
-/// All fixtures that `paths` name, those of a folder ascending by name; the embedded ones if there
-/// are no paths. With a filter, only those whose names contain it.
+/// Returns all fixtures that `paths` name, those of a folder ascending by name; without paths, the
+/// embedded ones. With a filter, only fixtures whose names contain it.
 pub(crate) fn sources_there(paths: &[PathBuf], filter: Option<&str>) -> Result<Sources, CliError> {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     if paths.is_empty() {
@@ -274,7 +276,7 @@ pub(crate) fn sources_there(paths: &[PathBuf], filter: Option<&str>) -> Result<S
     Ok(Sources { found, missing })
 }
 
-/// The fixtures in `folder`, ascending by name.
+/// Returns the fixtures in `folder`, ascending by name.
 fn inside(folder: &Path) -> Result<Vec<Source>, CliError> {
     let mut inside = Vec::new();
     collect(folder, &mut inside)?;
@@ -289,7 +291,8 @@ fn inside(folder: &Path) -> Result<Vec<Source>, CliError> {
     Ok(inside)
 }
 
-/// The fixtures in `folder` and below. Links to folders are not followed: they may lead back.
+/// Collects the fixtures in `folder` and below. Links to folders are not followed: they may lead
+/// back.
 fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), CliError> {
     let name = slashed(folder);
     for entry in fs::read_dir(folder).map_err(|error| unreadable(&name, &error))? {
@@ -309,7 +312,7 @@ fn is_taken(name: &str) -> bool {
     TAKEN.iter().any(|end| name.ends_with(end))
 }
 
-/// Writes a text to a file that is not there yet.
+/// Writes a text to a new file. An existing file is an error.
 pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     let name = slashed(path);
     let file = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
@@ -319,7 +322,7 @@ pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     })
 }
 
-/// Whether [`write_new`] can make a file: said early, before somebody waits for what is in it.
+/// Checks that [`write_new`] can create a file, before a long search for its content.
 pub(crate) fn can_be_made(path: &Path) -> Result<(), CliError> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(CliError::new(&slashed(path), "is there already"));
@@ -334,12 +337,12 @@ pub(crate) fn can_be_made(path: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Writes a text to a file, in place of what is there.
+/// Writes a text to a file and replaces its content.
 pub(crate) fn write_over(path: &Path, text: &str) -> Result<(), CliError> {
     fs::write(path, text).map_err(|error| unwritable(&slashed(path), &error))
 }
 
-/// The path with forward slashes.
+/// Returns the path with forward slashes.
 pub(crate) fn slashed(path: &Path) -> String {
     let name = path.to_string_lossy();
     if std::path::MAIN_SEPARATOR == '/' { name.into_owned() } else { name.replace('\\', "/") }
@@ -348,12 +351,12 @@ pub(crate) fn slashed(path: &Path) -> String {
 fn unreadable(name: &str, error: &io::Error) -> CliError {
     match error.kind() {
         ErrorKind::NotFound => CliError::new(name, not_there(name)),
-        // The kind is in the same words on every system.
+        // The kind has the same words on every system.
         kind => CliError::new(name, format_args!("cannot be read: {kind}")),
     }
 }
 
-/// What can be said of a name that is neither that of a file nor of an embedded fixture.
+/// Returns the message for a name of neither a file nor an embedded fixture.
 fn not_there(name: &str) -> String {
     let inside = name.strip_prefix("fixtures/").unwrap_or(name).trim_end_matches('/');
     let is_in = |fixture: &str| fixture.strip_prefix(inside).is_some_and(|it| it.starts_with('/'));

@@ -1,4 +1,4 @@
-//! Programs, and what their addresses are called.
+//! Programs, and names for their addresses.
 
 use crate::input::Source;
 use crate::render::error::CliError;
@@ -11,30 +11,30 @@ use clr_scenario::{
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, OpKind};
 
-/// What the caller outside the program is called.
+/// Name of the caller outside the program.
 pub(crate) const OUTSIDE: &str = "the caller outside";
 
-/// The only helper that programs of Windows call.
+/// Name of the only helper that programs of Windows call.
 pub(crate) const HELPER: &str = "___chkstk_ms";
 
-/// A program fixture.
+/// A text with the places of its parts.
 pub(crate) struct ProgramFixture {
-    /// What is in it.
+    /// The parsed text.
     pub(crate) scenario: Scenario,
-    /// Its text.
+    /// The text as it was read.
     pub(crate) text: String,
-    /// Where its stops stand.
+    /// Places of the stops.
     places: Vec<StopPlaces>,
-    /// Where its snapshots stand.
+    /// Places of the snapshots.
     snapshots: Vec<SnapshotPlaces>,
-    /// Where its walks of whole stacks stand.
+    /// Places of the mixed walks.
     mixed_walks: Vec<SnapshotPlaces>,
-    /// Where its searches of histories stand.
+    /// Places of the searches of histories.
     explore: Vec<SnapshotPlaces>,
 }
 
 impl ProgramFixture {
-    /// Reads and parses it.
+    /// Reads and parses a text.
     pub(crate) fn read(source: &Source) -> Result<Self, CliError> {
         if !source.is_program() {
             return Err(source.error("is no program: those are called *.kdl"));
@@ -48,7 +48,7 @@ impl ProgramFixture {
         Ok(Self { scenario, text, places, snapshots, mixed_walks, explore })
     }
 
-    /// Its code, for a command that works without a runtime.
+    /// Links the program for a command that works without a runtime.
     pub(crate) fn link(&self, source: &Source, command: &str) -> Result<LinkedProgram, CliError> {
         self.scenario.program.link().map_err(|error| match error {
             LinkError::NeedsRuntime { function } => source.error(format_args!(
@@ -60,7 +60,7 @@ impl ProgramFixture {
         })
     }
 
-    /// Line and column of a snapshot, or of one of its expectations.
+    /// Returns line and column of a snapshot, or of one of its expectations.
     pub(crate) fn snapshot_place(
         &self,
         at: SnapshotAt<'_>,
@@ -73,7 +73,7 @@ impl ProgramFixture {
         Some(*own.unwrap_or(&places.snapshot))
     }
 
-    /// The same of a walk of a whole stack.
+    /// Returns line and column of a mixed walk, or of one of its expectations.
     pub(crate) fn mixed_place(
         &self,
         at: MixedAt<'_>,
@@ -85,13 +85,13 @@ impl ProgramFixture {
         Some(*own.unwrap_or(&places.snapshot))
     }
 
-    /// The same of a search of histories.
+    /// Returns line and column of a search of histories, or of one of its expectations.
     pub(crate) fn explore_place(&self, explore: usize, expectation: usize) -> Option<Place> {
         let places = self.explore.get(explore)?;
         Some(*places.expect.get(expectation).unwrap_or(&places.snapshot))
     }
 
-    /// Line and column of a stop, or of one of its expectations.
+    /// Returns line and column of a stop, or of one of its expectations.
     pub(crate) fn place(
         &self,
         stop: usize,
@@ -103,7 +103,7 @@ impl ProgramFixture {
     }
 }
 
-/// What the addresses of a linked program are called.
+/// Names for the addresses of a linked program.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'n> {
     pub(crate) scenario: &'n Scenario,
@@ -111,12 +111,12 @@ pub(crate) struct Names<'n> {
 }
 
 impl<'n> Names<'n> {
-    /// The name of a function.
+    /// Returns the name of a function.
     pub(crate) fn function(&self, id: FunctionId) -> &'n str {
         self.scenario.function_name(id).unwrap_or("?")
     }
 
-    /// A function's name and a distance from its start.
+    /// Returns the name of a function with an offset in bytes.
     pub(crate) fn with_offset(&self, id: FunctionId, offset: i64) -> String {
         let name = self.function(id);
         match offset {
@@ -126,14 +126,14 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// The function at an address (VA) and the distance from its start.
+    /// Returns the function at an address (VA) and the offset in bytes from its start.
     pub(crate) fn find(&self, rip: u64, position: Position) -> Option<(FunctionId, i64)> {
         let id = self.linked.function_of(rip, position)?;
         let entry = self.linked.entries.get(id.index())?;
         Some((id, rip.wrapping_sub(*entry).cast_signed()))
     }
 
-    /// An address (VA) in words.
+    /// Returns the name of an address (VA).
     pub(crate) fn location(&self, rip: u64, position: Position) -> String {
         if rip == BASE {
             return OUTSIDE.to_owned();
@@ -144,7 +144,8 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// A place in code of no function: in ELF images it has names, elsewhere it is the only helper.
+    /// Returns the name of a place in code of no function. ELF images name their helpers; Windows'
+    /// has only one.
     fn helper(&self, rip: u64) -> Option<String> {
         if let Some(helper) = self.linked.helper(rip) {
             return Some(match rip - helper.range.start {
@@ -164,7 +165,7 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// An instruction in Intel syntax; targets of jumps and calls by name.
+    /// Returns an instruction in Intel syntax, with names for targets of jumps and calls.
     pub(crate) fn text(&self, instruction: &Instruction) -> String {
         let text = crate::render::code::intel(instruction);
         if instruction.op0_kind() != OpKind::NearBranch64 {
@@ -176,7 +177,7 @@ impl<'n> Names<'n> {
     }
 }
 
-/// The word for a role.
+/// Returns the word for a role.
 pub(crate) const fn role(role: Role) -> &'static str {
     match role {
         Role::Prologue => "prologue",
@@ -186,7 +187,7 @@ pub(crate) const fn role(role: Role) -> &'static str {
     }
 }
 
-/// The words for a mistake of call frame information.
+/// Returns the words for a mistake of call frame information.
 pub(crate) const fn cfi_mistake(mistake: CfiMistake) -> &'static str {
     match mistake {
         CfiMistake::Cfa => "the CFA is told as an epilogue above has left it",
@@ -194,7 +195,7 @@ pub(crate) const fn cfi_mistake(mistake: CfiMistake) -> &'static str {
     }
 }
 
-/// The words for a mistake of Windows.
+/// Returns the words for a mistake of Windows.
 pub(crate) const fn mistake(mistake: WindowsMistake) -> &'static str {
     match mistake {
         WindowsMistake::ColdJump => "a jump out of a cold part passes for a tail call",

@@ -1,7 +1,10 @@
-//! Two lists side by side.
+//! Alignment of two lists.
 
-/// Pairs the items of two lists by `same`, in order, as many as can be. What has no partner stands
-/// alone, but where both lists have such items between two pairs, these stand side by side.
+/// Pairs as many items of two lists by `same` as possible, in order. Between two pairs, items
+/// without a partner are put side by side, and alone if one list has more of them.
+///
+/// `same` compares expectations with results: it need not be an equivalence, and of equal
+/// alignments the one with the earliest pairs is wanted. Diff libraries pair common ends first.
 pub(crate) fn aligned(
     left: usize,
     right: usize,
@@ -23,16 +26,16 @@ pub(crate) fn aligned(
     rows
 }
 
-/// More comparisons than this are not made: lists that long are paired by their places.
+/// Limit of the comparisons: longer lists are paired by their indices.
 const MOST: usize = 1 << 22;
 
-/// The longest common subsequence.
+/// Returns the pairs of a longest common subsequence.
 fn pairs(left: usize, right: usize, same: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
     if left.saturating_mul(right) > MOST {
         return (0..left.min(right)).filter(|at| same(*at, *at)).map(|at| (at, at)).collect();
     }
     let width = right + 1;
-    // How many pairs there are behind each place.
+    // Number of pairs from each place on.
     let mut counts = vec![0_usize; (left + 1) * width];
     let at = |l: usize, r: usize| l * width + r;
     for l in (0..left).rev() {

@@ -14,47 +14,47 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// What is said of a function.
+/// The call frame information of a function.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Function {
     /// RVA of the first byte.
     begin: Hex,
-    /// RVA behind the last byte.
+    /// RVA after the last byte.
     end: Hex,
-    /// The function, and how far from its start this is.
+    /// Name of the function, with the offset in bytes from its start.
     name: String,
     rows: Vec<Line>,
-    /// What is wrong with it, if its rows end before it does.
+    /// The error, if the rows end before the function does.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// What is said of a range of code.
+/// The call frame information of a range of code.
 #[derive(Clone, Debug, Serialize)]
 struct Line {
     /// RVA of the first byte.
     begin: Hex,
-    /// RVA behind the last byte.
+    /// RVA after the last byte.
     end: Hex,
     #[serde(flatten)]
     rules: Rules,
 }
 
-/// How the caller is found.
+/// The rules that find the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rules {
-    /// Where the caller's rsp was in front of the call.
+    /// The caller's rsp before the call.
     cfa: String,
-    /// Where the caller's registers are, by their names; the others are in themselves.
+    /// Places of the caller's registers, by name; the others keep their values.
     registers: BTreeMap<&'static str, String>,
-    /// Where the return address is.
+    /// Place of the return address.
     return_address: Option<String>,
-    /// What lies outside was interrupted; it did not call.
+    /// True if the caller was interrupted and made no call.
     signal_frame: bool,
 }
 
 impl Function {
-    /// What a table says of its function at `range` (RVAs).
+    /// Reads the call frame information of the function at `range` (RVAs).
     pub(crate) fn new<'a>(
         code: &Code<'_, 'a>,
         region: &CodeRegion<'a>,
@@ -78,7 +78,7 @@ impl Function {
                     break;
                 }
             };
-            // Neighbours that say the same are one row, over the end of a function too.
+            // Neighbours with the same rules are one row, even across the end of a function.
             let end = row.range.end.min(range.end);
             let rules = Rules::new(table, &row);
             match function.rows.last_mut() {
@@ -90,7 +90,7 @@ impl Function {
         function
     }
 
-    /// Writes what it says.
+    /// Writes the function and its rows.
     pub(crate) fn write(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         let Self { begin, end, name, rows, error } = self;
         writeln!(out, "{begin}..{end}  {name}")?;
@@ -105,7 +105,7 @@ impl Function {
 }
 
 impl Rules {
-    /// The rules of a row.
+    /// Returns the rules of a row.
     pub(crate) fn new(table: &CfiTable<'_>, row: &Row) -> Self {
         let words = |expression| expression::words(table.expression(expression));
         let cfa = match row.cfa {
@@ -153,7 +153,7 @@ impl std::fmt::Display for Rules {
     }
 }
 
-/// The name of a register.
+/// Returns the name of a register.
 fn column(column: Column) -> String {
     match column.gpr() {
         Some(register) => register.name().to_owned(),
@@ -162,7 +162,7 @@ fn column(column: Column) -> String {
     }
 }
 
-/// Something and a distance from it.
+/// Returns the words for a base and a distance in bytes.
 fn sum(what: &str, distance: i32) -> String {
     let sign = if distance < 0 { '-' } else { '+' };
     match distance.unsigned_abs() {

@@ -1,4 +1,4 @@
-//! Code in words: which function an address is in, and the instructions there.
+//! Names of code addresses, and instructions in words.
 
 use clr_recording::vectors::fuzz::{self, FuzzRecord};
 use clr_recording::vectors::replay::{ReplayError, fuzz_functions, fuzz_image};
@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use std::fmt::{self, Display};
 use std::ops::Range;
 
-/// How many links chains may have, in the walker as in Windows.
+/// Limit of the links of a chain, in the walker as in Windows.
 const CHAIN_LIMIT: usize = 32;
 
-/// How many bytes before an instruction without a function entry its start is looked for.
+/// Number of bytes before an instruction without a function entry in which its start is searched.
 const LOOK_BACK: u32 = 0x100;
 
 /// Code with names.
@@ -24,22 +24,22 @@ pub(crate) struct Code<'c, 'a> {
     pub(crate) map: &'c CodeMap<'a>,
     /// The names of the only region, if it has any.
     pub(crate) symbols: Symbols<'a>,
-    /// What the region is called.
+    /// Name of the region.
     pub(crate) image: String,
 }
 
 /// An address as a function and a distance.
 pub(crate) struct Location<'a> {
     name: Option<&'a str>,
-    /// RVA that the name stands for.
+    /// RVA of the name.
     start: u32,
     rva: u32,
-    /// There is a RUNTIME_FUNCTION.
+    /// True if there is a RUNTIME_FUNCTION.
     in_function: bool,
 }
 
 impl Location<'_> {
-    /// Whether this is code of the function called `name`.
+    /// Returns true if this is code of the function called `name`.
     pub(crate) fn is_in(&self, name: &str) -> bool {
         match self.name {
             Some(own) => own == name,
@@ -47,12 +47,12 @@ impl Location<'_> {
         }
     }
 
-    /// Whether anything is known of the place but its RVA.
+    /// Returns true if more than the RVA is known of the place.
     pub(crate) const fn is_known(&self) -> bool {
         self.name.is_some() || self.in_function
     }
 
-    /// The name of the function; one made of its RVA if it has none.
+    /// Returns the name of the function, or one made of its RVA.
     fn function(&self) -> String {
         match self.name {
             Some(name) => name.to_owned(),
@@ -68,35 +68,35 @@ impl Display for Location<'_> {
         match self.rva.checked_sub(self.start) {
             Some(0) => Ok(()),
             Some(offset) => write!(f, "+{offset:#x}"),
-            // A part of a function that lies before its start.
+            // The part of a function before its start.
             None => write!(f, "-{:#x}", self.start - self.rva),
         }
     }
 }
 
-/// A function entry and what it says, as far as that can be read.
+/// A function entry and its unwind data.
 #[derive(Clone, Copy)]
 pub(crate) struct Link<'a> {
     /// The entry.
     pub(crate) entry: RuntimeFunction,
-    /// The same, or the one that it stands for if it is indirect.
+    /// The entry itself or, if it is indirect, its target.
     pub(crate) function: RuntimeFunction,
-    /// Its unwind data.
+    /// The unwind data of the entry.
     pub(crate) info: Result<UnwindInfo<'a>, UnwindError>,
 }
 
 /// An instruction in words.
 pub(crate) struct Line {
-    /// Where it is.
+    /// RVA of the instruction.
     pub(crate) rva: u32,
-    /// Its bytes.
+    /// The bytes of the instruction.
     pub(crate) bytes: Vec<u8>,
-    /// What it does; for a jump or call to code with a name, that name too.
+    /// The instruction in Intel syntax, with the name of the target of a jump or call.
     pub(crate) text: String,
 }
 
 impl<'a> Code<'_, 'a> {
-    /// The function at `address` (VA), in words.
+    /// Returns the name of the function at `address` (VA).
     pub(crate) fn name(&self, address: u64) -> String {
         match self.map.find(address) {
             Some((region, rva)) => self.locate(region, rva).to_string(),
@@ -104,7 +104,7 @@ impl<'a> Code<'_, 'a> {
         }
     }
 
-    /// The function at an RVA.
+    /// Finds the function at an RVA.
     pub(crate) fn locate(&self, region: &CodeRegion<'a>, rva: u32) -> Location<'a> {
         if let Some(table) = region.cfi() {
             return self.locate_described(table.function(rva).as_ref(), rva);
@@ -118,7 +118,7 @@ impl<'a> Code<'_, 'a> {
         // A symbol further back than the entry's begin is another function's.
         match (own(rva), entry) {
             (Some(symbol), Some(entry)) if symbol.1 >= entry.begin => named(symbol),
-            // Nor is one on the other side of a function entry.
+            // A symbol on the other side of a function entry is another function's too.
             (Some(symbol), None) if !begins_between(region, symbol.1, rva) => named(symbol),
             _ => match own(start) {
                 Some(symbol) if entry.is_some() && symbol.1 == start => named(symbol),
@@ -127,7 +127,7 @@ impl<'a> Code<'_, 'a> {
         }
     }
 
-    /// The same where call frame information tells how far functions go.
+    /// Finds the function at an RVA by the ranges of call frame information.
     fn locate_described(&self, function: Option<&Range<u32>>, rva: u32) -> Location<'a> {
         let symbol = self.symbols.find(rva).map(|(name, offset)| (name, rva - offset));
         let start = function.map_or(rva, |range| range.start);
@@ -139,13 +139,13 @@ impl<'a> Code<'_, 'a> {
         }
     }
 
-    /// The instruction at `address` (VA).
+    /// Returns the instruction at `address` (VA).
     pub(crate) fn instruction(&self, address: u64) -> Option<Line> {
         self.instructions(address, 0, 0).0.pop()
     }
 
-    /// The instruction at `address` (VA) with up to `before` and `after` of its neighbours, and
-    /// its own index among them.
+    /// Returns the instruction at `address` (VA) with up to `before` and `after` of its neighbours,
+    /// and the index of the instruction among them.
     pub(crate) fn instructions(
         &self,
         address: u64,
@@ -171,9 +171,9 @@ impl<'a> Code<'_, 'a> {
         (lines, own)
     }
 
-    /// The RVA of the instruction `count` before the one at `rva`, or of the function's first. Only
-    /// from the start of the function can one know where instructions begin: if decoding from there
-    /// does not lead to `rva`, this is `rva` itself.
+    /// Returns the RVA of the instruction `count` before the one at `rva`, or of the function's
+    /// first. Instructions have to be decoded from the start of the function: if that does not lead
+    /// to `rva`, returns `rva`.
     fn step_back(&self, region: &CodeRegion<'a>, rva: u32, count: usize) -> u32 {
         let location = self.locate(region, rva);
         let start = match region.functions().find(rva) {
@@ -192,7 +192,7 @@ impl<'a> Code<'_, 'a> {
             }
             decoder.decode_out(&mut instruction);
         }
-        // An instruction that goes on behind `rva` is cut off, hence invalid.
+        // An instruction that extends past `rva` is cut off, hence invalid.
         if instruction.is_invalid() { rva } else { starts.front().copied().unwrap_or(rva) }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Code<'_, 'a> {
     }
 }
 
-/// An instruction in Intel syntax.
+/// Returns an instruction in Intel syntax.
 pub(crate) fn intel(instruction: &Instruction) -> String {
     if instruction.is_invalid() {
         return "(not an instruction)".to_owned();
@@ -253,12 +253,12 @@ pub(crate) fn intel(instruction: &Instruction) -> String {
     text
 }
 
-/// Whether a function entry begins at `from` or behind it, but not behind `to` (RVAs).
+/// Returns true if a function entry begins in `from..=to` (RVAs).
 fn begins_between(region: &CodeRegion<'_>, from: u32, to: u32) -> bool {
     region.functions().iter().any(|entry| (from..=to).contains(&entry.begin))
 }
 
-/// Calls `act` with the code of a fuzz record and its image from the base on.
+/// Calls `act` with the code of a fuzz record and the bytes of its image.
 pub(crate) fn with_fuzz_code<T>(
     record: &FuzzRecord<'_>,
     act: impl FnOnce(&Code<'_, '_>, &[u8]) -> T,
@@ -272,7 +272,7 @@ pub(crate) fn with_fuzz_code<T>(
     Ok(act(&code, &image))
 }
 
-/// The entry and its chain parents up to the primary one.
+/// Returns the entry and its chain parents up to the primary one.
 pub(crate) fn chain<'a>(region: &CodeRegion<'a>, entry: RuntimeFunction) -> Vec<Link<'a>> {
     let mut links = Vec::new();
     let mut next = Some(entry);
@@ -296,7 +296,7 @@ pub(crate) fn chain<'a>(region: &CodeRegion<'a>, entry: RuntimeFunction) -> Vec<
     links
 }
 
-/// The entry that an indirect entry stands for; any other entry itself.
+/// Returns the target of an indirect entry, and any other entry itself.
 fn resolve(
     region: &CodeRegion<'_>,
     mut entry: RuntimeFunction,

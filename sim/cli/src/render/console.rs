@@ -4,22 +4,22 @@ use crate::render::error::CliError;
 use anstyle::{AnsiColor, Style};
 use std::io::{self, ErrorKind, Write};
 
-/// What is wrong.
+/// Style of errors.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What is right.
+/// Style of success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// What the eye should find first.
+/// Style of headings.
 pub(crate) const HEAD: Style = Style::new().bold();
-/// What is less important than the rest.
+/// Style of details.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// The streams of a command. Colours are written always; the streams strip them where need be.
+/// The streams of a command. Colours are always written; the streams remove them if necessary.
 pub(crate) struct Console<'w> {
-    /// For the answer.
+    /// Stream of results.
     pub(crate) out: &'w mut dyn Write,
-    /// For errors.
+    /// Stream of errors.
     pub(crate) err: &'w mut dyn Write,
-    /// Whether progress may be drawn on the terminal.
+    /// True if progress may be drawn on the terminal.
     pub(crate) progress: bool,
 }
 
@@ -30,15 +30,15 @@ impl Console<'_> {
     }
 }
 
-/// A stream whose reader may go away, as `head` does: what it does not want is dropped, and the
-/// exit code is still right.
+/// A stream whose reader may close it, as `head` does. Later output is dropped, and the exit code
+/// stays right.
 pub(crate) struct Quiet<W> {
     inner: W,
     closed: bool,
 }
 
 impl<W> Quiet<W> {
-    /// Writes to `inner` as long as somebody reads.
+    /// Creates a stream that writes to `inner` until it is closed.
     pub(crate) const fn new(inner: W) -> Self {
         Self { inner, closed: false }
     }

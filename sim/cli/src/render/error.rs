@@ -38,7 +38,7 @@ impl CliError {
     }
 }
 
-/// The error has the name of its file.
+/// Converts the problems of a text, which name their file.
 impl From<ScenarioError> for CliError {
     fn from(error: ScenarioError) -> Self {
         Self::Scenario(Box::new(error))
@@ -54,7 +54,7 @@ impl Display for CliError {
     }
 }
 
-/// Only output makes an error of its own accord; a failed read is told with the name of the file.
+/// Converts an error of the output; errors of inputs are created with the name of the file.
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         Self::Text(format!("the output cannot be written: {}", error.kind()))

@@ -1,4 +1,4 @@
-//! Stacks in the formats of other tools.
+//! Export of stacks to the formats of other tools.
 
 use crate::render::error::CliError;
 use clap::ValueEnum;
@@ -15,26 +15,26 @@ pub(crate) enum Format {
     Speedscope,
 }
 
-/// A stack to be written.
+/// A stack to export.
 #[derive(Clone, Debug)]
 pub(crate) struct Exported {
-    /// What it is of.
+    /// Name of the stack.
     pub(crate) name: String,
-    /// Its frames and gaps, leaf first.
+    /// Frames and gaps, leaf first.
     pub(crate) frames: Vec<Frame>,
 }
 
-/// A frame, by the name that it has there.
+/// A frame, by its name in the export.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Frame {
-    /// The function.
+    /// Name of the function.
     name: String,
-    /// The image that it is in.
+    /// Name of the image.
     file: Option<String>,
 }
 
 impl Frame {
-    /// The function of a label: `coreclr.dll!JIT_New+0x80` is `JIT_New` of `coreclr.dll`.
+    /// Parses a label: `coreclr.dll!JIT_New+0x80` is `JIT_New` of `coreclr.dll`.
     pub(crate) fn new(label: &str) -> Self {
         let function = label.rsplit_once("+0x").map_or(label, |(function, _)| function);
         match function.split_once('!') {
@@ -45,12 +45,12 @@ impl Frame {
         }
     }
 
-    /// What stands for frames that are missing.
+    /// Creates the entry for missing frames.
     pub(crate) fn gap(reason: &str) -> Self {
         Self { name: format!("[{reason}]"), file: None }
     }
 
-    /// It in a line where `;` parts frames and a blank the count.
+    /// Returns the name without the characters that separate frames and counts.
     fn folded(&self) -> String {
         let file = self.file.as_ref().map(|file| format!("{file}!")).unwrap_or_default();
         format!("{file}{}", self.name).replace([';', '\n', '\r'], ":")
@@ -58,7 +58,7 @@ impl Frame {
 }
 
 impl Format {
-    /// Writes stacks.
+    /// Writes stacks in this format.
     pub(crate) fn write(
         self,
         file: &str,
@@ -76,7 +76,7 @@ impl Format {
     }
 }
 
-/// The same stacks share a line, where the first one of them stands.
+/// Writes one line for equal stacks, at the place of the first.
 fn write_folded(stacks: &[Exported], out: &mut dyn Write) -> io::Result<()> {
     let mut lines: Vec<(String, usize)> = Vec::new();
     for stack in stacks.iter().filter(|stack| !stack.frames.is_empty()) {

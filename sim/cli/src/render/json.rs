@@ -5,11 +5,11 @@ use crate::render::error::CliError;
 use serde::Serialize;
 use std::io;
 
-/// The version of what is printed as JSON; `schema.md` tells what that is. What is added to it changes
-/// nothing for who reads it; what is taken away or means something else makes a new version.
+/// The version of the JSON output, which `schema.md` describes. New fields keep the version; a
+/// removed field, or one with another meaning, makes a new version.
 pub(crate) const SCHEMA: &str = "clrsim/1";
 
-/// An object with the version in front.
+/// An object with the version as the first field.
 #[derive(Serialize)]
 struct Versioned<'v, T> {
     schema: &'static str,
@@ -17,7 +17,7 @@ struct Versioned<'v, T> {
     value: &'v T,
 }
 
-/// Writes `value`, an object, on a line of its own.
+/// Writes `value`, an object, on one line.
 pub(crate) fn write_json(
     value: &impl Serialize,
     console: &mut Console<'_>,

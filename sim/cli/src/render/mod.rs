@@ -1,4 +1,4 @@
-//! What is printed, as text and as JSON: below the reports and the commands.
+//! Output as text and as JSON. Reports and commands use this module, which uses neither.
 
 pub(crate) mod alignment;
 pub(crate) mod cfi;

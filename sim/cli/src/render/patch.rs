@@ -5,14 +5,14 @@ use anstyle::Style;
 use similar::{ChangeTag, TextDiff};
 use std::io::{self, Write};
 
-/// The change as a patch.
+/// Returns the change as a patch.
 pub(crate) fn patch(name: &str, old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new);
     let (before, after) = (format!("a/{name}"), format!("b/{name}"));
     diff.unified_diff().context_radius(3).header(&before, &after).to_string()
 }
 
-/// Writes the change as a patch, with colours.
+/// Writes the change as a patch with colours.
 pub(crate) fn write_patch(name: &str, old: &str, new: &str, out: &mut dyn Write) -> io::Result<()> {
     let diff = TextDiff::from_lines(old, new);
     let unified = diff.unified_diff();

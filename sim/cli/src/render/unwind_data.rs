@@ -13,7 +13,8 @@ use serde::{Serialize, Serializer};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
-/// A number that is written in hex; in JSON as a string, for not every reader has 64-bit numbers.
+/// A number that is written in hex; in JSON as a string, because not every reader has 64-bit
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hex(u128);
 
@@ -40,27 +41,27 @@ impl Serialize for Hex {
 pub(crate) struct Function {
     #[serde(flatten)]
     entry: Entry,
-    /// The entry that it stands for, if it is an indirect one: all that follows is of that one.
+    /// The target of an indirect entry, to which all other fields belong.
     #[serde(skip_serializing_if = "Option::is_none")]
     stands_for: Option<Entry>,
     #[serde(flatten)]
     info: Option<Info>,
-    /// What is wrong with the entry or its unwind data.
+    /// The error of the entry or its unwind data.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// How far rip is from the begin, if the codes up to there are to be marked.
+    /// Offset of rip from the begin in bytes, if the codes up to there are marked.
     #[serde(skip)]
     marked: Option<u32>,
 }
 
-/// A range of code and where its unwind data is.
+/// A range of code and the place of its unwind data.
 #[derive(Clone, Debug, Serialize)]
 struct Entry {
     /// RVA of the first byte.
     begin: Hex,
-    /// RVA behind the last byte.
+    /// RVA after the last byte.
     end: Hex,
-    /// The function, and how far from its start this is.
+    /// Name of the function, with the offset in bytes from its start.
     name: String,
     /// RVA of the UNWIND_INFO.
     unwind_info: Hex,
@@ -71,12 +72,12 @@ struct Entry {
 struct Info {
     version: u8,
     flags: Vec<&'static str>,
-    /// In bytes.
+    /// Size of the prologue in bytes.
     prologue_size: u8,
     frame_register: Option<&'static str>,
     /// The frame register's distance from rsp, in bytes.
     frame_offset: u32,
-    /// In table order: the last operation of the prologue first.
+    /// Unwind codes in table order: the last operation of the prologue first.
     codes: Vec<Line>,
     epilogs: Option<Epilogs>,
     handler: Option<Handler>,
@@ -88,16 +89,16 @@ struct Info {
 struct Line {
     /// Bytes from the function's begin to the end of the instruction.
     offset: u8,
-    /// What the instruction did.
+    /// The operation of the prologue, in words.
     text: String,
 }
 
-/// The epilogues that a function of version 2 tells of.
+/// The epilogues that a function of version 2 lists.
 #[derive(Clone, Debug, Serialize)]
 struct Epilogs {
-    /// The size of each in bytes.
+    /// Size of each epilogue in bytes.
     size: u8,
-    /// RVAs.
+    /// RVAs of the epilogues.
     starts: Vec<Hex>,
 }
 
@@ -105,14 +106,14 @@ struct Epilogs {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Handler {
     rva: Hex,
-    /// The function there, if that is known.
+    /// Name of the function, if it is known.
     name: Option<String>,
-    /// RVA of its data.
+    /// RVA of the handler's data.
     data: Hex,
 }
 
 impl Handler {
-    /// A handler of code in `region`.
+    /// Creates the description of a handler of code in `region`.
     pub(crate) fn new<'a>(
         code: &Code<'_, 'a>,
         region: &CodeRegion<'a>,
@@ -149,7 +150,7 @@ impl Entry {
 }
 
 impl Function {
-    /// What an entry says.
+    /// Creates the description of an entry.
     pub(crate) fn new<'a>(code: &Code<'_, 'a>, region: &CodeRegion<'a>, link: &Link<'a>) -> Self {
         let entry = Entry::new(code, region, link.entry);
         let stands_for =
@@ -164,12 +165,12 @@ impl Function {
         Self { entry, stands_for, info, error: error.map(|error| error.to_string()), marked: None }
     }
 
-    /// The same for rip at `rva`: the codes whose instructions have run are marked.
+    /// Marks the codes whose instructions have run if rip is at `rva`.
     pub(crate) fn marked_at(self, rva: u32, link: &Link<'_>) -> Self {
         Self { marked: Some(rva.wrapping_sub(link.function.begin)), ..self }
     }
 
-    /// Writes what it says, each line after `indent`.
+    /// Writes the description, each line after `indent`.
     pub(crate) fn write(&self, out: &mut (impl Write + ?Sized), indent: &str) -> io::Result<()> {
         let Entry { begin, end, name, unwind_info } = &self.entry;
         writeln!(out, "{indent}{begin}..{end}  {name}")?;
@@ -198,7 +199,7 @@ impl Function {
 }
 
 impl Info {
-    /// What there is up to an error, and the error.
+    /// Reads the codes up to an error, and returns the error with them.
     fn new<'a>(
         code: &Code<'_, 'a>,
         region: &CodeRegion<'a>,
@@ -250,7 +251,7 @@ impl Info {
             }
         }
         self.parent = info.parent()?.map(|parent| Entry::new(code, region, parent));
-        // A parent stands where a handler would.
+        // The parent takes the place of the handler.
         if self.parent.is_none() {
             self.handler = info.handler()?.map(|handler| Handler::new(code, region, handler));
         }
@@ -286,7 +287,7 @@ impl Info {
     }
 }
 
-/// How a frame's caller is found.
+/// Returns the words for the way in which a frame's caller was found.
 pub(crate) const fn trust(trust: Trust) -> &'static str {
     match trust {
         Trust::Body => "body",
@@ -302,12 +303,12 @@ pub(crate) const fn trust(trust: Trust) -> &'static str {
     }
 }
 
-/// Whether an epilogue is executed, so that the unwind codes do not say what is on the stack.
+/// Returns true if an epilogue is executed, so that the unwind codes do not describe the stack.
 pub(crate) const fn is_epilogue(trust: Option<Trust>) -> bool {
     matches!(trust, Some(Trust::EpilogueCodes | Trust::EpilogueInstructions))
 }
 
-/// The heading of unwind data whose codes are marked, or not, for this way to find the caller.
+/// Returns the heading of unwind data, which depends on whether its codes are marked.
 pub(crate) const fn title(trust: Option<Trust>) -> &'static str {
     if is_epilogue(trust) {
         "Unwind data (here the rest of the epilogue decides)"
@@ -327,7 +328,7 @@ fn flags(bits: u8) -> Vec<&'static str> {
     names.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| name).collect()
 }
 
-/// What the prologue did, as the code tells.
+/// Returns the words for an operation of the prologue.
 fn operation(operation: Operation, info: &UnwindInfo<'_>) -> String {
     let frame = Gpr::from_number(info.frame_register()).name();
     match operation {

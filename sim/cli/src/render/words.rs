@@ -1,8 +1,8 @@
-//! Words for what has names in code.
+//! Words for sets of generations.
 
 use clr_runtime::generation::{Generation, Generations};
 
-/// A set of generations in as few words as will do.
+/// Returns a set of generations in as few words as possible.
 pub(crate) fn in_words(generations: Generations) -> String {
     const WORDS: [(Generations, &str); 5] = [
         (Generations::ALL, "all"),
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(but_2, "all but framework-2");
     }
 
-    /// What words say of a set is what a reader makes of them: no two sets have the same.
+    /// No two sets have the same words.
     #[test]
     fn no_two_sets_are_told_alike() {
         let mut told: Vec<String> = (0_u16..256)

@@ -1,13 +1,13 @@
-//! Texts in lines of a given width.
+//! Word wrapping.
 
 use crate::render::console::DIM;
 use anstyle::Style;
 use std::io::{self, Write};
 
-/// How wide texts are printed, as wide as the help.
+/// Width of printed texts in characters, the same as that of the help.
 pub(crate) const WIDTH: usize = 100;
 
-/// The text in lines of at most so many characters, unless a word is longer.
+/// Wraps a text into lines of at most `width` characters, unless a word is longer.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -24,8 +24,8 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Writes a text in lines that are not too wide, all but the first indented by `indent`; what
-/// stands in brackets behind it is dimmed.
+/// Writes a text in lines of [`WIDTH`], all but the first indented by `indent`. The brackets after
+/// the text are dimmed.
 pub(crate) fn write_wrapped(
     out: &mut dyn Write,
     indent: usize,
@@ -36,7 +36,7 @@ pub(crate) fn write_wrapped(
     write_within(out, WIDTH, indent, style, text, brackets)
 }
 
-/// The same in lines of another width.
+/// Writes a text like [`write_wrapped`] in lines of `width` characters.
 pub(crate) fn write_within(
     out: &mut dyn Write,
     width: usize,

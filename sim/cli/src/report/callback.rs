@@ -10,18 +10,19 @@ use clr_walker::registers::Gpr;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A callback, expected or made.
+/// An expected or actual callback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Callback {
-    /// Its FunctionID is 0.
+    /// True if the FunctionID is 0.
     pub(crate) marker: bool,
-    /// Where its ip is: a function and the distance from its start. An expectation may say less.
+    /// Place of the ip: a function and the offset in bytes from its start. An expectation may lack
+    /// parts.
     pub(crate) place: Option<String>,
-    /// Registers of its context: those that are expected to hold something, or rsp.
+    /// Registers of the context: those with an expected value, and rsp of an actual callback.
     pub(crate) registers: Vec<Register>,
 }
 
-/// A register and what it holds.
+/// A register and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Register {
     pub(crate) register: &'static str,
@@ -35,7 +36,7 @@ impl Register {
 }
 
 impl Callback {
-    /// As it is expected.
+    /// Returns an expected callback.
     pub(crate) fn expected(shot: &ExpectedShot) -> Self {
         let registers = shot.registers.iter();
         Self {
@@ -47,7 +48,7 @@ impl Callback {
         }
     }
 
-    /// As it was made; with the registers that are expected to hold something.
+    /// Returns an actual callback, with rsp and the registers that have an expected value.
     pub(crate) fn found(shot: &FoundShot, expected: Option<&ExpectedShot>) -> Self {
         let given = expected.map_or(&[][..], |expected| &expected.registers);
         let mut wanted: Vec<_> = given.iter().map(|(register, _)| *register).collect();
@@ -65,13 +66,13 @@ impl Callback {
         }
     }
 
-    /// The function that its ip is in.
+    /// Returns the function of the ip.
     pub(crate) fn function(&self) -> &str {
         let place = self.place.as_deref().unwrap_or_default();
         place.rsplit_once("+0x").map_or(place, |(function, _)| function)
     }
 
-    /// What it has in common with another one of its function.
+    /// Returns the common part of two callbacks of the same function.
     pub(crate) fn without_numbers(&self, other: &Self) -> Self {
         let place = if self.place == other.place { self.place.clone() } else { None };
         let registers = self.registers.iter().filter(|own| other.registers.contains(own));
@@ -82,7 +83,7 @@ impl Callback {
         }
     }
 
-    /// It in a line.
+    /// Returns the callback in one line.
     pub(crate) fn text(&self) -> String {
         let place = self.place.as_deref().unwrap_or(if self.marker { "" } else { "any function" });
         let mut text = match (self.marker, place) {
@@ -97,12 +98,12 @@ impl Callback {
     }
 }
 
-/// All callbacks as they were made.
+/// Returns all actual callbacks.
 pub(crate) fn found(found: &FoundSnapshot) -> Vec<Callback> {
     found.shots.iter().map(|shot| Callback::found(shot, None)).collect()
 }
 
-/// A call in few words: who calls, about whom, with which seed.
+/// Returns a call in a few words: caller, target thread and seed.
 pub(crate) fn call(scenario: &Scenario, at: SnapshotAt<'_>) -> String {
     let call = at.call;
     let name = |thread: u32| {

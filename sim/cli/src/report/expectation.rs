@@ -1,4 +1,4 @@
-//! The expectation of a text that is not met: where it stands, and what it rests on.
+//! Place and basis of an expectation.
 
 use crate::render::console::DIM;
 use clr_runtime::clause::Clause;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
 
-/// Where something stands in a file; nowhere, if the file does not have it.
+/// A place in a file, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Place {
     line: Option<u32>,
@@ -23,7 +23,7 @@ impl From<Option<Position>> for Place {
     }
 }
 
-/// What is written behind the file's name.
+/// Writes the place as it follows the name of the file.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.line, self.column) {
@@ -33,17 +33,17 @@ impl fmt::Display for Place {
     }
 }
 
-/// What an expectation rests on.
+/// The basis of an expectation.
 #[derive(Debug, Serialize)]
 pub(crate) struct Basis {
-    /// Where it comes from.
+    /// Provenance of the expectation.
     from: Option<String>,
-    /// The clauses that it names.
+    /// Clauses that the expectation names.
     clauses: Vec<String>,
 }
 
 impl Basis {
-    /// Of an expectation that comes from there and names these clauses.
+    /// Creates the basis of an expectation.
     pub(crate) fn new(from: Provenance, clauses: &[Clause]) -> Self {
         Self {
             from: Some(provenance(from)),
@@ -51,12 +51,12 @@ impl Basis {
         }
     }
 
-    /// Of nothing: nothing is expected.
+    /// Creates the basis of a case without an expectation.
     pub(crate) const fn none() -> Self {
         Self { from: None, clauses: Vec::new() }
     }
 
-    /// Writes the line that tells it.
+    /// Writes the basis on one line.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let from = self.from.as_deref().unwrap_or_default();
         let clauses = match self.clauses.as_slice() {
@@ -67,7 +67,7 @@ impl Basis {
     }
 }
 
-/// Where an expectation comes from.
+/// Returns the words for a provenance.
 fn provenance(from: Provenance) -> String {
     match from {
         Provenance::Source => "source".to_owned(),

@@ -1,4 +1,4 @@
-//! Histories in reports: how they are named, and why they failed.
+//! Histories in reports: their strings, and their failures.
 
 use crate::render::console::{BAD, Console, DIM, HEAD};
 use crate::render::error::CliError;
@@ -11,12 +11,13 @@ use clr_scenario::{Exploration, Scenario, Term as _, WaitKind};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// How a text is searched if nothing else is said.
+/// Returns the settings with which a text is searched by default.
 pub(crate) fn usual(scenario: &Scenario) -> Exploration {
     scenario.explore.first().cloned().unwrap_or_default()
 }
 
-/// What `clrsim replay` has to be told of how a history was found: all else it takes from the text.
+/// Returns the flags of `clrsim replay` for a history that was found with other settings than the
+/// text's.
 pub(crate) fn flags(
     usual: &Exploration,
     found: &Exploration,
@@ -31,7 +32,7 @@ pub(crate) fn flags(
     rules.into_iter().chain(instructions).collect()
 }
 
-/// The same of a history that has ended so.
+/// Returns the flags of `clrsim replay` for a history with this verdict.
 pub(crate) fn flags_of(
     usual: &Exploration,
     found: &Exploration,
@@ -40,20 +41,20 @@ pub(crate) fn flags_of(
     flags(usual, found, matches!(verdict, Verdict::Broken { .. }))
 }
 
-/// What stands behind `replay` in the command that makes a history again.
+/// Returns the arguments of `clrsim replay` that replay a history.
 pub(crate) fn replay_arguments(flags: &[&str], replay: &str) -> String {
-    // A shell would take it for several words.
+    // A shell would split the string into several words.
     let needs_quotes = replay.contains(char::is_whitespace);
     let replay = if needs_quotes { format!("\"{replay}\"") } else { replay.to_owned() };
     flags.iter().copied().chain([replay.as_str()]).collect::<Vec<_>>().join(" ")
 }
 
-/// The string of a history.
+/// Returns the string of a history.
 pub(crate) fn name(file: &str, generation: Generation, trail: &Trail) -> String {
     format!("{file}@{generation}:{trail}")
 }
 
-/// How a piece of text looks.
+/// Returns the style of a tone.
 pub(crate) const fn style(tone: Tone) -> Style {
     match tone {
         Tone::Plain => Style::new(),
@@ -68,7 +69,7 @@ pub(crate) const fn style(tone: Tone) -> Style {
     }
 }
 
-/// Writes a row with its colours.
+/// Writes a row with colours.
 pub(crate) fn write_row(row: &Row, indent: usize, out: &mut dyn Write) -> io::Result<()> {
     if row.to_string().is_empty() {
         return writeln!(out);
@@ -81,7 +82,7 @@ pub(crate) fn write_row(row: &Row, indent: usize, out: &mut dyn Write) -> io::Re
     writeln!(out)
 }
 
-/// Tells a history that has failed.
+/// Prints the story of a failed history.
 pub(crate) fn tell(
     verdict: &Verdict,
     history: &History,
@@ -93,14 +94,14 @@ pub(crate) fn tell(
     Ok(())
 }
 
-/// A history that has failed, for machines.
+/// A failed history, for JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failed {
-    /// In a word.
+    /// Verdict in one word.
     pub(crate) ends: String,
-    /// In a sentence.
+    /// Verdict in one sentence.
     text: String,
-    /// What it has in common with others of the same fault.
+    /// Key that histories with the same fault share.
     key: String,
     waits: Vec<Wait>,
     hazard: Option<String>,
@@ -109,13 +110,13 @@ pub(crate) struct Failed {
     story: Vec<String>,
 }
 
-/// A thread waits for another one.
+/// A thread that waits for another one.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Wait {
     thread: String,
-    /// As texts say it.
+    /// Reason, as texts spell it.
     why: &'static str,
-    /// What texts call the lock that it waits for.
+    /// Name of the lock in texts, if the thread waits for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     lock: Option<String>,
     #[serde(rename = "for")]
@@ -141,7 +142,7 @@ impl Wait {
     }
 }
 
-/// Why a thread waits, as texts say it.
+/// Returns the reason why a thread waits, as texts spell it.
 const fn reason(why: Why) -> WaitKind {
     match why {
         Why::Lock(_) => WaitKind::Lock,
@@ -155,7 +156,7 @@ const fn reason(why: Why) -> WaitKind {
 }
 
 impl Failed {
-    /// What is told of a history that has ended so.
+    /// Creates the description of a history with this verdict.
     pub(crate) fn new(verdict: &Verdict, history: &History) -> Self {
         let edges: &[Edge] = match verdict {
             Verdict::Deadlock(edges) => edges,
@@ -175,7 +176,7 @@ impl Failed {
         }
     }
 
-    /// Whether it is the same failure on another runtime.
+    /// Returns true if both are the same failure, each on its runtime.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (&self.ends, &self.waits, &self.hazard) == (&other.ends, &other.waits, &other.hazard)
     }

@@ -1,4 +1,4 @@
-//! Walks of whole stacks in a run, and what is wrong with them.
+//! Mixed walks of texts in a run.
 
 use crate::input::program::ProgramFixture;
 use crate::render::alignment::aligned;
@@ -41,7 +41,8 @@ struct Row {
     is_wrong: bool,
 }
 
-/// Makes the walks of a text, and reports on them: the first failures in full.
+/// Makes the mixed walks of a text and adds them to the report, which explains at most
+/// `max_failures`. Returns the runtimes of the walks.
 pub(crate) fn run(
     fixture: &ProgramFixture,
     on: Generations,
@@ -88,7 +89,7 @@ fn mismatch(
     }
 }
 
-/// What is expected and what was found, side by side.
+/// Aligns expected and found items.
 fn rows(expect: &ExpectedMixed, found: &FoundMixed) -> Vec<Row> {
     let items = found.items();
     let same = |frame: usize, item: usize| match (expect.items.get(frame), items.get(item)) {

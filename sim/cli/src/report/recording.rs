@@ -1,4 +1,4 @@
-//! Recordings in a run: walks of real CLRs made again, and what is wrong with them.
+//! Recordings in a run: replayed walks of real CLRs.
 
 use crate::render::console::{BAD, HEAD};
 
@@ -18,42 +18,42 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io::{self, Write};
 
-/// What the table calls recordings.
+/// Kind of recordings in the table.
 pub(crate) const KIND: &str = "clr-walks";
 
-/// What a report tells of recordings only.
+/// The part of a report that only recordings have.
 #[derive(Debug, Serialize)]
 pub(crate) struct Walks {
-    /// The runtime that made them.
+    /// The recorded runtime.
     pub(crate) generation: String,
     pub(crate) skipped_walks: Vec<SkippedWalk>,
 }
 
-/// A walk that is not expected to come out as recorded.
+/// A walk whose replay may differ from the recording.
 #[derive(Debug, Serialize)]
 pub(crate) struct SkippedWalk {
     #[serde(flatten)]
     title: Title,
-    /// What the recording says.
+    /// Reason given by the recording.
     pub(crate) reason: String,
 }
 
-/// A walk that came out otherwise than recorded.
+/// A walk whose replay differs from the recording.
 #[derive(Debug, Serialize)]
 pub(crate) struct DifferentWalk {
     #[serde(flatten)]
     title: Title,
     #[serde(skip)]
     generation: String,
-    /// How the recorded call ended.
+    /// Result of the recorded call.
     recorded: String,
     recorded_callbacks: usize,
-    /// The first callback that differs, unless only the end does.
+    /// The first callback that differs; `None` if only the result does.
     callback: Option<DifferentCallback>,
     differences: Vec<Differing>,
 }
 
-/// Which walk of its file it is.
+/// Number and situation of a walk.
 #[derive(Debug, Serialize)]
 struct Title {
     n: u32,
@@ -65,13 +65,14 @@ struct Title {
 #[derive(Debug, Serialize)]
 struct DifferentCallback {
     index: u32,
-    /// `None` if there are more than recorded, or nothing was written down of it.
+    /// The recorded callback; `None` if there are more than recorded, or its data were not
+    /// recorded.
     recorded: Option<String>,
-    /// `None` if there are fewer than recorded.
+    /// The callback of the replay; `None` if there are fewer than recorded.
     found: Option<String>,
 }
 
-/// Makes the walks of a recording again and reports on them: the first failures in full.
+/// Replays the walks of a recording. The report explains at most `max_failures`.
 pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, CliError> {
     let text = source.read_recording()?;
     let recording = Recording::parse(&text).map_err(|error| source.error(problem(&error)))?;
@@ -100,7 +101,7 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Cl
     Ok(report)
 }
 
-/// Each line is a text of its own to the JSON reader, which counts it as line 1.
+/// Returns the message of an error. The JSON reader gets each line alone and calls it line 1.
 pub(crate) fn problem(error: &RecordingError) -> String {
     match &error.problem {
         RecordingProblem::Json(text) => match text.rsplit_once(" at line 1 column ") {
@@ -178,7 +179,7 @@ impl DifferentWalk {
         }
     }
 
-    /// Writes what was recorded, and what is not like that.
+    /// Writes the recorded result and the differences from it.
     pub(crate) fn write_differences(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         let count = self.recorded_callbacks;
         let s = if count == 1 { "" } else { "s" };
@@ -233,7 +234,7 @@ fn differing_number(of: &str, expected: impl Into<Hex>, got: impl Into<Hex>) -> 
     differing(of, expected.into().to_string(), got.into().to_string())
 }
 
-/// How the recorded call ended.
+/// Result of the recorded call.
 fn recorded_end(result: &ResultLine) -> String {
     match (result.hr, &result.killed) {
         (Some(hr), _) => match u32::try_from(hr.0) {
@@ -245,18 +246,18 @@ fn recorded_end(result: &ResultLine) -> String {
     }
 }
 
-/// The number that a recording has for the function of a callback.
+/// Returns the recording's number for the function of a callback.
 fn number(recording: &Recording, callback: &Callback) -> Option<u32> {
     let id = callback.function?;
     Some(recording.function_by_id(id).map_or(u32::MAX, |function| function.id))
 }
 
-/// What a callback was made for.
+/// Returns the place of a callback in words.
 fn place(recording: &Recording, function: Option<u32>, ip: u64) -> String {
     format!("{} at {ip:#x}", name(recording, function))
 }
 
-/// Methods can share a name.
+/// Returns the name of a function, with its number because methods can share a name.
 fn name(recording: &Recording, function: Option<u32>) -> String {
     match function {
         None => "marker".to_owned(),
@@ -267,7 +268,7 @@ fn name(recording: &Recording, function: Option<u32>) -> String {
     }
 }
 
-/// The fields of a callback that are not as recorded.
+/// Returns the fields of a callback that differ from the recorded ones.
 fn fields(recording: &Recording, recorded: &CallbackLine, found: &Callback) -> Vec<Differing> {
     let function = number(recording, found);
     let mut rows = vec![

@@ -1,24 +1,24 @@
-//! What is the same on several runtimes is told once.
+//! Grouping of equal results by runtime.
 
 use clr_runtime::generation::{Generation, Generations};
 use serde::{Serialize, Serializer};
 
-/// A set of runtimes: for machines, their names.
+/// A set of runtimes; in JSON their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runtimes(pub(crate) Generations);
 
 impl Runtimes {
-    /// Of one.
+    /// Creates a set of one runtime.
     pub(crate) const fn one(generation: Generation) -> Self {
         Self(Generations::of(&[generation]))
     }
 
-    /// Adds others.
+    /// Adds the runtimes of another set.
     pub(crate) const fn join(&mut self, others: Self) {
         self.0 = self.0.with(others.0);
     }
 
-    /// How many they are.
+    /// Returns the number of runtimes.
     pub(crate) fn count(self) -> usize {
         self.0.iter().count()
     }
@@ -30,12 +30,12 @@ impl Serialize for Runtimes {
     }
 }
 
-/// Something that is told of the runtimes on which it is so.
+/// A result with the runtimes that share it.
 pub(crate) trait OnRuntimes {
-    /// Which they are.
+    /// Returns the runtimes that share the result.
     fn runtimes(&mut self) -> &mut Runtimes;
 
-    /// Adds the runtimes of another one, which tells the same.
+    /// Adds the runtimes of an equal result.
     fn join(&mut self, mut other: Self)
     where
         Self: Sized,
@@ -45,7 +45,7 @@ pub(crate) trait OnRuntimes {
     }
 }
 
-/// Joins what a runtime gives to the first that is like it, or else keeps it beside the others.
+/// Adds a result to the first one that is like it, or to the end of the list.
 pub(crate) fn keep<T: OnRuntimes>(new: T, all: &mut Vec<T>, is_like: impl Fn(&T, &T) -> bool) {
     match all.iter_mut().find(|other| is_like(other, &new)) {
         Some(other) => other.join(new),

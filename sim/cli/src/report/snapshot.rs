@@ -1,4 +1,4 @@
-//! Texts in a run: their snapshots on each runtime, and what is wrong with them.
+//! Texts in a run: their snapshots on each runtime.
 
 use crate::input::program::ProgramFixture;
 use crate::render::alignment::aligned;
@@ -17,20 +17,20 @@ use clr_scenario::{RunOnError, SnapshotAt, SnapshotDifference, SnapshotReport};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// What a text is about, and how much of it was run.
+/// The description of a text and the numbers of its cases.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
-    /// The folder that it lies in.
+    /// The folder of the text.
     pub(crate) chapter: String,
-    /// What it shows, in a sentence.
+    /// Description of the text in one sentence.
     pub(crate) shows: Option<String>,
-    /// How many snapshots it has.
+    /// Number of snapshots.
     pub(crate) snapshots: usize,
-    /// How many walks of whole stacks it has.
+    /// Number of mixed walks.
     pub(crate) mixed_walks: usize,
-    /// How many searches of histories it has.
+    /// Number of searches of histories.
     pub(crate) searches: usize,
-    /// The runtimes that they were made on.
+    /// The runtimes of snapshots, mixed walks and searches.
     pub(crate) runtimes: Runtimes,
 }
 
@@ -42,7 +42,7 @@ struct Snapshot {
     /// The index among the snapshots of the stop.
     snapshot: usize,
     title: Option<String>,
-    /// The call in words.
+    /// The call, in words.
     call: String,
 }
 
@@ -57,7 +57,7 @@ struct Found {
     why: Option<Why>,
 }
 
-/// A callback as expected and as made.
+/// An expected and an actual callback.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Row {
     expected: Option<Callback>,
@@ -65,7 +65,7 @@ struct Row {
     is_wrong: bool,
 }
 
-/// How a call should have ended, and did.
+/// The expected and the actual result of a call.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Ends {
     expected: String,
@@ -88,7 +88,7 @@ impl From<&clr_runtime::explain::Line> for Why {
 }
 
 impl Why {
-    /// Writes it in lines of that width, all but the first indented.
+    /// Writes the sentence in lines of `width` characters, all but the first indented.
     pub(crate) fn write(&self, indent: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
         let brackets = match self.clauses.as_slice() {
             [] => String::new(),
@@ -98,8 +98,8 @@ impl Why {
     }
 }
 
-/// Makes the snapshots of a text and its walks of whole stacks, and reports on them: the first failures
-/// in full.
+/// Makes the snapshots, mixed walks and searches of a text and adds them to the report, which
+/// explains at most `max_failures`.
 pub(crate) fn run(
     fixture: &ProgramFixture,
     on: Generations,
@@ -157,13 +157,13 @@ pub(crate) fn run(
     });
 }
 
-/// The chapter of a text: the folder that it lies in.
+/// Returns the chapter of a text: its folder.
 pub(crate) fn chapter(name: &str) -> &str {
     let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
     folder.rsplit_once('/').map_or(folder, |(_, chapter)| chapter)
 }
 
-/// Puts a failure into words.
+/// The context that describes a failure.
 struct Words<'w> {
     fixture: &'w ProgramFixture,
     at: SnapshotAt<'w>,
@@ -196,7 +196,7 @@ impl Words<'_> {
             return outline.with_found(Found { why, ..Found::default() });
         };
         let (frames, made) = (&expect.frames, &report.found.shots);
-        // By their places alone, all behind one that is missing would be wrong.
+        // Compared by their indices alone, all callbacks after a missing one would be wrong.
         let others = report.differences.iter().filter(|difference| !is_in_rows(difference));
         let wrong_shots: Vec<_> =
             others.clone().filter_map(|difference| difference.shot()).collect();
@@ -229,7 +229,7 @@ impl Words<'_> {
     }
 }
 
-/// Whether the rows show it.
+/// Returns true if the rows show the difference.
 const fn is_in_rows(difference: &SnapshotDifference) -> bool {
     matches!(
         difference,
@@ -270,7 +270,7 @@ impl Subject for Snapshot {
 }
 
 impl Found {
-    /// Expected and made callbacks side by side, and the results.
+    /// Writes expected and actual callbacks side by side, and the results.
     fn write_rows(&self, out: &mut dyn Write) -> io::Result<()> {
         let text =
             |shot: &Option<Callback>| shot.as_ref().map_or_else(|| "-".to_owned(), Callback::text);

@@ -1,4 +1,4 @@
-//! The report of a run as it comes, for people and as JSON.
+//! The report of a run as text and as JSON, written as the results come.
 
 use crate::input::{PROGRAM, RECORDINGS};
 use crate::render::console::{BAD, Console, DIM, GOOD};
@@ -12,10 +12,10 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many reasons of skipped walks are told.
+/// Number of printed reasons for skipped walks.
 const REASONS: usize = 5;
 
-/// The kinds of files, in words.
+/// Descriptions of the kinds of files.
 const KINDS: [(&str, &str); 5] = [
     (recording::KIND, "calls of DoStackSnapshot recorded in real CLRs, made again"),
     ("stack", "stacks placed by hand, walked on each runtime as their texts expect"),
@@ -24,23 +24,23 @@ const KINDS: [(&str, &str); 5] = [
     ("win64-vectors", "unwinds at each instruction of real code, stepped on a real processor"),
 ];
 
-/// What became of all cases.
+/// The results of all cases.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Total {
     kind: &'static str,
-    /// How many files were replayed.
+    /// Number of replayed files.
     files: usize,
-    /// How many could not be.
+    /// Number of files that could not be read.
     pub(crate) unreadable: usize,
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// How many snapshots the texts have.
+    /// Number of snapshots of the texts.
     snapshots: usize,
-    /// How many walks of whole stacks they have.
+    /// Number of mixed walks of the texts.
     mixed_walks: usize,
-    /// How many searches of histories they have.
+    /// Number of searches of histories of the texts.
     searches: usize,
-    /// The runtimes that they were made on.
+    /// The runtimes of snapshots, mixed walks and searches.
     runtimes: Runtimes,
 }
 
@@ -48,21 +48,21 @@ pub(crate) struct Total {
 pub(crate) struct Reporter {
     json: bool,
     rules: &'static str,
-    /// All embedded fixtures are run: who reads may know none of them.
+    /// True if the embedded fixtures are run, which the reader may not know.
     embedded: bool,
     total: Total,
-    /// What shares lines that are still to be written.
+    /// Groups of files with a shared line that is not written yet.
     groups: BTreeMap<Key, Group>,
-    /// What is explained below the table.
+    /// Reports with failures and skipped walks for the end of the table.
     files: Vec<FileReport>,
 }
 
-/// What files are counted under instead of having a line each.
+/// The key of files that share a line.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    /// The runtime of recordings.
+    /// The recorded runtime, for recordings.
     generation: Option<String>,
-    /// A pattern of their names.
+    /// Pattern of the files' names.
     pattern: String,
     kind: &'static str,
 }
@@ -79,20 +79,20 @@ struct Group {
 }
 
 impl Key {
-    /// Whether both are of recordings, or both of texts.
+    /// Returns true if both are keys of recordings or both of texts.
     const fn is_beside(&self, other: &Self) -> bool {
         self.generation.is_some() == other.generation.is_some()
     }
 }
 
 impl Reporter {
-    /// A report of a replay under these rules.
+    /// Creates the report of a replay under these rules.
     pub(crate) fn new(json: bool, rules: &'static str, embedded: bool) -> Self {
         let total = Total { kind: "total", ..Total::default() };
         Self { json, rules, embedded, total, groups: BTreeMap::new(), files: Vec::new() }
     }
 
-    /// Before the first file.
+    /// Writes the head of the table.
     pub(crate) fn begin(&self, console: &mut Console<'_>) -> Result<(), CliError> {
         if !self.json {
             writeln!(console.out, "Replaying under {} rules:\n", self.rules)?;
@@ -105,7 +105,7 @@ impl Reporter {
         Ok(())
     }
 
-    /// A file has been replayed.
+    /// Adds the report of a file.
     pub(crate) fn file(
         &mut self,
         file: FileReport,
@@ -143,12 +143,12 @@ impl Reporter {
             }
             self.files.push(file);
         }
-        // Whoever looks on wants to see what is done.
+        // A reader at the terminal sees each line at once.
         Ok(console.out.flush()?)
     }
 
-    /// What a file is counted under, if it has no line of its own: recordings that pass, and texts
-    /// that nobody has named.
+    /// Returns the key of a file without a line of its own: of recordings that pass, and of
+    /// embedded texts.
     fn key(&self, file: &FileReport) -> Option<Key> {
         let (folder, name) = file.file.rsplit_once('/').unwrap_or(("", &file.file));
         let generation = file.walks.as_ref().map(|walks| walks.generation.clone());
@@ -161,7 +161,7 @@ impl Reporter {
         Some(Key { generation, pattern: format!("{folder}{slash}*{end}"), kind: file.kind })
     }
 
-    /// Those since the last file that is none of theirs.
+    /// Writes the pending groups. Called if a file does not belong to them.
     fn write_groups(&mut self, console: &mut Console<'_>) -> Result<(), CliError> {
         for (key, group) in std::mem::take(&mut self.groups) {
             let Group { counts, files, snapshots, mixed_walks, searches, first } = group;
@@ -184,7 +184,7 @@ impl Reporter {
         Ok(())
     }
 
-    /// Why walks were skipped, the most frequent reasons first.
+    /// Writes the reasons why walks were skipped, the most frequent first.
     fn write_reasons(&self, console: &mut Console<'_>) -> Result<(), CliError> {
         let mut counts = BTreeMap::new();
         for walk in self.files.iter().filter_map(|file| file.walks.as_ref()) {
@@ -208,7 +208,7 @@ impl Reporter {
         Ok(())
     }
 
-    /// What the kinds of cases are.
+    /// Writes the descriptions of the kinds of files.
     fn write_kinds(&self, console: &mut Console<'_>) -> Result<(), CliError> {
         let present = |kind: &str| self.files.iter().any(|file| file.kind == kind);
         let kinds: Vec<_> = KINDS.iter().filter(|(kind, _)| present(kind)).collect();
@@ -221,13 +221,13 @@ impl Reporter {
         Ok(())
     }
 
-    /// A file could not be replayed.
+    /// Adds a file that could not be read.
     pub(crate) fn unreadable(&mut self, error: &CliError, console: &mut Console<'_>) {
         self.total.unreadable += 1;
         console.print_error(error);
     }
 
-    /// After the last file.
+    /// Writes the failures and the totals.
     pub(crate) fn finish(mut self, console: &mut Console<'_>) -> Result<Total, CliError> {
         if self.json {
             write_json(&self.total, console)?;

@@ -1,4 +1,4 @@
-//! Recorded unwinds in a run, and what is wrong with them.
+//! Recorded unwinds in a run.
 
 use crate::render::code::{self, Code};
 use crate::render::console::{BAD, HEAD};
@@ -11,35 +11,35 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io::{self, Write};
 
-/// A case that failed, with what one needs to find out why.
+/// A failed unwind with its code and unwind data.
 #[derive(Debug, Serialize)]
 pub(crate) struct FailedCase {
     case: usize,
-    /// How many callers out the step began that failed.
+    /// Number of callers between the recorded frame and the failed step.
     depth: u32,
     image: String,
     rip: Hex,
-    /// The function and the distance from its start.
+    /// Function with the offset in bytes from its start.
     function: String,
     instruction: Option<String>,
-    /// How the walker took the frame, unless it gave an error.
+    /// The walker's view of the frame, unless it gave an error.
     taken_for: Option<&'static str>,
-    /// The heading of the unwind data.
+    /// Heading of the unwind data.
     #[serde(skip)]
     title: &'static str,
     /// The function entry and its chain parents.
     unwind_data: Vec<Function>,
     differences: Vec<Differing>,
-    /// The walker's error.
+    /// Error of the walker.
     error: Option<String>,
 }
 
 impl FailedCase {
-    /// What there is to tell of a failure in `code`.
+    /// Creates the description of a failure in `code`.
     pub(crate) fn new(code: &Code<'_, '_>, case: usize, failure: &Failure) -> Self {
         let rip = failure.before.rip;
         let step = failure.got.ok().map(|(_, step)| step);
-        // Further out rip is a return address, which may lie behind the function that called.
+        // In a caller, rip is a return address, which may lie after the end of the function.
         let inside = rip.wrapping_sub(u64::from(failure.depth > 0));
         let (differences, error) = match failure.got {
             Ok((registers, step)) => (failure.expected.differences(&registers, &step), None),
@@ -96,8 +96,8 @@ impl Finding for FailedCase {
     }
 }
 
-/// The function entry at `address` (VA) and its chain parents. If the codes decide about the frame,
-/// those that have run are marked.
+/// Returns the function entry at `address` (VA) and its chain parents. If the codes decide about
+/// the frame, those that have run are marked.
 pub(crate) fn unwind_data(
     code: &Code<'_, '_>,
     address: u64,

@@ -1,4 +1,4 @@
-//! Programs in a run: walks at their stops, and what is wrong with them.
+//! Programs in a run: walks at their stops.
 
 use crate::render::console::{BAD, DIM, HEAD};
 
@@ -19,41 +19,41 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io::{self, Write};
 
-/// A walk that is not as it should be, or a stop that was not reached.
+/// A failed walk, or a stop that was not reached.
 #[derive(Debug, Serialize)]
 struct FailedWalk {
     stop: usize,
-    /// Its place among the stop's expectations; a stop without any is walked all the same.
+    /// Index among the stop's expectations; a stop without any is walked too.
     expectation: Option<usize>,
-    /// Where the expectation stands in the file, or else the stop.
+    /// The place of the expectation in the file; without an expectation, that of the stop.
     #[serde(flatten)]
     place: Place,
     rules: &'static str,
     thread: String,
-    /// How many instructions had been executed.
+    /// Number of instructions executed.
     executed: Option<u64>,
     rip: Option<Hex>,
     location: Option<String>,
-    /// Why the stop was not reached.
+    /// The reason why the stop was not reached.
     not_reached: Option<String>,
     frames: Vec<FrameRow>,
     ends: Option<Ends>,
-    /// How the walk differs from what execution knows.
+    /// The difference between the walk and the execution.
     untrue: Option<String>,
 }
 
-/// A frame as expected and as found.
+/// An expected and a found frame.
 #[derive(Debug, Serialize)]
 struct FrameRow {
     expected: Option<ExpectedWords>,
     found: Option<FoundWords>,
-    /// What is not as expected: found, missing, function, trust, or a register's name.
+    /// Differences: found, missing, function, trust, or a register's name.
     wrong: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
 struct ExpectedWords {
-    /// `null` stands for code of no function.
+    /// Name of the function; `None` for code of no function.
     function: Option<String>,
     trust: Option<&'static str>,
     registers: Vec<Value>,
@@ -62,13 +62,13 @@ struct ExpectedWords {
 #[derive(Debug, Serialize)]
 struct FoundWords {
     function: Option<String>,
-    /// The function and the distance from its start.
+    /// Function with the offset in bytes from its start.
     location: String,
     rip: Hex,
     rsp: Hex,
     trust: Option<&'static str>,
     role: Option<&'static str>,
-    /// The registers that were expected to hold something.
+    /// Registers with an expected value.
     registers: Vec<Value>,
 }
 
@@ -78,7 +78,7 @@ struct Value {
     value: Hex,
 }
 
-/// How a walk should have ended, and did.
+/// The expected and the actual end of a walk.
 #[derive(Debug, Serialize)]
 struct Ends {
     expected: &'static str,
@@ -86,8 +86,8 @@ struct Ends {
     is_wrong: bool,
 }
 
-/// Runs a text and reports on the walks at its stops, and on its snapshots: the first failures in
-/// full.
+/// Runs a text with its walks, snapshots, mixed walks and searches. The report explains at most
+/// `max_failures`.
 pub(crate) fn run(
     source: &Source,
     on: Generations,
@@ -97,7 +97,7 @@ pub(crate) fn run(
     let is_stack = fixture.scenario.stack.is_some();
     let kind = if is_stack { "stack" } else { "program" };
     let mut report = FileReport::new(&source.name, kind);
-    // Without a runtime, where the program may not even run, there is nothing else to be walked.
+    // The walks run the program without a runtime, which is not possible for every text.
     if fixture.scenario.stops.iter().any(|stop| is_walked(&fixture.scenario, stop)) {
         walk(&fixture, source, max_failures, &mut report)?;
     }
@@ -105,8 +105,8 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Whether a stop is for walks of its stack. In a text with snapshots one that expects nothing of
-/// walks is not: it may say where a seed comes from.
+/// Returns true if a stop is for walks of its stack. In a text with snapshots, a stop without
+/// expected walks is not: it may be the origin of a seed.
 fn is_walked(scenario: &Scenario, stop: &Stop) -> bool {
     let has_runtime = scenario.snapshots().next().is_some()
         || scenario.mixed_walks().next().is_some()
@@ -154,7 +154,7 @@ fn walk(
     Ok(())
 }
 
-/// Puts a failure into words.
+/// The context that describes a failure.
 struct Words<'w> {
     fixture: &'w ProgramFixture,
     names: Names<'w>,

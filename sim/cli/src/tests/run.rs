@@ -1,13 +1,13 @@
 use super::{Folder, clrsim, content, fixture, gzip};
 use std::fmt::Write as _;
 
-/// Size of the header of a file of vectors.
+/// Size of the header of a file of vectors, in bytes.
 const HEADER: usize = 32;
-/// Where the truth is in a vector.
+/// Offset of the truth in a vector, in bytes.
 const TRUTH: usize = 36 + 16 * 8 + 10 * 16;
-/// Where the return address is in an outcome.
+/// Offset of the return address in an outcome, in bytes.
 const OUTCOME_RIP: usize = 8;
-/// Where the values of registers are in an outcome.
+/// Offset of the values of registers in an outcome, in bytes.
 const OUTCOME_VALUES: usize = 32;
 
 /// The vectors of an image with damage to the truth at some offset of each of the cases.

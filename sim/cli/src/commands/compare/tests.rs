@@ -1,4 +1,4 @@
-//! How walks that are wrong are shown.
+//! Wrong walks in the table of `clrsim compare`.
 
 use super::Comparison;
 use clr_runtime::generation::Generation;
@@ -22,7 +22,7 @@ fn found(label: &str, sp: u64) -> FoundMixedFrame {
     FoundMixedFrame { frame, label: label.to_owned() }
 }
 
-/// What is none has rows of its own, in their places; and gaps stay where they are.
+/// Frames that are not on the stack have rows of their own, and gaps keep their places.
 #[test]
 fn what_is_not_there_is_marked() {
     let walk = |frames: &[FoundMixedFrame]| FoundMixed {

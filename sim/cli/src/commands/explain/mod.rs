@@ -1,4 +1,4 @@
-//! `clrsim explain`: why a recorded walk, or each snapshot of a text, came out as it did.
+//! `clrsim explain`: prints the decisions behind a recorded walk or the snapshots of a text.
 
 pub(crate) mod recorded;
 mod text;
@@ -18,10 +18,10 @@ use recorded::ReplayedWalk;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// How far the lines of a story are indented, and those of a call within it.
+/// Indentation of the lines of a story, and of each nested call.
 const INDENT: usize = 2;
 
-/// Tells of the walk that `args` name; the exit code.
+/// Explains the walk or the snapshots that `args` name and returns the exit code.
 pub(crate) fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.fixture)?;
     if source.is_program() {
@@ -62,7 +62,7 @@ pub(crate) fn write_line(line: &Line, out: &mut dyn Write) -> io::Result<()> {
     write_wrapped(out, indent + INDENT, style, &line.text, &line.brackets())
 }
 
-/// Whether it is what was recorded.
+/// Writes the comparison with the recorded result.
 pub(crate) fn write_verdict(replayed: &ReplayedWalk<'_>, out: &mut dyn Write) -> io::Result<()> {
     let walk = replayed.walk;
     match &replayed.verdict {
@@ -79,7 +79,7 @@ pub(crate) fn write_verdict(replayed: &ReplayedWalk<'_>, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// A walk and its story, for machines.
+/// A walk and its story, for JSON.
 #[derive(Serialize)]
 struct Explained<'w> {
     file: &'w str,
@@ -101,11 +101,11 @@ struct Call<'w> {
     thread: &'w str,
     walker: &'w str,
     flags: Hex,
-    /// How the seed was made.
+    /// Origin of the seed.
     seed: Option<&'w str>,
 }
 
-/// A line of a story, for machines.
+/// A line of a story, for JSON.
 #[derive(Serialize)]
 pub(crate) struct Sentence {
     kind: &'static str,

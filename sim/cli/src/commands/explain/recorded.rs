@@ -1,4 +1,4 @@
-//! One walk of a recording, made again with all that can be told of it.
+//! A replayed walk of a recording, with its events.
 
 use crate::input::Source;
 use crate::render::console::HEAD;
@@ -15,23 +15,23 @@ use clr_runtime::explain::{ChainFrame, Event, Line, Names, Place, Teller, frame_
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// A walk that was made again.
+/// A replayed walk.
 pub(crate) struct ReplayedWalk<'w> {
     pub(crate) source: &'w Source,
     pub(crate) recording: &'w Recording,
     pub(crate) walk: &'w WalkLine,
-    /// The runtime as the walk has left it.
+    /// The runtime after the walk.
     pub(crate) runtime: &'w Runtime<'w, RecordedMemory>,
     pub(crate) names: &'w dyn Names,
     pub(crate) events: Vec<Event>,
-    /// The target's Frames.
+    /// The explicit Frames of the target thread.
     pub(crate) chain: Vec<ChainFrame>,
-    /// What the call has read: address (VA) and size in bytes.
+    /// Reads of the call: address (VA) and size in bytes.
     pub(crate) reads: Vec<(u64, u32)>,
     pub(crate) verdict: Verdict,
 }
 
-/// Calls `act` with the walk of this number, or the first one, made again.
+/// Replays walk number `n`, or the first one, and calls `act` with it.
 pub(crate) fn with_walk<T>(
     source: &Source,
     n: Option<u32>,
@@ -86,7 +86,7 @@ fn pick<'r>(
 }
 
 impl ReplayedWalk<'_> {
-    /// What the walk has reported, for other tools.
+    /// Returns the reported frames for export.
     pub(crate) fn exported(&self) -> Exported {
         let frame = |event: &Event| match event {
             Event::ReportedManaged { function, .. } => {
@@ -105,14 +105,14 @@ impl ReplayedWalk<'_> {
         Exported { name, frames: self.events.iter().filter_map(frame).collect() }
     }
 
-    /// Its story.
+    /// Returns the story of the call.
     pub(crate) fn story(&self) -> Vec<Line> {
         let teller =
             Teller { generation: self.recording.generation, names: self.names, chain: &self.chain };
         teller.tell(&self.events)
     }
 
-    /// Which walk it is, and of what.
+    /// Writes the walk's number, runtime, situation and call.
     pub(crate) fn write_header(&self, out: &mut dyn Write) -> io::Result<()> {
         let WalkLine { n, situation, variant, workload, .. } = self.walk;
         writeln!(out, "{HEAD}{} walk {n}{HEAD:#}", self.source.name)?;
@@ -126,7 +126,7 @@ impl ReplayedWalk<'_> {
         write_wrapped(out, 13, Style::new(), &self.call(), "")
     }
 
-    /// The call in words.
+    /// Returns the call in words.
     fn call(&self) -> String {
         let WalkLine { call, walker, .. } = self.walk;
         let of = match call.thread.as_str() {

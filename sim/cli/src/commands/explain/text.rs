@@ -1,4 +1,4 @@
-//! `clrsim explain` of texts: why each snapshot gave what it gave.
+//! `clrsim explain` of texts: the decisions behind the result of each snapshot.
 
 use crate::args::ExplainArgs;
 use crate::commands::explain::{Sentence, write_line};
@@ -18,34 +18,34 @@ use clr_scenario::{RunOnError, Scenario, SnapshotAt, ToldSnapshot};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A snapshot on runtimes that tell the same of it.
+/// A snapshot on runtimes with the same story.
 #[derive(Serialize)]
 struct ExplainedSnapshot<'s> {
     kind: &'static str,
     file: &'s str,
-    /// Its number in the text, from 1.
+    /// Number of the snapshot in the text, from 1.
     snapshot: usize,
     title: Option<&'s str>,
-    /// The call in words.
+    /// The call, in words.
     call: String,
     runtimes: Runtimes,
     story: Vec<Sentence>,
-    /// How the call ended.
+    /// Result of the call.
     result: String,
-    /// Whether that is what the text expects; `null` where it expects nothing.
+    /// True if the text expects this result; `None` if it expects nothing.
     as_expected: Option<bool>,
-    /// What is not as expected.
+    /// Differences from the expectation.
     differences: Vec<String>,
     #[serde(skip)]
     lines: Vec<Line>,
-    /// Numbers in a program are each runtime's own: this is the story without them.
+    /// The story without numbers, because those of a program differ on each runtime.
     #[serde(skip)]
     outline: Vec<String>,
     #[serde(skip)]
     is_made: bool,
 }
 
-/// Tells of the snapshots that `args` name.
+/// Explains the snapshots that `args` name.
 pub(crate) fn explain(
     args: &ExplainArgs,
     source: &Source,
@@ -53,7 +53,7 @@ pub(crate) fn explain(
 ) -> Result<(), CliError> {
     let fixture = ProgramFixture::read(source)?;
     let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), source)?;
-    // Every runtime is of interest, whatever is expected there.
+    // Every runtime is shown, whatever the text expects of it.
     let mut scenario = fixture.scenario.clone();
     clear_expectations(&mut scenario);
     let on = args.on.unwrap_or(Generations::ALL);
@@ -153,7 +153,7 @@ impl<'s> ExplainedSnapshot<'s> {
         let Runtimes(runtimes) = self.runtimes;
         let Some(first) = runtimes.iter().next() else { return Ok(()) };
         let words = in_words(runtimes);
-        // Numbers of a program are printed as the first of them has them.
+        // Numbers of a program are those of the first of the runtimes.
         let differ = runtimes.iter().count() > 1 && self.has_own_numbers();
         let of = if differ { format!("{words}; numbers of {first}") } else { words };
         writeln!(out, "\n{HEAD}{of}{HEAD:#}")?;
@@ -173,13 +173,13 @@ impl<'s> ExplainedSnapshot<'s> {
         }
     }
 
-    /// Whether its outline leaves numbers out.
+    /// Returns true if the outline leaves numbers out.
     fn has_own_numbers(&self) -> bool {
         self.lines.iter().zip(&self.outline).any(|(line, outline)| line.text != *outline)
     }
 }
 
-/// A sentence with a `#` for each hexadecimal number.
+/// Replaces each hexadecimal number of a sentence by `#`.
 fn without_numbers(text: &str) -> String {
     let mut parts = text.split("0x");
     let first = parts.next().unwrap_or_default().to_owned();

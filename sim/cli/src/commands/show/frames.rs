@@ -1,4 +1,4 @@
-//! The frames of a recorded stack, and whether they are as they should be.
+//! The frames of a recorded stack, compared with the truth.
 
 use crate::render::code::Code;
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
@@ -15,11 +15,12 @@ use std::io::{self, Write};
 /// A frame of the walk.
 pub(crate) struct UnwoundFrame {
     pub(crate) registers: Registers,
-    /// The step to its caller; `None` for the last frame, which nobody asked to unwind.
+    /// The step to the caller; `None` for the last frame, which is not unwound.
     pub(crate) step: Option<Result<Step, UnwindError>>,
 }
 
-/// The frame with these registers and up to `callers` further out. They end at an error.
+/// Unwinds the frame with these registers and up to `callers` frames further out. The frames end at
+/// an error.
 pub(crate) fn walk(
     unwinder: Unwinder<'_, '_>,
     registers: &Registers,
@@ -41,13 +42,13 @@ pub(crate) fn walk(
     frames
 }
 
-/// rsp and the nonvolatile integer registers, by encoding.
+/// Returns the mask of rsp and the nonvolatile integer registers, by encoding.
 fn preserved() -> u16 {
     let bit = |register: Gpr| 1 << register.number();
     Gpr::NONVOLATILE.into_iter().map(bit).fold(bit(Gpr::Rsp), |all, bit| all | bit)
 }
 
-/// What is known of a vector's callers, innermost first.
+/// Returns the known registers of a vector's callers, innermost first.
 pub(crate) fn truths(vector: &Vector<'_>) -> Vec<Expected> {
     let known = |registers, xmm_known| Expected {
         registers,
@@ -67,7 +68,7 @@ pub(crate) fn truths(vector: &Vector<'_>) -> Vec<Expected> {
     truths
 }
 
-/// What another unwinder answered, if it did.
+/// Returns the answer of another unwinder, if there is one.
 pub(crate) fn answer(answer: &Outcome, before: &Registers) -> Option<Expected> {
     answer.is_answer().then(|| Expected {
         registers: answer.apply(before),
@@ -77,7 +78,7 @@ pub(crate) fn answer(answer: &Outcome, before: &Registers) -> Option<Expected> {
     })
 }
 
-/// Writes the frames, and how they agree with what is known of the callers.
+/// Writes the frames and their differences from the known callers.
 pub(crate) fn write(
     frames: &[UnwoundFrame],
     truths: &[Expected],
@@ -103,7 +104,7 @@ pub(crate) fn write(
                 unwind_data::trust(step.trust),
                 format!("{:#018x}", step.establisher_frame),
                 step.handler.and_then(|handler| {
-                    // A return address may lie behind the code that made the call.
+                    // A return address may lie after the code that made the call.
                     let inside = registers.rip.wrapping_sub(u64::from(n > 0));
                     let (region, _) = code.map.find(inside)?;
                     Some(format!("  {}", Handler::new(code, region, handler)))
@@ -129,7 +130,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// In what frame `n` is not as known; `None` if nothing is known of it.
+/// Returns the differences of frame `n` from the known one; `None` if nothing is known.
 fn differences(frames: &[UnwoundFrame], n: usize, truths: &[Expected]) -> Option<Vec<Differing>> {
     let callee = frames.get(n.checked_sub(1)?)?;
     let truth = truths.get(n - 1)?;

@@ -1,4 +1,4 @@
-//! What lies where on the stack of a frame, as its unwind codes tell.
+//! The roles of the stack slots of a frame, by its unwind codes.
 //!
 //! The codes are replayed forwards from the caller's rsp down, as the prologue ran: this holds in a
 //! prologue and an epilogue as well, where only a part of the frame is below the return address.
@@ -12,34 +12,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// The size of a slot in bytes.
+/// Size of a slot in bytes.
 const SLOT: u64 = 8;
 
-/// The size in bytes of what a caller keeps for its callee's register arguments, above the return
-/// address.
+/// Size in bytes of the area above the return address that a caller keeps for its callee's register
+/// arguments.
 const HOME_SPACE: u64 = 4 * SLOT;
 
-/// A frame of more slots than this is drawn in part.
+/// Largest number of slots of a frame that is drawn in full.
 const MOST_SLOTS: u64 = 128;
 
-/// How many slots at either end of a large frame are drawn.
+/// Number of slots that are drawn at either end of a large frame.
 const END_SLOTS: u64 = 16;
 
-/// How far from rsp a machine frame is looked for, in slots.
+/// Distance from rsp within which a machine frame is searched, in slots.
 const MACHINE_FRAME_REACH: u64 = 1 << 12;
 
-/// How many bytes are drawn where the caller's rsp is not above rsp.
+/// Number of bytes that are drawn if the caller's rsp is not above rsp.
 const UNKNOWN_FRAME: u64 = 16 * SLOT;
 
 /// The slots of a frame.
 pub(crate) struct Layout {
-    /// What the slots at these addresses are for.
+    /// Roles of slots, by address (VA).
     roles: BTreeMap<u64, String>,
-    /// Stack that the prologue allocated.
+    /// Address ranges that the prologue allocated (VA).
     allocated: Vec<Range<u64>>,
-    /// Where the prologue left rsp.
+    /// rsp after the prologue.
     bottom: Option<u64>,
-    /// Behind the last slot to be drawn.
+    /// Address after the last slot to draw (VA).
     end: u64,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Layout {
 pub(crate) struct Frame<'f, 'a> {
     /// The function entry and its chain parents.
     pub(crate) chain: &'f [Link<'a>],
-    /// The instruction (RVA).
+    /// RVA of the instruction.
     pub(crate) rva: u32,
-    /// Only codes whose instructions lie before rip have run. (Not so in an epilogue.)
+    /// True if only codes whose instructions lie before rip have run. False in an epilogue.
     pub(crate) by_codes: bool,
     /// The frame's registers.
     pub(crate) registers: &'f Registers,
@@ -58,7 +58,7 @@ pub(crate) struct Frame<'f, 'a> {
 }
 
 impl Layout {
-    /// Where everything is.
+    /// Finds the roles of a frame's slots.
     pub(crate) fn new(frame: &Frame<'_, '_>, memory: &dyn Memory) -> Self {
         let (rsp, top) = (frame.registers.rsp(), frame.caller.rsp());
         let mut layout = Self {
@@ -90,7 +90,7 @@ impl Layout {
         self.roles.insert(address, role.into());
     }
 
-    /// Places the return address; where it is, if it is there.
+    /// Places the return address and returns its address, if it is on the stack.
     fn return_address(&mut self, frame: &Frame<'_, '_>, memory: &dyn Memory) -> Option<u64> {
         let top = frame.caller.rsp();
         let at = top.wrapping_sub(SLOT);
@@ -104,7 +104,7 @@ impl Layout {
         Some(at)
     }
 
-    /// Places the machine frame: where the caller's rip and rsp stand. Its lowest address.
+    /// Places the machine frame with the caller's rip and rsp, and returns its lowest address.
     fn machine_frame(
         &mut self,
         frame: &Frame<'_, '_>,
@@ -132,7 +132,7 @@ impl Layout {
         }
     }
 
-    /// Does what the codes say that the prologue did, rsp being `at` before.
+    /// Replays the codes of the prologue. `at` is rsp before it.
     fn replay(&mut self, codes: &[(UnwindCode, bool)], mut at: u64) {
         let mut base = None;
         for (code, _) in codes {
@@ -150,9 +150,9 @@ impl Layout {
                 _ => {}
             }
         }
-        // Code without codes says nothing of what it pushes.
+        // Without codes, the pushes of the code are unknown.
         self.bottom = (!codes.is_empty()).then_some(at);
-        // Where there is no frame register, saved registers are counted from rsp as it ends up.
+        // Without a frame register, saved registers are addressed from the final rsp.
         let base = base.unwrap_or(at);
         for (code, has_run) in codes {
             match code.operation {
@@ -181,7 +181,7 @@ impl Layout {
         }
     }
 
-    /// The addresses of the slots to be drawn.
+    /// Returns the addresses of the slots to draw.
     fn addresses(&self, rsp: u64) -> BTreeSet<u64> {
         let slots = |from: u64, count: u64| (0..count).map(move |n| from.wrapping_add(SLOT * n));
         let count = self.end.saturating_sub(rsp).div_ceil(SLOT);
@@ -207,7 +207,7 @@ impl Layout {
         for address in self.addresses(rsp) {
             let role = self.role_of(address);
             let value = memory.read_u64(address).ok();
-            // Of large frames only the ends were recorded, and nothing says much about the rest.
+            // Of large frames only the ends were recorded.
             if value.is_none() && !self.roles.contains_key(&address) {
                 continue;
             }
@@ -238,7 +238,7 @@ impl Layout {
         Ok(())
     }
 
-    /// What a value points to.
+    /// Returns the target of a value that is a pointer.
     fn pointer(&self, value: u64, rsp: u64, code: &Code<'_, '_>) -> Option<String> {
         if (rsp..self.end).contains(&value) {
             return Some(format!("-> rsp+{:#x}", value - rsp));
@@ -247,7 +247,7 @@ impl Layout {
     }
 }
 
-/// The registers that point to `address`.
+/// Returns the registers that point to `address`.
 fn pointing(registers: &Registers, address: u64) -> Option<String> {
     let names: Vec<_> = Gpr::ALL
         .into_iter()
@@ -258,8 +258,8 @@ fn pointing(registers: &Registers, address: u64) -> Option<String> {
 }
 
 impl Frame<'_, '_> {
-    /// The codes in the order in which the prologues ran, and whether their instructions have run.
-    /// They end at the first that cannot be read.
+    /// Returns the codes in the order in which the prologues ran, each with true if its instruction
+    /// has run. The codes end at the first that cannot be read.
     fn executed_codes(&self) -> Vec<(UnwindCode, bool)> {
         let mut codes = Vec::new();
         for link in self.chain {

@@ -1,4 +1,4 @@
-//! `clrsim show`: one case, drawn.
+//! `clrsim show`: draws one case.
 
 mod frames;
 mod layout;
@@ -27,12 +27,12 @@ use layout::{Frame, Layout};
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// How many instructions are shown before the one at rip.
+/// Number of instructions that are shown before the one at rip.
 const BEFORE: usize = 5;
-/// How many are shown after it.
+/// Number of instructions that are shown after the one at rip.
 const AFTER: usize = 5;
 
-/// Draws the case that `args` name; the exit code.
+/// Draws the case that `args` name and returns the exit code.
 pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
     if source.is_recording() {
@@ -72,7 +72,7 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Cli
     Ok(PASSED)
 }
 
-/// The case, if the file has it and it can be read.
+/// Returns case `wanted` of a file.
 fn pick<T, E: Display>(
     source: &Source,
     case: u64,
@@ -88,15 +88,15 @@ fn pick<T, E: Display>(
     }
 }
 
-/// What is drawn.
+/// A case to draw.
 struct Drawing<'d> {
     args: &'d ShowArgs,
     source: &'d Source,
-    /// Which case it is.
+    /// Index of the case.
     case: u64,
     code: &'d Code<'d, 'd>,
     verdict: Verdict,
-    /// How many cases the file has.
+    /// Number of cases of the file.
     cases: usize,
 }
 
@@ -153,7 +153,7 @@ impl Drawing<'_> {
         Ok(other("CoreCLR", &record.coreclr, &frames, out)?)
     }
 
-    /// Its frames, for other tools.
+    /// Returns the frames for export.
     fn exported(&self, frames: &[UnwoundFrame]) -> Exported {
         let frame = |frame: &UnwoundFrame| {
             let label = format!("{}!{}", self.code.image, self.code.name(frame.registers.rip));
@@ -201,7 +201,7 @@ impl Drawing<'_> {
         field(out, "verdict", format_args!("{style}{word}{style:#} under {rules} rules"))
     }
 
-    /// Code, unwind data and stack of the first frame.
+    /// Writes code, unwind data and stack of the first frame.
     fn body(
         &self,
         frames: &[UnwoundFrame],
@@ -224,7 +224,7 @@ impl Drawing<'_> {
         for function in functions {
             function.write(out, "  ")?;
         }
-        // Without the truth, what the walker says.
+        // Without the truth, the walker's caller is used.
         let own = frames.get(1).map(|caller| &caller.registers);
         let caller = truth.map(|truth| &truth.registers).or(own);
         heading(out, "Stack")?;
@@ -270,7 +270,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Holds the first step against another unwinder's answer.
+/// Compares the first step with another unwinder's answer.
 fn other(
     name: &str,
     outcome: &Outcome,
@@ -355,7 +355,7 @@ fn attrs(vector: &Vector<'_>) -> String {
     ])
 }
 
-/// The words that hold.
+/// Joins the words whose condition is true.
 fn listed(words: &[(bool, &str)]) -> String {
     let held: Vec<_> = words.iter().filter(|(holds, _)| *holds).map(|(_, word)| *word).collect();
     held.join(", ")

@@ -1,4 +1,4 @@
-//! A recorded walk as a drawing of its stack: managed frames, explicit Frames, and what was read.
+//! The drawing of a recorded walk's stack: managed frames, explicit Frames and the words read.
 
 use crate::commands::explain::recorded::ReplayedWalk;
 use crate::commands::explain::write_verdict;
@@ -13,13 +13,13 @@ use clr_walker::registers::CONTEXT_SIZE;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// A word of the stack in bytes.
+/// Size of a word of the stack in bytes.
 const WORD: u64 = 8;
 
-/// What a resumable Frame does to a walk that has suspended the target.
+/// Effect of a resumable Frame on a walk that has suspended the target.
 const ENDED: &str = "resumable, so the walk ended";
 
-/// What begins at an address of the stack.
+/// An object that begins at an address of the stack.
 enum Item {
     /// A managed frame.
     Managed(ManagedFrame),
@@ -34,7 +34,7 @@ enum Item {
 struct ManagedFrame {
     ip: u64,
     caller_sp: u64,
-    /// The callback that reports it, or why there is none.
+    /// The callback that reports the frame, or the reason why there is none.
     fate: Fate,
 }
 
@@ -48,9 +48,9 @@ enum Fate {
 /// The stack of a walk.
 struct Drawing<'d, 'w> {
     replayed: &'d ReplayedWalk<'w>,
-    /// What begins where (VA).
+    /// Objects by the address of their first byte (VA).
     items: BTreeMap<u64, Vec<Item>>,
-    /// How often a word was read, by its address (VA).
+    /// Number of reads of a word, by its address (VA).
     reads: BTreeMap<u64, u32>,
 }
 
@@ -76,7 +76,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
         self.items.entry(address).or_default().push(item);
     }
 
-    /// From the events of the outer call.
+    /// Places managed frames, markers and hijacked slots by the events of the outer call.
     fn place_managed_frames(&mut self) {
         let mut callbacks = 0;
         let mut depth = 0;
@@ -132,7 +132,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
         }
     }
 
-    /// What the walk did with the Frame at this address.
+    /// Returns the walk's actions on the Frame at this address.
     fn fate(&self, frame: u64) -> String {
         let events = self.replayed.events.iter();
         let fates = events.filter_map(|event| match event {
@@ -156,12 +156,12 @@ impl<'d, 'w> Drawing<'d, 'w> {
                 *self.reads.entry(word * WORD).or_default() += 1;
             }
         }
-        // What lies elsewhere, as the Thread object does, is not on the stack.
+        // Words elsewhere, such as those of the Thread object, are not on the stack.
         let (low, high) = self.bounds();
         self.reads.retain(|address, _| (low..high).contains(address));
     }
 
-    /// The stack that was recorded: its lowest address, and the one behind its highest (VA).
+    /// Returns the lowest address of the recorded stack and the address after its highest (VA).
     fn bounds(&self) -> (u64, u64) {
         let Some(stack) = &self.replayed.walk.stack else { return (0, 0) };
         let base = stack.base.0;
@@ -231,7 +231,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
                     None => format!("{BAD}no Frame{BAD:#}, but on the chain"),
                 };
                 let leads = match frame.leads_to {
-                    // Where to is not always recorded then.
+                    // The target is not always recorded in this case.
                     LeadsTo::Managed(_) if fate.ends_with(ENDED) => "to managed code".to_owned(),
                     LeadsTo::Managed(ip) | LeadsTo::Unmanaged(ip) => format!("to {}", name(ip)),
                     LeadsTo::Nowhere => "to nowhere".to_owned(),
@@ -257,7 +257,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
         writeln!(out, "  {address:#18x}  {text:>18}  {count:>5}  {style}{role}{style:#}")
     }
 
-    /// What a word that was read is for.
+    /// Returns the role of a word that was read.
     fn role(&self, address: u64, value: Option<u64>) -> String {
         let below = self.items.range(..=address).rev();
         let mut items = below.flat_map(|(at, items)| items.iter().map(move |item| (*at, item)));
@@ -296,7 +296,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
         }
     }
 
-    /// The size of a Frame, as far as walks read it.
+    /// Returns the size of the part of a Frame that walks read, in bytes.
     fn size(&self, kind: Option<FrameKind>) -> u64 {
         let generation = self.replayed.recording.generation;
         let convention = Convention::of(generation);

@@ -1,4 +1,4 @@
-//! What an instruction did to its frame, in words.
+//! Effects of instructions on their frames, in words.
 
 use super::row::State;
 use crate::input::program::{Names, OUTSIDE};
@@ -8,19 +8,19 @@ use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-/// No frame moves rsp further: only another stack is as far away.
+/// Distance of rsp that means another stack: no frame moves rsp as far.
 const ANOTHER_STACK: u64 = 1 << 30;
 
-/// Whether an interrupt came in front of the instruction that was about to be executed.
+/// Returns true if an interrupt came before the instruction that was about to be executed.
 pub(super) fn is_interrupt(before: &State, after: &State) -> bool {
     let entered = after.frames.len().saturating_sub(before.frames.len());
-    // Of two, the second is that of a signal's trampoline.
+    // Of two frames, the second is that of a signal's trampoline.
     let interrupted = entered.checked_sub(1).and_then(|last| after.frames.get(last));
     after.executed == before.executed
         && interrupted.is_some_and(|frame| frame.caller.from.is_none())
 }
 
-/// What happened between two states.
+/// Returns the change between two states, in words.
 pub(super) fn words(
     before: &State,
     after: &State,
@@ -57,7 +57,7 @@ pub(super) fn words(
     }
 }
 
-/// A call or an interrupt.
+/// Returns the words for a call or an interrupt.
 fn entered(before: &State, after: &State, names: Names<'_>) -> String {
     let Some(frame) = after.frames.first() else { return String::new() };
     let name = names.location(after.registers.rip, Position::Interrupted);
@@ -77,7 +77,7 @@ fn entered(before: &State, after: &State, names: Names<'_>) -> String {
     format!("calls {name}{}", if switches { " on another stack" } else { "" })
 }
 
-/// Something that stays in the frame.
+/// Returns the words for an instruction that stays in the frame.
 fn inside(before: &State, after: &State, names: Names<'_>, run: &Run<'_>) -> String {
     let instruction = &before.instruction;
     let (from, to) = (before.registers.rsp(), after.registers.rsp());
@@ -117,7 +117,7 @@ fn inside(before: &State, after: &State, names: Names<'_>, run: &Run<'_>) -> Str
     moved(before, after, run)
 }
 
-/// A save, a restore, or a frame register.
+/// Returns the words for a save, a restore or a frame register.
 fn moved(before: &State, after: &State, run: &Run<'_>) -> String {
     let instruction = &before.instruction;
     let cfa = before.cfa();
@@ -141,7 +141,7 @@ fn moved(before: &State, after: &State, run: &Run<'_>) -> String {
             let register = name(instruction.op0_register());
             format!("loads {register} ← {}", in_frame(address, cfa))
         }
-        // What points into the frame may be its frame register.
+        // A register that points into the frame may be its frame register.
         ((OpKind::Register, _), _) => {
             let stack = [instruction.op1_register(), instruction.memory_base()];
             let register =
@@ -162,7 +162,7 @@ fn is_address(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Mov | Mnemonic::Lea)
 }
 
-/// The address that an instruction accesses, if it lies on its stack.
+/// Returns the address (VA) that an instruction accesses, if it lies on the stack.
 fn memory(instruction: &Instruction, before: &State) -> Option<u64> {
     let operand = (0..instruction.op_count())
         .find(|operand| instruction.op_kind(*operand) == OpKind::Memory)?;
@@ -179,7 +179,7 @@ fn name(register: Register) -> String {
     format!("{register:?}").to_lowercase()
 }
 
-/// A place on the stack, from the CFA.
+/// Returns a place on the stack relative to the CFA.
 fn in_frame(address: u64, cfa: u64) -> String {
     format!("[{}]", distance(address, cfa))
 }

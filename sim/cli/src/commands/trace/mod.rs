@@ -1,4 +1,4 @@
-//! `clrsim trace`: a program's run, instruction by instruction.
+//! `clrsim trace`: prints a program's run, instruction by instruction.
 
 mod effect;
 mod row;
@@ -19,7 +19,7 @@ use clr_walker::code_map::CodeMap;
 use row::{End, Mistake, Row, State};
 use serde::Serialize;
 
-/// Prints the run that `args` name; the exit code.
+/// Prints the run that `args` name and returns the exit code.
 pub(crate) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.fixture)?;
     let fixture = ProgramFixture::read(&source)?;
@@ -72,22 +72,22 @@ fn only(
     found.map(Some).ok_or_else(|| source.error(format_args!("has no function {name}")))
 }
 
-/// A run that is being printed.
+/// The state of a trace between its lines.
 struct Trace<'t> {
     args: &'t TraceArgs,
     fixture: &'t ProgramFixture,
     names: Names<'t>,
     map: &'t CodeMap<'t>,
     only: Option<FunctionId>,
-    /// How many lines have been printed.
+    /// Number of lines printed.
     printed: u64,
-    /// The mistakes at the last line.
+    /// Mistakes at the last line.
     told: Vec<Mistake>,
-    /// What call frame information said at the last line.
+    /// Call frame information at the last line.
     described: Option<Rules>,
 }
 
-/// A line of JSON that says why there are no more.
+/// The last line of JSON of a trace that is cut off, with the reason.
 #[derive(Serialize)]
 struct Cut {
     kind: &'static str,
@@ -130,7 +130,7 @@ impl Trace<'_> {
             && self.only.is_none_or(|only| state.function == Some(only))
     }
 
-    /// The line of an instruction that is about to be executed.
+    /// Returns the line of an instruction that is about to be executed.
     fn row(&self, run: &Run<'_>, state: &State, stops: Vec<usize>) -> Row {
         let drawn = self.args.stack || !stops.is_empty() || self.args.at.contains(&state.executed);
         let mut row = Row::new(state, run, stops, self.names);
@@ -139,7 +139,7 @@ impl Trace<'_> {
         row
     }
 
-    /// What call frame information says of an instruction (VA).
+    /// Returns the call frame information of an instruction (VA).
     fn described(&self, rip: u64) -> Option<Rules> {
         let (region, rva) = self.map.find(rip)?;
         let table = region.cfi()?;
@@ -199,7 +199,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// Says why the run does not end here.
+    /// Prints the reason why the trace is cut off.
     fn cut(&self, why: String, console: &mut Console<'_>) -> Result<(), CliError> {
         if self.args.json {
             return write_json(&Cut { kind: "cut", why }, console);

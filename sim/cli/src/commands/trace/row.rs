@@ -16,23 +16,23 @@ use iced_x86::{Decoder, DecoderOptions, Instruction};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The longest instruction in bytes.
+/// Size of the longest instruction in bytes.
 const LONGEST: usize = 15;
 
-/// How far a call indents its callee.
+/// Indentation of a callee.
 const INDENT: usize = 2;
 
-/// The deepest call that is indented further than its caller.
+/// Depth from which calls are not indented further.
 const DEEPEST: usize = 8;
 
-/// What a thread is about to do.
+/// The state of a thread before an instruction.
 pub(super) struct State {
-    /// How many instructions it has executed.
+    /// Number of instructions executed.
     pub(super) executed: u64,
     pub(super) registers: Registers,
-    /// The function that it is in.
+    /// The function with the instruction.
     pub(super) function: Option<FunctionId>,
-    /// Its frames, innermost first.
+    /// The thread's frames, innermost first.
     pub(super) frames: Vec<TrueFrame>,
     pub(super) instruction: Instruction,
 }
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// The CFA of the innermost frame.
+    /// Returns the CFA of the innermost frame.
     pub(super) fn cfa(&self) -> u64 {
         self.frames.first().map_or(0, |frame| frame.cfa)
     }
@@ -71,11 +71,11 @@ pub(super) struct Row {
     address: Hex,
     function: Option<String>,
     offset: Option<i64>,
-    /// How many calls it is away from the caller outside.
+    /// Number of calls between the caller outside and this frame.
     depth: usize,
     role: Option<&'static str>,
     text: String,
-    /// What it does to the frame.
+    /// Effect of the instruction on the frame, in words.
     effect: String,
     rsp: Hex,
     cfa: Hex,
@@ -85,7 +85,7 @@ pub(super) struct Row {
     pub(super) stops: Vec<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stack: Option<Vec<StackLine>>,
-    /// What call frame information says of the place, if there is any.
+    /// Call frame information of the place, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cfi: Option<Rules>,
     #[serde(skip)]
@@ -95,14 +95,14 @@ pub(super) struct Row {
 /// A frame that is known to be unwound wrongly.
 #[derive(Serialize)]
 struct Mistaken {
-    /// 0 is the innermost one.
+    /// Index of the frame; 0 is the innermost one.
     frame: usize,
     function: String,
     mistake: &'static str,
 }
 
 impl Row {
-    /// All but the effect, for that is known afterwards.
+    /// Creates the line without the effect, which is known after the instruction.
     pub(super) fn new(state: &State, run: &Run<'_>, stops: Vec<usize>, names: Names<'_>) -> Self {
         let rip = state.registers.rip;
         let found = names.find(rip, Position::Interrupted);
@@ -140,7 +140,7 @@ impl Row {
         }
     }
 
-    /// The effect, now that it is known.
+    /// Sets the effect.
     pub(super) fn finish(
         &mut self,
         before: &State,
@@ -157,7 +157,7 @@ impl Row {
         }
     }
 
-    /// The mistakes of Windows and of call frame information.
+    /// Returns the mistakes of Windows and of call frame information.
     pub(super) fn mistakes(&self) -> Vec<Mistake> {
         let told = |who: &'static str| {
             move |mistaken: &Mistaken| Mistake {
@@ -190,14 +190,14 @@ impl Row {
     }
 }
 
-/// A mistake that is told of.
+/// A mistake that is printed below a line.
 #[derive(PartialEq, Eq)]
 pub(super) struct Mistake {
-    /// The frame, counted from the outermost one.
+    /// Index of the frame, counted from the outermost one.
     frame: usize,
-    /// Who makes it.
+    /// The unwinder that makes the mistake.
     pub(super) who: &'static str,
-    /// The frame's function.
+    /// Name of the frame's function.
     pub(super) function: String,
     pub(super) words: &'static str,
 }

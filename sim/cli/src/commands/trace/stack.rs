@@ -1,4 +1,4 @@
-//! The stack of a thread, slot by slot, with what is in each.
+//! The stack of a thread, slot by slot.
 
 use crate::input::program::{Names, OUTSIDE};
 use crate::render::console::{DIM, HEAD};
@@ -13,30 +13,30 @@ use clr_walker::unwind::Position;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The size of a slot in bytes.
+/// Size of a slot in bytes.
 const SLOT: u64 = 8;
 
-/// Of an area with more slots that are all the same, only the first is drawn.
+/// Largest number of equal slots that are drawn one by one; of more, only the first is.
 const MOST_SLOTS: u64 = 2;
 
-/// How narrow the column of names is at least.
+/// Smallest width of the column of names.
 const NARROWEST: usize = 8;
 
-/// A slot, or several with the same role.
+/// A slot, or several slots with the same role.
 #[derive(Serialize)]
 pub(super) struct StackLine {
     address: Hex,
     len: u64,
-    /// Of the first slot; `null` where nothing is mapped.
+    /// Value of the first slot; `None` if nothing is mapped.
     value: Option<Hex>,
-    /// The function whose frame it is in.
+    /// The function of the slot's frame.
     frame: String,
     role: String,
-    /// The registers that point to it.
+    /// The registers that point to the slot.
     pointing: Vec<&'static str>,
 }
 
-/// The stack from rsp up.
+/// Returns the slots from rsp up.
 pub(super) fn lines(run: &Run<'_>, map: &CodeMap<'_>, names: Names<'_>) -> Vec<StackLine> {
     let frames = run.frames();
     let drawing = Drawing { run, frames: &frames, names };
@@ -75,7 +75,7 @@ impl Drawing<'_, '_> {
         }
     }
 
-    /// The function of a frame.
+    /// Returns the name of a frame's function.
     fn name(&self, frame: usize) -> String {
         match self.frames.get(frame) {
             None => "outside".to_owned(),
@@ -131,7 +131,7 @@ impl Drawing<'_, '_> {
     }
 }
 
-/// Draws it.
+/// Draws the slots.
 pub(super) fn write(lines: &[StackLine], out: &mut dyn Write) -> io::Result<()> {
     let width = lines.iter().map(|line| line.frame.chars().count()).max().unwrap_or(0);
     let width = width.max(NARROWEST);

@@ -1,14 +1,15 @@
-//! DWARF's expressions as people write them.
+//! DWARF expressions in infix notation.
 
 use clr_walker::unwind::dwarf::Column;
 
-/// The most operations that are written out. The words of one may be those of all before it.
+/// Limit of the operations that are written out. The words of one may contain those of all before
+/// it.
 const LONGEST: usize = 64;
 
-/// The most characters that are.
+/// Limit of the characters that are written out.
 const WIDEST: usize = 400;
 
-/// An expression in words; its bytes, if it has operations that are not known here.
+/// Returns an expression in infix notation, or its bytes if it has unknown operations.
 pub(super) fn words(bytes: &[u8]) -> String {
     infix(bytes).unwrap_or_else(|| {
         let bytes: Vec<_> = bytes.iter().take(LONGEST).map(|byte| format!("{byte:02x}")).collect();
@@ -18,7 +19,7 @@ pub(super) fn words(bytes: &[u8]) -> String {
 
 fn infix(bytes: &[u8]) -> Option<String> {
     let mut rest = Bytes(bytes);
-    // What a register's rule begins with, beside the empty stack that the CFA's does.
+    // The initial stack of a register's rule; that of the CFA's is empty.
     let mut stack = vec!["cfa".to_owned()];
     let mut operations = 0;
     while !rest.0.is_empty() {
@@ -56,7 +57,7 @@ fn binary(stack: &mut Vec<String>, operator: &str) -> Option<String> {
     Some(format!("({left} {operator} {right})"))
 }
 
-/// What is still to be read.
+/// The bytes that remain to be read.
 struct Bytes<'b>(&'b [u8]);
 
 impl Bytes<'_> {
@@ -66,7 +67,7 @@ impl Bytes<'_> {
         Some(*first)
     }
 
-    /// A number in LEB128.
+    /// Reads an unsigned number in LEB128.
     fn unsigned(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

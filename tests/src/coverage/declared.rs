@@ -31,7 +31,7 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[23],
         generations: Generations::ALL,
-        file: "tests/tests/worked_stacks.rs",
+        file: "tests/tests/gallery/worked_stacks.rs",
         test: "context_flags_of_seeds_play_no_part",
     },
     Tested {
@@ -43,7 +43,7 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[89],
         generations: Generations::ALL,
-        file: "tests/tests/worked_stacks.rs",
+        file: "tests/tests/gallery/worked_stacks.rs",
         test: "callbacks_get_what_the_call_says",
     },
     Tested {

@@ -1,0 +1,195 @@
+//! Tests that the scripts which run the fuzz targets elsewhere know all targets, seeds and
+//! dictionaries.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn read(path: &str) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns the names of a folder's entries, without extensions.
+fn names(folder: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the targets of `fuzz/Cargo.toml`: names and paths.
+fn targets() -> Vec<(String, String)> {
+    let manifest = read("fuzz/Cargo.toml");
+    let value = |table: &str, key: &str| {
+        let line = table.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+        line.unwrap_or_else(|| panic!("no {key} in {table}")).trim_matches('"').to_owned()
+    };
+    let tables = manifest.split("\n[").filter_map(|table| table.strip_prefix("[bin]]"));
+    tables.map(|table| (value(table, "name"), value(table, "path"))).collect()
+}
+
+#[test]
+fn every_target_is_complete() {
+    let targets = targets();
+    let list: BTreeSet<_> = targets.iter().map(|(name, _)| name.clone()).collect();
+    assert!(list.len() == targets.len() && list.len() >= 11, "{list:?}");
+    assert_eq!(names("fuzz/fuzz_targets"), list);
+    assert_eq!(names("fuzz/seeds"), list);
+    let dictionaries = names("fuzz/dictionaries");
+    assert!(!dictionaries.is_empty() && dictionaries.is_subset(&list), "{dictionaries:?}");
+    // The page lists the targets in a table, some of them in one row.
+    let page = read("fuzz/README.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
+    let told = rows.flat_map(|row| row.split(", ")).map(|name| name.trim_matches('`').to_owned());
+    assert_eq!(told.collect::<BTreeSet<_>>(), list);
+    let (replayed, readme) = (read("tests/tests/properties/fuzz_seeds.rs"), read("README.md"));
+    for (name, path) in targets {
+        assert_eq!(path, format!("fuzz_targets/{name}.rs"));
+        let body = format!("clr_tests::fuzz::{name}");
+        assert!(read(&format!("fuzz/{path}")).contains(&format!("{body}(data)")), "{path}");
+        let replay = format!("replay(\"{name}\", {body})");
+        assert!(replayed.contains(&replay), "{name} is not replayed");
+        assert!(readme.contains(&format!("`{name}`")), "{name} is not in README.md");
+    }
+}
+
+#[test]
+fn both_images_have_the_same_compiler() {
+    let compiler = |path: &str| {
+        let file = read(path);
+        let line = file.lines().find_map(|line| line.strip_prefix("ENV RUSTUP_TOOLCHAIN="));
+        line.unwrap_or_else(|| panic!("{path} names no compiler")).to_owned()
+    };
+    let date = compiler(".clusterfuzzlite/Dockerfile");
+    assert!(date.starts_with("nightly-20"), "{date}");
+    assert_eq!(compiler("fuzz/oss-fuzz/Dockerfile"), date);
+}
+
+/// Runs `.clusterfuzzlite/build.sh` with a cargo that builds nothing, and a zip that lists its
+/// arguments.
+#[cfg(target_os = "linux")]
+#[test]
+fn images_build_every_target() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Command;
+
+    const CARGO: &str = r#"#!/bin/bash -eu
+names=$(sed -n '/^\[\[bin/,/^path/s/^name = "\(.*\)"/\1/p' fuzz/Cargo.toml)
+if [ "$1 $2" = "fuzz list" ]; then echo "$names"; exit; fi
+[ "$1 $2" = "fuzz build" ]
+mkdir -p "$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release"
+for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/$name"; done
+"#;
+    const ZIP: &str = "#!/bin/bash -eu\n[ \"$1 $2 $3\" = '-q -r -j' ]\nls \"$5\" > \"$4\"\n";
+
+    let place = tempfile::tempdir().unwrap();
+    let folder = |name: &str| {
+        let path = place.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        path
+    };
+    let (source, out, tools) = (folder("src"), folder("out"), folder("tools"));
+    symlink(root(), source.join("clr-sim")).unwrap();
+    for (name, text) in [("cargo", CARGO), ("zip", ZIP)] {
+        let tool = tools.join(name);
+        std::fs::write(&tool, text).unwrap();
+        std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap();
+    let status = Command::new("bash")
+        .args(["-eu".as_ref(), root().join(".clusterfuzzlite/build.sh").as_os_str()])
+        .env("SRC", &source)
+        .env("OUT", &out)
+        .env("PATH", format!("{}:{path}", tools.display()))
+        .env("CARGO_TARGET_DIR", place.path().join("target"))
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+
+    let mut expected = BTreeSet::new();
+    for (name, _) in targets() {
+        let built = std::fs::read_to_string(out.join(&name)).unwrap();
+        assert!(built.contains("-O") && built.contains("--debug-assertions"), "{built}");
+        let corpus = format!("{name}_seed_corpus.zip");
+        let zipped = std::fs::read_to_string(out.join(&corpus)).unwrap();
+        let seeds = std::fs::read_dir(root().join("fuzz/seeds").join(&name)).unwrap();
+        assert_eq!(zipped.lines().count(), seeds.count(), "{name}");
+        expected.extend([name, corpus]);
+    }
+    let dictionaries = names("fuzz/dictionaries").into_iter().map(|name| format!("{name}.dict"));
+    expected.extend(dictionaries);
+    let found = std::fs::read_dir(&out).unwrap();
+    let found: BTreeSet<_> =
+        found.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(found, expected);
+}
+
+/// Compares a dictionary of libFuzzer with the words that it must have.
+fn check_dictionary(target: &str, words: &BTreeSet<String>) {
+    let path = PathBuf::from(format!("fuzz/dictionaries/{target}.dict"));
+    let quote = |word: &String| {
+        let plain = word.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        assert!(plain && word.len() <= 64, "{word:?}");
+        format!("\"{}\"\n", word.replace('\\', "\\\\").replace('"', "\\\""))
+    };
+    let text: String = words.iter().map(quote).collect();
+    if std::env::var_os("CLR_BLESS").is_some() {
+        std::fs::write(root().join(&path), &text).unwrap();
+    }
+    let found = read(path.to_str().unwrap());
+    let words = |text: &str| text.lines().map(ToOwned::to_owned).collect::<BTreeSet<_>>();
+    let (found_words, wanted) = (words(&found), words(&text));
+    let missing: Vec<_> = wanted.difference(&found_words).collect();
+    let surplus: Vec<_> = found_words.difference(&wanted).collect();
+    assert_eq!((missing, surplus), (vec![], vec![]), "CLR_BLESS=1 rewrites the dictionary");
+    assert_eq!(found, text, "CLR_BLESS=1 rewrites the dictionary");
+}
+
+/// The dictionary of texts must have all nodes, arguments and properties in the grammar's tables.
+#[test]
+fn the_dictionary_of_texts_has_all_words() {
+    let grammar = read("sim/scenario/src/grammar.md");
+    let rows = grammar.lines().filter_map(|line| line.strip_prefix("| "));
+    // The last column is prose.
+    let cells = rows.flat_map(|row| row.split(" | ").take(3));
+    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let words: BTreeSet<_> = quoted.filter(|word| *word != "{ }").map(ToOwned::to_owned).collect();
+    for word in ["function", "kind=", "ready-to-run", "policy=", "#true"] {
+        assert!(words.contains(word), "{word}");
+    }
+    check_dictionary("fixture_text", &words);
+}
+
+/// The dictionary of recordings must have the keys of all objects in the seeds, and the kinds of
+/// lines.
+#[test]
+fn the_dictionary_of_recordings_has_all_keys() {
+    let mut words = BTreeSet::new();
+    for seed in std::fs::read_dir(root().join("fuzz/seeds/recording")).unwrap() {
+        let text = std::fs::read_to_string(seed.unwrap().path()).unwrap();
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            words.insert(format!("\"t\":{}", line["t"]));
+            keys(&line, &mut words);
+        }
+    }
+    assert!(words.contains("\"t\":\"walk\"") && words.contains("\"ranges\":"), "{words:?}");
+    check_dictionary("recording", &words);
+}
+
+fn keys(value: &Value, words: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                words.insert(format!("\"{key}\":"));
+                keys(value, words);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, words)),
+        _ => {}
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of the project itself: clauses and their coverage, and the files of fuzzing campaigns.
+
+mod campaigns;
+mod clauses;
+mod coverage;

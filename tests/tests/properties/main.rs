@@ -1,0 +1,7 @@
+//! Properties of generated inputs: the bodies of the fuzz targets, and programs with a runtime.
+
+mod fuzz_seeds;
+mod fuzzed;
+mod world_properties;
+mod world_unwinding;
+mod world_waits;

@@ -1,0 +1,4 @@
+//! Tests of walks recorded in real CLRs.
+
+mod recorded_stacks;
+mod replays;

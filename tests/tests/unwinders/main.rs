@@ -1,0 +1,16 @@
+//! Tests of the unwinders of `clr_walker`: against recorded vectors, execution, other decoders, other
+//! unwinders, and mutants with known bugs.
+
+mod allocation;
+mod cranelift;
+mod epilogue_iced;
+mod every_instruction;
+mod funclets;
+mod libraries;
+mod mutant_programs;
+mod mutants;
+mod others;
+mod readelf;
+mod readobj;
+mod stepping;
+mod win64_vectors;

@@ -1,8 +1,8 @@
 //! Known hazards of sampling profilers, and their assignment to verdicts.
 
-use super::deeds::{ESCAPES, REDIRECTS, UNTRUE};
 use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::lock::LockName;
+use super::profiler_ops::{ESCAPES, REDIRECTS, UNTRUE};
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_runtime::Lock;
 use clr_runtime::Outcome;

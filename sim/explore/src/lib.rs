@@ -19,24 +19,24 @@
 
 mod bug;
 mod check;
-mod deeds;
+mod deadlock;
 mod execute;
+mod fingerprint;
 mod footprint;
 mod hazard;
 mod history;
 mod info;
 mod kernel;
-mod key;
 mod lock;
+mod profiler_ops;
 mod replay;
 mod run;
 mod search;
 mod setup;
 pub mod story;
-mod stuck;
 mod target;
-mod tell;
 mod thread;
+mod thread_status;
 pub mod timeline;
 mod verdict;
 

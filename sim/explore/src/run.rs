@@ -10,7 +10,7 @@ use super::search::{Choice, Search};
 use super::setup::{Body, Handlers, Setup};
 use super::thread::CurrentThread;
 use super::verdict::{ProfilerRule, Verdict};
-use super::{stuck, tell};
+use super::{deadlock, thread_status};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
 use clr_walker::registers::Registers;
@@ -248,7 +248,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 if self.stopped {
                     return;
                 }
-                if let Some(deadlock) = stuck::deadlock(kernel) {
+                if let Some(deadlock) = deadlock::deadlock(kernel) {
                     return kernel.end(deadlock);
                 }
                 if slices >= limit.saturating_mul(2) {
@@ -259,7 +259,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 if !self.stopped && kernel.jump() {
                     continue;
                 }
-                if let Some(verdict) = stuck::verdict(kernel, self.stopped) {
+                if let Some(verdict) = deadlock::verdict(kernel, self.stopped) {
                     kernel.end(verdict);
                 }
                 return;
@@ -285,7 +285,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 search.ran(thread, kernel.footprint());
             }
             if recording == HistoryDetail::Standing {
-                tell::standing(kernel);
+                thread_status::standing(kernel);
             }
             last = Some(thread);
             if kernel.world.borrow().has_exited() {

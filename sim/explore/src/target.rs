@@ -1,9 +1,9 @@
 //! Other threads, as seen by a profiler under a schedule.
 
 use super::bug::Bug;
-use super::deeds::REDIRECTS;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, ThreadKind, TurnEvent};
+use super::profiler_ops::REDIRECTS;
 use super::thread::CurrentThread;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_codegen::execution::BASE;

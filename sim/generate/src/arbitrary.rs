@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use super::generate;
 use super::size::Size;
-use super::stage::{SyntheticCall, staged_call};
+use super::synthetic::{SyntheticCall, staged_call};
 use super::world::{WorldCase, WorldProgram, world_case, world_program};
 use arbitrary::{Arbitrary, Unstructured};
 use clr_codegen::Program;

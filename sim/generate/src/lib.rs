@@ -33,9 +33,9 @@ mod repair;
 mod shape;
 mod shrink;
 mod size;
-pub mod stage;
 mod statement;
 mod steps;
+pub mod synthetic;
 #[cfg(test)]
 mod tests;
 pub mod world;
@@ -53,5 +53,5 @@ pub use shrink::{
     MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, simpler,
 };
 pub use size::Size;
-pub use stage::{SyntheticCall, SyntheticSeed, staged_call};
+pub use synthetic::{SyntheticCall, SyntheticSeed, staged_call};
 pub use world::{WorldCase, WorldProgram, world_call, world_case, world_program};

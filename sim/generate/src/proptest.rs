@@ -4,7 +4,7 @@ use super::choices::Seeded;
 use super::generate;
 use super::shrink::{Search, Shrink};
 use super::size::Size;
-use super::stage::{SyntheticCall, staged_call};
+use super::synthetic::{SyntheticCall, staged_call};
 use super::world::{WorldCase, world_case};
 use clr_codegen::Program;
 use proptest::arbitrary::any;

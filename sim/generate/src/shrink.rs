@@ -1,8 +1,8 @@
 //! Shrinking: makes generated values smaller as long as they still fail.
 
 use super::edit;
-use super::stage::{self, SyntheticCall};
 use super::steps;
+use super::synthetic::{self, SyntheticCall};
 use super::world::{self, WorldCase, WorldProgram};
 use clr_codegen::Program;
 use core::fmt;
@@ -28,7 +28,7 @@ pub struct ProgramStep(steps::Step);
 
 /// A step towards a smaller synthetic thread and a plainer call about it.
 #[derive(Clone, Copy, Debug)]
-pub struct StageStep(stage::Step);
+pub struct StageStep(synthetic::Step);
 
 /// A step towards a smaller program of a world.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,10 @@ mod json;
 mod load;
 mod memory;
 mod names;
-mod pretended;
 mod replay;
 mod state;
 mod stops;
+mod synthetic_native;
 mod thread;
 pub mod vectors;
 
@@ -20,10 +20,10 @@ pub use json::{
 pub use load::{RecordedCode, RecordingLoadError};
 pub use memory::RecordedMemory;
 pub use names::RecordedNames;
-pub use pretended::SyntheticNative;
 pub use replay::{RecordedCallback, RecordingReplay, WalkDifference, WalkVerdict};
 pub use state::{CALLER, TARGET};
 pub use stops::{ReachedFrame, SeedOrigin};
+pub use synthetic_native::SyntheticNative;
 pub use thread::RecordedThread;
 
 use clr_runtime::generation::Generation;

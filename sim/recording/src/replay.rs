@@ -1,8 +1,8 @@
 //! Replay of recorded walks, and comparison with the recorded results.
 
-use super::pretended::{Leaf, StackEnds};
 use super::state::{CALLER, registers};
 use super::stops::stops;
+use super::synthetic_native::{Leaf, StackEnds};
 use super::{
     CallbackLine, ReachedFrame, RecordedCode, RecordedMemory, RecordedThread, Recording,
     RecordingLoadError, SeedOrigin, SyntheticNative, TARGET, WalkLine,

@@ -2,13 +2,13 @@
 
 use super::error::ScenarioError;
 use super::format::expected_text;
-use super::found::{FoundFrameReport, SnapshotResult};
 use super::parse::tokens::{Token, Tokens};
-use super::places::{SnapshotAt, inside, named};
-use super::site::SnapshotReport;
 use super::snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, Stale,
 };
+use super::snapshot_result::{FoundFrameReport, SnapshotResult};
+use super::source_map::{SnapshotAt, inside, named};
+use super::stopped_thread::SnapshotReport;
 use super::{Scenario, Span};
 use clr_runtime::generation::{Generation, Generations};
 use clr_walker::registers::{Gpr, Registers};

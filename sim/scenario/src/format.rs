@@ -1,17 +1,17 @@
 //! The canonical text of a scenario: nodes in the grammar's order, without default values.
 
+mod hand_stack;
 mod histories;
 mod mixed;
-mod placed;
 mod snapshot;
 
 pub(super) use histories::expected_history_text;
 
 use super::expect::{Expectation, ExpectedFrame, WalkEnd};
+use super::keywords::{Keyword, XMM};
 use super::mixed::ExpectedMixed;
 use super::parse::FREE_SLOT;
 use super::snapshot::ExpectedSnapshot;
-use super::terms::{Keyword, XMM};
 use super::{Scenario, ScenarioThread, Stop, StopAt};
 use clr_codegen::{
     CallingConvention, EhClause, EhClauseKind, Exit, Function, FunctionIndex, FunctionShape,

@@ -11,71 +11,75 @@ mod bless;
 mod bless_histories;
 mod bless_mixed;
 mod bless_walks;
-mod by_model;
 mod error;
-mod execute;
 mod expect;
+mod explained;
 mod format;
-mod found;
+mod from_synthetic;
+mod from_world;
 mod grammar;
+mod hand_stack;
+mod hand_stack_run;
 mod histories;
+mod keywords;
 mod layout;
 mod mixed;
-mod of_world;
 mod parse;
-mod place;
-mod placed;
-mod places;
 mod problem;
-mod restage;
-mod run;
-mod simpler;
-mod site;
+mod reference_check;
+mod run_bare;
+mod run_on_runtime;
+mod shrink;
 mod snapshot;
+mod snapshot_result;
+mod source_map;
+mod stopped_thread;
 mod stops;
 mod suggest;
-mod terms;
-mod told;
 mod walk;
 
 pub use bless::bless;
 pub use bless_histories::bless_histories;
 pub use bless_mixed::bless_mixed;
 pub use bless_walks::bless_walks;
-pub use by_model::ReferencePrediction;
 pub use error::{LineColumn, Problem, ScenarioError, Span};
-pub use execute::{RunOnError, ThreadAtStop};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
-pub use found::{ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult};
+pub use explained::{EachSnapshot, ExplainedSnapshot};
+pub use from_world::stop as world_stop;
+pub use hand_stack::{
+    PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode,
+};
 pub use histories::{
     Action, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Explored, Exploring,
     HistoryDifference, ProfilerMethod, ProfilerScript, ScriptSeed, ScriptStep, ScriptThread,
     ThreadName, WaitKind,
 };
+pub use keywords::Keyword;
 pub use layout::format_text;
 pub use mixed::{
     Compared, EachMixed, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, FoundMixed,
     FoundMixedFrame, FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference,
     MixedFrameKind, MixedReport, MixedWalk, ReasonKind, ShadowFrame,
 };
-pub use of_world::stop as world_stop;
-pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
-pub use places::{
-    SnapshotAt, SnapshotPlaces, StopPlaces, explore_places, mixed_walk_places, snapshot_places,
-    stop_places,
-};
 pub use problem::{ProblemKind, SyntaxError};
-pub use run::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
-pub use simpler::ScenarioStep;
-pub use site::SnapshotReport;
+pub use reference_check::ReferencePrediction;
+pub use run_bare::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
+pub use run_on_runtime::{RunOnError, ThreadAtStop};
+pub use shrink::ScenarioStep;
 pub use snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, LastCallback,
     NestedCall, Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
     SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
 };
+pub use snapshot_result::{
+    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
+};
+pub use source_map::{
+    SnapshotAt, SnapshotPlaces, StopPlaces, explore_places, mixed_walk_places, snapshot_places,
+    stop_places,
+};
+pub use stopped_thread::SnapshotReport;
 pub use stops::Stops;
-pub use terms::Keyword;
-pub use told::{EachSnapshot, ExplainedSnapshot};
 pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDifference};
 
 use clr_codegen::{FunctionIndex, Program};

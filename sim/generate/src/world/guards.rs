@@ -1,6 +1,6 @@
 //! Generation of statements that throw, and of their handlers.
 
-use super::draw::{At, Body, Draw};
+use super::generate::{At, Body, Draw};
 use crate::choices::Choices;
 use crate::clauses;
 use clr_codegen::estimate;

@@ -6,14 +6,14 @@
 //! thread gets as far as the case describes.
 
 mod calls;
-mod draw;
+mod constrain;
+mod generate;
 mod guards;
-mod keep;
-mod simpler;
+mod shrink;
 
 pub use calls::world_call;
-pub use draw::world_program;
-pub(super) use simpler::{CaseStep, ProgramShrink};
+pub use generate::world_program;
+pub(super) use shrink::{CaseStep, ProgramShrink};
 
 use super::choices::Choices;
 use clr_codegen::{FunctionIndex, Program};

@@ -1,9 +1,9 @@
 //! Execution of operations.
 
 mod alu;
+mod cold;
+mod hot;
 mod operand;
-mod other;
-mod sequential;
 mod simd;
 mod string;
 mod system;

@@ -6,7 +6,7 @@ use crate::Scenario;
 use crate::histories::{
     Action, DEPTH, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript, SCHEDULES, ThreadName,
 };
-use crate::terms::Keyword as _;
+use crate::keywords::Keyword as _;
 use clr_explore::{LockName, Strategy};
 
 /// Prints the `expect` node of a search of histories as it appears at a depth of nested blocks,

@@ -1,12 +1,12 @@
 //! Printing of snapshots and their expectations.
 
 use super::{Line, Printer, quoted, size};
+use crate::keywords::Keyword as _;
 use crate::parse::OWN_FLAGS;
 use crate::snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, SeedAddress,
     SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
 };
-use crate::terms::Keyword as _;
 use clr_runtime::clause::Clause;
 use clr_runtime::profiling::HResult;
 use clr_walker::profiling::SnapshotFlags;

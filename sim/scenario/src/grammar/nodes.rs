@@ -6,10 +6,10 @@ pub(super) use histories::{ACTION, EXPLORE, HISTORY, PROFILER};
 
 use super::{Args, Kind, Level, MAX_ROOM, MAX_WORDS, NodeRule, PropertyRule};
 use crate::expect::WalkEnd;
+use crate::hand_stack::{PlacedThread, SuspensionState, ThreadMode};
+use crate::keywords::Keyword;
 use crate::mixed::{MixedClaim, ReasonKind};
-use crate::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::snapshot::SEED_SIZE;
-use crate::terms::Keyword;
 use clr_codegen::{
     Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameSet,
     MAX_ARGUMENTS, MAX_PUSHES, MAX_SIGNAL_STACK, Realign, Release, ReturnForm, SaveArea,

@@ -4,8 +4,8 @@ use super::{
     ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ProfilerMethod, ThreadName, WaitKind,
 };
 use crate::Scenario;
-use crate::execute::RunOnError;
-use crate::terms::Keyword as _;
+use crate::keywords::Keyword as _;
+use crate::run_on_runtime::RunOnError;
 use clr_explore::{
     BlockReason, Budget, Edge, Explorer, Failure, Hazard, History, HistoryDetail, LockName,
     ProfilerRule, Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,

@@ -3,7 +3,7 @@
 use super::found::behind;
 use super::make::{Ready, WalkedThread};
 use super::{FoundMixed, MixedFrameKind, MixedWalk};
-use crate::execute::RunOnError;
+use crate::run_on_runtime::RunOnError;
 use crate::{Scenario, StopAt};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;

@@ -250,7 +250,7 @@ impl ExpectedMixed {
 /// Prints the kind, the label, the stack pointer and the source of the frame.
 impl fmt::Display for FoundMixedFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::terms::Keyword as _;
+        use crate::keywords::Keyword as _;
         let MixedFrame { kind, sp, .. } = self.frame;
         let seen_by = self.frame.seen_by().word();
         write!(f, "{} {}, rsp {sp:#x} ({seen_by})", MixedFrameKind::from(kind).word(), self.label)?;

@@ -2,9 +2,9 @@
 
 use super::{FoundMixed, MixedDifference, MixedWalk};
 use crate::Scenario;
-use crate::execute::RunOnError;
-use crate::site::Site;
+use crate::run_on_runtime::RunOnError;
 use crate::snapshot::SnapshotCaller;
+use crate::stopped_thread::Site;
 use clr_codegen::execution::BASE;
 use clr_runtime::Runtime;
 use clr_runtime::generation::Generation;

@@ -3,7 +3,7 @@
 
 use crate::error::Span;
 use crate::grammar::{MAX_STACK_NODES, MAX_WORDS};
-use crate::placed::{PlacedItem, PlacedStack, StackNode};
+use crate::hand_stack::{PlacedItem, PlacedStack, StackNode};
 use crate::problem::ProblemKind;
 use crate::snapshot::{SeedAddress, SeedSource, SnapshotCall};
 use clr_runtime::generation::{Generation, Generations};

@@ -3,10 +3,10 @@
 use crate::error::Span;
 use crate::grammar::NodeRule;
 use crate::histories::ThreadName;
+use crate::keywords::Keyword;
 use crate::snapshot::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread, Stale,
 };
-use crate::terms::Keyword;
 use clr_codegen::FunctionIndex;
 use clr_explore::{Hazard, LockName, ScheduleString};
 use clr_runtime::clause::Clause;

@@ -4,7 +4,7 @@ use super::fit::StackPlaces;
 use super::node::{Fields, Value};
 use super::reader::Reader;
 use crate::grammar::Level;
-use crate::placed::{PlacedItem, PlacedThread, StackNode, SuspensionState};
+use crate::hand_stack::{PlacedItem, PlacedThread, StackNode, SuspensionState};
 use crate::problem::ProblemKind;
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::frame::LazyFields;

@@ -3,12 +3,12 @@
 use super::node::Value;
 use super::reader::wrong_type;
 use crate::grammar::Kind;
-use crate::placed::PlacedThread;
+use crate::hand_stack::PlacedThread;
+use crate::keywords::Keyword;
 use crate::problem::{ExpectedSyntax, ProblemKind};
 use crate::snapshot::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread,
 };
-use crate::terms::Keyword;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;

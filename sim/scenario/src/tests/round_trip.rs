@@ -1,7 +1,7 @@
 //! Tests that printed texts parse to the same scenario.
 
 use super::{EVERYTHING, STACK, parse, round_trip};
-use crate::terms::Keyword;
+use crate::keywords::Keyword;
 use crate::{Expectation, ExpectedFrame, Scenario, ScenarioThread, Stop, StopAt, WalkEnd};
 use clr_codegen::{EntryForm, FunctionIndex, Program};
 use clr_generate::{Choices, Seeded, Size, minimize, program};

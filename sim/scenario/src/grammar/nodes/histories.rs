@@ -4,7 +4,7 @@ use super::{
     ANY_U32, ANY_U64, Args, FROM, Kind, Level, MANY, NodeRule, ON, node, property, required,
 };
 use crate::histories::{ProfilerMethod, ScriptSeed, WaitKind};
-use crate::terms::Keyword;
+use crate::keywords::Keyword;
 use clr_explore::ProfilerRule;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::mixed::Policy;

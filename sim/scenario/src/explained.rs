@@ -1,9 +1,9 @@
 //! Calls of a text with explanations of their results.
 
-use super::execute::RunOnError;
-use super::places::SnapshotAt;
-use super::site::{Site, SnapshotReport};
+use super::run_on_runtime::RunOnError;
 use super::snapshot::SnapshotCall;
+use super::source_map::SnapshotAt;
+use super::stopped_thread::{Site, SnapshotReport};
 use super::{Scenario, SnapshotResult};
 use clr_runtime::Runtime;
 use clr_runtime::explain::{Event, StoryLine, StoryWriter, frame_chain};

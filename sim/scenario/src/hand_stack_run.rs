@@ -1,10 +1,10 @@
 //! Calls on a stack placed by hand.
 
 use super::PlacedStack;
+use super::explained::{self, ExplainedSnapshot};
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
-use super::site::Site;
 use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
-use super::told::{self, ExplainedSnapshot};
+use super::stopped_thread::Site;
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};
 use clr_walker::profiling::{FunctionId, ThreadId};
@@ -26,7 +26,7 @@ impl PlacedStack {
         let snapshots = self.snapshots.iter().enumerate();
         let made = snapshots.filter(|(_, call)| call.is_made_on(generation));
         let report = |(snapshot, call): (usize, &SnapshotCall)| {
-            let (found, events, story) = told::made(call, &set, &call.process(&set), told);
+            let (found, events, story) = explained::made(call, &set, &call.process(&set), told);
             let report = call.compare(None, snapshot, generation, found);
             ExplainedSnapshot { report, events, story }
         };

@@ -1,7 +1,7 @@
 //! Generation of programs for worlds.
 
 use super::guards::{Around, Throws};
-use super::{WorldProgram, keep};
+use super::{WorldProgram, constrain};
 use crate::choices::Choices;
 use crate::{repair, shape};
 use clr_codegen::{
@@ -64,7 +64,7 @@ pub fn world_program<C: Choices>(choices: &mut C) -> WorldProgram {
     let stop_by = choices.one([StopBy::Redirection, StopBy::Hijack]);
     let program = Program { convention, functions, ..Program::default() };
     let mut world = WorldProgram { generation, program, methods, threads, hooks, stop_by };
-    keep::repair(&mut world);
+    constrain::repair(&mut world);
     world
 }
 
@@ -262,7 +262,7 @@ impl<C: Choices> Draw<'_, C> {
             if self.exceptions > 0 && self.choices.chance(3, 4) {
                 self.framed(&mut shape);
             }
-            keep::managed_shape(&mut shape, self.convention);
+            constrain::managed_shape(&mut shape, self.convention);
         }
         if self.deep && shape.locals > most {
             shape.locals = most;

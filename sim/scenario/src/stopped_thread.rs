@@ -1,12 +1,12 @@
 //! Execution of the calls of a text, on a stack placed by hand or at the stops of a program.
 
-use super::found::{
-    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
-};
 use super::mixed::UnlabelledFrame;
 use super::snapshot::{
     SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
+};
+use super::snapshot_result::{
+    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
 };
 use clr_runtime::Context;
 use clr_runtime::frame::layout::FrameConvention;

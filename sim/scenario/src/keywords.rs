@@ -1,9 +1,9 @@
 //! The words of the text format for the values of enums.
 
 use super::expect::{UnwindErrorKind, WalkEnd};
+use super::hand_stack::{PlacedThread, SuspensionState, ThreadMode};
 use super::histories::{ProfilerMethod, ScriptSeed, WaitKind};
 use super::mixed::{MixedClaim, MixedFrameKind, ReasonKind};
-use super::placed::{PlacedThread, SuspensionState, ThreadMode};
 use clr_codegen::{
     Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameSet,
     Realign, Release, ReturnForm, SaveArea, TailCallForm, UnwindData, Wrap,

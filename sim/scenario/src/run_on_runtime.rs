@@ -1,9 +1,9 @@
 //! Execution of programs with a runtime up to each stop, where the calls are made.
 
+use super::explained::{self, ExplainedSnapshot};
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
-use super::site::{Site, SnapshotReport};
 use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
-use super::told::{self, ExplainedSnapshot};
+use super::stopped_thread::{Site, SnapshotReport};
 use super::{Scenario, Stop, StopAt};
 use clr_codegen::Service;
 use clr_codegen::{CodeKind, SERVICE_SIZE, SERVICES};
@@ -170,7 +170,7 @@ impl Scenario {
         let made = calls.filter(|(_, call)| call.is_made_on(generation));
         let made = self.look_at(build, (index, stop), made, |stopped, (snapshot, call)| {
             call.suspend(stopped, stopped.runtime());
-            let (found, events, story) = told::made(call, stopped, stopped.runtime(), told);
+            let (found, events, story) = explained::made(call, stopped, stopped.runtime(), told);
             let report = call.compare(Some(index), snapshot, generation, found);
             ExplainedSnapshot { report, events, story }
         })?;

@@ -8,10 +8,10 @@ mod damage;
 mod frames;
 mod generate;
 mod rows;
-mod simpler;
+mod shrink;
 
 pub use generate::{stage, staged_call};
-pub(super) use simpler::Step;
+pub(super) use shrink::Step;
 
 use clr_runtime::Context;
 use clr_runtime::OsThreadId;

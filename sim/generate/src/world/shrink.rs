@@ -1,6 +1,6 @@
 //! Steps towards smaller programs of worlds, earlier stops and plainer calls.
 
-use super::{By, WorldCall, WorldCase, WorldProgram, WorldSeed, WorldTurn, keep};
+use super::{By, WorldCall, WorldCase, WorldProgram, WorldSeed, WorldTurn, constrain};
 use crate::{Measure, edit, steps};
 use clr_codegen::FunctionIndex;
 use clr_runtime::generation::Generation;
@@ -80,7 +80,7 @@ impl WorldProgram {
                 simpler.follow_names(self);
             }
         }
-        keep::repair(&mut simpler);
+        constrain::repair(&mut simpler);
         let smaller = Measure::of(&simpler.program) <= Measure::of(&self.program);
         let valid = simpler.program.check().is_ok()
             && simpler.program.convention == self.program.convention

@@ -1,10 +1,10 @@
 //! Results that the [reference model](crate::model) predicts for the calls of a program.
 
-use super::execute::{RunOnError, ThreadAtStop, label_of};
-use super::found::{FoundFrameReport, SnapshotResult};
+use super::run_on_runtime::{RunOnError, ThreadAtStop, label_of};
 use super::snapshot::{
     ExpectedSnapshot, SEED_FLAGS, SeedSource, SnapshotCall, SnapshotCaller, SnapshotThread,
 };
+use super::snapshot_result::{FoundFrameReport, SnapshotResult};
 use super::{Scenario, SnapshotReport};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;

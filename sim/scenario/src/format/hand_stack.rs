@@ -1,9 +1,9 @@
 //! Printing of stacks placed by hand.
 
 use super::{Line, Printer, quoted, size};
+use crate::hand_stack::{PlacedItem, PlacedStack, PlacedThread, StackNode};
+use crate::keywords::Keyword;
 use crate::parse::ALL_SAVED;
-use crate::placed::{PlacedItem, PlacedStack, PlacedThread, StackNode};
-use crate::terms::Keyword;
 use clr_runtime::generation::Generations;
 use clr_runtime::{ExceptionTracker, MethodKind};
 use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticActivation};

@@ -2,7 +2,7 @@
 
 use super::Scenario;
 use super::bless::blessed;
-use super::placed::{
+use super::hand_stack::{
     PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode,
 };
 use super::snapshot::{
@@ -10,7 +10,7 @@ use super::snapshot::{
     SnapshotThread,
 };
 use clr_generate::SyntheticCall;
-use clr_generate::stage::SyntheticSeed;
+use clr_generate::synthetic::SyntheticSeed;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{MethodKind, OsThreadId, Process, Suspension};

@@ -1,7 +1,7 @@
 //! Tests of texts of generated programs.
 
 use super::round_trip;
-use crate::by_model::is_as_modelled;
+use crate::reference_check::is_as_modelled;
 use crate::{Scenario, StopAt};
 use clr_generate::world::{By, WorldCall};
 use clr_generate::{Seeded, world_case};

@@ -83,7 +83,8 @@ fn deep() {
                 Ok(_) => {}
             }
             time("steps", begin);
-            if step % 8 != 0 || world.truth(0).is_none_or(|truth| truth.callers().len() < 32) {
+            if step % 8 != 0 || world.shadow_stack(0).is_none_or(|truth| truth.callers().len() < 32)
+            {
                 continue;
             }
             let begin = Instant::now();

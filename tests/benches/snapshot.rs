@@ -86,7 +86,7 @@ fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
 }
 
 fn snapshots(rounds: usize, generation: Generation) {
-    let set = stage(generation, false).set_up().expect("the stack is consistent");
+    let set = stage(generation, false).build().expect("the stack is consistent");
     let runtime = set.runtime();
     let seed = set.seed("App.F1").as_ref().map(Context::to_bytes).map(|seed| {
         let mut bytes = [0; 0xC20];
@@ -111,12 +111,12 @@ fn snapshots(rounds: usize, generation: Generation) {
             }
         }
     }
-    unwinding_alone(rounds, &stage(generation, true).set_up().expect("the stack is consistent"));
+    unwinding_alone(rounds, &stage(generation, true).build().expect("the stack is consistent"));
 }
 
 /// Measures the walker's own unwinder on the same frames.
 fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
-    let generation = set.stage().generation;
+    let generation = set.synthetic_thread().generation;
     let runtime = set.runtime();
     let memory = &*runtime.memory.borrow();
     let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());

@@ -261,7 +261,7 @@ pub fn check_stack(
     let mut frame = run.machine().cpu().registers();
     let mut position = Position::Interrupted;
     let mut known = RegisterSet::ALL;
-    let callers = run.truth().callers();
+    let callers = run.shadow_stack().callers();
     let mut frames = Frames::default();
     for (depth, caller) in callers.iter().rev().enumerate() {
         let mut registers = frame;
@@ -322,7 +322,7 @@ pub fn windows(
     at_every_instruction(program, &linked, limit, |run| {
         let mut frame = run.machine().cpu().registers();
         let mut position = Position::Interrupted;
-        let callers = run.truth().callers();
+        let callers = run.shadow_stack().callers();
         let mut misdescribed = 0;
         for (depth, caller) in callers.iter().rev().enumerate() {
             let mut registers = frame;

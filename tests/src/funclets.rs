@@ -162,7 +162,7 @@ fn set_establisher(run: &mut Execution<'_>, program: &Program, linked: &LinkedPr
     let Some(part) = linked.part(rip) else { return };
     let Some(function) = program.functions.get(part.function.index()) else { return };
     let layout = FrameLayout::new(function, program.convention);
-    let caller = run.truth().callers().last().map_or(0, |caller| caller.registers.rsp());
+    let caller = run.shadow_stack().callers().last().map_or(0, |caller| caller.registers.rsp());
     let establisher = match part.funclet {
         Some(_) => layout.funclet_establisher(caller),
         None => layout.establisher(caller),
@@ -203,8 +203,8 @@ impl Call<'_, '_> {
     /// Executes the funclet to its end and returns its result; `None` if the funclet or a callee
     /// ends the program or throws out of the funclet.
     fn finish(&mut self) -> Result<Option<u64>, FuncletFailure> {
-        let depth = self.run.truth().callers().len();
-        let back = self.run.truth().callers().last().map(|caller| caller.registers);
+        let depth = self.run.shadow_stack().callers().len();
+        let back = self.run.shadow_stack().callers().last().map(|caller| caller.registers);
         for _ in 0..LONGEST {
             match self.step()? {
                 None => {}
@@ -213,7 +213,7 @@ impl Call<'_, '_> {
                 }
                 Some(_) => return Ok(None),
             }
-            if self.run.truth().callers().len() < depth {
+            if self.run.shadow_stack().callers().len() < depth {
                 let cpu = self.run.machine().cpu();
                 let returned =
                     back.is_some_and(|back| (back.rip, back.rsp()) == (cpu.rip(), cpu.rsp()));

@@ -104,9 +104,9 @@ pub fn walk<'w>(
     pretend: bool,
 ) -> Result<Recorded<'w>, Unwalked> {
     let stops = replay.stops(walk)?;
-    replay.set_up(walk)?;
+    replay.prepare(walk)?;
     let root = if recording.generation.is_unix() { ROOT } else { 0 };
-    let native = replay.pretend(walk, &stops, root);
+    let native = replay.synthetic_native(walk, &stops, root);
     let native = if pretend { native } else { native.without_unwind_data() };
     let mut map = replay.runtime().profilers_code_map()?;
     native.add_to(&mut map)?;
@@ -276,7 +276,7 @@ impl Recorded<'_> {
             let place = (frame.ip, frame.sp);
             let known = frame.reported
                 || leaf == Some(place)
-                || SyntheticNative::is_made_up(frame.ip)
+                || SyntheticNative::is_synthetic(frame.ip)
                 || self.places().any(|known| known == place)
                 || self.stops.iter().any(|stop| is_stop(frame, stop))
                 // Frames before the first stop, where the operating system was; or after the last

@@ -145,7 +145,7 @@ impl<'p> Execution<'p> {
 
     /// Returns the shadow stack.
     #[must_use]
-    pub const fn truth(&self) -> &ShadowStack {
+    pub const fn shadow_stack(&self) -> &ShadowStack {
         &self.truth
     }
 

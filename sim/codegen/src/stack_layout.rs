@@ -46,7 +46,7 @@ impl Execution<'_> {
         let mut registers = self.machine().cpu().registers();
         let mut position = Position::Interrupted;
         let mut frames = Vec::new();
-        for caller in self.truth().callers().iter().rev() {
+        for caller in self.shadow_stack().callers().iter().rev() {
             let function = self.linked().function_of(registers.rip, position);
             let from = caller.from.and_then(|from| self.linked().instruction(from));
             frames.push(TrueFrame {

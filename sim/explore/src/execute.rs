@@ -41,7 +41,7 @@ impl Run<'_, '_, '_, '_, '_> {
                     _ => Footprint::ALL,
                 });
                 kernel.executed(thread, instructions);
-                kernel.tell(thread, TurnEvent::Waits);
+                kernel.record(thread, TurnEvent::Waits);
                 break Came::Point;
             }
             let event = world.step(index);
@@ -86,7 +86,7 @@ impl Run<'_, '_, '_, '_, '_> {
             }
             if cooperative != mode {
                 kernel.touch(Footprint::SUSPENSION);
-                kernel.tell(thread, TurnEvent::Mode { cooperative });
+                kernel.record(thread, TurnEvent::Mode { cooperative });
             }
             if event == Ok(StepEvent::Ended) {
                 if world.is_unhandled(index) {
@@ -125,7 +125,7 @@ impl Kernel<'_> {
     /// Records that a thread of the program has executed this number of instructions.
     fn executed(&self, thread: ThreadIndex, instructions: u32) {
         if instructions > 0 {
-            self.tell(thread, TurnEvent::Executed(instructions));
+            self.record(thread, TurnEvent::Executed(instructions));
         }
     }
 
@@ -133,7 +133,7 @@ impl Kernel<'_> {
         if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
             known.ended = true;
         }
-        self.tell(thread, TurnEvent::Ends);
+        self.record(thread, TurnEvent::Ends);
         self.touch(Footprint::SUSPENSION);
     }
 
@@ -165,7 +165,7 @@ impl Kernel<'_> {
                 } else {
                     TurnEvent::Released(name)
                 };
-                self.tell(thread, happening);
+                self.record(thread, happening);
             }
         }
         if before.suspension != now.suspension {

@@ -13,7 +13,7 @@ impl Verdict {
     ///
     /// A campaign groups its findings by fingerprint.
     #[must_use]
-    pub fn key(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         match self {
             Self::Deadlock(edges) => match cycle(edges) {
                 Some(cycle) => format!("deadlock: {cycle}"),
@@ -46,17 +46,19 @@ fn cycle(edges: &[Edge]) -> Option<String> {
     {
         return None;
     }
-    (0..edges.len()).map(|first| told(edges.iter().cycle().skip(first).take(edges.len()))).min()
+    (0..edges.len())
+        .map(|first| cycle_text(edges.iter().cycle().skip(first).take(edges.len())))
+        .min()
 }
 
 /// Returns all edges, sorted because their order has no meaning.
 fn each(edges: &[Edge]) -> String {
-    let mut each: Vec<_> = edges.iter().map(|edge| told([edge])).collect();
+    let mut each: Vec<_> = edges.iter().map(|edge| cycle_text([edge])).collect();
     each.sort();
     each.join(", ")
 }
 
-fn told<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
+fn cycle_text<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
     let mut text = String::new();
     // The profiler's locks, in order of occurrence.
     let mut own: Vec<u32> = Vec::new();
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn a_cycle_has_one_key_from_everywhere() {
         let whys = [BlockReason::Suspended, HEAP, OWN[0], OWN[1], OWN[0]];
-        let key = Verdict::Deadlock(ring(&whys, &[0, 1, 2, 3, 4])).key();
+        let key = Verdict::Deadlock(ring(&whys, &[0, 1, 2, 3, 4])).fingerprint();
         assert_eq!(
             key,
             "deadlock: process heap, profiler's lock 1, profiler's lock 2, profiler's lock 1, suspension"
@@ -122,12 +124,12 @@ mod tests {
         for first in 0..whys.len() {
             let mut edges = ring(&whys, &[7, 5, 9, 6, 8]);
             edges.rotate_left(first);
-            assert_eq!(Verdict::Deadlock(edges).key(), key);
+            assert_eq!(Verdict::Deadlock(edges).fingerprint(), key);
         }
         let others =
             [BlockReason::Lock(LockName::Profiler(8)), BlockReason::Lock(LockName::Profiler(9))];
         let renamed = [BlockReason::Suspended, HEAP, others[0], others[1], others[0]];
-        assert_eq!(Verdict::Deadlock(ring(&renamed, &[0, 1, 2, 3, 4])).key(), key);
+        assert_eq!(Verdict::Deadlock(ring(&renamed, &[0, 1, 2, 3, 4])).fingerprint(), key);
     }
 
     const CLOSED: usize = 6;
@@ -148,7 +150,8 @@ mod tests {
             vec![Edge { waits: ThreadIndex(0), why: HEAP, for_whom: ThreadIndex(1) }],
             Vec::new(),
         ];
-        let keys: Vec<_> = rings.into_iter().map(|ring| Verdict::Deadlock(ring).key()).collect();
+        let keys: Vec<_> =
+            rings.into_iter().map(|ring| Verdict::Deadlock(ring).fingerprint()).collect();
         for (n, key) in keys.iter().enumerate() {
             assert!(!keys[..n].contains(key), "{keys:#?}");
             assert_eq!(key.starts_with("deadlock without a cycle"), n >= CLOSED, "{key}");
@@ -160,12 +163,12 @@ mod tests {
         let by = ThreadIndex(1);
         for at in [0x1000, 0xFFFF_0000] {
             let outcome = Outcome::AccessViolation { at };
-            let key = Verdict::ProcessKilled { by, outcome }.key();
+            let key = Verdict::ProcessKilled { by, outcome }.fingerprint();
             assert_eq!(key, "process killed: access violation");
         }
         for count in [4, 17] {
             let words = format!("lost {count} of 20 frames");
-            assert_eq!(Verdict::Failed { by, words }.key(), "failed: lost # of # frames");
+            assert_eq!(Verdict::Failed { by, words }.fingerprint(), "failed: lost # of # frames");
         }
     }
 }

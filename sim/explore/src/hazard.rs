@@ -276,7 +276,7 @@ impl Hazard {
     }
 }
 
-fn happenings(history: &History) -> impl Iterator<Item = &TurnEvent> {
+fn events(history: &History) -> impl Iterator<Item = &TurnEvent> {
     history.slices.iter().flat_map(|slice| &slice.happenings)
 }
 
@@ -285,7 +285,7 @@ fn doings(history: &History) -> impl Iterator<Item = Doing> {
 }
 
 fn escapes(history: &History) -> bool {
-    happenings(history).any(|happening| *happening == TurnEvent::System(ESCAPES))
+    events(history).any(|happening| *happening == TurnEvent::System(ESCAPES))
 }
 
 /// Returns true if the runtime is suspended, or being suspended, during a walk.
@@ -332,7 +332,7 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
         let slices = history.slices.iter().filter(|slice| slice.thread == by);
         let mut own = slices.flat_map(|slice| &slice.happenings);
         let reads = own.any(|it| matches!(it, TurnEvent::Context(_)));
-        let suspends = happenings(history).any(|it| *it == TurnEvent::Called("SuspendRuntime"));
+        let suspends = events(history).any(|it| *it == TurnEvent::Called("SuspendRuntime"));
         return Some(if suspends && !reads {
             Hazard::RuntimeSuspended
         } else {

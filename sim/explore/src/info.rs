@@ -31,10 +31,10 @@ pub struct Info<'i, 't, 'b> {
 impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
     fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
         let kind = callback.into();
-        self.tell(TurnEvent::Callback(kind));
+        self.record(TurnEvent::Callback(kind));
         self.switch();
         self.handlers.call(kind, self);
-        self.tell(TurnEvent::CallbackOver(kind));
+        self.record(TurnEvent::CallbackOver(kind));
     }
 
     fn wait(&self, _: &Runtime<'b>, _: OsThreadId, wait: Wait) -> bool {
@@ -65,7 +65,7 @@ impl<'b> Info<'_, '_, 'b> {
     ) -> Result<T> {
         let thread = self.thread;
         thread.switch();
-        thread.tell(TurnEvent::Called(name));
+        thread.record(TurnEvent::Called(name));
         let mut calls = 0;
         thread.kernel.change_thread(thread.me, |me| {
             me.calls += 1;
@@ -79,7 +79,7 @@ impl<'b> Info<'_, '_, 'b> {
             thread.does(ProfilerRule::FirstCallWhileSuspended);
         }
         let result = thread.touching(Footprint::CODE | Footprint::RUNTIME, || {
-            method(runtime.on(thread.os).telling(thread))
+            method(runtime.on(thread.os).with_profiler(thread))
         });
         thread.kernel.change_thread(thread.me, |me| me.calls = me.calls.saturating_sub(1));
         let outcome = match &result {
@@ -90,7 +90,7 @@ impl<'b> Info<'_, '_, 'b> {
         if thread.escapes() {
             runtime.change_thread(thread.os, |thread| thread.escapes = false);
         } else {
-            thread.tell(TurnEvent::Returned(name, outcome));
+            thread.record(TurnEvent::Returned(name, outcome));
         }
         if let Err(CallError::Fatal(fatal)) = result {
             thread.killed(fatal);
@@ -148,7 +148,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                 let before = walks(target);
                 let mut told = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
-                        thread.tell(TurnEvent::SnapshotCallback);
+                        thread.record(TurnEvent::SnapshotCallback);
                         thread.switch();
                         thread.kernel.change_thread(thread.me, |me| me.told += 1);
                         let wanted = callback(frame);

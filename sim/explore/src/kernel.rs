@@ -176,7 +176,7 @@ impl<'b> Kernel<'b> {
         state.threads.get(thread.index()).map_or(ThreadKind::Profiler, |thread| thread.kind)
     }
 
-    pub(super) fn tell(&self, thread: ThreadIndex, happening: TurnEvent) {
+    pub(super) fn record(&self, thread: ThreadIndex, happening: TurnEvent) {
         if self.is_over() {
             return;
         }
@@ -188,7 +188,7 @@ impl<'b> Kernel<'b> {
     }
 
     /// Starts a turn.
-    pub(super) fn begin_slice(&self, thread: ThreadIndex) {
+    pub(super) fn begin_turn(&self, thread: ThreadIndex) {
         self.footprint.set(Footprint::thread(thread));
         let mut state = self.state.borrow_mut();
         state.now += 1;

@@ -25,7 +25,7 @@ impl CurrentThread<'_, '_> {
             return;
         }
         self.kernel.runtime.change_thread(self.os, |thread| thread.escapes = true);
-        self.tell(TurnEvent::System(ESCAPES));
+        self.record(TurnEvent::System(ESCAPES));
         let mut state = self.kernel.state.borrow_mut();
         let target = state.threads.get(self.me.index()).and_then(|me| me.walks);
         let Some(target) = target else { return };
@@ -45,8 +45,8 @@ impl CurrentThread<'_, '_> {
     }
 
     /// Ends the history as failed, because a walk reported a frame that is not on the stack.
-    pub fn was_told_untruth(&self) {
-        self.tell(TurnEvent::System(UNTRUE));
+    pub fn report_false_frame(&self) {
+        self.record(TurnEvent::System(UNTRUE));
         self.fail("a reported frame is not on the stack");
     }
 
@@ -54,7 +54,7 @@ impl CurrentThread<'_, '_> {
     pub fn request_detach(&self) {
         self.switch();
         self.kernel.touch(Footprint::ALL);
-        self.tell(TurnEvent::System("requests the profiler's detach"));
+        self.record(TurnEvent::System("requests the profiler's detach"));
         let runtime = &self.kernel.runtime;
         if runtime.generation.has_detach() {
             runtime.change_process(|process| process.profiler = ProfilerStatus::Detaching);
@@ -64,7 +64,7 @@ impl CurrentThread<'_, '_> {
     /// Unwinds this thread's stack with a library that caches its results without a lock: code that
     /// interrupts it on the same thread and also unwinds reads data that is being changed (G28).
     pub fn unwind(&self) {
-        self.tell(TurnEvent::System("unwinds its stack"));
+        self.record(TurnEvent::System("unwinds its stack"));
         if self.unwinds(true) {
             self.killed(Outcome::AccessViolation { at: 0 });
         }

@@ -159,7 +159,7 @@ fn begin<'p>(
     }
     world.sync();
     let history = (recording != HistoryDetail::Nothing).then(|| History {
-        lanes: threads.iter().map(lane).collect(),
+        lanes: threads.iter().map(summary).collect(),
         locks: setup.locks.iter().map(ToString::to_string).collect(),
         slices: Vec::new(),
     });
@@ -175,7 +175,7 @@ fn begin<'p>(
     bodies
 }
 
-fn lane(thread: &Known) -> ThreadSummary {
+fn summary(thread: &Known) -> ThreadSummary {
     ThreadSummary { name: thread.name.to_string(), kind: thread.kind, os: thread.os }
 }
 
@@ -279,13 +279,13 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             if !in_turn {
                 trail.note(slices, &runnable, last, thread);
             }
-            kernel.begin_slice(thread);
-            self.slice(thread);
+            kernel.begin_turn(thread);
+            self.begin_turn(thread);
             if !in_turn {
                 search.ran(thread, kernel.footprint());
             }
             if recording == HistoryDetail::Standing {
-                thread_status::standing(kernel);
+                thread_status::record_statuses(kernel);
             }
             last = Some(thread);
             if kernel.world.borrow().has_exited() {
@@ -296,7 +296,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     }
 
     /// Executes a turn of a thread.
-    fn slice(&mut self, thread: ThreadIndex) {
+    fn begin_turn(&mut self, thread: ThreadIndex) {
         let kernel = self.ground.kernel;
         let (signalled, activity) = {
             let state = kernel.state.borrow();
@@ -322,14 +322,14 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 }
                 Came::Callback(kind) => {
                     if let Some(handler) = self.setup.handler(kind) {
-                        kernel.tell(thread, TurnEvent::Callback(kind));
+                        kernel.record(thread, TurnEvent::Callback(kind));
                         let ends_with = TurnEvent::CallbackOver(kind);
                         self.activity(thread, ends_with, move |thread| handler(thread));
                     }
                 }
                 Came::Hook => {
                     if let Some(handler) = self.setup.hook.clone() {
-                        kernel.tell(thread, TurnEvent::Hook);
+                        kernel.record(thread, TurnEvent::Hook);
                         self.activity(thread, TurnEvent::HookOver, move |thread| handler(thread));
                     }
                 }
@@ -365,7 +365,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
         kernel.signalled(thread, interrupted.as_ref());
         kernel.world.borrow_mut().sync();
-        kernel.tell(thread, TurnEvent::Signal);
+        kernel.record(thread, TurnEvent::Signal);
         if let Some(handler) = self.setup.signal.clone() {
             self.activity(thread, TurnEvent::SignalOver, move |thread| handler(thread));
         }
@@ -378,7 +378,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         match catch_unwind(AssertUnwindSafe(|| self.scope.resume(id))) {
             Ok(Some(Was::Yielded(()))) => {}
             Ok(_) => {
-                kernel.tell(thread, ends_with);
+                kernel.record(thread, ends_with);
                 let mut state = kernel.state.borrow_mut();
                 if let Some(known) = state.threads.get_mut(thread.index()) {
                     known.activities.pop();

@@ -4,7 +4,7 @@
 use super::check::Report;
 use super::hazard::Hazard;
 use super::history::{History, ThreadIndex, ThreadStatus, Turn, TurnEvent};
-use super::timeline::words::{tell, visible, why};
+use super::timeline::words::{describe, visible, why};
 use super::timeline::{TimelineRow, TimelineSpan, Tone};
 use super::verdict::{Edge, ProfilerRule, Verdict};
 use core::fmt;
@@ -108,7 +108,7 @@ fn threads(verdict: &Verdict) -> Vec<ThreadIndex> {
 pub fn story(verdict: &Verdict, history: &History) -> Vec<TimelineRow> {
     let mut rows = vec![row([(headline(verdict, history), Tone::Bad)])];
     if let Verdict::Deadlock(edges) = verdict {
-        rows.extend(edges.iter().map(|edge| told_edge(history, edge)));
+        rows.extend(edges.iter().map(|edge| edge_row(history, edge)));
     }
     let mut threads = threads(verdict);
     if threads.is_empty() {
@@ -162,7 +162,7 @@ fn row<const N: usize>(spans: [(String, Tone); N]) -> TimelineRow {
     }
 }
 
-fn told_edge(history: &History, edge: &Edge) -> TimelineRow {
+fn edge_row(history: &History, edge: &Edge) -> TimelineRow {
     let tone = match edge.why {
         super::BlockReason::Suspended => Tone::Suspended,
         _ => Tone::Waiting,
@@ -190,15 +190,15 @@ fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<TimelineRow
     }
     for (slice, step) in steps.iter().skip(left_out) {
         let at = (format!("  {:>7} ", slice.at), Tone::Dim);
-        rows.push(row([at, (tell(history, *step, None), Tone::Plain)]));
+        rows.push(row([at, (describe(history, *step, None), Tone::Plain)]));
     }
     let standing = history.slices.last().and_then(|last| last.standing.get(thread.index()));
     if let Some(standing) = standing {
-        how_it_stands(history, standing, rows);
+        status_rows(history, standing, rows);
     }
 }
 
-fn how_it_stands(history: &History, standing: &ThreadStatus, rows: &mut Vec<TimelineRow>) {
+fn status_rows(history: &History, standing: &ThreadStatus, rows: &mut Vec<TimelineRow>) {
     let name = |thread: &ThreadIndex| visible(history.name(*thread));
     if !standing.suspended_by.is_empty() {
         let by = list(standing.suspended_by.iter().map(name));

@@ -63,7 +63,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
             thread.suspended_by.push(by.me);
         }
         drop(state);
-        by.tell(TurnEvent::Suspended(self.index));
+        by.record(TurnEvent::Suspended(self.index));
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
         let by = self.by;
         by.switch();
         by.kernel.touch(Footprint::thread(self.index));
-        by.tell(TurnEvent::System(REDIRECTS));
+        by.record(TurnEvent::System(REDIRECTS));
         let now = by.kernel.runtime.thread(self.os, |thread| thread.current.registers);
         let place = |registers: &Registers| (registers.rip, registers.rsp());
         if !self.is_gone() && now.is_some_and(|now| place(&now) != place(registers)) {
@@ -149,7 +149,7 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
             let less = u32::from(!Bug::LostResume.is_planted());
             thread.suspended = thread.suspended.saturating_sub(less);
         });
-        by.tell(TurnEvent::Resumed(self.index));
+        by.record(TurnEvent::Resumed(self.index));
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
         let by = self.by;
         by.switch();
         by.kernel.touch(Footprint::thread(self.index));
-        by.tell(TurnEvent::Context(self.index));
+        by.record(TurnEvent::Context(self.index));
         if self.is_gone() {
             by.end(Verdict::DestroyedThread { by: by.me });
         }

@@ -129,7 +129,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             return true;
         }
         if waiting.is_some_and(|waiting| !kernel.has_come(waiting, self.os)) {
-            self.tell(TurnEvent::Waits);
+            self.record(TurnEvent::Waits);
         }
         kernel.change_activity(self.me, |activity| {
             activity.waiting = waiting;
@@ -169,8 +169,8 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         done
     }
 
-    pub(super) fn tell(&self, happening: TurnEvent) {
-        self.kernel.tell(self.me, happening);
+    pub(super) fn record(&self, happening: TurnEvent) {
+        self.kernel.record(self.me, happening);
     }
 
     /// Waits for a condition that only the runtime can satisfy. Returns false if the history has
@@ -222,7 +222,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Records a text in the history.
     pub fn say(&self, words: &'static str) {
-        self.tell(TurnEvent::Says(words));
+        self.record(TurnEvent::Says(words));
     }
 
     /// Returns the virtual time (µs).
@@ -234,7 +234,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Sleeps for this time (µs): other threads may do much or little meanwhile.
     pub fn sleep(&self, micros: u64) {
-        self.tell(TurnEvent::Sleeps(micros));
+        self.record(TurnEvent::Sleeps(micros));
         let until = self.now().saturating_add(micros);
         self.pause(Some(Waiting::Time), Some(until));
         self.kernel.touch(Footprint::TIME);
@@ -276,7 +276,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             }
             self.kernel.touch(Footprint::lock(name));
             if self.kernel.try_acquire(lock.0, self.me) {
-                self.tell(TurnEvent::Acquired(name));
+                self.record(TurnEvent::Acquired(name));
                 return true;
             }
             if micros == Some(0) {
@@ -286,7 +286,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             until = until.or_else(|| Some(self.now().saturating_add(micros?)));
             if !self.pause(Some(Waiting::Lock(lock.0)), until) {
                 self.kernel.touch(Footprint::TIME);
-                self.tell(TurnEvent::TimedOut);
+                self.record(TurnEvent::TimedOut);
                 return false;
             }
         }
@@ -303,7 +303,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         let name = LockName::Profiler(lock.0);
         self.kernel.touch(Footprint::lock(name));
         self.kernel.free(lock.0);
-        self.tell(TurnEvent::Released(name));
+        self.record(TurnEvent::Released(name));
     }
 
     /// Sets an event: all threads that wait for it can continue.
@@ -368,7 +368,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             self.kernel.touch(Footprint::event(event.0));
         } else {
             self.kernel.touch(Footprint::TIME);
-            self.tell(TurnEvent::TimedOut);
+            self.record(TurnEvent::TimedOut);
         }
         in_time
     }
@@ -383,21 +383,21 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Allocates and frees memory: takes the lock of the process's heap (H-13).
     pub fn allocate(&self) {
         self.does(ProfilerRule::AllocationWhileSuspended);
-        self.tell(TurnEvent::System("allocates memory"));
+        self.record(TurnEvent::System("allocates memory"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
     /// Logs a message with a logger that allocates.
     pub fn log(&self) {
         self.does(ProfilerRule::LogWhileSuspended);
-        self.tell(TurnEvent::System("logs"));
+        self.record(TurnEvent::System("logs"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
     /// Loads a library or looks up symbols: takes the loader lock (H-12).
     pub fn load_library(&self) {
         self.does(ProfilerRule::LoadingWhileSuspended);
-        self.tell(TurnEvent::System("loads a library"));
+        self.record(TurnEvent::System("loads a library"));
         self.with(&[clr_runtime::Lock::Loader, clr_runtime::Lock::FunctionTables]);
     }
 
@@ -405,7 +405,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// inverted function table (H-11), and `dl_iterate_phdr` on Unix, which takes the loader lock.
     pub fn look_up_function_entry(&self) {
         self.does(ProfilerRule::LoadingWhileSuspended);
-        self.tell(TurnEvent::System("looks up unwind data"));
+        self.record(TurnEvent::System("looks up unwind data"));
         let unix = self.kernel.runtime.generation.is_unix();
         let lock = if unix { clr_runtime::Lock::Loader } else { clr_runtime::Lock::FunctionTables };
         self.with(&[lock]);
@@ -435,7 +435,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             }
             self.pause(Some(waiting), None);
         }
-        self.tell(TurnEvent::Acquired(name));
+        self.record(TurnEvent::Acquired(name));
     }
 
     fn give_back(&self, lock: clr_runtime::Lock) {
@@ -444,7 +444,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.kernel.runtime.change_process(|process| {
             process.release(lock, self.os);
         });
-        self.tell(TurnEvent::Released(name));
+        self.record(TurnEvent::Released(name));
     }
 
     /// Records a violation of the rule if this thread has suspended another one, or the runtime on

@@ -6,7 +6,7 @@ use super::lock::LockName;
 use super::verdict::BlockReason;
 
 /// Adds the status of each thread to the last turn.
-pub(super) fn standing(kernel: &Kernel<'_>) {
+pub(super) fn record_statuses(kernel: &Kernel<'_>) {
     let count = kernel.state.borrow().threads.len() as u32;
     let standing = (0..count).map(|index| of(kernel, ThreadIndex(index))).collect();
     let mut state = kernel.state.borrow_mut();

@@ -42,7 +42,7 @@ pub mod world;
 
 #[cfg(feature = "proptest")]
 pub use self::proptest::{
-    ProgramTree, Programs, SyntheticCalls, Tree, WorldCases, programs, staged_calls, world_cases,
+    ProgramTree, Programs, SyntheticCalls, Tree, WorldCases, programs, synthetic_calls, world_cases,
 };
 #[cfg(feature = "arbitrary")]
 pub use arbitrary::SmallProgram;
@@ -50,8 +50,8 @@ pub use choices::{Choices, Seeded};
 pub use generate::program;
 pub use measure::Measure;
 pub use shrink::{
-    MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, simpler,
+    MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, shrunk,
 };
 pub use size::Size;
-pub use synthetic::{SyntheticCall, SyntheticSeed, staged_call};
+pub use synthetic::{SyntheticCall, SyntheticSeed, synthetic_call};
 pub use world::{WorldCase, WorldProgram, world_call, world_case, world_program};

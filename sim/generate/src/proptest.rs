@@ -4,7 +4,7 @@ use super::choices::Seeded;
 use super::generate;
 use super::shrink::{Search, Shrink};
 use super::size::Size;
-use super::synthetic::{SyntheticCall, staged_call};
+use super::synthetic::{SyntheticCall, synthetic_call};
 use super::world::{WorldCase, world_case};
 use clr_codegen::Program;
 use proptest::arbitrary::any;
@@ -39,7 +39,7 @@ impl Strategy for Programs {
 /// Returns a strategy for synthetic threads with calls about them. They shrink on the value itself:
 /// see [`simpler`](super::simpler).
 #[must_use]
-pub const fn staged_calls() -> SyntheticCalls {
+pub const fn synthetic_calls() -> SyntheticCalls {
     SyntheticCalls {}
 }
 
@@ -53,7 +53,7 @@ impl Strategy for SyntheticCalls {
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
         let seed = any::<u64>().new_tree(runner)?.current();
-        Ok(Tree::new(staged_call(&mut Seeded::new(seed))))
+        Ok(Tree::new(synthetic_call(&mut Seeded::new(seed))))
     }
 }
 

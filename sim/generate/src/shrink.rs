@@ -55,11 +55,11 @@ impl Shrink for SyntheticCall {
     type Step = StageStep;
 
     fn steps(&self) -> Vec<StageStep> {
-        self.simpler_steps().into_iter().map(StageStep).collect()
+        self.shrink_steps().into_iter().map(StageStep).collect()
     }
 
     fn take(&self, StageStep(step): StageStep) -> Option<Self> {
-        self.simpler(step)
+        self.shrunk(step)
     }
 }
 
@@ -67,11 +67,11 @@ impl Shrink for WorldProgram {
     type Step = WorldProgramStep;
 
     fn steps(&self) -> Vec<WorldProgramStep> {
-        self.simpler_steps().into_iter().map(WorldProgramStep).collect()
+        self.shrink_steps().into_iter().map(WorldProgramStep).collect()
     }
 
     fn take(&self, WorldProgramStep(step): WorldProgramStep) -> Option<Self> {
-        self.simpler(step)
+        self.shrunk(step)
     }
 }
 
@@ -89,7 +89,7 @@ impl Shrink for WorldCase {
 
 /// Returns all values that are one step smaller, after the largest steps first. All of them are
 /// valid.
-pub fn simpler<T: Shrink>(model: &T) -> impl Iterator<Item = T> + '_ {
+pub fn shrunk<T: Shrink>(model: &T) -> impl Iterator<Item = T> + '_ {
     model.steps().into_iter().filter_map(|step| model.take(step))
 }
 

@@ -132,7 +132,7 @@ impl<'r> RecordingReplay<'r> {
     ///
     /// # Errors
     /// Returns [`LoadError`] if the state contradicts itself.
-    pub fn set_up(&mut self, walk: &WalkLine) -> Result<(), RecordingLoadError> {
+    pub fn prepare(&mut self, walk: &WalkLine) -> Result<(), RecordingLoadError> {
         self.load(walk)?;
         if self.runtime.process.get().suspended_by_profiler {
             self.runtime.change_process(|process| {
@@ -189,7 +189,12 @@ impl<'r> RecordingReplay<'r> {
 
     /// Synthesises native code for the target of the walk that was loaded last, which has reached
     /// `stops`.
-    pub fn pretend(&self, walk: &WalkLine, stops: &[ReachedFrame], root: u64) -> SyntheticNative {
+    pub fn synthetic_native(
+        &self,
+        walk: &WalkLine,
+        stops: &[ReachedFrame],
+        root: u64,
+    ) -> SyntheticNative {
         let nothing = SyntheticNative::default();
         let Some(target) = self.target(walk, None, root, &nothing) else { return nothing };
         let stack = StackEnds {

@@ -221,7 +221,7 @@ impl SyntheticNative {
             runs.push(Run { from, to });
             native.follows_call.insert(from.rip, true);
         }
-        native.pretend(&runs, stack.home, code, memory);
+        native.lay_out(&runs, stack.home, code, memory);
         native
     }
 
@@ -232,7 +232,7 @@ impl SyntheticNative {
         }
     }
 
-    fn pretend(
+    fn lay_out(
         &mut self,
         runs: &[Run],
         home: u64,
@@ -373,7 +373,7 @@ impl SyntheticNative {
     /// Returns true if `address` (VA) is in a function that was not recorded: glue, or code of the
     /// recorder.
     #[must_use]
-    pub const fn is_made_up(address: u64) -> bool {
+    pub const fn is_synthetic(address: u64) -> bool {
         address >= GLUE && address <= RECORDER
     }
 

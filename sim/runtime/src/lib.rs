@@ -168,7 +168,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
 
     /// Logs an event, if the log has a listener.
     #[inline]
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        self.log.tell(event);
+    pub(crate) fn record(&self, event: impl FnOnce() -> Event) {
+        self.log.record(event);
     }
 }

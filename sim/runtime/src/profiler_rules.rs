@@ -61,7 +61,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
     }
 
     /// Returns the first rule violation of a profiler.
-    pub const fn breach(&self) -> Option<RuleViolation> {
+    pub const fn rule_violation(&self) -> Option<RuleViolation> {
         self.breach.get()
     }
 }

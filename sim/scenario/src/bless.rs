@@ -45,14 +45,14 @@ pub(super) trait Blessable: Clone + PartialEq {
     type Found;
 
     /// Converts a result to an expectation.
-    fn of_found(on: Generations, found: &Self::Found) -> Self;
+    fn from_result(on: Generations, found: &Self::Found) -> Self;
 
     /// Returns the generations that the expectation is for.
     fn on(&mut self) -> &mut Generations;
 
     /// Returns true if the expectation equals `new`, which was made from a result, apart from
     /// generations and clauses.
-    fn is_as_found(&self, new: &Self) -> bool;
+    fn matches_result(&self, new: &Self) -> bool;
 
     /// Prints the node as it appears at a depth of nested blocks.
     fn text(&self, depth: usize) -> String;
@@ -61,7 +61,7 @@ pub(super) trait Blessable: Clone + PartialEq {
 impl Blessable for ExpectedSnapshot {
     type Found = SnapshotResult;
 
-    fn of_found(on: Generations, found: &SnapshotResult) -> Self {
+    fn from_result(on: Generations, found: &SnapshotResult) -> Self {
         Self::of(on, found)
     }
 
@@ -69,7 +69,7 @@ impl Blessable for ExpectedSnapshot {
         &mut self.on
     }
 
-    fn is_as_found(&self, new: &Self) -> bool {
+    fn matches_result(&self, new: &Self) -> bool {
         let clauses = self.clauses.clone();
         self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
     }
@@ -126,8 +126,8 @@ pub(super) fn blessed<E: Blessable>(
     }
     for (generation, _, found) in wrong {
         let on = Generations::of(&[*generation]);
-        let new = E::of_found(on, found);
-        match expect.iter_mut().flatten().find(|other| other.is_as_found(&new)) {
+        let new = E::from_result(on, found);
+        match expect.iter_mut().flatten().find(|other| other.matches_result(&new)) {
             Some(same) => *same.on() = same.on().with(on),
             None => expect.push(Some(new)),
         }

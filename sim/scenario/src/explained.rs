@@ -25,8 +25,8 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn tell_on(&self, generation: Generation) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
-        self.make_on(generation, true)
+    pub fn explain_on(&self, generation: Generation) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
+        self.snapshots_on(generation, true)
     }
 }
 
@@ -41,7 +41,7 @@ impl Scenario {
     pub fn each_on(&self, generation: Generation, told: bool) -> EachSnapshot<'_> {
         let mut errors = vec![None; self.stops.len()];
         let mut reachable = None;
-        let mut made = self.make_on(generation, told);
+        let mut made = self.snapshots_on(generation, told);
         // Each error removes a stop.
         while let Err(RunOnError::World { stop, .. } | RunOnError::NotReached { stop, .. }) = made
             && let Some(error) = errors.get_mut(stop)
@@ -52,13 +52,13 @@ impl Scenario {
             if let Some(stop) = rest.stops.get_mut(stop) {
                 stop.snapshots.clear();
             }
-            made = rest.make_on(generation, told);
+            made = rest.snapshots_on(generation, told);
         }
         let (mut made, all) = match made {
             Ok(made) => (made.into_iter(), None),
             Err(error) => (Vec::new().into_iter(), Some(error)),
         };
-        let calls = self.snapshots().filter(|at| at.call.is_made_on(generation));
+        let calls = self.snapshots().filter(|at| at.call.applies_to(generation));
         let mut result = |at: SnapshotAt<'_>| {
             let own = at.stop.and_then(|stop| *errors.get(stop)?);
             match own.or(all) {
@@ -71,7 +71,7 @@ impl Scenario {
 }
 
 /// Makes a call on a process, and records the events if an explanation is wanted.
-pub(super) fn made(
+pub(super) fn explained(
     call: &SnapshotCall,
     site: &impl Site,
     runtime: &Runtime<'_>,
@@ -89,6 +89,6 @@ pub(super) fn made(
     });
     let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
     let teller = StoryWriter { generation: site.generation(), names: runtime, chain: &chain };
-    let story = teller.tell(&events);
+    let story = teller.write(&events);
     (found, events, story)
 }

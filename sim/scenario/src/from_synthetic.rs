@@ -52,7 +52,7 @@ impl PlacedStack {
         let item = |node| PlacedItem { on: Generations::ALL, node };
         let items = nodes.into_iter().map(item).collect();
         let stack = Self { items, ..Self::default() };
-        (stack.stage(stage.generation) == *stage).then_some(stack)
+        (stack.synthetic_thread(stage.generation) == *stage).then_some(stack)
     }
 }
 
@@ -149,7 +149,7 @@ fn seed_of(seed: &SyntheticSeed, stage: &SyntheticThread) -> Option<SnapshotSeed
     let row = seed.row.map(|row| row as usize);
     let name = row.and_then(|row| stage.rows.get(row)).map(|row| &row.function);
     let first = stage.rows.iter().position(|row| Some(&row.function) == name);
-    let whole = SyntheticSeed::of_row(0);
+    let whole = SyntheticSeed::of_activation(0);
     let mut found = match name.filter(|_| first == row) {
         Some(name) => SnapshotSeed::new(SeedSource::Function(name.clone())),
         None => SnapshotSeed::new(SeedSource::Bytes(0)),
@@ -157,7 +157,7 @@ fn seed_of(seed: &SyntheticSeed, stage: &SyntheticThread) -> Option<SnapshotSeed
     let from_bytes = matches!(found.from, SeedSource::Bytes(_));
     let mut registers = Vec::new();
     if let Some(row) = row.filter(|_| from_bytes)
-        && let Some(truth) = stage.set_up().ok()?.registers(row)
+        && let Some(truth) = stage.build().ok()?.registers(row)
     {
         found.rip = Some(SeedAddress::Address(truth.rip));
         registers.extend(Gpr::ALL.map(|register| (register, truth.get(register))));
@@ -181,7 +181,7 @@ impl Scenario {
     /// Converts a call on a synthetic thread to a text without expectations; returns `None` if no
     /// text can express it. Methods of kinds that texts support in one place only are moved there.
     #[must_use]
-    pub fn of_staged(call: &SyntheticCall) -> Option<Self> {
+    pub fn from_call(call: &SyntheticCall) -> Option<Self> {
         let mut call = call.clone();
         for row in &mut call.stage.rows {
             row.place = match (row.place, row.kind) {
@@ -199,7 +199,7 @@ impl Scenario {
 
     /// Replaces the expectations of every snapshot by its results on the given generations. A call
     /// that cannot be made on a generation gets no expectation for it.
-    pub fn expect_what_is_found(&mut self, on: Generations) {
+    pub fn expect_results(&mut self, on: Generations) {
         for call in self.calls_mut() {
             call.expect.clear();
         }

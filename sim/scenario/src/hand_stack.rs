@@ -230,7 +230,7 @@ impl StackNode {
 impl PlacedStack {
     /// Returns the synthetic thread for a generation.
     #[must_use]
-    pub fn stage(&self, generation: Generation) -> SyntheticThread {
+    pub fn synthetic_thread(&self, generation: Generation) -> SyntheticThread {
         let mut stage = SyntheticThread::new(generation);
         for item in self.items.iter().filter(|item| item.on.contains(generation)) {
             item.node.place(&mut stage);

@@ -17,16 +17,17 @@ use clr_world::synthetic::{
 
 impl PlacedStack {
     /// Makes the calls on one generation.
-    pub(super) fn make_on(
+    pub(super) fn snapshots_on(
         &self,
         generation: Generation,
         told: bool,
     ) -> Result<Vec<ExplainedSnapshot>, SyntheticError> {
-        let set = self.stage(generation).set_up()?;
+        let set = self.synthetic_thread(generation).build()?;
         let snapshots = self.snapshots.iter().enumerate();
-        let made = snapshots.filter(|(_, call)| call.is_made_on(generation));
+        let made = snapshots.filter(|(_, call)| call.applies_to(generation));
         let report = |(snapshot, call): (usize, &SnapshotCall)| {
-            let (found, events, story) = explained::made(call, &set, &call.process(&set), told);
+            let (found, events, story) =
+                explained::explained(call, &set, &call.process(&set), told);
             let report = call.compare(None, snapshot, generation, found);
             ExplainedSnapshot { report, events, story }
         };
@@ -36,11 +37,11 @@ impl PlacedStack {
 
 impl Site for SyntheticProcess {
     fn generation(&self) -> Generation {
-        self.stage().generation
+        self.synthetic_thread().generation
     }
 
     fn is_cooperative(&self) -> bool {
-        self.stage().cooperative
+        self.synthetic_thread().cooperative
     }
 
     fn os(&self, caller: SnapshotCaller) -> OsThreadId {
@@ -64,7 +65,7 @@ impl Site for SyntheticProcess {
             SeedSource::Function(function) => Some(self.seed(function)?.registers),
             SeedSource::Leaf => self.registers(0),
             SeedSource::TopManaged => {
-                let mut rows = self.stage().rows.iter();
+                let mut rows = self.synthetic_thread().rows.iter();
                 self.registers(rows.position(|row| row.place != CodeLocation::Native)?)
             }
             SeedSource::Stale | SeedSource::Bytes(_) => None,
@@ -84,7 +85,7 @@ impl Site for SyntheticProcess {
     }
 
     fn rows(&self) -> Vec<UnlabelledFrame> {
-        let rows = self.stage().rows.iter().enumerate();
+        let rows = self.synthetic_thread().rows.iter().enumerate();
         let row = |(index, row): (usize, &SyntheticActivation)| {
             let registers = self.registers(index)?;
             let kind = match row.place {
@@ -97,8 +98,8 @@ impl Site for SyntheticProcess {
         rows.filter_map(row).collect()
     }
 
-    fn truth(&self, ip: u64, rsp: u64) -> Option<Registers> {
-        let rows = (0..self.stage().rows.len()).filter_map(|row| self.registers(row));
+    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
+        let rows = (0..self.synthetic_thread().rows.len()).filter_map(|row| self.registers(row));
         rows.into_iter().find(|row| row.rip == ip && row.rsp() == rsp)
     }
 }

@@ -36,10 +36,13 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn by_model(&self, generation: Generation) -> Result<Vec<ReferencePrediction>, RunOnError> {
+    pub fn reference_predictions(
+        &self,
+        generation: Generation,
+    ) -> Result<Vec<ReferencePrediction>, RunOnError> {
         let starts = self.starts();
         let mut all = Vec::new();
-        self.stand_at_stops(generation, |standing| {
+        self.at_stops(generation, |standing| {
             let ThreadAtStop { stop, world, thread, .. } = standing;
             let facts = ProgramFacts::new(world.expanded(), world.linked());
             let Some(seen) = ThreadFacts::new(&facts, world, thread) else { return };
@@ -65,7 +68,7 @@ impl Scenario {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn against_model(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
-        let modelled = self.by_model(generation)?;
+        let modelled = self.reference_predictions(generation)?;
         let is_other = |report: &SnapshotReport| {
             let own = |one: &&ReferencePrediction| {
                 report.stop == Some(one.stop) && report.snapshot == one.snapshot
@@ -83,11 +86,11 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn expect_what_the_model_says(&mut self, generation: Generation) -> Result<(), RunOnError> {
+    pub fn expect_predictions(&mut self, generation: Generation) -> Result<(), RunOnError> {
         for call in self.calls_mut() {
             call.expect.clear();
         }
-        let modelled = self.by_model(generation)?;
+        let modelled = self.reference_predictions(generation)?;
         let reports = self.run_on(generation)?;
         for (index, stop) in self.stops.iter_mut().enumerate() {
             for (snapshot, call) in stop.snapshots.iter_mut().enumerate() {
@@ -178,7 +181,7 @@ fn question(
             if changed || seed.cut.is_some() {
                 return None;
             }
-            let row = row_of(&seed.from, thread, world, target)?;
+            let row = activation_of(&seed.from, thread, world, target)?;
             Some((row, seed.flags.unwrap_or(SEED_FLAGS)))
         }
     };
@@ -193,7 +196,7 @@ fn question(
 }
 
 /// Returns the index of the activation that a seed is made from.
-fn row_of(
+fn activation_of(
     from: &SeedSource,
     thread: usize,
     world: &World<'_>,

@@ -210,7 +210,7 @@ impl Scenario {
 
     fn walks(&self, stop: usize, run: &Execution<'_>, map: &CodeMap<'_>) -> StopResult {
         let (registers, position, kept) = leaf(run);
-        let callers = run.truth().callers().get(..kept).unwrap_or_default();
+        let callers = run.shadow_stack().callers().get(..kept).unwrap_or_default();
         let linked = run.linked();
         let start = Start { linked, map, memory: run.machine(), registers, position };
         let expect = self.stops.get(stop).map_or(&[][..], |stop: &Stop| &stop.expect);
@@ -246,7 +246,7 @@ fn is_described_wrongly(linked: &LinkedProgram, found: &FoundWalk) -> bool {
 /// Returns the start of the walks, and the number of callers there. The service that cuts the stack
 /// is not code of the program: a walk starts in the thrower.
 fn leaf(run: &Execution<'_>) -> (Registers, Position, usize) {
-    let callers = run.truth().callers();
+    let callers = run.shadow_stack().callers();
     match callers.split_last() {
         Some((thrower, outer)) if run.machine().cpu().rip() == THROW => {
             (thrower.registers, thrower.position, outer.len())

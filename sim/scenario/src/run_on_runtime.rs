@@ -60,20 +60,20 @@ impl Scenario {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
-        let made = self.make_on(generation, false)?;
+        let made = self.snapshots_on(generation, false)?;
         Ok(made.into_iter().map(|made| made.report).collect())
     }
 
     /// Makes the calls, with their explanations if `told` is true.
-    pub(super) fn make_on(
+    pub(super) fn snapshots_on(
         &self,
         generation: Generation,
         told: bool,
     ) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
         if let Some(stack) = &self.stack {
-            return Ok(stack.make_on(generation, told)?);
+            return Ok(stack.snapshots_on(generation, told)?);
         }
-        let made = |stop: &&Stop| stop.snapshots.iter().any(|call| call.is_made_on(generation));
+        let made = |stop: &&Stop| stop.snapshots.iter().any(|call| call.applies_to(generation));
         if !self.stops.iter().any(|stop| made(&stop)) {
             return Ok(Vec::new());
         }
@@ -90,7 +90,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns [`RunOnError`]. A stop that is not reached is not an error.
-    pub fn stand_at_stops(
+    pub fn at_stops(
         &self,
         generation: Generation,
         mut look: impl FnMut(ThreadAtStop<'_, '_>),
@@ -167,10 +167,11 @@ impl Scenario {
     ) -> Result<(), RunOnError> {
         let generation = build.generation();
         let calls = stop.snapshots.iter().enumerate();
-        let made = calls.filter(|(_, call)| call.is_made_on(generation));
-        let made = self.look_at(build, (index, stop), made, |stopped, (snapshot, call)| {
+        let made = calls.filter(|(_, call)| call.applies_to(generation));
+        let made = self.inspect(build, (index, stop), made, |stopped, (snapshot, call)| {
             call.suspend(stopped, stopped.runtime());
-            let (found, events, story) = explained::made(call, stopped, stopped.runtime(), told);
+            let (found, events, story) =
+                explained::explained(call, stopped, stopped.runtime(), told);
             let report = call.compare(Some(index), snapshot, generation, found);
             ExplainedSnapshot { report, events, story }
         })?;
@@ -179,7 +180,7 @@ impl Scenario {
     }
 
     /// Calls `look` for each item on the thread of a stop, each time with the same state.
-    pub(super) fn look_at<I, T>(
+    pub(super) fn inspect<I, T>(
         &self,
         build: &Build,
         (index, stop): (usize, &Stop),
@@ -415,7 +416,7 @@ impl Site for Stopped<'_, '_> {
         activations.map(row).collect()
     }
 
-    fn truth(&self, ip: u64, rsp: u64) -> Option<Registers> {
+    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
         let activations = self.world.activations(self.thread);
         let mut registers = activations.iter().map(|activation| activation.registers);
         registers.find(|registers| registers.rip == ip && registers.rsp() == rsp)

@@ -63,7 +63,7 @@ impl SnapshotCall {
     /// Returns true if the call is made on a generation: one with an expectation, or every one if
     /// the call has no expectations.
     #[must_use]
-    pub fn is_made_on(&self, generation: Generation) -> bool {
+    pub fn applies_to(&self, generation: Generation) -> bool {
         self.expect.is_empty() || self.expected_on(generation).is_some()
     }
 }

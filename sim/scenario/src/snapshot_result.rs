@@ -166,7 +166,7 @@ pub enum SnapshotDifference {
 impl SnapshotDifference {
     /// Returns the index of the callback that differs, if it is one that was made.
     #[must_use]
-    pub const fn shot(self) -> Option<usize> {
+    pub const fn frame_report(self) -> Option<usize> {
         match self {
             Self::Surplus { shot }
             | Self::Place { shot }

@@ -76,7 +76,7 @@ pub(super) trait Site {
     fn rows(&self) -> Vec<UnlabelledFrame>;
 
     /// Returns the registers of the activation with the given ip and rsp.
-    fn truth(&self, ip: u64, rsp: u64) -> Option<Registers>;
+    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers>;
 }
 
 impl SnapshotSeed {
@@ -160,7 +160,7 @@ impl SnapshotCall {
         let mut nested = vec![FoundNested::default(); self.nested.len()];
         let mut shots = Vec::new();
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
-            shots.push(found_shot(
+            shots.push(found_frame_report(
                 site,
                 FrameReport {
                     function: frame.function,
@@ -244,8 +244,9 @@ impl SnapshotCall {
     }
 }
 
-fn found_shot(site: &impl Site, shot: FrameReport) -> FoundFrameReport {
-    let truth = shot.context.and_then(|context| site.truth(shot.ip, context.registers.rsp()));
+fn found_frame_report(site: &impl Site, shot: FrameReport) -> FoundFrameReport {
+    let truth =
+        shot.context.and_then(|context| site.true_registers(shot.ip, context.registers.rsp()));
     let function = shot.function.and_then(|id| site.name_of(id));
     FoundFrameReport { shot, function, truth }
 }

@@ -58,7 +58,7 @@ impl Stops {
     pub fn reach(&mut self, run: &Execution<'_>) -> Vec<usize> {
         let rip = run.machine().cpu().rip();
         let executed = run.machine().executed();
-        let callers = run.truth().callers();
+        let callers = run.shadow_stack().callers();
         // An interrupt arrives between fetching and executing an instruction: returning is not a
         // new visit.
         let back = self.last.is_some_and(|(caller, depth)| {

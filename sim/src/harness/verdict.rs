@@ -110,7 +110,7 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<WalkerVerdict>
     for generation in Generation::ALL {
         if let Some(stack) = &scenario.stack {
             if is_whole(stack) && stack.generations().contains(generation) {
-                let set = stack.stage(generation).set_up()?;
+                let set = stack.synthetic_thread(generation).build()?;
                 let runtime = set.runtime();
                 let registers = set.registers(0).unwrap_or_default();
                 let target = StoppedThread::new(&runtime, NATIVE_WALKER, SELF_OBJECT, &registers);
@@ -122,7 +122,7 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<WalkerVerdict>
         if !is_for(&scenario, generation) {
             continue;
         }
-        scenario.stand_at_stops(generation, |standing| {
+        scenario.at_stops(generation, |standing| {
             let ThreadAtStop { stop, world, thread, walkers } = standing;
             world.sync();
             let Some(object) = world.object(thread) else { return };
@@ -144,8 +144,8 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<WalkerVerdict>
 /// Returns true if a program is executed on a generation. Its calls determine the generations that
 /// it is for.
 fn is_for(scenario: &Scenario, generation: Generation) -> bool {
-    let snapshots = scenario.snapshots().map(|at| at.call.is_made_on(generation));
-    let walks = scenario.mixed_walks().map(|at| at.says.is_made_on(generation));
+    let snapshots = scenario.snapshots().map(|at| at.call.applies_to(generation));
+    let walks = scenario.mixed_walks().map(|at| at.says.applies_to(generation));
     let mut calls = snapshots.chain(walks).peekable();
     calls.peek().is_none() || calls.any(|is_made| is_made)
 }
@@ -195,7 +195,7 @@ fn outcome(
 
 /// Returns the frames of a stack placed by hand that are reported to profilers.
 fn of_set(set: &SyntheticProcess) -> Vec<True> {
-    let rows = set.stage().rows.iter().enumerate();
+    let rows = set.synthetic_thread().rows.iter().enumerate();
     let ordinary = rows.filter(|(_, row)| {
         row.place != CodeLocation::Native
             && row.kind == MethodKind::Ordinary

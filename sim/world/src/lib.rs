@@ -283,7 +283,7 @@ impl<'b> World<'b> {
 
     /// Returns the shadow stack of a thread.
     #[must_use]
-    pub fn truth(&self, thread: usize) -> Option<&ShadowStack> {
+    pub fn shadow_stack(&self, thread: usize) -> Option<&ShadowStack> {
         self.threads.get(thread).map(|thread| &thread.truth)
     }
 

@@ -150,7 +150,7 @@ fn a_program_runs_through_the_runtime_to_its_end() {
                 StepEvent::Stepped | StepEvent::Waits | StepEvent::Hook => {}
             }
         }
-        assert_eq!(world.truth(0).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
     }
     insta::assert_snapshot!(log);
 }

@@ -90,7 +90,7 @@ fn run(
     rounds: u32,
     samples: &mut Samples,
 ) {
-    let set = stage(generation, depth).set_up().expect("it fits together");
+    let set = stage(generation, depth).build().expect("it fits together");
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().expect("code does not overlap");
     let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
@@ -106,7 +106,7 @@ fn run(
     let mut buffer = WalkBuffer::new(depth);
     check(&scripted, &script, &mut buffer, depth, expected);
     check(&simulated, &thread, &mut buffer, depth, expected);
-    assert_eq!(runtime.breach(), None);
+    assert_eq!(runtime.rule_violation(), None);
 
     let (mut warm, mut framehop_warm) = (Cache::new(), CacheX86_64::new());
     let mut walks: [Box<dyn FnMut() -> usize + '_>; NAMES.len()] = [

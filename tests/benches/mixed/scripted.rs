@@ -38,7 +38,7 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// Records a runtime's answers about its thread, and copies the readable memory.
     pub(crate) fn record(set: &SyntheticProcess, runtime: &Runtime<'_>) -> Self {
-        let rows = &set.stage().rows;
+        let rows = &set.synthetic_thread().rows;
         let at = |n: usize| set.registers(n).expect("it is a row");
         let mut methods = Vec::new();
         let mut copied = Vec::new();

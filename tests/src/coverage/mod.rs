@@ -95,7 +95,7 @@ impl Coverage {
     /// [`RunOnError`] if they cannot be made on one of them.
     pub fn add_scenario(&mut self, scenario: &Scenario) -> Result<(), RunOnError> {
         for generation in Generation::ALL {
-            for ExplainedSnapshot { report, events, .. } in scenario.tell_on(generation)? {
+            for ExplainedSnapshot { report, events, .. } in scenario.explain_on(generation)? {
                 let call = scenario.call(report.stop, report.snapshot);
                 let expected = call.and_then(|call| call.expected_on(generation));
                 let (Some(call), Some((_, expected)), true) = (call, expected, report.is_right())

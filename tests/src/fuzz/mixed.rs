@@ -54,7 +54,7 @@ fn walk(
     let (thread, info) = (thread.asked_by(asker), runtime.on(asker));
     let walker = Walker::new(&info, &map, policy);
     let taken = walker.take(&thread, buffer);
-    assert_eq!(runtime.breach(), None, "{policy:?}");
+    assert_eq!(runtime.rule_violation(), None, "{policy:?}");
     taken?;
     assert_eq!(suspensions(runtime), before, "{policy:?}: left suspended");
     let stack = walker.stitch(buffer)?;
@@ -121,7 +121,7 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
 }
 
 fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
-    let Ok(set) = stage.set_up() else { return };
+    let Ok(set) = stage.build() else { return };
     // Call frame information distinguishes a prologue from the call after it.
     let calls = |row: &SyntheticActivation| {
         row.place != CodeLocation::Native || row.offset >= PROLOGUE + SIZE_OF_CALL
@@ -151,7 +151,7 @@ fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
 /// Returns the first error in a walk of a whole stage: each frame must be a row, in order, and all
 /// rows must be there if the walk claims so.
 fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
-    let rows = &set.stage().rows;
+    let rows = &set.synthetic_thread().rows;
     let mut next = 0;
     for (at, frame) in stack.frames.iter().enumerate() {
         let mut rest = rows.iter().enumerate().skip(next);

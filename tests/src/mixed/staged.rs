@@ -49,7 +49,7 @@ pub struct Staged {
 /// # Errors
 /// [`Broken`].
 pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
-    let Ok(set) = stage.set_up() else { return Ok(None) };
+    let Ok(set) = stage.build() else { return Ok(None) };
     let is_whole = is_whole(stage) && stage.hijacked.is_none() && !stage.rows.is_empty();
     let is_linked = is_linked(stage);
     let mut staged = Staged::default();
@@ -100,7 +100,7 @@ fn walk(
 /// Returns the first row that is missing in the walk without a gap in its place, and that the
 /// runtime does not hide from a walk which relies on it.
 fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usize> {
-    let stage = set.stage();
+    let stage = set.synthetic_thread();
     let relies = found.completeness != Completeness::Whole;
     let excepted = is_excepted(stage);
     let mut frame = 0;
@@ -154,7 +154,7 @@ fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: 
 
 /// Returns the first frame that is not a row, or not in order.
 fn invented(set: &SyntheticProcess, frames: &[MixedFrame]) -> Option<usize> {
-    let count = set.stage().rows.len();
+    let count = set.synthetic_thread().rows.len();
     let mut first = 0;
     for (index, frame) in frames.iter().enumerate() {
         let is = |row: &usize| {

@@ -84,7 +84,7 @@ fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> R
 /// # Errors
 /// The first promise that does not hold.
 pub fn check(case: &SyntheticCall) -> Result<Checked, Broken> {
-    let Ok(set) = case.stage.set_up() else {
+    let Ok(set) = case.stage.build() else {
         return Ok(Checked { rejected: true, ..Checked::default() });
     };
     promises::Promises::new(case, &set).check()

@@ -260,7 +260,7 @@ impl<'c> Promises<'c> {
         let mut last = None;
         for shot in &full.shots {
             let rsp = shot.rsp();
-            let row = rsp.and_then(|rsp| self.set.row_of(shot.ip, rsp));
+            let row = rsp.and_then(|rsp| self.set.activation_of(shot.ip, rsp));
             let native = row.is_some_and(|row| row.place == CodeLocation::Native);
             let fits = row.is_some() && rsp > last && native == shot.function.is_none();
             promise("callbacks are rows of the table, in its order", fits, || {
@@ -336,7 +336,7 @@ impl<'c> Promises<'c> {
         if cooperative || reads || !self.objects_are_whole() {
             return Ok(());
         }
-        let row = SyntheticSeed::of_row(0).bytes(self.set);
+        let row = SyntheticSeed::of_activation(0).bytes(self.set);
         let wild = [0xA5; 0x300];
         for seed in [None, Some(&row[..]), Some(&[]), Some(&wild)] {
             let other = self.make(&self.request(Call { seed, ..self.call() }));

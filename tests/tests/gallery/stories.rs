@@ -28,7 +28,7 @@ fn every_recorded_walk_is_told() {
             let names = RecordedNames::new(&recording, runtime);
             let teller =
                 StoryWriter { generation: recording.generation, names: &names, chain: &[] };
-            let story = teller.tell(&events);
+            let story = teller.write(&events);
             let what = format!("{} walk {}", file.name, walk.n);
             let (Some(first), Some(last)) = (story.first(), story.last()) else {
                 panic!("{what} has no story");

@@ -48,8 +48,8 @@ fn every_call(mut check: impl FnMut(&mut Problems, &str, &SyntheticProcess, &Sna
     let mut problems = Problems::default();
     for (name, stack) in stacks() {
         for generation in stack.generations().iter() {
-            let set = stack.stage(generation).set_up().unwrap();
-            for call in stack.snapshots.iter().filter(|call| call.is_made_on(generation)) {
+            let set = stack.synthetic_thread(generation).build().unwrap();
+            for call in stack.snapshots.iter().filter(|call| call.applies_to(generation)) {
                 let title = call.title.as_deref().unwrap_or_default();
                 let name = format!("{name}, {generation}, {title}");
                 check(&mut problems, &name, &set, call);
@@ -87,7 +87,7 @@ fn nothing_is_left_behind() {
         }
         let after = objects(set, &runtime);
         // A hijack is undone.
-        let from = if set.stage().hijacked.is_some() { 8 } else { 0 };
+        let from = if set.synthetic_thread().hijacked.is_some() { 8 } else { 0 };
         problems.check(name, after[from..] == objects_before[from..], || {
             let at = after.iter().zip(&objects_before).position(|(one, other)| one != other);
             format!("the Thread objects differ at {at:x?}")
@@ -104,7 +104,7 @@ fn nothing_is_left_behind() {
 fn what_is_not_looked_at_plays_no_part() {
     every_call(|problems, name, set, call| {
         // Only the code manager's lock matters (C-036).
-        if set.stage().process.code_manager_writer.is_some() {
+        if set.synthetic_thread().process.code_manager_writer.is_some() {
             return;
         }
         let elsewhere = SnapshotCall {
@@ -154,9 +154,9 @@ fn placed(generation: Generation, name: &str) -> (SyntheticProcess, SnapshotCall
 /// Returns a stack of the gallery, and its calls.
 fn calls_of(generation: Generation, name: &str) -> (SyntheticProcess, Vec<SnapshotCall>) {
     let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has the stack");
-    let set = stack.stage(generation).set_up().expect("the stack is consistent");
+    let set = stack.synthetic_thread(generation).build().expect("the stack is consistent");
     let mut calls = stack.snapshots;
-    calls.retain(|call| call.is_made_on(generation));
+    calls.retain(|call| call.applies_to(generation));
     (set, calls)
 }
 
@@ -193,7 +193,8 @@ fn native_code_can_be_unwound_from_a_marker() {
         };
         assert_eq!(native, expected, "{generation}");
         assert_eq!(set.label(registers.rip), "IL_STUB_PInvoke+0x90", "{generation}");
-        let stub = set.stage().rows.iter().position(|row| row.function == "IL_STUB_PInvoke");
+        let stub =
+            set.synthetic_thread().rows.iter().position(|row| row.function == "IL_STUB_PInvoke");
         registers.set(Gpr::Rax, 0);
         assert_eq!(Some(registers), stub.and_then(|row| set.registers(row)), "{generation}");
     }
@@ -396,7 +397,7 @@ fn a_helpers_frame_is_completed_once() {
     let mut completed = 0;
     for (name, stack) in stacks().filter(|(name, _)| name.starts_with("frames/section-8.6-")) {
         for generation in stack.generations().iter() {
-            let set = stack.stage(generation).set_up().unwrap();
+            let set = stack.synthetic_thread(generation).build().unwrap();
             let runtime = set.runtime();
             let unix = clr_runtime::generation::Generations::UNIX.contains(generation);
             let slot = 0x1F_C800 + if unix { 0xA0 } else { 0xC0 };

@@ -192,7 +192,7 @@ fn seeds_beside_the_stack_are_refused() {
             if line.stack.is_none() || line.state.target.is_some() {
                 continue;
             }
-            replay.set_up(line).unwrap();
+            replay.prepare(line).unwrap();
             let native = SyntheticNative::default();
             let Some(target) = replay.target(line, Some(seed.registers()), 0, &native) else {
                 continue;

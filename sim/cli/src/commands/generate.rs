@@ -8,7 +8,7 @@ use crate::render::error::CliError;
 use clr_codegen::FunctionIndex;
 use clr_generate::world::WorldTurn;
 use clr_generate::{
-    Choices as _, Seeded, Size, WorldProgram, program, staged_call, world_call, world_program,
+    Choices as _, Seeded, Size, WorldProgram, program, synthetic_call, world_call, world_program,
 };
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{
@@ -71,7 +71,7 @@ pub(crate) const GENERATED: &str = "\
 pub(crate) fn fitting(scenario: &Scenario) -> Generations {
     let fits = |generation: &Generation| {
         let mut one = scenario.clone();
-        one.expect_what_is_found(Generations::of(&[*generation]));
+        one.expect_results(Generations::of(&[*generation]));
         let is_right = one.run_on(*generation).is_ok_and(|reports| {
             !reports.is_empty() && reports.iter().all(SnapshotReport::is_right)
         });
@@ -143,7 +143,7 @@ fn length(world: &WorldProgram, thread: usize) -> u32 {
 /// order. Addresses of code differ on each runtime, and are left out with everything that no
 /// expectation can say.
 fn expect_shapes(scenario: &mut Scenario) {
-    scenario.expect_what_is_found(Generations::ALL);
+    scenario.expect_results(Generations::ALL);
     for call in scenario.calls_mut() {
         let mut expect: Vec<ExpectedSnapshot> = Vec::new();
         for mut one in std::mem::take(&mut call.expect) {
@@ -190,17 +190,17 @@ fn expect_shapes(scenario: &mut Scenario) {
 }
 
 fn stack(seed: u64) -> Option<Scenario> {
-    let mut call = staged_call(&mut Seeded::new(seed));
-    let mut scenario = Scenario::of_staged(&call)?;
+    let mut call = synthetic_call(&mut Seeded::new(seed));
+    let mut scenario = Scenario::from_call(&call)?;
     let mut on = fitting(&scenario);
     if on.is_empty() {
         // Some registers there have no value that an expectation could name.
         call.stage.overwritten.clear();
         call.flags = SnapshotFlags(call.flags.0 & !SnapshotFlags::REGISTER_CONTEXT.0);
-        scenario = Scenario::of_staged(&call)?;
+        scenario = Scenario::from_call(&call)?;
         on = fitting(&scenario);
     }
-    scenario.expect_what_is_found(on);
+    scenario.expect_results(on);
     (!on.is_empty()).then_some(scenario)
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn search(
     let (next, failed) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
     let work = || -> Result<Vec<(u64, Report)>, RunOnError> {
         let exploring = Exploring::new(scenario, generation)?;
-        let mut arena = exploring.arena()?;
+        let mut arena = exploring.explorer()?;
         let mut reports = Vec::new();
         loop {
             let chunk = next.fetch_add(1, Ordering::Relaxed);

@@ -93,11 +93,11 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     // Failures differ from expectations that somebody wrote; other texts have none of that kind.
     let mut head = format!("// Made smaller by clrsim minimize, from {before} lines.\n");
     if let Keep::Model(generation) = keep {
-        small.expect_what_the_model_says(generation).map_err(|error| source.error(error))?;
+        small.expect_predictions(generation).map_err(|error| source.error(error))?;
         head += MODELLED;
     } else if !is_text || wanted {
         let fits = fitting(&small);
-        small.expect_what_is_found(fits);
+        small.expect_results(fits);
         head += GENERATED;
     }
     let text = head + &small.to_string();
@@ -168,9 +168,9 @@ fn of_staged(source: &Source) -> Result<(Scenario, Generation), CliError> {
     let bytes = source.read()?;
     let call = SyntheticCall::arbitrary(&mut Unstructured::new(&bytes))
         .map_err(|error| source.error(error))?;
-    call.stage.set_up().map_err(|error| source.error(error))?;
+    call.stage.build().map_err(|error| source.error(error))?;
     let scenario =
-        Scenario::of_staged(&call).ok_or_else(|| source.error("has what no text can say"))?;
+        Scenario::from_call(&call).ok_or_else(|| source.error("has what no text can say"))?;
     Ok((scenario, call.stage.generation))
 }
 

@@ -167,7 +167,7 @@ impl Failed {
         Self {
             ends: clr_scenario::ExpectedEnd::of(Some(verdict)).to_string(),
             text: headline(verdict, history),
-            key: verdict.key(),
+            key: verdict.fingerprint(),
             waits: edges.iter().map(|edge| Wait::new(edge, history)).collect(),
             hazard: hazard.map(|hazard| hazard.to_string()),
             clauses: clauses.iter().map(ToString::to_string).collect(),

@@ -199,7 +199,7 @@ impl Words<'_> {
         // Compared by their indices alone, all callbacks after a missing one would be wrong.
         let others = report.differences.iter().filter(|difference| !is_in_rows(difference));
         let wrong_shots: Vec<_> =
-            others.clone().filter_map(|difference| difference.shot()).collect();
+            others.clone().filter_map(|difference| difference.frame_report()).collect();
         let same = |frame: usize, shot: usize| match (frames.get(frame), made.get(shot)) {
             (Some(frame), Some(shot)) => shot.is_at(frame),
             _ => false,

@@ -2,7 +2,7 @@
 //! form one entry.
 
 use super::state::State;
-use super::words::{Told, happenings, instructions, summary};
+use super::words::{Told, events, instructions, summary};
 use crate::{Edge, History, ThreadIndex, Turn, TurnEvent};
 use std::ops::Range;
 
@@ -119,7 +119,7 @@ fn entry(history: &History, states: &[Vec<State<'_>>], slices: Range<usize>) -> 
         }
         let state = states.get(place).and_then(|states| states.get(from.index()));
         let waits = state.and_then(|state| state.waits.as_deref());
-        for happening in happenings(slice) {
+        for happening in events(slice) {
             told.push((happening, waits));
             match happening {
                 TurnEvent::Suspended(to) | TurnEvent::Resumed(to) | TurnEvent::Context(to) => {

@@ -2,7 +2,7 @@
 
 use super::Timeline;
 use super::state::{Life, State, states};
-use super::words::{happenings, tell, why};
+use super::words::{describe, events, why};
 use crate::{History, ThreadKind, Turn, TurnEvent};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) fn json(timeline: &Timeline<'_>) -> String {
     let states = states(history, edges);
     let slices = history.slices.iter().zip(&states);
     let slices: Vec<_> =
-        slices.map(|(slice, states)| tables.slice(history, slice, states)).collect();
+        slices.map(|(slice, states)| tables.turn(history, slice, states)).collect();
     let lanes = history.lanes.iter().map(|lane| {
         let kind = match lane.kind {
             ThreadKind::App => "app",
@@ -62,10 +62,10 @@ impl<'h> Tables<'h> {
         place
     }
 
-    fn slice(&mut self, history: &History, slice: &Turn, states: &[State<'h>]) -> String {
+    fn turn(&mut self, history: &History, slice: &Turn, states: &[State<'h>]) -> String {
         let waits = states.get(slice.thread.index()).and_then(|state| state.waits.as_deref());
-        let does = happenings(slice).map(|happening| {
-            let words = self.string(&tell(history, happening, waits));
+        let does = events(slice).map(|happening| {
+            let words = self.string(&describe(history, happening, waits));
             match happening {
                 TurnEvent::Suspended(target)
                 | TurnEvent::Resumed(target)
@@ -76,13 +76,13 @@ impl<'h> Tables<'h> {
             }
         });
         let does = list(does.collect::<Vec<_>>());
-        let stand = states.iter().map(|state| self.standing(history, state).to_string());
+        let stand = states.iter().map(|state| self.status(history, state).to_string());
         let stand = list(stand.collect::<Vec<_>>());
         let Turn { at, thread, .. } = slice;
         format!(r#"{{"at":{at},"thread":{},"does":{does},"stand":{stand}}}"#, thread.0)
     }
 
-    fn standing(&mut self, history: &History, state: &State<'h>) -> usize {
+    fn status(&mut self, history: &History, state: &State<'h>) -> usize {
         if let Some(place) = self.standings.get(state) {
             return *place;
         }

@@ -3,7 +3,7 @@
 use super::arrows::Lanes;
 use super::fold::{Entry, Item, items};
 use super::state::{State, states};
-use super::words::{kind, standing, visible, why};
+use super::words::{kind, status, visible, why};
 use super::wrap::{GLUE, cut, wrapped};
 use super::{RowOptions, Timeline};
 use crate::ThreadIndex;
@@ -247,7 +247,7 @@ impl Drawing<'_, '_> {
         if let Some(states) = states.last() {
             for (lane, state) in history.lanes.iter().zip(states) {
                 self.rows.push(TimelineRow::default());
-                self.standing(&lane.name, state, shape.width);
+                self.status(&lane.name, state, shape.width);
                 let frames = state.stack.iter().take(shape.frames);
                 self.rows.extend(frames.map(|frame| {
                     TimelineRow::of(
@@ -270,12 +270,12 @@ impl Drawing<'_, '_> {
     }
 
     /// Draws the status of a thread, in as many rows as needed.
-    fn standing(&mut self, name: &str, state: &State<'_>, width: usize) {
+    fn status(&mut self, name: &str, state: &State<'_>, width: usize) {
         let name = format!("  {:1$}  ", visible(name), self.name);
         let margin = name.chars().count();
         let mut used = margin;
         let mut row = TimelineRow::of(name, Tone::Head);
-        for (words, tone) in standing(self.timeline.history, state) {
+        for (words, tone) in status(self.timeline.history, state) {
             let room = words.chars().count() + 2;
             if used > margin && used + room > width {
                 self.rows

@@ -49,7 +49,7 @@ pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<
     }
     let mut all: Vec<Vec<State<'h>>> = Vec::with_capacity(history.slices.len());
     for slice in &history.slices {
-        happened(&mut now, slice);
+        apply_turn(&mut now, slice);
         recorded(history, &mut now, slice);
         all.push(now.clone());
     }
@@ -71,7 +71,7 @@ fn begins(slice: &Turn) -> bool {
 }
 
 /// Derives the status from the events.
-fn happened(now: &mut [State<'_>], slice: &Turn) {
+fn apply_turn(now: &mut [State<'_>], slice: &Turn) {
     let me = slice.thread;
     let Some(state) = now.get_mut(me.index()) else { return };
     state.waits = None;
@@ -93,14 +93,14 @@ fn happened(now: &mut [State<'_>], slice: &Turn) {
             }
             other => {
                 if let Some(state) = now.get_mut(me.index()) {
-                    happened_to(state, other);
+                    apply_event(state, other);
                 }
             }
         }
     }
 }
 
-fn happened_to(state: &mut State<'_>, happening: TurnEvent) {
+fn apply_event(state: &mut State<'_>, happening: TurnEvent) {
     match happening {
         TurnEvent::Acquired(lock) => state.holds.to_mut().push(lock),
         TurnEvent::Released(lock) => remove_last(&mut state.holds, &lock),

@@ -44,7 +44,7 @@ pub(super) const fn kind(kind: ThreadKind) -> &'static str {
 
 /// Returns the text of an event. `waits` is the condition that the thread waits for, if it is
 /// known.
-pub(crate) fn tell(history: &History, happening: TurnEvent, waits: Option<&str>) -> String {
+pub(crate) fn describe(history: &History, happening: TurnEvent, waits: Option<&str>) -> String {
     match happening {
         TurnEvent::Waits => match waits.map(|waits| waits.strip_prefix("waits").ok_or(waits)) {
             Some(Ok(what)) => format!("has to wait{}", visible(what)),
@@ -66,7 +66,7 @@ pub(crate) fn tell(history: &History, happening: TurnEvent, waits: Option<&str>)
 pub(super) type Told<'h> = (TurnEvent, Option<&'h str>);
 
 /// Returns the events of a turn, without the wait that follows a sleep.
-pub(super) fn happenings(slice: &Turn) -> impl Iterator<Item = TurnEvent> {
+pub(super) fn events(slice: &Turn) -> impl Iterator<Item = TurnEvent> {
     let mut last = None;
     slice.happenings.iter().copied().filter(move |happening| {
         let slept = matches!(last.replace(*happening), Some(TurnEvent::Sleeps(_)));
@@ -98,9 +98,9 @@ pub(super) fn summary(history: &History, happenings: &[Told<'_>]) -> Vec<String>
                 format!("{}, leaves it", first.0)
             }
             (happening, _) if alike > 0 => {
-                format!("{} ({} times)", tell(history, happening, first.1), run.len())
+                format!("{} ({} times)", describe(history, happening, first.1), run.len())
             }
-            (happening, _) => tell(history, happening, first.1),
+            (happening, _) => describe(history, happening, first.1),
         });
     }
     told
@@ -120,7 +120,7 @@ pub(super) fn instructions(run: &[Told<'_>]) -> u32 {
 }
 
 /// Describes the status of a thread, from the reason why it is stopped to the locks it owns.
-pub(super) fn standing(history: &History, state: &State<'_>) -> Vec<(String, Tone)> {
+pub(super) fn status(history: &History, state: &State<'_>) -> Vec<(String, Tone)> {
     let mut told = Vec::new();
     match state.life {
         Life::Waiting => return vec![("has not begun".to_owned(), Tone::Dim)],

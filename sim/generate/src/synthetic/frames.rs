@@ -39,7 +39,7 @@ enum FramePlace {
 }
 
 /// Draws Frames for the native runs of a stack, and enlarges frames to make room for them.
-pub(super) fn draw<C: Choices>(
+pub(super) fn generate<C: Choices>(
     choices: &mut C,
     generation: Generation,
     rows: &mut [Draft],

@@ -15,11 +15,11 @@ use clr_world::synthetic::{
 /// Draws a process with a thread. It can be set up, except for rare ones whose Frames were moved.
 ///
 /// The process depends only on the choices, and is the same on all platforms.
-pub fn stage<C: Choices>(choices: &mut C) -> SyntheticThread {
+pub fn synthetic_thread<C: Choices>(choices: &mut C) -> SyntheticThread {
     let mut stage = SyntheticThread::new(choices.one(Generation::ALL));
     stage.cooperative = choices.chance(1, 2);
-    let mut drafts = rows::draw(choices, &stage);
-    let frames = frames::draw(choices, stage.generation, &mut drafts);
+    let mut drafts = rows::generate(choices, &stage);
+    let frames = frames::generate(choices, stage.generation, &mut drafts);
     let base = stage.stack.1 - 8 * u64::from(choices.below(0x20));
     stage.rows = rows::place(drafts, base);
     stage.frames = frames::place(frames, &stage.rows);
@@ -125,8 +125,8 @@ fn exceptions<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Exception
 /// Draws a process with a thread, and a call about the thread.
 ///
 /// Both depend only on the choices, and are the same on all platforms.
-pub fn staged_call<C: Choices>(choices: &mut C) -> SyntheticCall {
-    let stage = stage(choices);
+pub fn synthetic_call<C: Choices>(choices: &mut C) -> SyntheticCall {
+    let stage = synthetic_thread(choices);
     let seed = choices.chance(1, 2).then(|| seed(choices, &stage));
     let thread = match choices.below(20) {
         0..14 => SELF_OBJECT,
@@ -160,7 +160,7 @@ fn seed<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> SyntheticSeed {
             row = choices.below(rows);
         }
     }
-    let mut seed = SyntheticSeed::of_row(row);
+    let mut seed = SyntheticSeed::of_activation(row);
     if rows == 0 || choices.chance(1, 16) {
         seed.row = None;
     }

@@ -10,7 +10,7 @@ mod generate;
 mod rows;
 mod shrink;
 
-pub use generate::{stage, staged_call};
+pub use generate::{synthetic_call, synthetic_thread};
 pub(super) use shrink::Step;
 
 use clr_runtime::Context;
@@ -67,7 +67,7 @@ pub struct SyntheticSeed {
 impl SyntheticSeed {
     /// Creates a seed with the registers of an activation.
     #[must_use]
-    pub const fn of_row(row: u32) -> Self {
+    pub const fn of_activation(row: u32) -> Self {
         Self {
             row: Some(row),
             rip: None,
@@ -85,7 +85,7 @@ impl SyntheticSeed {
     pub fn whole(&self) -> Option<usize> {
         let row = self.row?;
         let Self { flags, features, .. } = *self;
-        (*self == Self { flags, features, ..Self::of_row(row) }).then_some(row as usize)
+        (*self == Self { flags, features, ..Self::of_activation(row) }).then_some(row as usize)
     }
 
     /// Returns the readable bytes of the seed.

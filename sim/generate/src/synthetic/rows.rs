@@ -28,7 +28,7 @@ impl Draft {
 }
 
 /// Draws the activations of a stack, leaf first.
-pub(super) fn draw<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Vec<Draft> {
+pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Vec<Draft> {
     let (least, most) = choices.one([(0, 6), (3, 12), (3, 12), (6, 20), (12, 39)]);
     let count = choices.between(least, most) as usize;
     let mut drafts: Vec<Draft> = Vec::with_capacity(count + 5);

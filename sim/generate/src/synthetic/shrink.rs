@@ -64,13 +64,16 @@ const DEFAULTS: &[fn(&mut SyntheticCall)] = &[
     |call| call.thread = SELF_OBJECT,
     |call| call.stage.cooperative = false,
     |call| call.stage.generation = Generation::ALL[0],
-    |call| call.seed = call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_row).or(call.seed),
+    |call| {
+        call.seed =
+            call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_activation).or(call.seed)
+    },
     |call| change_seed(call, |seed| seed.rip = None),
     |call| change_seed(call, |seed| seed.rsp = None),
     |call| change_seed(call, |seed| seed.rbp = None),
-    |call| change_seed(call, |seed| seed.flags = SyntheticSeed::of_row(0).flags),
+    |call| change_seed(call, |seed| seed.flags = SyntheticSeed::of_activation(0).flags),
     |call| change_seed(call, |seed| seed.features = 0),
-    |call| change_seed(call, |seed| seed.len = SyntheticSeed::of_row(0).len),
+    |call| change_seed(call, |seed| seed.len = SyntheticSeed::of_activation(0).len),
 ];
 
 fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)) {
@@ -81,7 +84,7 @@ fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)
 
 impl SyntheticCall {
     /// Returns all steps, the largest first.
-    pub(crate) fn simpler_steps(&self) -> Vec<Step> {
+    pub(crate) fn shrink_steps(&self) -> Vec<Step> {
         let SyntheticThread { rows, frames, overwritten, exceptions, .. } = &self.stage;
         let mut steps = Vec::new();
         let spans = |count: usize, most: usize| {
@@ -106,7 +109,7 @@ impl SyntheticCall {
     }
 
     /// Returns the call after a step; `None` if it cannot be set up, or is unchanged.
-    pub(crate) fn simpler(&self, step: Step) -> Option<Self> {
+    pub(crate) fn shrunk(&self, step: Step) -> Option<Self> {
         let mut simpler = self.clone();
         let stage = &mut simpler.stage;
         match step {
@@ -131,7 +134,7 @@ impl SyntheticCall {
             Step::Default(part) => DEFAULTS.get(part)?(&mut simpler),
         }
         // A thread that could be set up still can be; others need not become valid.
-        let valid = simpler.stage.set_up().is_ok() || self.stage.set_up().is_err();
+        let valid = simpler.stage.build().is_ok() || self.stage.build().is_err();
         (simpler != *self && valid).then_some(simpler)
     }
 }

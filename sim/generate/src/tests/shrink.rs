@@ -1,5 +1,5 @@
 use super::programs;
-use crate::{Measure, Size, minimize, simpler};
+use crate::{Measure, Size, minimize, shrunk};
 use clr_codegen::{EhClause, EhClauseKind, Exit, Program, Statement};
 use clr_walker::registers::Gpr;
 
@@ -7,7 +7,7 @@ use clr_walker::registers::Gpr;
 fn every_candidate_is_valid_and_smaller() {
     for (size, count) in [(Size::SMALL, 300), (Size::DEEP, 5)] {
         for program in programs(&size, count) {
-            for candidate in simpler(&program) {
+            for candidate in shrunk(&program) {
                 assert_eq!(candidate.check(), Ok(()), "{candidate:#?}");
                 assert!(Measure::of(&candidate) < Measure::of(&program), "{candidate:#?}");
             }
@@ -27,7 +27,7 @@ fn minima(size: &Size, fails: impl Fn(&Program) -> bool, check: impl Fn(&Program
         assert!(fails(&least));
         assert!(trials < 5_000, "{trials}");
         // The result is a local minimum.
-        assert!(!simpler(&least).any(|candidate| fails(&candidate)), "{least:#?}");
+        assert!(!shrunk(&least).any(|candidate| fails(&candidate)), "{least:#?}");
         check(&least, Measure::of(&least));
         found += 1;
     }

@@ -1,13 +1,13 @@
 //! Tests of generated synthetic threads.
 
-use crate::{Choices, Seeded, SyntheticCall, minimize, simpler, staged_call};
+use crate::{Choices, Seeded, SyntheticCall, minimize, shrunk, synthetic_call};
 use clr_runtime::generation::Generation;
 use clr_runtime::{Funclet, MethodKind};
 use clr_world::synthetic::CodeLocation;
 use std::collections::BTreeSet;
 
 fn drawn(count: u64) -> impl Iterator<Item = SyntheticCall> {
-    (0..count).map(|seed| staged_call(&mut Seeded::new(seed)))
+    (0..count).map(|seed| synthetic_call(&mut Seeded::new(seed)))
 }
 
 /// A source of choices that always answers 0.
@@ -26,7 +26,7 @@ fn nothing_decides_but_the_choices() {
 
 #[test]
 fn without_choices_there_is_nothing_on_the_stack() {
-    let case = staged_call(&mut Exhausted);
+    let case = synthetic_call(&mut Exhausted);
     assert_eq!(
         case,
         SyntheticCall { context_size: 0x4D0, ..SyntheticCall::new(case.stage.clone()) }
@@ -36,7 +36,7 @@ fn without_choices_there_is_nothing_on_the_stack() {
 
 #[test]
 fn nearly_all_can_be_set_up() {
-    let refused = drawn(2000).filter(|case| case.stage.set_up().is_err()).count();
+    let refused = drawn(2000).filter(|case| case.stage.build().is_err()).count();
     assert!(refused < 10, "{refused}");
 }
 
@@ -87,9 +87,9 @@ fn all_that_there_is_is_drawn() {
 
 #[test]
 fn steps_lead_to_what_can_be_set_up() {
-    for case in drawn(30).filter(|case| case.stage.set_up().is_ok()) {
-        for smaller in simpler(&case) {
-            assert!(smaller != case && smaller.stage.set_up().is_ok(), "{smaller:#x?}");
+    for case in drawn(30).filter(|case| case.stage.build().is_ok()) {
+        for smaller in shrunk(&case) {
+            assert!(smaller != case && smaller.stage.build().is_ok(), "{smaller:#x?}");
         }
     }
 }

@@ -52,7 +52,7 @@ const DEFAULTS: &[fn(&mut WorldCall)] = &[
 ];
 
 impl WorldProgram {
-    pub(crate) fn simpler_steps(&self) -> Vec<ProgramShrink> {
+    pub(crate) fn shrink_steps(&self) -> Vec<ProgramShrink> {
         let mut all: Vec<_> = (1..self.threads.len()).map(ProgramShrink::Thread).collect();
         all.extend(steps::steps(&self.program).into_iter().map(ProgramShrink::Functions));
         all.extend(self.methods.keys().copied().map(ProgramShrink::Method));
@@ -60,7 +60,7 @@ impl WorldProgram {
         all
     }
 
-    pub(crate) fn simpler(&self, step: ProgramShrink) -> Option<Self> {
+    pub(crate) fn shrunk(&self, step: ProgramShrink) -> Option<Self> {
         let mut simpler = self.clone();
         match step {
             ProgramShrink::Thread(index) => {
@@ -118,7 +118,7 @@ impl WorldCase {
         let slices = 0..self.slices.len();
         let mut all: Vec<_> = slices.clone().map(CaseStep::Slice).collect();
         all.extend((0..DEFAULTS.len()).map(CaseStep::Default));
-        all.extend(self.program.simpler_steps().into_iter().map(CaseStep::Program));
+        all.extend(self.program.shrink_steps().into_iter().map(CaseStep::Program));
         all.extend(slices.clone().map(|slice| CaseStep::Shorter(slice, true)));
         all.extend(slices.map(|slice| CaseStep::Shorter(slice, false)));
         all
@@ -136,7 +136,7 @@ impl WorldCase {
             }
             CaseStep::Default(part) => DEFAULTS.get(part)?(&mut simpler.call),
             CaseStep::Program(step) => {
-                simpler.program = self.program.simpler(step)?;
+                simpler.program = self.program.shrunk(step)?;
                 let count = simpler.program.threads.len();
                 if count < self.program.threads.len() {
                     // The step has the index of the removed thread; later threads move up.

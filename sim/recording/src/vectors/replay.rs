@@ -106,7 +106,7 @@ const PRESERVED: u16 = 0b1111_0000_1111_1000;
 
 impl ExpectedUnwind {
     /// Creates the expectation from the state that execution reached.
-    fn truth(truth: &UnwindAnswer, before: &Registers) -> Self {
+    fn recorded(truth: &UnwindAnswer, before: &Registers) -> Self {
         Self { registers: truth.apply(before), gpr_known: PRESERVED, xmm_known: true, frame: None }
     }
 
@@ -213,7 +213,7 @@ impl<'a> VectorReplay<'a> {
         let before = vector.registers;
         let precise = self.rules == Rules::Precise;
         let expected = if precise {
-            vector.flags.is_gold().then(|| ExpectedUnwind::truth(&vector.truth, &before))
+            vector.flags.is_gold().then(|| ExpectedUnwind::recorded(&vector.truth, &before))
         } else {
             (vector.coreclr.status == UnwindStatus::Fine)
                 .then(|| ExpectedUnwind::answer(&vector.coreclr, &before, true))

@@ -39,14 +39,14 @@ impl Log {
     }
 
     #[inline]
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn record(&self, event: impl FnOnce() -> Event) {
         if self.listening.get() {
-            self.keep(event());
+            self.push(event());
         }
     }
 
     #[cold]
-    fn keep(&self, event: Event) {
+    fn push(&self, event: Event) {
         self.events.borrow_mut().push(event);
     }
 }

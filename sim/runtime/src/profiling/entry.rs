@@ -26,12 +26,12 @@ pub(super) struct Target {
 
 impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     fn refuse<T>(&self, result: HResult, event: Event) -> Result<T, Outcome> {
-        self.runtime.tell(|| event);
+        self.runtime.record(|| event);
         Err(result.into())
     }
 
     fn pass(&self, check: EntryCheck) {
-        self.runtime.tell(|| Event::Passed(check));
+        self.runtime.record(|| Event::Passed(check));
     }
 
     /// Reads from the target's Thread object, which no guard protects.
@@ -119,7 +119,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             return self.refuse(HResult::OK, Event::NoGc);
         }
         let other = current != Some(id);
-        runtime.tell(|| Event::Target { object: id, other });
+        runtime.record(|| Event::Target { object: id, other });
         if !self.change(|memory| object.try_hijack_lock(memory))? {
             return self.refuse(HResult::UNSAFE, Event::HijackLocked);
         }
@@ -148,7 +148,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         }
         self.pass(EntryCheck::ForbidSuspend);
         if other && process.suspended_by_profiler {
-            runtime.tell(|| Event::NoSuspensionNeeded);
+            runtime.record(|| Event::NoSuspensionNeeded);
         } else if other {
             if runtime.generation.is_unix() {
                 return self.refuse(HResult::NOT_IMPLEMENTED, Event::OtherThread);
@@ -171,7 +171,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             WalkStart::OwnContext | WalkStart::DebuggerContext => self.own_context(object),
             WalkStart::Seed => self.copied_seed(call)?,
         };
-        runtime.tell(|| Event::Started(start));
+        runtime.record(|| Event::Started(start));
         Ok(Walk {
             caller: *self,
             target,
@@ -203,10 +203,10 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             }
         }
         let cooperative = self.read(|memory| object.is_cooperative(memory))?;
-        runtime.tell(|| Event::Mode { cooperative });
+        runtime.record(|| Event::Mode { cooperative });
         if !cooperative {
             if call.seed.is_some() {
-                runtime.tell(|| Event::SeedIgnored);
+                runtime.record(|| Event::SeedIgnored);
             }
             return self.without_seed(object);
         }
@@ -222,7 +222,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
                 let unreadable = Unreadable { address: seed.len() as u64, len: 8 };
                 let ip = rip_of(seed).ok_or_else(|| {
                     let readable = seed.len() as u64;
-                    runtime.tell(|| Event::SeedTooShort { readable, needed: RIP_END });
+                    runtime.record(|| Event::SeedTooShort { readable, needed: RIP_END });
                     runtime.fault(unreadable)
                 })?;
                 self.check_seed(ip, target, false)?;
@@ -230,7 +230,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             }
             None if target.other => {
                 let ip = self.own_context(object).registers.rip;
-                runtime.tell(|| Event::OwnContext { ip });
+                runtime.record(|| Event::OwnContext { ip });
                 self.check_seed(ip, target, true)?;
                 Ok(WalkStart::OwnContext)
             }
@@ -284,7 +284,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if !self.is_managed(ip, target)? {
             return self.refuse(HResult::UNMANAGED_CONTEXT, Event::SeedUnmanaged { ip, own });
         }
-        self.runtime.tell(|| Event::SeedManaged { ip });
+        self.runtime.record(|| Event::SeedManaged { ip });
         self.change(|memory| target.object.set_profiler_context(memory, true))
     }
 
@@ -403,7 +403,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         let readable = seed.get(..size).and_then(Context::from_bytes);
         readable.ok_or_else(|| {
             let readable = seed.len() as u64;
-            self.runtime.tell(|| Event::SeedTooShort { readable, needed: size as u64 });
+            self.runtime.record(|| Event::SeedTooShort { readable, needed: size as u64 });
             self.runtime.fault_in_walk(short)
         })
     }

@@ -24,7 +24,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
 
     fn hide(&self, why: HiddenReason) -> bool {
         let ip = self.context.registers.rip;
-        self.runtime.tell(|| Event::Hidden { ip, why });
+        self.runtime.record(|| Event::Hidden { ip, why });
         false
     }
 
@@ -54,7 +54,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
                 SkipTo::CallerSp(sp) => Some(sp),
                 SkipTo::Next => None,
             };
-            self.runtime.tell(|| Event::FuncletMet { ip, parent });
+            self.runtime.record(|| Event::FuncletMet { ip, parent });
             return self.hide(HiddenReason::Funclet);
         }
         if self.method == Some(MethodKind::IlStub) {

@@ -370,19 +370,19 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         runtime.change_process(|process| process.suspended_by_profiler = marks_first);
         // Without a profiler to decide about waits, the owner of the lock does not run either.
         let _ = self.acquire(Lock::ThreadStore);
-        self.tell_of_suspension(ProfilerCallback::RuntimeSuspendStarted);
+        self.report_suspension(ProfilerCallback::RuntimeSuspendStarted);
         runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
-        self.tell_of_own_suspension()?;
+        self.report_own_suspension()?;
         // Without a profiler to decide about waits, no other thread runs.
         self.wait(Wait::ThreadsToStop);
         if marks_first {
             // In these runtimes the last callback is still part of the suspending phase (C-017,
             // C-168).
-            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
+            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
         } else {
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
-            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
+            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
         }
         runtime.change_process(|process| {
             process.suspended_by_profiler = true;
@@ -401,7 +401,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let unmarks_last =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = unmarks_last);
-        self.tell_of_suspension(ProfilerCallback::RuntimeResumeStarted);
+        self.report_suspension(ProfilerCallback::RuntimeResumeStarted);
         runtime.change_process(|process| {
             process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
             if process.profiler_suspensions == 0 {
@@ -413,7 +413,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
                 process.suspension = Suspension::None;
             }
         });
-        self.tell_of_suspension(ProfilerCallback::RuntimeResumeFinished);
+        self.report_suspension(ProfilerCallback::RuntimeResumeFinished);
         runtime.change_process(|process| process.suspended_by_profiler = false);
         Ok(())
     }

@@ -55,20 +55,20 @@ impl<'w, 'f> Reporter<'w, 'f> {
             Err(why) => {
                 let is_frame = why == SilentReason::Frame;
                 let at = if is_frame { walk.frame } else { walk.context.registers.rip };
-                runtime.tell(|| Event::NotReported { at, why });
+                runtime.record(|| Event::NotReported { at, why });
                 return Ok(None);
             }
         };
         let (ip, rsp) = (walk.context.registers.rip, walk.context.registers.rsp());
         let context = self.flags_want_context;
-        runtime.tell(|| match function {
+        runtime.record(|| match function {
             Some(function) => {
                 Event::ReportedManaged { function, ip, rsp, funclet: walk.funclet, context }
             }
             None => Event::ReportedMarker { ip, rsp, context },
         });
         let Some(callback) = &mut self.callback else {
-            runtime.tell(|| Event::NullCallback);
+            runtime.record(|| Event::NullCallback);
             return Err(Break::Fault(Unreadable { address: 0, len: 1 }));
         };
         if context {

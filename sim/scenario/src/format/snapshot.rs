@@ -179,7 +179,7 @@ impl Printer<'_> {
         line = line.context_flags(expected.context_flags);
         self.block(&line, |printer| {
             for frame in &expected.frames {
-                printer.shot(frame);
+                printer.frame_report(frame);
             }
             for nested in &expected.nested {
                 printer.line(&Line::new("nested").outcome(*nested));
@@ -196,7 +196,7 @@ impl Printer<'_> {
         }
     }
 
-    fn shot(&mut self, shot: &ExpectedFrameReport) {
+    fn frame_report(&mut self, shot: &ExpectedFrameReport) {
         let mut line = Line::new(if shot.marker { "marker" } else { "frame" });
         if let Some(label) = &shot.label {
             line = line.text(label);

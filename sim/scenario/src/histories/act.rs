@@ -300,7 +300,7 @@ impl Script {
                     self.memory(me).functions.entry(place).or_insert(function);
                 }
                 if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
-                    me.was_told_untruth();
+                    me.report_false_frame();
                 }
                 self.act(me, callback);
                 if me.escapes() { HResult::FAIL } else { HResult::OK }

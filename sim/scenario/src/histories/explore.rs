@@ -253,7 +253,7 @@ impl<'s> Exploring<'s> {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn arena(&self) -> Result<Explorer<'_>, RunOnError> {
+    pub fn explorer(&self) -> Result<Explorer<'_>, RunOnError> {
         Ok(Explorer::new(&self.process)?)
     }
 
@@ -274,7 +274,7 @@ impl<'s> Exploring<'s> {
         budget: &Budget,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<Report, RunOnError> {
-        Ok(self.arena()?.search(&|setup| self.load(setup), budget, progress))
+        Ok(self.explorer()?.search(&|setup| self.load(setup), budget, progress))
     }
 
     /// Replays a history; returns `None` if it is not one of this text and generation.
@@ -286,7 +286,7 @@ impl<'s> Exploring<'s> {
         trail: &ScheduleString,
         budget: &Budget,
     ) -> Result<Option<(Option<Verdict>, History)>, RunOnError> {
-        let mut arena = self.arena()?;
+        let mut arena = self.explorer()?;
         let (limits, recording) = (budget.limits, HistoryDetail::Standing);
         let ending = arena.replay(&|setup| self.load(setup), trail, limits, recording);
         Ok(ending.map(|ending| {

@@ -93,7 +93,7 @@ impl ProfilerScript {
     /// Removes the actions on a thread that is gone, and renumbers the threads after it.
     pub(crate) fn without_thread(&mut self, gone: u32) {
         self.scripts().for_each(|actions| {
-            retain(actions, &mut |action| match who_mut(action) {
+            retain(actions, &mut |action| match thread_name_mut(action) {
                 Some(ThreadName::Thread(index)) if *index == gone => false,
                 Some(ThreadName::Thread(index)) if *index > gone => {
                     *index -= 1;
@@ -187,7 +187,7 @@ fn retain(actions: &mut Vec<Action>, keep: &mut dyn FnMut(&mut Action) -> bool) 
     }
 }
 
-const fn who_mut(action: &mut Action) -> Option<&mut ThreadName> {
+const fn thread_name_mut(action: &mut Action) -> Option<&mut ThreadName> {
     match action {
         Action::Suspend(who)
         | Action::Suspended(who, _)

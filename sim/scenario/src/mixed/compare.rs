@@ -55,7 +55,7 @@ impl UnlabelledFrame {
 }
 
 impl WalkedThread<'_, '_> {
-    fn truth(&self) -> Vec<ShadowFrame> {
+    fn shadow_frames(&self) -> Vec<ShadowFrame> {
         let frame = |UnlabelledFrame { kind, ip, sp, position }: UnlabelledFrame| {
             let label = match position {
                 Position::Interrupted => self.site.label_of(ip),
@@ -141,7 +141,7 @@ impl Scenario {
         };
         let walks: Vec<_> = policies.iter().copied().filter(fits).map(walk).collect();
         let ready = Ready::new(self, generation)?;
-        let truth = ready.look(self, stop, [()], |ground, ()| Ok(ground.truth()))?;
+        let truth = ready.look(self, stop, [()], |ground, ()| Ok(ground.shadow_frames()))?;
         let walk =
             |ground: &WalkedThread<'_, '_>, walk: &MixedWalk| Ok((walk.policy, ground.walk(walk)?));
         let walks = ready.look(self, stop, &walks, walk)?;

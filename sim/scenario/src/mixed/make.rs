@@ -119,7 +119,7 @@ impl Scenario {
     /// walks at other stops.
     #[must_use]
     pub fn each_mixed_on(&self, generation: Generation) -> EachMixed<'_> {
-        let wanted = |at: &MixedAt<'_>| at.says.is_made_on(generation);
+        let wanted = |at: &MixedAt<'_>| at.says.applies_to(generation);
         let all: Vec<_> = self.mixed_walks().filter(wanted).collect();
         let mut each = Vec::with_capacity(all.len());
         let mut rest = all.as_slice();
@@ -155,7 +155,7 @@ pub(super) enum Ready {
 impl Ready {
     pub(super) fn new(scenario: &Scenario, generation: Generation) -> Result<Self, RunOnError> {
         if let Some(stack) = &scenario.stack {
-            return Ok(Self::Set(stack.stage(generation).set_up()?.into()));
+            return Ok(Self::Set(stack.synthetic_thread(generation).build()?.into()));
         }
         let Scenario { program, methods, hooks, .. } = scenario;
         Ok(Self::Build(Build::with_hooks(program, methods, generation, *hooks)?.into()))
@@ -181,7 +181,7 @@ impl Ready {
             Self::Build(build) => {
                 let stop = stop.and_then(|index| Some((index, scenario.stops.get(index)?)));
                 let Some(stop) = stop else { return Ok(Vec::new()) };
-                let seen = scenario.look_at(build, stop, items, |stopped, item| {
+                let seen = scenario.inspect(build, stop, items, |stopped, item| {
                     look(stopped, stopped.runtime(), BASE, item)
                 })?;
                 seen.into_iter().collect()

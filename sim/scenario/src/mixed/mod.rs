@@ -122,7 +122,7 @@ impl MixedWalk {
     /// Returns true if the walk is made on a generation: one with an expectation, or every one if
     /// the walk has no expectations.
     #[must_use]
-    pub fn is_made_on(&self, generation: Generation) -> bool {
+    pub fn applies_to(&self, generation: Generation) -> bool {
         self.expect.is_empty() || self.expected_on(generation).is_some()
     }
 }

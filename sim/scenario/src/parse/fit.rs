@@ -38,10 +38,10 @@ pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Pr
         return;
     }
     for generation in generations.iter() {
-        match stack.stage(generation).set_up() {
+        match stack.synthetic_thread(generation).build() {
             Ok(set) => {
                 for (call, span) in stack.snapshots.iter().zip(&places.snapshots) {
-                    let made = call.is_made_on(generation);
+                    let made = call.applies_to(generation);
                     let problem = made.then(|| seed(call, &set)).flatten();
                     problems.extend(problem.map(|problem| (*span, problem)));
                 }
@@ -99,7 +99,7 @@ fn frames(
 /// Returns the problem of a seed that names something that is not on the stack.
 fn seed(call: &SnapshotCall, set: &SyntheticProcess) -> Option<ProblemKind> {
     let seed = call.seed.as_ref()?;
-    let rows = || set.stage().rows.iter();
+    let rows = || set.synthetic_thread().rows.iter();
     let missing = match (&seed.from, &seed.rip) {
         (SeedSource::Stale, _) => return Some(ProblemKind::NotOnStack("stale registers")),
         (SeedSource::Leaf, _) if rows().next().is_none() => {
@@ -115,7 +115,7 @@ fn seed(call: &SnapshotCall, set: &SyntheticProcess) -> Option<ProblemKind> {
     let allowed: Vec<_> = rows().map(|row| row.function.clone()).collect();
     Some(ProblemKind::NotOnThisStack {
         found: missing.clone(),
-        generation: set.stage().generation,
+        generation: set.synthetic_thread().generation,
         allowed: allowed.into(),
     })
 }

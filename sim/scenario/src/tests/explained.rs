@@ -25,7 +25,7 @@ stop at="Lib.Sleep" {
 #[test]
 fn stories_are_those_of_their_calls() {
     let scenario = parse(TEXT);
-    let told = scenario.tell_on(Generation::CoreClr31Windows).unwrap();
+    let told = scenario.explain_on(Generation::CoreClr31Windows).unwrap();
     let reports: Vec<_> = told.iter().map(|told| told.report.clone()).collect();
     assert_eq!(scenario.run_on(Generation::CoreClr31Windows).unwrap(), reports);
     let [unseeded, seeded, ..] = &told[..] else { panic!("{told:?}") };

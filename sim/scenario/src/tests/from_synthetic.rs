@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::{PlacedStack, Scenario, SnapshotDifference, SnapshotReport};
-use clr_generate::{Seeded, staged_call};
+use clr_generate::{Seeded, synthetic_call};
 use clr_runtime::generation::Generations;
 
 /// Every generated synthetic thread can be expressed as a text and is restored from it.
@@ -10,15 +10,15 @@ use clr_runtime::generation::Generations;
 fn stages_come_back_from_their_texts() {
     let (mut printed, mut right) = (0, 0);
     for seed in 0..2000 {
-        let call = staged_call(&mut Seeded::new(seed));
+        let call = synthetic_call(&mut Seeded::new(seed));
         let stack = PlacedStack::of(&call.stage).unwrap_or_else(|| panic!("{seed}: {call:#x?}"));
-        assert_eq!(stack.stage(call.stage.generation), call.stage, "{seed}");
-        let scenario = Scenario::of_staged(&call).unwrap();
+        assert_eq!(stack.synthetic_thread(call.stage.generation), call.stage, "{seed}");
+        let scenario = Scenario::from_call(&call).unwrap();
         let one = Generations::of(&[call.stage.generation]);
         let mut expecting = scenario;
-        expecting.expect_what_is_found(one);
+        expecting.expect_results(one);
         // A synthetic thread that cannot be set up has no text.
-        if call.stage.set_up().is_err() {
+        if call.stage.build().is_err() {
             continue;
         }
         printed += 1;
@@ -43,10 +43,10 @@ fn stages_come_back_from_their_texts() {
 fn calls_give_the_same_as_texts() {
     let (mut same, mut seeded) = (0, 0);
     for seed in 0..2000 {
-        let mut call = staged_call(&mut Seeded::new(seed));
-        let scenario = Scenario::of_staged(&call).unwrap();
-        call.stage = scenario.stack.as_ref().unwrap().stage(call.stage.generation);
-        let Ok(set) = call.stage.set_up() else { continue };
+        let mut call = synthetic_call(&mut Seeded::new(seed));
+        let scenario = Scenario::from_call(&call).unwrap();
+        call.stage = scenario.stack.as_ref().unwrap().synthetic_thread(call.stage.generation);
+        let Ok(set) = call.stage.build() else { continue };
         let bytes = call.seed.as_ref().map(|seed| seed.bytes(&set));
         let runtime = set.runtime();
         let mut made = Vec::new();

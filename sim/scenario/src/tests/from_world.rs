@@ -33,14 +33,14 @@ fn cases_come_back_from_their_texts() {
         said_alone += u32::from(count == 1);
         let stands: Vec<_> = (0..count).map(|thread| world.rip(thread)).collect();
         scenario
-            .stand_at_stops(generation, |standing| {
+            .at_stops(generation, |standing| {
                 let there: Vec<_> = (0..count).map(|it| standing.world.rip(it)).collect();
                 same += u32::from(there == stands);
                 same_alone += u32::from(count == 1 && there == stands);
             })
             .unwrap();
         let Ok(reports) = scenario.run_on(generation) else { continue };
-        for one in scenario.by_model(generation).unwrap() {
+        for one in scenario.reference_predictions(generation).unwrap() {
             modelled += 1;
             let found = &reports[one.snapshot].found;
             assert!(is_as_modelled(found, &one.expected), "{seed}\n{text}\n{found}");
@@ -59,7 +59,7 @@ fn cases_come_back_from_their_texts() {
             }
         }
         let mut expecting = scenario.clone();
-        expecting.expect_what_the_model_says(generation).unwrap();
+        expecting.expect_predictions(generation).unwrap();
         for report in expecting.run_on(generation).unwrap() {
             assert_eq!(report.differences, [], "{seed}\n{expecting}");
         }

@@ -28,7 +28,7 @@ fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<ShadowStackDifference> 
     while run.machine().executed() < reached.executed {
         run.step().unwrap();
     }
-    let callers: &[CallerState] = run.truth().callers();
+    let callers: &[CallerState] = run.shadow_stack().callers();
     assert_eq!(callers.len(), 3);
     change(&mut found);
     found.untrue(callers, scenario.program.convention)

@@ -163,7 +163,7 @@ impl<'s> Pass<'s> {
                     // the method was called from, whether the method was reported or not.
                     self.stops = true;
                     if is_marked {
-                        self.tell(None, index + 1);
+                        self.report(None, index + 1);
                     }
                 }
             }
@@ -198,14 +198,14 @@ impl<'s> Pass<'s> {
                 // stop at stubs.
                 self.stops |= kind != MethodKind::IlStub;
                 if !is_hidden && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic) {
-                    self.tell(Some(method), index);
+                    self.report(Some(method), index);
                 }
             }
         }
         Some(is_marked)
     }
 
-    fn tell(&mut self, function: Option<MethodId>, row: usize) {
+    fn report(&mut self, function: Option<MethodId>, row: usize) {
         self.callbacks.push(ExpectedReport { function, row, context: self.context });
     }
 

@@ -26,9 +26,9 @@ impl Plan {
         // The method of the Frame is the P/Invoke's method, which walks count but do not report.
         let mut body = self.frames.inlined_call_frame(at, method_id(self.place(id)));
         body.push(Frames::link(at));
-        body.extend(self.tell_of_transition(at, Shared::BeginTransition));
+        body.extend(self.transition_callback(at, Shared::BeginTransition));
         body.extend(self.frames.call_unmanaged(at, call(self.place(id))));
-        body.extend(self.tell_of_transition(at, Shared::EndTransition));
+        body.extend(self.transition_callback(at, Shared::EndTransition));
         body.push(Frames::unlink(at));
         let name = format!("{}{}", stub.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
@@ -36,7 +36,7 @@ impl Plan {
 
     /// Notifies the profiler of a transition, by an FCall with its own Frame, or by a QCall with
     /// the stub's Frame.
-    fn tell_of_transition(&self, at: u32, helper: Shared) -> Vec<Statement> {
+    fn transition_callback(&self, at: u32, helper: Shared) -> Vec<Statement> {
         let tell = call(self.helper(helper));
         if self.generation.has_helper_method_frames() {
             return vec![tell];

@@ -77,7 +77,7 @@ impl SyntheticThread {
     ///
     /// # Errors
     /// Returns [`StageError`] if the description is inconsistent.
-    pub fn set_up(&self) -> Result<SyntheticProcess, SyntheticError> {
+    pub fn build(&self) -> Result<SyntheticProcess, SyntheticError> {
         let layout = Layout::new(self)?;
         if layout.units.iter().any(|unit| unit.bytes.len() > Unit::UNWIND_DATA as usize) {
             return Err(SyntheticError::Size);
@@ -365,14 +365,14 @@ impl SyntheticProcess {
 
     /// Returns the activation with this ip and rsp, if there is one.
     #[must_use]
-    pub fn row_of(&self, ip: u64, rsp: u64) -> Option<&SyntheticActivation> {
+    pub fn activation_of(&self, ip: u64, rsp: u64) -> Option<&SyntheticActivation> {
         let index = self.registers.iter().position(|row| row.rip == ip && row.rsp() == rsp)?;
         self.stage.rows.get(index)
     }
 
     /// Returns the description that was set up.
     #[must_use]
-    pub const fn stage(&self) -> &SyntheticThread {
+    pub const fn synthetic_thread(&self) -> &SyntheticThread {
         &self.stage
     }
 }

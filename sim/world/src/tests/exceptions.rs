@@ -164,7 +164,7 @@ fn execute(program: &Program, generation: Generation, first: u32) -> Option<(Vec
         if world.step(0).unwrap() == StepEvent::Ended {
             let unhandled = world.is_unhandled(0);
             if !unhandled {
-                assert_eq!(world.truth(0).unwrap().callers(), []);
+                assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
                 nothing_is_left(&mut world);
             }
             return Some((found, !unhandled));

@@ -50,7 +50,7 @@ fn callbacks(program: &Program, generation: Generation, hooks: Hooks) -> String 
         }
     }
     // Nothing returns to its caller where nothing catches.
-    assert!(world.is_unhandled(0) || world.truth(0).unwrap().callers().is_empty());
+    assert!(world.is_unhandled(0) || world.shadow_stack(0).unwrap().callers().is_empty());
     log
 }
 
@@ -121,7 +121,7 @@ fn a_native_thread_is_attached() {
                 _ => {}
             }
         }
-        assert_eq!(world.truth(0).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
         let begins = |name: &str| found.iter().find(|(kind, _)| *kind == name).unwrap().1.as_str();
         assert_eq!(begins("ThreadCreated"), "E_FAIL", "{generation}");
         let transition = begins("UnmanagedToManagedTransition");

@@ -171,7 +171,7 @@ fn a_profiler_suspends_running_threads() {
             for _ in 0..steps {
                 step_all(&mut kernel.0.borrow_mut());
             }
-            let profiler = shared.on(NOBODY).telling(&kernel);
+            let profiler = shared.on(NOBODY).with_profiler(&kernel);
             if shared.process.get().suspension != Suspension::None {
                 continue;
             }
@@ -249,7 +249,7 @@ fn a_first_call_needs_the_heap() {
             });
             for first in [true, false] {
                 let waits = Waits::default();
-                let call = runtime.on(walker).telling(&waits).get_current_thread_id();
+                let call = runtime.on(walker).with_profiler(&waits).get_current_thread_id();
                 if first {
                     assert_eq!(call, Err(CallError::Fatal(Outcome::Blocked)), "{generation}");
                     assert_eq!(*waits.0.borrow(), [Wait::Lock(lock)], "{generation}");
@@ -278,7 +278,8 @@ fn a_helper_frame_needs_the_function_tables_on_windows() {
         run_until(&mut world, 1, |world| owner(world, Lock::FunctionTables) == second);
         let call = Call { thread: world.object(0).unwrap(), ..Call::default() };
         let waits = Waits::default();
-        let outcome = world.runtime().on(NOBODY).telling(&waits).do_stack_snapshot(&call, None);
+        let outcome =
+            world.runtime().on(NOBODY).with_profiler(&waits).do_stack_snapshot(&call, None);
         assert_eq!(outcome, Outcome::Blocked, "{generation}");
         assert_eq!(*waits.0.borrow(), [Wait::Lock(Lock::FunctionTables)], "{generation}");
     }
@@ -298,7 +299,7 @@ fn looking_images_up_may_wait_for_a_collection() {
         let address = world.linked().entries[0];
         for (walker, known) in walkers.into_iter().zip([false, true]) {
             let waits = Waits::default();
-            let caller = world.runtime().on(walker).telling(&waits);
+            let caller = world.runtime().on(walker).with_profiler(&waits);
             assert!(caller.get_function_from_ip(address).is_ok(), "{generation}");
             let waited = known && generation == Generation::CoreClr31Windows;
             let expected = if waited { vec![Wait::RuntimeRunning(os)] } else { vec![] };
@@ -353,7 +354,7 @@ fn who_looks_code_up_reads() {
         let caller = world.runtime().on(walker);
         // As in a callback: elsewhere the call would not wait.
         let found = caller.in_callback(CallbackKind::ClassLoadStarted, |caller| {
-            caller.telling(&between).get_function_from_ip(address)
+            caller.with_profiler(&between).get_function_from_ip(address)
         });
         assert!(found.is_ok());
         assert_eq!(between.0.borrow().iter().max(), Some(&most));

@@ -12,7 +12,7 @@ type Act = dyn Fn(&dyn Fn(ProfilerAction), &dyn ProfilerInfo<Fatal = Outcome>);
 #[test]
 fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
     let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
-    let set = stage.set_up().unwrap();
+    let set = stage.build().unwrap();
     let noticed = |act: &Act| {
         let runtime = set.runtime();
         let walker = runtime.on(NATIVE_WALKER);
@@ -20,10 +20,10 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
         // The thread's first call is made in advance.
         let _ = walker.get_event_mask();
         act(&|deed| runtime.did(deed), &walker);
-        assert_eq!(runtime.breach(), None, "no thread is suspended");
+        assert_eq!(runtime.rule_violation(), None, "no thread is suspended");
         target.suspend().unwrap();
         act(&|deed| runtime.did(deed), &walker);
-        let breach = runtime.breach();
+        let breach = runtime.rule_violation();
         target.resume().unwrap();
         breach.map(|breach| match breach {
             RuleViolation::WhileSuspended { deed, thread: SELF } => deed,
@@ -74,13 +74,13 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
 #[test]
 fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
     let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
-    let set = stage.set_up().unwrap();
+    let set = stage.build().unwrap();
     let runtime = set.runtime();
     let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
     target.suspend().unwrap();
     let _ = runtime.on(NATIVE_WALKER).get_function_from_ip(1);
     assert_eq!(
-        runtime.breach(),
+        runtime.rule_violation(),
         Some(RuleViolation::WhileSuspended { deed: ProfilerAction::FirstCall, thread: SELF })
     );
 }
@@ -88,7 +88,7 @@ fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
 #[test]
 fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
     let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
-    let set = stage.set_up().unwrap();
+    let set = stage.build().unwrap();
     let breach = |asker: Option<_>, suspend: bool| {
         let runtime = set.runtime();
         let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
@@ -100,7 +100,7 @@ fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
             target.suspend().unwrap();
         }
         target.context().unwrap();
-        runtime.breach()
+        runtime.rule_violation()
     };
     let broke = Some(RuleViolation::ContextOfRunning { thread: SELF });
     assert_eq!(breach(None, false), broke);

@@ -105,7 +105,7 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
         }
     }
     for thread in 0..3 {
-        assert_eq!(world.truth(thread).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(thread).unwrap().callers(), []);
     }
     log
 }
@@ -145,8 +145,8 @@ fn a_walk_undoes_a_hijack() {
             let _ = world.step(thread).unwrap();
         }
     }
-    assert_eq!(world.truth(0).unwrap().callers(), []);
-    assert_eq!(world.truth(1).unwrap().callers(), []);
+    assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
+    assert_eq!(world.shadow_stack(1).unwrap().callers(), []);
 }
 
 /// Under SuspendRuntime a redirected thread is walked through its CONTEXT, on Unix too (C-076,
@@ -173,7 +173,7 @@ fn a_profiler_walks_redirected_threads() {
         while world.step(1).unwrap() != StepEvent::Waits {}
         world.runtime().on(super::NOBODY).resume_runtime().unwrap();
         while world.step(1).unwrap() != StepEvent::Ended {}
-        assert_eq!(world.truth(1).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(1).unwrap().callers(), []);
     }
 }
 
@@ -206,6 +206,6 @@ fn an_exception_undoes_a_hijack() {
             let _ = world.step(0).unwrap();
         }
         assert!(caught && !world.is_unhandled(1), "{generation}");
-        assert_eq!(world.truth(1).unwrap().callers(), [], "{generation}");
+        assert_eq!(world.shadow_stack(1).unwrap().callers(), [], "{generation}");
     }
 }

@@ -403,7 +403,7 @@ fn a_server_gc_collects_on_its_own_thread() {
         assert_eq!(world.runtime().process.get().suspension, Suspension::None);
         assert_eq!(world.step(0).unwrap(), StepEvent::Ended);
         assert_eq!(world.step(1).unwrap(), StepEvent::Ended);
-        assert_eq!(world.truth(0).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
     }
 }
 

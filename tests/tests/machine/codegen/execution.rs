@@ -81,8 +81,8 @@ fn only_functions_that_are_called_can_be_started() {
     let mut run = Execution::new(&program, &linked, FunctionIndex(2), 0).unwrap();
     assert_eq!(run.machine().cpu().rip(), linked.entries[2]);
     up_to(&mut run, |run| run.machine().executed() == 0);
-    assert_eq!((run.truth().callers().len(), run.linked().entries.len()), (1, 3));
-    assert_eq!(run.truth().callers()[0].registers.rip, BASE);
+    assert_eq!((run.shadow_stack().callers().len(), run.linked().entries.len()), (1, 3));
+    assert_eq!(run.shadow_stack().callers()[0].registers.rip, BASE);
     assert_eq!(run.step(), Err(ExecutionEnd::Stopped));
 }
 
@@ -99,7 +99,7 @@ fn without_stack_nothing_can_be_pushed() {
     };
     assert_eq!(found, fault);
     assert_eq!(run.machine().cpu().registers(), before);
-    assert_eq!(run.truth().callers().len(), 1);
+    assert_eq!(run.shadow_stack().callers().len(), 1);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn without_stack_nothing_can_be_interrupted() {
     let fault = Fault { address: 0x1010, access: Access::Write, cause: Cause::Unmapped };
     assert_eq!(run.step(), Err(ExecutionEnd::NoStack(fault)));
     assert_eq!(run.machine().cpu().registers(), before);
-    assert_eq!(run.truth().callers().len(), 1);
+    assert_eq!(run.shadow_stack().callers().len(), 1);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn machine_frames_are_those_of_a_processor() {
             let words: Vec<_> =
                 (0..5).map(|n| run.machine().read_u64(rsp + size - 40 + 8 * n).unwrap()).collect();
             assert_eq!(words, [rip, 0x33, flags, registers.rsp(), 0x2B]);
-            let caller = run.truth().callers().last().unwrap();
+            let caller = run.shadow_stack().callers().last().unwrap();
             assert_eq!(caller.registers, Registers { rip, ..registers });
             assert_eq!(caller.from, (!from_outside).then_some(registers.rip));
         }
@@ -226,7 +226,7 @@ fn signals_are_handled_on_their_stack_alone() {
             assert!(used < 0x2000, "{handler}: {used:#x} below {top:#x}");
         }
         up_to(&mut run, |run| linked.signal_return == Some(run.machine().cpu().rip()));
-        up_to(&mut run, |run| run.truth().callers().len() == 1);
+        up_to(&mut run, |run| run.shadow_stack().callers().len() == 1);
         assert!(STACK_TOP - run.machine().cpu().rsp() < 0x2000);
     }
 }
@@ -350,9 +350,9 @@ fn what_is_thrown_cuts_the_stack() {
     let linked = program.link().unwrap();
     let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
     up_to(&mut run, |run| run.machine().cpu().rip() == linked.entries[1]);
-    let caller = run.truth().callers()[1];
-    assert_eq!(run.truth().callers().len(), 2);
-    up_to(&mut run, |run| run.truth().callers().len() == 1);
+    let caller = run.shadow_stack().callers()[1];
+    assert_eq!(run.shadow_stack().callers().len(), 2);
+    up_to(&mut run, |run| run.shadow_stack().callers().len() == 1);
     let landing = linked.instruction(caller.from.unwrap()).unwrap().landing.unwrap();
     let expected = Registers { rip: landing, ..caller.registers };
     assert_eq!(run.machine().cpu().registers(), expected);
@@ -383,7 +383,7 @@ fn switch_nine_times(program: &Program) {
         up_to(&mut run, |run| run.machine().cpu().rip() == linked.entries[2]);
         assert_eq!(run.machine().read_u64(unit.stack_cell), Ok(lower));
         assert_eq!(run.machine().cpu().rsp(), lower - 8);
-        up_to(&mut run, |run| run.truth().callers().len() == 1);
+        up_to(&mut run, |run| run.shadow_stack().callers().len() == 1);
     }
     assert_eq!(run.machine().read_u64(unit.stack_cell), Ok(full));
 }

@@ -40,13 +40,13 @@ const CALLS: &str = r#"
 fn calls(program: &Program, linked: &LinkedProgram) -> Vec<(u64, u64)> {
     let mut run = Execution::new(program, linked, FunctionIndex(0), 1).unwrap();
     let mut calls = Vec::new();
-    let mut depth = run.truth().callers().len();
+    let mut depth = run.shadow_stack().callers().len();
     loop {
         if let Err(outcome) = run.step() {
             assert_eq!(outcome, ExecutionEnd::Returned);
             return calls;
         }
-        let callers = run.truth().callers();
+        let callers = run.shadow_stack().callers();
         if let Some(caller) = callers.get(depth)
             && caller.position == Position::ReturnAddress
         {

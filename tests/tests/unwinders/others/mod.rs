@@ -116,7 +116,7 @@ impl Tested {
             let memory = run.machine();
             let mut frame = memory.cpu().registers();
             let mut position = Position::Interrupted;
-            for caller in run.truth().callers().iter().rev() {
+            for caller in run.shadow_stack().callers().iter().rev() {
                 let call = u64::from(position == Position::ReturnAddress);
                 if Code::find(&all, frame.rip.wrapping_sub(call)).is_none() {
                     // The frame is in an ELF image.

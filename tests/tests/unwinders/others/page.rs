@@ -83,7 +83,7 @@ fn framehop_leaves_rip_behind() {
         let all = Code::all(linked);
         let frame = run.machine().cpu().registers();
         let (rip, registers) = Framehop::new(&all).unwind(&frame, run.machine());
-        assert_eq!(rip, run.truth().callers()[0].registers.rip);
+        assert_eq!(rip, run.shadow_stack().callers()[0].registers.rip);
         assert_eq!(registers.ip(), frame.rip);
     });
 }
@@ -94,7 +94,7 @@ fn framehop_remembers_a_failed_step() {
     stopped(&case("FailureRemembered"), stop, |run, linked| {
         let all = Code::all(linked);
         let frame = run.machine().cpu().registers();
-        let truth = run.truth().callers()[0].registers.rip;
+        let truth = run.shadow_stack().callers()[0].registers.rip;
         let framehop = Framehop::new(&all);
         assert_eq!(framehop.unwind_after_failure(&frame, run.machine(), false), Some(truth));
         assert_ne!(framehop.unwind_after_failure(&frame, run.machine(), true), Some(truth));
@@ -103,11 +103,11 @@ fn framehop_remembers_a_failed_step() {
 
 #[test]
 fn framehop_takes_an_interrupted_frame_for_a_caller() {
-    let stop = |run: &Execution<'_>| run.truth().callers().len() == 2;
+    let stop = |run: &Execution<'_>| run.shadow_stack().callers().len() == 2;
     stopped(&case("InterruptedCaller"), stop, |run, linked| {
         let all = Code::all(linked);
         let found = Framehop::new(&all).walk(&run.machine().cpu().registers(), run.machine());
-        let callers = run.truth().callers().iter().rev();
+        let callers = run.shadow_stack().callers().iter().rev();
         let truth: Vec<_> = callers.map(|caller| caller.registers.rip).collect();
         assert_eq!(found.first(), truth.first());
         assert_ne!(found.get(1), truth.get(1));

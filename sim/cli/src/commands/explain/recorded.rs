@@ -115,7 +115,7 @@ impl ReplayedWalk<'_> {
             names: self.names,
             chain: &self.chain,
         };
-        teller.tell(&self.events)
+        teller.write(&self.events)
     }
 
     /// Writes the walk's number, runtime, situation and call.

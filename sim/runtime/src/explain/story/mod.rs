@@ -109,7 +109,7 @@ struct Scene {
 impl StoryWriter<'_> {
     /// Returns the story of these events, which must be those of whole calls.
     #[must_use]
-    pub fn tell(&self, events: &[Event]) -> Vec<StoryLine> {
+    pub fn write(&self, events: &[Event]) -> Vec<StoryLine> {
         let mut lines = Vec::new();
         let mut scenes: Vec<Scene> = Vec::new();
         let mut named = BTreeSet::new();

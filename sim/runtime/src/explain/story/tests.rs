@@ -40,7 +40,7 @@ fn tell(generation: Generation, events: &[Event]) -> Vec<StoryLine> {
             leads_to: FrameDestination::Managed(0x1322),
         },
     ];
-    StoryWriter { generation, names: &Addresses, chain: &chain }.tell(events)
+    StoryWriter { generation, names: &Addresses, chain: &chain }.write(events)
 }
 
 fn text(lines: &[StoryLine]) -> String {

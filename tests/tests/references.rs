@@ -72,9 +72,9 @@ fn unwrapped(text: &str) -> String {
     joined
 }
 
-/// Returns true for an id in quotes, as it stands on a command line.
-fn is_quoted(text: &str, at: usize) -> bool {
-    text[..at].ends_with('"')
+/// Returns true for an id in quotes or as the first argument of `clrsim clauses`.
+fn is_argument(text: &str, at: usize) -> bool {
+    ["\"", "clrsim clauses "].iter().any(|before| text[..at].ends_with(before))
 }
 
 fn is_part(c: char) -> bool {
@@ -128,7 +128,7 @@ fn sections(text: &str) -> Vec<Result<Citation, Citation>> {
         let between = between.split_whitespace().collect::<Vec<_>>().join(" ");
         let is_listed = ours_until > 0 && [",", "and", ", and", "or", "to"].contains(&&*between);
         let citation = Citation { at, id: format!("§{number}") };
-        if is_listed || is_quoted(text, at) || before.to_lowercase().ends_with("contract") {
+        if is_listed || is_argument(text, at) || before.to_lowercase().ends_with("contract") {
             ours_until = at + mark.len() + number.len();
             found.push(Ok(citation));
         } else {
@@ -162,7 +162,7 @@ fn rows(text: &str) -> Vec<Result<Citation, Citation>> {
             at += usize::from(text[at..].starts_with(", "));
         }
         let words = text[at..].split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-        let is_ours = is_quoted(text, start - 1)
+        let is_ours = is_argument(text, start - 1)
             || words.starts_with("of contract §2.2")
             || words.starts_with("of §2.2");
         found.extend(cited.into_iter().map(|row| if is_ours { Ok(row) } else { Err(row) }));

@@ -144,7 +144,7 @@ Examples:
   clrsim clauses C-044 C-045
   clrsim clauses --generation net9-unix --chapter seeds
   clrsim clauses C-014 --json
-  clrsim clauses \"§2.6\" \"Row 13a\" H-08 D-15 E-6 G17
+  clrsim clauses §2.6 H-08 D-15 E-6 G17
 
 An id of another kind is that of a section of the contract, a row of its entry checks, a hazard, an
 error of the documentation, a worked stack or a field bug. These are printed after the clauses.

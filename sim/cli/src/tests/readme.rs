@@ -81,7 +81,7 @@ fn the_other_commands_of_the_readme_work() {
     // Another test checks the matrix of `my.kdl`.
     let commands: Vec<_> =
         commands.into_iter().filter(|command| *command != "matrix my.kdl").collect();
-    assert_eq!(commands.len(), 13);
+    assert_eq!(commands.len(), 12);
     for command in commands {
         // The search finds a failed history.
         let code = u8::from(command.starts_with("explore "));

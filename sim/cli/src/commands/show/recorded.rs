@@ -235,7 +235,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
                     LeadsTo::Managed(_) if fate.ends_with(ENDED) => "to managed code".to_owned(),
                     LeadsTo::Managed(ip) | LeadsTo::Unmanaged(ip) => format!("to {}", name(ip)),
                     LeadsTo::Nowhere => "to nowhere".to_owned(),
-                    LeadsTo::Unknown => "to where cannot be told".to_owned(),
+                    LeadsTo::Unknown => "to an unknown address".to_owned(),
                 };
                 let style = if fate.starts_with("followed") { GOOD } else { DIM };
                 writeln!(out, "{HEAD}{address:#x}{HEAD:#}  {kind}, {leads}: {style}{fate}{style:#}")

@@ -14,7 +14,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use args::{Cli, Command, RunArgs};
+use args::{Cli, Command};
 use clap::Parser as _;
 use commands::{
     clauses, compare, dump, emit, explain, explore, fmt, generate, list, matrix, minimize, new,
@@ -59,7 +59,8 @@ fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>)
 }
 
 fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
-    match cli.command.unwrap_or(Command::Run(RunArgs::default())) {
+    let Some(command) = cli.command else { return run::summary(console) };
+    match command {
         Command::Run(args) => run::run(&args, console),
         Command::Matrix(args) => matrix::matrix(&args, console),
         Command::Compare(args) => compare::compare(&args, console),

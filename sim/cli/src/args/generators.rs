@@ -12,8 +12,8 @@ Examples:
   clrsim generate --seed 7
   clrsim generate --kind stack --seed 7 -o my.kdl
 
-What the text expects is what the simulator gives. It is no evidence of what a real runtime does,
-and the text says so.
+The text expects the results of the simulator. They are no evidence of the behaviour of a real
+runtime, and the text says so.
 
 Exit codes:
   0  the text was printed or written
@@ -95,7 +95,7 @@ fn ending(text: &str) -> Result<String, String> {
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub(crate) struct GenerateArgs {
-    /// What to make
+    /// The kind of text to make
     #[arg(long, value_name = "KIND", default_value = "scenario")]
     pub(crate) kind: GenerateKind,
 
@@ -124,12 +124,12 @@ pub(crate) struct MinimizeArgs {
     #[arg(short, long, value_name = "FIXTURE")]
     pub(crate) output: PathBuf,
 
-    /// What must stay: a snapshot that ends with this HRESULT: its number (0x80131360), or its name
-    /// with or without what it begins with (CORPROF_E_STACKSNAPSHOT_UNSAFE or UNSAFE)
+    /// Keep a snapshot that ends with this HRESULT: its number (0x80131360), or its name with or
+    /// without the prefix (CORPROF_E_STACKSNAPSHOT_UNSAFE or UNSAFE)
     #[arg(long, value_name = "HRESULT", value_parser = ending)]
     pub(crate) hresult: Option<String>,
 
-    /// What must stay: a snapshot that shows this clause at work
+    /// Keep a snapshot that shows this clause at work
     #[arg(long, value_name = "CLAUSE")]
     pub(crate) clause: Option<Clause>,
 

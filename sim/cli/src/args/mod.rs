@@ -30,16 +30,16 @@ Exit codes:
 
 const CLI_EXAMPLES: &str = "\
 Examples:
-  clrsim                                   run the embedded fixtures
-  clrsim run my/fixtures                   run all that lies in a folder
+  clrsim                                   run the embedded fixtures, and print a summary
+  clrsim run my/fixtures                   run all files of a folder
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
-  clrsim compare my.kdl                    what profilers of each kind see of a text's threads
+  clrsim compare my.kdl                    the frames that each kind of profiler finds
   clrsim explore my.kdl                    search a profiler's histories for one that fails
-  clrsim list --clause C-044               the embedded texts that are about a rule
-  clrsim new my.kdl                        write a text to begin with
+  clrsim list --clause C-044               the embedded texts about a rule
+  clrsim new my.kdl                        write a text to start from
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
-                                           say why a recorded walk came out as it did
+                                           explain the result of a recorded walk
   clrsim dump my.dll                       print the function table of an image, or its CFI
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
@@ -52,8 +52,8 @@ Examples:
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5 --format folded
 
-The runtime that a walk was recorded in decides how it is walked, whatever --rules says. clrsim
-explain tells the same walk in sentences.
+Recorded walks are replayed by the recorded runtime; --rules has no effect on them. clrsim explain
+explains the same walk in sentences.
 
 Exit codes:
   0  the case was drawn, whether it passes or not
@@ -67,12 +67,12 @@ Examples:
   clrsim explain my.kdl
   clrsim explain my.kdl --snapshot 2 --on windows
 
-The call is made again, and each of its decisions is a line: the values that decided it, and in
-brackets the clauses that it shows at work, the one that decides first. Of a list that was given
-before only the first is repeated. clrsim clauses C-044 says what a clause is.
+The call is replayed, and each of its decisions is a line: the values that decided it, and in
+brackets its clauses, the deciding one first. Of a list that was printed before only the first
+clause is repeated. clrsim clauses C-044 prints a clause.
 
-The snapshots of a text are told one by one. Runtimes of which the same is told share a story; in
-programs, addresses differ between runtimes for reasons of their own, and do not count.
+The snapshots of a text are explained one by one. Runtimes with the same story share it; the
+addresses of programs differ between runtimes and do not count.
 
 In the words of the story a Frame with a capital F is the explicit Frame object of the runtime, a
 marker a callback with FunctionID 0, and a seed the CONTEXT that is given to DoStackSnapshot.
@@ -87,7 +87,7 @@ JSON of a text: an object a line, of the kind told, for each story. file, snapsh
 the text), title, call in words, runtimes, story, result, as_expected, and differences.
 
 Exit codes:
-  0  it was explained, whether it comes out as recorded or expected or not
+  0  the walk or the snapshots were explained, with or without differences
   2  the arguments are wrong, the input is missing or is neither a recording nor a text, or there is
      no such walk or snapshot";
 
@@ -100,9 +100,9 @@ Examples:
 The program is executed without a runtime. One that goes through the runtime is shown by clrsim
 matrix and clrsim compare, where it stops, and by clrsim timeline.
 
-A line is an instruction, or an interrupt in front of one: how many were executed before it, the
-function, indented by how many called it, and what the instruction does to the frame. [cfa-0x10] is
-the stack below the CFA, which is where the caller's rsp was in front of the call. A ! marks where
+A line is an instruction, or an interrupt before one: the number of instructions executed before
+it, the function, indented by the depth of its call, and the effect on the frame. [cfa-0x10] is the
+stack below the CFA, which is the caller's rsp before the call. A ! marks where
 Windows' rules, or call frame information that is wrong on purpose, are known to go wrong, in this
 frame or in one that called it.
 
@@ -175,20 +175,20 @@ Examples:
   clrsim dump my.so --function main
 
 Of an ELF image the call frame information is printed: for each range of code where the CFA is,
-which is the caller's rsp in front of its call, and where its registers are. [cfa-0x10] is what lies
-in memory there; a register that is not named holds what it held in the caller.
+which is the caller's rsp before its call, and where its registers are. [cfa-0x10] is the value in
+memory there; a register that is not named has the value that it has in the caller.
 
 JSON of an ELF image: one object a line for each function: begin, end, name, rows (begin, end, cfa,
 registers by name, such as rbx, return_address, signal_frame), and error, if rows are missing.
 
 Exit codes:
-  0  the functions were printed; broken entries are printed as what is wrong with them
+  0  the functions were printed; of a broken entry its error is printed
   2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
 
 /// Runs stacks and programs written as text on simulated .NET runtimes, holds what stack walks find
 /// there against what is known, and says why; replays and explains walks recorded in real runtimes.
 ///
-/// Without a command: `run` on the embedded fixtures.
+/// Without a command: `run` on the embedded fixtures, and a summary.
 #[derive(Debug, Parser)]
 #[command(name = "clrsim", bin_name = "clrsim", version, term_width = HELP_WIDTH)]
 #[command(after_help = CLI_EXAMPLES, after_long_help = format!("{CLI_EXAMPLES}\n\n{EXIT_CODES}"))]
@@ -242,8 +242,8 @@ pub(crate) struct ShowArgs {
     pub(crate) format: Option<Format>,
 }
 
-/// Tell why a recorded walk or the snapshots of a text came out as they did: each decision of the
-/// runtime, with its clauses.
+/// Explain the result of a recorded walk or of the snapshots of a text: each decision of the runtime,
+/// with its clauses.
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct ExplainArgs {
@@ -302,7 +302,7 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u64,
 
-    /// At most so many lines
+    /// Maximum number of lines
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: u64,
 
@@ -310,7 +310,7 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) function: Option<String>,
 
-    /// Draw the stack in front of the instruction with this number, too; can be repeated
+    /// Draw the stack before the instruction with this number too; can be repeated
     #[arg(long, value_name = "N")]
     pub(crate) at: Vec<u64>,
 
@@ -400,10 +400,10 @@ pub(crate) struct RulesArg {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum RulesChoice {
-    /// What execution shows, compared with the truth
+    /// Rules by what execution shows, compared with the truth
     #[default]
     Precise,
-    /// What Windows does, mistakes included, compared with CoreCLR's answers
+    /// Rules of Windows, mistakes included, compared with CoreCLR's answers
     Windows,
 }
 

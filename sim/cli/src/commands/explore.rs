@@ -199,7 +199,7 @@ fn minimize(
         if write_smallest(fixture, found.generation, settings, failure, path, console)? {
             return Ok(());
         }
-        why = "no history that fails could be made again";
+        why = "no history that fails could be replayed";
     }
     let name = slashed(path);
     writeln!(console.out, "\n{HEAD}{name}{HEAD:#} is not written: {why}")?;
@@ -253,7 +253,7 @@ fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
         writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay {replay}")?;
         if !repeats {
             // A text's code depends on the history alone, so that this is a fault of the simulator.
-            writeln!(console.out, "  {BAD}that does not make it again: please report this{BAD:#}")?;
+            writeln!(console.out, "  {BAD}that does not replay it: please report this{BAD:#}")?;
         }
     }
     Ok(())

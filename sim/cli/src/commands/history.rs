@@ -64,7 +64,7 @@ impl Named {
         let parts =
             text.rsplit_once('@').and_then(|(file, rest)| Some((file, rest.split_once(':')?)));
         let (file, (runtime, trail)) =
-            parts.ok_or_else(|| refused(&"is no history: those are called TEXT@RUNTIME:clr1:…"))?;
+            parts.ok_or_else(|| refused(&"is not the string of a history: TEXT@RUNTIME:clr1:…"))?;
         let generation = Generation::from_name(runtime).ok_or_else(|| {
             let names = Generation::ALL.map(Generation::name).join(", ");
             refused(&format!("there is no runtime {runtime}; they are: {names}"))

@@ -9,7 +9,7 @@ use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
 use crate::report::recording;
-use crate::report::table::Reporter;
+use crate::report::table::{Reporter, View};
 use crate::report::vector::FailedCase;
 use crate::report::walk;
 use crate::report::{Counts, FileReport};
@@ -52,6 +52,16 @@ fn saturating(count: u64) -> usize {
 
 /// Replays the files that `args` name and returns the exit code.
 pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let view = if args.json { View::Json } else { View::Table };
+    replay(args, view, console)
+}
+
+/// Replays the embedded fixtures, prints a summary and returns the exit code.
+pub(crate) fn summary(console: &mut Console<'_>) -> Result<u8, CliError> {
+    replay(&RunArgs::default(), View::Summary, console)
+}
+
+fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, CliError> {
     let Sources { found: sources, mut missing } =
         input::sources_there(&args.paths, args.filter.as_deref())?;
     // Blessing needs every file, and a run of no file has no table.
@@ -73,7 +83,7 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliEr
         max_failures: args.max_failures.map_or(EXPLAINED, saturating),
     };
     let progress = Progress::new(console.progress, sources.len() as u64);
-    let mut reporter = Reporter::new(args.json, args.rules.name(), args.paths.is_empty());
+    let mut reporter = Reporter::new(view, args.rules.name(), args.paths.is_empty());
     progress.hide(|| reporter.begin(console))?;
     for error in &missing {
         progress.hide(|| reporter.unreadable(error, console));

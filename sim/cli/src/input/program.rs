@@ -37,7 +37,7 @@ impl ProgramFixture {
     /// Reads and parses a text.
     pub(crate) fn read(source: &Source) -> Result<Self, CliError> {
         if !source.is_program() {
-            return Err(source.error("is no program: those are called *.kdl"));
+            return Err(source.error("is not a text: *.kdl"));
         }
         let text = source.read_text()?;
         let scenario =
@@ -190,8 +190,8 @@ pub(crate) const fn role(role: Role) -> &'static str {
 /// Returns the words for a mistake of call frame information.
 pub(crate) const fn cfi_mistake(mistake: CfiMistake) -> &'static str {
     match mistake {
-        CfiMistake::Cfa => "the CFA is told as an epilogue above has left it",
-        CfiMistake::Registers => "registers are told as an epilogue above has left them",
+        CfiMistake::Cfa => "the CFA is described as an epilogue above has left it",
+        CfiMistake::Registers => "registers are described as an epilogue above has left them",
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) const fn mistake(mistake: WindowsMistake) -> &'static str {
         WindowsMistake::UnlistedEpilogue => "no EPILOG code lists this epilogue",
         WindowsMistake::InterruptReturn => "iretq does not pass for a return",
         WindowsMistake::Chkstk => "___chkstk_ms pushes without unwind data",
-        WindowsMistake::CallAtEnd => "the return address is behind the caller's end",
+        WindowsMistake::CallAtEnd => "the return address is after the caller's end",
         WindowsMistake::FrameInR12 => "lea rsp, [r12 + disp] is read wrongly",
     }
 }

@@ -32,7 +32,7 @@ impl CliError {
             Self::Text(text) => format!("{BAD}error:{BAD:#} {text}\n"),
             Self::Scenario(error) => {
                 let problems = problems(error, terminal);
-                format!("{BAD}error:{BAD:#} this is no scenario\n{problems}\n")
+                format!("{BAD}error:{BAD:#} this text is not a scenario\n{problems}\n")
             }
         }
     }

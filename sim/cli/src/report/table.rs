@@ -5,15 +5,39 @@ use crate::render::console::{BAD, Console, DIM, GOOD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::in_words;
+use crate::render::wrap::wrapped;
 use crate::report::recording;
 use crate::report::runtimes::Runtimes;
 use crate::report::{Counts, FileReport};
+use clr_runtime::generation::Generation;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Number of printed reasons for skipped walks.
 const REASONS: usize = 5;
+
+/// Names of the runtimes in the summary are wrapped at this width.
+const NAMES: usize = 86;
+
+/// The next commands to try, in the summary.
+const NEXT: [(&str, &str); 4] = [
+    ("matrix gallery/seeds/hole-at-the-leaf.kdl", "one text on all runtimes, and why"),
+    ("explore gallery/hazards/h-08-callback-takes-a-lock.kdl", "find a profiler's deadlock"),
+    ("new my.kdl", "write a stack of your own"),
+    ("run", "this run, file by file"),
+];
+
+/// A form of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// A line for each file or group of files, and totals.
+    Table,
+    /// A line for each kind of case, for readers who do not know the tool.
+    Summary,
+    /// A JSON object for each file, and a total.
+    Json,
+}
 
 /// Descriptions of the kinds of files.
 const KINDS: [(&str, &str); 5] = [
@@ -22,6 +46,18 @@ const KINDS: [(&str, &str); 5] = [
     ("program", "programs written as text, executed, and walked where they stop"),
     ("win64-fuzz", "artificial unwinds, with the answers of Windows' unwinders"),
     ("win64-vectors", "unwinds at each instruction of real code, stepped on a real processor"),
+];
+
+/// Reasons for skipped cases, with the kinds of files to which they apply.
+const SKIPPED: [(&[&str], &str); 2] = [
+    (
+        &[recording::KIND],
+        "recorded calls that read state which was not recorded, or killed the process",
+    ),
+    (
+        &["win64-fuzz", "win64-vectors"],
+        "unwinds without a certain answer: code that unwind data does not describe",
+    ),
 ];
 
 /// The results of all cases.
@@ -46,7 +82,7 @@ pub(crate) struct Total {
 
 /// Writes the report as it comes.
 pub(crate) struct Reporter {
-    json: bool,
+    view: View,
     rules: &'static str,
     /// True if the embedded fixtures are run, which the reader may not know.
     embedded: bool,
@@ -87,14 +123,14 @@ impl Key {
 
 impl Reporter {
     /// Creates the report of a replay under these rules.
-    pub(crate) fn new(json: bool, rules: &'static str, embedded: bool) -> Self {
+    pub(crate) fn new(view: View, rules: &'static str, embedded: bool) -> Self {
         let total = Total { kind: "total", ..Total::default() };
-        Self { json, rules, embedded, total, groups: BTreeMap::new(), files: Vec::new() }
+        Self { view, rules, embedded, total, groups: BTreeMap::new(), files: Vec::new() }
     }
 
     /// Writes the head of the table.
     pub(crate) fn begin(&self, console: &mut Console<'_>) -> Result<(), CliError> {
-        if !self.json {
+        if self.view == View::Table {
             writeln!(console.out, "Replaying under {} rules:\n", self.rules)?;
             writeln!(
                 console.out,
@@ -120,31 +156,37 @@ impl Reporter {
             let Runtimes(all) = &mut self.total.runtimes;
             *all = all.with(summary.runtimes.0);
         }
-        if self.json {
-            write_json(&file, console)?;
-        } else {
-            let key = self.key(&file);
-            let ends = |other: &Key| key.as_ref().is_none_or(|key| !key.is_beside(other));
-            if self.groups.keys().any(ends) {
-                self.write_groups(console)?;
-            }
-            if let Some(key) = key {
-                let group = self.groups.entry(key).or_default();
-                group.counts += file.counts;
-                group.files += 1;
-                if let Some(summary) = &file.scenario {
-                    group.snapshots += summary.snapshots;
-                    group.mixed_walks += summary.mixed_walks;
-                    group.searches += summary.searches;
-                }
-                group.first.clone_from(&file.file);
-            } else {
-                write_row(file.kind, file.counts, &file.file, console)?;
-            }
-            self.files.push(file);
+        match self.view {
+            View::Json => write_json(&file, console)?,
+            View::Summary => self.files.push(file),
+            View::Table => self.add(file, console)?,
         }
         // A reader at the terminal sees each line at once.
         Ok(console.out.flush()?)
+    }
+
+    /// Writes the line of a file, or adds the file to a group.
+    fn add(&mut self, file: FileReport, console: &mut Console<'_>) -> Result<(), CliError> {
+        let key = self.key(&file);
+        let ends = |other: &Key| key.as_ref().is_none_or(|key| !key.is_beside(other));
+        if self.groups.keys().any(ends) {
+            self.write_groups(console)?;
+        }
+        if let Some(key) = key {
+            let group = self.groups.entry(key).or_default();
+            group.counts += file.counts;
+            group.files += 1;
+            if let Some(summary) = &file.scenario {
+                group.snapshots += summary.snapshots;
+                group.mixed_walks += summary.mixed_walks;
+                group.searches += summary.searches;
+            }
+            group.first.clone_from(&file.file);
+        } else {
+            write_row(file.kind, file.counts, &file.file, console)?;
+        }
+        self.files.push(file);
+        Ok(())
     }
 
     /// Returns the key of a file without a line of its own: of recordings that pass, and of
@@ -203,7 +245,7 @@ impl Reporter {
         }
         if !rest.is_empty() {
             let count: usize = rest.iter().map(|(_, count)| count).sum();
-            writeln!(console.out, "{count:>7}  for other reasons (--json tells them)")?;
+            writeln!(console.out, "{count:>7}  for other reasons (--json lists them)")?;
         }
         Ok(())
     }
@@ -221,6 +263,41 @@ impl Reporter {
         Ok(())
     }
 
+    /// Writes the counts of each kind of case, the reasons for skipped cases and the runtimes.
+    fn write_summary(&self, console: &mut Console<'_>) -> Result<(), CliError> {
+        writeln!(
+            console.out,
+            "clr-sim replayed the evidence that comes with it: unwinds and stack walks with known answers."
+        )?;
+        writeln!(
+            console.out,
+            "\n{DIM}{:13}  {:>6}  {:>6}  {:>6}  {:>7}{DIM:#}",
+            "kind", "cases", "passed", "failed", "skipped"
+        )?;
+        for (kind, meaning) in KINDS {
+            let mut counts = Counts::default();
+            for file in self.files.iter().filter(|file| file.kind == kind) {
+                counts += file.counts;
+            }
+            let Counts { cases, passed, failed, skipped } = counts;
+            let style = if failed == 0 { GOOD } else { BAD };
+            writeln!(
+                console.out,
+                "{kind:13}  {cases:>6}  {style}{passed:>6}  {failed:>6}{style:#}  {skipped:>7}  {meaning}"
+            )?;
+        }
+        writeln!(console.out, "\nskipped, because no answer is known:")?;
+        for (kinds, reason) in SKIPPED {
+            let files = self.files.iter().filter(|file| kinds.contains(&file.kind));
+            let count: usize = files.map(|file| file.counts.skipped).sum();
+            writeln!(console.out, "{count:>7}  {reason}")?;
+        }
+        let names: Vec<_> = self.total.runtimes.0.iter().map(Generation::name).collect();
+        let lines = wrapped(&names.join(", "), NAMES);
+        writeln!(console.out, "\nruntimes:  {}", lines.join("\n           "))?;
+        Ok(())
+    }
+
     /// Adds a file that could not be read.
     pub(crate) fn unreadable(&mut self, error: &CliError, console: &mut Console<'_>) {
         self.total.unreadable += 1;
@@ -229,7 +306,7 @@ impl Reporter {
 
     /// Writes the failures and the totals.
     pub(crate) fn finish(mut self, console: &mut Console<'_>) -> Result<Total, CliError> {
-        if self.json {
+        if self.view == View::Json {
             write_json(&self.total, console)?;
             return Ok(self.total);
         }
@@ -243,14 +320,18 @@ impl Reporter {
             if silent > 0 {
                 writeln!(
                     console.out,
-                    "\n{} more failed in {} (--max-failures tells how many are explained)",
+                    "\n{} more failed in {} (--max-failures sets the number of explained failures)",
                     silent, file.file
                 )?;
             }
         }
-        self.write_reasons(console)?;
-        if self.embedded {
-            self.write_kinds(console)?;
+        if self.view == View::Summary {
+            self.write_summary(console)?;
+        } else {
+            self.write_reasons(console)?;
+            if self.embedded {
+                self.write_kinds(console)?;
+            }
         }
         let Total { files, unreadable, counts, .. } = &self.total;
         let Counts { cases, passed, failed, skipped } = counts;
@@ -287,6 +368,15 @@ impl Reporter {
                 },
                 in_words(self.total.runtimes.0)
             )?;
+        }
+        if self.view == View::Summary {
+            writeln!(
+                console.out,
+                "\nnext (cargo run --release -- COMMAND, or clrsim COMMAND if installed):"
+            )?;
+            for (command, meaning) in NEXT {
+                writeln!(console.out, "  clrsim {command:54}  {meaning}")?;
+            }
         }
         Ok(self.total)
     }

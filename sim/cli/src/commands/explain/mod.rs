@@ -34,7 +34,7 @@ pub(crate) fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<u
         return Ok(PASSED);
     }
     if args.snapshot.is_some() || args.on.is_some() {
-        return Err(source.error("is no text: --snapshot and --on are for texts (*.kdl)"));
+        return Err(source.error("is not a text: --snapshot and --on are for texts (*.kdl)"));
     }
     recorded::with_walk(&source, args.walk, |replayed| {
         if args.json {

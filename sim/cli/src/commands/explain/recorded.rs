@@ -40,9 +40,7 @@ pub(crate) fn with_walk<T>(
     act: impl FnOnce(&ReplayedWalk<'_>) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     if !source.is_recording() {
-        return Err(source.error(
-            "is no recording of walks: those are called *.walks.jsonl.gz or *.walks.jsonl",
-        ));
+        return Err(source.error("is not a recording of walks: *.walks.jsonl.gz or *.walks.jsonl"));
     }
     let text = source.read_recording()?;
     let recording =

@@ -239,7 +239,7 @@ impl<'d, 'w> Drawing<'d, 'w> {
                         format!("to {}", name(ip))
                     }
                     FrameDestination::Nowhere => "to nowhere".to_owned(),
-                    FrameDestination::Unknown => "to where cannot be told".to_owned(),
+                    FrameDestination::Unknown => "to an unknown address".to_owned(),
                 };
                 let style = if fate.starts_with("followed") { GOOD } else { DIM };
                 writeln!(out, "{HEAD}{address:#x}{HEAD:#}  {kind}, {leads}: {style}{fate}{style:#}")

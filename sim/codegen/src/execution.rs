@@ -86,7 +86,7 @@ impl<'p> Execution<'p> {
     /// values.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the program cannot be loaded.
+    /// Returns [`ProgramLoadError`] if the program cannot be loaded.
     pub fn new(
         program: &'p Program,
         linked: &'p LinkedProgram,
@@ -159,7 +159,7 @@ impl<'p> Execution<'p> {
     /// enters the handler of an interrupt that is due.
     ///
     /// # Errors
-    /// Returns [`Outcome`] at the end. After a fault, a stop or an interrupt without stack, the
+    /// Returns [`ExecutionEnd`] at the end. After a fault, a stop or an interrupt without stack, the
     /// machine is unchanged; otherwise it is at the place that control reached.
     pub fn step(&mut self) -> Result<(), ExecutionEnd> {
         if let Some(interrupt) = self.program.interrupts.get(self.next_interrupt)
@@ -202,7 +202,7 @@ impl<'p> Execution<'p> {
     /// is how a runtime calls funclets. Arguments are set in the registers before.
     ///
     /// # Errors
-    /// Returns [`Outcome::NoStack`] if there is no room for the return address. Nothing has changed
+    /// Returns [`ExecutionEnd::NoStack`] if there is no room for the return address. Nothing has changed
     /// then.
     pub fn call(&mut self, target: u64) -> Result<(), ExecutionEnd> {
         let registers = self.machine.cpu().registers();
@@ -374,7 +374,7 @@ impl Execution<'_> {
 /// Maps a unit of a linked program into a machine: an image by its sections, code of a heap with its cells.
 ///
 /// # Errors
-/// [`LoadError`] if the image cannot be read back, or its pages are mapped already.
+/// [`ProgramLoadError`] if the image cannot be read back, or its pages are mapped already.
 pub fn load(machine: &mut Machine, unit: &Unit) -> Result<(), ProgramLoadError> {
     let sections = match unit.format {
         Format::Heap => None,

@@ -1,6 +1,6 @@
 //! Shadow stack: the true callers of each frame, with their registers.
 //!
-//! A machine with a [`Truth`] as its observer reports calls and returns to it; the host reports the
+//! A machine with a [`ShadowStack`] as its observer reports calls and returns to it; the host reports the
 //! interrupts that it makes. So each frame's exact caller is known at any instruction boundary
 //! without an unwinder.
 

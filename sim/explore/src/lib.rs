@@ -5,7 +5,7 @@
 //! at a time, up to its next switch point: a lock, a wait, a suspension, a change of mode, a
 //! service of the runtime, a call of a profiling method. There a [`Search`] chooses the next
 //! thread. The choices determine the history, and a short schedule string reproduces it: a
-//! [`Trail`].
+//! [`ScheduleString`].
 //!
 //! There is no polling: whether a thread can run follows from the state. If no thread can run and
 //! none waits for time, the history has ended: normally if all threads have ended, otherwise with a

@@ -2,9 +2,9 @@
 //!
 //! There is one generator for each kind of input: [`program`] turns [`Choices`] into a valid
 //! program, whether the choices come from a seed ([`Seeded`]), from proptest (feature `proptest`)
-//! or from a fuzzer's bytes (feature `arbitrary`). [`staged_call`] does the same for synthetic
+//! or from a fuzzer's bytes (feature `arbitrary`). [`synthetic_call`] does the same for synthetic
 //! threads and calls about them, and [`world_case`] for programs that go through the runtime.
-//! Shrinking ([`simpler`], [`minimize`]) works on the generated value itself, never on the choices,
+//! Shrinking ([`shrunk`], [`minimize`]) works on the generated value itself, never on the choices,
 //! so that each step is small, wherever the value came from.
 //!
 //! ```

@@ -13,7 +13,7 @@ use proptest::test_runner::TestRunner;
 use std::fmt;
 
 /// Returns a strategy for programs of a size. They shrink on the program itself: see
-/// [`simpler`](super::simpler).
+/// [`shrunk`](super::shrunk).
 #[must_use]
 pub const fn programs(size: Size) -> Programs {
     Programs { size }
@@ -37,13 +37,13 @@ impl Strategy for Programs {
 }
 
 /// Returns a strategy for synthetic threads with calls about them. They shrink on the value itself:
-/// see [`simpler`](super::simpler).
+/// see [`shrunk`](super::shrunk).
 #[must_use]
 pub const fn synthetic_calls() -> SyntheticCalls {
     SyntheticCalls {}
 }
 
-/// The strategy of [`staged_calls`].
+/// The strategy of [`synthetic_calls`].
 #[derive(Clone, Copy, Debug)]
 pub struct SyntheticCalls {}
 
@@ -58,7 +58,7 @@ impl Strategy for SyntheticCalls {
 }
 
 /// Returns a strategy for programs that go through the runtime, with the state they are executed to
-/// and a call there. They shrink on the value itself: see [`simpler`](super::simpler).
+/// and a call there. They shrink on the value itself: see [`shrunk`](super::shrunk).
 #[must_use]
 pub const fn world_cases() -> WorldCases {
     WorldCases {}

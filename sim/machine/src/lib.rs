@@ -1,7 +1,7 @@
 //! x64 machine: memory of pages with permissions, registers, and an interpreter.
 //!
 //! The machine is deterministic: its behaviour depends only on the host's input. Faults and other
-//! reasons to stop are values ([`Stop`]) and leave the machine as it was before the instruction
+//! reasons to stop are values ([`StopReason`]) and leave the machine as it was before the instruction
 //! concerned. An instruction is decoded once and then found by its address, until one of its bytes
 //! is written.
 //!
@@ -12,7 +12,7 @@
 //! registers.
 //!
 //! Other instructions stop the execution with the name of the instruction
-//! ([`Stop::Unimplemented`]). Flags that the manuals leave undefined are computed as for the
+//! ([`StopReason::Unimplemented`]). Flags that the manuals leave undefined are computed as for the
 //! nearest defined case, or do not change. Floating point rounds to nearest and masks all
 //! exceptions; `ldmxcsr` with other modes is not implemented.
 //!
@@ -199,7 +199,7 @@ impl Machine {
         self.breakpoints.remove(&address)
     }
 
-    /// Makes `address` (VA) a service: reaching it stops with [`Stop::Trap`] and `id`. Nothing need
+    /// Makes `address` (VA) a service: reaching it stops with [`StopReason::Trap`] and `id`. Nothing need
     /// be mapped at the address, and no instruction there is executed. Returns the previous id.
     pub fn add_trap(&mut self, address: u64, id: u32) -> Option<u32> {
         self.code.invalidate(address, 1);
@@ -227,7 +227,7 @@ impl Machine {
     /// Executes one instruction, even one with a breakpoint.
     ///
     /// # Errors
-    /// Returns [`Stop`] if the instruction cannot be executed. The machine is unchanged then.
+    /// Returns [`StopReason`] if the instruction cannot be executed. The machine is unchanged then.
     pub fn step(&mut self) -> Result<(), StopReason> {
         self.step_with(&mut ())
     }
@@ -235,7 +235,7 @@ impl Machine {
     /// Executes one instruction, even one with a breakpoint, and notifies `observer`.
     ///
     /// # Errors
-    /// Returns [`Stop`] if the instruction cannot be executed or the observer stops before it. The
+    /// Returns [`StopReason`] if the instruction cannot be executed or the observer stops before it. The
     /// machine is unchanged then.
     pub fn step_with(&mut self, observer: &mut impl Observer) -> Result<(), StopReason> {
         let address = self.cpu.rip();
@@ -266,7 +266,7 @@ impl Machine {
     }
 
     /// Executes at most `limit` instructions, until the condition holds before an instruction
-    /// ([`Stop::Observer`]) or there is another reason to stop.
+    /// ([`StopReason::Observer`]) or there is another reason to stop.
     pub fn run_until(&mut self, condition: impl FnMut(&Cpu) -> bool, limit: u64) -> StopReason {
         self.run_with(&mut Until(condition), limit)
     }
@@ -281,7 +281,7 @@ impl Machine {
     /// it cannot. The time is proportional to the number of pages changed since.
     ///
     /// # Errors
-    /// Returns [`StaleSnapshot`] if an earlier state has been restored since the save, or all save
+    /// Returns [`StaleSavePoint`] if an earlier state has been restored since the save, or all save
     /// points have been dropped.
     pub fn restore(&mut self, snapshot: &SavePoint) -> Result<(), StaleSavePoint> {
         let code = &mut self.code;

@@ -96,7 +96,7 @@ impl RecordedCode {
     /// Creates a code manager with the managed code and its unwind data.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the pieces of code contradict each other.
+    /// Returns [`RecordingLoadError`] if the pieces of code contradict each other.
     pub fn manager(&self) -> Result<CodeManager<'_>, RecordingLoadError> {
         let mut manager = CodeManager::new();
         let methods: Vec<_> =

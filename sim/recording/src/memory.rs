@@ -24,7 +24,7 @@ impl RecordedMemory {
     /// Creates the memory of a walk.
     ///
     /// # Errors
-    /// Returns [`LoadError::Memory`] if the memory exceeds the limit of a machine.
+    /// Returns [`RecordingLoadError::Memory`] if the memory exceeds the limit of a machine.
     pub fn new(stack: Option<&StackLine>) -> Result<Self, RecordingLoadError> {
         let mut memory = Self::default();
         let Some(stack) = stack else { return Ok(memory) };
@@ -42,7 +42,7 @@ impl RecordedMemory {
     /// Adds bytes at `address` (VA), replacing previous ones.
     ///
     /// # Errors
-    /// Returns [`LoadError::Memory`] if the memory exceeds the limit of a machine.
+    /// Returns [`RecordingLoadError::Memory`] if the memory exceeds the limit of a machine.
     pub(super) fn insert(&mut self, address: u64, bytes: &[u8]) -> Result<(), RecordingLoadError> {
         self.make_known(address, bytes.len() as u64)?;
         self.machine.write(address, bytes).map_err(|_| RecordingLoadError::Memory { address })

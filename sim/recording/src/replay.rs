@@ -87,7 +87,7 @@ impl<'r> RecordingReplay<'r> {
     /// Loads the code of a recording.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the pieces of code contradict each other.
+    /// Returns [`RecordingLoadError`] if the pieces of code contradict each other.
     pub fn new(
         recording: &'r Recording,
         code: &'r RecordedCode,
@@ -131,7 +131,7 @@ impl<'r> RecordingReplay<'r> {
     /// the profiler suspended it, if it did.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the state contradicts itself.
+    /// Returns [`RecordingLoadError`] if the state contradicts itself.
     pub fn prepare(&mut self, walk: &WalkLine) -> Result<(), RecordingLoadError> {
         self.load(walk)?;
         if self.runtime.process.get().suspended_by_profiler {
@@ -147,7 +147,7 @@ impl<'r> RecordingReplay<'r> {
     /// recorded callback ended the walk earlier. Frames without a callback are included.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the walk's state contradicts itself.
+    /// Returns [`RecordingLoadError`] if the walk's state contradicts itself.
     pub fn stops(&mut self, walk: &WalkLine) -> Result<Vec<ReachedFrame>, RecordingLoadError> {
         let generation = self.recording.generation;
         let thread = self.load(walk)?;

@@ -86,7 +86,7 @@ pub struct Runtime<'a, M = Machine> {
     pub process: Cell<Process>,
     /// Threads of the process.
     pub threads: RefCell<Vec<Thread>>,
-    /// Receiver of the callbacks, unless [`Caller::telling`](crate::profiling::Caller::telling)
+    /// Receiver of the callbacks, unless [`Caller::with_profiler`](crate::profiling::Caller::with_profiler)
     /// names another one.
     pub profiler: Option<&'a dyn Profiler<'a, M>>,
     /// Log of events and decisions, with their reasons.

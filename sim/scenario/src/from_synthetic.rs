@@ -28,7 +28,7 @@ impl PlacedThread {
 }
 
 impl PlacedStack {
-    /// Converts a synthetic thread to a stack for all generations, which [`stage`](Self::stage)
+    /// Converts a synthetic thread to a stack for all generations, which [`synthetic_thread`](Self::synthetic_thread)
     /// converts back. Returns `None` if no text can express the state, for instance a process that
     /// a thread without a name is suspending.
     #[must_use]

@@ -142,7 +142,7 @@ impl Scenario {
     /// depend only on the index of the thread.
     ///
     /// # Errors
-    /// Returns [`LoadError`].
+    /// Returns [`ProgramLoadError`].
     pub fn start<'a>(
         &'a self,
         thread: u32,

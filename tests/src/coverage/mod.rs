@@ -69,7 +69,7 @@ impl Coverage {
     /// Replays the calls of a recording, and adds those with the recorded result.
     ///
     /// # Errors
-    /// [`LoadError`] if the recording's code does not fit together.
+    /// [`RecordingLoadError`] if the recording's code does not fit together.
     pub fn add_recording(&mut self, recording: &Recording) -> Result<(), RecordingLoadError> {
         let code = RecordedCode::new(recording);
         let mut replay = RecordingReplay::new(recording, &code)?;

@@ -9,7 +9,7 @@ use core::cmp::Reverse;
 
 /// A protected range of code and its handler.
 ///
-/// A guarded statement has one `PlacedClause` for each of its EH clauses and for each run of code
+/// A guarded statement has one `PlacedEhClause` for each of its EH clauses and for each run of code
 /// that the statement protects: its body, cold parts of the body, and the handlers of guarded
 /// statements inside (the CLR's tables duplicate an EH clause for the handlers that it encloses). A
 /// filter is protected only by guarded statements inside the filter: an exception that leaves a

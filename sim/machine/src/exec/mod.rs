@@ -22,7 +22,7 @@ use iced_x86::Code;
 struct Halted;
 
 /// The reason why an instruction cannot be executed. Together with its address it becomes a
-/// [`Stop`].
+/// [`StopReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Fault(Fault),

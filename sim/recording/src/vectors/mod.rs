@@ -155,7 +155,7 @@ pub enum UnwindStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnwindAnswer {
     /// Status of the unwind. The other fields are valid only with an answer
-    /// ([`Outcome::is_answer`]).
+    /// ([`UnwindAnswer::is_answer`]).
     pub status: UnwindStatus,
     /// Integer registers whose values changed: bit n is the one with encoding n.
     pub gpr_mask: u16,

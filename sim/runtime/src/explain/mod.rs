@@ -1,7 +1,7 @@
 //! Explanations of calls: every decision records an event that names its clause and the values that
 //! decided it.
 //!
-//! Recording is off until [`Log::listen`]; a decision then costs one branch. A [`Teller`] turns the
+//! Recording is off until [`Log::listen`]; a decision then costs one branch. A [`StoryWriter`] turns the
 //! recorded events into sentences.
 
 mod chain;

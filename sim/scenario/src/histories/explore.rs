@@ -299,7 +299,7 @@ impl<'s> Exploring<'s> {
 
 impl Scenario {
     /// Creates the process of the text's program on one generation without its profiler, for a
-    /// profiler written in Rust in [`check`](crate::check).
+    /// profiler written in Rust in `clr_explore::check`.
     ///
     /// # Errors
     /// Returns [`RunOnError`].

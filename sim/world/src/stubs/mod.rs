@@ -1,7 +1,7 @@
 //! The runtime's own code between managed and unmanaged functions of a program.
 //!
 //! [`expand`] takes a program whose functions go through the runtime
-//! ([`Statement::Runtime`](crate::code::Statement)) and inserts the code of a generation's runtime:
+//! ([`Statement::Runtime`](clr_codegen::Statement)) and inserts the code of a generation's runtime:
 //! stubs made for one target, and helpers shared by all. This code links Frames and switches modes
 //! with single instructions, so that a thread can be stopped between any two of them. Everything
 //! else that the runtime does, such as compiling or collecting, is a [`Service`] of the world

@@ -8,7 +8,7 @@ use clr_runtime::frame::layout::FrameConvention;
 use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
 
-/// Base addresses of the code (VA), by [`Place`].
+/// Base addresses of the code (VA), by [`CodeLocation`].
 pub const CODE: [u64; 3] = [0x7FF8_0000_0000, 0x7FF8_1000_0000, 0x7FF8_2000_0000];
 
 /// Distance between two functions in bytes; the gap is padding.
@@ -98,7 +98,7 @@ impl Unit {
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub functions: Vec<Function>,
-    /// Code by [`Place`].
+    /// Code by [`CodeLocation`].
     pub units: [Unit; 3],
     /// On Unix, the native module as an ELF file; its load address puts the code where its unit is.
     pub library: Option<Library>,

@@ -76,7 +76,7 @@ impl SyntheticThread {
     /// Sets up the process.
     ///
     /// # Errors
-    /// Returns [`StageError`] if the description is inconsistent.
+    /// Returns [`SyntheticError`] if the description is inconsistent.
     pub fn build(&self) -> Result<SyntheticProcess, SyntheticError> {
         let layout = Layout::new(self)?;
         if layout.units.iter().any(|unit| unit.bytes.len() > Unit::UNWIND_DATA as usize) {

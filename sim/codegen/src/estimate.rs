@@ -45,6 +45,7 @@ pub fn program(program: &Program) -> Estimate {
 }
 
 /// Returns the estimate of a function whose callees' estimates are known.
+#[must_use]
 pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
     let mut cost = Cost { instructions: overhead(&function.shape), ..Cost::default() };
     cost.add_body(&function.body, 1, &function.shape, estimates);
@@ -63,11 +64,13 @@ pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
 }
 
 /// Returns the estimate of the function with the given id.
+#[must_use]
 pub fn of(estimates: &[Estimate], function: FunctionIndex) -> Estimate {
     estimates.get(function.index()).copied().unwrap_or_default()
 }
 
 /// Returns the number of instructions of the prologue and the epilogue.
+#[must_use]
 pub fn overhead(shape: &FunctionShape) -> u64 {
     let saves = shape.pushes.len()
         + shape.saves.len()
@@ -87,6 +90,7 @@ pub fn overhead(shape: &FunctionShape) -> u64 {
 
 /// Returns the size of a frame in bytes without its dynamic part, with room for a machine frame and
 /// for regions' saves.
+#[must_use]
 pub fn frame(shape: &FunctionShape) -> u64 {
     let saves = 8 * (shape.pushes.len() + shape.saves.len()) + 16 * shape.xmm_saves.len();
     // The registers that the kernel saves for a signal, and the red zone.
@@ -95,6 +99,7 @@ pub fn frame(shape: &FunctionShape) -> u64 {
 }
 
 /// Returns the number of instructions of a statement, without its bodies and its callees.
+#[must_use]
 pub fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
     match statement {
         Statement::Clobber(_) | Statement::Store(_) | Statement::If(..) | Statement::Stop => 2,
@@ -198,6 +203,7 @@ impl Cost {
 }
 
 /// Returns the size of a funclet's frame in bytes.
+#[must_use]
 pub fn funclet(shape: &FunctionShape) -> u64 {
     128 + 8 * shape.pushes.len() as u64
 }
@@ -222,6 +228,7 @@ impl Flow {
 }
 
 /// Returns the ways in which a body can end. The callees' estimates determine which calls return.
+#[must_use]
 pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
     let mut all = Flow::STAYS;
     for statement in body {

@@ -409,6 +409,7 @@ fn put(
 }
 
 /// Returns arbitrary register values, all different.
+#[must_use]
 pub fn initial_registers(seed: u64) -> Registers {
     let mut state = seed;
     let mut next = || {

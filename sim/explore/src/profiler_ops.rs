@@ -40,6 +40,7 @@ impl CurrentThread<'_, '_> {
     }
 
     /// Returns true if the thread is leaving the callback of a walk by a jump.
+    #[must_use]
     pub fn escapes(&self) -> bool {
         self.kernel.runtime.thread(self.os, |thread| thread.escapes).unwrap_or_default()
     }

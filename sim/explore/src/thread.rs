@@ -152,6 +152,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Returns true if the history has ended and the remaining code of the profiler is being
     /// unwound.
+    #[must_use]
     pub fn is_over(&self) -> bool {
         self.kernel.is_over()
     }

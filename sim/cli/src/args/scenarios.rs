@@ -50,7 +50,8 @@ walk of the whole stack by a policy:
   no     something is missing, or may be
   dies   the call ends the process, or never returns
 
-A ! marks a frame that a walk finds and that is not on the stack. Below, where each walk has gaps, and why.
+A ! marks a frame that a walk finds and that is not on the stack. Below are the gaps of each walk,
+with the reasons.
 Runtimes with the same frames share a table; in programs, addresses do not count.
 
 Exit codes:

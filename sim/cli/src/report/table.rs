@@ -41,7 +41,7 @@ pub(crate) enum View {
 
 /// Descriptions of the kinds of files.
 const KINDS: [(&str, &str); 5] = [
-    (recording::KIND, "calls of DoStackSnapshot recorded in real CLRs, made again"),
+    (recording::KIND, "calls of DoStackSnapshot recorded in real CLRs, replayed"),
     ("stack", "stacks placed by hand, walked on each runtime as their texts expect"),
     ("program", "programs written as text, executed, and walked where they stop"),
     ("win64-fuzz", "artificial unwinds, with the answers of Windows' unwinders"),
@@ -52,11 +52,11 @@ const KINDS: [(&str, &str); 5] = [
 const SKIPPED: [(&[&str], &str); 2] = [
     (
         &[recording::KIND],
-        "recorded calls that read state which was not recorded, or killed the process",
+        "recorded calls whose recordings lack state or results (clrsim run lists the reasons)",
     ),
     (
         &["win64-fuzz", "win64-vectors"],
-        "unwinds without a certain answer: code that unwind data does not describe",
+        "unwinds on which reference unwinders do not agree with the execution or with each other",
     ),
 ];
 

@@ -250,6 +250,6 @@ fn other_commands_say_what_recordings_are_for() {
     assert_eq!(trace.code, 2);
     insta::assert_snapshot!(
         trace.err,
-        @"error: clr/linux31-callbacks-alloc-def.walks.jsonl.gz: is no program: those are called *.kdl"
+        @"error: clr/linux31-callbacks-alloc-def.walks.jsonl.gz: is not a text: *.kdl"
     );
 }

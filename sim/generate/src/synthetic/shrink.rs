@@ -66,7 +66,7 @@ const DEFAULTS: &[fn(&mut SyntheticCall)] = &[
     |call| call.stage.generation = Generation::ALL[0],
     |call| {
         call.seed =
-            call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_activation).or(call.seed)
+            call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_activation).or(call.seed);
     },
     |call| change_seed(call, |seed| seed.rip = None),
     |call| change_seed(call, |seed| seed.rsp = None),

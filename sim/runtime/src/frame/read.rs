@@ -22,6 +22,9 @@ pub struct FrameReader<'m, M: ?Sized> {
 
 impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
     /// Returns the Frame at `at`, or `None` if its first word is not a Frame identity.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if its first word cannot be read.
     pub fn new(
         at: u64,
         generation: Generation,
@@ -117,6 +120,9 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
     }
 
     /// Sets the registers that the Frame leads to (C-070 to C-074, C-076).
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Frame's memory cannot be read.
     pub fn update(
         &self,
         context: &mut Context,

@@ -177,7 +177,9 @@ fn hazard_text(hazard: Hazard) -> String {
     let mut text = format!("Avoided by: {}.", hazard.avoided_by());
     if !hazard.clauses().is_empty() {
         let clauses: Vec<_> = hazard.clauses().iter().map(ToString::to_string).collect();
-        text.push_str(&format!("\nClauses: {}.", clauses.join(", ")));
+        text.push_str("\nClauses: ");
+        text.push_str(&clauses.join(", "));
+        text.push('.');
     }
     text
 }
@@ -232,7 +234,7 @@ impl Page {
                 let (id, rest) = heading.split_once(' ').unwrap_or((heading, ""));
                 let kind = Key::of(id).map(|key| key.kind);
                 let kind = kind.filter(|kind| matches!(kind, Kind::Section | Kind::Stack));
-                title = if kind.is_some() { rest } else { heading }.to_owned();
+                if kind.is_some() { rest } else { heading }.clone_into(&mut title);
                 open = kind.map(|_| references.len());
                 references.extend(kind.map(|kind| self.reference(id, kind, &title)));
                 continue;

@@ -71,7 +71,7 @@ impl<S: Subject> Mismatch<S> {
     }
 
     /// Sets the reason why the case cannot be made.
-    pub(crate) fn with_error(self, error: impl ToString) -> Self {
+    pub(crate) fn with_error(self, error: &impl ToString) -> Self {
         Self { error: Some(error.to_string()), ..self }
     }
 

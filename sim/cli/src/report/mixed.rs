@@ -18,6 +18,7 @@ use std::io::{self, Write};
 
 /// A mixed walk of a text.
 #[derive(Debug, PartialEq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON schema")]
 struct MixedWalk {
     /// The index of the stop; `None` in a stack placed by hand.
     stop: Option<usize>,
@@ -85,7 +86,7 @@ fn mismatch(
     match (made, expect) {
         (Ok(made), Some(expect)) => outline.with_found(Found { items: rows(expect, &made.found) }),
         (Ok(_), None) => outline,
-        (Err(error), _) => outline.with_error(error),
+        (Err(error), _) => outline.with_error(&error),
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn run(
                 let wanted = all.filter_map(|(search, it)| {
                     let (place, expect) = it.expected_on(generation)?;
                     let outline = outline(fixture, (search, place), generation, expect);
-                    Some(outline.with_error(error))
+                    Some(outline.with_error(&error))
                 });
                 wanted.collect()
             }

@@ -36,6 +36,7 @@ pub(crate) struct Summary {
 
 /// A snapshot of a text.
 #[derive(Debug, PartialEq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON schema")]
 struct Snapshot {
     /// The index of the stop; `None` in a stack placed by hand.
     stop: Option<usize>,
@@ -186,7 +187,7 @@ impl Words<'_> {
 
     fn impossible(&self, error: &RunOnError) -> Mismatch<Snapshot> {
         let expected = self.at.call.expected_on(self.generation).map(|(index, _)| index);
-        self.outline(expected).with_error(error)
+        self.outline(expected).with_error(&error)
     }
 
     fn different(&self, report: &SnapshotReport, why: Option<Why>) -> Mismatch<Snapshot> {

@@ -46,23 +46,6 @@ const COMPARE_LIMIT: usize = 64;
 /// Returns the number of characters that must be inserted, removed, replaced, or swapped with their
 /// neighbour. Case is ignored.
 fn distance(one: &str, other: &str) -> usize {
-    let lower = |text: &str| text.to_lowercase().chars().take(COMPARE_LIMIT).collect::<Vec<_>>();
-    let (one, other) = (lower(one), lower(other));
-    // Distances of each prefix of `other` from the last prefixes of `one`.
-    let mut before_previous = Vec::new();
-    let mut previous: Vec<usize> = (0..=other.len()).collect();
-    for i in 0..one.len() {
-        let mut row = vec![i + 1];
-        for j in 0..other.len() {
-            let replaced = previous[j] + usize::from(one[i] != other[j]);
-            let mut best = replaced.min(row[j] + 1).min(previous[j + 1] + 1);
-            if i > 0 && j > 0 && one[i] == other[j - 1] && one[i - 1] == other[j] {
-                let swapped: &Vec<usize> = &before_previous;
-                best = best.min(swapped[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before_previous = core::mem::replace(&mut previous, row);
-    }
-    previous.last().copied().unwrap_or(0)
+    let lower = |text: &str| text.to_lowercase().chars().take(COMPARE_LIMIT).collect::<String>();
+    strsim::osa_distance(&lower(one), &lower(other))
 }

@@ -1,8 +1,8 @@
 //! Benchmark of the every-instruction property: generating programs, linking them, and unwinding at
 //! every instruction.
 
-use clr_codegen::execution::{BASE, Run};
-use clr_codegen::{Convention, FunctionId, LinkedProgram, Program};
+use clr_codegen::execution::{BASE, Execution};
+use clr_codegen::{CallingConvention, FunctionIndex, LinkedProgram, Program};
 use clr_generate::{Seeded, Size, program};
 use clr_scenario::Scenario;
 use clr_tests::every_instruction::{self, Checked};
@@ -42,7 +42,8 @@ fn per_second(count: u64, duration: Duration) -> f64 {
 fn unwind_the_fourth(program: &Program, linked: &LinkedProgram) -> (f64, u32) {
     let map = linked.code_map().expect("the program was linked");
     let unwinder = Unwinder::new(&map);
-    let mut run = Run::new(program, linked, FunctionId(0), 0).expect("the program can be loaded");
+    let mut run =
+        Execution::new(program, linked, FunctionIndex(0), 0).expect("the program can be loaded");
     let entry = linked.entries[3];
     while run.machine().cpu().rip() != entry {
         run.step().expect("the entry is reached");
@@ -55,7 +56,7 @@ fn unwind_the_fourth(program: &Program, linked: &LinkedProgram) -> (f64, u32) {
         count = 0;
         let start = Instant::now();
         while linked.instruction(machine.cpu().rip()).and_then(|i| i.function)
-            == Some(FunctionId(3))
+            == Some(FunctionIndex(3))
         {
             let mut registers = machine.cpu().registers();
             let mut position = Position::Interrupted;
@@ -107,7 +108,7 @@ fn main() {
         per_second(300, start.elapsed())
     });
     println!("programs linked: {rate:.0} a second");
-    let size = Size::SMALL.of(Convention::SystemV);
+    let size = Size::SMALL.of(CallingConvention::SystemV);
     let unix = (0..300).map(|seed| program(&mut Seeded::new(seed), &size)).collect();
     for (name, programs) in [("small", small), ("33 functions", deep), ("small, of Unix", unix)] {
         let checked = check(&programs);

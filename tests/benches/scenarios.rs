@@ -5,8 +5,8 @@ use clr_generate::{Seeded, world_call, world_program};
 use clr_runtime::generation::Generation;
 use clr_scenario::Scenario;
 use clr_tests::world::{Plan, compare, examine};
-use clr_world::Event;
-use clr_world::reference::{Facts, Seen, expected};
+use clr_world::StepEvent;
+use clr_world::reference::{ProgramFacts, ThreadFacts, expected};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -75,19 +75,20 @@ fn deep() {
         let begin = Instant::now();
         let Ok(mut world) = program.world(&build) else { continue };
         time("world", begin);
-        let facts = Facts::new(build.expanded(), build.linked());
+        let facts = ProgramFacts::new(build.expanded(), build.linked());
         for step in 1_u64..100_000 {
             let begin = Instant::now();
             match world.step(0) {
-                Ok(Event::Ended | Event::Waits) | Err(_) => break,
+                Ok(StepEvent::Ended | StepEvent::Waits) | Err(_) => break,
                 Ok(_) => {}
             }
             time("steps", begin);
-            if step % 8 != 0 || world.truth(0).is_none_or(|truth| truth.callers().len() < 32) {
+            if step % 8 != 0 || world.shadow_stack(0).is_none_or(|truth| truth.callers().len() < 32)
+            {
                 continue;
             }
             let begin = Instant::now();
-            let Some(seen) = Seen::new(&facts, &mut world, 0) else { continue };
+            let Some(seen) = ThreadFacts::new(&facts, &mut world, 0) else { continue };
             time("looking", begin);
             let mut choices = Seeded::new(step);
             for _ in 0..3 {

@@ -3,7 +3,7 @@
 //! recordings.
 
 use clr_recording::vectors::decompress;
-use clr_recording::{RecordedCode, Recording, Replay};
+use clr_recording::{RecordedCode, Recording, RecordingReplay};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{Call, HResult};
 use clr_runtime::{Context, Outcome};
@@ -11,7 +11,7 @@ use clr_runtime::{FrameKind, Runtime};
 use clr_walker::profiling::{SnapshotCallback, SnapshotFlags};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Unwinder};
-use clr_world::synthetic::{SELF, Set, Stage};
+use clr_world::synthetic::{SELF, SyntheticProcess, SyntheticThread};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -54,9 +54,10 @@ fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
 
 /// Builds a helper called by 31 methods, with its Frame; or the same stack of native functions
 /// only.
-fn stage(generation: Generation, native: bool) -> Stage {
+fn stage(generation: Generation, native: bool) -> SyntheticThread {
     let mut sp = 0x1F_0300;
-    let mut stage = Stage::new(generation).cooperative().native("coreclr!JIT_New+0x80", 0x1F_0000);
+    let mut stage =
+        SyntheticThread::new(generation).cooperative().native("coreclr!JIT_New+0x80", 0x1F_0000);
     for n in 1..FRAMES {
         let label = format!("App.F{n}+0x40");
         stage = if native { stage.native(&label, sp) } else { stage.jit(&label, sp) };
@@ -85,7 +86,7 @@ fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
 }
 
 fn snapshots(rounds: usize, generation: Generation) {
-    let set = stage(generation, false).set_up().expect("the stack is consistent");
+    let set = stage(generation, false).build().expect("the stack is consistent");
     let runtime = set.runtime();
     let seed = set.seed("App.F1").as_ref().map(Context::to_bytes).map(|seed| {
         let mut bytes = [0; 0xC20];
@@ -110,12 +111,12 @@ fn snapshots(rounds: usize, generation: Generation) {
             }
         }
     }
-    unwinding_alone(rounds, &stage(generation, true).set_up().expect("the stack is consistent"));
+    unwinding_alone(rounds, &stage(generation, true).build().expect("the stack is consistent"));
 }
 
 /// Measures the walker's own unwinder on the same frames.
-fn unwinding_alone(rounds: usize, set: &Set) {
-    let generation = set.stage().generation;
+fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
+    let generation = set.synthetic_thread().generation;
     let runtime = set.runtime();
     let memory = &*runtime.memory.borrow();
     let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());
@@ -157,7 +158,8 @@ fn recordings() {
     let mut walks = 0;
     for recording in &recordings {
         let code = RecordedCode::new(recording);
-        let mut replay = Replay::new(recording, &code).expect("the recorded code is consistent");
+        let mut replay =
+            RecordingReplay::new(recording, &code).expect("the recorded code is consistent");
         for walk in &recording.walks {
             black_box(replay.walk(walk, |_| {}));
             walks += 1;

@@ -6,10 +6,10 @@ mod wrong;
 pub use wrong::{Mistake, Wrong};
 
 use crate::{dwarf, planted};
-use clr_codegen::execution::{LoadError, Outcome, Run, SIGNAL_STACK_TOP};
-use clr_codegen::shadow_stack::Caller;
+use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError, SIGNAL_STACK_TOP};
+use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{
-    CfiMistake, Convention, FrameLayout, FunctionId, LinkError, LinkedProgram, Program,
+    CallingConvention, CfiMistake, FrameLayout, FunctionIndex, LinkError, LinkedProgram, Program,
     WindowsMistake,
 };
 use clr_machine::Machine;
@@ -138,7 +138,7 @@ pub struct Checked {
     /// Boundaries among them on the alternate signal stack.
     pub on_signal_stack: u64,
     /// Outcome of the run; `None` if the run reached its limit.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ExecutionEnd>,
 }
 
 /// A failed check.
@@ -149,14 +149,14 @@ pub enum Failure {
     Link(#[from] LinkError),
     /// The program cannot be loaded.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] ProgramLoadError),
     /// The program's own code failed.
     #[error("after {executed} instructions: {outcome}")]
     Code {
         /// Number of instructions executed before.
         executed: u64,
         /// Outcome of the run.
-        outcome: Outcome,
+        outcome: ExecutionEnd,
     },
     /// Unwinding yielded something other than the truth.
     #[error(transparent)]
@@ -164,7 +164,7 @@ pub enum Failure {
 }
 
 /// Returns true if `answer` equals `truth` in all registers that a callee preserves.
-fn is_right(answer: &Registers, truth: &Caller, convention: Convention) -> bool {
+fn is_right(answer: &Registers, truth: &CallerState, convention: CallingConvention) -> bool {
     let kept: &[Gpr] = match truth.position {
         Position::ReturnAddress => convention.nonvolatile(),
         Position::Interrupted => &Gpr::ALL,
@@ -181,8 +181,8 @@ fn claim(
     known: RegisterSet,
     step: &unwind::Step,
     answer: &Registers,
-    truth: &Caller,
-    convention: Convention,
+    truth: &CallerState,
+    convention: CallingConvention,
 ) -> Result<(), String> {
     let promised = walkers(convention).nonvolatile();
     if !known.contains_all(promised) {
@@ -206,10 +206,10 @@ fn claim(
 
 /// Converts the convention to the walker's type.
 #[must_use]
-pub const fn walkers(convention: Convention) -> registers::Convention {
+pub const fn walkers(convention: CallingConvention) -> registers::Convention {
     match convention {
-        Convention::WindowsX64 => registers::Convention::WindowsX64,
-        Convention::SystemV => registers::Convention::SystemV,
+        CallingConvention::WindowsX64 => registers::Convention::WindowsX64,
+        CallingConvention::SystemV => registers::Convention::SystemV,
     }
 }
 
@@ -219,7 +219,7 @@ pub const fn walkers(convention: Convention) -> registers::Convention {
 /// The first [`Failure`].
 pub fn precise(program: &Program, limit: u64) -> Result<Checked, Failure> {
     let linked = program.link()?;
-    let map = linked.code_map().map_err(LoadError::ReadBack)?;
+    let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
     // Managed code alone does not show whether the program is for Windows or Unix.
     let unwinder = Unwinder::new(&map).with_convention(walkers(program.convention));
     walk(program, &linked, &unwinder, limit)
@@ -254,14 +254,14 @@ pub struct Frames {
 /// # Errors
 /// [`Wrong`] for the first frame that differs from the truth.
 pub fn check_stack(
-    run: &Run<'_>,
+    run: &Execution<'_>,
     unwinder: &impl Step,
-    convention: Convention,
+    convention: CallingConvention,
 ) -> Result<Frames, Box<Wrong>> {
     let mut frame = run.machine().cpu().registers();
     let mut position = Position::Interrupted;
     let mut known = RegisterSet::ALL;
-    let callers = run.truth().callers();
+    let callers = run.shadow_stack().callers();
     let mut frames = Frames::default();
     for (depth, caller) in callers.iter().rev().enumerate() {
         let mut registers = frame;
@@ -317,12 +317,12 @@ pub fn windows(
     mut met: impl FnMut(WindowsMistake),
 ) -> Result<Checked, Failure> {
     let linked = program.link()?;
-    let map = linked.code_map().map_err(LoadError::ReadBack)?;
+    let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
     let unwinder = Unwinder::new(&map).with_rules(Rules::Windows);
     at_every_instruction(program, &linked, limit, |run| {
         let mut frame = run.machine().cpu().registers();
         let mut position = Position::Interrupted;
-        let callers = run.truth().callers();
+        let callers = run.shadow_stack().callers();
         let mut misdescribed = 0;
         for (depth, caller) in callers.iter().rev().enumerate() {
             let mut registers = frame;
@@ -366,8 +366,8 @@ pub fn windows(
 fn is_by_accident(
     mistake: WindowsMistake,
     frame: &Registers,
-    caller: &Caller,
-    run: &Run<'_>,
+    caller: &CallerState,
+    run: &Execution<'_>,
     program: &Program,
 ) -> bool {
     if mistake == WindowsMistake::CallAtEnd {
@@ -392,10 +392,10 @@ fn is_by_accident(
 }
 
 fn wrong(
-    run: &Run<'_>,
+    run: &Execution<'_>,
     depth: usize,
     frame: &Registers,
-    truth: &Caller,
+    truth: &CallerState,
     answer: Result<(Registers, Position), String>,
     expected: Option<Mistake>,
 ) -> Box<Wrong> {
@@ -422,9 +422,9 @@ fn at_every_instruction(
     program: &Program,
     linked: &LinkedProgram,
     limit: u64,
-    mut check: impl FnMut(&Run<'_>) -> Result<Frames, Box<Wrong>>,
+    mut check: impl FnMut(&Execution<'_>) -> Result<Frames, Box<Wrong>>,
 ) -> Result<Checked, Failure> {
-    let mut run = Run::new(program, linked, FunctionId(0), 0)?;
+    let mut run = Execution::new(program, linked, FunctionIndex(0), 0)?;
     let mut checked = Checked::default();
     let size = u64::from(program.signal_stack);
     let signal_stack = SIGNAL_STACK_TOP - size..SIGNAL_STACK_TOP;
@@ -438,7 +438,9 @@ fn at_every_instruction(
         if let Err(outcome) = run.step() {
             checked.outcome = Some(outcome);
             return match outcome {
-                Outcome::Returned | Outcome::Stopped | Outcome::Uncaught => Ok(checked),
+                ExecutionEnd::Returned | ExecutionEnd::Stopped | ExecutionEnd::Uncaught => {
+                    Ok(checked)
+                }
                 _ => Err(Failure::Code { executed: run.machine().executed(), outcome }),
             };
         }

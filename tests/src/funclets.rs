@@ -2,9 +2,9 @@
 //! runtime, while their function is stopped in the code that they guard.
 
 use crate::every_instruction::{Failure, check_stack, walkers};
-use clr_codegen::execution::{LoadError, Outcome, Run};
+use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError};
 use clr_codegen::{
-    Convention, FrameLayout, FunctionId, LinkedProgram, PlacedClause, Program, Role,
+    CallingConvention, FrameLayout, FunctionIndex, LinkedProgram, PlacedEhClause, Program, Role,
 };
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Unwinder;
@@ -38,7 +38,7 @@ pub enum FuncletFailure {
     #[error("{clause:?} returned {rax:#x}")]
     Result {
         /// The funclet's clause.
-        clause: PlacedClause,
+        clause: PlacedEhClause,
         /// The returned value.
         rax: u64,
     },
@@ -46,7 +46,7 @@ pub enum FuncletFailure {
     #[error("{clause:?} does not return")]
     NoReturn {
         /// The funclet's clause.
-        clause: PlacedClause,
+        clause: PlacedEhClause,
     },
 }
 
@@ -58,7 +58,7 @@ pub enum FuncletFailure {
 /// The first [`FuncletFailure`].
 pub fn call_all(program: &Program, limit: u64) -> Result<Called, FuncletFailure> {
     let linked = program.link().map_err(Failure::from)?;
-    let map = linked.code_map().map_err(LoadError::ReadBack).map_err(Failure::from)?;
+    let map = linked.code_map().map_err(ProgramLoadError::ReadBack).map_err(Failure::from)?;
     let unwinder = Unwinder::new(&map).with_convention(walkers(program.convention));
     let mut called = Called::default();
     if linked.clauses.is_empty() {
@@ -122,15 +122,15 @@ fn start<'p>(
     program: &'p Program,
     linked: &'p LinkedProgram,
     steps: u64,
-) -> Result<Run<'p>, Failure> {
-    let mut run = Run::new(program, linked, FunctionId(0), 0)?;
+) -> Result<Execution<'p>, Failure> {
+    let mut run = Execution::new(program, linked, FunctionIndex(0), 0)?;
     for _ in 0..steps {
         run.step().map_err(|outcome| code(&run, outcome))?;
     }
     Ok(run)
 }
 
-fn code(run: &Run<'_>, outcome: Outcome) -> Failure {
+fn code(run: &Execution<'_>, outcome: ExecutionEnd) -> Failure {
     Failure::Code { executed: run.machine().executed(), outcome }
 }
 
@@ -157,19 +157,19 @@ fn is_same_frame(linked: &LinkedProgram, one: u64, other: u64) -> bool {
 
 /// Sets the argument of a funclet called from the current instruction: the address of the current
 /// frame, which is the function's or a funclet's.
-fn set_establisher(run: &mut Run<'_>, program: &Program, linked: &LinkedProgram) {
+fn set_establisher(run: &mut Execution<'_>, program: &Program, linked: &LinkedProgram) {
     let rip = run.machine().cpu().rip();
     let Some(part) = linked.part(rip) else { return };
     let Some(function) = program.functions.get(part.function.index()) else { return };
     let layout = FrameLayout::new(function, program.convention);
-    let caller = run.truth().callers().last().map_or(0, |caller| caller.registers.rsp());
+    let caller = run.shadow_stack().callers().last().map_or(0, |caller| caller.registers.rsp());
     let establisher = match part.funclet {
         Some(_) => layout.funclet_establisher(caller),
         None => layout.establisher(caller),
     };
     let argument = match program.convention {
-        Convention::WindowsX64 => Gpr::Rcx,
-        Convention::SystemV => Gpr::Rdi,
+        CallingConvention::WindowsX64 => Gpr::Rcx,
+        CallingConvention::SystemV => Gpr::Rdi,
     };
     run.machine_mut().cpu_mut().set(argument, establisher);
 }
@@ -179,23 +179,23 @@ const LONGEST: u32 = 20_000;
 
 /// A funclet that has been called.
 struct Call<'a, 'p> {
-    run: Run<'p>,
+    run: Execution<'p>,
     unwinder: &'a Unwinder<'a, 'a>,
     program: &'p Program,
-    clause: &'a PlacedClause,
+    clause: &'a PlacedEhClause,
     boundaries: u64,
 }
 
 impl Call<'_, '_> {
     /// Unwinds the stack and executes an instruction. Returns the outcome if the run ended.
-    fn step(&mut self) -> Result<Option<Outcome>, FuncletFailure> {
+    fn step(&mut self) -> Result<Option<ExecutionEnd>, FuncletFailure> {
         check_stack(&self.run, self.unwinder, self.program.convention).map_err(Failure::from)?;
         self.boundaries += 1;
         match self.run.step() {
             Ok(()) => Ok(None),
-            Err(outcome @ (Outcome::Returned | Outcome::Stopped | Outcome::Uncaught)) => {
-                Ok(Some(outcome))
-            }
+            Err(
+                outcome @ (ExecutionEnd::Returned | ExecutionEnd::Stopped | ExecutionEnd::Uncaught),
+            ) => Ok(Some(outcome)),
             Err(outcome) => Err(code(&self.run, outcome).into()),
         }
     }
@@ -203,15 +203,17 @@ impl Call<'_, '_> {
     /// Executes the funclet to its end and returns its result; `None` if the funclet or a callee
     /// ends the program or throws out of the funclet.
     fn finish(&mut self) -> Result<Option<u64>, FuncletFailure> {
-        let depth = self.run.truth().callers().len();
-        let back = self.run.truth().callers().last().map(|caller| caller.registers);
+        let depth = self.run.shadow_stack().callers().len();
+        let back = self.run.shadow_stack().callers().last().map(|caller| caller.registers);
         for _ in 0..LONGEST {
             match self.step()? {
                 None => {}
-                Some(outcome @ Outcome::Returned) => return Err(code(&self.run, outcome).into()),
+                Some(outcome @ ExecutionEnd::Returned) => {
+                    return Err(code(&self.run, outcome).into());
+                }
                 Some(_) => return Ok(None),
             }
-            if self.run.truth().callers().len() < depth {
+            if self.run.shadow_stack().callers().len() < depth {
                 let cpu = self.run.machine().cpu();
                 let returned =
                     back.is_some_and(|back| (back.rip, back.rsp()) == (cpu.rip(), cpu.rsp()));

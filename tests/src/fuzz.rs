@@ -16,12 +16,12 @@ pub use schedule::{ending_of_schedule, schedule};
 use crate::every_instruction::{self, Failure};
 use crate::world::{self, Plan, examine};
 use arbitrary::{Arbitrary as _, Unstructured};
-use clr_generate::{SmallProgram, StagedCall, WorldCase};
+use clr_generate::{SmallProgram, SyntheticCall, WorldCase};
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
 use clr_recording::vectors::replay::{VectorReplay, run_fuzz_record};
 use clr_recording::vectors::win64::VectorFile;
 use clr_recording::vectors::{DecompressError, decompress};
-use clr_recording::{RecordedCode, Recording, Replay};
+use clr_recording::{RecordedCode, Recording, RecordingReplay};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Scenario, format_text};
 use clr_walker::code_map::{CodeMap, CodeRegion};
@@ -405,7 +405,7 @@ pub fn recording(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(recording) = Recording::parse(text) else { return };
     let code = RecordedCode::new(&recording);
-    let Ok(mut replay) = Replay::new(&recording, &code) else { return };
+    let Ok(mut replay) = RecordingReplay::new(&recording, &code) else { return };
     for walk in recording.walks.iter().take(WALK_LIMIT) {
         let _ = replay.walk(walk, |_| {});
     }
@@ -417,7 +417,7 @@ pub fn recording(data: &[u8]) {
 /// # Panics
 /// If a property does not hold, with the thread and the call.
 pub fn snapshot(data: &[u8]) {
-    let Ok(case) = StagedCall::arbitrary(&mut Unstructured::new(data)) else {
+    let Ok(case) = SyntheticCall::arbitrary(&mut Unstructured::new(data)) else {
         return;
     };
     if let Err(broken) = crate::snapshot::check(&case) {

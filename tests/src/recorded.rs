@@ -1,7 +1,8 @@
 //! Whole stacks of recorded threads, compared with the recorded calls.
 
 use clr_recording::{
-    CALLER, LoadError, PretendedNative, Recording, Replay, SeedLine, SeedOrigin, Stop, WalkLine,
+    CALLER, ReachedFrame, Recording, RecordingLoadError, RecordingReplay, SeedLine, SeedOrigin,
+    SyntheticNative, WalkLine,
 };
 use clr_runtime::Outcome;
 use clr_walker::code_map::CodeMapError;
@@ -55,9 +56,9 @@ pub struct Recorded<'w> {
     /// The recorded call.
     pub walk: &'w WalkLine,
     /// The stops of the runtime's walk in that call.
-    pub stops: Vec<Stop>,
+    pub stops: Vec<ReachedFrame>,
     /// Native code, if it is pretended.
-    pub native: PretendedNative,
+    pub native: SyntheticNative,
     /// Policy of the new walk.
     pub policy: Policy,
     /// Result of the new walk.
@@ -71,7 +72,7 @@ pub struct Recorded<'w> {
 pub enum Unwalked {
     /// The thread's state cannot be set up.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] RecordingLoadError),
     /// The recorded code is inconsistent.
     #[error(transparent)]
     Map(#[from] CodeMapError),
@@ -97,15 +98,15 @@ pub enum Unwalked {
 /// [`Unwalked`].
 pub fn walk<'w>(
     recording: &Recording,
-    replay: &mut Replay<'_>,
+    replay: &mut RecordingReplay<'_>,
     walk: &'w WalkLine,
     policy: Policy,
     pretend: bool,
 ) -> Result<Recorded<'w>, Unwalked> {
     let stops = replay.stops(walk)?;
-    replay.set_up(walk)?;
+    replay.prepare(walk)?;
     let root = if recording.generation.is_unix() { ROOT } else { 0 };
-    let native = replay.pretend(walk, &stops, root);
+    let native = replay.synthetic_native(walk, &stops, root);
     let native = if pretend { native } else { native.without_unwind_data() };
     let mut map = replay.runtime().profilers_code_map()?;
     native.add_to(&mut map)?;
@@ -275,7 +276,7 @@ impl Recorded<'_> {
             let place = (frame.ip, frame.sp);
             let known = frame.reported
                 || leaf == Some(place)
-                || PretendedNative::is_made_up(frame.ip)
+                || SyntheticNative::is_synthetic(frame.ip)
                 || self.places().any(|known| known == place)
                 || self.stops.iter().any(|stop| is_stop(frame, stop))
                 // Frames before the first stop, where the operating system was; or after the last
@@ -338,7 +339,7 @@ impl Recorded<'_> {
 }
 
 /// Returns true if a frame is a stop of the runtime, which may have another return address (C-156).
-fn is_stop(frame: &MixedFrame, stop: &Stop) -> bool {
+fn is_stop(frame: &MixedFrame, stop: &ReachedFrame) -> bool {
     let kind = match frame.kind {
         FrameKind::Managed(function) => function == stop.function,
         FrameKind::Hidden(function) => function.is_none_or(|function| function == stop.function),
@@ -409,7 +410,7 @@ pub fn table(recorded: &Recorded<'_>) -> String {
         let _ = writeln!(table, "  {:#x} {sp:x?} {:?}", callback.ip.0, callback.function);
     }
     table.push_str("stops:\n");
-    for Stop { registers, kind, interrupted, native_caller, .. } in stops {
+    for ReachedFrame { registers, kind, interrupted, native_caller, .. } in stops {
         let (rip, rsp) = (registers.rip, registers.rsp());
         let caller = native_caller.map(|caller| (caller.rip, caller.rsp()));
         let interrupted = if *interrupted { ", interrupted" } else { "" };

@@ -1,18 +1,18 @@
-//! How long a step takes from native code of a real library, against other unwinders of call frame
-//! information, and what it costs to add the library.
+//! Benchmark of steps from native code of a real library, against other unwinders of call frame
+//! information, and of adding the library.
 //!
-//! `cargo bench -p clr-walker --bench dwarf` prints a table; a path behind `--` takes another library
-//! than the host's libc.so.6. The last two lines are no unwinders but bounds: what reading takes that
-//! waits for nothing, and what it takes when each return address leads to the next by one look-up.
-//! Without `--bench`, as `cargo test --benches` runs it, it takes one round only; where there is no such
-//! library it says so.
+//! `cargo bench -p clr-walker --bench dwarf` prints a table; a path after `--` selects another
+//! library than the host's libc.so.6. The last two lines are not unwinders but bounds: the time of
+//! reads that wait for nothing, and the time when each return address leads to the next by one
+//! look-up. Without `--bench`, as `cargo test --benches` runs it, the benchmark takes one round
+//! only. If the library is missing, it prints that and ends.
 
+use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::Section;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::memory::{Memory as _, Segment};
 use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::dwarf::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::unwind::{Cache, Position, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
@@ -30,17 +30,17 @@ const STACK: u64 = 0x7FFE_0000_0000;
 const DEPTHS: [usize; 2] = [64, 512];
 const ROUNDS: u32 = 101;
 
-/// Frames that one sample unwinds at least.
+/// Minimum number of frames that one sample unwinds.
 const FRAMES_PER_SAMPLE: usize = 4096;
 
-/// Larger frames are rare, and would make memory the subject.
+/// Larger frames are rare, and would turn this into a benchmark of memory.
 const LARGEST_FRAME: i32 = 1024;
 
-/// Where a call might return to, and what is said of that place.
+/// A place that a call might return to, and its row.
 struct Site {
     rva: u32,
     frame: usize,
-    /// Where the saved registers and the return address are in the frame.
+    /// The slots of the saved registers and of the return address in the frame.
     saved: Vec<usize>,
 }
 
@@ -49,7 +49,7 @@ struct Stack {
     start: Registers,
     bytes: Vec<u8>,
     depth: usize,
-    /// Where the words are that a walk reads.
+    /// Addresses of the words that a walk reads.
     saved: Vec<u32>,
     sizes: Sizes,
 }
@@ -83,7 +83,7 @@ impl Sizes {
     }
 }
 
-/// Counts the callers of a stack.
+/// A function that counts the callers of a stack.
 type Walk<'w> = Box<dyn FnMut(&Stack) -> usize + 'w>;
 
 fn main() {
@@ -172,7 +172,7 @@ fn median(samples: &mut [f64]) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Places in the middle of rows that every contender knows to unwind.
+/// Returns places in the middle of rows that every contender can unwind.
 fn sites(table: &CfiTable<'_>) -> Vec<Site> {
     let mut sites = Vec::new();
     for function in table.functions() {
@@ -191,7 +191,7 @@ fn sites(table: &CfiTable<'_>) -> Vec<Site> {
     sites
 }
 
-/// The frame's size, if all is counted from rsp.
+/// Returns the frame's size, if everything counts from rsp.
 fn frame_size(row: &Row) -> Option<usize> {
     let CfaRule::Register { register, offset } = row.cfa else { return None };
     let saved =
@@ -203,7 +203,7 @@ fn frame_size(row: &Row) -> Option<usize> {
     usual.then_some(usize::try_from(offset).ok()?)
 }
 
-/// Where in the frame a step reads.
+/// Returns the offsets in the frame that a step reads.
 fn saved(row: &Row, frame: usize) -> Vec<usize> {
     let rules = row.registers.iter().chain([&row.return_address]).flatten();
     let place = |rule: &RegisterRule| match rule {
@@ -213,7 +213,7 @@ fn saved(row: &Row, frame: usize) -> Vec<usize> {
     rules.filter_map(place).collect()
 }
 
-/// A stack of `depth` different frames, as far as there are so many.
+/// Builds a stack of `depth` frames, different ones if there are enough.
 fn stack(sites: &[Site], depth: usize) -> Stack {
     let chosen: Vec<_> = sites.iter().cycle().take(depth).collect();
     let (mut bytes, mut saved) = (Vec::new(), Vec::new());
@@ -228,15 +228,15 @@ fn stack(sites: &[Site], depth: usize) -> Stack {
     Stack { start, bytes, depth, saved, sizes: Sizes::new(&chosen) }
 }
 
-/// The least that any walk must do: it reads the memory, but need not wait for one word to know
-/// where the next one is.
+/// Does the minimum of any walk: it reads the memory, but need not wait for one word to know the
+/// place of the next.
 fn reads(stack: &Stack) -> usize {
     let word = |at: &u32| u64_at(&stack.bytes, *at as usize).unwrap_or(0);
     black_box(stack.saved.iter().map(word).fold(0, u64::wrapping_add));
     stack.depth
 }
 
-/// The least that a walk by return addresses must do: each leads to the next one by one look-up.
+/// Does the minimum of a walk by return addresses: each leads to the next by one look-up.
 fn sizes(stack: &Stack) -> usize {
     let (mut rip, mut at, mut found) = (stack.start.rip, 0, 0);
     loop {
@@ -255,7 +255,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
 }
 
-/// Knuth's linear congruential generator: every run makes the same stacks.
+/// Returns a number by Knuth's linear congruential generator: every run makes the same stacks.
 fn shuffle<T>(items: &mut [T]) {
     let mut state = 1_u64;
     for last in (1..items.len()).rev() {
@@ -337,7 +337,8 @@ fn framehop_walk<'w>(unwinder: &'w UnwinderX86_64<&[u8]>, fresh: bool) -> Walk<'
     })
 }
 
-/// Looks up the row of each frame through `.eh_frame_hdr`, as gimli's users do, and applies its CFA.
+/// Looks up the row of each frame through `.eh_frame_hdr`, as gimli's users do, and applies its
+/// CFA.
 fn gimli_rows<'w>(image: &ElfImage<'w>) -> Walk<'w> {
     let cfi = image.cfi();
     let address = |section: Section<'_>| BASE + u64::from(section.rva);

@@ -1,10 +1,10 @@
-//! Address → image or code-heap block → function entry.
+//! The code map: finds the image or code-heap block, and the function entry, of an address.
 
+use crate::cfi::CfiTable;
 use crate::image::elf::ElfImage;
 use crate::image::macho::MachoImage;
 use crate::image::pe::PeImage;
 use crate::image::{CfiSections, FunctionTable, ImageError, RuntimeFunction, Section, Sections};
-use crate::unwind::dwarf::CfiTable;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -18,66 +18,68 @@ pub struct CodeRegion<'a> {
     kind: RegionKind,
     sections: Sections<'a>,
     functions: FunctionTable<'a>,
-    /// The section that has the first function's unwind data, which is where nearly all are.
+    /// The section with the first function's unwind data, which holds nearly all of the rest too.
     unwind_section: Section<'a>,
-    /// Of native code on Unix. Large, and the region may be cloned.
+    /// The call frame information of native code on Unix. Shared, because it is large and the
+    /// region may be cloned.
     cfi: Option<Arc<CfiTable<'a>>>,
 }
 
-/// What kind of code a region holds.
+/// The kind of code in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionKind {
-    /// An image file: code of the OS loader.
+    /// Code of an image file, which the OS loader mapped.
     Image,
     /// A block of generated code.
     CodeHeap,
 }
 
-/// Why a region cannot be made or put into a map.
+/// An error in making a region or adding one to a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum CodeMapError {
     /// The region shares an address with another one.
     #[error("the code region at {base:#x} overlaps the one at {other:#x}")]
     Overlap {
         /// Base of the new region (VA).
         base: u64,
-        /// Base of the one in the map (VA).
+        /// Base of the region in the map (VA).
         other: u64,
     },
-    /// The region takes no address, or goes beyond the end of the address space.
+    /// The region is empty, or goes beyond the end of the address space.
     #[error("the code region at {base:#x} of {size:#x} bytes is empty or wraps")]
     Range {
         /// Base of the region (VA).
         base: u64,
-        /// Its size in bytes.
+        /// Size of the region in bytes.
         size: u64,
     },
 }
 
 impl<'a> CodeRegion<'a> {
-    /// The image at load address `base` (VA).
+    /// Creates the region of the PE image at load address `base` (VA).
     ///
     /// # Errors
-    /// [`CodeMapError::Range`] if it would be empty or wrap.
+    /// [`CodeMapError::Range`] if the region would be empty or wrap.
     pub fn image(base: u64, image: &PeImage<'a>) -> Result<Self, CodeMapError> {
         let (sections, functions) = (image.sections().clone(), image.functions());
         Self::from_sections(base, image.size(), RegionKind::Image, sections, functions)
     }
 
-    /// The ELF image at load address `base` (VA), which is where its lowest segment is. Its call frame
-    /// information is compiled now.
+    /// Creates the region of the ELF image at load address `base` (VA), the address of its lowest
+    /// segment, and compiles its call frame information.
     ///
     /// # Errors
-    /// [`CodeMapError::Range`] if it would be empty or wrap.
+    /// [`CodeMapError::Range`] if the region would be empty or wrap.
     pub fn elf(base: u64, image: &ElfImage<'a>) -> Result<Self, CodeMapError> {
         Self::native(base, image.size(), image.sections(), &image.cfi())
     }
 
-    /// The Mach-O image at load address `base` (VA), which is where its header is. Its call frame
-    /// information is compiled now.
+    /// Creates the region of the Mach-O image at load address `base` (VA), the address of its
+    /// header, and compiles its call frame information.
     ///
     /// # Errors
-    /// [`CodeMapError::Range`] if it would be empty or wrap.
+    /// [`CodeMapError::Range`] if the region would be empty or wrap.
     pub fn macho(base: u64, image: &MachoImage<'a>) -> Result<Self, CodeMapError> {
         Self::native(base, image.size(), image.sections(), &image.cfi())
     }
@@ -93,19 +95,19 @@ impl<'a> CodeRegion<'a> {
         Ok(region.with_cfi(CfiTable::new(cfi, sections)))
     }
 
-    /// The same region, unwound by call frame information alone. RVAs in the table count from the
+    /// Returns the region with `table` as its only unwind data. RVAs in the table count from the
     /// region's base.
     #[must_use]
     pub fn with_cfi(self, table: CfiTable<'a>) -> Self {
         Self { cfi: Some(Arc::new(table)), ..self }
     }
 
-    /// The block of a code heap whose low address is `base` (VA), with a copy of its `bytes` and
-    /// the RUNTIME_FUNCTION entries `functions`, ascending by begin. RVAs in entries and unwind
-    /// data count from `base`, as for the CLR's code heaps (contract §8.1).
+    /// Creates the region of a code-heap block whose low address is `base` (VA), with a copy of its
+    /// `bytes` and the RUNTIME_FUNCTION entries `functions`, ascending by begin. RVAs in entries
+    /// and unwind data count from `base`, as for the CLR's code heaps (contract §8.1).
     ///
     /// # Errors
-    /// [`CodeMapError::Range`] if it is empty, larger than 4 GiB, or wraps.
+    /// [`CodeMapError::Range`] if `bytes` is empty, is larger than 4 GiB, or wraps.
     pub fn heap(
         base: u64,
         bytes: &'a [u8],
@@ -118,11 +120,11 @@ impl<'a> CodeRegion<'a> {
         Self::from_sections(base, size, RegionKind::CodeHeap, sections, functions)
     }
 
-    /// The region of `size` bytes at `base` (VA), of which `sections` has those that are known, and
-    /// its unwind data at any RVA.
+    /// Creates the region of `size` bytes at `base` (VA). `sections` holds the known bytes and, at
+    /// any RVA, the unwind data.
     ///
     /// # Errors
-    /// [`CodeMapError::Range`] if it is empty or wraps.
+    /// [`CodeMapError::Range`] if the region is empty or wraps.
     pub fn from_sections(
         base: u64,
         size: u32,
@@ -139,26 +141,27 @@ impl<'a> CodeRegion<'a> {
         Ok(Self { base, size, kind, sections, functions, unwind_section, cfi: None })
     }
 
-    /// The load address or low address (VA) that RVAs count from.
+    /// Returns the load address of an image or the low address of a heap block (VA). RVAs count
+    /// from it.
     #[inline]
     #[must_use]
     pub const fn base(&self) -> u64 {
         self.base
     }
 
-    /// Its size in bytes.
+    /// Returns the size of the region in bytes.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
-    /// What kind of code it holds.
+    /// Returns the kind of code in the region.
     #[must_use]
     pub const fn kind(&self) -> RegionKind {
         self.kind
     }
 
-    /// The RVA of `address` (VA), if it lies in the region.
+    /// Returns the RVA of `address` (VA), or `None` if it is outside the region.
     #[inline]
     #[must_use]
     pub const fn rva(&self, address: u64) -> Option<u32> {
@@ -166,28 +169,29 @@ impl<'a> CodeRegion<'a> {
         if offset < self.size as u64 { Some(offset as u32) } else { None }
     }
 
-    /// Its RUNTIME_FUNCTION entries.
+    /// Returns the RUNTIME_FUNCTION entries.
     #[inline]
     #[must_use]
     pub const fn functions(&self) -> FunctionTable<'a> {
         self.functions
     }
 
-    /// Its call frame information; `None` where RUNTIME_FUNCTION entries count.
+    /// Returns the call frame information; `None` for code that is unwound by RUNTIME_FUNCTION
+    /// entries.
     #[inline]
     #[must_use]
     pub fn cfi(&self) -> Option<&CfiTable<'a>> {
         self.cfi.as_deref()
     }
 
-    /// The bytes from `rva` to the end of their section: code.
+    /// Returns the code bytes from `rva` to the end of their section.
     #[inline]
     #[must_use]
     pub fn bytes_from(&self, rva: u32) -> Option<&'a [u8]> {
         self.sections.bytes_from(rva)
     }
 
-    /// The bytes from `rva` to the end of their section: unwind data.
+    /// Returns the unwind data from `rva` to the end of its section.
     #[inline]
     pub(crate) fn unwind_data(&self, rva: u32) -> Option<&'a [u8]> {
         let offset = rva.wrapping_sub(self.unwind_section.rva) as usize;
@@ -197,7 +201,7 @@ impl<'a> CodeRegion<'a> {
         }
     }
 
-    /// Whether code may be executed at `rva`.
+    /// Returns true if code at `rva` may be executed.
     #[must_use]
     pub fn is_executable(&self, rva: u32) -> bool {
         self.sections.find(rva).is_some_and(|section| section.executable)
@@ -212,7 +216,7 @@ pub struct CodeMap<'a> {
     /// Base of each region, ascending; `regions[i]` is at `bases[i]`.
     bases: Vec<u64>,
     regions: Vec<CodeRegion<'a>>,
-    /// How many regions have call frame information.
+    /// Number of regions with call frame information.
     with_cfi: usize,
     version: u64,
 }
@@ -223,15 +227,15 @@ impl Default for CodeMap<'_> {
     }
 }
 
-/// A number never given before in this process. It reaches no result: caches compare it for
-/// equality to notice that a map is another one or has changed.
+/// Returns a number that was not returned before in this process. It influences no result: caches
+/// compare versions for equality to notice another or a changed map.
 fn next_version() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl<'a> CodeMap<'a> {
-    /// An empty map.
+    /// Creates an empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -240,7 +244,7 @@ impl<'a> CodeMap<'a> {
     /// Adds a region.
     ///
     /// # Errors
-    /// [`CodeMapError::Overlap`] if it shares an address with one that is there.
+    /// [`CodeMapError::Overlap`] if the region shares an address with one in the map.
     pub fn insert(&mut self, region: CodeRegion<'a>) -> Result<(), CodeMapError> {
         let base = region.base;
         let last = base + (u64::from(region.size) - 1);
@@ -260,7 +264,7 @@ impl<'a> CodeMap<'a> {
     /// Adds the image at load address `base` (VA).
     ///
     /// # Errors
-    /// [`CodeMapError`] if it is empty, wraps, or shares an address with a region that is there.
+    /// [`CodeMapError`] if the region is empty, wraps, or shares an address with one in the map.
     pub fn insert_image(&mut self, base: u64, image: &PeImage<'a>) -> Result<(), CodeMapError> {
         self.insert(CodeRegion::image(base, image)?)
     }
@@ -268,7 +272,7 @@ impl<'a> CodeMap<'a> {
     /// Adds the ELF image at load address `base` (VA).
     ///
     /// # Errors
-    /// [`CodeMapError`] if it is empty, wraps, or shares an address with a region that is there.
+    /// [`CodeMapError`] if the region is empty, wraps, or shares an address with one in the map.
     pub fn insert_elf(&mut self, base: u64, image: &ElfImage<'a>) -> Result<(), CodeMapError> {
         self.insert(CodeRegion::elf(base, image)?)
     }
@@ -276,12 +280,13 @@ impl<'a> CodeMap<'a> {
     /// Adds the Mach-O image at load address `base` (VA).
     ///
     /// # Errors
-    /// [`CodeMapError`] if it is empty, wraps, or shares an address with a region that is there.
+    /// [`CodeMapError`] if the region is empty, wraps, or shares an address with one in the map.
     pub fn insert_macho(&mut self, base: u64, image: &MachoImage<'a>) -> Result<(), CodeMapError> {
         self.insert(CodeRegion::macho(base, image)?)
     }
 
-    /// Takes out the region at `base` (VA): its image was unloaded, its heap freed.
+    /// Removes and returns the region at `base` (VA), after its image was unloaded or its heap
+    /// freed.
     pub fn remove(&mut self, base: u64) -> Option<CodeRegion<'a>> {
         let at = self.bases.binary_search(&base).ok()?;
         self.bases.remove(at);
@@ -291,28 +296,28 @@ impl<'a> CodeMap<'a> {
         Some(region)
     }
 
-    /// The regions, ascending by address.
+    /// Returns the regions, ascending by address.
     #[must_use]
     pub fn regions(&self) -> &[CodeRegion<'a>] {
         &self.regions
     }
 
-    /// Whether a region has call frame information: native code on Unix.
+    /// Returns true if any region has call frame information, which native code on Unix has.
     pub(crate) const fn has_cfi(&self) -> bool {
         self.with_cfi > 0
     }
 
-    /// Changes with every change of the map, and differs between maps.
+    /// Returns the version, which changes with every change of the map and differs between maps.
     #[inline]
     pub(crate) const fn version(&self) -> u64 {
         self.version
     }
 
-    /// The region that has `address` (VA), and its RVA there.
+    /// Returns the region that contains `address` (VA), and the RVA of `address` there.
     #[inline]
     #[must_use]
     pub fn find(&self, address: u64) -> Option<(&CodeRegion<'a>, u32)> {
-        // Branches, unlike `partition_point`: a predicted look-up costs no latency.
+        // Branches instead of `partition_point`: a predicted look-up costs no latency.
         let (mut after, mut end) = (0, self.bases.len());
         while after < end {
             let middle = after + (end - after) / 2;
@@ -325,7 +330,7 @@ impl<'a> CodeMap<'a> {
         Some((region, region.rva(address)?))
     }
 
-    /// The function entry that covers `address` (VA), as it stands in its region's table.
+    /// Returns the function entry that covers `address` (VA), as stored in its region's table.
     #[must_use]
     pub fn find_function(&self, address: u64) -> Option<(&CodeRegion<'a>, RuntimeFunction)> {
         let (region, rva) = self.find(address)?;

@@ -1,27 +1,9 @@
-//! Stack walking for .NET profilers: what a profiler ships.
+//! Stack walking for .NET profilers: the part that a profiler ships.
 //!
-//! Given registers, memory and images of a real x64 thread, [`unwind::Unwinder`] finds each frame's
-//! caller with every register that a seed for `DoStackSnapshot` needs: all sixteen integer registers,
-//! rip, and on Windows xmm6 to xmm15. Managed code has UNWIND_INFO on every OS, native code on Unix
-//! has call frame information, so that one stack may need both.
-//!
-//! ```text
-//! registers + memory                     the stopped thread
-//!        │
-//!        ▼
-//! code_map: address → region ──► image::pe: sections, RUNTIME_FUNCTION table
-//!        │                  └──► image::elf, image::macho: segments, .eh_frame, .debug_frame
-//!        │                                    │ compiled when the image is added
-//!        ▼                                    ▼
-//! unwind::win64: UNWIND_INFO, epilogues    unwind::dwarf: rows of CfiTable, expressions, stubs
-//!        │                                    │
-//!        └───────────────┬────────────────────┘
-//!                        ▼
-//!     caller's registers, Trust, establisher frame, handler
-//! ```
-//!
-//! Nothing is trusted: malformed images and unwind data give errors with the place inside, every loop
-//! has an end, and a failed step leaves the registers as they were. A walk allocates nothing.
+//! Given the registers, the memory and the images of a real x64 thread, [`unwind::Unwinder`] finds
+//! each frame's caller with every register that a seed for `DoStackSnapshot` needs: the sixteen
+//! integer registers, rip, and on Windows xmm6 to xmm15. Managed code has UNWIND_INFO on every OS
+//! and native code on Unix has call frame information, so one stack may need both.
 //!
 //! ```
 //! use clr_walker::code_map::{CodeMap, CodeRegion};
@@ -51,11 +33,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With default features off the crate needs `alloc` alone.
+//! ```text
+//! registers + memory                     the stopped thread
+//!        │
+//!        ▼
+//! code_map: address → region ──► image::pe: sections, RUNTIME_FUNCTION table
+//!        │                  └──► image::elf, image::macho: segments, .eh_frame, .debug_frame
+//!        │                                    │ compiled when the image is added
+//!        ▼                                    ▼
+//! unwind::win64: UNWIND_INFO, epilogues    cfi: rows; unwind: their steps, expressions, stubs
+//!        │                                    │
+//!        └───────────────┬────────────────────┘
+//!                        ▼
+//!     caller's registers, Trust, establisher frame, handler
+//! ```
+//!
+//! Input is never trusted: malformed images and unwind data give errors with the place of the
+//! fault, every loop has a limit, and a failed step leaves the registers as they were. A walk
+//! allocates nothing.
+//!
+//! Without default features the crate is `no_std` and needs only `alloc`.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
 
+pub mod cfi;
 pub mod code_map;
 pub mod image;
 pub mod memory;

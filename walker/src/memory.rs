@@ -1,15 +1,15 @@
-//! Reading the memory of the target thread: bounded, fallible, never trusted.
+//! Reading the target thread's memory: bounded, fallible, never trusted.
 
 use alloc::vec::Vec;
 use thiserror::Error;
 
-/// An address whose bytes could not be read.
+/// An error of a read: bytes that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("cannot read {len} bytes at {address:#x}")]
 pub struct Unreadable {
     /// The first address of the read (VA).
     pub address: u64,
-    /// Its length in bytes.
+    /// Length of the read in bytes.
     pub len: u32,
 }
 
@@ -24,7 +24,7 @@ pub trait Memory {
     /// [`Unreadable`] if any of the bytes cannot be read.
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable>;
 
-    /// The little-endian u64 at `address`.
+    /// Reads the little-endian u64 at `address` (VA), which need not be aligned.
     ///
     /// # Errors
     /// [`Unreadable`] if any of its bytes cannot be read.
@@ -35,7 +35,7 @@ pub trait Memory {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// The little-endian u128 at `address`, which need not be aligned.
+    /// Reads the little-endian u128 at `address` (VA), which need not be aligned.
     ///
     /// # Errors
     /// [`Unreadable`] if any of its bytes cannot be read.
@@ -46,8 +46,8 @@ pub trait Memory {
         Ok(u128::from_le_bytes(bytes))
     }
 
-    /// The `len` bytes at `address` (VA) themselves, if the memory has them at hand as one slice.
-    /// Where it gives `None`, the bytes may still be readable.
+    /// Returns the `len` bytes at `address` (VA), if the memory holds them as one slice. After
+    /// `None`, the bytes may still be readable with [`read`](Self::read).
     #[inline]
     fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
         let _ = (address, len);
@@ -77,7 +77,7 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
 }
 
-/// Bytes at an address: a copied stack, say.
+/// Bytes at an address, for example a copied stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     address: u64,
@@ -85,20 +85,20 @@ pub struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// `bytes` as they stand at `address` (VA) in the target. What would lie beyond the end of the
-    /// address space is not readable.
+    /// Creates a segment with the `bytes` at `address` (VA) in the target. Bytes beyond the end of
+    /// the address space cannot be read.
     #[must_use]
     pub const fn new(address: u64, bytes: &'a [u8]) -> Self {
         Self { address, bytes }
     }
 
-    /// The address of the first byte (VA).
+    /// Returns the address of the first byte (VA).
     #[must_use]
     pub const fn address(&self) -> u64 {
         self.address
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -144,32 +144,33 @@ impl Memory for Segment<'_> {
     }
 }
 
-/// A set of segments, found by binary search. A read must lie within one of them.
+/// A set of segments, searched by address. A read must lie within one of them.
 #[derive(Clone, Debug, Default)]
 pub struct Segments<'a> {
     /// Ascending by address, not overlapping, none empty.
     segments: Vec<Segment<'a>>,
 }
 
-/// Why segments do not make a set.
+/// An error in making a set of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SegmentsError {
     /// Two segments share an address.
     #[error("the segment at {address:#x} overlaps the one before it")]
     Overlap {
-        /// Start of the higher one (VA).
+        /// Start of the higher segment (VA).
         address: u64,
     },
     /// A segment goes beyond the end of the address space.
     #[error("the segment at {address:#x} goes beyond the end of the address space")]
     Wraps {
-        /// Its start (VA).
+        /// Start of the segment (VA).
         address: u64,
     },
 }
 
 impl<'a> Segments<'a> {
-    /// The set of these segments, given in any order; empty ones are left out.
+    /// Creates a set of segments given in any order; empty ones are left out.
     ///
     /// # Errors
     /// [`SegmentsError`] if two of them overlap or one goes beyond the end of the address space.
@@ -189,7 +190,7 @@ impl<'a> Segments<'a> {
         Ok(Self { segments })
     }
 
-    /// The segments, ascending by address.
+    /// Returns the segments, ascending by address.
     #[must_use]
     pub fn as_slice(&self) -> &[Segment<'a>] {
         &self.segments

@@ -1,4 +1,5 @@
-//! The registers that a stack walk reads and restores, and the Win32 x64 `CONTEXT` they travel in.
+//! The registers that a stack walk reads and restores, and the Win32 x64 `CONTEXT` that carries
+//! them.
 
 mod set;
 
@@ -62,7 +63,7 @@ impl Gpr {
     pub const NONVOLATILE: [Self; 8] =
         [Self::Rbx, Self::Rbp, Self::Rsi, Self::Rdi, Self::R12, Self::R13, Self::R14, Self::R15];
 
-    /// The register whose encoding is the low four bits of `number`.
+    /// Returns the register whose encoding is the low four bits of `number`.
     #[inline]
     #[must_use]
     pub const fn from_number(number: u8) -> Self {
@@ -87,13 +88,13 @@ impl Gpr {
         }
     }
 
-    /// The encoding, 0 to 15.
+    /// Returns the encoding, 0 to 15.
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The name in assembly language.
+    /// Returns the name in assembly language.
     #[must_use]
     pub const fn name(self) -> &'static str {
         [
@@ -114,8 +115,9 @@ pub struct Registers {
     pub xmm: [u128; 10],
 }
 
-/// Why bytes could not be taken for a `CONTEXT`.
+/// An error in reading or writing the bytes of a `CONTEXT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ContextError {
     /// The buffer is shorter than [`CONTEXT_SIZE`].
     #[error("a CONTEXT takes {CONTEXT_SIZE:#x} bytes, the buffer has {len:#x}")]
@@ -126,14 +128,14 @@ pub enum ContextError {
 }
 
 impl Registers {
-    /// The stack pointer (VA).
+    /// Returns the stack pointer (VA).
     #[inline]
     #[must_use]
     pub const fn rsp(&self) -> u64 {
         self.gpr[Gpr::Rsp as usize]
     }
 
-    /// The value of an integer register.
+    /// Returns the value of an integer register.
     #[inline]
     #[must_use]
     pub const fn get(&self, register: Gpr) -> u64 {
@@ -146,9 +148,9 @@ impl Registers {
         self.gpr[register as usize] = value;
     }
 
-    /// Reads the registers from the bytes of a Win32 x64 `CONTEXT` (contract §1.7), which may lie
-    /// at any alignment. `ContextFlags` is not looked at, as `DoStackSnapshot` does not (C-023);
-    /// bytes beyond [`CONTEXT_SIZE`] are ignored.
+    /// Reads the registers from the bytes of a Win32 x64 `CONTEXT` (contract §1.7) at any
+    /// alignment. `ContextFlags` is ignored, as `DoStackSnapshot` ignores it (C-023), and so are
+    /// bytes beyond [`CONTEXT_SIZE`].
     ///
     /// # Errors
     /// [`ContextError::TooShort`] if there are fewer than [`CONTEXT_SIZE`] bytes.
@@ -167,12 +169,12 @@ impl Registers {
         Ok(registers)
     }
 
-    /// Writes the registers into the bytes of a Win32 x64 `CONTEXT` (contract §1.7), at any
-    /// alignment. Every other byte, `ContextFlags` among them, stays as it was.
+    /// Writes the registers into the bytes of a Win32 x64 `CONTEXT` (contract §1.7) at any
+    /// alignment. All other bytes, including `ContextFlags`, stay as they were.
     ///
     /// # Errors
-    /// [`ContextError::TooShort`] if there are fewer than [`CONTEXT_SIZE`] bytes; nothing is
-    /// written then.
+    /// [`ContextError::TooShort`] if there are fewer than [`CONTEXT_SIZE`] bytes; then nothing is
+    /// written.
     pub fn write_context(&self, context: &mut [u8]) -> Result<(), ContextError> {
         let short = ContextError::TooShort { len: context.len() };
         let context: &mut [u8; CONTEXT_SIZE] = context.first_chunk_mut().ok_or(short)?;
@@ -189,7 +191,7 @@ impl Registers {
     }
 }
 
-/// The u64 at a constant offset inside a `CONTEXT`.
+/// Returns the u64 at a constant offset inside a `CONTEXT`.
 fn u64_at(context: &[u8; CONTEXT_SIZE], at: usize) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&context[at..at + 8]);
@@ -200,7 +202,7 @@ fn u64_at(context: &[u8; CONTEXT_SIZE], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// A CONTEXT whose every byte tells its offset.
+    /// Returns a CONTEXT in which every byte encodes its offset.
     fn patterned() -> [u8; CONTEXT_SIZE] {
         core::array::from_fn(|i| (i % 251) as u8)
     }

@@ -5,68 +5,36 @@
 //! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
 //! ends with an exit code.
 
-mod aligned;
 mod args;
-mod bless;
-mod cfi;
-mod clauses;
-mod code;
-mod compare;
-mod console;
-mod drawn;
-mod dump;
-mod emit;
-mod expectation;
-mod explain;
-mod explore;
-mod export;
-mod fmt;
-mod frames;
-mod generate;
-mod histories;
+mod commands;
 mod input;
-mod layout;
-mod list;
-mod matrix;
-mod minimize;
-mod mixed;
-mod new;
-mod program;
-mod recorded;
-mod replay;
+mod render;
 mod report;
-mod reporter;
-mod run;
-mod runtimes;
-mod searched;
-mod shots;
-mod show;
-mod snapshots;
-mod told;
-mod trace;
-mod unwind_data;
-mod walked;
-mod walks;
 
 #[cfg(test)]
 mod tests;
 
-use args::{Cli, Command, RunArgs};
+use args::{Cli, Command};
 use clap::Parser as _;
-use console::{Console, Quiet, Trouble};
+use commands::{
+    clauses, compare, dump, emit, explain, explore, fmt, generate, list, matrix, minimize, new,
+    replay, run, show, trace,
+};
+use render::console::{Console, Quiet};
+use render::error::CliError;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::process::ExitCode;
 
-/// Everything was as it should be.
+/// Exit code if every case passed and every command did its work.
 const PASSED: u8 = 0;
-/// Some case failed.
+/// Exit code if a case failed.
 const FAILED: u8 = 1;
-/// The arguments are wrong, or an input cannot be read.
+/// Exit code if the arguments are wrong, or an input cannot be read.
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
-    // The streams strip the colours where there is no terminal that shows them, or NO_COLOR is set.
+    // The streams remove colours if the terminal cannot show them, or NO_COLOR is set.
     let mut out = BufWriter::new(Quiet::new(anstream::stdout()));
     let mut err = Quiet::new(anstream::stderr());
     let mut console =
@@ -74,7 +42,7 @@ fn main() -> ExitCode {
     ExitCode::from(run_tool(std::env::args_os(), &mut console))
 }
 
-/// Runs the tool with `args`, the first of which is its own name; its exit code.
+/// Runs the tool and returns its exit code. The first of `args` is the name of the tool.
 fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let result = match Cli::try_parse_from(args) {
         Ok(cli) => command(cli, console),
@@ -84,14 +52,15 @@ fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>)
         console.out.flush()?;
         Ok(code)
     });
-    result.unwrap_or_else(|trouble| {
-        console.complain(&trouble);
+    result.unwrap_or_else(|error| {
+        console.print_error(&error);
         UNUSABLE
     })
 }
 
-fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
-    match cli.command.unwrap_or(Command::Run(RunArgs::default())) {
+fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let Some(command) = cli.command else { return run::summary(console) };
+    match command {
         Command::Run(args) => run::run(&args, console),
         Command::Matrix(args) => matrix::matrix(&args, console),
         Command::Compare(args) => compare::compare(&args, console),
@@ -112,8 +81,8 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, Trouble> {
     }
 }
 
-/// clap gives help and version as an "error" too.
-fn help_or_usage(answer: &clap::Error, console: &mut Console<'_>) -> Result<u8, Trouble> {
+/// Prints help, version or a usage error, all of which clap returns as errors.
+fn help_or_usage(answer: &clap::Error, console: &mut Console<'_>) -> Result<u8, CliError> {
     let text = answer.render();
     if answer.use_stderr() {
         write!(console.err, "{}", text.ansi())?;

@@ -17,7 +17,7 @@ mod texts;
 mod trace;
 
 use crate::args::Cli;
-use crate::console::{Console, Quiet};
+use crate::render::console::{Console, Quiet};
 use crate::run_tool;
 use anstream::StripStream;
 use clap::CommandFactory as _;
@@ -33,7 +33,7 @@ use tempfile::TempDir;
 /// A recording of walks.
 const WALKS: &str = "clr/linux31-callbacks-alloc-def.walks.jsonl.gz";
 
-/// What a run of the tool left behind.
+/// The exit code and the output of a run of the tool.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     code: u8,
@@ -42,7 +42,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// All of it, for a snapshot.
+    /// Returns exit code and output as one text, for a snapshot.
     fn text(&self) -> String {
         let mut text = format!("exit code {}\n", self.code);
         for (name, content) in [("stdout", &self.out), ("stderr", &self.err)] {
@@ -64,7 +64,7 @@ fn clrsim(args: &[&str]) -> Answer {
     Answer { code, out: text(out), err: text(err) }
 }
 
-/// Files that a test makes.
+/// A temporary folder with the files of a test.
 struct Folder(TempDir);
 
 impl Folder {
@@ -72,7 +72,7 @@ impl Folder {
         Self(TempDir::new().unwrap())
     }
 
-    /// A path in the folder, whether there is a file or not.
+    /// Returns a path in the folder. The file need not exist.
     fn path(&self, name: &str) -> String {
         self.0.path().join(name).into_os_string().into_string().unwrap()
     }
@@ -84,7 +84,7 @@ impl Folder {
         path
     }
 
-    /// Runs the tool; this folder is called DIR in the answer.
+    /// Runs the tool. The answer calls this folder DIR.
     fn clrsim(&self, args: &[&str]) -> Answer {
         let answer = clrsim(args);
         let own = self.path("").replace('\\', "/");
@@ -94,7 +94,7 @@ impl Folder {
     }
 }
 
-/// The lines of JSON in recorded answers.
+/// Returns the lines of JSON in recorded answers.
 fn snapshots_of<'t>(texts: &'t [&str]) -> Vec<&'t str> {
     texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with('{')).collect()
 }
@@ -103,7 +103,7 @@ fn fixture(name: &str) -> &'static [u8] {
     clr_fixtures::get(name).unwrap()
 }
 
-/// The decompressed content of a fixture.
+/// Returns the decompressed content of a fixture.
 fn content(name: &str) -> Vec<u8> {
     let limit = clr_recording::vectors::DECOMPRESSED_LIMIT;
     clr_recording::vectors::decompress(fixture(name), limit).unwrap()
@@ -115,7 +115,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Numbers that look random and are always the same.
+/// A generator of pseudo-random numbers with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -155,7 +155,7 @@ fn help_is_the_same_everywhere() {
     }
 }
 
-/// Else clap breaks a line in two, the second of which is a word.
+/// clap would wrap a longer line and leave one word on the next.
 #[test]
 fn lines_behind_the_options_fit_the_width_of_the_help() {
     for command in Cli::command().get_subcommands() {
@@ -174,16 +174,16 @@ fn examples_of_the_help_work() {
     ] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
-        // What is run by itself is seen in other tests.
+        // Other tests check the output of `run`.
         for example in examples.filter(|it| !it.contains(" my") && *it != "run") {
-            // The files of one example are in nobody's working folder.
+            // The files of one example exist as embedded fixtures only.
             let example = example.replace(" vec/", " win64/vec/");
             let args: Vec<_> = example.split_whitespace().collect();
             assert_eq!(clrsim(&args).code, 0, "{example}");
             count += 1;
         }
     }
-    assert_eq!(count, 21);
+    assert_eq!(count, 22);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn the_version_is_told() {
     );
 }
 
-/// A stream whose reader went away after some bytes.
+/// A stream that is closed after some bytes.
 struct Closing {
     left: usize,
 }
@@ -237,7 +237,7 @@ fn a_reader_that_goes_away_changes_no_exit_code() {
     }
 }
 
-/// A stream that is full.
+/// A stream that accepts no bytes.
 struct Full;
 
 impl Write for Full {
@@ -252,7 +252,7 @@ impl Write for Full {
 
 #[test]
 fn output_that_cannot_be_written_is_an_error() {
-    // Behind the buffer of `main`, this shows at its end at the latest.
+    // The buffer, as in `main`, reports the error at the last flush at the latest.
     let mut buffered = BufWriter::new(Quiet::new(Full));
     let outputs: [&mut dyn Write; 2] = [&mut Quiet::new(Full), &mut buffered];
     for out in outputs {

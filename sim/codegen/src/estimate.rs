@@ -2,9 +2,9 @@
 //!
 //! The generator keeps programs short with these estimates. Every figure errs on the high side.
 
-use super::guarded::{Clause, HandlerKind};
-use super::program::{CallForm, Exit, Function, FunctionId, Program, Statement};
-use super::shape::{Allocation, Entry, FunctionShape, Realign, Wrap};
+use super::guarded::{EhClause, HandlerKind};
+use super::program::{CallForm, Exit, Function, FunctionIndex, Program, Statement};
+use super::shape::{Allocation, EntryForm, FunctionShape, Realign, Wrap};
 
 /// The cost of a function including its callees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub fn functions(program: &Program) -> Vec<Estimate> {
 #[must_use]
 pub fn program(program: &Program) -> Estimate {
     let estimates = functions(program);
-    let mut total = of(&estimates, FunctionId(0));
+    let mut total = of(&estimates, FunctionIndex(0));
     for interrupt in &program.interrupts {
         let handler = of(&estimates, interrupt.handler);
         total.instructions = total.instructions.saturating_add(handler.instructions);
@@ -45,6 +45,7 @@ pub fn program(program: &Program) -> Estimate {
 }
 
 /// Returns the estimate of a function whose callees' estimates are known.
+#[must_use]
 pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
     let mut cost = Cost { instructions: overhead(&function.shape), ..Cost::default() };
     cost.add_body(&function.body, 1, &function.shape, estimates);
@@ -63,11 +64,13 @@ pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
 }
 
 /// Returns the estimate of the function with the given id.
-pub fn of(estimates: &[Estimate], function: FunctionId) -> Estimate {
+#[must_use]
+pub fn of(estimates: &[Estimate], function: FunctionIndex) -> Estimate {
     estimates.get(function.index()).copied().unwrap_or_default()
 }
 
 /// Returns the number of instructions of the prologue and the epilogue.
+#[must_use]
 pub fn overhead(shape: &FunctionShape) -> u64 {
     let saves = shape.pushes.len()
         + shape.saves.len()
@@ -87,14 +90,16 @@ pub fn overhead(shape: &FunctionShape) -> u64 {
 
 /// Returns the size of a frame in bytes without its dynamic part, with room for a machine frame and
 /// for regions' saves.
+#[must_use]
 pub fn frame(shape: &FunctionShape) -> u64 {
     let saves = 8 * (shape.pushes.len() + shape.saves.len()) + 16 * shape.xmm_saves.len();
     // The registers that the kernel saves for a signal, and the red zone.
-    let signal = if shape.entry == Entry::Signal { 1024 } else { 0 };
+    let signal = if shape.entry == EntryForm::Signal { 1024 } else { 0 };
     256 + signal + saves as u64 + 8 * u64::from(shape.arguments) + u64::from(shape.locals)
 }
 
 /// Returns the number of instructions of a statement, without its bodies and its callees.
+#[must_use]
 pub fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
     match statement {
         Statement::Clobber(_) | Statement::Store(_) | Statement::If(..) | Statement::Stop => 2,
@@ -130,7 +135,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn call(&mut self, callee: FunctionId, times: u64, estimates: &[Estimate]) {
+    fn call(&mut self, callee: FunctionIndex, times: u64, estimates: &[Estimate]) {
         let callee = of(estimates, callee);
         let instructions = callee.instructions.saturating_mul(times);
         self.instructions = self.instructions.saturating_add(instructions);
@@ -198,6 +203,7 @@ impl Cost {
 }
 
 /// Returns the size of a funclet's frame in bytes.
+#[must_use]
 pub fn funclet(shape: &FunctionShape) -> u64 {
     128 + 8 * shape.pushes.len() as u64
 }
@@ -222,6 +228,7 @@ impl Flow {
 }
 
 /// Returns the ways in which a body can end. The callees' estimates determine which calls return.
+#[must_use]
 pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
     let mut all = Flow::STAYS;
     for statement in body {
@@ -280,7 +287,7 @@ pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
 }
 
 /// Returns the ways in which a guarded statement can end if its handlers are called.
-fn guarded(body: &[Statement], clauses: &[Clause], estimates: &[Estimate]) -> Flow {
+fn guarded(body: &[Statement], clauses: &[EhClause], estimates: &[Estimate]) -> Flow {
     let mut all = flow(body, estimates);
     for clause in clauses {
         for body in clause.bodies() {

@@ -2,11 +2,11 @@
 //! interrupts, the end.
 
 use crate::SIGNAL_CONTEXT;
-use crate::shadow_stack::{Broken, Truth};
-use crate::{CodeKind, Entry, Format, FunctionId, MAX_SIGNAL_STACK, Unit};
+use crate::shadow_stack::{Broken, ShadowStack};
+use crate::{CodeKind, EntryForm, Format, FunctionIndex, MAX_SIGNAL_STACK, Unit};
 use crate::{LinkedProgram, Program, ReadBackError, THROW};
 use clr_machine::{
-    Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, Stop,
+    Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, StopReason,
 };
 use clr_walker::image::Section;
 use clr_walker::image::elf::ElfImage;
@@ -33,7 +33,8 @@ const ABOVE: u64 = 0x80;
 
 /// The exit of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Outcome {
+#[non_exhaustive]
+pub enum ExecutionEnd {
     /// The first function returned.
     #[error("returned")]
     Returned,
@@ -45,7 +46,7 @@ pub enum Outcome {
     Uncaught,
     /// The code cannot continue, mostly because the stack is exhausted.
     #[error("{0}")]
-    Fault(#[from] Stop),
+    Fault(#[from] StopReason),
     /// The stack has no room for an interrupt.
     #[error("an interrupt {0}")]
     NoStack(Fault),
@@ -56,7 +57,8 @@ pub enum Outcome {
 
 /// The reason why a program cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LoadError {
+#[non_exhaustive]
+pub enum ProgramLoadError {
     /// The images cannot be read back.
     #[error(transparent)]
     ReadBack(#[from] ReadBackError),
@@ -68,35 +70,35 @@ pub enum LoadError {
     Write(#[from] Fault),
     /// The function does not exist, or is entered by interrupts.
     #[error("there is no function {} that can be called", .0.0)]
-    Start(FunctionId),
+    Start(FunctionIndex),
 }
 
 /// A thread of a program that is being executed.
 #[derive(Debug)]
-pub struct Run<'p> {
+pub struct Execution<'p> {
     program: &'p Program,
     linked: &'p LinkedProgram,
     machine: Machine,
-    truth: Truth,
+    truth: ShadowStack,
     next_interrupt: usize,
 }
 
-impl<'p> Run<'p> {
+impl<'p> Execution<'p> {
     /// Loads a program and calls its function `start`. `seed` determines the initial register
     /// values.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the program cannot be loaded.
+    /// Returns [`ProgramLoadError`] if the program cannot be loaded.
     pub fn new(
         program: &'p Program,
         linked: &'p LinkedProgram,
-        start: FunctionId,
+        start: FunctionIndex,
         seed: u64,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, ProgramLoadError> {
         let callable = program.functions.get(start.index());
         let entry = linked.entries.get(start.index());
-        let (Some(Entry::Call), Some(&entry)) = (callable.map(|f| f.shape.entry), entry) else {
-            return Err(LoadError::Start(start));
+        let (Some(EntryForm::Call), Some(&entry)) = (callable.map(|f| f.shape.entry), entry) else {
+            return Err(ProgramLoadError::Start(start));
         };
         let mut machine = Machine::new();
         for unit in &linked.units {
@@ -122,7 +124,7 @@ impl<'p> Run<'p> {
         let mut registers = initial_registers(seed);
         registers.set(Gpr::Rsp, STACK_TOP - ABOVE);
         registers.rip = BASE;
-        let mut truth = Truth::new(program.convention);
+        let mut truth = ShadowStack::new(program.convention);
         truth.call(registers);
         let rsp = registers.rsp() - 8;
         machine.write(rsp, &BASE.to_le_bytes())?;
@@ -145,7 +147,7 @@ impl<'p> Run<'p> {
 
     /// Returns the shadow stack.
     #[must_use]
-    pub const fn truth(&self) -> &Truth {
+    pub const fn shadow_stack(&self) -> &ShadowStack {
         &self.truth
     }
 
@@ -159,9 +161,9 @@ impl<'p> Run<'p> {
     /// enters the handler of an interrupt that is due.
     ///
     /// # Errors
-    /// Returns [`Outcome`] at the end. After a fault, a stop or an interrupt without stack, the
+    /// Returns [`ExecutionEnd`] at the end. After a fault, a stop or an interrupt without stack, the
     /// machine is unchanged; otherwise it is at the place that control reached.
-    pub fn step(&mut self) -> Result<(), Outcome> {
+    pub fn step(&mut self) -> Result<(), ExecutionEnd> {
         if let Some(interrupt) = self.program.interrupts.get(self.next_interrupt)
             && interrupt.after <= self.machine.executed()
         {
@@ -172,29 +174,29 @@ impl<'p> Run<'p> {
         let stop = match self.machine.step_with(&mut self.truth) {
             Ok(()) => match self.machine.cpu().rip() {
                 THROW => return self.throw(),
-                BASE => return Err(self.check(Outcome::Returned)),
-                _ => return self.truth.broken().map_or(Ok(()), |b| Err(Outcome::Broken(b))),
+                BASE => return Err(self.check(ExecutionEnd::Returned)),
+                _ => return self.truth.broken().map_or(Ok(()), |b| Err(ExecutionEnd::Broken(b))),
             },
             Err(stop) => stop,
         };
         match stop {
-            Stop::Int3 { address } => {
+            StopReason::Int3 { address } => {
                 let placed = self.linked.instruction(address);
                 let Some(handler) = placed.and_then(|placed| placed.handler) else {
-                    return Err(Outcome::Fault(stop));
+                    return Err(ExecutionEnd::Fault(stop));
                 };
                 let mut registers = self.machine.cpu().registers();
                 registers.rip = address + 1;
                 self.interrupt(&registers, Some(address), handler)
             }
-            Stop::System { address } if self.ends_signal(address) => {
-                self.end_signal(address).map_err(Outcome::NoStack)?;
-                self.truth.broken().map_or(Ok(()), |broken| Err(Outcome::Broken(broken)))
+            StopReason::System { address } if self.ends_signal(address) => {
+                self.end_signal(address).map_err(ExecutionEnd::NoStack)?;
+                self.truth.broken().map_or(Ok(()), |broken| Err(ExecutionEnd::Broken(broken)))
             }
-            Stop::System { .. } => Err(self.check(Outcome::Stopped)),
-            Stop::Trap { id: RETURNED, .. } => Err(self.check(Outcome::Returned)),
-            Stop::Trap { id: THROWN, .. } => self.throw(),
-            stop => Err(Outcome::Fault(stop)),
+            StopReason::System { .. } => Err(self.check(ExecutionEnd::Stopped)),
+            StopReason::Trap { id: RETURNED, .. } => Err(self.check(ExecutionEnd::Returned)),
+            StopReason::Trap { id: THROWN, .. } => self.throw(),
+            stop => Err(ExecutionEnd::Fault(stop)),
         }
     }
 
@@ -202,12 +204,12 @@ impl<'p> Run<'p> {
     /// is how a runtime calls funclets. Arguments are set in the registers before.
     ///
     /// # Errors
-    /// Returns [`Outcome::NoStack`] if there is no room for the return address. Nothing has changed
+    /// Returns [`ExecutionEnd::NoStack`] if there is no room for the return address. Nothing has changed
     /// then.
-    pub fn call(&mut self, target: u64) -> Result<(), Outcome> {
+    pub fn call(&mut self, target: u64) -> Result<(), ExecutionEnd> {
         let registers = self.machine.cpu().registers();
         let rsp = registers.rsp().wrapping_sub(8);
-        self.machine.write(rsp, &registers.rip.to_le_bytes()).map_err(Outcome::NoStack)?;
+        self.machine.write(rsp, &registers.rip.to_le_bytes()).map_err(ExecutionEnd::NoStack)?;
         self.truth.call(registers);
         let cpu = self.machine.cpu_mut();
         cpu.set(Gpr::Rsp, rsp);
@@ -215,8 +217,8 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    fn check(&self, outcome: Outcome) -> Outcome {
-        self.truth.broken().map_or(outcome, Outcome::Broken)
+    fn check(&self, outcome: ExecutionEnd) -> ExecutionEnd {
+        self.truth.broken().map_or(outcome, ExecutionEnd::Broken)
     }
 
     /// Pushes a machine frame, as a processor does, and continues in the handler.
@@ -224,22 +226,23 @@ impl<'p> Run<'p> {
         &mut self,
         registers: &Registers,
         from: Option<u64>,
-        handler: FunctionId,
-    ) -> Result<(), Outcome> {
+        handler: FunctionIndex,
+    ) -> Result<(), ExecutionEnd> {
         const CS: u64 = 0x33;
         const SS: u64 = 0x2B;
         let entry = self.linked.entries.get(handler.index()).copied().unwrap_or(BASE);
         let function = self.program.functions.get(handler.index());
-        if function.is_some_and(|function| function.shape.entry == Entry::Signal) {
-            return self.signal(registers, from, entry).map_err(Outcome::NoStack);
+        if function.is_some_and(|function| function.shape.entry == EntryForm::Signal) {
+            return self.signal(registers, from, entry).map_err(ExecutionEnd::NoStack);
         }
-        let error_code = function.is_some_and(|f| f.shape.entry == Entry::InterruptWithErrorCode);
+        let error_code =
+            function.is_some_and(|f| f.shape.entry == EntryForm::InterruptWithErrorCode);
         let flags = self.machine.cpu().rflags();
         let words = [0xE44, registers.rip, CS, flags, registers.rsp(), SS];
         let words = if error_code { &words[..] } else { &words[1..] };
         let rsp = (registers.rsp() & !15).wrapping_sub(8 * words.len() as u64);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.machine.write(rsp, &bytes).map_err(Outcome::NoStack)?;
+        self.machine.write(rsp, &bytes).map_err(ExecutionEnd::NoStack)?;
         self.truth.interrupt(*registers, from);
         let cpu = self.machine.cpu_mut();
         cpu.set(Gpr::Rsp, rsp);
@@ -332,7 +335,7 @@ impl<'p> Run<'p> {
 
     /// Cuts the stack to the innermost frame that catches, and restores that frame's own registers,
     /// as exception handling does.
-    fn throw(&mut self) -> Result<(), Outcome> {
+    fn throw(&mut self) -> Result<(), ExecutionEnd> {
         let caught = self.truth.callers().iter().enumerate().rev().find_map(|(index, caller)| {
             let placed = self.linked.instruction(caller.from?)?;
             let mut registers = caller.registers;
@@ -340,17 +343,17 @@ impl<'p> Run<'p> {
             Some((index, placed.landing?, registers))
         });
         let Some((index, landing, mut registers)) = caught else {
-            return Err(self.check(Outcome::Uncaught));
+            return Err(self.check(ExecutionEnd::Uncaught));
         };
         registers.rip = landing;
-        self.leave_stacks(index).map_err(Outcome::NoStack)?;
+        self.leave_stacks(index).map_err(ExecutionEnd::NoStack)?;
         self.truth.cut(index);
         self.machine.cpu_mut().set_registers(&registers);
         Ok(())
     }
 }
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Releases the stacks that were switched to by frames beyond the `kept` outermost callers.
     fn leave_stacks(&mut self, kept: usize) -> Result<(), Fault> {
         let stride = self.linked.stack_stride;
@@ -373,8 +376,8 @@ impl Run<'_> {
 /// Maps a unit of a linked program into a machine: an image by its sections, code of a heap with its cells.
 ///
 /// # Errors
-/// [`LoadError`] if the image cannot be read back, or its pages are mapped already.
-pub fn load(machine: &mut Machine, unit: &Unit) -> Result<(), LoadError> {
+/// [`ProgramLoadError`] if the image cannot be read back, or its pages are mapped already.
+pub fn load(machine: &mut Machine, unit: &Unit) -> Result<(), ProgramLoadError> {
     let sections = match unit.format {
         Format::Heap => None,
         Format::Pe => {
@@ -401,13 +404,14 @@ fn put(
     start: u64,
     bytes: &[u8],
     protection: Protection,
-) -> Result<(), LoadError> {
+) -> Result<(), ProgramLoadError> {
     machine.map(start, (bytes.len() as u64).div_ceil(PAGE_SIZE), protection)?;
     machine.write(start, bytes)?;
     Ok(())
 }
 
 /// Returns arbitrary register values, all different.
+#[must_use]
 pub fn initial_registers(seed: u64) -> Registers {
     let mut state = seed;
     let mut next = || {

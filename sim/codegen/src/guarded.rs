@@ -4,16 +4,16 @@ use super::program::Statement;
 
 /// A handler of a [`Statement::Guarded`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clause {
+pub struct EhClause {
     /// Kind of the handler.
-    pub kind: ClauseKind,
+    pub kind: EhClauseKind,
     /// Body of the handler's funclet.
     pub body: Vec<Statement>,
 }
 
 /// The condition under which a handler runs, and its effect on the exception.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClauseKind {
+pub enum EhClauseKind {
     /// The handler catches any exception. Execution resumes after the guarded statement.
     Catch,
     /// The handler runs for every exception that leaves the guarded body, and when the body ends
@@ -52,12 +52,12 @@ pub enum FuncletKind {
     Filter,
 }
 
-impl Clause {
+impl EhClause {
     /// Returns the bodies of the EH clause, the filter's first.
     pub fn bodies(&self) -> impl Iterator<Item = &[Statement]> {
         let filter = match &self.kind {
-            ClauseKind::Filtered { filter, .. } => Some(filter),
-            ClauseKind::Catch | ClauseKind::Finally | ClauseKind::Fault => None,
+            EhClauseKind::Filtered { filter, .. } => Some(filter),
+            EhClauseKind::Catch | EhClauseKind::Finally | EhClauseKind::Fault => None,
         };
         filter.into_iter().chain([&self.body]).map(Vec::as_slice)
     }
@@ -65,8 +65,8 @@ impl Clause {
     /// Returns mutable references to the bodies of the EH clause, the filter's first.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<Statement>> {
         let filter = match &mut self.kind {
-            ClauseKind::Filtered { filter, .. } => Some(filter),
-            ClauseKind::Catch | ClauseKind::Finally | ClauseKind::Fault => None,
+            EhClauseKind::Filtered { filter, .. } => Some(filter),
+            EhClauseKind::Catch | EhClauseKind::Finally | EhClauseKind::Fault => None,
         };
         filter.into_iter().chain([&mut self.body])
     }
@@ -79,7 +79,7 @@ impl Clause {
     }
 }
 
-impl ClauseKind {
+impl EhClauseKind {
     /// Returns the kind of the handler without its filter.
     #[must_use]
     pub const fn handler(&self) -> HandlerKind {

@@ -1,7 +1,7 @@
 //! Layout of a function's frame.
 
 use super::program::{Function, Statement};
-use super::shape::{Convention, Entry, FrameSet, FunctionShape, Realign, SaveArea};
+use super::shape::{CallingConvention, EntryForm, FrameSet, FunctionShape, Realign, SaveArea};
 use clr_walker::registers::Gpr;
 
 /// The layout of a function's frame. Offsets count bytes from the value of rsp after the fixed
@@ -34,7 +34,7 @@ pub struct FrameLayout {
 impl FrameLayout {
     /// Creates the layout of a valid function's frame.
     #[must_use]
-    pub fn new(function: &Function, convention: Convention) -> Self {
+    pub fn new(function: &Function, convention: CallingConvention) -> Self {
         let Function { shape, body, .. } = function;
         let needs = Needs::of(body);
         let mut at = 0;
@@ -62,9 +62,9 @@ impl FrameLayout {
             }
         }
         let entry = match shape.entry {
-            Entry::Call | Entry::Signal => 8,
-            Entry::Interrupt => 40,
-            Entry::InterruptWithErrorCode => 48,
+            EntryForm::Call | EntryForm::Signal => 8,
+            EntryForm::Interrupt => 40,
+            EntryForm::InterruptWithErrorCode => 48,
         };
         // A realigned function copies its return address and pushes r10, which holds the CFA.
         let copied = u32::from(shape.realign != Realign::No);
@@ -145,7 +145,7 @@ impl FunctionShape {
     /// interrupt handler come before those of the shape.
     pub(super) fn all_pushes(
         &self,
-        convention: Convention,
+        convention: CallingConvention,
     ) -> impl DoubleEndedIterator<Item = Gpr> + '_ {
         let volatile = if self.entry.has_machine_frame() { convention.volatile() } else { &[] };
         volatile.iter().chain(&self.pushes).copied()

@@ -79,12 +79,12 @@ mod unwind_info;
 
 #[doc(hidden)]
 pub use cfi::SIGNAL_CONTEXT;
-pub use guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
+pub use guarded::{EhClause, EhClauseKind, FuncletKind, HandlerKind};
 pub use layout::FrameLayout;
 #[doc(hidden)]
 pub use library::{LIBRARY_TEXT, PlainFunction, library};
 pub use link::{
-    Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedClause, PlacedPart,
+    Format, LinkError, LinkedProgram, MAX_STACK, MethodHeader, PlacedEhClause, PlacedPart,
     ReadBackError, SERVICE_SIZE, SERVICES, THROW, Unit, service_address,
 };
 pub use lower::THREAD_SLOT;
@@ -92,19 +92,19 @@ pub use marks::{CfiMistake, PlacedHelper, PlacedInstruction, Role, WindowsMistak
 pub use nibble_map::{NibbleMap, NibbleMapError};
 pub use primitive::{Primitive, Value, Word};
 pub use program::{
-    CallForm, CodeKind, Exit, Function, FunctionId, Interrupt, Program, ReturnForm, Statement,
+    CallForm, CodeKind, Exit, Function, FunctionIndex, Interrupt, Program, ReturnForm, Statement,
     TailCallForm,
 };
 #[doc(hidden)]
 pub use rules::may_realign;
 pub use rules::{
-    MAX_ARGUMENTS, MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
-    MAX_SIGNAL_STACK, Place, ProgramError, Rule,
+    FunctionPart, MAX_ARGUMENTS, MAX_CLAUSES, MAX_FUNCTIONS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
+    MAX_SIGNAL_STACK, ProgramError, ProgramRule,
 };
-pub use runtime_call::{RuntimeCall, RuntimeCallKind, Target};
+pub use runtime_call::{CallTarget, RuntimeCall, RuntimeCallKind};
 pub use service::Service;
 pub use shape::{
-    Allocation, ColdForm, Convention, Entry, EpilogueCfi, FrameRegister, FrameSet, FunctionShape,
-    Realign, Release, SaveArea, UnwindData, Wrap,
+    Allocation, CallingConvention, ColdForm, EntryForm, EpilogueCfi, FrameRegister, FrameSet,
+    FunctionShape, Realign, Release, SaveArea, UnwindData, Wrap,
 };
 pub use slots::{FrameSlots, MachineWord, Slot, SlotRole};

@@ -3,7 +3,7 @@
 
 use super::cfi::{self, EhFrame, Event, FrameRange, Row};
 use super::elf::{ElfFile, ElfSection, ElfSymbol, SectionKind};
-use super::shape::Entry;
+use super::shape::EntryForm;
 use clr_walker::registers::Gpr;
 
 /// Alignment of segments in bytes.
@@ -55,7 +55,7 @@ pub const LIBRARY_TEXT: u32 = PAGE;
 
 impl PlainFunction<'_> {
     fn range(&self) -> Option<FrameRange> {
-        let row = Row::at_entry(Entry::Call);
+        let row = Row::at_entry(EntryForm::Call);
         let mut now = row;
         let mut events = Vec::new();
         for (register, pushed) in self.pushes.iter().zip(1..) {

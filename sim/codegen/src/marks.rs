@@ -1,6 +1,6 @@
 //! Facts about each instruction of a linked program, used to check walkers.
 
-use super::program::FunctionId;
+use super::program::FunctionIndex;
 use core::ops::Range;
 
 /// The purpose of an instruction for its frame.
@@ -78,7 +78,7 @@ pub struct PlacedInstruction {
     /// Length in bytes.
     pub len: u8,
     /// Function that contains the instruction, `None` for a helper.
-    pub function: Option<FunctionId>,
+    pub function: Option<FunctionIndex>,
     /// Purpose for the frame.
     pub role: Role,
     /// Mistake of the Windows rules when this instruction is the next to execute.
@@ -88,7 +88,7 @@ pub struct PlacedInstruction {
     /// Address at which an exception thrown in this call is caught (VA).
     pub landing: Option<u64>,
     /// Handler of the interrupt that the instruction raises.
-    pub handler: Option<FunctionId>,
+    pub handler: Option<FunctionIndex>,
     /// The instruction is a call on another stack.
     pub switches_stack: bool,
     /// Bytes of arguments that have been pushed for this call. The landing code releases them.

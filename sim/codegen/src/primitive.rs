@@ -3,7 +3,7 @@
 //!
 //! Each primitive is one or a few instructions, so that a thread can be stopped between any two.
 
-use super::program::{FunctionId, Statement};
+use super::program::{FunctionIndex, Statement};
 use clr_walker::registers::Gpr;
 
 /// A statement of runtime code. Values pass through rax, the address of the Thread object through
@@ -73,7 +73,7 @@ pub enum Value {
     /// The address of the instruction itself.
     Here,
     /// The address of a function's first instruction.
-    Function(FunctionId),
+    Function(FunctionIndex),
 }
 
 impl Primitive {

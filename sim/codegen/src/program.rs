@@ -1,20 +1,20 @@
 //! Programs: functions with shapes and bodies.
 
 use super::estimate;
-use super::guarded::Clause;
+use super::guarded::EhClause;
 use super::primitive::Primitive;
 use super::runtime_call::RuntimeCall;
-use super::shape::{Convention, FunctionShape};
+use super::shape::{CallingConvention, FunctionShape};
 use clr_walker::registers::Gpr;
 
 /// A function, given by its index in [`Program::functions`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FunctionId(
+pub struct FunctionIndex(
     /// The index.
     pub u32,
 );
 
-impl FunctionId {
+impl FunctionIndex {
     /// Returns the index.
     #[must_use]
     pub const fn index(self) -> usize {
@@ -29,7 +29,7 @@ impl FunctionId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// Calling convention of all functions.
-    pub convention: Convention,
+    pub convention: CallingConvention,
     /// Functions; the first one is called from outside.
     pub functions: Vec<Function>,
     /// External interrupts, ascending by time.
@@ -45,7 +45,7 @@ pub struct Interrupt {
     /// Number of instructions that have been executed before the interrupt.
     pub after: u64,
     /// Handler, a function whose entry is not `Call`.
-    pub handler: FunctionId,
+    pub handler: FunctionIndex,
 }
 
 /// A function.
@@ -87,7 +87,7 @@ pub enum Exit {
     /// A return; always iretq in a function entered by an interrupt.
     Return(ReturnForm),
     /// A jump to another function.
-    TailCall(TailCallForm, FunctionId),
+    TailCall(TailCallForm, FunctionIndex),
     /// A jump to the address in rax.
     Computed,
 }
@@ -141,7 +141,7 @@ pub enum CallForm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
     /// Calls a function.
-    Call(CallForm, FunctionId),
+    Call(CallForm, FunctionIndex),
     /// Overwrites an integer register that is volatile, or saved and not the frame register.
     Clobber(Gpr),
     /// Overwrites a vector register that is volatile or saved.
@@ -173,11 +173,11 @@ pub enum Statement {
     Throw,
     /// Executes the body. Exceptions thrown in it are handled by the EH clauses in order, each of
     /// which is a funclet: one `Finally`, one `Fault`, or catches. In managed code only.
-    Guarded(Vec<Statement>, Vec<Clause>),
+    Guarded(Vec<Statement>, Vec<EhClause>),
     /// Executes a breakpoint instruction, which enters the handler by an interrupt.
-    Trap(FunctionId),
+    Trap(FunctionIndex),
     /// Calls a function on another stack at lower addresses; the frame register must be described.
-    SwitchStack(FunctionId),
+    SwitchStack(FunctionIndex),
     /// Ends the program with a system call.
     Stop,
     /// Calls the runtime. When a world is built, the runtime's code replaces the statement.
@@ -201,10 +201,10 @@ impl Program {
 
     /// Returns the first function that contains a runtime call.
     #[must_use]
-    pub fn first_with_runtime_calls(&self) -> Option<FunctionId> {
+    pub fn first_with_runtime_calls(&self) -> Option<FunctionIndex> {
         let calls = |statement: &Statement| matches!(statement, Statement::Runtime(_));
         let with = |function: &Function| function.body.iter().any(|s| s.contains(&calls));
-        self.functions.iter().position(with).map(|index| FunctionId(index as u32))
+        self.functions.iter().position(with).map(|index| FunctionIndex(index as u32))
     }
 
     /// Returns the maximum number of stacks for which one kind of code can need room.
@@ -243,7 +243,7 @@ impl Statement {
             Self::Guarded(_, clauses) => clauses.as_slice(),
             _ => &[],
         };
-        let clauses = clauses.iter().flat_map(Clause::bodies);
+        let clauses = clauses.iter().flat_map(EhClause::bodies);
         let primitive = match self {
             Self::Primitive(primitive) => primitive.body(),
             _ => None,
@@ -263,7 +263,7 @@ impl Statement {
             Self::Guarded(body, clauses) => (Some(body), None, Some(clauses)),
             _ => (None, None, None),
         };
-        let clauses = clauses.into_iter().flatten().flat_map(Clause::bodies_mut);
+        let clauses = clauses.into_iter().flatten().flat_map(EhClause::bodies_mut);
         first.into_iter().chain(second).chain(clauses)
     }
 

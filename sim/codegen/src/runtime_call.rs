@@ -1,7 +1,7 @@
 //! Statements with which a program calls the runtime. The runtime's own code replaces them when a
 //! world is built.
 
-use super::program::FunctionId;
+use super::program::FunctionIndex;
 
 /// A call of the runtime in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,12 +9,12 @@ pub struct RuntimeCall {
     /// Kind of the call.
     pub kind: RuntimeCallKind,
     /// The function that is called in the end, or the method whose code is unloaded.
-    pub target: Option<FunctionId>,
+    pub target: Option<FunctionIndex>,
 }
 
 /// The kind of function that is called through the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum CallTarget {
     /// A method.
     Managed,
     /// A function of unmanaged code.
@@ -44,12 +44,12 @@ macro_rules! kinds {
             /// Returns true if the statement belongs in managed code.
             #[must_use]
             pub const fn is_in_managed_code(self) -> bool {
-                match self { $(Self::$kind => matches!(Target::$place, Target::Managed),)* }
+                match self { $(Self::$kind => matches!(CallTarget::$place, CallTarget::Managed),)* }
             }
 
             /// Returns the kind of the called function of the program, if it calls one.
             #[must_use]
-            pub const fn target(self) -> Option<Target> {
+            pub const fn target(self) -> Option<CallTarget> {
                 match self { $(Self::$kind => $target,)* }
             }
         }
@@ -58,44 +58,44 @@ macro_rules! kinds {
 
 kinds! {
     /// Managed code calls unmanaged code; the transition is part of the method.
-    PInvoke "p-invoke" Managed -> Some(Target::Unmanaged),
+    PInvoke "p-invoke" Managed -> Some(CallTarget::Unmanaged),
     /// Managed code calls unmanaged code through an IL stub.
-    PInvokeStub "p-invoke-stub" Managed -> Some(Target::Unmanaged),
+    PInvokeStub "p-invoke-stub" Managed -> Some(CallTarget::Unmanaged),
     /// Ready-to-run code calls unmanaged code between two helpers (C-156).
-    PInvokeByHelper "p-invoke-by-helper" Managed -> Some(Target::Unmanaged),
+    PInvokeByHelper "p-invoke-by-helper" Managed -> Some(CallTarget::Unmanaged),
     /// Managed code calls unmanaged code without a transition where that exists, otherwise through
     /// a stub.
-    PInvokeSuppressed "p-invoke-suppressed" Managed -> Some(Target::Unmanaged),
+    PInvokeSuppressed "p-invoke-suppressed" Managed -> Some(CallTarget::Unmanaged),
     /// Managed code calls unmanaged code through a pointer; the stub is looked up first.
-    PInvokeCalli "p-invoke-calli" Managed -> Some(Target::Unmanaged),
+    PInvokeCalli "p-invoke-calli" Managed -> Some(CallTarget::Unmanaged),
     /// A P/Invoke with variable arguments; the stub is looked up first.
-    PInvokeVararg "p-invoke-vararg" Managed -> Some(Target::Unmanaged),
+    PInvokeVararg "p-invoke-vararg" Managed -> Some(CallTarget::Unmanaged),
     /// Managed code calls a COM method through an IL stub. Without COM it is a P/Invoke.
-    ComCall "com-call" Managed -> Some(Target::Unmanaged),
+    ComCall "com-call" Managed -> Some(CallTarget::Unmanaged),
     /// Managed code calls a COM method through the stub that all COM methods share.
-    ComCallGeneric "com-call-generic" Managed -> Some(Target::Unmanaged),
+    ComCallGeneric "com-call-generic" Managed -> Some(CallTarget::Unmanaged),
     /// Unmanaged code calls a managed method through COM. Without COM it is a reverse P/Invoke.
-    ComMethod "com-method" Unmanaged -> Some(Target::Managed),
+    ComMethod "com-method" Unmanaged -> Some(CallTarget::Managed),
     /// Unmanaged code calls a managed method through a delegate's thunk.
-    ReversePInvoke "reverse-p-invoke" Unmanaged -> Some(Target::Managed),
+    ReversePInvoke "reverse-p-invoke" Unmanaged -> Some(CallTarget::Managed),
     /// Calls a method that has not been compiled yet.
-    FirstCall "first-call" Managed -> Some(Target::Managed),
+    FirstCall "first-call" Managed -> Some(CallTarget::Managed),
     /// Calls a static method through a delegate: a thunk shuffles the arguments and jumps.
-    OpenDelegate "open-delegate" Managed -> Some(Target::Managed),
+    OpenDelegate "open-delegate" Managed -> Some(CallTarget::Managed),
     /// Calls a method twice, through a multicast delegate of two.
-    MulticastDelegate "multicast-delegate" Managed -> Some(Target::Managed),
+    MulticastDelegate "multicast-delegate" Managed -> Some(CallTarget::Managed),
     /// Calls a method through a delegate that wraps another one.
-    WrapperDelegate "wrapper-delegate" Managed -> Some(Target::Managed),
+    WrapperDelegate "wrapper-delegate" Managed -> Some(CallTarget::Managed),
     /// Calls a method from ready-to-run code for the first time: the call is bound first.
-    LazyCall "lazy-call" Managed -> Some(Target::Managed),
+    LazyCall "lazy-call" Managed -> Some(CallTarget::Managed),
     /// Calls a method through virtual stub dispatch, which resolves it first.
-    VirtualCall "virtual-call" Managed -> Some(Target::Managed),
+    VirtualCall "virtual-call" Managed -> Some(CallTarget::Managed),
     /// Leaves for a method through the tail call helper.
-    TailCallByHelper "tail-call-by-helper" Managed -> Some(Target::Managed),
+    TailCallByHelper "tail-call-by-helper" Managed -> Some(CallTarget::Managed),
     /// Calls a method through reflection.
-    ReflectionCall "reflection-call" Managed -> Some(Target::Managed),
+    ReflectionCall "reflection-call" Managed -> Some(CallTarget::Managed),
     /// Makes the runtime execute a class constructor.
-    ClassConstructor "class-constructor" Managed -> Some(Target::Managed),
+    ClassConstructor "class-constructor" Managed -> Some(CallTarget::Managed),
     /// Calls an FCall, with a Frame if FCalls of this runtime have one.
     FCall "fcall" Managed -> None,
     /// Ready-to-run code looks up something, which may load a class.

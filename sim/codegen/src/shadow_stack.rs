@@ -1,10 +1,10 @@
 //! Shadow stack: the true callers of each frame, with their registers.
 //!
-//! A machine with a [`Truth`] as its observer reports calls and returns to it; the host reports the
+//! A machine with a [`ShadowStack`] as its observer reports calls and returns to it; the host reports the
 //! interrupts that it makes. So each frame's exact caller is known at any instruction boundary
 //! without an unwinder.
 
-use crate::Convention;
+use crate::CallingConvention;
 use clr_machine::{Cpu, Observer};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// A caller of a frame: the expected result of unwinding the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub struct CallerState {
     /// Registers of the caller when control returns to it. After a call only the nonvolatile
     /// registers must have these values; after an interrupt, all of them.
     pub registers: Registers,
@@ -25,6 +25,7 @@ pub struct Caller {
 
 /// A violation of the calling convention by a callee, which is a bug in the executed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Broken {
     /// There was no call to return from.
     #[error("the return at {from:#x} has no call")]
@@ -62,23 +63,23 @@ pub enum Broken {
 
 /// The shadow stack of one thread.
 #[derive(Clone, Debug)]
-pub struct Truth {
-    convention: Convention,
+pub struct ShadowStack {
+    convention: CallingConvention,
     /// Callers, the innermost frame's caller last.
-    callers: Vec<Caller>,
+    callers: Vec<CallerState>,
     broken: Option<Broken>,
 }
 
-impl Truth {
+impl ShadowStack {
     /// Creates the shadow stack of a thread that has called nothing.
     #[must_use]
-    pub const fn new(convention: Convention) -> Self {
+    pub const fn new(convention: CallingConvention) -> Self {
         Self { convention, callers: Vec::new(), broken: None }
     }
 
     /// Returns the callers, outermost first: the last one is the caller of the innermost frame.
     #[must_use]
-    pub fn callers(&self) -> &[Caller] {
+    pub fn callers(&self) -> &[CallerState] {
         &self.callers
     }
 
@@ -90,14 +91,14 @@ impl Truth {
 
     /// Records a call made by the host: control will return to `registers`.
     pub fn call(&mut self, registers: Registers) {
-        self.callers.push(Caller { registers, from: None, position: Position::ReturnAddress });
+        self.callers.push(CallerState { registers, from: None, position: Position::ReturnAddress });
     }
 
     /// Records an interrupt: control will return to `registers`, all unchanged except vector
     /// registers that the convention makes volatile. `from` is the instruction that raised the
     /// interrupt (VA).
     pub fn interrupt(&mut self, registers: Registers, from: Option<u64>) {
-        self.callers.push(Caller { registers, from, position: Position::Interrupted });
+        self.callers.push(CallerState { registers, from, position: Position::Interrupted });
     }
 
     /// Records that the stack is cut: only the `count` outermost callers remain.
@@ -132,7 +133,7 @@ impl Truth {
         }
     }
 
-    fn difference(&self, caller: &Caller, cpu: &Cpu, from: u64) -> Option<Broken> {
+    fn difference(&self, caller: &CallerState, cpu: &Cpu, from: u64) -> Option<Broken> {
         let expected = &caller.registers;
         if cpu.rip() != expected.rip {
             return Some(Broken::Place { from, rip: cpu.rip(), expected: expected.rip });
@@ -157,13 +158,13 @@ impl Truth {
     }
 }
 
-impl Observer for Truth {
+impl Observer for ShadowStack {
     fn on_call(&mut self, cpu: &Cpu, from: u64, return_address: u64) {
         let mut registers = cpu.registers();
         registers.rip = return_address;
         registers.set(Gpr::Rsp, cpu.rsp().wrapping_add(8));
         let position = Position::ReturnAddress;
-        self.callers.push(Caller { registers, from: Some(from), position });
+        self.callers.push(CallerState { registers, from: Some(from), position });
     }
 
     fn on_return(&mut self, cpu: &Cpu, from: u64) {

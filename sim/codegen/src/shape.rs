@@ -6,7 +6,7 @@ use clr_walker::registers::Gpr;
 /// The calling convention: the registers that a callee must preserve, and the space that a caller
 /// leaves on the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Convention {
+pub enum CallingConvention {
     /// rbx rbp rsi rdi r12–r15 and xmm6–15 are nonvolatile; a caller leaves 32 bytes of home space.
     #[default]
     WindowsX64,
@@ -14,7 +14,7 @@ pub enum Convention {
     SystemV,
 }
 
-impl Convention {
+impl CallingConvention {
     /// Returns the nonvolatile integer registers except rsp.
     #[must_use]
     pub const fn nonvolatile(self) -> &'static [Gpr] {
@@ -66,7 +66,7 @@ impl Convention {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShape {
     /// Way in which control enters the function.
-    pub entry: Entry,
+    pub entry: EntryForm,
     /// Registers that the prologue stores in the caller's home space, by slot: slot 0 is directly
     /// above the return address. A nonvolatile register is saved in this way; a volatile one is an
     /// argument.
@@ -129,7 +129,7 @@ impl FunctionShape {
             || self.realign != Realign::No
             || self.arguments > 0
             || self.epilogue_cfi != EpilogueCfi::Restored
-            || self.entry == Entry::Signal
+            || self.entry == EntryForm::Signal
             || self.frame.is_some_and(|frame| frame.set == FrameSet::BehindPush)
     }
 
@@ -153,7 +153,7 @@ impl FunctionShape {
 /// The way in which control enters a function, which determines the content of the stack at its
 /// first instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Entry {
+pub enum EntryForm {
     /// A call, which pushes the return address.
     #[default]
     Call,
@@ -167,7 +167,7 @@ pub enum Entry {
     Signal,
 }
 
-impl Entry {
+impl EntryForm {
     /// Returns true if the processor has pushed a machine frame, so that the function returns with
     /// `iretq`.
     #[must_use]

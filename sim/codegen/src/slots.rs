@@ -3,8 +3,8 @@
 use super::layout::FrameLayout;
 use super::link::LinkedProgram;
 use super::marks::Role;
-use super::program::{Function, FunctionId, Program, Statement};
-use super::shape::{Convention, Entry, Realign};
+use super::program::{Function, FunctionIndex, Program, Statement};
+use super::shape::{CallingConvention, EntryForm, Realign};
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
@@ -89,7 +89,7 @@ impl FrameSlots {
         program: &Program,
         linked: &LinkedProgram,
         map: &CodeMap<'_>,
-        id: FunctionId,
+        id: FunctionIndex,
         is_funclet: bool,
         (rip, position): (u64, Position),
     ) -> Option<Self> {
@@ -236,14 +236,18 @@ fn xmm(number: u8) -> Register {
 struct Builder<'f> {
     function: &'f Function,
     layout: &'f FrameLayout,
-    convention: Convention,
+    convention: CallingConvention,
     slots: Vec<(u32, u32, SlotRole)>,
     /// The offset of the CFA.
     cfa: u32,
 }
 
 impl<'f> Builder<'f> {
-    const fn new(function: &'f Function, layout: &'f FrameLayout, convention: Convention) -> Self {
+    const fn new(
+        function: &'f Function,
+        layout: &'f FrameLayout,
+        convention: CallingConvention,
+    ) -> Self {
         Self { function, layout, convention, slots: Vec::new(), cfa: layout.cfa() }
     }
 
@@ -295,7 +299,7 @@ impl<'f> Builder<'f> {
         self.put(0, layout.outgoing, SlotRole::HomeSpace);
         self.put(establisher, 8, SlotRole::Establisher);
         self.pushes(allocation);
-        self.entry(allocation + layout.pushed, Entry::Call);
+        self.entry(allocation + layout.pushed, EntryForm::Call);
     }
 
     fn pushes(&mut self, allocation: u32) {
@@ -310,12 +314,12 @@ impl<'f> Builder<'f> {
         }
     }
 
-    fn entry(&mut self, at: u32, entry: Entry) {
+    fn entry(&mut self, at: u32, entry: EntryForm) {
         use MachineWord::{Cs, ErrorCode, Rflags, Rip, Rsp, Ss};
         let words: &[MachineWord] = match entry {
-            Entry::Call | Entry::Signal => return self.put(at, 8, SlotRole::ReturnAddress),
-            Entry::Interrupt => &[Rip, Cs, Rflags, Rsp, Ss],
-            Entry::InterruptWithErrorCode => &[ErrorCode, Rip, Cs, Rflags, Rsp, Ss],
+            EntryForm::Call | EntryForm::Signal => return self.put(at, 8, SlotRole::ReturnAddress),
+            EntryForm::Interrupt => &[Rip, Cs, Rflags, Rsp, Ss],
+            EntryForm::InterruptWithErrorCode => &[ErrorCode, Rip, Cs, Rflags, Rsp, Ss],
         };
         for (word, at) in words.iter().zip((at..).step_by(8)) {
             self.put(at, 8, SlotRole::Machine(*word));

@@ -1,9 +1,9 @@
 //! Stack layout: the purpose of each part of a thread's stack, from rsp up to the caller outside
 //! the program.
 
-use crate::execution::Run;
-use crate::shadow_stack::Caller;
-use crate::{FrameSlots, FunctionId, LinkedProgram, Program, SIGNAL_CONTEXT, SlotRole};
+use crate::execution::Execution;
+use crate::shadow_stack::CallerState;
+use crate::{FrameSlots, FunctionIndex, LinkedProgram, Program, SIGNAL_CONTEXT, SlotRole};
 use clr_walker::code_map::CodeMap;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
@@ -16,13 +16,13 @@ pub struct TrueFrame {
     /// Kind of position that rip is.
     pub position: Position,
     /// Function; `None` in code that belongs to none.
-    pub function: Option<FunctionId>,
+    pub function: Option<FunctionIndex>,
     /// The frame is a funclet of that function.
     pub is_funclet: bool,
     /// Canonical frame address (VA): rsp before the call, or the end of the machine frame.
     pub cfa: u64,
     /// Caller of the frame.
-    pub caller: Caller,
+    pub caller: CallerState,
 }
 
 /// A part of a stack that has one purpose.
@@ -39,14 +39,14 @@ pub struct StackArea {
     pub role: SlotRole,
 }
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Returns the frames, innermost first. The caller outside the program is not among them.
     #[must_use]
     pub fn frames(&self) -> Vec<TrueFrame> {
         let mut registers = self.machine().cpu().registers();
         let mut position = Position::Interrupted;
         let mut frames = Vec::new();
-        for caller in self.truth().callers().iter().rev() {
+        for caller in self.shadow_stack().callers().iter().rev() {
             let function = self.linked().function_of(registers.rip, position);
             let from = caller.from.and_then(|from| self.linked().instruction(from));
             frames.push(TrueFrame {
@@ -130,7 +130,7 @@ impl Areas<'_> {
         mut self,
         frame: &TrueFrame,
         program: &Program,
-        run: &Run<'_>,
+        run: &Execution<'_>,
         map: &CodeMap<'_>,
     ) -> Vec<(u64, SlotRole)> {
         let (rsp, cfa) = (frame.registers.rsp(), frame.cfa);
@@ -191,7 +191,7 @@ impl Areas<'_> {
 impl LinkedProgram {
     /// Returns the address of one of a function's instructions, counted by address from 0 (VA).
     #[must_use]
-    pub fn instruction_of(&self, function: FunctionId, index: u32) -> Option<u64> {
+    pub fn instruction_of(&self, function: FunctionIndex, index: u32) -> Option<u64> {
         let own = self.instructions.iter().filter(|placed| placed.function == Some(function));
         own.map(|placed| placed.address).nth(index as usize)
     }
@@ -199,7 +199,7 @@ impl LinkedProgram {
     /// Returns the function of a frame at `rip` (VA). A return address counts as part of the call
     /// before it.
     #[must_use]
-    pub fn function_of(&self, rip: u64, position: Position) -> Option<FunctionId> {
+    pub fn function_of(&self, rip: u64, position: Position) -> Option<FunctionIndex> {
         let inside = match position {
             Position::Interrupted => rip,
             Position::ReturnAddress => rip.wrapping_sub(1),

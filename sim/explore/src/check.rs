@@ -2,17 +2,17 @@
 
 use super::history::{History, ThreadIndex};
 use super::kernel::Kernel;
-use super::replay::{Replay, Trail};
-use super::run::{Ending, Ground, Limits, Recording, run};
-use super::search::{Covered, Pct, Search, Strategy};
+use super::replay::{ReplaySearch, ScheduleString};
+use super::run::{Ending, HistoryDetail, Limits, SearchData, run};
+use super::search::{Coverage, Pct, Search, Strategy};
 use super::setup::Setup;
-use super::verdict::{Rule, Verdict};
-use clr_codegen::{FunctionId, Program};
+use super::verdict::{ProfilerRule, Verdict};
+use clr_codegen::{FunctionIndex, Program};
 use clr_coroutine::Stacks;
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
 use clr_world::stubs::Hooks;
-use clr_world::{Build, BuildError, SignalStack, Start, StopBy, WorldState};
+use clr_world::{Build, BuildError, SignalStack, StopBy, ThreadStart, WorldState};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -21,25 +21,25 @@ const STACK: usize = 256 * 1024;
 
 /// A process in which a profiler is tested: a program on a runtime.
 #[derive(Clone, Debug)]
-pub struct Process {
+pub struct TestedProcess {
     build: Build,
-    threads: Vec<(Rc<str>, Start)>,
+    threads: Vec<(Rc<str>, ThreadStart)>,
     stop_by: StopBy,
     signal_stack: SignalStack,
     exits_with: Option<usize>,
 }
 
-impl Process {
+impl TestedProcess {
     /// Creates a process with a program and its threads, by name, on a runtime.
     ///
     /// # Errors
     /// Returns [`BuildError`] if the program cannot be built.
     pub fn new(
         program: &Program,
-        methods: &BTreeMap<FunctionId, MethodKind>,
+        methods: &BTreeMap<FunctionIndex, MethodKind>,
         hooks: Hooks,
         generation: Generation,
-        threads: &[(&str, Start)],
+        threads: &[(&str, ThreadStart)],
     ) -> Result<Self, BuildError> {
         let build = Build::with_hooks(program, methods, generation, hooks)?;
         Ok(Self::from_build(build, threads))
@@ -50,7 +50,7 @@ impl Process {
     /// # Errors
     /// Returns [`BuildError`] if the program cannot be built.
     #[must_use]
-    pub fn from_build(build: Build, threads: &[(&str, Start)]) -> Self {
+    pub fn from_build(build: Build, threads: &[(&str, ThreadStart)]) -> Self {
         let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
         let (stop_by, signal_stack) = (StopBy::default(), SignalStack::Own);
         Self { build, threads, stop_by, signal_stack, exits_with: None }
@@ -138,13 +138,14 @@ impl Budget {
 
 /// A history that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// Verdict of the history.
     pub verdict: Verdict,
     /// Number of the history.
     pub number: u64,
     /// Schedule string that reproduces the history.
-    pub trail: Trail,
+    pub trail: ScheduleString,
     /// Turns and events of the history.
     pub history: History,
     /// True if the schedule string reproduced the history with the same end. Otherwise code of the
@@ -155,6 +156,7 @@ pub struct Failure {
 
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// First history that failed.
     pub failure: Option<Failure>,
@@ -163,9 +165,9 @@ pub struct Report {
     /// Number of turns in all histories.
     pub slices: u64,
     /// Rule violations without harm, each with the first history in which it occurred.
-    pub broken: Vec<(ThreadIndex, Rule, Trail)>,
+    pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
     /// Share of the histories that has been explored, if it is known.
-    pub covered: Option<Covered>,
+    pub covered: Option<Coverage>,
 }
 
 impl Report {
@@ -192,7 +194,12 @@ impl Report {
     }
 
     /// Records a rule violation, with the first history in which it occurred.
-    fn note(&mut self, by: ThreadIndex, rule: Rule, trail: impl FnOnce() -> Trail) {
+    fn note(
+        &mut self,
+        by: ThreadIndex,
+        rule: ProfilerRule,
+        trail: impl FnOnce() -> ScheduleString,
+    ) {
         if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
             self.broken.push((by, rule, trail()));
         }
@@ -201,7 +208,7 @@ impl Report {
 
 /// A prepared process, which executes one history after the other.
 #[derive(Debug)]
-pub struct Arena<'b> {
+pub struct Explorer<'b> {
     kernel: Kernel<'b>,
     start: WorldState,
     names: Vec<Rc<str>>,
@@ -209,12 +216,12 @@ pub struct Arena<'b> {
     stacks: Stacks,
 }
 
-impl<'b> Arena<'b> {
+impl<'b> Explorer<'b> {
     /// Prepares this process.
     ///
     /// # Errors
     /// Returns [`BuildError`] if the process cannot be built.
-    pub fn new(process: &'b Process) -> Result<Self, BuildError> {
+    pub fn new(process: &'b TestedProcess) -> Result<Self, BuildError> {
         let starts: Vec<_> = process.threads.iter().map(|(_, start)| *start).collect();
         let mut world = process.build.world(&starts)?;
         world.stop_threads_by(process.stop_by);
@@ -238,10 +245,10 @@ impl<'b> Arena<'b> {
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
         search: &mut dyn Search,
         limits: Limits,
-        recording: Recording,
+        recording: HistoryDetail,
     ) -> Ending {
         let Self { kernel, start, names, signal_stack, stacks } = self;
-        let ground = Ground { kernel, start, names, signal_stack: *signal_stack, limits };
+        let ground = SearchData { kernel, start, names, signal_stack: *signal_stack, limits };
         run(&ground, load, search, stacks, recording)
     }
 
@@ -249,11 +256,11 @@ impl<'b> Arena<'b> {
     pub fn replay<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
-        trail: &Trail,
+        trail: &ScheduleString,
         limits: Limits,
-        recording: Recording,
+        recording: HistoryDetail,
     ) -> Option<Ending> {
-        let mut replay = Replay::new(trail.clone());
+        let mut replay = ReplaySearch::new(trail.clone());
         replay.begin(0);
         let ending = self.run(load, &mut replay, limits, recording);
         (!replay.has_strayed()).then_some(ending)
@@ -270,8 +277,8 @@ impl<'b> Arena<'b> {
         let Strategy::Pct { depth } = budget.strategy else {
             return budget.strategy.search(budget.seed);
         };
-        let mut usual = Replay::new(Trail::default());
-        let ending = self.run(load, &mut usual, budget.limits, Recording::Nothing);
+        let mut usual = ReplaySearch::new(ScheduleString::default());
+        let ending = self.run(load, &mut usual, budget.limits, HistoryDetail::Nothing);
         Box::new(Pct::new(budget.seed, depth).over(ending.slices))
     }
 
@@ -288,7 +295,7 @@ impl<'b> Arena<'b> {
             if !progress(report.schedules) || !search.begin(number) {
                 break;
             }
-            let ending = self.run(load, &mut *search, budget.limits, Recording::Nothing);
+            let ending = self.run(load, &mut *search, budget.limits, HistoryDetail::Nothing);
             search.end(&ending);
             report.schedules += 1;
             report.slices += ending.slices;
@@ -299,7 +306,7 @@ impl<'b> Arena<'b> {
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
             if let Some(verdict) = ending.verdict.clone().or(of_rule) {
                 let trail = ending.trail.clone();
-                let again = self.replay(load, &trail, budget.limits, Recording::Standing);
+                let again = self.replay(load, &trail, budget.limits, HistoryDetail::Standing);
                 let repeats = again.as_ref().is_some_and(|again| again.is_like(&ending));
                 let history = again.and_then(|again| again.history).unwrap_or_default();
                 report.failure = Some(Failure { verdict, number, trail, history, repeats });
@@ -345,9 +352,9 @@ impl<'b> Arena<'b> {
 /// # Errors
 /// Returns [`BuildError`] if the process cannot be built.
 pub fn check<'p>(
-    process: &Process,
+    process: &TestedProcess,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
     budget: &Budget,
 ) -> Result<Report, BuildError> {
-    Ok(Arena::new(process)?.search(load, budget, |_| true))
+    Ok(Explorer::new(process)?.search(load, budget, |_| true))
 }

@@ -2,7 +2,7 @@
 
 use super::bug::Bug;
 use super::footprint::Footprint;
-use super::history::{Happening, ThreadIndex};
+use super::history::{ThreadIndex, TurnEvent};
 use super::kernel::Kernel;
 use super::lock::LockName;
 use super::run::Run;
@@ -10,7 +10,7 @@ use super::verdict::Verdict;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{Suspension, Wait};
-use clr_world::{Event, WorldError};
+use clr_world::{StepEvent, WorldError};
 
 /// Reason why a thread of the program returns control.
 pub(super) enum Came {
@@ -41,13 +41,13 @@ impl Run<'_, '_, '_, '_, '_> {
                     _ => Footprint::ALL,
                 });
                 kernel.executed(thread, instructions);
-                kernel.tell(thread, Happening::Waits);
+                kernel.record(thread, TurnEvent::Waits);
                 break Came::Point;
             }
             let event = world.step(index);
             instructions += 1;
             let was_serving = core::mem::replace(&mut serving, world.is_serving(index));
-            asks = serving || event != Ok(Event::Stepped);
+            asks = serving || event != Ok(StepEvent::Stepped);
             let cooperative = world.is_cooperative(index);
             let now = kernel.runtime.process.get();
             if was_serving || serving {
@@ -58,12 +58,17 @@ impl Run<'_, '_, '_, '_, '_> {
                 }
             }
             let mut came = match event {
-                Ok(Event::Callback(kind)) if self.setup.handler(kind).is_some() => {
+                Ok(StepEvent::Callback(kind)) if self.setup.handler(kind).is_some() => {
                     Some(Came::Callback(kind))
                 }
-                Ok(Event::Hook) if self.setup.hook.is_some() => Some(Came::Hook),
-                Ok(Event::Stepped | Event::Waits | Event::Callback(_) | Event::Hook) => None,
-                Ok(Event::Ended) => Some(Came::Point),
+                Ok(StepEvent::Hook) if self.setup.hook.is_some() => Some(Came::Hook),
+                Ok(
+                    StepEvent::Stepped
+                    | StepEvent::Waits
+                    | StepEvent::Callback(_)
+                    | StepEvent::Hook,
+                ) => None,
+                Ok(StepEvent::Ended) => Some(Came::Point),
                 Err(error) => {
                     kernel.end(fault(thread, error));
                     Some(Came::Point)
@@ -71,7 +76,7 @@ impl Run<'_, '_, '_, '_, '_> {
             };
             let changes = (was_serving || serving) && now != before;
             let is_other = cooperative != mode && !Bug::MissedSafePoint.is_planted();
-            if changes || is_other || was_serving != serving || event == Ok(Event::Ended) {
+            if changes || is_other || was_serving != serving || event == Ok(StepEvent::Ended) {
                 kernel.executed(thread, instructions);
                 came = came.or(Some(Came::Point));
                 instructions = 0;
@@ -81,9 +86,9 @@ impl Run<'_, '_, '_, '_, '_> {
             }
             if cooperative != mode {
                 kernel.touch(Footprint::SUSPENSION);
-                kernel.tell(thread, Happening::Mode { cooperative });
+                kernel.record(thread, TurnEvent::Mode { cooperative });
             }
-            if event == Ok(Event::Ended) {
+            if event == Ok(StepEvent::Ended) {
                 if world.is_unhandled(index) {
                     came = Some(Came::Crash);
                 } else {
@@ -108,7 +113,7 @@ impl Run<'_, '_, '_, '_, '_> {
 fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
     match error {
         WorldError::Unloaded(_) => Verdict::UnloadedCode { by },
-        WorldError::Fault(clr_machine::Stop::Fault { .. }) => {
+        WorldError::Fault(clr_machine::StopReason::Fault { .. }) => {
             let at = 0;
             Verdict::ProcessKilled { by, outcome: Outcome::AccessViolation { at } }
         }
@@ -120,7 +125,7 @@ impl Kernel<'_> {
     /// Records that a thread of the program has executed this number of instructions.
     fn executed(&self, thread: ThreadIndex, instructions: u32) {
         if instructions > 0 {
-            self.tell(thread, Happening::Executed(instructions));
+            self.record(thread, TurnEvent::Executed(instructions));
         }
     }
 
@@ -128,7 +133,7 @@ impl Kernel<'_> {
         if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
             known.ended = true;
         }
-        self.tell(thread, Happening::Ends);
+        self.record(thread, TurnEvent::Ends);
         self.touch(Footprint::SUSPENSION);
     }
 
@@ -156,11 +161,11 @@ impl Kernel<'_> {
                     self.touch(Footprint::CODE);
                 }
                 let happening = if is.is_some() {
-                    Happening::Acquired(name)
+                    TurnEvent::Acquired(name)
                 } else {
-                    Happening::Released(name)
+                    TurnEvent::Released(name)
                 };
-                self.tell(thread, happening);
+                self.record(thread, happening);
             }
         }
         if before.suspension != now.suspension {

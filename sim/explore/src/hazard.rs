@@ -1,9 +1,9 @@
 //! Known hazards of sampling profilers, and their assignment to verdicts.
 
-use super::deeds::{ESCAPES, REDIRECTS, UNTRUE};
-use super::history::{Happening, History, Kind, ThreadIndex};
+use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::lock::LockName;
-use super::verdict::{Edge, Rule, Verdict, Why};
+use super::profiler_ops::{ESCAPES, REDIRECTS, UNTRUE};
+use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_runtime::Lock;
 use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
@@ -202,29 +202,29 @@ impl Doing {
         let slices = history.slices.iter().filter(|slice| slice.thread == thread);
         for happening in slices.flat_map(|slice| &slice.happenings) {
             match happening {
-                Happening::Callback(kind) => doing.callbacks.push(*kind),
-                Happening::CallbackOver(_) => drop(doing.callbacks.pop()),
-                Happening::Called(method) => {
+                TurnEvent::Callback(kind) => doing.callbacks.push(*kind),
+                TurnEvent::CallbackOver(_) => drop(doing.callbacks.pop()),
+                TurnEvent::Called(method) => {
                     doing.called += 1;
                     doing.last_called = Some(method);
                     doing.nested |= *method == WALK && doing.calls.contains(method);
                     doing.calls.push(method);
                 }
-                Happening::Returned(method, outcome) => {
+                TurnEvent::Returned(method, outcome) => {
                     let refused = *outcome == Outcome::Returned(HResult::PROFILER_DETACHING);
                     doing.refused = refused.then_some(*method);
                     doing.calls.pop();
                     doing.in_walk = doing.in_walk && !doing.calls.is_empty();
                 }
-                Happening::SnapshotCallback => doing.in_walk = true,
+                TurnEvent::SnapshotCallback => doing.in_walk = true,
                 // A jump leaves the call without returning.
-                Happening::System(ESCAPES) => {
+                TurnEvent::System(ESCAPES) => {
                     doing.calls.pop();
                     doing.in_walk = false;
                     doing.escaped = true;
                 }
-                Happening::Signal => doing.signals += 1,
-                Happening::SignalOver => doing.signals = doing.signals.saturating_sub(1),
+                TurnEvent::Signal => doing.signals += 1,
+                TurnEvent::SignalOver => doing.signals = doing.signals.saturating_sub(1),
                 _ => {}
             }
         }
@@ -258,7 +258,7 @@ impl Hazard {
             {
                 Some(Self::DestroyedThread)
             }
-            Verdict::Broken { rule: Rule::ResumeForgotten, .. } => {
+            Verdict::Broken { rule: ProfilerRule::ResumeForgotten, .. } => {
                 escapes(history).then_some(Self::CallbackEscapes)
             }
             Verdict::Broken { rule, .. } => of_rule(*rule),
@@ -276,7 +276,7 @@ impl Hazard {
     }
 }
 
-fn happenings(history: &History) -> impl Iterator<Item = &Happening> {
+fn events(history: &History) -> impl Iterator<Item = &TurnEvent> {
     history.slices.iter().flat_map(|slice| &slice.happenings)
 }
 
@@ -285,7 +285,7 @@ fn doings(history: &History) -> impl Iterator<Item = Doing> {
 }
 
 fn escapes(history: &History) -> bool {
-    happenings(history).any(|happening| *happening == Happening::System(ESCAPES))
+    events(history).any(|happening| *happening == TurnEvent::System(ESCAPES))
 }
 
 /// Returns true if the runtime is suspended, or being suspended, during a walk.
@@ -295,13 +295,13 @@ fn is_kept_from_stopping(history: &History) -> bool {
     history.slices.iter().any(|slice| {
         for happening in &slice.happenings {
             match happening {
-                Happening::SnapshotCallback => drop(walking.insert(slice.thread)),
-                Happening::Returned(WALK, _) => drop(walking.remove(&slice.thread)),
-                Happening::Callback(CallbackKind::RuntimeSuspendStarted) => suspends = true,
+                TurnEvent::SnapshotCallback => drop(walking.insert(slice.thread)),
+                TurnEvent::Returned(WALK, _) => drop(walking.remove(&slice.thread)),
+                TurnEvent::Callback(CallbackKind::RuntimeSuspendStarted) => suspends = true,
                 // The suspending thread holds the lock of the thread list until the runtime is
                 // resumed.
-                Happening::Callback(CallbackKind::RuntimeResumeStarted)
-                | Happening::Released(LockName::Runtime(Lock::ThreadStore)) => suspends = false,
+                TurnEvent::Callback(CallbackKind::RuntimeResumeStarted)
+                | TurnEvent::Released(LockName::Runtime(Lock::ThreadStore)) => suspends = false,
                 _ => {}
             }
         }
@@ -314,8 +314,8 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     let is_last = |what: &'static str| {
         let slices = history.slices.iter().filter(|slice| slice.thread == by);
         let mut happenings = slices.flat_map(|slice| &slice.happenings);
-        let last = happenings.rfind(|happening| **happening != Happening::Waits);
-        last == Some(&Happening::System(what))
+        let last = happenings.rfind(|happening| **happening != TurnEvent::Waits);
+        last == Some(&TurnEvent::System(what))
     };
     if Doing::of(by, history).refused.is_some() {
         return Some(Hazard::Detach);
@@ -331,8 +331,8 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
         // thread had the runtime suspended.
         let slices = history.slices.iter().filter(|slice| slice.thread == by);
         let mut own = slices.flat_map(|slice| &slice.happenings);
-        let reads = own.any(|it| matches!(it, Happening::Context(_)));
-        let suspends = happenings(history).any(|it| *it == Happening::Called("SuspendRuntime"));
+        let reads = own.any(|it| matches!(it, TurnEvent::Context(_)));
+        let suspends = events(history).any(|it| *it == TurnEvent::Called("SuspendRuntime"));
         return Some(if suspends && !reads {
             Hazard::RuntimeSuspended
         } else {
@@ -342,31 +342,33 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     (Doing::of(by, history).signals > 0).then_some(Hazard::SignalHandler)
 }
 
-const fn of_rule(rule: Rule) -> Option<Hazard> {
+const fn of_rule(rule: ProfilerRule) -> Option<Hazard> {
     Some(match rule {
-        Rule::SuspenderRanManagedCode => Hazard::ManagedWalker,
-        Rule::AllocationWhileSuspended => Hazard::ProcessHeap,
-        Rule::LockWhileSuspended | Rule::LogWhileSuspended | Rule::CallbackTakesTargetsLock => {
-            Hazard::CallbackTakesLock
-        }
-        Rule::LoadingWhileSuspended => Hazard::LoaderLock,
-        Rule::LockOverGcTrigger => Hazard::LockOverGcTrigger,
-        Rule::WalkOutlivesThread => Hazard::DestroyedThread,
-        Rule::FirstCallWhileSuspended => Hazard::FirstCall,
-        Rule::ResumeForgotten | Rule::ResumeDoubled => return None,
+        ProfilerRule::SuspenderRanManagedCode => Hazard::ManagedWalker,
+        ProfilerRule::AllocationWhileSuspended => Hazard::ProcessHeap,
+        ProfilerRule::LockWhileSuspended
+        | ProfilerRule::LogWhileSuspended
+        | ProfilerRule::CallbackTakesTargetsLock => Hazard::CallbackTakesLock,
+        ProfilerRule::LoadingWhileSuspended => Hazard::LoaderLock,
+        ProfilerRule::LockOverGcTrigger => Hazard::LockOverGcTrigger,
+        ProfilerRule::WalkOutlivesThread => Hazard::DestroyedThread,
+        ProfilerRule::FirstCallWhileSuspended => Hazard::FirstCall,
+        ProfilerRule::ResumeForgotten | ProfilerRule::ResumeDoubled => return None,
     })
 }
 
 fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
-    let has = |why: fn(Why) -> bool| edges.iter().any(|edge| why(edge.why));
-    let suspended = || edges.iter().filter(|edge| edge.why == Why::Suspended);
+    let has = |why: fn(BlockReason) -> bool| edges.iter().any(|edge| why(edge.why));
+    let suspended = || edges.iter().filter(|edge| edge.why == BlockReason::Suspended);
     let doing = |thread: ThreadIndex| Doing::of(thread, history);
-    let by_gc = |why: Why| matches!(why, Why::Collection | Why::RuntimeSuspended | Why::ToStop);
+    let by_gc = |why: BlockReason| {
+        matches!(why, BlockReason::Collection | BlockReason::RuntimeSuspended | BlockReason::ToStop)
+    };
     // A resume was refused because of the detach.
     if edges.iter().any(|edge| doing(edge.for_whom).refused == Some("ResumeRuntime")) {
         return Some(Hazard::Detach);
     }
-    if edges.iter().any(|edge| edge.why == Why::Suspended && doing(edge.for_whom).escaped) {
+    if edges.iter().any(|edge| edge.why == BlockReason::Suspended && doing(edge.for_whom).escaped) {
         return Some(Hazard::CallbackEscapes);
     }
     // The suspending thread is itself suspended.
@@ -374,11 +376,14 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     if suspended().any(|edge| is_suspender(edge.waits)) {
         return Some(Hazard::MutualSuspension);
     }
-    if edges.iter().any(|edge| doing(edge.waits).signals > 0 && matches!(edge.why, Why::Lock(_))) {
+    if edges
+        .iter()
+        .any(|edge| doing(edge.waits).signals > 0 && matches!(edge.why, BlockReason::Lock(_)))
+    {
         return Some(Hazard::SignalHandler);
     }
     if let Some(edge) = suspended().next() {
-        if has(|why| why == Why::CodeManagerReader) {
+        if has(|why| why == BlockReason::CodeManagerReader) {
             return Some(Hazard::FrozenReader);
         }
         let (target, walker) = (edge.waits, edge.for_whom);
@@ -387,7 +392,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
         let wanted = edges.iter().find(|edge| edge.for_whom == target);
         let first = doing(walker).is_first_call();
         return match wanted?.why {
-            Why::Lock(LockName::Runtime(lock)) => Some(match lock {
+            BlockReason::Lock(LockName::Runtime(lock)) => Some(match lock {
                 Lock::ThreadInit | Lock::StressLog => Hazard::FirstCall,
                 Lock::ProcessHeap if first => Hazard::FirstCall,
                 Lock::ProcessHeap => Hazard::ProcessHeap,
@@ -397,7 +402,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
                 Lock::ThreadStore | Lock::Gc => Hazard::ManagedWalker,
                 Lock::LoaderHeap => return None,
             }),
-            Why::Lock(LockName::Profiler(_)) => Some(Hazard::CallbackTakesLock),
+            BlockReason::Lock(LockName::Profiler(_)) => Some(Hazard::CallbackTakesLock),
             why if by_gc(why) => Some(Hazard::ManagedWalker),
             _ => None,
         };
@@ -407,14 +412,16 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     if edges.iter().any(destroys) {
         return Some(Hazard::BlockedDestruction);
     }
-    if !has(|why| matches!(why, Why::Collection | Why::RuntimeSuspended | Why::ToStop)) {
+    if !has(|why| {
+        matches!(why, BlockReason::Collection | BlockReason::RuntimeSuspended | BlockReason::ToStop)
+    }) {
         return None;
     }
     let is_profilers = |thread: ThreadIndex| {
-        history.lanes.get(thread.index()).is_some_and(|lane| lane.kind != Kind::App)
+        history.lanes.get(thread.index()).is_some_and(|lane| lane.kind != ThreadKind::App)
     };
     let by_profiler = |edge: &Edge| {
-        let who = if edge.why == Why::ToStop { edge.waits } else { edge.for_whom };
+        let who = if edge.why == BlockReason::ToStop { edge.waits } else { edge.for_whom };
         by_gc(edge.why) && is_profilers(who)
     };
     if edges.iter().any(by_profiler) {
@@ -422,7 +429,8 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     }
     // The GC's own thread waits for a lock in a callback: the hazard depends on the activity of the
     // owner.
-    let lock = edges.iter().find(|edge| matches!(edge.why, Why::Lock(LockName::Profiler(_))));
+    let lock =
+        edges.iter().find(|edge| matches!(edge.why, BlockReason::Lock(LockName::Profiler(_))));
     let in_gc = |doing: &Doing| {
         let last = doing.callbacks.last();
         last.is_some_and(|kind| {

@@ -21,7 +21,7 @@ impl ThreadIndex {
 
 /// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ThreadKind {
     /// A thread of the program: an emulated CPU, which also executes the profiler's callbacks.
     App,
     /// A thread of the profiler that the runtime does not know.
@@ -30,7 +30,7 @@ pub enum Kind {
     ManagedProfiler,
 }
 
-impl Kind {
+impl ThreadKind {
     /// Returns true if this is a thread of the program.
     #[must_use]
     pub const fn is_app(self) -> bool {
@@ -40,18 +40,18 @@ impl Kind {
 
 /// Description of a thread in a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lane {
+pub struct ThreadSummary {
     /// Name of the thread.
     pub name: String,
     /// Kind of the thread.
-    pub kind: Kind,
+    pub kind: ThreadKind,
     /// Id of the thread in the operating system.
     pub os: OsThreadId,
 }
 
 /// A turn event: an action of a thread, or an effect on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum TurnEvent {
     /// The thread executed this number of instructions of the program.
     Executed(u32),
     /// The thread took a lock.
@@ -103,7 +103,7 @@ pub enum Happening {
     Ends,
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for TurnEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Executed(1) => f.write_str("executes an instruction"),
@@ -137,7 +137,7 @@ impl fmt::Display for Happening {
 
 /// Status of a thread after a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ThreadStatus {
     /// Stack, leaf first: functions of the program and of the runtime, and code of the profiler
     /// that runs on the thread.
     pub stack: Vec<String>,
@@ -157,26 +157,26 @@ pub struct Standing {
 
 /// A turn of a thread: execution from one switch point to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct Turn {
     /// Start of the turn (µs of virtual time).
     pub at: u64,
     /// Thread that had the turn.
     pub thread: ThreadIndex,
     /// Events of the turn, in order.
-    pub happenings: Vec<Happening>,
+    pub happenings: Vec<TurnEvent>,
     /// Status of each thread after the turn, if the history was recorded with it.
-    pub standing: Vec<Standing>,
+    pub standing: Vec<ThreadStatus>,
 }
 
 /// A recorded history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// Threads of the history.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<ThreadSummary>,
     /// Names of the profiler's locks.
     pub locks: Vec<String>,
     /// Turns, in order.
-    pub slices: Vec<Slice>,
+    pub slices: Vec<Turn>,
 }
 
 impl History {

@@ -2,9 +2,9 @@
 //! and during waits.
 
 use super::footprint::Footprint;
-use super::history::{Happening, ThreadIndex};
-use super::thread::Thread;
-use super::verdict::Rule;
+use super::history::{ThreadIndex, TurnEvent};
+use super::thread::CurrentThread;
+use super::verdict::ProfilerRule;
 use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::{Caller, HResult};
@@ -25,20 +25,20 @@ const NESTED: u32 = 8;
 /// An outcome that ends the process ends the history: no call returns [`CallError::Fatal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Info<'i, 't, 'b> {
-    pub(super) thread: &'i Thread<'t, 'b>,
+    pub(super) thread: &'i CurrentThread<'t, 'b>,
 }
 
-impl<'b> Profiler<'b, Machine> for Thread<'_, 'b> {
+impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
     fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
         let kind = callback.into();
-        self.tell(Happening::Callback(kind));
+        self.record(TurnEvent::Callback(kind));
         self.switch();
         self.handlers.call(kind, self);
-        self.tell(Happening::CallbackOver(kind));
+        self.record(TurnEvent::CallbackOver(kind));
     }
 
     fn wait(&self, _: &Runtime<'b>, _: OsThreadId, wait: Wait) -> bool {
-        Thread::wait(self, wait)
+        CurrentThread::wait(self, wait)
     }
 
     /// Lets other threads run while this thread owns a resource that they may need.
@@ -65,7 +65,7 @@ impl<'b> Info<'_, '_, 'b> {
     ) -> Result<T> {
         let thread = self.thread;
         thread.switch();
-        thread.tell(Happening::Called(name));
+        thread.record(TurnEvent::Called(name));
         let mut calls = 0;
         thread.kernel.change_thread(thread.me, |me| {
             me.calls += 1;
@@ -76,10 +76,10 @@ impl<'b> Info<'_, '_, 'b> {
         }
         let runtime = &thread.kernel.runtime;
         if runtime.thread(thread.os, |thread| thread.initialized) == Some(false) {
-            thread.does(Rule::FirstCallWhileSuspended);
+            thread.does(ProfilerRule::FirstCallWhileSuspended);
         }
         let result = thread.touching(Footprint::CODE | Footprint::RUNTIME, || {
-            method(runtime.on(thread.os).telling(thread))
+            method(runtime.on(thread.os).with_profiler(thread))
         });
         thread.kernel.change_thread(thread.me, |me| me.calls = me.calls.saturating_sub(1));
         let outcome = match &result {
@@ -90,7 +90,7 @@ impl<'b> Info<'_, '_, 'b> {
         if thread.escapes() {
             runtime.change_thread(thread.os, |thread| thread.escapes = false);
         } else {
-            thread.tell(Happening::Returned(name, outcome));
+            thread.record(TurnEvent::Returned(name, outcome));
         }
         if let Err(CallError::Fatal(fatal)) = result {
             thread.killed(fatal);
@@ -107,7 +107,7 @@ impl<'b> Info<'_, '_, 'b> {
             state.locks.contains(&Some(thread.me))
         };
         if holds {
-            thread.kernel.broke(thread.me, Rule::LockOverGcTrigger);
+            thread.kernel.broke(thread.me, ProfilerRule::LockOverGcTrigger);
         }
     }
 
@@ -148,7 +148,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                 let before = walks(target);
                 let mut told = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
-                        thread.tell(Happening::SnapshotCallback);
+                        thread.record(TurnEvent::SnapshotCallback);
                         thread.switch();
                         thread.kernel.change_thread(thread.me, |me| me.told += 1);
                         let wanted = callback(frame);
@@ -171,7 +171,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                 if target.is_some() && life == Some(ThreadLife::Dead) {
                     // The thread ended before or during the walk: its ThreadDestroyed did not wait
                     // for the walk.
-                    thread.kernel.broke(thread.me, Rule::WalkOutlivesThread);
+                    thread.kernel.broke(thread.me, ProfilerRule::WalkOutlivesThread);
                 }
                 ended
             })

@@ -5,9 +5,9 @@
 
 use super::bug::Bug;
 use super::footprint::Footprint;
-use super::history::{Happening, History, Kind, Slice, ThreadIndex};
+use super::history::{History, ThreadIndex, ThreadKind, Turn, TurnEvent};
 use super::lock::LockName;
-use super::verdict::{Edge, Rule, Verdict, Why};
+use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_coroutine::Id;
 use clr_runtime::{OsThreadId, Runtime, Suspension, Wait};
 use clr_walker::code_map::{CodeMap, CodeMapError};
@@ -36,7 +36,7 @@ pub(super) enum Waiting {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
     pub id: Id,
-    pub ends_with: Happening,
+    pub ends_with: TurnEvent,
     pub waiting: Option<Waiting>,
     /// Deadline of the wait (µs).
     pub until: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) struct Activity {
 
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
-    pub kind: Kind,
+    pub kind: ThreadKind,
     pub name: Rc<str>,
     pub os: OsThreadId,
     /// Code of the profiler on the thread, innermost last.
@@ -79,7 +79,7 @@ impl Thread {
     /// Returns true if a signal would be handled in the profiler's code that the thread executes:
     /// signals are blocked while one is being handled.
     pub(super) fn takes_signal(&self) -> bool {
-        let handles = |activity: &Activity| activity.ends_with == Happening::SignalOver;
+        let handles = |activity: &Activity| activity.ends_with == TurnEvent::SignalOver;
         self.signals > 0 && !self.activities.iter().any(handles)
     }
 }
@@ -98,7 +98,7 @@ pub(super) struct State {
     pub slices: u64,
     pub verdict: Option<Verdict>,
     /// Rule violations without harm.
-    pub broken: Vec<(ThreadIndex, Rule)>,
+    pub broken: Vec<(ThreadIndex, ProfilerRule)>,
     /// The history, if it is recorded.
     pub history: Option<History>,
 }
@@ -171,12 +171,12 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    pub(super) fn kind(&self, thread: ThreadIndex) -> Kind {
+    pub(super) fn kind(&self, thread: ThreadIndex) -> ThreadKind {
         let state = self.state.borrow();
-        state.threads.get(thread.index()).map_or(Kind::Profiler, |thread| thread.kind)
+        state.threads.get(thread.index()).map_or(ThreadKind::Profiler, |thread| thread.kind)
     }
 
-    pub(super) fn tell(&self, thread: ThreadIndex, happening: Happening) {
+    pub(super) fn record(&self, thread: ThreadIndex, happening: TurnEvent) {
         if self.is_over() {
             return;
         }
@@ -188,7 +188,7 @@ impl<'b> Kernel<'b> {
     }
 
     /// Starts a turn.
-    pub(super) fn begin_slice(&self, thread: ThreadIndex) {
+    pub(super) fn begin_turn(&self, thread: ThreadIndex) {
         self.footprint.set(Footprint::thread(thread));
         let mut state = self.state.borrow_mut();
         state.now += 1;
@@ -196,7 +196,7 @@ impl<'b> Kernel<'b> {
         let at = state.now;
         if let Some(history) = &mut state.history {
             let (happenings, standing) = (Vec::new(), Vec::new());
-            history.slices.push(Slice { at, thread, happenings, standing });
+            history.slices.push(Turn { at, thread, happenings, standing });
         }
     }
 
@@ -217,7 +217,7 @@ impl<'b> Kernel<'b> {
     }
 
     /// Records a rule violation.
-    pub(super) fn broke(&self, by: ThreadIndex, rule: Rule) {
+    pub(super) fn broke(&self, by: ThreadIndex, rule: ProfilerRule) {
         if self.is_over() {
             return;
         }
@@ -403,12 +403,12 @@ impl<'b> Kernel<'b> {
         let mut edge = |why, for_whom| edges.push(Edge { waits: index, why, for_whom });
         let suspensions = self.suspensions(index) as usize;
         for by in &thread.suspended_by {
-            edge(Why::Suspended, *by);
+            edge(BlockReason::Suspended, *by);
         }
         if suspensions > thread.suspended_by.len() {
             for (other, walker) in state.threads.iter().enumerate() {
                 if walker.walks == Some(index) {
-                    edge(Why::Suspended, ThreadIndex(other as u32));
+                    edge(BlockReason::Suspended, ThreadIndex(other as u32));
                 }
             }
         }
@@ -418,22 +418,22 @@ impl<'b> Kernel<'b> {
         let wait = match thread.activities.last().map(|activity| activity.waiting) {
             Some(Some(Waiting::Lock(lock))) => {
                 if let Some(Some(owner)) = state.locks.get(lock as usize).copied() {
-                    edge(Why::Lock(LockName::Profiler(lock)), owner);
+                    edge(BlockReason::Lock(LockName::Profiler(lock)), owner);
                 }
                 return;
             }
-            Some(Some(Waiting::Join(other))) => return edge(Why::Join, other),
+            Some(Some(Waiting::Join(other))) => return edge(BlockReason::Join, other),
             Some(Some(Waiting::Runtime(wait))) => Some(wait),
             None if thread.kind.is_app() => self.world.borrow().waits_for(index.index()),
             Some(_) | None => None,
         };
         let Some(wait) = wait else { return };
         let why = match wait {
-            Wait::Lock(lock) => Why::Lock(LockName::Runtime(lock)),
-            Wait::RuntimeRunning(_) => Why::RuntimeSuspended,
-            Wait::ThreadsToStop => Why::ToStop,
-            Wait::CodeManagerReaders => Why::CodeManagerReader,
-            Wait::Gc(_) => Why::Collection,
+            Wait::Lock(lock) => BlockReason::Lock(LockName::Runtime(lock)),
+            Wait::RuntimeRunning(_) => BlockReason::RuntimeSuspended,
+            Wait::ThreadsToStop => BlockReason::ToStop,
+            Wait::CodeManagerReaders => BlockReason::CodeManagerReader,
+            Wait::Gc(_) => BlockReason::Collection,
             Wait::GcWanted => return,
         };
         for other in self.world.borrow().waited_for(thread.os, wait) {

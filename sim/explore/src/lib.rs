@@ -5,7 +5,7 @@
 //! at a time, up to its next switch point: a lock, a wait, a suspension, a change of mode, a
 //! service of the runtime, a call of a profiling method. There a [`Search`] chooses the next
 //! thread. The choices determine the history, and a short schedule string reproduces it: a
-//! [`Trail`].
+//! [`ScheduleString`].
 //!
 //! There is no polling: whether a thread can run follows from the state. If no thread can run and
 //! none waits for time, the history has ended: normally if all threads have ended, otherwise with a
@@ -19,40 +19,40 @@
 
 mod bug;
 mod check;
-mod deeds;
+mod deadlock;
 mod execute;
+mod fingerprint;
 mod footprint;
 mod hazard;
 mod history;
 mod info;
 mod kernel;
-mod key;
 mod lock;
+mod profiler_ops;
 mod replay;
 mod run;
 mod search;
 mod setup;
 pub mod story;
-mod stuck;
 mod target;
-mod tell;
 mod thread;
+mod thread_status;
 pub mod timeline;
 mod verdict;
 
-pub use check::{Arena, Budget, Failure, Process, Report, check};
+pub use check::{Budget, Explorer, Failure, Report, TestedProcess, check};
 pub use footprint::Footprint;
 pub use hazard::{Hazard, NoHazard};
-pub use history::{Happening, History, Kind, Lane, Slice, Standing, ThreadIndex};
+pub use history::{History, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
 pub use info::Info;
 pub use lock::LockName;
-pub use replay::{Replay, Trail, TrailError};
-pub use run::{Ending, Limits, Recording};
-pub use search::{Choice, Covered, Exhaustive, Guided, Pct, Random, Search, Strategy};
-pub use setup::{Event, Lock, Setup};
-pub use target::Target;
-pub use thread::{Guard, Thread};
-pub use verdict::{Edge, Rule, Verdict, Why};
+pub use replay::{ReplaySearch, ScheduleString, ScheduleStringError};
+pub use run::{Ending, HistoryDetail, Limits};
+pub use search::{Choice, Coverage, Exhaustive, Guided, Pct, Random, Search, Strategy};
+pub use setup::{EventObject, ProfilerLock, Setup};
+pub use target::ExaminedThread;
+pub use thread::{CurrentThread, Guard};
+pub use verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 
 #[cfg(test)]
 mod tests;

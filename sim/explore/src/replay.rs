@@ -19,14 +19,15 @@ const MAX_THREADS: u32 = 26 * 27;
 
 /// The choices of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Trail {
+pub struct ScheduleString {
     /// The choices that differ from the default: the turn and its thread.
     pub(super) turns: Vec<(u64, ThreadIndex)>,
 }
 
 /// Reason why a text is not a schedule string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum TrailError {
+#[non_exhaustive]
+pub enum ScheduleStringError {
     /// The text does not begin with the version that this release supports.
     #[error("a replay string of this release begins with `clr1:`")]
     Version,
@@ -38,7 +39,7 @@ pub enum TrailError {
     Thread(usize),
 }
 
-impl Trail {
+impl ScheduleString {
     /// Returns the number of choices that differ from the default.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -90,7 +91,7 @@ pub(super) fn by_itself(
     last.filter(|last| runnable.contains(last)).or_else(|| runnable.first().copied())
 }
 
-impl fmt::Display for Trail {
+impl fmt::Display for ScheduleString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{VERSION}:")?;
         let mut from = 0;
@@ -111,18 +112,18 @@ fn letter(of: u32) -> char {
     char::from(b'a' + (of % 26) as u8)
 }
 
-impl FromStr for Trail {
-    type Err = TrailError;
+impl FromStr for ScheduleString {
+    type Err = ScheduleStringError;
 
-    fn from_str(text: &str) -> Result<Self, TrailError> {
+    fn from_str(text: &str) -> Result<Self, ScheduleStringError> {
         let rest = text.strip_prefix(VERSION).and_then(|rest| rest.strip_prefix(':'));
-        let rest = rest.ok_or(TrailError::Version)?;
+        let rest = rest.ok_or(ScheduleStringError::Version)?;
         let start = text.len() - rest.len();
         let mut turns: Vec<(u64, ThreadIndex)> = Vec::new();
         let mut bytes = rest.bytes().enumerate().peekable();
         let mut turn = 0_u64;
         while let Some((at, _)) = bytes.peek().copied() {
-            let bad = TrailError::Turns(start + at);
+            let bad = ScheduleStringError::Turns(start + at);
             let mut gap: Option<u64> = None;
             while let Some((_, digit)) = bytes.next_if(|(_, byte)| byte.is_ascii_digit()) {
                 let more = gap.unwrap_or(0).checked_mul(10);
@@ -138,10 +139,10 @@ impl FromStr for Trail {
                 let before = thread.map_or(0, |before| before + 1);
                 thread = Some(before * 26 + u32::from(letter - b'a'));
                 if thread.is_some_and(|thread| thread >= MAX_THREADS) {
-                    return Err(TrailError::Thread(letters_at));
+                    return Err(ScheduleStringError::Thread(letters_at));
                 }
             }
-            let thread = thread.ok_or(TrailError::Thread(letters_at))?;
+            let thread = thread.ok_or(ScheduleStringError::Thread(letters_at))?;
             turns.push((turn, ThreadIndex(thread)));
         }
         Ok(Self { turns })
@@ -150,16 +151,16 @@ impl FromStr for Trail {
 
 /// A search that replays one history.
 #[derive(Clone, Debug)]
-pub struct Replay {
-    trail: Trail,
+pub struct ReplaySearch {
+    trail: ScheduleString,
     next: usize,
     strayed: bool,
 }
 
-impl Replay {
+impl ReplaySearch {
     /// Creates the replay of this schedule string.
     #[must_use]
-    pub const fn new(trail: Trail) -> Self {
+    pub const fn new(trail: ScheduleString) -> Self {
         Self { trail, next: 0, strayed: false }
     }
 
@@ -171,7 +172,7 @@ impl Replay {
     }
 }
 
-impl Search for Replay {
+impl Search for ReplaySearch {
     fn begin(&mut self, number: u64) -> bool {
         self.next = 0;
         self.strayed = false;

@@ -3,14 +3,14 @@
 use super::bug::Bug;
 use super::execute::Came;
 use super::footprint::Footprint;
-use super::history::{Happening, History, Kind, Lane, ThreadIndex};
+use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, TurnEvent};
 use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
-use super::replay::Trail;
+use super::replay::ScheduleString;
 use super::search::{Choice, Search};
 use super::setup::{Body, Handlers, Setup};
-use super::thread::Thread;
-use super::verdict::{Rule, Verdict};
-use super::{stuck, tell};
+use super::thread::CurrentThread;
+use super::verdict::{ProfilerRule, Verdict};
+use super::{deadlock, thread_status};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
 use clr_walker::registers::Registers;
@@ -41,14 +41,14 @@ pub struct Ending {
     /// Verdict, if the history failed.
     pub verdict: Option<Verdict>,
     /// Rule violations without harm, in order.
-    pub broken: Vec<(ThreadIndex, Rule)>,
+    pub broken: Vec<(ThreadIndex, ProfilerRule)>,
     /// Number of turns.
     pub slices: u64,
     /// The history exceeded its limit: its last turns were not chosen, but given to the threads
     /// round-robin.
     pub in_turn: bool,
     /// Schedule string of the history.
-    pub trail: Trail,
+    pub trail: ScheduleString,
     /// The history, if it was recorded.
     pub history: Option<History>,
 }
@@ -63,7 +63,7 @@ impl Ending {
 
 /// Level of detail at which a history is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Recording {
+pub enum HistoryDetail {
     /// Nothing is recorded.
     #[default]
     Nothing,
@@ -74,7 +74,7 @@ pub enum Recording {
 }
 
 /// Data shared by all histories of a search.
-pub(super) struct Ground<'g, 'b> {
+pub(super) struct SearchData<'g, 'b> {
     pub kernel: &'g Kernel<'b>,
     /// Initial state of the world.
     pub start: &'g WorldState,
@@ -86,18 +86,18 @@ pub(super) struct Ground<'g, 'b> {
 
 /// Executes a history.
 pub(super) fn run<'p>(
-    ground: &Ground<'_, '_>,
+    ground: &SearchData<'_, '_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
     search: &mut dyn Search,
     stacks: &mut Stacks,
-    recording: Recording,
+    recording: HistoryDetail,
 ) -> Ending {
     let kernel = ground.kernel;
     let mut setup = Setup::default();
     load(&mut setup);
     let bodies = begin(ground, &mut setup, recording);
     let setup = &setup;
-    let mut trail = Trail::default();
+    let mut trail = ScheduleString::default();
     clr_coroutine::scope(stacks, |scope| {
         let mut run = Run { ground, setup, scope, stopped: false };
         run.start(bodies);
@@ -119,9 +119,9 @@ pub(super) fn run<'p>(
 /// Sets up the process in its initial state with the profiler's threads. Returns the code of these
 /// threads.
 fn begin<'p>(
-    ground: &Ground<'_, '_>,
+    ground: &SearchData<'_, '_>,
     setup: &mut Setup<'p>,
-    recording: Recording,
+    recording: HistoryDetail,
 ) -> Vec<(ThreadIndex, Body<'p>)> {
     let kernel = ground.kernel;
     let mut world = kernel.world.borrow_mut();
@@ -148,18 +148,18 @@ fn begin<'p>(
     };
     for (index, name) in ground.names.iter().enumerate() {
         let os = world.os(index).unwrap_or_default();
-        threads.push(known(Kind::App, Rc::clone(name), os));
+        threads.push(known(ThreadKind::App, Rc::clone(name), os));
     }
     let mut bodies = Vec::with_capacity(setup.threads.len());
     for (number, beginning) in setup.threads.drain(..).enumerate() {
-        let managed = beginning.kind == Kind::ManagedProfiler;
+        let managed = beginning.kind == ThreadKind::ManagedProfiler;
         let os = world.add_profilers_thread(number as u32, managed);
         bodies.push((ThreadIndex(threads.len() as u32), beginning.body));
         threads.push(known(beginning.kind, beginning.name, os));
     }
     world.sync();
-    let history = (recording != Recording::Nothing).then(|| History {
-        lanes: threads.iter().map(lane).collect(),
+    let history = (recording != HistoryDetail::Nothing).then(|| History {
+        lanes: threads.iter().map(summary).collect(),
         locks: setup.locks.iter().map(ToString::to_string).collect(),
         slices: Vec::new(),
     });
@@ -175,12 +175,12 @@ fn begin<'p>(
     bodies
 }
 
-fn lane(thread: &Known) -> Lane {
-    Lane { name: thread.name.to_string(), kind: thread.kind, os: thread.os }
+fn summary(thread: &Known) -> ThreadSummary {
+    ThreadSummary { name: thread.name.to_string(), kind: thread.kind, os: thread.os }
 }
 
 pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
-    pub(super) ground: &'r Ground<'env, 'b>,
+    pub(super) ground: &'r SearchData<'env, 'b>,
     pub(super) setup: &'env Setup<'p>,
     scope: &'r mut Scope<'stacks, 'env, ()>,
     /// The program has ended: threads that sleep or wait for an event count as ended.
@@ -190,7 +190,7 @@ pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
 impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     fn start(&mut self, bodies: Vec<(ThreadIndex, Body<'p>)>) {
         for (index, body) in bodies {
-            self.activity(index, Happening::Ends, body);
+            self.activity(index, TurnEvent::Ends, body);
         }
     }
 
@@ -198,15 +198,15 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     fn activity(
         &mut self,
         me: ThreadIndex,
-        ends_with: Happening,
-        body: impl FnOnce(&Thread<'_, '_>) + 'env,
+        ends_with: TurnEvent,
+        body: impl FnOnce(&CurrentThread<'_, '_>) + 'env,
     ) {
         let kernel = self.ground.kernel;
         let handlers: &'env dyn Handlers = self.setup;
         let os = kernel.state.borrow().threads.get(me.index()).map(|thread| thread.os);
         let os = os.unwrap_or_default();
         let started = self.scope.start(move |yielder| {
-            body(&Thread { kernel, handlers, yielder, me, os });
+            body(&CurrentThread { kernel, handlers, yielder, me, os });
         });
         let Ok(id) = started else {
             let words = if clr_coroutine::SUPPORTED {
@@ -225,7 +225,12 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     }
 
     /// Executes turns, from choice to choice.
-    fn go(&mut self, search: &mut dyn Search, trail: &mut Trail, recording: Recording) {
+    fn go(
+        &mut self,
+        search: &mut dyn Search,
+        trail: &mut ScheduleString,
+        recording: HistoryDetail,
+    ) {
         let kernel = self.ground.kernel;
         let mut runnable = Vec::new();
         let mut last = None;
@@ -243,7 +248,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 if self.stopped {
                     return;
                 }
-                if let Some(deadlock) = stuck::deadlock(kernel) {
+                if let Some(deadlock) = deadlock::deadlock(kernel) {
                     return kernel.end(deadlock);
                 }
                 if slices >= limit.saturating_mul(2) {
@@ -254,7 +259,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 if !self.stopped && kernel.jump() {
                     continue;
                 }
-                if let Some(verdict) = stuck::verdict(kernel, self.stopped) {
+                if let Some(verdict) = deadlock::verdict(kernel, self.stopped) {
                     kernel.end(verdict);
                 }
                 return;
@@ -274,13 +279,13 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             if !in_turn {
                 trail.note(slices, &runnable, last, thread);
             }
-            kernel.begin_slice(thread);
-            self.slice(thread);
+            kernel.begin_turn(thread);
+            self.begin_turn(thread);
             if !in_turn {
                 search.ran(thread, kernel.footprint());
             }
-            if recording == Recording::Standing {
-                tell::standing(kernel);
+            if recording == HistoryDetail::Standing {
+                thread_status::record_statuses(kernel);
             }
             last = Some(thread);
             if kernel.world.borrow().has_exited() {
@@ -291,7 +296,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     }
 
     /// Executes a turn of a thread.
-    fn slice(&mut self, thread: ThreadIndex) {
+    fn begin_turn(&mut self, thread: ThreadIndex) {
         let kernel = self.ground.kernel;
         let (signalled, activity) = {
             let state = kernel.state.borrow();
@@ -308,7 +313,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 Came::Point => {}
                 Came::Crash => {
                     let handler = self.setup.crash.clone();
-                    self.activity(thread, Happening::Ends, move |thread| {
+                    self.activity(thread, TurnEvent::Ends, move |thread| {
                         if let Some(handler) = handler {
                             handler(thread);
                         }
@@ -317,15 +322,15 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 }
                 Came::Callback(kind) => {
                     if let Some(handler) = self.setup.handler(kind) {
-                        kernel.tell(thread, Happening::Callback(kind));
-                        let ends_with = Happening::CallbackOver(kind);
+                        kernel.record(thread, TurnEvent::Callback(kind));
+                        let ends_with = TurnEvent::CallbackOver(kind);
                         self.activity(thread, ends_with, move |thread| handler(thread));
                     }
                 }
                 Came::Hook => {
                     if let Some(handler) = self.setup.hook.clone() {
-                        kernel.tell(thread, Happening::Hook);
-                        self.activity(thread, Happening::HookOver, move |thread| handler(thread));
+                        kernel.record(thread, TurnEvent::Hook);
+                        self.activity(thread, TurnEvent::HookOver, move |thread| handler(thread));
                     }
                 }
             },
@@ -360,27 +365,27 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
         kernel.signalled(thread, interrupted.as_ref());
         kernel.world.borrow_mut().sync();
-        kernel.tell(thread, Happening::Signal);
+        kernel.record(thread, TurnEvent::Signal);
         if let Some(handler) = self.setup.signal.clone() {
-            self.activity(thread, Happening::SignalOver, move |thread| handler(thread));
+            self.activity(thread, TurnEvent::SignalOver, move |thread| handler(thread));
         }
         true
     }
 
     /// Resumes code of the profiler.
-    fn resume(&mut self, thread: ThreadIndex, id: Id, ends_with: Happening) {
+    fn resume(&mut self, thread: ThreadIndex, id: Id, ends_with: TurnEvent) {
         let kernel = self.ground.kernel;
         match catch_unwind(AssertUnwindSafe(|| self.scope.resume(id))) {
             Ok(Some(Was::Yielded(()))) => {}
             Ok(_) => {
-                kernel.tell(thread, ends_with);
+                kernel.record(thread, ends_with);
                 let mut state = kernel.state.borrow_mut();
                 if let Some(known) = state.threads.get_mut(thread.index()) {
                     known.activities.pop();
-                    if ends_with == Happening::SignalOver {
+                    if ends_with == TurnEvent::SignalOver {
                         known.interrupted = None;
                     }
-                    known.ended = known.activities.is_empty() && ends_with == Happening::Ends;
+                    known.ended = known.activities.is_empty() && ends_with == TurnEvent::Ends;
                     if known.ended && known.kind.is_app() {
                         // The thread's exception was not caught: the process ends with all its
                         // threads.

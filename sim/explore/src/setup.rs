@@ -1,29 +1,29 @@
 //! The profiler under test: its threads, and its handlers of callbacks, hooks and signals.
 
-use super::history::Kind;
-use super::thread::Thread;
+use super::history::ThreadKind;
+use super::thread::CurrentThread;
 use clr_runtime::profiling::CallbackKind;
 use std::rc::Rc;
 
 /// Code of the profiler that is executed once, on its own thread.
-pub(super) type Body<'p> = Box<dyn FnOnce(&Thread<'_, '_>) + 'p>;
+pub(super) type Body<'p> = Box<dyn FnOnce(&CurrentThread<'_, '_>) + 'p>;
 /// Code of the profiler that is executed on each callback, hook or signal.
-pub(super) type Handler<'p> = Rc<dyn Fn(&Thread<'_, '_>) + 'p>;
+pub(super) type Handler<'p> = Rc<dyn Fn(&CurrentThread<'_, '_>) + 'p>;
 
 /// A thread of the profiler that will be started.
 pub(super) struct Beginning<'p> {
     pub name: Rc<str>,
-    pub kind: Kind,
+    pub kind: ThreadKind,
     pub body: Body<'p>,
 }
 
 /// A lock of the profiler. It is not reentrant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lock(pub(super) u32);
+pub struct ProfilerLock(pub(super) u32);
 
 /// An event of the profiler: it stays set until it is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event(pub(super) u32);
+pub struct EventObject(pub(super) u32);
 
 /// A profiler that is being loaded for one history: all its state must be created anew here, so
 /// that histories do not influence each other.
@@ -46,52 +46,52 @@ impl std::fmt::Debug for Setup<'_> {
 
 impl<'p> Setup<'p> {
     /// Adds a thread of the profiler that never runs managed code.
-    pub fn thread(&mut self, name: &str, body: impl FnOnce(&Thread<'_, '_>) + 'p) {
-        self.begin(name, Kind::Profiler, Box::new(body));
+    pub fn thread(&mut self, name: &str, body: impl FnOnce(&CurrentThread<'_, '_>) + 'p) {
+        self.begin(name, ThreadKind::Profiler, Box::new(body));
     }
 
     /// Adds a thread of the profiler that has run managed code: the runtime knows it, in preemptive
     /// mode (H-02).
-    pub fn managed_thread(&mut self, name: &str, body: impl FnOnce(&Thread<'_, '_>) + 'p) {
-        self.begin(name, Kind::ManagedProfiler, Box::new(body));
+    pub fn managed_thread(&mut self, name: &str, body: impl FnOnce(&CurrentThread<'_, '_>) + 'p) {
+        self.begin(name, ThreadKind::ManagedProfiler, Box::new(body));
     }
 
-    fn begin(&mut self, name: &str, kind: Kind, body: Body<'p>) {
+    fn begin(&mut self, name: &str, kind: ThreadKind, body: Body<'p>) {
         self.threads.push(Beginning { name: name.into(), kind, body });
     }
 
     /// Creates a lock.
-    pub fn lock(&mut self, name: &str) -> Lock {
+    pub fn lock(&mut self, name: &str) -> ProfilerLock {
         self.locks.push(name.into());
-        Lock(self.locks.len() as u32 - 1)
+        ProfilerLock(self.locks.len() as u32 - 1)
     }
 
     /// Creates an event, which is not set.
-    pub fn event(&mut self) -> Event {
+    pub fn event(&mut self) -> EventObject {
         self.events += 1;
-        Event(self.events - 1)
+        EventObject(self.events - 1)
     }
 
     /// Sets the handler of a callback, which is executed on the thread of the callback. The last
     /// one set counts.
-    pub fn on(&mut self, callback: CallbackKind, handler: impl Fn(&Thread<'_, '_>) + 'p) {
+    pub fn on(&mut self, callback: CallbackKind, handler: impl Fn(&CurrentThread<'_, '_>) + 'p) {
         self.callbacks.retain(|(kind, _)| *kind != callback);
         self.callbacks.push((callback, Rc::new(handler)));
     }
 
     /// Sets the handler of the hooks that code calls directly.
-    pub fn on_hook(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
+    pub fn on_hook(&mut self, handler: impl Fn(&CurrentThread<'_, '_>) + 'p) {
         self.hook = Some(Rc::new(handler));
     }
 
     /// Sets the handler of signals.
-    pub fn on_signal(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
+    pub fn on_signal(&mut self, handler: impl Fn(&CurrentThread<'_, '_>) + 'p) {
         self.signal = Some(Rc::new(handler));
     }
 
     /// Sets the handler of uncaught exceptions, which is executed on their thread before the stack
     /// is unwound at the end of the process.
-    pub fn on_crash(&mut self, handler: impl Fn(&Thread<'_, '_>) + 'p) {
+    pub fn on_crash(&mut self, handler: impl Fn(&CurrentThread<'_, '_>) + 'p) {
         self.crash = Some(Rc::new(handler));
     }
 
@@ -103,11 +103,11 @@ impl<'p> Setup<'p> {
 
 /// The handlers of the profiler, independent of their borrows.
 pub(super) trait Handlers {
-    fn call(&self, callback: CallbackKind, thread: &Thread<'_, '_>);
+    fn call(&self, callback: CallbackKind, thread: &CurrentThread<'_, '_>);
 }
 
 impl Handlers for Setup<'_> {
-    fn call(&self, callback: CallbackKind, thread: &Thread<'_, '_>) {
+    fn call(&self, callback: CallbackKind, thread: &CurrentThread<'_, '_>) {
         if let Some(handler) = self.handler(callback) {
             handler(thread);
         }

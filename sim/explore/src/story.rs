@@ -3,10 +3,10 @@
 
 use super::check::Report;
 use super::hazard::Hazard;
-use super::history::{Happening, History, Slice, Standing, ThreadIndex};
-use super::timeline::words::{tell, visible, why};
-use super::timeline::{Row, Span, Tone};
-use super::verdict::{Edge, Rule, Verdict};
+use super::history::{History, ThreadIndex, ThreadStatus, Turn, TurnEvent};
+use super::timeline::words::{describe, visible, why};
+use super::timeline::{TimelineRow, TimelineSpan, Tone};
+use super::verdict::{Edge, ProfilerRule, Verdict};
 use core::fmt;
 
 /// Number of last steps that are printed for a thread.
@@ -14,7 +14,7 @@ const STEPS: usize = 8;
 /// Number of stack frames that are printed.
 const FRAMES: usize = 6;
 
-impl fmt::Display for Rule {
+impl fmt::Display for ProfilerRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SuspenderRanManagedCode => {
@@ -105,21 +105,21 @@ fn threads(verdict: &Verdict) -> Vec<ThreadIndex> {
 /// Describes a failed history in rows: the verdict, the waits, the last steps of each thread
 /// involved and its status, the hazard, and the way to avoid it.
 #[must_use]
-pub fn story(verdict: &Verdict, history: &History) -> Vec<Row> {
+pub fn story(verdict: &Verdict, history: &History) -> Vec<TimelineRow> {
     let mut rows = vec![row([(headline(verdict, history), Tone::Bad)])];
     if let Verdict::Deadlock(edges) = verdict {
-        rows.extend(edges.iter().map(|edge| told_edge(history, edge)));
+        rows.extend(edges.iter().map(|edge| edge_row(history, edge)));
     }
     let mut threads = threads(verdict);
     if threads.is_empty() {
         threads = (0..history.lanes.len() as u32).map(ThreadIndex).collect();
     }
     for thread in threads {
-        rows.push(Row::default());
+        rows.push(TimelineRow::default());
         last_steps(history, thread, &mut rows);
     }
     if let Some(hazard) = Hazard::of(verdict, history) {
-        rows.push(Row::default());
+        rows.push(TimelineRow::default());
         let number = (hazard.to_string(), Tone::Head);
         rows.push(row([number, (format!(": {}", hazard.title()), Tone::Plain)]));
         for clause in hazard.clauses() {
@@ -156,13 +156,15 @@ impl fmt::Display for Report {
     }
 }
 
-fn row<const N: usize>(spans: [(String, Tone); N]) -> Row {
-    Row { spans: spans.into_iter().map(|(text, tone)| Span { text, tone }).collect() }
+fn row<const N: usize>(spans: [(String, Tone); N]) -> TimelineRow {
+    TimelineRow {
+        spans: spans.into_iter().map(|(text, tone)| TimelineSpan { text, tone }).collect(),
+    }
 }
 
-fn told_edge(history: &History, edge: &Edge) -> Row {
+fn edge_row(history: &History, edge: &Edge) -> TimelineRow {
     let tone = match edge.why {
-        super::Why::Suspended => Tone::Suspended,
+        super::BlockReason::Suspended => Tone::Suspended,
         _ => Tone::Waiting,
     };
     row([
@@ -173,12 +175,12 @@ fn told_edge(history: &History, edge: &Edge) -> Row {
 }
 
 /// Adds the last steps of a thread and its status.
-fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<Row>) {
+fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<TimelineRow>) {
     rows.push(row([(visible(history.name(thread)), Tone::Head)]));
     let own = history.slices.iter().filter(|slice| slice.thread == thread);
-    let steps: Vec<(&Slice, Happening)> = own
+    let steps: Vec<(&Turn, TurnEvent)> = own
         .flat_map(|slice| slice.happenings.iter().map(move |happening| (slice, *happening)))
-        .filter(|(_, happening)| !matches!(happening, Happening::Begins | Happening::Waits))
+        .filter(|(_, happening)| !matches!(happening, TurnEvent::Begins | TurnEvent::Waits))
         .collect();
     let left_out = steps.len().saturating_sub(STEPS);
     if left_out > 0 {
@@ -188,15 +190,15 @@ fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<Row>) {
     }
     for (slice, step) in steps.iter().skip(left_out) {
         let at = (format!("  {:>7} ", slice.at), Tone::Dim);
-        rows.push(row([at, (tell(history, *step, None), Tone::Plain)]));
+        rows.push(row([at, (describe(history, *step, None), Tone::Plain)]));
     }
     let standing = history.slices.last().and_then(|last| last.standing.get(thread.index()));
     if let Some(standing) = standing {
-        how_it_stands(history, standing, rows);
+        status_rows(history, standing, rows);
     }
 }
 
-fn how_it_stands(history: &History, standing: &Standing, rows: &mut Vec<Row>) {
+fn status_rows(history: &History, standing: &ThreadStatus, rows: &mut Vec<TimelineRow>) {
     let name = |thread: &ThreadIndex| visible(history.name(*thread));
     if !standing.suspended_by.is_empty() {
         let by = list(standing.suspended_by.iter().map(name));

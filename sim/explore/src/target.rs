@@ -1,11 +1,11 @@
 //! Other threads, as seen by a profiler under a schedule.
 
 use super::bug::Bug;
-use super::deeds::REDIRECTS;
 use super::footprint::Footprint;
-use super::history::{Happening, Kind, ThreadIndex};
-use super::thread::Thread;
-use super::verdict::{Rule, Verdict};
+use super::history::{ThreadIndex, ThreadKind, TurnEvent};
+use super::profiler_ops::REDIRECTS;
+use super::thread::CurrentThread;
+use super::verdict::{ProfilerRule, Verdict};
 use clr_codegen::execution::BASE;
 use clr_machine::Machine;
 use clr_runtime::OsThreadId;
@@ -16,16 +16,16 @@ use clr_walker::registers::Registers;
 
 /// A thread that can be suspended and examined.
 #[derive(Debug)]
-pub struct Target<'g, 't, 'b> {
-    by: &'g Thread<'t, 'b>,
+pub struct ExaminedThread<'g, 't, 'b> {
+    by: &'g CurrentThread<'t, 'b>,
     index: ThreadIndex,
     os: OsThreadId,
     /// The thread as known to the runtime.
     known: Option<SimulatedThread<'t, 'b, Machine>>,
 }
 
-impl<'g, 't, 'b> Target<'g, 't, 'b> {
-    pub(super) fn new(by: &'g Thread<'t, 'b>, index: ThreadIndex) -> Option<Self> {
+impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
+    pub(super) fn new(by: &'g CurrentThread<'t, 'b>, index: ThreadIndex) -> Option<Self> {
         let os = by.kernel.state.borrow().threads.get(index.index())?.os;
         let known = SimulatedThread::new(&*by.kernel.runtime, os, BASE);
         Some(Self { by, index, os, known })
@@ -44,8 +44,8 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
     /// Performs the suspension in the system call.
     fn suspend_now(&self) -> Result<(), ThreadError> {
         let by = self.by;
-        if by.kernel.kind(by.me) != Kind::Profiler {
-            by.kernel.broke(by.me, Rule::SuspenderRanManagedCode);
+        if by.kernel.kind(by.me) != ThreadKind::Profiler {
+            by.kernel.broke(by.me, ProfilerRule::SuspenderRanManagedCode);
         }
         by.kernel.touch(Footprint::thread(self.index));
         if self.is_gone() {
@@ -63,7 +63,7 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
             thread.suspended_by.push(by.me);
         }
         drop(state);
-        by.tell(Happening::Suspended(self.index));
+        by.record(TurnEvent::Suspended(self.index));
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
         let by = self.by;
         by.switch();
         by.kernel.touch(Footprint::thread(self.index));
-        by.tell(Happening::System(REDIRECTS));
+        by.record(TurnEvent::System(REDIRECTS));
         let now = by.kernel.runtime.thread(self.os, |thread| thread.current.registers);
         let place = |registers: &Registers| (registers.rip, registers.rsp());
         if !self.is_gone() && now.is_some_and(|now| place(&now) != place(registers)) {
@@ -96,14 +96,14 @@ impl<'g, 't, 'b> Target<'g, 't, 'b> {
     }
 }
 
-impl Memory for Target<'_, '_, '_> {
+impl Memory for ExaminedThread<'_, '_, '_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         self.by.kernel.touch(Footprint::thread(self.index));
         self.by.kernel.runtime.memory.borrow().read(address, buffer)
     }
 }
 
-impl TargetThread for Target<'_, '_, '_> {
+impl TargetThread for ExaminedThread<'_, '_, '_> {
     type Error = ThreadError;
 
     fn id(&self) -> ThreadId {
@@ -140,7 +140,7 @@ impl TargetThread for Target<'_, '_, '_> {
         let mine = thread.suspended_by.iter().rposition(|who| *who == by.me);
         let Some(place) = mine.or_else(|| thread.suspended_by.len().checked_sub(1)) else {
             drop(state);
-            by.kernel.broke(by.me, Rule::ResumeDoubled);
+            by.kernel.broke(by.me, ProfilerRule::ResumeDoubled);
             return Err(ThreadError::NotResumed(self.os));
         };
         thread.suspended_by.remove(place);
@@ -149,7 +149,7 @@ impl TargetThread for Target<'_, '_, '_> {
             let less = u32::from(!Bug::LostResume.is_planted());
             thread.suspended = thread.suspended.saturating_sub(less);
         });
-        by.tell(Happening::Resumed(self.index));
+        by.record(TurnEvent::Resumed(self.index));
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl TargetThread for Target<'_, '_, '_> {
         let by = self.by;
         by.switch();
         by.kernel.touch(Footprint::thread(self.index));
-        by.tell(Happening::Context(self.index));
+        by.record(TurnEvent::Context(self.index));
         if self.is_gone() {
             by.end(Verdict::DestroyedThread { by: by.me });
         }

@@ -3,13 +3,13 @@
 
 use super::bug::Bug;
 use super::footprint::Footprint;
-use super::history::{Happening, ThreadIndex};
+use super::history::{ThreadIndex, TurnEvent};
 use super::info::Info;
 use super::kernel::{Kernel, Waiting};
 use super::lock::LockName;
-use super::setup::{Event, Handlers, Lock};
-use super::target::Target;
-use super::verdict::{Rule, Verdict};
+use super::setup::{EventObject, Handlers, ProfilerLock};
+use super::target::ExaminedThread;
+use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
 use clr_runtime::{OsThreadId, Wait};
@@ -18,7 +18,7 @@ use clr_walker::profiling::FunctionId;
 
 /// The thread that executes this code.
 #[derive(Clone, Copy)]
-pub struct Thread<'t, 'b> {
+pub struct CurrentThread<'t, 'b> {
     pub(super) kernel: &'t Kernel<'b>,
     pub(super) handlers: &'t dyn Handlers,
     pub(super) yielder: &'t Yielder<'t, ()>,
@@ -26,7 +26,7 @@ pub struct Thread<'t, 'b> {
     pub(super) os: OsThreadId,
 }
 
-impl core::fmt::Debug for Thread<'_, '_> {
+impl core::fmt::Debug for CurrentThread<'_, '_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Thread").field(&self.me).finish()
     }
@@ -36,8 +36,8 @@ impl core::fmt::Debug for Thread<'_, '_> {
 #[derive(Debug)]
 #[must_use = "the lock is given back at once"]
 pub struct Guard<'g, 't, 'b> {
-    thread: &'g Thread<'t, 'b>,
-    lock: Lock,
+    thread: &'g CurrentThread<'t, 'b>,
+    lock: ProfilerLock,
 }
 
 impl Drop for Guard<'_, '_, '_> {
@@ -49,7 +49,7 @@ impl Drop for Guard<'_, '_, '_> {
     }
 }
 
-impl<'t, 'b> Thread<'t, 'b> {
+impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Returns the index of the thread in the history.
     #[must_use]
     pub const fn index(&self) -> ThreadIndex {
@@ -71,8 +71,8 @@ impl<'t, 'b> Thread<'t, 'b> {
     /// Returns another thread, or this one, as seen by a profiler; `None` if there is none with
     /// this index.
     #[must_use]
-    pub fn target(&self, thread: ThreadIndex) -> Option<Target<'_, 't, 'b>> {
-        Target::new(self, thread)
+    pub fn target(&self, thread: ThreadIndex) -> Option<ExaminedThread<'_, 't, 'b>> {
+        ExaminedThread::new(self, thread)
     }
 
     /// Returns the threads of the program.
@@ -129,7 +129,7 @@ impl<'t, 'b> Thread<'t, 'b> {
             return true;
         }
         if waiting.is_some_and(|waiting| !kernel.has_come(waiting, self.os)) {
-            self.tell(Happening::Waits);
+            self.record(TurnEvent::Waits);
         }
         kernel.change_activity(self.me, |activity| {
             activity.waiting = waiting;
@@ -152,6 +152,7 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     /// Returns true if the history has ended and the remaining code of the profiler is being
     /// unwound.
+    #[must_use]
     pub fn is_over(&self) -> bool {
         self.kernel.is_over()
     }
@@ -169,8 +170,8 @@ impl<'t, 'b> Thread<'t, 'b> {
         done
     }
 
-    pub(super) fn tell(&self, happening: Happening) {
-        self.kernel.tell(self.me, happening);
+    pub(super) fn record(&self, happening: TurnEvent) {
+        self.kernel.record(self.me, happening);
     }
 
     /// Waits for a condition that only the runtime can satisfy. Returns false if the history has
@@ -222,7 +223,7 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     /// Records a text in the history.
     pub fn say(&self, words: &'static str) {
-        self.tell(Happening::Says(words));
+        self.record(TurnEvent::Says(words));
     }
 
     /// Returns the virtual time (µs).
@@ -234,7 +235,7 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     /// Sleeps for this time (µs): other threads may do much or little meanwhile.
     pub fn sleep(&self, micros: u64) {
-        self.tell(Happening::Sleeps(micros));
+        self.record(TurnEvent::Sleeps(micros));
         let until = self.now().saturating_add(micros);
         self.pause(Some(Waiting::Time), Some(until));
         self.kernel.touch(Footprint::TIME);
@@ -244,29 +245,29 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     /// Takes a lock, which is owned until the guard is dropped. It is not reentrant: a thread that
     /// already owns it waits forever.
-    pub fn lock(&self, lock: Lock) -> Guard<'_, 't, 'b> {
+    pub fn lock(&self, lock: ProfilerLock) -> Guard<'_, 't, 'b> {
         self.acquire(lock);
         Guard { thread: self, lock }
     }
 
     /// Takes a lock.
-    pub fn acquire(&self, lock: Lock) {
+    pub fn acquire(&self, lock: ProfilerLock) {
         self.acquire_until(lock, None);
     }
 
     /// Takes a lock if it becomes free within this time (µs); 0 means one attempt. Returns true if
     /// the lock was taken.
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
-    pub fn try_acquire(&self, lock: Lock, micros: u64) -> bool {
+    pub fn try_acquire(&self, lock: ProfilerLock, micros: u64) -> bool {
         self.acquire_until(lock, Some(micros))
     }
 
-    fn acquire_until(&self, lock: Lock, micros: Option<u64>) -> bool {
+    fn acquire_until(&self, lock: ProfilerLock, micros: Option<u64>) -> bool {
         self.switch_before(Waiting::Lock(lock.0), micros.is_some());
         self.does(if self.kernel.is_lock_of_walked(lock.0, self.me) {
-            Rule::CallbackTakesTargetsLock
+            ProfilerRule::CallbackTakesTargetsLock
         } else {
-            Rule::LockWhileSuspended
+            ProfilerRule::LockWhileSuspended
         });
         let name = LockName::Profiler(lock.0);
         let mut until = None;
@@ -276,7 +277,7 @@ impl<'t, 'b> Thread<'t, 'b> {
             }
             self.kernel.touch(Footprint::lock(name));
             if self.kernel.try_acquire(lock.0, self.me) {
-                self.tell(Happening::Acquired(name));
+                self.record(TurnEvent::Acquired(name));
                 return true;
             }
             if micros == Some(0) {
@@ -286,14 +287,14 @@ impl<'t, 'b> Thread<'t, 'b> {
             until = until.or_else(|| Some(self.now().saturating_add(micros?)));
             if !self.pause(Some(Waiting::Lock(lock.0)), until) {
                 self.kernel.touch(Footprint::TIME);
-                self.tell(Happening::TimedOut);
+                self.record(TurnEvent::TimedOut);
                 return false;
             }
         }
     }
 
     /// Releases a lock that this thread owns: other threads may run first, while it is still owned.
-    pub fn unlock(&self, lock: Lock) {
+    pub fn unlock(&self, lock: ProfilerLock) {
         if self.kernel.owner(lock.0) != Some(self.me) {
             return;
         }
@@ -303,20 +304,20 @@ impl<'t, 'b> Thread<'t, 'b> {
         let name = LockName::Profiler(lock.0);
         self.kernel.touch(Footprint::lock(name));
         self.kernel.free(lock.0);
-        self.tell(Happening::Released(name));
+        self.record(TurnEvent::Released(name));
     }
 
     /// Sets an event: all threads that wait for it can continue.
-    pub fn set(&self, event: Event) {
+    pub fn set(&self, event: EventObject) {
         self.change(event, true);
     }
 
     /// Resets an event.
-    pub fn reset(&self, event: Event) {
+    pub fn reset(&self, event: EventObject) {
         self.change(event, false);
     }
 
-    fn change(&self, event: Event, to: bool) {
+    fn change(&self, event: EventObject, to: bool) {
         self.switch();
         self.kernel.touch(Footprint::event(event.0));
         let mut state = self.kernel.state.borrow_mut();
@@ -333,7 +334,7 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     /// Returns true if an event was set longer ago than this time (µs).
     #[must_use]
-    pub fn was_set_before(&self, event: Event, micros: u64) -> bool {
+    pub fn was_set_before(&self, event: EventObject, micros: u64) -> bool {
         self.kernel.touch(Footprint::event(event.0) | Footprint::TIME);
         let state = self.kernel.state.borrow();
         let at = state.set_at.get(event.0 as usize).copied().flatten();
@@ -341,17 +342,17 @@ impl<'t, 'b> Thread<'t, 'b> {
     }
 
     /// Waits until an event is set.
-    pub fn wait_for(&self, event: Event) {
+    pub fn wait_for(&self, event: EventObject) {
         self.wait_until(event, None);
     }
 
     /// Waits until an event is set, for at most this time (µs). Returns true if it was set.
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
-    pub fn wait_at_most(&self, event: Event, micros: u64) -> bool {
+    pub fn wait_at_most(&self, event: EventObject, micros: u64) -> bool {
         self.wait_until(event, Some(micros))
     }
 
-    fn wait_until(&self, event: Event, micros: Option<u64>) -> bool {
+    fn wait_until(&self, event: EventObject, micros: Option<u64>) -> bool {
         self.switch_before(Waiting::Event(event.0), micros.is_some());
         if !Bug::EventWithoutFootprint.is_planted() {
             self.kernel.touch(Footprint::event(event.0));
@@ -368,7 +369,7 @@ impl<'t, 'b> Thread<'t, 'b> {
             self.kernel.touch(Footprint::event(event.0));
         } else {
             self.kernel.touch(Footprint::TIME);
-            self.tell(Happening::TimedOut);
+            self.record(TurnEvent::TimedOut);
         }
         in_time
     }
@@ -382,30 +383,30 @@ impl<'t, 'b> Thread<'t, 'b> {
 
     /// Allocates and frees memory: takes the lock of the process's heap (H-13).
     pub fn allocate(&self) {
-        self.does(Rule::AllocationWhileSuspended);
-        self.tell(Happening::System("allocates memory"));
+        self.does(ProfilerRule::AllocationWhileSuspended);
+        self.record(TurnEvent::System("allocates memory"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
     /// Logs a message with a logger that allocates.
     pub fn log(&self) {
-        self.does(Rule::LogWhileSuspended);
-        self.tell(Happening::System("logs"));
+        self.does(ProfilerRule::LogWhileSuspended);
+        self.record(TurnEvent::System("logs"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
     /// Loads a library or looks up symbols: takes the loader lock (H-12).
     pub fn load_library(&self) {
-        self.does(Rule::LoadingWhileSuspended);
-        self.tell(Happening::System("loads a library"));
+        self.does(ProfilerRule::LoadingWhileSuspended);
+        self.record(TurnEvent::System("loads a library"));
         self.with(&[clr_runtime::Lock::Loader, clr_runtime::Lock::FunctionTables]);
     }
 
     /// Looks up unwind data: `RtlLookupFunctionEntry` on Windows, which takes the lock of the
     /// inverted function table (H-11), and `dl_iterate_phdr` on Unix, which takes the loader lock.
     pub fn look_up_function_entry(&self) {
-        self.does(Rule::LoadingWhileSuspended);
-        self.tell(Happening::System("looks up unwind data"));
+        self.does(ProfilerRule::LoadingWhileSuspended);
+        self.record(TurnEvent::System("looks up unwind data"));
         let unix = self.kernel.runtime.generation.is_unix();
         let lock = if unix { clr_runtime::Lock::Loader } else { clr_runtime::Lock::FunctionTables };
         self.with(&[lock]);
@@ -435,7 +436,7 @@ impl<'t, 'b> Thread<'t, 'b> {
             }
             self.pause(Some(waiting), None);
         }
-        self.tell(Happening::Acquired(name));
+        self.record(TurnEvent::Acquired(name));
     }
 
     fn give_back(&self, lock: clr_runtime::Lock) {
@@ -444,12 +445,12 @@ impl<'t, 'b> Thread<'t, 'b> {
         self.kernel.runtime.change_process(|process| {
             process.release(lock, self.os);
         });
-        self.tell(Happening::Released(name));
+        self.record(TurnEvent::Released(name));
     }
 
     /// Records a violation of the rule if this thread has suspended another one, or the runtime on
     /// behalf of the profiler.
-    pub(super) fn does(&self, rule: Rule) {
+    pub(super) fn does(&self, rule: ProfilerRule) {
         if self.kernel.suspends(self.me) {
             self.kernel.broke(self.me, rule);
         }

@@ -7,7 +7,7 @@ use core::fmt;
 
 /// Reason why a thread cannot run: the label of an edge in the wait-for graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Why {
+pub enum BlockReason {
     /// The thread waits for a lock that the other owns.
     Lock(LockName),
     /// The other has suspended the thread.
@@ -30,14 +30,14 @@ pub struct Edge {
     /// Thread that waits.
     pub waits: ThreadIndex,
     /// Reason.
-    pub why: Why,
+    pub why: BlockReason,
     /// Thread that is waited for.
     pub for_whom: ThreadIndex,
 }
 
 /// Documented rules that a profiler can violate without harm in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
+pub enum ProfilerRule {
     /// Only a thread that has never run managed code suspends others (H-02).
     SuspenderRanManagedCode,
     /// No memory is allocated while a thread is suspended (H-13).
@@ -96,7 +96,7 @@ pub enum Verdict {
         /// Thread that violated the rule.
         by: ThreadIndex,
         /// The rule.
-        rule: Rule,
+        rule: ProfilerRule,
     },
     /// The profiler's code panicked or reported an error.
     Failed {
@@ -107,7 +107,7 @@ pub enum Verdict {
     },
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for BlockReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lock(lock) => write!(f, "waits for {lock}, which is owned by"),

@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use super::generate;
 use super::size::Size;
-use super::stage::{StagedCall, staged_call};
+use super::synthetic::{SyntheticCall, synthetic_call};
 use super::world::{WorldCase, WorldProgram, world_case, world_program};
 use arbitrary::{Arbitrary, Unstructured};
 use clr_codegen::Program;
@@ -27,9 +27,9 @@ impl<'a> Arbitrary<'a> for SmallProgram {
 }
 
 /// A synthetic thread of any size, and a call.
-impl<'a> Arbitrary<'a> for StagedCall {
+impl<'a> Arbitrary<'a> for SyntheticCall {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
-        Ok(staged_call(bytes))
+        Ok(synthetic_call(bytes))
     }
 }
 

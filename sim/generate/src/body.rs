@@ -8,7 +8,7 @@ use super::repair;
 use super::shape;
 use clr_codegen::estimate;
 use clr_codegen::{
-    Entry, Exit, Function, FunctionId, FunctionShape, MAX_LOCALS, Statement, UnwindData,
+    EntryForm, Exit, Function, FunctionIndex, FunctionShape, MAX_LOCALS, Statement, UnwindData,
 };
 use clr_walker::registers::Gpr;
 
@@ -20,7 +20,7 @@ pub(super) fn function<C: Choices>(
 ) -> Function {
     let behind = around.index + 1..around.entries.len() as u32;
     let (callees, handlers): (Vec<u32>, Vec<u32>) =
-        behind.partition(|&index| around.entries[index as usize] == Entry::Call);
+        behind.partition(|&index| around.entries[index as usize] == EntryForm::Call);
     let must = must_call(choices, around, &callees, called);
     let shape = choose_shape(choices, around, must.is_some() || !callees.is_empty());
     let budget = Budget::new(around, &shape);
@@ -50,7 +50,7 @@ fn must_call<C: Choices>(
     around: &Surroundings<'_>,
     callees: &[u32],
     called: &[bool],
-) -> Option<FunctionId> {
+) -> Option<FunctionIndex> {
     let uncalled = callees.iter().copied().find(|&callee| !called[callee as usize]);
     let next = callees.first().copied();
     let must = if around.size.chain {
@@ -60,7 +60,7 @@ fn must_call<C: Choices>(
     } else {
         uncalled.filter(|_| choices.chance(3, 4))
     };
-    must.map(FunctionId)
+    must.map(FunctionIndex)
 }
 
 fn choose_shape<C: Choices>(
@@ -71,7 +71,7 @@ fn choose_shape<C: Choices>(
     let entry = around.entries[around.index as usize];
     let leaf = if calls { choices.chance(1, 10) } else { choices.below(3) == 0 };
     // A leaf ends a chain.
-    if leaf && entry == Entry::Call && !(calls && around.size.chain) {
+    if leaf && entry == EntryForm::Call && !(calls && around.size.chain) {
         return repair::leaf(choices.chance(1, 4));
     }
     let most_locals = u64::from(MAX_LOCALS).min((around.own_stack / 2).saturating_sub(1024));
@@ -130,7 +130,7 @@ pub(super) struct Draw<'a, C> {
 impl<C: Choices> Draw<'_, C> {
     pub(super) fn body_and_end(
         &mut self,
-        must: Option<FunctionId>,
+        must: Option<FunctionIndex>,
     ) -> (Vec<Statement>, Option<Exit>) {
         let leaf = self.is_leaf();
         // The call that must be made takes its cost first.
@@ -157,7 +157,7 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     pub(super) const fn is_called(&self) -> bool {
-        matches!(self.shape.entry, Entry::Call)
+        matches!(self.shape.entry, EntryForm::Call)
     }
 
     pub(super) const fn tail_calls(&self) -> bool {

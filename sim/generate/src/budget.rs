@@ -2,7 +2,7 @@
 
 use super::generate::Surroundings;
 use clr_codegen::estimate::{self, Estimate};
-use clr_codegen::{FunctionId, FunctionShape, Statement};
+use clr_codegen::{FunctionIndex, FunctionShape, Statement};
 
 /// The remaining instructions and stack of a function.
 pub(super) struct Budget<'a> {
@@ -43,7 +43,12 @@ impl<'a> Budget<'a> {
     }
 
     /// Takes the cost of a statement that calls a function. Returns false if it costs too much.
-    pub(super) fn call(&mut self, statement: &Statement, callee: FunctionId, times: u64) -> bool {
+    pub(super) fn call(
+        &mut self,
+        statement: &Statement,
+        callee: FunctionIndex,
+        times: u64,
+    ) -> bool {
         let estimate = estimate::of(self.estimates, callee);
         let stack = self.callee.max(estimate.stack);
         let fits = self.own + stack <= self.stack

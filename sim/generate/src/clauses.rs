@@ -4,21 +4,21 @@ use super::body::{Context, Draw};
 use super::choices::Choices;
 use clr_codegen::estimate;
 use clr_codegen::{
-    Clause, ClauseKind, CodeKind, Entry, FunctionShape, HandlerKind, MAX_CLAUSES, Statement,
+    CodeKind, EhClause, EhClauseKind, EntryForm, FunctionShape, HandlerKind, MAX_CLAUSES, Statement,
 };
 use clr_walker::registers::Gpr;
 
 /// Returns true if a function of this shape and kind may have guarded statements.
 pub(super) fn may_guard(shape: &FunctionShape, kind: CodeKind) -> bool {
     kind != CodeKind::Native
-        && shape.entry == Entry::Call
+        && shape.entry == EntryForm::Call
         && shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp)
 }
 
 /// Drops EH clauses that cannot be combined with the first one.
-pub(super) fn go_together(clauses: &mut Vec<Clause>) {
-    if clauses.first().is_some_and(Clause::catches) {
-        clauses.retain(Clause::catches);
+pub(super) fn go_together(clauses: &mut Vec<EhClause>) {
+    if clauses.first().is_some_and(EhClause::catches) {
+        clauses.retain(EhClause::catches);
     } else {
         clauses.truncate(1);
     }
@@ -29,12 +29,12 @@ pub(super) fn go_together(clauses: &mut Vec<Clause>) {
 const WAYS: usize = 3;
 
 /// Returns the number of ways to simplify EH clauses.
-pub(super) fn ways(clauses: &[Clause]) -> u8 {
+pub(super) fn ways(clauses: &[EhClause]) -> u8 {
     u8::try_from(WAYS * clauses.len()).unwrap_or(u8::MAX)
 }
 
 /// Simplifies EH clauses: drops one, turns one into a plain catch, or makes its filter accept.
-pub(super) fn plainer(clauses: &mut Vec<Clause>, way: u8) {
+pub(super) fn plainer(clauses: &mut Vec<EhClause>, way: u8) {
     let (index, way) = (usize::from(way) / WAYS, usize::from(way) % WAYS);
     if way == 0 && index < clauses.len() {
         clauses.remove(index);
@@ -42,8 +42,8 @@ pub(super) fn plainer(clauses: &mut Vec<Clause>, way: u8) {
     }
     let Some(clause) = clauses.get_mut(index) else { return };
     match (way, &mut clause.kind) {
-        (1, kind) => *kind = ClauseKind::Catch,
-        (_, ClauseKind::Filtered { accepts, .. }) => *accepts = true,
+        (1, kind) => *kind = EhClauseKind::Catch,
+        (_, EhClauseKind::Filtered { accepts, .. }) => *accepts = true,
         _ => {}
     }
 }
@@ -73,22 +73,22 @@ impl<C: Choices> Draw<'_, C> {
         let Statement::Guarded(_, empty) = self.paid(empty, context)? else { return None };
         clauses = empty;
         let body = self.body(Context { in_guarded: true, ..inner });
-        for body in clauses.iter_mut().flat_map(Clause::bodies_mut) {
+        for body in clauses.iter_mut().flat_map(EhClause::bodies_mut) {
             *body = self.body(Context { in_funclet: true, ..inner });
         }
         Some(Statement::Guarded(body, clauses))
     }
 
-    fn clause(&mut self, kind: HandlerKind) -> Clause {
+    fn clause(&mut self, kind: HandlerKind) -> EhClause {
         let kind = match kind {
-            HandlerKind::Catch => ClauseKind::Catch,
-            HandlerKind::Finally => ClauseKind::Finally,
-            HandlerKind::Fault => ClauseKind::Fault,
+            HandlerKind::Catch => EhClauseKind::Catch,
+            HandlerKind::Finally => EhClauseKind::Finally,
+            HandlerKind::Fault => EhClauseKind::Fault,
             HandlerKind::Filtered => {
                 let accepts = self.choices.chance(1, 2);
-                ClauseKind::Filtered { accepts, filter: Vec::new() }
+                EhClauseKind::Filtered { accepts, filter: Vec::new() }
             }
         };
-        Clause { kind, body: Vec::new() }
+        EhClause { kind, body: Vec::new() }
     }
 }

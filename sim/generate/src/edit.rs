@@ -4,9 +4,9 @@ use super::measure::{self, Measure};
 use super::steps::{Part, Step};
 use super::{clauses, repair};
 use clr_codegen::{
-    Allocation, CallForm, ColdForm, Convention, Entry, EpilogueCfi, Exit, FrameSet, Function,
-    FunctionId, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea, Statement,
-    TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, CallingConvention, ColdForm, EntryForm, EpilogueCfi, Exit, FrameSet,
+    Function, FunctionIndex, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea,
+    Statement, TailCallForm, UnwindData, Wrap,
 };
 use clr_walker::registers::Gpr;
 
@@ -43,7 +43,7 @@ pub(super) fn take(program: &Program, step: Step) -> Option<Program> {
             *end = Some(end.filter(|_| !plain).map_or(RETURN, plainer_exit));
         }
         Step::Kind { function, to } => smaller.function(function)?.kind = to,
-        Step::Convention => smaller.convention = Convention::WindowsX64,
+        Step::Convention => smaller.convention = CallingConvention::WindowsX64,
         Step::SignalStack { least } => {
             let least = if least { repair::least_signal_stack(&smaller) } else { None };
             smaller.signal_stack = least.unwrap_or(0);
@@ -73,20 +73,20 @@ impl FunctionAt for Program {
 /// The new target of calls of a function.
 #[derive(Clone, Copy)]
 enum Redirect {
-    To(FunctionId),
+    To(FunctionIndex),
     Nowhere,
 }
 
 fn drop_functions(program: &mut Program, first: u32, count: u32) {
     let end = first + count;
     program.functions.drain(first as usize..end as usize);
-    redirect(program, |FunctionId(id)| {
+    redirect(program, |FunctionIndex(id)| {
         if id < first {
-            Redirect::To(FunctionId(id))
+            Redirect::To(FunctionIndex(id))
         } else if id < end {
             Redirect::Nowhere
         } else {
-            Redirect::To(FunctionId(id - count))
+            Redirect::To(FunctionIndex(id - count))
         }
     });
 }
@@ -98,16 +98,16 @@ fn bypass(program: &mut Program, function: u32) -> Option<()> {
         Some(Exit::TailCall(_, callee)) => Some(callee),
         _ => None,
     };
-    let FunctionId(callee) = first_callee(&dropped.body).or(jump)?;
+    let FunctionIndex(callee) = first_callee(&dropped.body).or(jump)?;
     program.functions.remove(function as usize);
-    redirect(program, |FunctionId(id)| {
+    redirect(program, |FunctionIndex(id)| {
         let id = if id == function { callee } else { id };
-        Redirect::To(FunctionId(if id > function { id - 1 } else { id }))
+        Redirect::To(FunctionIndex(if id > function { id - 1 } else { id }))
     });
     Some(())
 }
 
-fn first_callee(body: &[Statement]) -> Option<FunctionId> {
+fn first_callee(body: &[Statement]) -> Option<FunctionIndex> {
     body.iter().find_map(|statement| match statement {
         Statement::Call(_, callee)
         | Statement::SwitchStack(callee)
@@ -117,7 +117,7 @@ fn first_callee(body: &[Statement]) -> Option<FunctionId> {
     })
 }
 
-fn redirect(program: &mut Program, mut to: impl FnMut(FunctionId) -> Redirect) {
+fn redirect(program: &mut Program, mut to: impl FnMut(FunctionIndex) -> Redirect) {
     for function in &mut program.functions {
         redirect_body(&mut function.body, &mut to);
         if let Some(exit) = &mut function.end {
@@ -127,7 +127,7 @@ fn redirect(program: &mut Program, mut to: impl FnMut(FunctionId) -> Redirect) {
     program.interrupts.retain_mut(|interrupt| redirect_one(&mut interrupt.handler, &mut to));
 }
 
-fn redirect_one(id: &mut FunctionId, to: &mut impl FnMut(FunctionId) -> Redirect) -> bool {
+fn redirect_one(id: &mut FunctionIndex, to: &mut impl FnMut(FunctionIndex) -> Redirect) -> bool {
     match to(*id) {
         Redirect::To(other) => {
             *id = other;
@@ -137,7 +137,7 @@ fn redirect_one(id: &mut FunctionId, to: &mut impl FnMut(FunctionId) -> Redirect
     }
 }
 
-fn redirect_exit(exit: &mut Exit, to: &mut impl FnMut(FunctionId) -> Redirect) {
+fn redirect_exit(exit: &mut Exit, to: &mut impl FnMut(FunctionIndex) -> Redirect) {
     if let Exit::TailCall(_, callee) = exit
         && !redirect_one(callee, to)
     {
@@ -145,7 +145,7 @@ fn redirect_exit(exit: &mut Exit, to: &mut impl FnMut(FunctionId) -> Redirect) {
     }
 }
 
-fn redirect_body(body: &mut Vec<Statement>, to: &mut impl FnMut(FunctionId) -> Redirect) {
+fn redirect_body(body: &mut Vec<Statement>, to: &mut impl FnMut(FunctionIndex) -> Redirect) {
     body.retain_mut(|statement| match statement {
         Statement::Call(_, callee) | Statement::Trap(callee) | Statement::SwitchStack(callee) => {
             redirect_one(callee, to)
@@ -257,7 +257,7 @@ fn plainer_shape(function: &mut Function, part: Part) {
             shape.xmm_saves.clear();
             shape.home = [None; 4];
         }
-        Part::Entry => shape.entry = Entry::Call,
+        Part::Entry => shape.entry = EntryForm::Call,
         Part::Pushes => {
             let frame = shape.frame;
             shape.pushes.retain(|push| frame.is_some_and(|frame| frame.register == *push));

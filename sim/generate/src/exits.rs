@@ -2,7 +2,7 @@
 
 use super::body::{Context, Draw};
 use super::choices::Choices;
-use clr_codegen::{Exit, FunctionId, ReturnForm, Statement, TailCallForm, UnwindData};
+use clr_codegen::{Exit, FunctionIndex, ReturnForm, Statement, TailCallForm, UnwindData};
 
 /// The form that UNWIND_INFO version 2 requires of all exits of a function.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub(super) enum Form {
 
 impl<C: Choices> Draw<'_, C> {
     /// Draws the end of a function: a jump to `by_jump`, if there is one.
-    pub(super) fn end(&mut self, by_jump: Option<FunctionId>) -> Exit {
+    pub(super) fn end(&mut self, by_jump: Option<FunctionIndex>) -> Exit {
         if let Some(callee) = by_jump
             && let Some(exit) = self.jump(callee, Context::TOP)
         {
@@ -57,7 +57,7 @@ impl<C: Choices> Draw<'_, C> {
         Some(Exit::Return(form))
     }
 
-    pub(super) fn jump(&mut self, callee: FunctionId, context: Context) -> Option<Exit> {
+    pub(super) fn jump(&mut self, callee: FunctionIndex, context: Context) -> Option<Exit> {
         let near = self.shape.unwind != UnwindData::Version2;
         let forms = [
             TailCallForm::Register,

@@ -5,7 +5,9 @@ use super::choices::Choices;
 use super::repair;
 use super::size::Size;
 use clr_codegen::estimate::{self, Estimate};
-use clr_codegen::{CodeKind, Convention, Entry, Function, FunctionId, Interrupt, Program};
+use clr_codegen::{
+    CallingConvention, CodeKind, EntryForm, Function, FunctionIndex, Interrupt, Program,
+};
 
 /// The features that a program uses. Each program lacks some of them, so that the others occur more
 /// often.
@@ -38,9 +40,9 @@ impl Features {
 /// The surroundings that a function is generated for.
 pub(super) struct Surroundings<'a> {
     pub(super) size: &'a Size,
-    pub(super) convention: Convention,
+    pub(super) convention: CallingConvention,
     pub(super) features: Features,
-    pub(super) entries: &'a [Entry],
+    pub(super) entries: &'a [EntryForm],
     /// Estimates of the functions with higher indices.
     pub(super) estimates: &'a [Estimate],
     pub(super) index: u32,
@@ -59,7 +61,8 @@ pub(super) struct Surroundings<'a> {
 pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
     let (least, most) = size.functions();
     let count = choices.between(least, most);
-    let conventions = [Convention::WindowsX64, Convention::WindowsX64, Convention::SystemV];
+    let conventions =
+        [CallingConvention::WindowsX64, CallingConvention::WindowsX64, CallingConvention::SystemV];
     let convention = size.convention.unwrap_or_else(|| choices.one(conventions));
     let features = Features::draw(choices);
     let entries = entries(choices, size, features, count, convention);
@@ -87,7 +90,7 @@ pub fn program<C: Choices>(choices: &mut C, size: &Size) -> Program {
                 CodeKind::ReadyToRun,
             ]),
         };
-        let is_signal = entries.get(index as usize) == Some(&Entry::Signal);
+        let is_signal = entries.get(index as usize) == Some(&EntryForm::Signal);
         let kind = if is_signal { CodeKind::Native } else { kind };
         let callers_and_self = u64::from(count - index);
         let surroundings = Surroundings {
@@ -125,37 +128,37 @@ fn entries<C: Choices>(
     size: &Size,
     features: Features,
     count: u32,
-    convention: Convention,
-) -> Vec<Entry> {
+    convention: CallingConvention,
+) -> Vec<EntryForm> {
     let mut entry = |index: u32| {
         // A handler in the middle would break a chain.
         let possible = index > 0 && (!size.chain || index + 1 == count);
         let likely = if size.chain { 2 } else { 1 };
         if features.handlers && possible && choices.chance(likely, 3) {
             match convention {
-                Convention::WindowsX64 => {
-                    choices.one([Entry::Interrupt, Entry::InterruptWithErrorCode])
+                CallingConvention::WindowsX64 => {
+                    choices.one([EntryForm::Interrupt, EntryForm::InterruptWithErrorCode])
                 }
-                Convention::SystemV => choices.one([
-                    Entry::Interrupt,
-                    Entry::InterruptWithErrorCode,
-                    Entry::Signal,
-                    Entry::Signal,
+                CallingConvention::SystemV => choices.one([
+                    EntryForm::Interrupt,
+                    EntryForm::InterruptWithErrorCode,
+                    EntryForm::Signal,
+                    EntryForm::Signal,
                 ]),
             }
         } else {
-            Entry::Call
+            EntryForm::Call
         }
     };
     (0..count).map(&mut entry).collect()
 }
 
-fn name(functions: &mut [Function], entries: &[Entry]) {
+fn name(functions: &mut [Function], entries: &[EntryForm]) {
     let (mut called, mut handlers) = (0, 0);
     for (function, entry) in functions.iter_mut().zip(entries) {
         let (prefix, number) = match entry {
-            Entry::Call => ("f", &mut called),
-            Entry::Interrupt | Entry::InterruptWithErrorCode | Entry::Signal => {
+            EntryForm::Call => ("f", &mut called),
+            EntryForm::Interrupt | EntryForm::InterruptWithErrorCode | EntryForm::Signal => {
                 ("isr", &mut handlers)
             }
         };
@@ -168,18 +171,19 @@ fn name(functions: &mut [Function], entries: &[Entry]) {
 fn interrupts<C: Choices>(
     choices: &mut C,
     size: &Size,
-    entries: &[Entry],
+    entries: &[EntryForm],
     estimates: &[Estimate],
 ) -> Vec<Interrupt> {
-    let handlers: Vec<u32> =
-        (0..entries.len() as u32).filter(|&index| entries[index as usize] != Entry::Call).collect();
+    let handlers: Vec<u32> = (0..entries.len() as u32)
+        .filter(|&index| entries[index as usize] != EntryForm::Call)
+        .collect();
     if handlers.is_empty() {
         return Vec::new();
     }
     let (mut instructions, mut stack) = (size.instructions / 4, size.stack / 4);
     let mut interrupts = Vec::new();
     for _ in 0..choices.between(0, size.interrupts) {
-        let Some(handler) = choices.pick(&handlers).map(FunctionId) else { break };
+        let Some(handler) = choices.pick(&handlers).map(FunctionIndex) else { break };
         let cost = estimate::of(estimates, handler);
         if cost.instructions <= instructions && cost.stack <= stack {
             instructions -= cost.instructions;

@@ -2,9 +2,9 @@
 //!
 //! There is one generator for each kind of input: [`program`] turns [`Choices`] into a valid
 //! program, whether the choices come from a seed ([`Seeded`]), from proptest (feature `proptest`)
-//! or from a fuzzer's bytes (feature `arbitrary`). [`staged_call`] does the same for synthetic
+//! or from a fuzzer's bytes (feature `arbitrary`). [`synthetic_call`] does the same for synthetic
 //! threads and calls about them, and [`world_case`] for programs that go through the runtime.
-//! Shrinking ([`simpler`], [`minimize`]) works on the generated value itself, never on the choices,
+//! Shrinking ([`shrunk`], [`minimize`]) works on the generated value itself, never on the choices,
 //! so that each step is small, wherever the value came from.
 //!
 //! ```
@@ -33,16 +33,16 @@ mod repair;
 mod shape;
 mod shrink;
 mod size;
-pub mod stage;
 mod statement;
 mod steps;
+pub mod synthetic;
 #[cfg(test)]
 mod tests;
 pub mod world;
 
 #[cfg(feature = "proptest")]
 pub use self::proptest::{
-    ProgramTree, Programs, StagedCalls, Tree, WorldCases, programs, staged_calls, world_cases,
+    ProgramTree, Programs, SyntheticCalls, Tree, WorldCases, programs, synthetic_calls, world_cases,
 };
 #[cfg(feature = "arbitrary")]
 pub use arbitrary::SmallProgram;
@@ -50,8 +50,8 @@ pub use choices::{Choices, Seeded};
 pub use generate::program;
 pub use measure::Measure;
 pub use shrink::{
-    MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, simpler,
+    MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, shrunk,
 };
 pub use size::Size;
-pub use stage::{Seed, StagedCall, staged_call};
+pub use synthetic::{SyntheticCall, SyntheticSeed, synthetic_call};
 pub use world::{WorldCase, WorldProgram, world_call, world_case, world_program};

@@ -1,9 +1,9 @@
 //! A measure of the size of programs, which shrinking decreases.
 
 use clr_codegen::{
-    Allocation, CallForm, Clause, ClauseKind, CodeKind, ColdForm, Convention, Entry, EpilogueCfi,
-    Exit, FrameSet, Function, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea,
-    Statement, TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EhClause, EhClauseKind, EntryForm,
+    EpilogueCfi, Exit, FrameSet, Function, FunctionShape, Program, Realign, Release, ReturnForm,
+    SaveArea, Statement, TailCallForm, UnwindData, Wrap,
 };
 
 /// The size of a program. The order is well-founded; earlier fields are more significant.
@@ -27,7 +27,7 @@ impl Measure {
             functions: program.functions.len(),
             statements: 0,
             interrupts: program.interrupts.len(),
-            details: u64::from(program.convention == Convention::SystemV)
+            details: u64::from(program.convention == CallingConvention::SystemV)
                 + u64::from(program.signal_stack),
         };
         for function in &program.functions {
@@ -125,13 +125,13 @@ fn details(statement: &Statement) -> u64 {
 }
 
 /// Returns the rank of an EH clause: higher than having none.
-const fn clause(clause: &Clause) -> u64 {
+const fn clause(clause: &EhClause) -> u64 {
     match clause.kind {
-        ClauseKind::Catch => 1,
-        ClauseKind::Finally => 2,
-        ClauseKind::Fault => 3,
-        ClauseKind::Filtered { accepts: true, .. } => 4,
-        ClauseKind::Filtered { accepts: false, .. } => 5,
+        EhClauseKind::Catch => 1,
+        EhClauseKind::Finally => 2,
+        EhClauseKind::Fault => 3,
+        EhClauseKind::Filtered { accepts: true, .. } => 4,
+        EhClauseKind::Filtered { accepts: false, .. } => 5,
     }
 }
 
@@ -151,10 +151,10 @@ pub(super) const fn release(release: Release) -> u64 {
 
 fn shape(shape: &FunctionShape) -> u64 {
     let entry = match shape.entry {
-        Entry::Call => 0,
-        Entry::Interrupt => 1,
-        Entry::InterruptWithErrorCode => 2,
-        Entry::Signal => 3,
+        EntryForm::Call => 0,
+        EntryForm::Interrupt => 1,
+        EntryForm::InterruptWithErrorCode => 2,
+        EntryForm::Signal => 3,
     };
     let allocation = match shape.allocation {
         Allocation::Sub => 0,

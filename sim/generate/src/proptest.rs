@@ -4,7 +4,7 @@ use super::choices::Seeded;
 use super::generate;
 use super::shrink::{Search, Shrink};
 use super::size::Size;
-use super::stage::{StagedCall, staged_call};
+use super::synthetic::{SyntheticCall, synthetic_call};
 use super::world::{WorldCase, world_case};
 use clr_codegen::Program;
 use proptest::arbitrary::any;
@@ -13,7 +13,7 @@ use proptest::test_runner::TestRunner;
 use std::fmt;
 
 /// Returns a strategy for programs of a size. They shrink on the program itself: see
-/// [`simpler`](super::simpler).
+/// [`shrunk`](super::shrunk).
 #[must_use]
 pub const fn programs(size: Size) -> Programs {
     Programs { size }
@@ -37,28 +37,28 @@ impl Strategy for Programs {
 }
 
 /// Returns a strategy for synthetic threads with calls about them. They shrink on the value itself:
-/// see [`simpler`](super::simpler).
+/// see [`shrunk`](super::shrunk).
 #[must_use]
-pub const fn staged_calls() -> StagedCalls {
-    StagedCalls {}
+pub const fn synthetic_calls() -> SyntheticCalls {
+    SyntheticCalls {}
 }
 
-/// The strategy of [`staged_calls`].
+/// The strategy of [`synthetic_calls`].
 #[derive(Clone, Copy, Debug)]
-pub struct StagedCalls {}
+pub struct SyntheticCalls {}
 
-impl Strategy for StagedCalls {
-    type Tree = Tree<StagedCall>;
-    type Value = StagedCall;
+impl Strategy for SyntheticCalls {
+    type Tree = Tree<SyntheticCall>;
+    type Value = SyntheticCall;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
         let seed = any::<u64>().new_tree(runner)?.current();
-        Ok(Tree::new(staged_call(&mut Seeded::new(seed))))
+        Ok(Tree::new(synthetic_call(&mut Seeded::new(seed))))
     }
 }
 
 /// Returns a strategy for programs that go through the runtime, with the state they are executed to
-/// and a call there. They shrink on the value itself: see [`simpler`](super::simpler).
+/// and a call there. They shrink on the value itself: see [`shrunk`](super::shrunk).
 #[must_use]
 pub const fn world_cases() -> WorldCases {
     WorldCases {}

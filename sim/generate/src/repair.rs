@@ -6,10 +6,10 @@
 use super::clauses;
 use clr_codegen::estimate::{self, Estimate};
 use clr_codegen::{
-    Allocation, CallForm, Clause, CodeKind, Convention, Entry, EpilogueCfi, Exit, FrameSet,
-    Function, FunctionId, FunctionShape, MAX_ARGUMENTS, MAX_LOCALS, MAX_NESTING, MAX_PUSHES,
-    MAX_SIGNAL_STACK, Program, Realign, Release, ReturnForm, RuntimeCall, Statement, TailCallForm,
-    Target, UnwindData, Wrap, may_realign,
+    Allocation, CallForm, CallTarget, CallingConvention, CodeKind, EhClause, EntryForm,
+    EpilogueCfi, Exit, FrameSet, Function, FunctionIndex, FunctionShape, MAX_ARGUMENTS, MAX_LOCALS,
+    MAX_NESTING, MAX_PUSHES, MAX_SIGNAL_STACK, Program, Realign, Release, ReturnForm, RuntimeCall,
+    Statement, TailCallForm, UnwindData, Wrap, may_realign,
 };
 use clr_walker::registers::Gpr;
 
@@ -20,9 +20,9 @@ const PAGE: u64 = 0x1000;
 pub(super) fn program(program: &mut Program) {
     let convention = program.convention;
     if let Some(first) = program.functions.first_mut() {
-        first.shape.entry = Entry::Call;
+        first.shape.entry = EntryForm::Call;
     }
-    let entries: Vec<Entry> = program.functions.iter().map(|f| f.shape.entry).collect();
+    let entries: Vec<EntryForm> = program.functions.iter().map(|f| f.shape.entry).collect();
     let kinds: Vec<CodeKind> = program.functions.iter().map(|f| f.kind).collect();
     let mut estimates = vec![Estimate::default(); entries.len()];
     for (index, function) in program.functions.iter_mut().enumerate().rev() {
@@ -32,7 +32,7 @@ pub(super) fn program(program: &mut Program) {
         estimates[index] = estimate::function(function, &estimates);
     }
     program.interrupts.retain(|interrupt| {
-        entries.get(interrupt.handler.index()).is_some_and(|entry| *entry != Entry::Call)
+        entries.get(interrupt.handler.index()).is_some_and(|entry| *entry != EntryForm::Call)
     });
     program.interrupts.sort_by_key(|interrupt| interrupt.after);
     if program.signal_stack > 0
@@ -50,7 +50,7 @@ pub(super) fn least_signal_stack(program: &Program) -> Option<u32> {
     let mut leaves = vec![false; functions.len()];
     // Callees have higher indices.
     for (index, function) in functions.iter().enumerate().rev() {
-        let callee_leaves = |callee: &FunctionId| leaves.get(callee.index()) == Some(&true);
+        let callee_leaves = |callee: &FunctionIndex| leaves.get(callee.index()) == Some(&true);
         let is_way = |statement: &Statement| match statement {
             Statement::SwitchStack(_) => true,
             Statement::Call(_, callee)
@@ -62,8 +62,9 @@ pub(super) fn least_signal_stack(program: &Program) -> Option<u32> {
             matches!(&function.end, Some(Exit::TailCall(_, callee)) if callee_leaves(callee));
         leaves[index] = by_jump || function.body.iter().any(|one| one.contains(&is_way));
     }
-    let mut handlers = functions.iter().zip(&leaves).filter(|(f, _)| f.shape.entry != Entry::Call);
-    let signals = functions.iter().any(|function| function.shape.entry == Entry::Signal);
+    let mut handlers =
+        functions.iter().zip(&leaves).filter(|(f, _)| f.shape.entry != EntryForm::Call);
+    let signals = functions.iter().any(|function| function.shape.entry == EntryForm::Signal);
     let stays = handlers.all(|(_, leaves)| !*leaves);
     let least = estimate::program(program).stack.next_multiple_of(PAGE);
     let least = u32::try_from(least).ok().filter(|least| *least <= MAX_SIGNAL_STACK);
@@ -81,15 +82,15 @@ pub(super) const fn is_by_frame(release: Release) -> bool {
 }
 
 /// Repairs a shape.
-pub(super) fn shape(shape: &mut FunctionShape, convention: Convention, kind: CodeKind) {
-    let unix = kind == CodeKind::Native && convention == Convention::SystemV;
+pub(super) fn shape(shape: &mut FunctionShape, convention: CallingConvention, kind: CodeKind) {
+    let unix = kind == CodeKind::Native && convention == CallingConvention::SystemV;
     if !unix {
         shape.wrap = Wrap::Whole;
         shape.realign = Realign::No;
         shape.arguments = 0;
         shape.epilogue_cfi = EpilogueCfi::Restored;
-        if shape.entry == Entry::Signal {
-            shape.entry = Entry::Interrupt;
+        if shape.entry == EntryForm::Signal {
+            shape.entry = EntryForm::Interrupt;
         }
         if let Some(frame) = &mut shape.frame
             && frame.set == FrameSet::BehindPush
@@ -97,7 +98,7 @@ pub(super) fn shape(shape: &mut FunctionShape, convention: Convention, kind: Cod
             frame.set = FrameSet::AfterAllocation;
         }
     }
-    let called = shape.entry == Entry::Call;
+    let called = shape.entry == EntryForm::Call;
     if !called {
         shape.wrap = Wrap::Whole;
     }
@@ -179,7 +180,7 @@ pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
         Release::Lea | Release::LeaDisp32 => shape.frame.is_some(),
         Release::Mov => at_pushes.is_some(),
         Release::Leave if shape.frame.is_some_and(|frame| frame.set == FrameSet::BehindPush) => {
-            shape.entry == Entry::Call
+            shape.entry == EntryForm::Call
                 && shape.frame.is_some_and(|frame| frame.offset == 0 && frame.register == Gpr::Rbp)
         }
         Release::Leave => {
@@ -193,8 +194,8 @@ pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
 fn body(
     function: &mut Function,
     index: usize,
-    convention: Convention,
-    entries: &[Entry],
+    convention: CallingConvention,
+    entries: &[EntryForm],
     kinds: &[CodeKind],
 ) {
     let Function { kind, shape, body, end, .. } = function;
@@ -254,9 +255,9 @@ struct Context {
 struct Walk<'a> {
     shape: &'a FunctionShape,
     kind: CodeKind,
-    convention: Convention,
+    convention: CallingConvention,
     index: usize,
-    entries: &'a [Entry],
+    entries: &'a [EntryForm],
     kinds: &'a [CodeKind],
     /// Registers saved by enclosing regions.
     saved: &'a mut Vec<Gpr>,
@@ -302,7 +303,7 @@ impl Walk<'_> {
                 Statement::Funclet(_) => {
                     self.shape.frame.is_some_and(|frame| frame.register == Gpr::Rbp)
                         && !context.in_funclet
-                        && self.shape.entry == Entry::Call
+                        && self.shape.entry == EntryForm::Call
                         && self.shape.realign == Realign::No
                 }
             };
@@ -320,7 +321,7 @@ impl Walk<'_> {
             Statement::Guarded(body, clauses) => {
                 clauses::go_together(clauses);
                 self.list(body, Context { in_guarded: true, ..inner });
-                for body in clauses.iter_mut().flat_map(Clause::bodies_mut) {
+                for body in clauses.iter_mut().flat_map(EhClause::bodies_mut) {
                     self.list(body, Context { in_funclet: true, ..inner });
                 }
             }
@@ -363,9 +364,10 @@ impl Walk<'_> {
         n < 16 && (volatile || !context.in_funclet && self.shape.xmm_saves.contains(&n))
     }
 
-    fn is_callee(&self, callee: FunctionId, by_call: bool) -> bool {
+    fn is_callee(&self, callee: FunctionIndex, by_call: bool) -> bool {
         let entry = self.entries.get(callee.index());
-        callee.index() > self.index && entry.is_some_and(|entry| (*entry == Entry::Call) == by_call)
+        callee.index() > self.index
+            && entry.is_some_and(|entry| (*entry == EntryForm::Call) == by_call)
     }
 
     fn is_runtime_call(&self, call: RuntimeCall) -> bool {
@@ -373,14 +375,14 @@ impl Walk<'_> {
             |index: usize| self.kinds.get(index).is_some_and(|kind| *kind != CodeKind::Native);
         let reachable = call.target.is_none_or(|target| self.is_callee(target, true));
         let target = call.target.map(|target| managed(target.index()));
-        let wanted = call.kind.target().map(|target| target == Target::Managed);
+        let wanted = call.kind.target().map(|target| target == CallTarget::Managed);
         let wanted =
             wanted.or_else(|| (target.is_some() && call.kind.may_unload()).then_some(true));
         reachable && managed(self.index) == call.kind.is_in_managed_code() && target == wanted
     }
 
     fn call(&self, form: &mut CallForm) {
-        let unix = self.kind == CodeKind::Native && self.convention == Convention::SystemV;
+        let unix = self.kind == CodeKind::Native && self.convention == CallingConvention::SystemV;
         if *form == CallForm::Plt && !unix {
             *form = CallForm::Near;
         }
@@ -393,7 +395,7 @@ impl Walk<'_> {
         {
             *exit = plain;
         }
-        if self.shape.entry != Entry::Call {
+        if self.shape.entry != EntryForm::Call {
             *exit = plain;
         }
     }

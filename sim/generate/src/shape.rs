@@ -3,8 +3,9 @@
 use super::choices::Choices;
 use super::repair;
 use clr_codegen::{
-    Allocation, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameRegister, FrameSet,
-    FunctionShape, MAX_ARGUMENTS, MAX_PUSHES, Realign, Release, SaveArea, UnwindData, Wrap,
+    Allocation, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameRegister,
+    FrameSet, FunctionShape, MAX_ARGUMENTS, MAX_PUSHES, Realign, Release, SaveArea, UnwindData,
+    Wrap,
 };
 use clr_walker::registers::Gpr;
 
@@ -22,8 +23,8 @@ enum Maker {
 pub(super) fn shape<C: Choices>(
     choices: &mut C,
     kind: CodeKind,
-    convention: Convention,
-    entry: Entry,
+    convention: CallingConvention,
+    entry: EntryForm,
     most_locals: u32,
 ) -> FunctionShape {
     let weights = match kind {
@@ -48,12 +49,12 @@ pub(super) fn shape<C: Choices>(
 pub(super) fn any_shape<C: Choices>(
     choices: &mut C,
     kind: CodeKind,
-    convention: Convention,
-    entry: Entry,
+    convention: CallingConvention,
+    entry: EntryForm,
     most_locals: u32,
 ) -> FunctionShape {
     let mut shape = shape(choices, kind, convention, entry, most_locals);
-    if kind == CodeKind::Native && convention == Convention::SystemV {
+    if kind == CodeKind::Native && convention == CallingConvention::SystemV {
         Draw { choices, convention, most_locals }.unix(&mut shape);
         repair::shape(&mut shape, convention, kind);
     }
@@ -65,7 +66,7 @@ const PROBED_PAGES: u32 = 3;
 
 struct Draw<'a, C> {
     choices: &'a mut C,
-    convention: Convention,
+    convention: CallingConvention,
     most_locals: u32,
 }
 

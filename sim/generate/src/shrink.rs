@@ -1,8 +1,8 @@
 //! Shrinking: makes generated values smaller as long as they still fail.
 
 use super::edit;
-use super::stage::{self, StagedCall};
 use super::steps;
+use super::synthetic::{self, SyntheticCall};
 use super::world::{self, WorldCase, WorldProgram};
 use clr_codegen::Program;
 use core::fmt;
@@ -28,11 +28,11 @@ pub struct ProgramStep(steps::Step);
 
 /// A step towards a smaller synthetic thread and a plainer call about it.
 #[derive(Clone, Copy, Debug)]
-pub struct StageStep(stage::Step);
+pub struct StageStep(synthetic::Step);
 
 /// A step towards a smaller program of a world.
 #[derive(Clone, Copy, Debug)]
-pub struct WorldProgramStep(world::ProgramStep);
+pub struct WorldProgramStep(world::ProgramShrink);
 
 /// A step towards a smaller program of a world, an earlier stop, and a plainer call.
 #[derive(Clone, Copy, Debug)]
@@ -51,15 +51,15 @@ impl Shrink for Program {
     }
 }
 
-impl Shrink for StagedCall {
+impl Shrink for SyntheticCall {
     type Step = StageStep;
 
     fn steps(&self) -> Vec<StageStep> {
-        self.simpler_steps().into_iter().map(StageStep).collect()
+        self.shrink_steps().into_iter().map(StageStep).collect()
     }
 
     fn take(&self, StageStep(step): StageStep) -> Option<Self> {
-        self.simpler(step)
+        self.shrunk(step)
     }
 }
 
@@ -67,11 +67,11 @@ impl Shrink for WorldProgram {
     type Step = WorldProgramStep;
 
     fn steps(&self) -> Vec<WorldProgramStep> {
-        self.simpler_steps().into_iter().map(WorldProgramStep).collect()
+        self.shrink_steps().into_iter().map(WorldProgramStep).collect()
     }
 
     fn take(&self, WorldProgramStep(step): WorldProgramStep) -> Option<Self> {
-        self.simpler(step)
+        self.shrunk(step)
     }
 }
 
@@ -89,7 +89,7 @@ impl Shrink for WorldCase {
 
 /// Returns all values that are one step smaller, after the largest steps first. All of them are
 /// valid.
-pub fn simpler<T: Shrink>(model: &T) -> impl Iterator<Item = T> + '_ {
+pub fn shrunk<T: Shrink>(model: &T) -> impl Iterator<Item = T> + '_ {
     model.steps().into_iter().filter_map(|step| model.take(step))
 }
 

@@ -1,6 +1,6 @@
 //! Limits on the size of generated programs.
 
-use clr_codegen::{Convention, MAX_FUNCTIONS, MAX_NESTING};
+use clr_codegen::{CallingConvention, MAX_FUNCTIONS, MAX_NESTING};
 
 /// Limits of a generated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Size {
     /// Maximum stack usage in bytes, by a conservative estimate.
     pub stack: u64,
     /// Calling convention; `None` allows both.
-    pub convention: Option<Convention>,
+    pub convention: Option<CallingConvention>,
 }
 
 impl Size {
@@ -67,7 +67,7 @@ impl Size {
 
     /// Returns the same size with this calling convention, and mostly native code.
     #[must_use]
-    pub const fn of(self, convention: Convention) -> Self {
+    pub const fn of(self, convention: CallingConvention) -> Self {
         Self { convention: Some(convention), ..self }
     }
 

@@ -4,7 +4,7 @@ use super::body::{Context, Draw};
 use super::choices::Choices;
 use super::repair;
 use clr_codegen::estimate;
-use clr_codegen::{CallForm, CodeKind, Convention, FunctionId, Realign, Statement};
+use clr_codegen::{CallForm, CallingConvention, CodeKind, FunctionIndex, Realign, Statement};
 use clr_walker::registers::Gpr;
 
 impl<C: Choices> Draw<'_, C> {
@@ -83,17 +83,17 @@ impl<C: Choices> Draw<'_, C> {
         self.paid(Statement::ClobberXmm(register), context)
     }
 
-    pub(super) fn callee(&mut self, context: Context) -> Option<FunctionId> {
+    pub(super) fn callee(&mut self, context: Context) -> Option<FunctionIndex> {
         let throws = |callee: &u32| self.around.estimates[*callee as usize].throws;
         if context.in_try
             && self.choices.chance(1, 2)
             && let Some(callee) = self.callees.iter().copied().find(throws)
         {
-            return Some(FunctionId(callee));
+            return Some(FunctionIndex(callee));
         }
         let near = self.choices.chance(1, 2);
         let callee = if near { self.callees.first().copied() } else { None };
-        let callee = callee.or_else(|| self.choices.pick(self.callees)).map(FunctionId)?;
+        let callee = callee.or_else(|| self.choices.pick(self.callees)).map(FunctionIndex)?;
         let estimate = estimate::of(self.around.estimates, callee);
         // A callee that never returns makes the rest of the body unreachable.
         let idles = estimate.never_returns && !context.in_try;
@@ -102,15 +102,15 @@ impl<C: Choices> Draw<'_, C> {
 
     /// Draws a call and takes its cost from the budget; a call that might throw is mostly put in a
     /// `Try`.
-    pub(super) fn call(&mut self, callee: FunctionId, context: Context) -> Option<Statement> {
+    pub(super) fn call(&mut self, callee: FunctionIndex, context: Context) -> Option<Statement> {
         let form = self.choices.one([
             CallForm::Near,
             CallForm::Near,
             CallForm::Register,
             CallForm::Memory,
         ]);
-        let unix =
-            self.around.kind == CodeKind::Native && self.around.convention == Convention::SystemV;
+        let unix = self.around.kind == CodeKind::Native
+            && self.around.convention == CallingConvention::SystemV;
         let form = if unix && self.choices.chance(1, 4) { CallForm::Plt } else { form };
         let call = Statement::Call(form, callee);
         if !self.budget.call(&call, callee, context.times) {
@@ -132,14 +132,14 @@ impl<C: Choices> Draw<'_, C> {
         Some(call)
     }
 
-    pub(super) fn mark(&mut self, callee: FunctionId) {
+    pub(super) fn mark(&mut self, callee: FunctionIndex) {
         if let Some(called) = self.called.get_mut(callee.index()) {
             *called = true;
         }
     }
 
     pub(super) fn trap(&mut self, context: Context) -> Option<Statement> {
-        let handler = FunctionId(self.choices.pick(self.handlers)?);
+        let handler = FunctionIndex(self.choices.pick(self.handlers)?);
         let trap = Statement::Trap(handler);
         if !self.budget.call(&trap, handler, context.times) {
             return None;

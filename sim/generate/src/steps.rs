@@ -1,7 +1,7 @@
 //! Steps that make a program smaller, from large to small.
 
 use super::clauses;
-use clr_codegen::{CallForm, CodeKind, Entry, Exit, Function, Program, ReturnForm, Statement};
+use clr_codegen::{CallForm, CodeKind, EntryForm, Exit, Function, Program, ReturnForm, Statement};
 
 /// A step. It consists of a few numbers, so that listing steps is cheap; only the steps that are
 /// tried are executed.
@@ -234,7 +234,7 @@ fn plainer_steps(function: u32, text: &Function, steps: &mut Vec<Step>) {
     if text.kind == CodeKind::ReadyToRun {
         steps.push(Step::Kind { function, to: CodeKind::Jit });
     }
-    if text.end != Some(Exit::Return(ReturnForm::Ret)) && text.shape.entry == Entry::Call {
+    if text.end != Some(Exit::Return(ReturnForm::Ret)) && text.shape.entry == EntryForm::Call {
         steps.extend([true, false].map(|plain| Step::End { function, plain }));
     }
     let mut number = 0;

@@ -1,7 +1,7 @@
 //! x64 machine: memory of pages with permissions, registers, and an interpreter.
 //!
 //! The machine is deterministic: its behaviour depends only on the host's input. Faults and other
-//! reasons to stop are values ([`Stop`]) and leave the machine as it was before the instruction
+//! reasons to stop are values ([`StopReason`]) and leave the machine as it was before the instruction
 //! concerned. An instruction is decoded once and then found by its address, until one of its bytes
 //! is written.
 //!
@@ -12,7 +12,7 @@
 //! registers.
 //!
 //! Other instructions stop the execution with the name of the instruction
-//! ([`Stop::Unimplemented`]). Flags that the manuals leave undefined are computed as for the
+//! ([`StopReason::Unimplemented`]). Flags that the manuals leave undefined are computed as for the
 //! nearest defined case, or do not change. Floating point rounds to nearest and masks all
 //! exceptions; `ldmxcsr` with other modes is not implemented.
 //!
@@ -50,16 +50,16 @@ mod vector;
 
 pub use cpu::Cpu;
 pub use memory::{
-    AccessKind, MAX_PAGES, MapError, MemoryAccess, PAGE_SIZE, Protection, Region, StaleSnapshot,
+    AccessKind, MAX_PAGES, MapError, MemoryAccess, PAGE_SIZE, Protection, Region, StaleSavePoint,
 };
 pub use observer::{Observer, Until};
-pub use stop::{Access, Cause, Fault, InstructionForm, Stop};
+pub use stop::{Access, Cause, Fault, InstructionForm, StopReason};
 
 use clr_walker::memory::{Memory, Unreadable};
 use code::{CodeCache, LONGEST};
 use exec::Reason;
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};
-use memory::{AddressSpace, SavePoint};
+use memory::{AddressSpace, UndoMark};
 use op::{Kind, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,13 +86,13 @@ impl Default for Machine {
 /// A save point of a machine: memory, registers, and the number of executed instructions.
 /// Breakpoints and traps are not part of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Snapshot {
+pub struct SavePoint {
     cpu: Cpu,
     executed: u64,
-    memory: SavePoint,
+    memory: UndoMark,
 }
 
-impl Snapshot {
+impl SavePoint {
     /// Returns the saved registers.
     #[must_use]
     pub const fn cpu(&self) -> &Cpu {
@@ -199,7 +199,7 @@ impl Machine {
         self.breakpoints.remove(&address)
     }
 
-    /// Makes `address` (VA) a service: reaching it stops with [`Stop::Trap`] and `id`. Nothing need
+    /// Makes `address` (VA) a service: reaching it stops with [`StopReason::Trap`] and `id`. Nothing need
     /// be mapped at the address, and no instruction there is executed. Returns the previous id.
     pub fn add_trap(&mut self, address: u64, id: u32) -> Option<u32> {
         self.code.invalidate(address, 1);
@@ -227,34 +227,34 @@ impl Machine {
     /// Executes one instruction, even one with a breakpoint.
     ///
     /// # Errors
-    /// Returns [`Stop`] if the instruction cannot be executed. The machine is unchanged then.
-    pub fn step(&mut self) -> Result<(), Stop> {
+    /// Returns [`StopReason`] if the instruction cannot be executed. The machine is unchanged then.
+    pub fn step(&mut self) -> Result<(), StopReason> {
         self.step_with(&mut ())
     }
 
     /// Executes one instruction, even one with a breakpoint, and notifies `observer`.
     ///
     /// # Errors
-    /// Returns [`Stop`] if the instruction cannot be executed or the observer stops before it. The
+    /// Returns [`StopReason`] if the instruction cannot be executed or the observer stops before it. The
     /// machine is unchanged then.
-    pub fn step_with(&mut self, observer: &mut impl Observer) -> Result<(), Stop> {
+    pub fn step_with(&mut self, observer: &mut impl Observer) -> Result<(), StopReason> {
         let address = self.cpu.rip();
         let passed = !self.breakpoints.is_empty() && self.remove_breakpoint(address);
         let stop = self.execute(observer, 1);
         if passed {
             self.add_breakpoint(address);
         }
-        if stop == Stop::Limit { Ok(()) } else { Err(stop) }
+        if stop == StopReason::Limit { Ok(()) } else { Err(stop) }
     }
 
     /// Executes at most `limit` instructions, until a reason to stop. A breakpoint on the first
     /// instruction is ignored.
-    pub fn run(&mut self, limit: u64) -> Stop {
+    pub fn run(&mut self, limit: u64) -> StopReason {
         self.run_with(&mut (), limit)
     }
 
     /// Executes like [`run`](Self::run), and notifies `observer`.
-    pub fn run_with(&mut self, observer: &mut impl Observer, limit: u64) -> Stop {
+    pub fn run_with(&mut self, observer: &mut impl Observer, limit: u64) -> StopReason {
         let mut limit = limit;
         if limit > 0 && self.breakpoints.contains(&self.cpu.rip()) {
             if let Err(stop) = self.step_with(observer) {
@@ -266,24 +266,24 @@ impl Machine {
     }
 
     /// Executes at most `limit` instructions, until the condition holds before an instruction
-    /// ([`Stop::Observer`]) or there is another reason to stop.
-    pub fn run_until(&mut self, condition: impl FnMut(&Cpu) -> bool, limit: u64) -> Stop {
+    /// ([`StopReason::Observer`]) or there is another reason to stop.
+    pub fn run_until(&mut self, condition: impl FnMut(&Cpu) -> bool, limit: u64) -> StopReason {
         self.run_with(&mut Until(condition), limit)
     }
 
     /// Saves the present state. The time does not depend on the amount of memory; pages are copied
     /// when they are written later.
-    pub fn save(&mut self) -> Snapshot {
-        Snapshot { cpu: self.cpu, executed: self.executed, memory: self.memory.save() }
+    pub fn save(&mut self) -> SavePoint {
+        SavePoint { cpu: self.cpu, executed: self.executed, memory: self.memory.save() }
     }
 
     /// Restores a state saved on this machine. The state can be restored again; states saved after
     /// it cannot. The time is proportional to the number of pages changed since.
     ///
     /// # Errors
-    /// Returns [`StaleSnapshot`] if an earlier state has been restored since the save, or all save
+    /// Returns [`StaleSavePoint`] if an earlier state has been restored since the save, or all save
     /// points have been dropped.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), StaleSnapshot> {
+    pub fn restore(&mut self, snapshot: &SavePoint) -> Result<(), StaleSavePoint> {
         let code = &mut self.code;
         self.memory.restore(snapshot.memory, |number| code.invalidate_page(number))?;
         self.cpu = snapshot.cpu;
@@ -299,7 +299,7 @@ impl Machine {
     /// Returns the index of the operation at `address`, after decoding it if necessary.
     #[cold]
     #[inline(never)]
-    fn prepare(&mut self, address: u64) -> Result<u32, Stop> {
+    fn prepare(&mut self, address: u64) -> Result<u32, StopReason> {
         let index = self.code.enter(address);
         if self.code.op(index).kind != Kind::Undecoded {
             return Ok(index);

@@ -67,7 +67,8 @@ pub struct Fault {
 /// For every reason, rip is the address of the instruction that has not been executed, and
 /// registers and memory are as they were before that instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum Stop {
+#[non_exhaustive]
+pub enum StopReason {
     /// The requested number of instructions has been executed.
     #[error("the limit is reached")]
     Limit,
@@ -176,12 +177,12 @@ mod tests {
     #[test]
     fn messages_name_address_and_instruction() {
         let instruction = InstructionForm::new(Code::Rdtsc);
-        let stop = Stop::Unimplemented { address: 0x1400, instruction };
+        let stop = StopReason::Unimplemented { address: 0x1400, instruction };
         assert_eq!(stop.to_string(), "Rdtsc at 0x1400 is not implemented");
         assert_eq!(format!("{instruction:?}"), "Rdtsc");
         assert_eq!(InstructionForm(u16::MAX).to_string(), "INVALID");
         let fault = Fault { address: 0x2000, access: Access::Write, cause: Cause::Guard };
         let message = "the instruction at 0x1 faults: cannot write 0x2000: it is a guard page";
-        assert_eq!(Stop::Fault { at: 1, fault }.to_string(), message);
+        assert_eq!(StopReason::Fault { at: 1, fault }.to_string(), message);
     }
 }

@@ -6,10 +6,10 @@ mod json;
 mod load;
 mod memory;
 mod names;
-mod pretended;
 mod replay;
 mod state;
 mod stops;
+mod synthetic_native;
 mod thread;
 pub mod vectors;
 
@@ -17,13 +17,13 @@ pub use json::{
     CallLine, CallbackLine, CodeLine, EntryLine, FrameLine, FunctionLine, Hex, ImageLine,
     NestedLine, ParentLine, PolicyLine, ResultLine, SeedLine, StackLine, StateLine, WalkLine,
 };
-pub use load::{LoadError, RecordedCode};
+pub use load::{RecordedCode, RecordingLoadError};
 pub use memory::RecordedMemory;
 pub use names::RecordedNames;
-pub use pretended::PretendedNative;
-pub use replay::{Callback, Difference, Replay, Verdict};
+pub use replay::{RecordedCallback, RecordingReplay, WalkDifference, WalkVerdict};
 pub use state::{CALLER, TARGET};
-pub use stops::{SeedOrigin, Stop};
+pub use stops::{ReachedFrame, SeedOrigin};
+pub use synthetic_native::SyntheticNative;
 pub use thread::RecordedThread;
 
 use clr_runtime::generation::Generation;
@@ -62,6 +62,7 @@ pub struct RecordingError {
 
 /// The problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RecordingProblem {
     /// The line is not in the format.
     #[error("{0}")]

@@ -1,7 +1,9 @@
 //! Recorded code as a runtime's code manager.
 
 use super::{CodeLine, Hex, Recording};
-use clr_runtime::code_manager::{Block, Code, FuncletRange, Method, RangeSection, SectionError};
+use clr_runtime::code_manager::{
+    Block, CodeVersion, FuncletRange, Method, RangeSection, SectionError,
+};
 use clr_runtime::{CodeManager, Funclet, MethodKind};
 use clr_walker::code_map::{CodeMapError, CodeRegion, RegionKind};
 use clr_walker::image::{FunctionTable, ImageError, SIZE_OF_RUNTIME_FUNCTION, Section, Sections};
@@ -11,7 +13,8 @@ use thiserror::Error;
 
 /// The reason why a recording cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LoadError {
+#[non_exhaustive]
+pub enum RecordingLoadError {
     /// Two pieces of code share an address, or one is empty.
     #[error(transparent)]
     Map(#[from] CodeMapError),
@@ -29,7 +32,7 @@ pub enum LoadError {
     },
 }
 
-impl From<Unreadable> for LoadError {
+impl From<Unreadable> for RecordingLoadError {
     fn from(unreadable: Unreadable) -> Self {
         Self::Memory { address: unreadable.address }
     }
@@ -94,19 +97,19 @@ impl RecordedCode {
     /// Creates a code manager with the managed code and its unwind data.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the pieces of code contradict each other.
-    pub fn manager(&self) -> Result<CodeManager<'_>, LoadError> {
+    /// Returns [`RecordingLoadError`] if the pieces of code contradict each other.
+    pub fn manager(&self) -> Result<CodeManager<'_>, RecordingLoadError> {
         let mut manager = CodeManager::new();
         let methods: Vec<_> =
             self.methods.iter().map(|method| manager.add_method(method.clone())).collect();
         for range in &self.ranges {
             let Some(method) = methods.get(range.method) else { continue };
-            let code = manager.add_code(Code {
+            let code = manager.add_code(CodeVersion {
                 method: *method,
                 start: range.base,
                 size: range.size.into(),
                 funclets: range.funclets.clone(),
-                ..Code::default()
+                ..CodeVersion::default()
             });
             let (low, high) = (range.base, range.base.saturating_add(range.size.into()));
             let section = if range.precompiled {
@@ -197,7 +200,7 @@ impl RangeBytes {
         }
     }
 
-    fn region(&self) -> Result<CodeRegion<'_>, LoadError> {
+    fn region(&self) -> Result<CodeRegion<'_>, RecordingLoadError> {
         let code =
             self.code.iter().map(|(rva, bytes)| Section { rva: *rva, bytes, executable: true });
         let unwind_data = Section { rva: UNWIND_DATA, bytes: &self.unwind_data, executable: false };

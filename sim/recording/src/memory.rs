@@ -1,6 +1,6 @@
 //! The recorded memory of a target, as memory of the emulated machine.
 
-use super::{LoadError, StackLine};
+use super::{RecordingLoadError, StackLine};
 use clr_machine::{Machine, PAGE_SIZE, Protection};
 use clr_runtime::TargetMemory;
 use clr_walker::memory::{Memory, Unreadable};
@@ -24,8 +24,8 @@ impl RecordedMemory {
     /// Creates the memory of a walk.
     ///
     /// # Errors
-    /// Returns [`LoadError::Memory`] if the memory exceeds the limit of a machine.
-    pub fn new(stack: Option<&StackLine>) -> Result<Self, LoadError> {
+    /// Returns [`RecordingLoadError::Memory`] if the memory exceeds the limit of a machine.
+    pub fn new(stack: Option<&StackLine>) -> Result<Self, RecordingLoadError> {
         let mut memory = Self::default();
         let Some(stack) = stack else { return Ok(memory) };
         for (address, size, what) in &stack.regions {
@@ -42,15 +42,15 @@ impl RecordedMemory {
     /// Adds bytes at `address` (VA), replacing previous ones.
     ///
     /// # Errors
-    /// Returns [`LoadError::Memory`] if the memory exceeds the limit of a machine.
-    pub(super) fn insert(&mut self, address: u64, bytes: &[u8]) -> Result<(), LoadError> {
+    /// Returns [`RecordingLoadError::Memory`] if the memory exceeds the limit of a machine.
+    pub(super) fn insert(&mut self, address: u64, bytes: &[u8]) -> Result<(), RecordingLoadError> {
         self.make_known(address, bytes.len() as u64)?;
-        self.machine.write(address, bytes).map_err(|_| LoadError::Memory { address })
+        self.machine.write(address, bytes).map_err(|_| RecordingLoadError::Memory { address })
     }
 
     /// Makes memory known. Bytes that were unknown are zero.
-    fn make_known(&mut self, address: u64, size: u64) -> Result<(), LoadError> {
-        let error = LoadError::Memory { address };
+    fn make_known(&mut self, address: u64, size: u64) -> Result<(), RecordingLoadError> {
+        let error = RecordingLoadError::Memory { address };
         let end = address.checked_add(size).ok_or(error)?;
         if size == 0 || self.is_known(address, size) {
             return Ok(());

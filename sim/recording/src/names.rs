@@ -1,7 +1,7 @@
 //! Names for addresses of a recorded process.
 
 use super::Recording;
-use clr_runtime::explain::{Names, Place};
+use clr_runtime::explain::{NamedAddress, Names};
 use clr_walker::profiling::FunctionId;
 use std::collections::BTreeMap;
 
@@ -31,17 +31,17 @@ impl<N: Names> Names for RecordedNames<'_, N> {
         self.runtime.function(id)
     }
 
-    fn place(&self, address: u64) -> Place {
-        let Place::Unknown { .. } = self.runtime.place(address) else {
+    fn place(&self, address: u64) -> NamedAddress {
+        let NamedAddress::Unknown { .. } = self.runtime.place(address) else {
             return self.runtime.place(address);
         };
         if let Some(name) = self.native.get(&address) {
-            return Place::Native((*name).to_owned());
+            return NamedAddress::Native((*name).to_owned());
         }
         let image = self.recording.images.iter().find_map(|image| {
             let offset = address.checked_sub(image.base.0)?;
             (offset < image.size?).then(|| format!("{}+{offset:#x}", image.name))
         });
-        image.map_or(Place::Unknown { address }, Place::Native)
+        image.map_or(NamedAddress::Unknown { address }, NamedAddress::Native)
     }
 }

@@ -1,11 +1,11 @@
 //! Replay of recorded walks, and comparison with the recorded results.
 
-use super::pretended::{Leaf, StackEnds};
 use super::state::{CALLER, registers};
 use super::stops::stops;
+use super::synthetic_native::{Leaf, StackEnds};
 use super::{
-    CallbackLine, LoadError, PretendedNative, RecordedCode, RecordedMemory, RecordedThread,
-    Recording, SeedOrigin, Stop, TARGET, WalkLine,
+    CallbackLine, ReachedFrame, RecordedCode, RecordedMemory, RecordedThread, Recording,
+    RecordingLoadError, SeedOrigin, SyntheticNative, TARGET, WalkLine,
 };
 use clr_runtime::explain::Event;
 use clr_runtime::profiling::{Call, HResult, SimulatedThread};
@@ -18,16 +18,16 @@ use clr_walker::registers::Registers;
 
 /// The result of a replayed walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum WalkVerdict {
     /// The walk is as recorded.
     Same,
     /// The walk differs from the recording.
-    Different(Difference),
+    Different(WalkDifference),
 }
 
 /// The first difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Difference {
+pub enum WalkDifference {
     /// The result of the call.
     Outcome(Outcome),
     /// A callback.
@@ -35,7 +35,7 @@ pub enum Difference {
         /// Index of the callback.
         index: u32,
         /// Arguments of the replayed callback; `None` if there were fewer callbacks than recorded.
-        found: Option<Box<Callback>>,
+        found: Option<Box<RecordedCallback>>,
     },
     /// The number of callbacks, which exceeds the recorded number.
     Count(u32),
@@ -47,12 +47,12 @@ pub enum Difference {
         address: u64,
     },
     /// The walk cannot be loaded.
-    Load(LoadError),
+    Load(RecordingLoadError),
 }
 
 /// The arguments of a StackSnapshotCallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Callback {
+pub struct RecordedCallback {
     /// `funcId`; `None` for a marker.
     pub function: Option<FunctionId>,
     /// `ip` (VA).
@@ -63,7 +63,7 @@ pub struct Callback {
     pub context: Option<Context>,
 }
 
-impl Callback {
+impl RecordedCallback {
     fn new(frame: &SnapshotFrame<'_>) -> Self {
         Self {
             function: frame.function,
@@ -76,19 +76,23 @@ impl Callback {
 
 /// A recording loaded into a runtime, in which its walks can be replayed.
 #[derive(Debug)]
-pub struct Replay<'r> {
+#[non_exhaustive]
+pub struct RecordingReplay<'r> {
     recording: &'r Recording,
     runtime: Runtime<'r, RecordedMemory>,
     identities: FrameIdentities,
     notes_reads: bool,
 }
 
-impl<'r> Replay<'r> {
+impl<'r> RecordingReplay<'r> {
     /// Loads the code of a recording.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the pieces of code contradict each other.
-    pub fn new(recording: &'r Recording, code: &'r RecordedCode) -> Result<Self, LoadError> {
+    /// Returns [`RecordingLoadError`] if the pieces of code contradict each other.
+    pub fn new(
+        recording: &'r Recording,
+        code: &'r RecordedCode,
+    ) -> Result<Self, RecordingLoadError> {
         let generation = recording.generation;
         let mut runtime = Runtime::new(generation, RecordedMemory::default());
         runtime.code = code.manager()?;
@@ -112,7 +116,7 @@ impl<'r> Replay<'r> {
     }
 
     /// Loads the state in which a walk was made, and returns the thread argument.
-    fn load(&mut self, walk: &WalkLine) -> Result<ThreadId, LoadError> {
+    fn load(&mut self, walk: &WalkLine) -> Result<ThreadId, RecordingLoadError> {
         self.runtime.identities.clone_from(&self.identities);
         let state = walk.load(self.recording.generation, &mut self.runtime.identities)?;
         if self.notes_reads {
@@ -128,8 +132,8 @@ impl<'r> Replay<'r> {
     /// the profiler suspended it, if it did.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the state contradicts itself.
-    pub fn set_up(&mut self, walk: &WalkLine) -> Result<(), LoadError> {
+    /// Returns [`RecordingLoadError`] if the state contradicts itself.
+    pub fn prepare(&mut self, walk: &WalkLine) -> Result<(), RecordingLoadError> {
         self.load(walk)?;
         if self.runtime.process.get().suspended_by_profiler {
             self.runtime.change_process(|process| {
@@ -144,8 +148,8 @@ impl<'r> Replay<'r> {
     /// recorded callback ended the walk earlier. Frames without a callback are included.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the walk's state contradicts itself.
-    pub fn stops(&mut self, walk: &WalkLine) -> Result<Vec<Stop>, LoadError> {
+    /// Returns [`RecordingLoadError`] if the walk's state contradicts itself.
+    pub fn stops(&mut self, walk: &WalkLine) -> Result<Vec<ReachedFrame>, RecordingLoadError> {
         let generation = self.recording.generation;
         let thread = self.load(walk)?;
         let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
@@ -170,7 +174,7 @@ impl<'r> Replay<'r> {
         walk: &WalkLine,
         registers: Option<Registers>,
         root: u64,
-        native: &'p PretendedNative,
+        native: &'p SyntheticNative,
     ) -> Option<RecordedThread<'s, 'r, 'p>> {
         let os = if walk.relation == "self" { CALLER } else { TARGET };
         let inner = SimulatedThread::new(&self.runtime, os, root)?;
@@ -186,8 +190,13 @@ impl<'r> Replay<'r> {
 
     /// Synthesises native code for the target of the walk that was loaded last, which has reached
     /// `stops`.
-    pub fn pretend(&self, walk: &WalkLine, stops: &[Stop], root: u64) -> PretendedNative {
-        let nothing = PretendedNative::default();
+    pub fn synthetic_native(
+        &self,
+        walk: &WalkLine,
+        stops: &[ReachedFrame],
+        root: u64,
+    ) -> SyntheticNative {
+        let nothing = SyntheticNative::default();
         let Some(target) = self.target(walk, None, root, &nothing) else { return nothing };
         let stack = StackEnds {
             root,
@@ -203,15 +212,19 @@ impl<'r> Replay<'r> {
             None => Leaf::Unknown,
         };
         let code = &self.runtime.code;
-        PretendedNative::new(stops, leaf, walk.unwound_to().as_ref(), stack, code, memory)
+        SyntheticNative::new(stops, leaf, walk.unwound_to().as_ref(), stack, code, memory)
     }
 
     /// Replays a walk, and reports every callback to `observe`.
-    pub fn walk(&mut self, walk: &WalkLine, mut observe: impl FnMut(&Callback)) -> Verdict {
+    pub fn walk(
+        &mut self,
+        walk: &WalkLine,
+        mut observe: impl FnMut(&RecordedCallback),
+    ) -> WalkVerdict {
         let generation = self.recording.generation;
         let thread = match self.load(walk) {
             Ok(thread) => thread,
-            Err(error) => return Verdict::Different(Difference::Load(error)),
+            Err(error) => return WalkVerdict::Different(WalkDifference::Load(error)),
         };
         let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
         let call = Call {
@@ -229,14 +242,14 @@ impl<'r> Replay<'r> {
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
             let index = count;
             count += 1;
-            let found = Callback::new(frame);
+            let found = RecordedCallback::new(frame);
             observe(&found);
             let recorded = walk.result.callbacks.get(index as usize);
             // Callbacks after the recorded ones are only counted.
             let missing = walk.result.callback_count.is_some();
             let same = recorded.map_or(missing, |recorded| self.is_same(&found, recorded));
             if !same && difference.is_none() {
-                difference = Some(Difference::Callback { index, found: Some(Box::new(found)) });
+                difference = Some(WalkDifference::Callback { index, found: Some(Box::new(found)) });
             }
             if index == 0 && walk.result.nested.is_some() {
                 nested = Some(caller.do_stack_snapshot(&call, None));
@@ -246,27 +259,31 @@ impl<'r> Replay<'r> {
         let null = walk.call.callback.as_deref() == Some("null");
         let outcome = caller.do_stack_snapshot(&call, (!null).then_some(callback));
         if let Some(address) = self.runtime.memory.borrow().missing() {
-            return Verdict::Different(Difference::Memory { address });
+            return WalkVerdict::Different(WalkDifference::Memory { address });
         }
         if let Some(difference) = difference {
-            return Verdict::Different(difference);
+            return WalkVerdict::Different(difference);
         }
         if !is_outcome(outcome, walk) {
-            return Verdict::Different(Difference::Outcome(outcome));
+            return WalkVerdict::Different(WalkDifference::Outcome(outcome));
         }
         if let (Some(nested), Some(recorded)) = (nested, &walk.result.nested)
             && recorded.hr.is_some_and(|hr| nested != HResult(hr.0 as u32).into())
         {
-            return Verdict::Different(Difference::Nested(nested));
+            return WalkVerdict::Different(WalkDifference::Nested(nested));
         }
         let expected = walk.result.callback_count.unwrap_or(walk.result.callbacks.len() as u32);
         if count < expected {
-            return Verdict::Different(Difference::Callback { index: count, found: None });
+            return WalkVerdict::Different(WalkDifference::Callback { index: count, found: None });
         }
-        if count > expected { Verdict::Different(Difference::Count(count)) } else { Verdict::Same }
+        if count > expected {
+            WalkVerdict::Different(WalkDifference::Count(count))
+        } else {
+            WalkVerdict::Same
+        }
     }
 
-    fn is_same(&self, found: &Callback, recorded: &CallbackLine) -> bool {
+    fn is_same(&self, found: &RecordedCallback, recorded: &CallbackLine) -> bool {
         let context = match (&found.context, &recorded.registers) {
             (Some(found), Some(values)) => {
                 let expected = registers(values);

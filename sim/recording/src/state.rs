@@ -1,6 +1,6 @@
 //! Conversion of a recorded walk to the state of a runtime and a call.
 
-use super::{FrameLine, Hex, LoadError, RecordedMemory, SeedLine, WalkLine};
+use super::{FrameLine, Hex, RecordedMemory, RecordingLoadError, SeedLine, WalkLine};
 use clr_runtime::Context;
 use clr_runtime::frame::{FrameFields, FrameShape, FrameWriter, layout};
 use clr_runtime::generation::Generation;
@@ -101,7 +101,7 @@ impl WalkLine {
         &self,
         generation: Generation,
         identities: &mut FrameIdentities,
-    ) -> Result<WalkState, LoadError> {
+    ) -> Result<WalkState, RecordingLoadError> {
         let mut memory = RecordedMemory::new(self.stack.as_ref())?;
         let mut objects = OBJECTS;
         while memory.is_known(objects, 1) {
@@ -212,7 +212,7 @@ impl WalkLine {
         generation: Generation,
         identities: &mut FrameIdentities,
         memory: &mut RecordedMemory,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), RecordingLoadError> {
         let nexts = self.frames.iter().skip(1).map(|frame| frame.at.0).chain([FRAME_TOP]);
         for (line, next) in self.frames.iter().zip(nexts) {
             let (at, kind) = (line.at.0, line.kind());
@@ -261,7 +261,7 @@ impl FrameLine {
 
     /// Fills unknown vector registers in the CONTEXT of a Frame with 0. They were seldom recorded,
     /// and no walk depends on them.
-    fn fill_context(&self, memory: &mut RecordedMemory) -> Result<(), LoadError> {
+    fn fill_context(&self, memory: &mut RecordedMemory) -> Result<(), RecordingLoadError> {
         let at = self.at.0;
         let context = match self.kind().shape() {
             FrameShape::Faulting => at.wrapping_add(layout::FAULTING_CONTEXT),

@@ -11,7 +11,7 @@ use clr_walker::registers::Registers;
 
 /// A managed frame that a walk has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct ReachedFrame {
     /// Method of the frame.
     pub function: FunctionId,
     /// Kind of the method: only ordinary ones are ever reported.
@@ -33,9 +33,9 @@ pub(super) fn stops(
     runtime: &Runtime<'_, RecordedMemory>,
     start: Option<&(Registers, bool)>,
     events: &[Event],
-) -> Vec<Stop> {
+) -> Vec<ReachedFrame> {
     let memory = &*runtime.memory.borrow();
-    let mut stops: Vec<Stop> = Vec::new();
+    let mut stops: Vec<ReachedFrame> = Vec::new();
     let mut next = start.copied();
     for event in events {
         match *event {
@@ -63,7 +63,7 @@ pub(super) fn stops(
                 let unwound = runtime.code.unwind(managed, rules, &mut caller, memory).is_ok();
                 let native = unwound && runtime.code.find(caller.rip).is_none();
                 let native_caller = native.then_some(caller);
-                stops.push(Stop { function, kind, registers, interrupted, native_caller });
+                stops.push(ReachedFrame { function, kind, registers, interrupted, native_caller });
                 if !unwound {
                     break;
                 }

@@ -1,6 +1,6 @@
 //! A recorded thread as a profiler's target.
 
-use super::{PretendedNative, RecordedMemory};
+use super::{RecordedMemory, SyntheticNative};
 use clr_runtime::Runtime;
 use clr_runtime::profiling::{SimulatedThread, ThreadError};
 use clr_walker::memory::{Memory, Unreadable};
@@ -14,7 +14,7 @@ pub struct RecordedThread<'r, 'a, 'p> {
     pub(super) runtime: &'r Runtime<'a, RecordedMemory>,
     pub(super) inner: SimulatedThread<'r, 'a, RecordedMemory>,
     pub(super) registers: Option<Registers>,
-    pub(super) native: &'p PretendedNative,
+    pub(super) native: &'p SyntheticNative,
 }
 
 impl Memory for RecordedThread<'_, '_, '_> {

@@ -20,7 +20,7 @@ pub mod wait;
 #[cfg(test)]
 pub(crate) mod words;
 
-pub use code_manager::{Code, CodeManager, Funclet, Managed, Method, MethodKind};
+pub use code_manager::{CodeManager, CodeVersion, Funclet, Managed, Method, MethodKind};
 pub use context::Context;
 pub use exception::{ExceptionState, ExceptionTracker, Pass, RunningFunclet};
 pub use frame::{FRAME_TOP, FrameIdentities, FrameKind};
@@ -29,7 +29,7 @@ pub use memory::TargetMemory;
 pub use native::{NativeCode, NativeFunction};
 pub use outcome::{FAIL_FAST, Outcome};
 pub use process::{Process, ProfilerStatus, Suspension};
-pub use profiler_rules::{Breach, Deed};
+pub use profiler_rules::{ProfilerAction, RuleViolation};
 pub use thread::{
     CallbackState, ContextSafety, OsThreadId, THREAD_OBJECT_SIZE, Thread, ThreadFields, ThreadLife,
 };
@@ -86,7 +86,7 @@ pub struct Runtime<'a, M = Machine> {
     pub process: Cell<Process>,
     /// Threads of the process.
     pub threads: RefCell<Vec<Thread>>,
-    /// Receiver of the callbacks, unless [`Caller::telling`](crate::profiling::Caller::telling)
+    /// Receiver of the callbacks, unless [`Caller::with_profiler`](crate::profiling::Caller::with_profiler)
     /// names another one.
     pub profiler: Option<&'a dyn Profiler<'a, M>>,
     /// Log of events and decisions, with their reasons.
@@ -95,7 +95,7 @@ pub struct Runtime<'a, M = Machine> {
     pub frame_info: Cell<Option<(u64, clr_walker::profiling::FunctionId)>>,
     pub(crate) next_frame_info: Cell<u64>,
     /// Rule that a profiler broke while a thread was suspended.
-    pub(crate) breach: Cell<Option<Breach>>,
+    pub(crate) breach: Cell<Option<RuleViolation>>,
 }
 
 impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
@@ -168,7 +168,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
 
     /// Logs an event, if the log has a listener.
     #[inline]
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        self.log.tell(event);
+    pub(crate) fn record(&self, event: impl FnOnce() -> Event) {
+        self.log.record(event);
     }
 }

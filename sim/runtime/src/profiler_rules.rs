@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// A profiler action that may wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Deed {
+pub enum ProfilerAction {
     /// The profiler allocates or frees memory.
     Allocation,
     /// The profiler takes a lock of its own.
@@ -27,12 +27,13 @@ pub enum Deed {
 
 /// A violation of a profiler rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Breach {
+#[non_exhaustive]
+pub enum RuleViolation {
     /// An action while a thread was suspended.
     #[error("{deed:?} while thread {} is suspended, which may own the lock that it needs", thread.0)]
     WhileSuspended {
         /// The action.
-        deed: Deed,
+        deed: ProfilerAction,
         /// The suspended thread.
         thread: OsThreadId,
     },
@@ -47,21 +48,21 @@ pub enum Breach {
 
 impl<M: TargetMemory> Runtime<'_, M> {
     /// Records an action of a profiler as a violation if a thread is suspended. Does not allocate.
-    pub fn did(&self, deed: Deed) {
+    pub fn did(&self, deed: ProfilerAction) {
         // While the threads are being changed the check is skipped.
         let Ok(threads) = self.threads.try_borrow() else { return };
         if let Some(thread) = threads.iter().find(|thread| thread.suspended > 0) {
-            self.broke(Breach::WhileSuspended { deed, thread: thread.os });
+            self.broke(RuleViolation::WhileSuspended { deed, thread: thread.os });
         }
     }
 
     /// Records a rule violation. The first one counts.
-    pub(super) fn broke(&self, breach: Breach) {
+    pub(super) fn broke(&self, breach: RuleViolation) {
         self.breach.set(self.breach.get().or(Some(breach)));
     }
 
     /// Returns the first rule violation of a profiler.
-    pub const fn breach(&self) -> Option<Breach> {
+    pub const fn rule_violation(&self) -> Option<RuleViolation> {
         self.breach.get()
     }
 }

@@ -322,11 +322,17 @@ impl ThreadObject {
     }
 
     /// Returns true if a return address is hijacked.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be read.
     pub fn is_hijacked<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
         Ok(self.word(memory, offset::STATE)? & HIJACKED != 0)
     }
 
     /// Replaces the return address in `slot`, which is `address`, by `to`.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be read, or it or the slot cannot be written.
     pub fn hijack<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,
@@ -343,6 +349,9 @@ impl ThreadObject {
 
     /// Restores a hijacked return address. Returns the slot and the address, or `None` if nothing
     /// was hijacked (C-077).
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be read, or it or the slot cannot be written.
     pub fn unhijack<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,

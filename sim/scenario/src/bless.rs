@@ -2,13 +2,13 @@
 
 use super::error::ScenarioError;
 use super::format::expected_text;
-use super::found::{FoundShot, FoundSnapshot};
 use super::parse::tokens::{Token, Tokens};
-use super::places::{SnapshotAt, inside, named};
-use super::site::SnapshotReport;
 use super::snapshot::{
-    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, Stale,
+    ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, Stale,
 };
+use super::snapshot_result::{FoundFrameReport, SnapshotResult};
+use super::source_map::{SnapshotAt, inside, named};
+use super::stopped_thread::SnapshotReport;
 use super::{Scenario, Span};
 use clr_runtime::generation::{Generation, Generations};
 use clr_walker::registers::{Gpr, Registers};
@@ -45,23 +45,23 @@ pub(super) trait Blessable: Clone + PartialEq {
     type Found;
 
     /// Converts a result to an expectation.
-    fn of_found(on: Generations, found: &Self::Found) -> Self;
+    fn from_result(on: Generations, found: &Self::Found) -> Self;
 
     /// Returns the generations that the expectation is for.
     fn on(&mut self) -> &mut Generations;
 
     /// Returns true if the expectation equals `new`, which was made from a result, apart from
     /// generations and clauses.
-    fn is_as_found(&self, new: &Self) -> bool;
+    fn matches_result(&self, new: &Self) -> bool;
 
     /// Prints the node as it appears at a depth of nested blocks.
     fn text(&self, depth: usize) -> String;
 }
 
 impl Blessable for ExpectedSnapshot {
-    type Found = FoundSnapshot;
+    type Found = SnapshotResult;
 
-    fn of_found(on: Generations, found: &FoundSnapshot) -> Self {
+    fn from_result(on: Generations, found: &SnapshotResult) -> Self {
         Self::of(on, found)
     }
 
@@ -69,7 +69,7 @@ impl Blessable for ExpectedSnapshot {
         &mut self.on
     }
 
-    fn is_as_found(&self, new: &Self) -> bool {
+    fn matches_result(&self, new: &Self) -> bool {
         let clauses = self.clauses.clone();
         self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
     }
@@ -126,8 +126,8 @@ pub(super) fn blessed<E: Blessable>(
     }
     for (generation, _, found) in wrong {
         let on = Generations::of(&[*generation]);
-        let new = E::of_found(on, found);
-        match expect.iter_mut().flatten().find(|other| other.is_as_found(&new)) {
+        let new = E::from_result(on, found);
+        match expect.iter_mut().flatten().find(|other| other.matches_result(&new)) {
             Some(same) => *same.on() = same.on().with(on),
             None => expect.push(Some(new)),
         }
@@ -138,8 +138,8 @@ pub(super) fn blessed<E: Blessable>(
 impl ExpectedSnapshot {
     /// Converts the result of a snapshot to an expectation.
     #[must_use]
-    pub fn of(on: Generations, found: &FoundSnapshot) -> Self {
-        let flags = |shot: &FoundShot| Some(shot.shot.context?.flags);
+    pub fn of(on: Generations, found: &SnapshotResult) -> Self {
+        let flags = |shot: &FoundFrameReport| Some(shot.shot.context?.flags);
         let named = |flags| {
             if flags == found.rules.own_flags {
                 ExpectedFlags::Own
@@ -149,9 +149,10 @@ impl ExpectedSnapshot {
         };
         let first = found.shots.first().and_then(flags);
         let same = found.shots.iter().all(|shot| flags(shot) == first);
-        let usual =
-            |shot: &FoundShot| flags(shot) == found.rules.flags || shot.shot.context.is_none();
-        let shot = |shot: &FoundShot| ExpectedShot {
+        let usual = |shot: &FoundFrameReport| {
+            flags(shot) == found.rules.flags || shot.shot.context.is_none()
+        };
+        let shot = |shot: &FoundFrameReport| ExpectedFrameReport {
             marker: shot.shot.function.is_none(),
             label: Some(shot.shot.label.clone()),
             registers: registers(shot, found),
@@ -174,7 +175,7 @@ impl ExpectedSnapshot {
 
 /// Returns rsp, and the nonvolatile registers that match neither the activation's values nor those
 /// that the walk started with (they belong to another activation). rax is included if it changed.
-fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
+fn registers(shot: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gpr, u64)> {
     let Some(context) = shot.shot.context else { return Vec::new() };
     let value = |register: Gpr| context.registers.get(register);
     let is_of_none = |register: &Gpr| {
@@ -193,7 +194,7 @@ fn registers(shot: &FoundShot, found: &FoundSnapshot) -> Vec<(Gpr, u64)> {
 
 /// Returns the registers that have the value that the walk started with instead of the
 /// activation's.
-fn stale(shot: &FoundShot, found: &FoundSnapshot) -> Stale {
+fn stale(shot: &FoundFrameReport, found: &SnapshotResult) -> Stale {
     let (Some(context), Some(truth), Some(start)) =
         (shot.shot.context, shot.truth, found.rules.start)
     else {

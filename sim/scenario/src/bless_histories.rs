@@ -6,7 +6,7 @@ use super::error::ScenarioError;
 use super::format::expected_history_text;
 use super::histories::{ExpectedEnd, ExpectedHistory, Explored, HistoryDifference};
 use super::parse::tokens::Tokens;
-use super::places::{inside, named};
+use super::source_map::{inside, named};
 use kdl::{KdlDocument, KdlNode};
 
 /// Updates the schedule string of each expectation whose search failed as expected. It is written

@@ -31,7 +31,7 @@ pub fn bless_mixed(
 impl Blessable for ExpectedMixed {
     type Found = FoundMixed;
 
-    fn of_found(on: Generations, found: &FoundMixed) -> Self {
+    fn from_result(on: Generations, found: &FoundMixed) -> Self {
         Self::of(on, found)
     }
 
@@ -39,7 +39,7 @@ impl Blessable for ExpectedMixed {
         &mut self.on
     }
 
-    fn is_as_found(&self, new: &Self) -> bool {
+    fn matches_result(&self, new: &Self) -> bool {
         let clauses = self.clauses.clone();
         self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
     }

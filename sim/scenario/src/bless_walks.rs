@@ -6,8 +6,8 @@ use super::error::ScenarioError;
 use super::expect::{Expectation, ExpectedFrame, WalkEnd};
 use super::format::expectation_text;
 use super::parse::tokens::Tokens;
-use super::places::{inside, named};
-use super::run::StopReport;
+use super::run_bare::StopReport;
+use super::source_map::{inside, named};
 use super::walk::FoundWalk;
 use kdl::{KdlDocument, KdlNode};
 

@@ -44,14 +44,14 @@ impl From<Span> for SourceSpan {
 
 /// A position in a text, as line and column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position {
+pub struct LineColumn {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
 }
 
-impl Position {
+impl LineColumn {
     /// Returns the position of a byte. Offsets past the end count as the end of the text.
     #[must_use]
     pub fn of(text: &str, offset: usize) -> Self {
@@ -64,7 +64,7 @@ impl Position {
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for LineColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -100,6 +100,7 @@ impl SourceCode for Source {
 /// The reasons why a text is not a scenario. `Display` prints one line for each problem, as
 /// compilers do.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScenarioError {
     source: Arc<Source>,
     problems: Vec<Problem>,
@@ -114,7 +115,7 @@ impl ScenarioError {
         let problems = found.into_iter().map(|(span, kind)| Problem {
             source: Arc::clone(&source),
             span,
-            position: Position::of(text, span.offset),
+            position: LineColumn::of(text, span.offset),
             kind,
         });
         Self { problems: problems.collect(), source }
@@ -190,12 +191,13 @@ impl Diagnostic for ScenarioError {
 
 /// A single problem with its position. `Display` starts with line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     source: Arc<Source>,
     /// Source range of the problem.
     pub span: Span,
     /// Start of the source range.
-    pub position: Position,
+    pub position: LineColumn,
     /// Kind of the problem.
     pub kind: ProblemKind,
 }

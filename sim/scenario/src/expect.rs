@@ -1,6 +1,6 @@
 //! Expected results of bare unwinder walks.
 
-use clr_codegen::FunctionId;
+use clr_codegen::FunctionIndex;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Rules, Trust, UnwindError};
 
@@ -20,7 +20,7 @@ pub struct Expectation {
 pub struct ExpectedFrame {
     /// Function of the frame; `None` if its code belongs to no function of the program, as that of
     /// `___chkstk_ms`.
-    pub function: Option<FunctionId>,
+    pub function: Option<FunctionIndex>,
     /// Expected trust of the step to the caller; `None` if it is not checked.
     pub trust: Option<Trust>,
     /// Expected values of some registers, ascending by register.

@@ -1,21 +1,21 @@
 //! The canonical text of a scenario: nodes in the grammar's order, without default values.
 
+mod hand_stack;
 mod histories;
 mod mixed;
-mod placed;
 mod snapshot;
 
 pub(super) use histories::expected_history_text;
 
 use super::expect::{Expectation, ExpectedFrame, WalkEnd};
+use super::keywords::{Keyword, XMM};
 use super::mixed::ExpectedMixed;
 use super::parse::FREE_SLOT;
 use super::snapshot::ExpectedSnapshot;
-use super::terms::{Term, XMM};
-use super::{Scenario, Stop, StopAt, Thread};
+use super::{Scenario, ScenarioThread, Stop, StopAt};
 use clr_codegen::{
-    Clause, ClauseKind, Convention, Exit, Function, FunctionId, FunctionShape, ReturnForm,
-    Statement, UnwindData,
+    CallingConvention, EhClause, EhClauseKind, Exit, Function, FunctionIndex, FunctionShape,
+    ReturnForm, Statement, UnwindData,
 };
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Rules;
@@ -82,7 +82,7 @@ impl Line {
         self.arg(quoted(value))
     }
 
-    fn term<T: Term>(self, value: T) -> Self {
+    fn term<T: Keyword>(self, value: T) -> Self {
         self.text(value.word())
     }
 
@@ -91,7 +91,7 @@ impl Line {
         self
     }
 
-    fn term_unless_default<T: Term + Default>(self, name: &str, value: T) -> Self {
+    fn term_unless_default<T: Keyword + Default>(self, name: &str, value: T) -> Self {
         if value == T::default() { self } else { self.property(name, quoted(value.word())) }
     }
 
@@ -178,7 +178,7 @@ impl Printer<'_> {
     }
 
     /// Returns the name of a function in quotes; an empty name if the function does not exist.
-    fn name(&self, function: FunctionId) -> String {
+    fn name(&self, function: FunctionIndex) -> String {
         quoted(self.scenario.function_name(function).unwrap_or_default())
     }
 
@@ -197,7 +197,7 @@ impl Printer<'_> {
             self.stack(stack);
             return;
         }
-        if program.convention != Convention::default() {
+        if program.convention != CallingConvention::default() {
             self.line(&Line::new("convention").term(program.convention));
         }
         if program.signal_stack != 0 {
@@ -208,7 +208,7 @@ impl Printer<'_> {
         }
         for (function, id) in program.functions.iter().zip(0..) {
             self.blank();
-            self.function(FunctionId(id), function);
+            self.function(FunctionIndex(id), function);
         }
         if !program.interrupts.is_empty() {
             self.blank();
@@ -218,11 +218,11 @@ impl Printer<'_> {
             let line = Line::new("interrupt").property("after", interrupt.after);
             self.line(&line.property("handler", handler));
         }
-        if scenario.threads != [Thread::main()] {
+        if scenario.threads != [ScenarioThread::main()] {
             self.blank();
             for thread in &scenario.threads {
                 let mut line = Line::new("thread").text(&thread.name);
-                if thread.start != FunctionId::default() {
+                if thread.start != FunctionIndex::default() {
                     line = line.property("start", self.name(thread.start));
                 }
                 if thread.gc {
@@ -248,7 +248,7 @@ impl Printer<'_> {
         }
     }
 
-    fn function(&mut self, id: FunctionId, function: &Function) {
+    fn function(&mut self, id: FunctionIndex, function: &Function) {
         let method = self.scenario.methods.get(&id).copied().unwrap_or_default();
         let line = Line::new("function").text(&function.name);
         let line = line.term_unless_default("kind", function.kind);
@@ -323,7 +323,7 @@ impl Printer<'_> {
         self.term("epilogue-cfi", shape.epilogue_cfi);
     }
 
-    fn term<T: Term + Default>(&mut self, name: &str, value: T) {
+    fn term<T: Keyword + Default>(&mut self, name: &str, value: T) {
         if value != T::default() {
             self.line(&Line::new(name).term(value));
         }
@@ -398,12 +398,12 @@ impl Printer<'_> {
         self.line(&line);
     }
 
-    fn clause(&mut self, clause: &Clause) {
+    fn clause(&mut self, clause: &EhClause) {
         let name = match &clause.kind {
-            ClauseKind::Catch => "on-catch",
-            ClauseKind::Finally => "on-finally",
-            ClauseKind::Fault => "on-fault",
-            ClauseKind::Filtered { accepts, filter } => {
+            EhClauseKind::Catch => "on-catch",
+            EhClauseKind::Finally => "on-finally",
+            EhClauseKind::Fault => "on-fault",
+            EhClauseKind::Filtered { accepts, filter } => {
                 let line = Line::new("on-filter");
                 let line = if *accepts { line } else { line.property("accepts", "#false") };
                 self.nested(&line, filter);

@@ -11,73 +11,78 @@ mod bless;
 mod bless_histories;
 mod bless_mixed;
 mod bless_walks;
-mod by_model;
 mod error;
-mod execute;
 mod expect;
+mod explained;
 mod format;
-mod found;
+mod from_synthetic;
+mod from_world;
 mod grammar;
+mod hand_stack;
+mod hand_stack_run;
 mod histories;
+mod keywords;
 mod layout;
 mod mixed;
-mod of_world;
 mod parse;
-mod place;
-mod placed;
-mod places;
 mod problem;
-mod restage;
-mod run;
-mod simpler;
-mod site;
+mod reference_check;
+mod run_bare;
+mod run_on_runtime;
+mod shrink;
 mod snapshot;
+mod snapshot_result;
+mod source_map;
+mod stopped_thread;
 mod stops;
 mod suggest;
-mod terms;
-mod told;
 mod walk;
 
 pub use bless::bless;
 pub use bless_histories::bless_histories;
 pub use bless_mixed::bless_mixed;
 pub use bless_walks::bless_walks;
-pub use by_model::Modelled;
-pub use error::{Position, Problem, ScenarioError, Span};
-pub use execute::{RunOnError, Standing};
+pub use error::{LineColumn, Problem, ScenarioError, Span};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
-pub use found::{ContextRules, FoundNested, FoundShot, FoundSnapshot, SnapshotDifference};
+pub use explained::{EachSnapshot, ExplainedSnapshot};
+pub use from_world::stop as world_stop;
+pub use hand_stack::{
+    PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode,
+};
 pub use histories::{
     Action, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Explored, Exploring,
-    HistoryDifference, Method, ProfilerScript, ScriptSeed, ScriptStep, ScriptThread, WaitKind, Who,
+    HistoryDifference, ProfilerMethod, ProfilerScript, ScriptSeed, ScriptStep, ScriptThread,
+    ThreadName, WaitKind,
 };
+pub use keywords::Keyword;
 pub use layout::format_text;
 pub use mixed::{
     Compared, EachMixed, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, FoundMixed,
     FoundMixedFrame, FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference,
-    MixedFrameKind, MixedReport, MixedWalk, ReasonKind, TrueFrame,
+    MixedFrameKind, MixedReport, MixedWalk, ReasonKind, ShadowFrame,
 };
-pub use of_world::stop as world_stop;
-pub use placed::{PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode};
-pub use places::{
+pub use problem::{ProblemKind, SyntaxError};
+pub use reference_check::ReferencePrediction;
+pub use run_bare::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
+pub use run_on_runtime::{RunOnError, ThreadAtStop};
+pub use shrink::ScenarioStep;
+pub use snapshot::{
+    ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, LastCallback,
+    NestedCall, Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
+    SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
+};
+pub use snapshot_result::{
+    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
+};
+pub use source_map::{
     SnapshotAt, SnapshotPlaces, StopPlaces, explore_places, mixed_walk_places, snapshot_places,
     stop_places,
 };
-pub use problem::{ProblemKind, SyntaxError};
-pub use run::{INSTRUCTION_LIMIT, NotReached, Reached, RunError, StopReport, WalkReport};
-pub use simpler::ScenarioStep;
-pub use site::SnapshotReport;
-pub use snapshot::{
-    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall,
-    Provenance, SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall,
-    SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
-};
+pub use stopped_thread::SnapshotReport;
 pub use stops::Stops;
-pub use terms::Term;
-pub use told::{EachSnapshot, ToldSnapshot};
-pub use walk::{Difference, FoundEnd, FoundFrame, FoundWalk, Untrue};
+pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDifference};
 
-use clr_codegen::{FunctionId, Program};
+use clr_codegen::{FunctionIndex, Program};
 use clr_runtime::MethodKind;
 use clr_runtime::profiling::CallbackKind;
 use clr_world::stubs::{Hooks, RuntimeFunction};
@@ -87,16 +92,16 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scenario {
     /// Description of the scenario.
-    pub about: About,
+    pub about: Description,
     /// The program; without functions if there is a stack.
     pub program: Program,
     /// Kinds of the methods that are not ordinary.
-    pub methods: BTreeMap<FunctionId, MethodKind>,
+    pub methods: BTreeMap<FunctionIndex, MethodKind>,
     /// Hooks that the methods call.
     pub hooks: Hooks,
     /// Threads that execute the program, at least one, with unique names. Empty if there is a
     /// stack.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ScenarioThread>,
     /// Stops, in the order of the text.
     pub stops: Vec<Stop>,
     /// Profiler under which histories are searched.
@@ -109,8 +114,8 @@ pub struct Scenario {
 
 /// The description of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// Sentence that describes what the scenario shows.
+pub struct Description {
+    /// StoryLine that describes what the scenario shows.
     pub shows: Option<String>,
     /// Words for searching.
     pub tags: Vec<String>,
@@ -118,18 +123,18 @@ pub struct About {
 
 /// A thread of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thread {
+pub struct ScenarioThread {
     /// Name of the thread.
     pub name: String,
     /// Function that the thread starts in, called from outside.
-    pub start: FunctionId,
+    pub start: FunctionIndex,
     /// The thread is that of a server GC, and starts in none of the functions.
     pub gc: bool,
     /// The process ends with this thread.
     pub exits: bool,
 }
 
-impl Thread {
+impl ScenarioThread {
     /// Name of the only thread of a text without `thread` nodes.
     pub const DEFAULT_NAME: &'static str = "main";
 
@@ -137,7 +142,12 @@ impl Thread {
     /// function.
     #[must_use]
     pub fn main() -> Self {
-        Self { name: Self::DEFAULT_NAME.to_owned(), start: FunctionId(0), gc: false, exits: false }
+        Self {
+            name: Self::DEFAULT_NAME.to_owned(),
+            start: FunctionIndex(0),
+            gc: false,
+            exits: false,
+        }
     }
 }
 
@@ -166,7 +176,7 @@ pub enum StopAt {
     /// At an instruction of a function.
     Instruction {
         /// Function of the program.
-        function: FunctionId,
+        function: FunctionIndex,
         /// Index of the instruction by address; 0 is the first.
         index: u32,
         /// Number of the visit; 1 is the first time that the instruction is about to be executed.
@@ -199,14 +209,14 @@ impl Scenario {
     /// Creates a scenario of a program alone, with one thread that starts in the first function.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        Self { program, threads: vec![Thread::main()], ..Self::default() }
+        Self { program, threads: vec![ScenarioThread::main()], ..Self::default() }
     }
 
     /// Returns the function with the given name.
     #[must_use]
-    pub fn function(&self, name: &str) -> Option<FunctionId> {
+    pub fn function(&self, name: &str) -> Option<FunctionIndex> {
         let index = self.program.functions.iter().position(|function| function.name == name)?;
-        Some(FunctionId(index as u32))
+        Some(FunctionIndex(index as u32))
     }
 
     /// Returns the index of the thread with the given name.
@@ -251,7 +261,7 @@ impl Scenario {
 
     /// Returns the name of a function, if the program has it.
     #[must_use]
-    pub fn function_name(&self, function: FunctionId) -> Option<&str> {
+    pub fn function_name(&self, function: FunctionIndex) -> Option<&str> {
         Some(&self.program.functions.get(function.index())?.name)
     }
 }

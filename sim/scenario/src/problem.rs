@@ -2,17 +2,18 @@
 
 use super::grammar::{MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
 use super::suggest::{list, suggest};
-use clr_codegen::Rule;
-use clr_explore::TrailError;
+use clr_codegen::ProgramRule;
+use clr_explore::ScheduleStringError;
 use clr_runtime::FrameKind;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
-use clr_world::synthetic::StageError;
+use clr_world::synthetic::SyntheticError;
 use std::sync::Arc;
 use thiserror::Error;
 
 /// The kind of a problem at a position of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ProblemKind {
     /// The text is not valid KDL.
     #[error("{0}")]
@@ -57,7 +58,7 @@ pub enum ProblemKind {
         /// Name of the property.
         property: &'static str,
         /// Expected values.
-        expected: Expected,
+        expected: ExpectedSyntax,
     },
     /// An argument is missing.
     #[error("`{node}` needs an argument")]
@@ -65,7 +66,7 @@ pub enum ProblemKind {
         /// Name of the node.
         node: &'static str,
         /// Expected values.
-        expected: Expected,
+        expected: ExpectedSyntax,
     },
     /// There are too many arguments.
     #[error("`{node}` takes {}", arguments(*.limit))]
@@ -84,7 +85,7 @@ pub enum ProblemKind {
         /// Type of the value.
         found: &'static str,
         /// Expected values.
-        expected: Expected,
+        expected: ExpectedSyntax,
     },
     /// The word is not one of those allowed here.
     #[error("`{found}` is not allowed here")]
@@ -92,7 +93,7 @@ pub enum ProblemKind {
         /// The word.
         found: String,
         /// Expected values.
-        expected: Expected,
+        expected: ExpectedSyntax,
     },
     /// The number is too small or too large.
     #[error("{found} is out of range")]
@@ -100,7 +101,7 @@ pub enum ProblemKind {
         /// The number.
         found: i128,
         /// Expected values.
-        expected: Expected,
+        expected: ExpectedSyntax,
     },
     /// The function does not exist.
     #[error("there is no function `{found}`")]
@@ -136,7 +137,7 @@ pub enum ProblemKind {
     ElseOfNothing,
     /// The text is not a schedule string.
     #[error("{0}")]
-    Trail(TrailError),
+    Trail(ScheduleStringError),
     /// The name of the thread is empty or already used.
     #[error("the name of a thread must be unique and not empty")]
     ThreadName,
@@ -195,7 +196,7 @@ pub enum ProblemKind {
     #[error("{error} (on {generation})")]
     Stage {
         /// Reason.
-        error: StageError,
+        error: SyntheticError,
         /// First generation on which the stack is inconsistent.
         generation: Generation,
     },
@@ -214,11 +215,12 @@ pub enum ProblemKind {
     },
     /// The program is not valid.
     #[error("{0}")]
-    Rule(Rule),
+    Rule(ProgramRule),
 }
 
 /// A violation of the syntax of KDL or of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SyntaxError {
     /// The text is too long.
     #[error("the text is longer than {MAX_TEXT} bytes")]
@@ -281,7 +283,8 @@ pub enum SyntaxError {
 
 /// The values that are expected in a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Expected {
+#[non_exhaustive]
+pub enum ExpectedSyntax {
     /// A name.
     #[error("expected a name, as in \"main\"")]
     Name,
@@ -396,9 +399,12 @@ impl ProblemKind {
             Self::UnknownOfProfiler { found, allowed, .. } => suggest(found, allowed, "one of"),
             Self::UnknownWord {
                 found,
-                expected: Expected::Word(words) | Expected::Generations(words),
+                expected: ExpectedSyntax::Word(words) | ExpectedSyntax::Generations(words),
             } => suggest(found, words, "one of"),
-            Self::UnknownWord { found, expected: Expected::HResult | Expected::Outcome } => {
+            Self::UnknownWord {
+                found,
+                expected: ExpectedSyntax::HResult | ExpectedSyntax::Outcome,
+            } => {
                 let names: Vec<_> = HResult::NAMED.iter().map(ToString::to_string).collect();
                 suggest(found, &names, "one of")
             }

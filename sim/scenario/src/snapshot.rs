@@ -63,7 +63,7 @@ impl SnapshotCall {
     /// Returns true if the call is made on a generation: one with an expectation, or every one if
     /// the call has no expectations.
     #[must_use]
-    pub fn is_made_on(&self, generation: Generation) -> bool {
+    pub fn applies_to(&self, generation: Generation) -> bool {
         self.expect.is_empty() || self.expected_on(generation).is_some()
     }
 }
@@ -201,7 +201,7 @@ pub struct ExpectedSnapshot {
     /// ContextFlags of all contexts, if they are not those of the seed (C-097).
     pub context_flags: Option<ExpectedFlags>,
     /// Callbacks, in order.
-    pub frames: Vec<ExpectedShot>,
+    pub frames: Vec<ExpectedFrameReport>,
     /// Outcomes of the nested calls.
     pub nested: Vec<ExpectedOutcome>,
     /// Outcome of the call.
@@ -212,7 +212,7 @@ pub struct ExpectedSnapshot {
 
 /// An expected callback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExpectedShot {
+pub struct ExpectedFrameReport {
     /// The callback is a marker.
     pub marker: bool,
     /// Function that contains the ip, or with an offset the exact position; `None` if it is not

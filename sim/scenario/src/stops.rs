@@ -2,8 +2,8 @@
 
 use super::{Scenario, StopAt};
 use clr_codegen::LinkedProgram;
-use clr_codegen::execution::Run;
-use clr_codegen::shadow_stack::Caller;
+use clr_codegen::execution::Execution;
+use clr_codegen::shadow_stack::CallerState;
 use clr_walker::unwind::Position;
 
 /// The stops that a thread has not yet reached.
@@ -11,7 +11,7 @@ use clr_walker::unwind::Position;
 pub struct Stops {
     ahead: Vec<Ahead>,
     /// Innermost caller at the last instruction boundary, and the number of callers there.
-    last: Option<(Caller, usize)>,
+    last: Option<(CallerState, usize)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,10 +55,10 @@ impl Stops {
 
     /// Returns the stops that are reached at this instruction boundary. Must be called at each
     /// boundary, in order.
-    pub fn reach(&mut self, run: &Run<'_>) -> Vec<usize> {
+    pub fn reach(&mut self, run: &Execution<'_>) -> Vec<usize> {
         let rip = run.machine().cpu().rip();
         let executed = run.machine().executed();
-        let callers = run.truth().callers();
+        let callers = run.shadow_stack().callers();
         // An interrupt arrives between fetching and executing an instruction: returning is not a
         // new visit.
         let back = self.last.is_some_and(|(caller, depth)| {

@@ -2,8 +2,8 @@
 
 use super::expect::{Expectation, UnwindErrorKind, WalkEnd};
 use clr_codegen::execution::BASE;
-use clr_codegen::shadow_stack::Caller;
-use clr_codegen::{Convention, FunctionId, LinkedProgram, PlacedInstruction, Role};
+use clr_codegen::shadow_stack::CallerState;
+use clr_codegen::{CallingConvention, FunctionIndex, LinkedProgram, PlacedInstruction, Role};
 use clr_walker::code_map::CodeMap;
 use clr_walker::memory::Memory;
 use clr_walker::registers::{Gpr, Registers};
@@ -21,7 +21,7 @@ pub struct FoundFrame {
     /// Position of rip: a return address or an interrupted instruction.
     pub position: Position,
     /// Function that contains rip; `None` if there is none.
-    pub function: Option<FunctionId>,
+    pub function: Option<FunctionIndex>,
     /// Distance of rip from the function's first instruction, negative if rip precedes it.
     pub offset: i64,
     /// Role of the instruction in its frame; where rip is a return address, the role of the call.
@@ -32,6 +32,7 @@ pub struct FoundFrame {
 
 /// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum FoundEnd {
     /// The walk reached the caller outside the program.
     #[error("the base")]
@@ -54,6 +55,7 @@ impl FoundEnd {
 
 /// The result of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundWalk {
     /// Frames, leaf first. The caller outside the program is not included.
     pub frames: Vec<FoundFrame>,
@@ -65,7 +67,7 @@ pub struct FoundWalk {
 
 /// A difference between the result of a walk and its expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Difference {
+pub enum UnwindDifference {
     /// An expected frame was not found.
     Missing {
         /// Index among the expected frames, from 0.
@@ -101,7 +103,7 @@ pub enum Difference {
     End,
 }
 
-impl Difference {
+impl UnwindDifference {
     /// Returns the index of the frame that differs.
     #[must_use]
     pub const fn frame(self) -> Option<usize> {
@@ -118,7 +120,8 @@ impl Difference {
 
 /// The first difference between a walk by precise rules and the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Untrue {
+#[non_exhaustive]
+pub enum ShadowStackDifference {
     /// The caller of a frame has another rip.
     #[error("the caller of frame {frame} is at {found:#x}, but at {truth:#x} on the shadow stack")]
     Rip {
@@ -257,31 +260,36 @@ impl<M: Memory> Start<'_, M> {
 impl FoundWalk {
     /// Returns the differences between the walk and an expectation, leaf first.
     #[must_use]
-    pub fn differences(&self, expectation: &Expectation) -> Vec<Difference> {
+    pub fn differences(&self, expectation: &Expectation) -> Vec<UnwindDifference> {
         let mut differences = Vec::new();
         for (frame, expected) in expectation.frames.iter().enumerate() {
             let Some(found) = self.frames.get(frame) else {
-                differences.push(Difference::Missing { frame });
+                differences.push(UnwindDifference::Missing { frame });
                 continue;
             };
             if found.function != expected.function {
-                differences.push(Difference::Function { frame });
+                differences.push(UnwindDifference::Function { frame });
             }
             if expected.trust.is_some() && found.trust != expected.trust {
-                differences.push(Difference::Trust { frame });
+                differences.push(UnwindDifference::Trust { frame });
             }
             for &(register, expected) in &expected.registers {
                 let found = found.registers.get(register);
                 if found != expected {
-                    differences.push(Difference::Register { frame, register, expected, found });
+                    differences.push(UnwindDifference::Register {
+                        frame,
+                        register,
+                        expected,
+                        found,
+                    });
                 }
             }
         }
         if expectation.ends != WalkEnd::Any {
             let surplus = expectation.frames.len()..self.frames.len();
-            differences.extend(surplus.map(|frame| Difference::Surplus { frame }));
+            differences.extend(surplus.map(|frame| UnwindDifference::Surplus { frame }));
             if self.end.kind() != expectation.ends {
-                differences.push(Difference::End);
+                differences.push(UnwindDifference::End);
             }
         }
         differences
@@ -289,7 +297,11 @@ impl FoundWalk {
 
     /// Returns the first difference from the shadow stack, leaf first. `callers` are given root
     /// first.
-    pub(super) fn untrue(&self, callers: &[Caller], convention: Convention) -> Option<Untrue> {
+    pub(super) fn untrue(
+        &self,
+        callers: &[CallerState],
+        convention: CallingConvention,
+    ) -> Option<ShadowStackDifference> {
         let found = self.frames.iter().skip(1).map(|frame| (frame.registers, frame.position));
         let first = self.frames.is_empty();
         let found = found.chain(self.base.filter(|_| !first));
@@ -302,10 +314,10 @@ impl FoundWalk {
         }
         let (truth, found) = (callers.len(), self.frames.len());
         match found.cmp(&truth) {
-            core::cmp::Ordering::Greater => Some(Untrue::WentOn { truth, found }),
-            core::cmp::Ordering::Less => Some(Untrue::Ended { truth, found }),
+            core::cmp::Ordering::Greater => Some(ShadowStackDifference::WentOn { truth, found }),
+            core::cmp::Ordering::Less => Some(ShadowStackDifference::Ended { truth, found }),
             core::cmp::Ordering::Equal if self.end != FoundEnd::Base => {
-                Some(Untrue::Ended { truth, found: found.saturating_sub(1) })
+                Some(ShadowStackDifference::Ended { truth, found: found.saturating_sub(1) })
             }
             core::cmp::Ordering::Equal => None,
         }
@@ -316,17 +328,21 @@ impl FoundWalk {
 /// registers that a callee preserves.
 fn differs(
     frame: usize,
-    caller: &Caller,
+    caller: &CallerState,
     registers: &Registers,
     position: Position,
-    convention: Convention,
-) -> Option<Untrue> {
+    convention: CallingConvention,
+) -> Option<ShadowStackDifference> {
     let truth = &caller.registers;
     if registers.rip != truth.rip {
-        return Some(Untrue::Rip { frame, truth: truth.rip, found: registers.rip });
+        return Some(ShadowStackDifference::Rip { frame, truth: truth.rip, found: registers.rip });
     }
     if position != caller.position {
-        return Some(Untrue::Position { frame, truth: caller.position, found: position });
+        return Some(ShadowStackDifference::Position {
+            frame,
+            truth: caller.position,
+            found: position,
+        });
     }
     let kept: &[Gpr] = match position {
         Position::ReturnAddress => convention.nonvolatile(),
@@ -335,17 +351,13 @@ fn differs(
     for &register in kept.iter().chain(&[Gpr::Rsp]) {
         let (found, truth) = (registers.get(register), truth.get(register));
         if found != truth {
-            return Some(Untrue::Register { frame, register, truth, found });
+            return Some(ShadowStackDifference::Register { frame, register, truth, found });
         }
     }
     if !convention.has_nonvolatile_xmm() {
         return None;
     }
     let mut xmm = (6..).zip(truth.xmm.into_iter().zip(registers.xmm));
-    xmm.find(|(_, (truth, found))| truth != found).map(|(number, (truth, found))| Untrue::Xmm {
-        frame,
-        number,
-        truth,
-        found,
-    })
+    xmm.find(|(_, (truth, found))| truth != found)
+        .map(|(number, (truth, found))| ShadowStackDifference::Xmm { frame, number, truth, found })
 }

@@ -9,9 +9,13 @@
 //! 7. [Write a sampler that does not hang](a_sampler)
 //! 8. [Your profiler's locks in a Rust test](locks_in_a_test)
 //! 9. [The grammar](clr_scenario)
-//! 10. [The clauses](the_clauses)
+//! 10. [The contract](contract): the rules of the CLR, by section
+//! 11. [The clauses](the_clauses)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
+
+pub mod contract;
+pub mod references;
 
 /// Declares one module for each chapter. The modules contain no code.
 macro_rules! chapters {

@@ -50,8 +50,8 @@ mod target;
 mod verdict;
 
 pub use sampler::Sampler;
-pub use target::{ProcessMemory, Target};
-pub use verdict::{JudgeError, Outcome, Verdict, assert_all, judge};
+pub use target::{ProcessMemory, StoppedThread};
+pub use verdict::{JudgeError, WalkerResult, WalkerVerdict, assert_all, judge};
 
 use clr_walker::profiling::FunctionId;
 
@@ -70,7 +70,7 @@ pub trait StackWalker {
     ///
     /// # Errors
     /// Returns a description if the stack cannot be walked, or not to its end.
-    fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String>;
+    fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String>;
 }
 
 /// Runs as the `main` of a test target with `harness = false`: one named test for each text.

@@ -1,6 +1,6 @@
 //! A sampler that follows the documentation of the CLR.
 
-use super::{Found, StackWalker, Target};
+use super::{Found, StackWalker, StoppedThread};
 use clr_runtime::Context;
 use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
 use clr_walker::unwind::{Position, Unwinder};
@@ -17,7 +17,7 @@ const SEED: (u32, u32) = (0x4D0, 0x10_000B);
 pub struct Sampler;
 
 impl StackWalker for Sampler {
-    fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
+    fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
         let info = target.info();
         let (mut registers, mut position) = (target.registers, Position::Interrupted);
         let (size, flags) = SEED;

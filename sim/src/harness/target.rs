@@ -12,7 +12,7 @@ use core::cell::RefCell;
 
 /// A stopped thread, and the access that a profiler in the process has to it.
 #[derive(Debug)]
-pub struct Target<'t, 'b> {
+pub struct StoppedThread<'t, 'b> {
     runtime: &'t Runtime<'b>,
     walker: OsThreadId,
     /// ThreadID of the stopped thread.
@@ -21,7 +21,7 @@ pub struct Target<'t, 'b> {
     pub registers: Registers,
 }
 
-impl<'t, 'b> Target<'t, 'b> {
+impl<'t, 'b> StoppedThread<'t, 'b> {
     pub(super) const fn new(
         runtime: &'t Runtime<'b>,
         walker: OsThreadId,

@@ -1,6 +1,6 @@
 //! Tests with correct walkers, and with walkers that are wrong in known ways.
 
-use super::{Found, Outcome, Sampler, StackWalker, Target, assert_all, judge};
+use super::{Found, Sampler, StackWalker, StoppedThread, WalkerResult, assert_all, judge};
 use clr_runtime::generation::{Generation, Generations};
 
 const TEXT: &str = r#"
@@ -30,7 +30,7 @@ snapshot by="native-walker" { expect { result "E_NOTIMPL" } }
 struct Changed(fn(&mut Vec<Found>));
 
 impl StackWalker for Changed {
-    fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
+    fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
         let result = Sampler.walk(target, found);
         (self.0)(found);
         result
@@ -53,19 +53,19 @@ fn a_seeded_sampler_finds_everything_where_other_threads_may_be_walked() {
 
 #[test]
 fn what_is_missing_or_not_there_is_seen() {
-    let complete = |verdicts: &[super::Verdict]| {
+    let complete = |verdicts: &[super::WalkerVerdict]| {
         verdicts.iter().filter(|verdict| verdict.is_complete()).count()
     };
     let without_last =
         judge(&Changed(|found| found.truncate(found.len().saturating_sub(1))), TEXT).unwrap();
-    assert!(without_last.iter().any(|v| v.outcome == Outcome::Lost("App.Main".to_owned())));
+    assert!(without_last.iter().any(|v| v.outcome == WalkerResult::Lost("App.Main".to_owned())));
     assert_eq!(complete(&without_last), 0);
     let without_first = judge(&Changed(|found| *found = found.split_off(1.min(found.len()))), TEXT);
-    let lost = Outcome::Lost("App.Back".to_owned());
+    let lost = WalkerResult::Lost("App.Back".to_owned());
     assert!(without_first.unwrap().iter().any(|verdict| verdict.outcome == lost));
     let shifted = Changed(|found| found.iter_mut().for_each(|frame| frame.function.0 += 8));
     let wrong = judge(&shifted, TEXT).unwrap();
-    assert!(wrong.iter().any(|verdict| matches!(verdict.outcome, Outcome::Wrong(_))));
+    assert!(wrong.iter().any(|verdict| matches!(verdict.outcome, WalkerResult::Wrong(_))));
     let twice = Changed(|found| found.extend(found.clone()));
     let failures = assert_all(&twice, [("text", TEXT)]).unwrap_err();
     assert!(failures.contains("text: coreclr-3.1-windows, stop 0: "), "{failures}");

@@ -1,14 +1,16 @@
 //! Verdicts: the frames that a walker found, compared with the shadow stack.
 
-use super::{Found, StackWalker, Target};
-use clr_codegen::FunctionId;
+use super::{Found, StackWalker, StoppedThread};
+use clr_codegen::FunctionIndex;
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
-use clr_scenario::{PlacedStack, RunOnError, Scenario, ScenarioError, StackNode, Standing};
+use clr_scenario::{PlacedStack, RunOnError, Scenario, ScenarioError, StackNode, ThreadAtStop};
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_world::World;
 use clr_world::stubs::{Identity, method_id};
-use clr_world::synthetic::{NATIVE_WALKER, Place, SELF_OBJECT, Set, StageError};
+use clr_world::synthetic::{
+    CodeLocation, NATIVE_WALKER, SELF_OBJECT, SyntheticError, SyntheticProcess,
+};
 use core::fmt;
 use thiserror::Error;
 
@@ -23,12 +25,12 @@ pub enum JudgeError {
     Run(#[from] RunOnError),
     /// The stack of the text cannot be set up.
     #[error(transparent)]
-    Stage(#[from] StageError),
+    Stage(#[from] SyntheticError),
 }
 
 /// The result of walking one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WalkerResult {
     /// The walker found every managed frame that is reported to profilers.
     Complete,
     /// The walker gave up and reported the reason; the frames found before were right.
@@ -43,40 +45,40 @@ pub enum Outcome {
 
 /// The result of walking one thread, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct WalkerVerdict {
     /// The generation that the thread was walked on.
     pub generation: Generation,
     /// Index of the stop in the text; `None` for a stack placed by hand.
     pub stop: Option<usize>,
     /// Result of the walk.
-    pub outcome: Outcome,
+    pub outcome: WalkerResult,
 }
 
-impl Verdict {
+impl WalkerVerdict {
     /// Returns true if the walker found every frame.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.outcome == Outcome::Complete
+        self.outcome == WalkerResult::Complete
     }
 
     /// Returns true if the walker was not wrong: it found every frame, or reported that it gave up.
     #[must_use]
     pub const fn is_right(&self) -> bool {
-        matches!(self.outcome, Outcome::Complete | Outcome::GaveUp(_))
+        matches!(self.outcome, WalkerResult::Complete | WalkerResult::GaveUp(_))
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for WalkerVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.generation)?;
         if let Some(stop) = self.stop {
             write!(f, ", stop {stop}")?;
         }
         match &self.outcome {
-            Outcome::Complete => f.write_str(": complete"),
-            Outcome::GaveUp(why) => write!(f, ": gave up: {why}"),
-            Outcome::Lost(name) => write!(f, ": {name} is missing, and no error was reported"),
-            Outcome::Wrong(found) => {
+            WalkerResult::Complete => f.write_str(": complete"),
+            WalkerResult::GaveUp(why) => write!(f, ": gave up: {why}"),
+            WalkerResult::Lost(name) => write!(f, ": {name} is missing, and no error was reported"),
+            WalkerResult::Wrong(found) => {
                 write!(f, ": {:#x} with ip {:#x} is not on the stack", found.function.0, found.ip)
             }
         }
@@ -97,7 +99,7 @@ struct True {
 ///
 /// # Errors
 /// Returns [`JudgeError`].
-pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, JudgeError> {
+pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<WalkerVerdict>, JudgeError> {
     let scenario: Scenario = text.parse()?;
     let mut verdicts = Vec::new();
     let is_walked = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
@@ -108,20 +110,20 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
     for generation in Generation::ALL {
         if let Some(stack) = &scenario.stack {
             if is_whole(stack) && stack.generations().contains(generation) {
-                let set = stack.stage(generation).set_up()?;
+                let set = stack.synthetic_thread(generation).build()?;
                 let runtime = set.runtime();
                 let registers = set.registers(0).unwrap_or_default();
-                let target = Target::new(&runtime, NATIVE_WALKER, SELF_OBJECT, &registers);
+                let target = StoppedThread::new(&runtime, NATIVE_WALKER, SELF_OBJECT, &registers);
                 let outcome = outcome(walker, &target, &of_set(&set));
-                verdicts.push(Verdict { generation, stop: None, outcome });
+                verdicts.push(WalkerVerdict { generation, stop: None, outcome });
             }
             continue;
         }
         if !is_for(&scenario, generation) {
             continue;
         }
-        scenario.stand_at_stops(generation, |standing| {
-            let Standing { stop, world, thread, walkers } = standing;
+        scenario.at_stops(generation, |standing| {
+            let ThreadAtStop { stop, world, thread, walkers } = standing;
             world.sync();
             let Some(object) = world.object(thread) else { return };
             let activations = world.activations(thread);
@@ -131,9 +133,9 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
             }
             let registers = activations.first().map(|leaf| leaf.registers).unwrap_or_default();
             let frames = of_world(world, thread);
-            let target = Target::new(world.as_synced(), walkers[0], object, &registers);
+            let target = StoppedThread::new(world.as_synced(), walkers[0], object, &registers);
             let outcome = outcome(walker, &target, &frames);
-            verdicts.push(Verdict { generation, stop: Some(stop), outcome });
+            verdicts.push(WalkerVerdict { generation, stop: Some(stop), outcome });
         })?;
     }
     Ok(verdicts)
@@ -142,8 +144,8 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<Verdict>, Judg
 /// Returns true if a program is executed on a generation. Its calls determine the generations that
 /// it is for.
 fn is_for(scenario: &Scenario, generation: Generation) -> bool {
-    let snapshots = scenario.snapshots().map(|at| at.call.is_made_on(generation));
-    let walks = scenario.mixed_walks().map(|at| at.says.is_made_on(generation));
+    let snapshots = scenario.snapshots().map(|at| at.call.applies_to(generation));
+    let walks = scenario.mixed_walks().map(|at| at.says.applies_to(generation));
     let mut calls = snapshots.chain(walks).peekable();
     calls.peek().is_none() || calls.any(|is_made| is_made)
 }
@@ -156,7 +158,11 @@ fn is_whole(stack: &PlacedStack) -> bool {
         .all(|item| !matches!(item.node, StackNode::Word { .. } | StackNode::Exception(_)))
 }
 
-fn outcome(walker: &impl StackWalker, target: &Target<'_, '_>, truth: &[True]) -> Outcome {
+fn outcome(
+    walker: &impl StackWalker,
+    target: &StoppedThread<'_, '_>,
+    truth: &[True],
+) -> WalkerResult {
     let mut found = Vec::new();
     let result = walker.walk(target, &mut found);
     let mut rest = truth.iter();
@@ -171,23 +177,29 @@ fn outcome(walker: &impl StackWalker, target: &Target<'_, '_>, truth: &[True]) -
             // wrong.
             Some(next) => {
                 let later = rest.any(|later| is_same(later.found, *one));
-                return if later { Outcome::Lost(next.name.clone()) } else { Outcome::Wrong(*one) };
+                return if later {
+                    WalkerResult::Lost(next.name.clone())
+                } else {
+                    WalkerResult::Wrong(*one)
+                };
             }
-            None => return Outcome::Wrong(*one),
+            None => return WalkerResult::Wrong(*one),
         }
     }
     match (result, rest.next()) {
-        (Err(why), _) => Outcome::GaveUp(why),
-        (Ok(()), Some(next)) => Outcome::Lost(next.name.clone()),
-        (Ok(()), None) => Outcome::Complete,
+        (Err(why), _) => WalkerResult::GaveUp(why),
+        (Ok(()), Some(next)) => WalkerResult::Lost(next.name.clone()),
+        (Ok(()), None) => WalkerResult::Complete,
     }
 }
 
 /// Returns the frames of a stack placed by hand that are reported to profilers.
-fn of_set(set: &Set) -> Vec<True> {
-    let rows = set.stage().rows.iter().enumerate();
+fn of_set(set: &SyntheticProcess) -> Vec<True> {
+    let rows = set.synthetic_thread().rows.iter().enumerate();
     let ordinary = rows.filter(|(_, row)| {
-        row.place != Place::Native && row.kind == MethodKind::Ordinary && row.funclet.is_none()
+        row.place != CodeLocation::Native
+            && row.kind == MethodKind::Ordinary
+            && row.funclet.is_none()
     });
     let frames = ordinary.filter_map(|(index, row)| {
         let name = row.function.split('@').next().unwrap_or(&row.function);
@@ -200,7 +212,7 @@ fn of_set(set: &Set) -> Vec<True> {
 /// Returns the frames of a simulated thread that are reported to profilers.
 fn of_world(world: &World<'_>, thread: usize) -> Vec<True> {
     let expanded = world.expanded();
-    let ordinary = |id: &FunctionId| {
+    let ordinary = |id: &FunctionIndex| {
         let identity = expanded.identities.get(id.index());
         identity == Some(&Identity::Method(MethodKind::Ordinary))
     };

@@ -3,19 +3,19 @@
 use super::services::ALL_EVENTS;
 use super::suspension::StopBy;
 use super::thread::Executed;
-use super::{Start, World};
+use super::{ThreadStart, World};
 use crate::stubs::{Expanded, Hooks, Identity, Shared, expand, method_id};
 use clr_codegen::Service;
-use clr_codegen::execution::{BASE, LoadError, STACK_TOP, initial_registers, load};
-use clr_codegen::shadow_stack::Truth;
+use clr_codegen::execution::{BASE, ProgramLoadError, STACK_TOP, initial_registers, load};
+use clr_codegen::shadow_stack::ShadowStack;
 use clr_codegen::{
-    CodeKind, FuncletKind, FunctionId, LinkError, LinkedProgram, PlacedPart, Program,
+    CodeKind, FuncletKind, FunctionIndex, LinkError, LinkedProgram, PlacedPart, Program,
     ReadBackError, THREAD_SLOT, Unit, service_address,
 };
 use clr_machine::{Cpu, Fault, Machine, MapError, PAGE_SIZE, Protection};
 use clr_runtime::TargetMemory as _;
 use clr_runtime::code_manager::{
-    Block, Code, Funclet, FuncletRange, Method, RangeSection, SectionError,
+    Block, CodeVersion, Funclet, FuncletRange, Method, RangeSection, SectionError,
 };
 use clr_runtime::generation::Generation;
 use clr_runtime::{
@@ -53,13 +53,14 @@ const OWN_MEMORY: u64 = 0x800;
 
 /// The reason why a program cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// The program cannot be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The program cannot be loaded.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] ProgramLoadError),
     /// The code manager rejects the code.
     #[error(transparent)]
     Section(#[from] SectionError),
@@ -110,7 +111,7 @@ impl Build {
     /// Returns [`BuildError`] if the program cannot be linked.
     pub fn new(
         program: &Program,
-        methods: &BTreeMap<FunctionId, MethodKind>,
+        methods: &BTreeMap<FunctionIndex, MethodKind>,
         generation: Generation,
     ) -> Result<Self, BuildError> {
         Self::with_hooks(program, methods, generation, Hooks::None)
@@ -122,7 +123,7 @@ impl Build {
     /// Returns [`BuildError`] if the program cannot be linked.
     pub fn with_hooks(
         program: &Program,
-        methods: &BTreeMap<FunctionId, MethodKind>,
+        methods: &BTreeMap<FunctionIndex, MethodKind>,
         generation: Generation,
         hooks: Hooks,
     ) -> Result<Self, BuildError> {
@@ -154,7 +155,7 @@ impl Build {
     ///
     /// # Errors
     /// Returns [`BuildError`] if the code cannot be loaded or is rejected by the code manager.
-    pub fn world(&self, threads: &[Start]) -> Result<World<'_>, BuildError> {
+    pub fn world(&self, threads: &[ThreadStart]) -> Result<World<'_>, BuildError> {
         let mut runtime = Runtime::new(self.generation, self.machine()?);
         runtime.code = self.code()?;
         runtime.native = self.native()?;
@@ -200,37 +201,37 @@ impl Build {
         &self,
         runtime: &mut Runtime<'_>,
         index: u64,
-        start: Start,
+        start: ThreadStart,
     ) -> Result<Executed, BuildError> {
         let machine = runtime.memory.get_mut();
         let top = STACK_TOP - STACK_PITCH * index;
         machine.map(top - STACK_SIZE, STACK_SIZE / PAGE_SIZE, Protection::READ_WRITE)?;
         let own = THREADS + THREAD_PITCH * index;
         machine.map(own, THREAD_PITCH / PAGE_SIZE, Protection::READ_WRITE)?;
-        let serves_gc = start == Start::ServerGc;
+        let serves_gc = start == ThreadStart::ServerGc;
         let (start, entry, object) = match start {
-            Start::Managed(start) => {
+            ThreadStart::Managed(start) => {
                 let root = self.expanded.shared.get(&Shared::KickOffThread).copied();
                 (start, root, Some(ThreadId(own)))
             }
-            Start::Native(start) => {
+            ThreadStart::Native(start) => {
                 let placed = self.expanded.placed.get(start.index()).copied();
                 (start, placed, None)
             }
-            Start::ServerGc => {
+            ThreadStart::ServerGc => {
                 let root = self.expanded.shared.get(&Shared::GcThread).copied();
-                (FunctionId::default(), root, None)
+                (FunctionIndex::default(), root, None)
             }
         };
         let own_memory = own + OWN_MEMORY;
         let stack = (top - STACK_SIZE, top);
         if let Some(object) = object {
-            write_thread(machine, object, stack).map_err(|_| LoadError::Start(start))?;
+            write_thread(machine, object, stack).map_err(|_| ProgramLoadError::Start(start))?;
         }
         let mut registers = initial_registers(index);
         registers.set(Gpr::Rsp, top - ABOVE);
         registers.rip = BASE;
-        let mut truth = Truth::new(self.expanded.program.convention);
+        let mut truth = ShadowStack::new(self.expanded.program.convention);
         truth.call(registers);
         let rsp = registers.rsp() - 8;
         machine.write(rsp, &BASE.to_le_bytes())?;
@@ -270,12 +271,12 @@ impl Build {
     }
 
     /// Returns start and end of a function (VA); the end is exclusive.
-    fn range(&self, function: FunctionId) -> (u64, u64) {
+    fn range(&self, function: FunctionIndex) -> (u64, u64) {
         self.ranges.get(function.index()).copied().unwrap_or_default()
     }
 
     /// Returns the ranges of a function's funclets, for the code manager.
-    fn funclets(&self, function: FunctionId) -> Vec<FuncletRange> {
+    fn funclets(&self, function: FunctionIndex) -> Vec<FuncletRange> {
         let parts = self.linked.parts.iter().filter(|part| part.function == function);
         let range = |part: &PlacedPart| {
             let funclet = match part.funclet? {
@@ -293,7 +294,7 @@ impl Build {
         let mut blocks = [Vec::new(), Vec::new()];
         let functions = self.expanded.program.functions.iter().zip(&self.expanded.identities);
         for ((function, identity), index) in functions.zip(0..) {
-            let id = FunctionId(index);
+            let id = FunctionIndex(index);
             let (start, end) = self.range(id);
             let block = match identity {
                 Identity::Native => continue,
@@ -306,7 +307,8 @@ impl Build {
                         ..Method::default()
                     });
                     let (size, funclets) = (end - start, self.funclets(id));
-                    let code = Code { method, start, size, funclets, ..Code::default() };
+                    let code =
+                        CodeVersion { method, start, size, funclets, ..CodeVersion::default() };
                     Block::Code(manager.add_code(code))
                 }
             };
@@ -346,7 +348,7 @@ impl Build {
         let functions = self.expanded.program.functions.iter().zip(&self.expanded.identities);
         for ((function, identity), index) in functions.zip(0..) {
             if *identity == Identity::Native {
-                let (start, end) = self.range(FunctionId(index));
+                let (start, end) = self.range(FunctionIndex(index));
                 let name = function.name.clone();
                 native.add_function(NativeFunction { start, end, name, module: String::new() });
             }
@@ -368,7 +370,7 @@ impl World<'_> {
         let machine = &mut *self.runtime.memory.borrow_mut();
         machine.map(WALKER_OBJECT, 1, Protection::READ_WRITE)?;
         let object = ThreadId(WALKER_OBJECT);
-        let unwritable = |_| LoadError::Start(FunctionId(0));
+        let unwritable = |_| ProgramLoadError::Start(FunctionIndex(0));
         ThreadFields::default().write(machine, object).map_err(unwritable)?;
         let native = Thread { os: NATIVE_WALKER, handle: 0x1108, ..Thread::default() };
         let (os, object) = (MANAGED_WALKER, Some(object));

@@ -15,7 +15,7 @@
 use super::frames::{Frame, Next};
 use super::passes::Steps;
 use super::services::Step;
-use super::{Event, World, WorldError};
+use super::{StepEvent, World, WorldError};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_codegen::FuncletKind;
 use clr_runtime::frame::layout;
@@ -152,7 +152,7 @@ impl World<'_> {
         &mut self,
         thread: usize,
         action: Action,
-    ) -> Result<Event, WorldError> {
+    ) -> Result<StepEvent, WorldError> {
         let managed = self.runtime.generation.hides_exception_handling();
         let Some(dispatch) = self.current(thread).filter(|_| action != Action::Unhandled) else {
             return Ok(self.end_unhandled(thread));
@@ -214,7 +214,7 @@ impl World<'_> {
             }
         }
         self.publish(thread);
-        Ok(Event::Stepped)
+        Ok(StepEvent::Stepped)
     }
 
     pub(super) fn clear(&mut self, thread: usize) {
@@ -275,13 +275,13 @@ impl World<'_> {
         })
     }
 
-    fn end_unhandled(&mut self, thread: usize) -> Event {
+    fn end_unhandled(&mut self, thread: usize) -> StepEvent {
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.pending.clear();
             executed.ended = true;
             executed.unhandled = true;
         }
-        Event::Ended
+        StepEvent::Ended
     }
 
     /// Returns the entry point of a helper that execution continues with (VA).
@@ -399,13 +399,13 @@ impl World<'_> {
 
     /// Propagates an exception that has reached native code: the code that catches it throws it
     /// again.
-    pub(super) fn propagate(&mut self, thread: usize) -> Result<Event, WorldError> {
+    pub(super) fn propagate(&mut self, thread: usize) -> Result<StepEvent, WorldError> {
         let catcher = self
             .service_caller()
             .and_then(|registers| self.native_catcher(registers, Position::ReturnAddress));
         let Some(catcher) = catcher else { return Ok(self.end_unhandled(thread)) };
         self.rethrow_from(thread, &catcher)?;
-        Ok(Event::Stepped)
+        Ok(StepEvent::Stepped)
     }
 
     /// Throws an exception again from the frame that has caught it, which has these registers.

@@ -1,8 +1,8 @@
 //! Hardware faults in managed code, which become exceptions (C-160).
 
-use super::{Event, World, WorldError};
+use super::{StepEvent, World, WorldError};
 use crate::stubs::{RuntimeFunction, Shared};
-use clr_machine::Stop;
+use clr_machine::StopReason;
 use clr_runtime::frame::layout;
 use clr_walker::registers::{Gpr, Registers};
 
@@ -11,8 +11,8 @@ impl World<'_> {
     pub(super) fn hardware_fault(
         &mut self,
         thread: usize,
-        stop: Stop,
-    ) -> Result<Event, WorldError> {
+        stop: StopReason,
+    ) -> Result<StepEvent, WorldError> {
         const CS: u64 = 0x33;
         const SS: u64 = 0x2B;
         /// The red zone: memory below rsp may be in use on Unix.
@@ -37,7 +37,7 @@ impl World<'_> {
             executed.truth.interrupt(registers, None);
             executed.fault = registers;
         }
-        Ok(Event::Stepped)
+        Ok(StepEvent::Stepped)
     }
 
     /// Writes the registers of a fault into the Frame that describes it.

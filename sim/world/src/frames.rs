@@ -92,7 +92,7 @@ impl World<'_> {
     /// program's own.
     fn stops_exceptions(&self, rip: u64, position: Position) -> bool {
         let function = self.linked.function_of(rip, position);
-        let native = |id: &clr_codegen::FunctionId| {
+        let native = |id: &clr_codegen::FunctionIndex| {
             self.expanded.identities.get(id.index()) == Some(&Identity::Native)
                 && self.expanded.placed.contains(id)
         };

@@ -52,14 +52,14 @@ pub use build::{Build, BuildError};
 pub use services::ALL_EVENTS;
 pub use signal::{SIGNAL_FRAME_SIZE, Signal, SignalError, SignalStack};
 pub use suspension::StopBy;
-pub use thread::{Activation, Start};
+pub use thread::{Activation, ThreadStart};
 pub use waiting::Waiting;
 
 use crate::stubs::{Expanded, Shared};
 use clr_codegen::LinkedProgram;
 use clr_codegen::Service;
-use clr_codegen::shadow_stack::{Broken, Truth};
-use clr_machine::{Snapshot, Stop};
+use clr_codegen::shadow_stack::{Broken, ShadowStack};
+use clr_machine::{SavePoint, StopReason};
 use clr_runtime::Context;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
@@ -74,7 +74,7 @@ use thread::Executed;
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StepEvent {
     /// An instruction, or one part of a service, has been executed.
     Stepped,
     /// The profiler is called back; the next step of the thread continues after the callback.
@@ -90,13 +90,14 @@ pub enum Event {
 
 /// The reason why a thread cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum WorldError {
     /// There is no such thread.
     #[error("there is no thread {0}")]
     NoThread(usize),
     /// The code faults, mostly because the stack is exhausted.
     #[error("{0}")]
-    Fault(#[from] Stop),
+    Fault(#[from] StopReason),
     /// The thread executes code that has been unloaded (VA).
     #[error("the code at {0:#x} has been unloaded")]
     Unloaded(u64),
@@ -111,7 +112,7 @@ pub enum WorldError {
 /// A saved state of a world.
 #[derive(Clone, Debug)]
 pub struct WorldState {
-    machine: Snapshot,
+    machine: SavePoint,
     process: Process,
     known: Vec<Thread>,
     threads: Vec<Executed>,
@@ -283,7 +284,7 @@ impl<'b> World<'b> {
 
     /// Returns the shadow stack of a thread.
     #[must_use]
-    pub fn truth(&self, thread: usize) -> Option<&Truth> {
+    pub fn shadow_stack(&self, thread: usize) -> Option<&ShadowStack> {
         self.threads.get(thread).map(|thread| &thread.truth)
     }
 
@@ -292,13 +293,13 @@ impl<'b> World<'b> {
     /// # Errors
     /// Returns [`WorldError`] if the thread cannot go on; nothing but the current thread has
     /// changed then.
-    pub fn step(&mut self, thread: usize) -> Result<Event, WorldError> {
+    pub fn step(&mut self, thread: usize) -> Result<StepEvent, WorldError> {
         self.switch_to(thread)?;
         let Some(executed) = self.threads.get_mut(thread) else {
             return Err(WorldError::NoThread(thread));
         };
         if executed.ended {
-            return Ok(Event::Ended);
+            return Ok(StepEvent::Ended);
         }
         if executed.signalled.is_some()
             && let Some(event) = self.end_handler(thread)
@@ -307,7 +308,7 @@ impl<'b> World<'b> {
         }
         if self.callback(thread).is_some() {
             if self.waits_to_come_back(thread).is_some() {
-                return Ok(Event::Waits);
+                return Ok(StepEvent::Waits);
             }
             self.leave_callback(thread);
         }
@@ -332,20 +333,20 @@ impl<'b> World<'b> {
         match stepped {
             Ok(()) => match executed.truth.broken() {
                 Some(broken) => Err(WorldError::Broken(broken)),
-                None => Ok(Event::Stepped),
+                None => Ok(StepEvent::Stepped),
             },
-            Err(Stop::Trap { id, .. }) => {
+            Err(StopReason::Trap { id, .. }) => {
                 let Some(service) = Service::from_number(id) else {
                     executed.ended = true;
-                    return Ok(Event::Ended);
+                    return Ok(StepEvent::Ended);
                 };
                 let steps = self.serve(thread, service);
                 if let Some(executed) = self.threads.get_mut(thread) {
                     executed.pending.extend(steps);
                 }
-                Ok(Event::Stepped)
+                Ok(StepEvent::Stepped)
             }
-            Err(stop @ Stop::Fault { .. }) => self.hardware_fault(thread, stop),
+            Err(stop @ StopReason::Fault { .. }) => self.hardware_fault(thread, stop),
             Err(stop) => Err(stop.into()),
         }
     }
@@ -368,45 +369,47 @@ impl<'b> World<'b> {
     }
 
     /// Performs one part of a service.
-    fn service_step(&mut self, thread: usize, step: Step) -> Result<Event, WorldError> {
+    fn service_step(&mut self, thread: usize, step: Step) -> Result<StepEvent, WorldError> {
         if self.waits_to_call_back(thread, step).is_some() {
             return Ok(self.wait(thread, step));
         }
         Ok(match step {
-            Step::Callback(kind) | Step::CallbackIn(kind, _) if !self.wants(kind) => Event::Stepped,
+            Step::Callback(kind) | Step::CallbackIn(kind, _) if !self.wants(kind) => {
+                StepEvent::Stepped
+            }
             Step::Callback(kind) => {
                 self.enter_callback(thread, kind, kind.mode(self.runtime.generation));
-                Event::Callback(kind)
+                StepEvent::Callback(kind)
             }
             Step::CallbackIn(kind, mode) => {
                 self.enter_callback(thread, kind, mode);
-                Event::Callback(kind)
+                StepEvent::Callback(kind)
             }
             Step::Exception(action) => return self.exception_step(thread, action),
             Step::Propagate => return self.propagate(thread),
             Step::Return(value) => {
                 self.runtime.memory.borrow_mut().cpu_mut().set(Gpr::Rax, value);
                 self.come_back(thread);
-                Event::Stepped
+                StepEvent::Stepped
             }
-            Step::Hook => Event::Hook,
+            Step::Hook => StepEvent::Hook,
             Step::Attach => {
                 self.attach(thread);
-                Event::Stepped
+                StepEvent::Stepped
             }
             Step::ShutDown => {
                 self.runtime.change_process(|process| process.shutting_down = true);
-                Event::Stepped
+                StepEvent::Stepped
             }
             Step::Gone => {
                 if let Some(os) = self.os(thread) {
                     self.runtime.change_thread(os, |thread| thread.life = ThreadLife::Dead);
                 }
-                Event::Stepped
+                StepEvent::Stepped
             }
             Step::Cooperative(cooperative) => {
                 self.set_cooperative(thread, cooperative);
-                Event::Stepped
+                StepEvent::Stepped
             }
             Step::ForbidSuspension(forbid) => {
                 if let Some(object) = self.object(thread) {
@@ -414,9 +417,9 @@ impl<'b> World<'b> {
                     let _ = ThreadObject(object)
                         .set_forbid_suspend(&mut *self.runtime.memory.borrow_mut(), forbid.into());
                 }
-                Event::Stepped
+                StepEvent::Stepped
             }
-            Step::Wait(0) => Event::Stepped,
+            Step::Wait(0) => StepEvent::Stepped,
             Step::Wait(times) => self.wait(thread, Step::Wait(times - 1)),
             Step::Restore => self.restore_context(thread),
             Step::Acquire(lock) => self.acquire(thread, lock),

@@ -4,7 +4,7 @@ use super::World;
 use super::exceptions::Action;
 use crate::stubs::method_of;
 use clr_codegen::Service;
-use clr_codegen::{CodeKind, FunctionId};
+use clr_codegen::{CodeKind, FunctionIndex};
 use clr_runtime::Lock;
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
 use clr_walker::profiling::EventMask;
@@ -45,7 +45,7 @@ pub(super) enum Step {
     /// writes them (true), or has written (false).
     Write(bool),
     /// The code of a method is freed.
-    Free(FunctionId),
+    Free(FunctionIndex),
     /// The thread requests a GC from the server GC's thread.
     AskForGc,
     /// The thread waits until this number of GCs has been made.

@@ -4,7 +4,7 @@
 //! The caller provides the handler: it runs between [`World::signal`] and the next step of the
 //! thread, which restores the thread's registers.
 
-use super::{Event, World};
+use super::{StepEvent, World};
 use clr_codegen::Service;
 use clr_codegen::service_address;
 use clr_machine::{Cpu, Observer as _};
@@ -133,13 +133,13 @@ impl World<'_> {
     }
 
     /// Ends the current thread's handler: the thread continues where it was interrupted.
-    pub(super) fn end_handler(&mut self, thread: usize) -> Option<Event> {
+    pub(super) fn end_handler(&mut self, thread: usize) -> Option<StepEvent> {
         let executed = self.threads.get_mut(thread)?;
         let Interrupted { cpu } = executed.signalled.take()?;
         let machine = &mut *self.runtime.memory.borrow_mut();
         let from = machine.cpu().rip();
         *machine.cpu_mut() = cpu;
         executed.truth.on_interrupt_return(&cpu, from);
-        Some(Event::Stepped)
+        Some(StepEvent::Stepped)
     }
 }

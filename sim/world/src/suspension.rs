@@ -2,7 +2,7 @@
 
 use super::services::{Phase, Step};
 use super::signal::RED_ZONE;
-use super::{Event, World};
+use super::{StepEvent, World};
 use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
 use clr_machine::Observer as _;
 use clr_runtime::Context;
@@ -147,49 +147,49 @@ impl World<'_> {
     }
 
     /// Performs one step of a suspension.
-    pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> Event {
+    pub(super) fn suspension_step(&mut self, thread: usize, step: Step) -> StepEvent {
         match step {
             Step::AwaitResume if self.waits_for_runtime(thread).is_some() => {
                 let waits = self.wait(thread, step);
                 // A suspender stops waiting for this thread as soon as it is preemptive.
                 if self.is_cooperative(thread) {
                     self.set_cooperative(thread, false);
-                    return Event::Stepped;
+                    return StepEvent::Stepped;
                 }
                 waits
             }
             Step::AwaitResume => {
                 self.set_cooperative(thread, true);
-                Event::Stepped
+                StepEvent::Stepped
             }
             Step::StopOthers => match self.stop_all(Some(thread)) {
-                Stopping::Done => Event::Stepped,
+                Stopping::Done => StepEvent::Stepped,
                 Stopping::Stopped => {
                     self.wait(thread, step);
-                    Event::Stepped
+                    StepEvent::Stepped
                 }
                 Stopping::Waits => self.wait(thread, step),
             },
             Step::Suspend(phase) => {
-                let Some(os) = self.os(thread) else { return Event::Stepped };
+                let Some(os) = self.os(thread) else { return StepEvent::Stepped };
                 let suspension = match phase {
                     Phase::Running => Suspension::None,
                     Phase::Suspending => Suspension::Suspending(os),
                     Phase::Suspended => Suspension::Suspended(os),
                 };
                 self.runtime.change_process(|process| process.suspension = suspension);
-                Event::Stepped
+                StepEvent::Stepped
             }
-            _ => Event::Stepped,
+            _ => StepEvent::Stepped,
         }
     }
 
     /// Makes the thread wait; `step` is tried again.
-    pub(super) fn wait(&mut self, thread: usize, step: Step) -> Event {
+    pub(super) fn wait(&mut self, thread: usize, step: Step) -> StepEvent {
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.pending.push_front(step);
         }
-        Event::Waits
+        StepEvent::Waits
     }
 
     /// Returns the thread that keeps a thread from becoming cooperative: another one that has
@@ -307,8 +307,8 @@ impl World<'_> {
     }
 
     /// Restores the registers of a redirected thread.
-    pub(super) fn restore_context(&mut self, thread: usize) -> Event {
-        let Some(executed) = self.threads.get_mut(thread) else { return Event::Stepped };
+    pub(super) fn restore_context(&mut self, thread: usize) -> StepEvent {
+        let Some(executed) = self.threads.get_mut(thread) else { return StepEvent::Stepped };
         if let Some(cpu) = executed.interrupted.take() {
             let machine = &mut *self.runtime.memory.borrow_mut();
             let from = machine.cpu().rip();
@@ -317,7 +317,7 @@ impl World<'_> {
             *machine.cpu_mut() = cpu;
             executed.truth.on_interrupt_return(&cpu, from);
         }
-        Event::Stepped
+        StepEvent::Stepped
     }
 
     /// Returns the slot of the return address of a thread's innermost function (VA), and its

@@ -9,9 +9,9 @@ mod signals;
 mod suspension;
 mod unloading;
 
-use super::{Build, Event, Start, World};
+use super::{Build, StepEvent, ThreadStart, World};
 use clr_codegen::{
-    CodeKind, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, RuntimeCall,
+    CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
     RuntimeCallKind, Statement,
 };
 use clr_runtime::Context;
@@ -30,7 +30,7 @@ mod machinery;
 mod reference;
 
 fn runtime(kind: RuntimeCallKind, target: Option<u32>) -> Statement {
-    Statement::Runtime(RuntimeCall { kind, target: target.map(FunctionId) })
+    Statement::Runtime(RuntimeCall { kind, target: target.map(FunctionIndex) })
 }
 
 fn function(name: &str, kind: CodeKind, body: Vec<Statement>) -> Function {
@@ -138,19 +138,19 @@ fn a_program_runs_through_the_runtime_to_its_end() {
     let mut log = String::new();
     for generation in Generation::ALL {
         let build = Build::new(&everything(), &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         writeln!(log, "{generation}").unwrap();
         loop {
             match world.step(0).unwrap() {
-                Event::Ended => break,
-                Event::Callback(kind) => {
+                StepEvent::Ended => break,
+                StepEvent::Callback(kind) => {
                     let walk = walk(&mut world, 0);
                     writeln!(log, "  {}: {walk}", CallbackKind::name(kind)).unwrap();
                 }
-                Event::Stepped | Event::Waits | Event::Hook => {}
+                StepEvent::Stepped | StepEvent::Waits | StepEvent::Hook => {}
             }
         }
-        assert_eq!(world.truth(0).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
     }
     insta::assert_snapshot!(log);
 }

@@ -5,8 +5,8 @@ use super::exceptions::Dispatch;
 use super::services::Step;
 use super::signal::Interrupted;
 use crate::stubs::Identity;
-use clr_codegen::FunctionId;
-use clr_codegen::shadow_stack::Truth;
+use clr_codegen::FunctionIndex;
+use clr_codegen::shadow_stack::ShadowStack;
 use clr_machine::Cpu;
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::CallbackKind;
@@ -18,11 +18,11 @@ use std::collections::VecDeque;
 
 /// The kind of a thread, and the function that it begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum ThreadStart {
     /// A thread of the runtime that begins with a managed function of the source.
-    Managed(FunctionId),
+    Managed(FunctionIndex),
     /// A native thread unknown to the runtime, which begins with a native function of the source.
-    Native(FunctionId),
+    Native(FunctionIndex),
     /// The thread of a server GC, which performs all GCs: the runtime has no Thread object for it
     /// (C-133). It ends when all other threads have ended.
     ServerGc,
@@ -34,10 +34,10 @@ pub enum Start {
 pub(super) struct Executed {
     pub os: OsThreadId,
     /// Start function in the source.
-    pub start: FunctionId,
+    pub start: FunctionIndex,
     /// Registers of the thread while another thread is the current one.
     pub cpu: Cpu,
-    pub truth: Truth,
+    pub truth: ShadowStack,
     /// Remaining steps of the current service.
     pub pending: VecDeque<Step>,
     pub in_callback: Option<CallbackKind>,
@@ -79,7 +79,7 @@ pub struct Activation {
     /// Position of rip in the activation.
     pub position: Position,
     /// Function in the expanded program; `None` in a service.
-    pub function: Option<FunctionId>,
+    pub function: Option<FunctionIndex>,
     /// Caller's rsp after the function has returned (VA).
     pub caller_sp: u64,
 }
@@ -113,7 +113,7 @@ impl World<'_> {
     /// not count as managed (C-039).
     #[must_use]
     pub fn top_managed(&self, thread: usize) -> Option<Registers> {
-        let managed = |function: FunctionId| {
+        let managed = |function: FunctionIndex| {
             let identity = self.expanded().identities.get(function.index());
             matches!(identity, Some(Identity::Method(_)))
         };

@@ -1,21 +1,21 @@
 //! Unloading of code, the code manager's writer lock, and GCs made by the thread of a server GC.
 
 use super::services::Step;
-use super::{Event, World};
+use super::{StepEvent, World};
 use crate::stubs::{method_id, method_of};
-use clr_codegen::FunctionId;
+use clr_codegen::FunctionIndex;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::Gpr;
 
 impl World<'_> {
     /// Returns the method that the current thread names in rbx.
-    fn named(&self) -> Option<FunctionId> {
+    fn named(&self) -> Option<FunctionIndex> {
         method_of(self.runtime.memory.borrow().cpu().get(Gpr::Rbx))
     }
 
     /// Returns true if a thread executes a function, which keeps the function loaded (H-18).
-    fn is_executed(&self, function: FunctionId) -> bool {
+    fn is_executed(&self, function: FunctionIndex) -> bool {
         (0..self.threads.len()).any(|thread| {
             self.activations(thread).iter().any(|activation| activation.function == Some(function))
         })
@@ -81,44 +81,44 @@ impl World<'_> {
     }
 
     /// Performs one step of unloading, writing, or a server GC.
-    pub(super) fn unloading_step(&mut self, thread: usize, step: Step) -> Event {
+    pub(super) fn unloading_step(&mut self, thread: usize, step: Step) -> StepEvent {
         match step {
             Step::Free(function) => {
                 self.runtime.code.free(MethodId(method_id(function)));
-                Event::Stepped
+                StepEvent::Stepped
             }
             Step::Write(begins) => self.write(thread, begins),
             Step::AskForGc => {
                 self.gcs_wanted += 1;
                 // The thread waits from its next step on: the server GC's thread can go on now.
                 self.wait(thread, Step::AwaitGc(self.gcs_wanted));
-                Event::Stepped
+                StepEvent::Stepped
             }
             Step::AwaitGc(number) if self.gcs_made < number => self.wait(thread, step),
             Step::ServeGc => self.serve_gc(thread),
             Step::MadeGc(number) => {
                 self.gcs_made = number;
-                Event::Stepped
+                StepEvent::Stepped
             }
-            _ => Event::Stepped,
+            _ => StepEvent::Stepped,
         }
     }
 
     /// Takes the code manager's writer lock, or releases it.
-    fn write(&mut self, thread: usize, begins: bool) -> Event {
-        let Some(os) = self.os(thread) else { return Event::Stepped };
+    fn write(&mut self, thread: usize, begins: bool) -> StepEvent {
+        let Some(os) = self.os(thread) else { return StepEvent::Stepped };
         if begins && self.waits_to_write(os).is_some() {
             return self.wait(thread, Step::Write(begins));
         }
         self.runtime.change_process(|process| {
             process.code_manager_writer = begins.then_some(os);
         });
-        Event::Stepped
+        StepEvent::Stepped
     }
 
     /// Performs one turn of the server GC's thread: it collects on request, and ends after all
     /// others.
-    fn serve_gc(&mut self, thread: usize) -> Event {
+    fn serve_gc(&mut self, thread: usize) -> StepEvent {
         let wanted = self.gcs_wanted;
         if self.gcs_made < wanted {
             let mut steps = self.collection();
@@ -126,14 +126,14 @@ impl World<'_> {
             if let Some(executed) = self.threads.get_mut(thread) {
                 executed.pending.extend(steps);
             }
-            return Event::Stepped;
+            return StepEvent::Stepped;
         }
         let mut others = self.threads.iter().filter(|other| !other.serves_gc);
         if others.all(|other| other.ended) {
             if let Some(executed) = self.threads.get_mut(thread) {
                 executed.ended = true;
             }
-            return Event::Ended;
+            return StepEvent::Ended;
         }
         self.wait(thread, Step::ServeGc)
     }

@@ -2,29 +2,29 @@
 
 use super::services::Step;
 use super::thread::Executed;
-use super::{Event, World};
+use super::{StepEvent, World};
 use clr_runtime::{Lock, OsThreadId, Wait};
 
 impl World<'_> {
     /// Takes a lock as soon as it is free.
-    pub(super) fn acquire(&mut self, thread: usize, lock: Lock) -> Event {
-        let Some(os) = self.os(thread) else { return Event::Stepped };
+    pub(super) fn acquire(&mut self, thread: usize, lock: Lock) -> StepEvent {
+        let Some(os) = self.os(thread) else { return StepEvent::Stepped };
         let mut process = self.runtime.process.get();
         if !process.try_acquire(lock, os) {
             return self.wait(thread, Step::Acquire(lock));
         }
         self.runtime.process.set(process);
-        Event::Stepped
+        StepEvent::Stepped
     }
 
     /// Releases a lock.
-    pub(super) fn release(&self, thread: usize, lock: Lock) -> Event {
+    pub(super) fn release(&self, thread: usize, lock: Lock) -> StepEvent {
         if let Some(os) = self.os(thread) {
             self.runtime.change_process(|process| {
                 process.release(lock, os);
             });
         }
-        Event::Stepped
+        StepEvent::Stepped
     }
 
     /// Returns the wait that keeps a thread from writing to the code manager's tables.
@@ -127,15 +127,15 @@ pub struct Waiting {
 
 impl Waiting {
     /// Records a step of the thread. Returns true if the thread waits for others.
-    pub fn is_for_others(&mut self, event: Event) -> bool {
-        let waits = event == Event::Waits;
+    pub fn is_for_others(&mut self, event: StepEvent) -> bool {
+        let waits = event == StepEvent::Waits;
         core::mem::replace(&mut self.once, waits) && waits
     }
 }
 
 #[test]
 fn who_waits_twice_waits_for_others() {
-    use Event::{Ended, Stepped, Waits};
+    use StepEvent::{Ended, Stepped, Waits};
     let mut waiting = Waiting::default();
     let events = [Stepped, Waits, Stepped, Waits, Waits, Waits, Ended, Waits];
     let told = events.map(|event| waiting.is_for_others(event));

@@ -1,8 +1,8 @@
 //! Programs executed by the benchmarks: calls, stack traffic and arithmetic.
 
-use clr_codegen::Convention;
-use clr_codegen::shadow_stack::Truth;
-use clr_machine::{Machine, Observer, PAGE_SIZE, Protection, Stop};
+use clr_codegen::CallingConvention;
+use clr_codegen::shadow_stack::ShadowStack;
+use clr_machine::{Machine, Observer, PAGE_SIZE, Protection, StopReason};
 use clr_walker::registers::Gpr;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -36,11 +36,11 @@ pub(crate) fn all() -> Result<[Program; 3], IcedError> {
 }
 
 /// Returns the shadow stack of a program that is about to begin.
-fn truth(machine: &Machine) -> Truth {
+fn truth(machine: &Machine) -> ShadowStack {
     let mut registers = machine.cpu().registers();
     registers.rip = BACK;
     registers.set(Gpr::Rsp, TOP + 8);
-    let mut truth = Truth::new(Convention::WindowsX64);
+    let mut truth = ShadowStack::new(CallingConvention::WindowsX64);
     truth.call(registers);
     truth
 }
@@ -132,7 +132,7 @@ pub(crate) fn begin(machine: &mut Machine, program: &Program) {
 pub(crate) fn run<O: Observer>(machine: &mut Machine, observer: &mut O) -> u64 {
     let before = machine.executed();
     let stop = machine.run_with(observer, u64::MAX);
-    assert_eq!(stop, Stop::Trap { address: BACK, id: 0 });
+    assert_eq!(stop, StopReason::Trap { address: BACK, id: 0 });
     black_box(observer);
     machine.executed() - before
 }

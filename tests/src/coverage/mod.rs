@@ -11,11 +11,11 @@ mod situations;
 
 pub use declared::{HOLES, Hole, TESTED, Tested};
 
-use clr_recording::{LoadError, RecordedCode, Recording, Replay, Verdict};
+use clr_recording::{RecordedCode, Recording, RecordingLoadError, RecordingReplay, WalkVerdict};
 use clr_runtime::clause::{self, Clause};
 use clr_runtime::explain::Event;
 use clr_runtime::generation::Generation;
-use clr_scenario::{RunOnError, Scenario, ToldSnapshot};
+use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario};
 use std::collections::BTreeMap;
 
 /// Kind of evidence that exercises clauses.
@@ -69,15 +69,15 @@ impl Coverage {
     /// Replays the calls of a recording, and adds those with the recorded result.
     ///
     /// # Errors
-    /// [`LoadError`] if the recording's code does not fit together.
-    pub fn add_recording(&mut self, recording: &Recording) -> Result<(), LoadError> {
+    /// [`RecordingLoadError`] if the recording's code does not fit together.
+    pub fn add_recording(&mut self, recording: &Recording) -> Result<(), RecordingLoadError> {
         let code = RecordedCode::new(recording);
-        let mut replay = Replay::new(recording, &code)?;
+        let mut replay = RecordingReplay::new(recording, &code)?;
         for walk in &recording.walks {
             replay.runtime().log.listen();
             let verdict = replay.walk(walk, |_| {});
             let events = replay.runtime().log.take();
-            if walk.replayable && verdict == Verdict::Same {
+            if walk.replayable && verdict == WalkVerdict::Same {
                 self.add_call(By::Recording, recording.generation, &events);
                 let shown = situations::shown(recording.generation, &walk.situation, &walk.variant);
                 for clause in shown {
@@ -95,7 +95,7 @@ impl Coverage {
     /// [`RunOnError`] if they cannot be made on one of them.
     pub fn add_scenario(&mut self, scenario: &Scenario) -> Result<(), RunOnError> {
         for generation in Generation::ALL {
-            for ToldSnapshot { report, events, .. } in scenario.tell_on(generation)? {
+            for ExplainedSnapshot { report, events, .. } in scenario.explain_on(generation)? {
                 let call = scenario.call(report.stop, report.snapshot);
                 let expected = call.and_then(|call| call.expected_on(generation));
                 let (Some(call), Some((_, expected)), true) = (call, expected, report.is_right())

@@ -3,7 +3,7 @@
 use clr_runtime::FrameKind;
 use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
-use clr_runtime::explain::{Event, Hidden, Silent, Start};
+use clr_runtime::explain::{Event, HiddenReason, SilentReason, WalkStart};
 use clr_runtime::profiling::HResult;
 
 /// Returns the clauses that the events of one call show together.
@@ -19,7 +19,7 @@ pub(super) fn shown(events: &[Event]) -> Vec<Clause> {
     let has = |wanted: &dyn Fn(&Event) -> bool| events.iter().any(wanted);
     let reports: Vec<_> =
         events.iter().filter(|event| is_marker(event) || is_managed(event)).collect();
-    let seeded = has(&|event| matches!(event, Event::Started(Start::Seed)));
+    let seeded = has(&|event| matches!(event, Event::Started(WalkStart::Seed)));
     let ended = |result: HResult| has(&|event| *event == Event::Ended(Outcome::Returned(result)));
 
     show(reports.first().is_some_and(|event| is_marker(event)), 64);
@@ -30,13 +30,13 @@ pub(super) fn shown(events: &[Event]) -> Vec<Clause> {
     for event in events {
         match event {
             Event::Managed { .. } => hidden = false,
-            Event::Hidden { why: Hidden::IlStub, .. }
-            | Event::NotReported { why: Silent::Dynamic, .. } => hidden = true,
+            Event::Hidden { why: HiddenReason::IlStub, .. }
+            | Event::NotReported { why: SilentReason::Dynamic, .. } => hidden = true,
             Event::ReportedMarker { .. } => show(hidden, 62),
             _ => {}
         }
     }
-    let unwound = has(&|event| matches!(event, Event::Hidden { why: Hidden::Unwound, .. }));
+    let unwound = has(&|event| matches!(event, Event::Hidden { why: HiddenReason::Unwound, .. }));
     show(unwound && reports.first().is_some_and(|event| is_marker(event)), 153);
     let fault = has(&|event| matches!(event, Event::Fault { .. }));
     show(fault && seeded && reports.is_empty() && ended(HResult::UNEXPECTED), 54);

@@ -1,7 +1,7 @@
 //! The difference between an unwound frame and the truth.
 
-use clr_codegen::shadow_stack::Caller;
-use clr_codegen::{CfiMistake, FunctionId, WindowsMistake};
+use clr_codegen::shadow_stack::CallerState;
+use clr_codegen::{CfiMistake, FunctionIndex, WindowsMistake};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 use std::fmt;
@@ -19,9 +19,9 @@ pub struct Wrong {
     /// The frame's own registers.
     pub frame: Registers,
     /// The frame's function, with the offset of rip.
-    pub function: Option<(FunctionId, u64)>,
+    pub function: Option<(FunctionIndex, u64)>,
     /// The frame's true caller.
-    pub truth: Caller,
+    pub truth: CallerState,
     /// Result of unwinding.
     pub answer: Result<(Registers, Position), String>,
     /// The reason why the answer is expected to be wrong here, if it is.

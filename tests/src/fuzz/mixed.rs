@@ -3,7 +3,7 @@
 use crate::mixed::{Failure, First, Plan, examine};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_codegen::execution::BASE;
-use clr_generate::{StagedCall, WorldCase};
+use clr_generate::{SyntheticCall, WorldCase};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::SimulatedThread;
 use clr_runtime::{OsThreadId, Runtime, ThreadLife};
@@ -11,8 +11,10 @@ use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source, WalkBuffer,
     Walker,
 };
-use clr_world::reference::{Facts, Seen};
-use clr_world::synthetic::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
+use clr_world::reference::{ProgramFacts, ThreadFacts};
+use clr_world::synthetic::{
+    CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
+};
 
 /// The native thread of the profiler, in addition to those of a program.
 const PROFILER: OsThreadId = OsThreadId(0xFFFF);
@@ -52,7 +54,7 @@ fn walk(
     let (thread, info) = (thread.asked_by(asker), runtime.on(asker));
     let walker = Walker::new(&info, &map, policy);
     let taken = walker.take(&thread, buffer);
-    assert_eq!(runtime.breach(), None, "{policy:?}");
+    assert_eq!(runtime.rule_violation(), None, "{policy:?}");
     taken?;
     assert_eq!(suspensions(runtime), before, "{policy:?}: left suspended");
     let stack = walker.stitch(buffer)?;
@@ -79,7 +81,7 @@ pub fn mixed_walk(data: &[u8]) {
     let mut buffer = WalkBuffer::new(usize::from(first >> 1));
     let mut bytes = Unstructured::new(rest);
     if first & 1 == 0 {
-        let Ok(case) = StagedCall::arbitrary(&mut bytes) else { return };
+        let Ok(case) = SyntheticCall::arbitrary(&mut bytes) else { return };
         staged(&case.stage, &mut buffer);
     } else {
         let Ok(case) = WorldCase::arbitrary(&mut bytes) else { return };
@@ -106,9 +108,9 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
         }
     }
     let thread = case.call.target;
-    let facts = Facts::new(build.expanded(), build.linked());
+    let facts = ProgramFacts::new(build.expanded(), build.linked());
     // Threads are not walked after their ThreadDestroyed (H-04).
-    let truth = Seen::new(&facts, &mut world, thread).filter(|truth| !truth.gone);
+    let truth = ThreadFacts::new(&facts, &mut world, thread).filter(|truth| !truth.gone);
     let (Some(target), Some(_)) = (world.os(thread), truth) else { return };
     for policy in Policy::ALL {
         let before = world.save();
@@ -118,10 +120,12 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     }
 }
 
-fn staged(stage: &Stage, buffer: &mut WalkBuffer) {
-    let Ok(set) = stage.set_up() else { return };
+fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
+    let Ok(set) = stage.build() else { return };
     // Call frame information distinguishes a prologue from the call after it.
-    let calls = |row: &Row| row.place != Place::Native || row.offset >= PROLOGUE + SIZE_OF_CALL;
+    let calls = |row: &SyntheticActivation| {
+        row.place != CodeLocation::Native || row.offset >= PROLOGUE + SIZE_OF_CALL
+    };
     let calls = !stage.generation.is_unix() || stage.rows.iter().skip(1).all(calls);
     // A thread without rows executes no code.
     let whole = crate::snapshot::is_whole(stage) && !stage.rows.is_empty() && calls;
@@ -146,8 +150,8 @@ fn staged(stage: &Stage, buffer: &mut WalkBuffer) {
 
 /// Returns the first error in a walk of a whole stage: each frame must be a row, in order, and all
 /// rows must be there if the walk claims so.
-fn judge(set: &Set, stack: &MixedStack) -> Option<String> {
-    let rows = &set.stage().rows;
+fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
+    let rows = &set.synthetic_thread().rows;
     let mut next = 0;
     for (at, frame) in stack.frames.iter().enumerate() {
         let mut rest = rows.iter().enumerate().skip(next);
@@ -172,7 +176,7 @@ fn judge(set: &Set, stack: &MixedStack) -> Option<String> {
 }
 
 /// Returns true if a frame's registers are those of a row.
-fn is_at(set: &Set, row: usize, frame: &MixedFrame) -> bool {
+fn is_at(set: &SyntheticProcess, row: usize, frame: &MixedFrame) -> bool {
     let Some(registers) = set.registers(row) else { return false };
     // For calls out of ready-to-run code, the runtime reports another return address (C-156).
     let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
@@ -180,18 +184,18 @@ fn is_at(set: &Set, row: usize, frame: &MixedFrame) -> bool {
 }
 
 /// Returns true if a frame of this kind may be reported for a row's code.
-fn is_kind(set: &Set, row: &Row, kind: FrameKind) -> bool {
+fn is_kind(set: &SyntheticProcess, row: &SyntheticActivation, kind: FrameKind) -> bool {
     use clr_runtime::MethodKind::{Dynamic, IlStub};
     let name = row.function.split('@').next().unwrap_or_default();
     let hidden = matches!(row.kind, IlStub | Dynamic);
     match kind {
         FrameKind::Managed(id) => {
-            row.place != Place::Native && !hidden && set.function(name) == Some(id)
+            row.place != CodeLocation::Native && !hidden && set.function(name) == Some(id)
         }
         FrameKind::Hidden(Some(id)) => hidden && set.function(name) == Some(id),
         // Not all runtimes report these.
         FrameKind::Hidden(None) | FrameKind::Unknown | FrameKind::Native { .. } => {
-            hidden || row.place == Place::Native
+            hidden || row.place == CodeLocation::Native
         }
     }
 }

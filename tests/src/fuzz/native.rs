@@ -2,12 +2,12 @@
 
 use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, step, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::macho::MachoImage;
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections, Symbols};
 use clr_walker::registers::Registers;
-use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Cache, Guesses, Unwinder};
 
 /// RVAs of the code and of the `.eh_frame` in [`eh_frame`].

@@ -3,8 +3,8 @@
 use super::script::Script;
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_explore::{
-    Arena, Choice, Ending, Happening, History, Limits, LockName, Process, Recording, Search, Setup,
-    ThreadIndex, Trail, Verdict,
+    Choice, Ending, Explorer, History, HistoryDetail, Limits, LockName, ScheduleString, Search,
+    Setup, TestedProcess, ThreadIndex, TurnEvent, Verdict,
 };
 use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;
@@ -60,23 +60,23 @@ pub fn schedule(data: &[u8]) {
     let Some(case) = Case::new(data) else { return };
     // A few programs are too large for the formats.
     let Some(process) = case.process() else { return };
-    let Ok(mut arena) = Arena::new(&process) else { return };
+    let Ok(mut arena) = Explorer::new(&process) else { return };
     let (load, limits) = (case.loader(), case.limits);
 
-    let first = arena.run(&load, &mut case.search(), limits, Recording::Nothing);
+    let first = arena.run(&load, &mut case.search(), limits, HistoryDetail::Nothing);
     let text = first.trail.to_string();
     let told = || format!("{text}\n{:?}", case.script);
-    let trail: Trail = text.parse().unwrap_or_else(|error| panic!("{error}: {}", told()));
+    let trail: ScheduleString = text.parse().unwrap_or_else(|error| panic!("{error}: {}", told()));
     assert_eq!(trail, first.trail, "{}", told());
-    let again = |arena: &mut Arena<'_>| {
-        let ending = arena.replay(&load, &trail, limits, Recording::Standing);
+    let again = |arena: &mut Explorer<'_>| {
+        let ending = arena.replay(&load, &trail, limits, HistoryDetail::Standing);
         ending.unwrap_or_else(|| panic!("the replay diverges: {}", told()))
     };
     let second = again(&mut arena);
     let history = second.history.clone().expect("the history was recorded");
     assert_eq!(first, Ending { history: None, ..second.clone() }, "{}", told());
     // A new process has no state left from earlier histories.
-    let mut other = Arena::new(&process).expect("the process could be created before");
+    let mut other = Explorer::new(&process).expect("the process could be created before");
     assert_eq!(again(&mut other), second, "{}", told());
     if let Err(wrong) = judge(&history, first.verdict.as_ref()) {
         panic!("assertion failed: {wrong}\n{}\n{:?}", told(), first.verdict);
@@ -89,8 +89,8 @@ pub fn schedule(data: &[u8]) {
 pub fn ending_of_schedule(data: &[u8]) -> Option<(Generation, Ending)> {
     let case = Case::new(data)?;
     let process = case.process()?;
-    let mut arena = Arena::new(&process).ok()?;
-    let ending = arena.run(&case.loader(), &mut case.search(), case.limits, Recording::Nothing);
+    let mut arena = Explorer::new(&process).ok()?;
+    let ending = arena.run(&case.loader(), &mut case.search(), case.limits, HistoryDetail::Nothing);
     Some((process.generation(), ending))
 }
 
@@ -112,7 +112,7 @@ impl<'a> Case<'a> {
         Some(Self { schedule, limits, script, program })
     }
 
-    fn process(&self) -> Option<Process> {
+    fn process(&self) -> Option<TestedProcess> {
         crate::scheduled::process(&self.program).ok()
     }
 
@@ -132,10 +132,10 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     for slice in &history.slices {
         for happening in &slice.happenings {
             let wrong = match happening {
-                Happening::Acquired(LockName::Profiler(lock)) => {
+                TurnEvent::Acquired(LockName::Profiler(lock)) => {
                     owners.insert(lock, slice.thread).is_some()
                 }
-                Happening::Released(LockName::Profiler(lock)) => {
+                TurnEvent::Released(LockName::Profiler(lock)) => {
                     owners.remove(lock) != Some(slice.thread)
                 }
                 _ => false,

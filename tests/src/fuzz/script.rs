@@ -1,7 +1,7 @@
 //! Profilers made from bytes, which perform any actions in any order.
 
 use arbitrary::{Result, Unstructured};
-use clr_explore::{Event, Lock, Setup, Thread, ThreadIndex};
+use clr_explore::{CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex};
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{
     HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
@@ -115,8 +115,8 @@ pub(super) struct Script {
 /// Objects shared by the profiler's threads.
 #[derive(Clone, Copy)]
 struct Shared {
-    locks: [Lock; LOCKS],
-    events: [Event; EVENTS],
+    locks: [ProfilerLock; LOCKS],
+    events: [EventObject; EVENTS],
     /// Number of threads, including those of the program.
     threads: usize,
 }
@@ -143,7 +143,7 @@ impl Script {
         let events = [setup.event(), setup.event()];
         let shared = Shared { locks, events, threads: apps + self.threads.len() };
         for (managed, actions) in &self.threads {
-            let body = move |me: &Thread<'_, '_>| shared.act(me, actions);
+            let body = move |me: &CurrentThread<'_, '_>| shared.act(me, actions);
             if *managed {
                 setup.managed_thread("managed", body);
             } else {
@@ -166,17 +166,17 @@ fn actions(bytes: &mut Unstructured<'_>) -> Result<Actions> {
 }
 
 impl Shared {
-    fn act(&self, me: &Thread<'_, '_>, actions: &[Action]) {
+    fn act(&self, me: &CurrentThread<'_, '_>, actions: &[Action]) {
         for action in actions {
             self.one(me, *action);
         }
     }
 
-    fn lock(&self, number: u8) -> Lock {
+    fn lock(&self, number: u8) -> ProfilerLock {
         self.locks[usize::from(number) % LOCKS]
     }
 
-    fn event(&self, number: u8) -> Event {
+    fn event(&self, number: u8) -> EventObject {
         self.events[usize::from(number) % EVENTS]
     }
 
@@ -184,7 +184,7 @@ impl Shared {
         ThreadIndex((usize::from(number) % self.threads.max(1)) as u32)
     }
 
-    fn one(&self, me: &Thread<'_, '_>, action: Action) {
+    fn one(&self, me: &CurrentThread<'_, '_>, action: Action) {
         let target = |number| me.target(self.thread(number));
         match action {
             Action::Lock(lock) => me.acquire(self.lock(lock)),
@@ -233,7 +233,7 @@ impl Shared {
     }
 
     /// Calls `DoStackSnapshot` without a seed.
-    fn walk(&self, me: &Thread<'_, '_>, thread: ThreadIndex, lock: Option<u8>) {
+    fn walk(&self, me: &CurrentThread<'_, '_>, thread: ThreadIndex, lock: Option<u8>) {
         let Some(id) = me.target(thread).map(|target| target.id()) else { return };
         let mut frames = 0;
         let mut told = |_: &mut SnapshotFrame<'_>| {

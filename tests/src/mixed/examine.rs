@@ -2,15 +2,15 @@
 
 use super::truth::Leaf;
 use super::{CAPACITY, Found, Stop, Truth, Way, Wrong, judge};
-use clr_generate::world::{By, Slice, WorldCall, WorldSeed};
+use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize};
 use clr_runtime::Outcome;
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, Policy};
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Registers;
-use clr_world::reference::{Facts, Row};
-use clr_world::{BuildError, Event, World, WorldError};
+use clr_world::reference::{ProgramFacts, ReferenceActivation};
+use clr_world::{BuildError, StepEvent, World, WorldError};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::mem::{Discriminant, discriminant};
@@ -183,11 +183,11 @@ pub fn examine<W: Way>(
 ) -> Result<Examined, Failure> {
     let build = program.build()?;
     let mut world = program.world(&build)?;
-    let facts = Facts::new(build.expanded(), build.linked());
+    let facts = ProgramFacts::new(build.expanded(), build.linked());
     let map = world.runtime().profilers_code_map().map_err(BuildError::from)?;
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
-    let mut slices: Vec<Slice> = Vec::new();
+    let mut slices: Vec<WorldTurn> = Vec::new();
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     while examined.steps < STEP_LIMIT && examined.walks < plan.walks {
         let Some(thread) = choices.pick(&running) else { break };
@@ -199,10 +199,10 @@ pub fn examine<W: Way>(
                 before = leaf(&world, thread);
             }
             match world.step(thread)? {
-                Event::Stepped => {}
-                Event::Callback(_) => in_callback = true,
-                Event::Hook | Event::Waits => break,
-                Event::Ended => {
+                StepEvent::Stepped => {}
+                StepEvent::Callback(_) => in_callback = true,
+                StepEvent::Hook | StepEvent::Waits => break,
+                StepEvent::Ended => {
                     running.retain(|one| *one != thread);
                     break;
                 }
@@ -211,7 +211,7 @@ pub fn examine<W: Way>(
         examined.steps += u64::from(done);
         match slices.last_mut().filter(|last| last.thread == thread) {
             Some(last) => last.steps += done,
-            None => slices.push(Slice { thread, steps: done }),
+            None => slices.push(WorldTurn { thread, steps: done }),
         }
         let mut standing = Standing { world: &mut world, map: &map, facts: &facts, thread };
         let Some(truth) = standing.truth() else { continue };
@@ -271,7 +271,7 @@ fn call_of(truth: &Truth, policy: Policy, target: usize) -> WorldCall {
 struct Standing<'s, 'b> {
     world: &'s mut World<'b>,
     map: &'s CodeMap<'b>,
-    facts: &'s Facts,
+    facts: &'s ProgramFacts,
     thread: usize,
 }
 
@@ -308,14 +308,14 @@ impl Standing<'_, '_> {
 pub fn repeat<W: Way>(case: &WorldCase, policy: Policy, way: &mut W) -> Option<WrongWalk> {
     let build = case.program.build().ok()?;
     let mut world = case.program.world(&build).ok()?;
-    let facts = Facts::new(build.expanded(), build.linked());
+    let facts = ProgramFacts::new(build.expanded(), build.linked());
     let map = world.runtime().profilers_code_map().ok()?;
     let thread = case.call.target;
     let (mut before, mut in_callback) = (None, false);
     for slice in &case.slices {
         for _ in 0..slice.steps {
             before = (slice.thread == thread).then(|| leaf(&world, thread)).flatten();
-            in_callback = matches!(world.step(slice.thread).ok()?, Event::Callback(_));
+            in_callback = matches!(world.step(slice.thread).ok()?, StepEvent::Callback(_));
             in_callback &= slice.thread == thread;
         }
     }
@@ -355,7 +355,9 @@ pub fn shrink<W: Way>(wrong: WrongWalk, way: &mut W) -> WrongWalk {
 fn table(truth: &Truth, found: &Found) -> String {
     let Truth { seen, known, redirected, hijacked, .. } = truth;
     let mut table = String::from("truth:\n");
-    for (Row { code, registers, position, funclet, .. }, known) in seen.rows.iter().zip(known) {
+    for (ReferenceActivation { code, registers, position, funclet, .. }, known) in
+        seen.rows.iter().zip(known)
+    {
         let (rip, rsp) = (registers.rip, registers.rsp());
         let known = if known.unwinds { "" } else { " unknown" };
         let _ = writeln!(table, "  {rip:#x} {rsp:#x} {position:?} {code:x?} {funclet:?}{known}");

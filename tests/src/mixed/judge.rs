@@ -1,7 +1,7 @@
 //! Verdicts on walks: the claims that a walk may make about a thread.
 
 use super::truth::{Leaf, Truth};
-use clr_codegen::{Convention, FuncletKind};
+use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::HResult;
@@ -10,7 +10,7 @@ use clr_walker::mixed::{
 };
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Position, Trust, UnwindError};
-use clr_world::reference::{Callback, Code, Row, Seen};
+use clr_world::reference::{ActivationCode, ExpectedReport, ReferenceActivation, ThreadFacts};
 use thiserror::Error;
 
 /// The result of a walk.
@@ -48,7 +48,7 @@ pub enum Wrong {
         /// Reported kind.
         found: FrameKind,
         /// True kind.
-        truth: Code,
+        truth: ActivationCode,
     },
     /// The reported position of an ip is wrong.
     #[error("the ip of frame {0} is not a {1:?}")]
@@ -90,14 +90,16 @@ pub enum Wrong {
 
 /// Returns true if `DoStackSnapshot` hides a row even without exceptions: code without metadata,
 /// and funclets that their method has called (C-084).
-fn is_hidden(row: &Row) -> bool {
+fn is_hidden(row: &ReferenceActivation) -> bool {
     row.funclet == Some(FuncletKind::Handler)
-        || matches!(row.code, Code::Managed(_, MethodKind::IlStub | MethodKind::Dynamic))
+        || matches!(row.code, ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic))
 }
 
 /// Returns true if exceptions are in flight: the frames that they have skipped are not reported.
-pub(super) fn is_excepted(seen: &Seen) -> bool {
-    let handles = |row: &Row| matches!(row.code, Code::Managed(_, MethodKind::ExceptionHandling));
+pub(super) fn is_excepted(seen: &ThreadFacts) -> bool {
+    let handles = |row: &ReferenceActivation| {
+        matches!(row.code, ActivationCode::Managed(_, MethodKind::ExceptionHandling))
+    };
     seen.exceptions.count > 0 || seen.rows.iter().any(handles)
 }
 
@@ -127,7 +129,7 @@ pub fn judge(truth: &Truth, policy: Policy, found: &Found, capacity: usize) -> R
 }
 
 impl Judged<'_> {
-    fn row(&self, row: usize) -> Option<&Row> {
+    fn row(&self, row: usize) -> Option<&ReferenceActivation> {
         self.truth.seen.rows.get(row)
     }
 
@@ -185,7 +187,7 @@ impl Judged<'_> {
     fn place_of(&self, frame: &MixedFrame, first: usize) -> Option<usize> {
         // For calls out of ready-to-run code, the runtime reports another return address (C-156).
         let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
-        let is = |index: usize, row: &Row| {
+        let is = |index: usize, row: &ReferenceActivation| {
             let same =
                 row.registers.rip == frame.ip || told && self.is_kind(frame, index, row.code);
             same && row.registers.rsp() == frame.sp
@@ -212,17 +214,19 @@ impl Judged<'_> {
     }
 
     /// Returns true if a frame's kind is that of a row.
-    fn is_kind(&self, frame: &MixedFrame, row: usize, code: Code) -> bool {
+    fn is_kind(&self, frame: &MixedFrame, row: usize, code: ActivationCode) -> bool {
         let known = self.truth.known[row];
         let is_stub = |kind| matches!(kind, MethodKind::IlStub | MethodKind::Dynamic);
         // Code without metadata looks like the code around it, unless a call reports it.
         let is_nameless = match code {
-            Code::Unmanaged => true,
-            Code::Managed(_, kind) => is_stub(kind),
+            ActivationCode::Unmanaged => true,
+            ActivationCode::Managed(_, kind) => is_stub(kind),
         };
         match (frame.kind, code) {
-            (FrameKind::Managed(found), Code::Managed(id, kind)) => found == id && !is_stub(kind),
-            (FrameKind::Hidden(Some(found)), Code::Managed(id, kind)) => {
+            (FrameKind::Managed(found), ActivationCode::Managed(id, kind)) => {
+                found == id && !is_stub(kind)
+            }
+            (FrameKind::Hidden(Some(found)), ActivationCode::Managed(id, kind)) => {
                 found == id && is_stub(kind)
             }
             (FrameKind::Hidden(None), _) => is_nameless && known.unwinds && !known.in_image,
@@ -375,8 +379,11 @@ impl Judged<'_> {
     /// saved the register (contract §3.7); and no source gives a volatile register.
     fn is_lost(&self, frame: usize, register: Gpr) -> bool {
         let generation = self.truth.seen.generation;
-        let convention =
-            if generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
+        let convention = if generation.is_unix() {
+            CallingConvention::SystemV
+        } else {
+            CallingConvention::WindowsX64
+        };
         let row = self.rows[frame];
         if !convention.is_nonvolatile(register) {
             return self.truth.seen.rows[row].position == Position::ReturnAddress;
@@ -419,7 +426,7 @@ impl Judged<'_> {
         let reported = self.found.frames.iter().zip(&self.rows);
         let mut reported = reported.filter(|(frame, _)| frame.reported);
         for (number, callback) in expected.callbacks.iter().enumerate() {
-            let Callback { function, row, context } = callback;
+            let ExpectedReport { function, row, context } = callback;
             let is = |frame: &MixedFrame| {
                 let is_kind = match (frame.kind, function) {
                     (FrameKind::Managed(found), Some(function)) => found == *function,
@@ -448,7 +455,7 @@ impl Judged<'_> {
         };
         let mut rows = self.truth.seen.rows.iter();
         rows.find(|row| row.registers.rip == address)
-            .is_some_and(|row| row.code == Code::Unmanaged || is_hidden(row))
+            .is_some_and(|row| row.code == ActivationCode::Unmanaged || is_hidden(row))
     }
 
     /// Checks that the walk claims what it can: all of a Windows stack; and on Unix at least the

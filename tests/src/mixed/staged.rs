@@ -6,7 +6,9 @@ use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::{HResult, SimulatedThread};
 use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, WalkBuffer, Walker};
-use clr_world::synthetic::{NATIVE_WALKER, Place, Row, SELF, Set, Stage};
+use clr_world::synthetic::{
+    CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
+};
 use thiserror::Error;
 
 /// An error in a walk of a stage.
@@ -46,8 +48,8 @@ pub struct Staged {
 ///
 /// # Errors
 /// [`Broken`].
-pub fn walk_staged(stage: &Stage, room: usize) -> Result<Option<Staged>, Broken> {
-    let Ok(set) = stage.set_up() else { return Ok(None) };
+pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
+    let Ok(set) = stage.build() else { return Ok(None) };
     let is_whole = is_whole(stage) && stage.hijacked.is_none() && !stage.rows.is_empty();
     let is_linked = is_linked(stage);
     let mut staged = Staged::default();
@@ -81,7 +83,11 @@ pub fn walk_staged(stage: &Stage, room: usize) -> Result<Option<Staged>, Broken>
     Ok(Some(staged))
 }
 
-fn walk(set: &Set, policy: Policy, buffer: &mut WalkBuffer) -> Option<Result<Found, Outcome>> {
+fn walk(
+    set: &SyntheticProcess,
+    policy: Policy,
+    buffer: &mut WalkBuffer,
+) -> Option<Result<Found, Outcome>> {
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().ok()?;
     let target = SimulatedThread::new(&runtime, SELF, 0)?;
@@ -93,8 +99,8 @@ fn walk(set: &Set, policy: Policy, buffer: &mut WalkBuffer) -> Option<Result<Fou
 
 /// Returns the first row that is missing in the walk without a gap in its place, and that the
 /// runtime does not hide from a walk which relies on it.
-fn missing(set: &Set, policy: Policy, found: &Found) -> Option<usize> {
-    let stage = set.stage();
+fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usize> {
+    let stage = set.synthetic_thread();
     let relies = found.completeness != Completeness::Whole;
     let excepted = is_excepted(stage);
     let mut frame = 0;
@@ -107,7 +113,7 @@ fn missing(set: &Set, policy: Policy, found: &Found) -> Option<usize> {
         }
         let hidden = row.kind != MethodKind::Ordinary || excepted;
         // Without unwinding, native code is a gap.
-        let hidden = hidden || policy == Policy::Unseeded && row.place == Place::Native;
+        let hidden = hidden || policy == Policy::Unseeded && row.place == CodeLocation::Native;
         let excused = relies && hidden || found.gaps.iter().any(|gap| gap.at == frame);
         (!excused).then_some(index)
     })
@@ -115,14 +121,16 @@ fn missing(set: &Set, policy: Policy, found: &Found) -> Option<usize> {
 
 /// Returns true if exceptions are in flight or being handled: the frames that they have skipped are
 /// not reported.
-fn is_excepted(stage: &Stage) -> bool {
-    let handles = |row: &Row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some();
+fn is_excepted(stage: &SyntheticThread) -> bool {
+    let handles = |row: &SyntheticActivation| {
+        row.kind == MethodKind::ExceptionHandling || row.funclet.is_some()
+    };
     !stage.exceptions.trackers.is_empty() || stage.rows.iter().any(handles)
 }
 
 /// Returns true if a walk does not claim to be whole though nothing prevented it: on Windows all
 /// code has unwind data, and the thread's registers are available.
-fn could_be_whole(stage: &Stage, policy: Policy, found: &Found, room: usize) -> bool {
+fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
     let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
     let calm = found.snapshot == Some(HResult::OK) && !is_excepted(stage);
     let fits = stage.rows.len() <= room;
@@ -132,7 +140,7 @@ fn could_be_whole(stage: &Stage, policy: Policy, found: &Found, room: usize) -> 
     // Two calls of a function that lie one byte apart are impossible: one has overwritten the
     // other.
     let rows = &stage.rows;
-    let overwrites = |one: &Row, other: &Row| {
+    let overwrites = |one: &SyntheticActivation, other: &SyntheticActivation| {
         one.function == other.function && one.offset.abs_diff(other.offset) == 1
     };
     let overlap = rows.iter().any(|one| rows.iter().any(|other| overwrites(one, other)));
@@ -145,8 +153,8 @@ fn could_be_whole(stage: &Stage, policy: Policy, found: &Found, room: usize) -> 
 }
 
 /// Returns the first frame that is not a row, or not in order.
-fn invented(set: &Set, frames: &[MixedFrame]) -> Option<usize> {
-    let count = set.stage().rows.len();
+fn invented(set: &SyntheticProcess, frames: &[MixedFrame]) -> Option<usize> {
+    let count = set.synthetic_thread().rows.len();
     let mut first = 0;
     for (index, frame) in frames.iter().enumerate() {
         let is = |row: &usize| {

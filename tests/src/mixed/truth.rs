@@ -8,7 +8,9 @@ use clr_walker::mixed::Policy;
 use clr_walker::profiling::{HResult, SnapshotFlags};
 use clr_walker::unwind::Position;
 use clr_world::World;
-use clr_world::reference::{Asker, Code, Expected, Facts, Question, Seen, expected};
+use clr_world::reference::{
+    ActivationCode, CallFacts, CallerKind, ExpectedCall, ProgramFacts, ThreadFacts, expected,
+};
 use clr_world::stubs::Shared;
 
 /// A profiler's knowledge of a row's code.
@@ -26,7 +28,7 @@ pub struct Known {
 #[derive(Clone, Debug)]
 pub struct Truth {
     /// The thread as the reference model sees it.
-    pub seen: Seen,
+    pub seen: ThreadFacts,
     /// A profiler's knowledge of the rows' code.
     pub known: Vec<Known>,
     /// The row whose code pretends to have been called by the code that it interrupted (contract
@@ -56,8 +58,8 @@ pub enum Leaf {
 impl Truth {
     /// Inspects a thread. Returns `None` if the runtime does not know the thread.
     #[must_use]
-    pub fn new(facts: &Facts, world: &mut World<'_>, thread: usize) -> Option<Self> {
-        let seen = Seen::new(facts, world, thread)?;
+    pub fn new(facts: &ProgramFacts, world: &mut World<'_>, thread: usize) -> Option<Self> {
+        let seen = ThreadFacts::new(facts, world, thread)?;
         let unix = seen.generation.is_unix();
         let (expanded, linked) = (world.expanded(), world.linked());
         let functions = &expanded.program.functions;
@@ -120,7 +122,10 @@ impl Truth {
     pub fn first_managed(&self, leaves_stub: bool) -> Option<usize> {
         for (index, row) in self.seen.rows.iter().enumerate() {
             match row.code {
-                Code::Managed(_, MethodKind::Ordinary | MethodKind::ExceptionHandling) => {
+                ActivationCode::Managed(
+                    _,
+                    MethodKind::Ordinary | MethodKind::ExceptionHandling,
+                ) => {
                     return Some(index);
                 }
                 _ if index == 0 && leaves_stub && self.is_in_stub() => {}
@@ -140,7 +145,10 @@ impl Truth {
         }
         let last = (0..self.seen.rows.len()).find(|row| !self.can_be_left(*row))?;
         let row = self.seen.rows.get(last)?;
-        let hidden = matches!(row.code, Code::Managed(_, MethodKind::IlStub | MethodKind::Dynamic));
+        let hidden = matches!(
+            row.code,
+            ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic)
+        );
         let known = self.known.get(last).is_none_or(|known| known.unwinds);
         (hidden && !known && row.position == Position::Interrupted).then_some(last)
     }
@@ -158,8 +166,10 @@ impl Truth {
     #[must_use]
     pub fn is_in_stub(&self) -> bool {
         let leaf = self.seen.rows.first().filter(|leaf| match leaf.code {
-            Code::Unmanaged => true,
-            Code::Managed(_, kind) => matches!(kind, MethodKind::IlStub | MethodKind::Dynamic),
+            ActivationCode::Unmanaged => true,
+            ActivationCode::Managed(_, kind) => {
+                matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
+            }
         });
         let known = self.known.first().is_none_or(|known| known.unwinds);
         !known && leaf.is_some_and(|leaf| leaf.caller_sp == leaf.registers.rsp() + 8)
@@ -174,10 +184,10 @@ impl Truth {
 
     /// Returns the call that a policy makes.
     #[must_use]
-    pub fn question(&self, policy: Policy, leaf: Leaf) -> Question {
+    pub fn question(&self, policy: Policy, leaf: Leaf) -> CallFacts {
         let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
-        Question {
-            caller: if policy.is_for_itself() { Asker::Target } else { Asker::Native },
+        CallFacts {
+            caller: if policy.is_for_itself() { CallerKind::Target } else { CallerKind::Native },
             unnamed: false,
             flags: SnapshotFlags::REGISTER_CONTEXT,
             seed: self.seed(leaf).filter(|_| seeded).map(|row| (row, 0x10_000B)),
@@ -189,7 +199,7 @@ impl Truth {
     /// Returns the model's expectation. The model does not cover seeds that are not a row, such as
     /// that of a redirected thread's pretended caller.
     #[must_use]
-    pub fn expected(&self, policy: Policy, leaf: Leaf) -> Option<Expected> {
+    pub fn expected(&self, policy: Policy, leaf: Leaf) -> Option<ExpectedCall> {
         let found = self.first_managed(leaf == Leaf::Stub);
         if self.seen.cooperative && self.redirected.is_some() && found.is_none() {
             return None;

@@ -1,7 +1,7 @@
 //! The reference walker in a profiler that follows its documentation, under schedules. Nothing may
 //! fail while threads of the program allocate, compile, load, throw, begin and end.
 
-use clr_explore::{Process, Setup, Thread, ThreadIndex};
+use clr_explore::{CurrentThread, Setup, TestedProcess, ThreadIndex};
 use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
@@ -17,11 +17,11 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// Returns [`BuildError`] if the program cannot be built.
-pub fn process(program: &WorldProgram) -> Result<Process, BuildError> {
+pub fn process(program: &WorldProgram) -> Result<TestedProcess, BuildError> {
     let threads = program.threads.iter().enumerate();
     let threads: Vec<_> = threads.map(|(index, start)| (format!("app{index}"), *start)).collect();
     let threads: Vec<_> = threads.iter().map(|(name, start)| (name.as_str(), *start)).collect();
-    Ok(Process::from_build(program.build()?, &threads).stopping_by(program.stop_by))
+    Ok(TestedProcess::from_build(program.build()?, &threads).stopping_by(program.stop_by))
 }
 
 /// Maximum number of frames in a walk.
@@ -50,7 +50,7 @@ struct Alive {
 
 impl Alive {
     /// Executes code of the profiler in a callback.
-    fn busy(&self, me: &Thread<'_, '_>, body: impl FnOnce()) {
+    fn busy(&self, me: &CurrentThread<'_, '_>, body: impl FnOnce()) {
         self.busy.borrow_mut().insert(me.index());
         body();
         self.busy.borrow_mut().remove(&me.index());
@@ -139,7 +139,7 @@ impl Sampler {
         });
     }
 
-    fn walk(self, me: &Thread<'_, '_>, thread: ThreadIndex, walked: &Cell<u64>) {
+    fn walk(self, me: &CurrentThread<'_, '_>, thread: ThreadIndex, walked: &Cell<u64>) {
         let Some(target) = me.target(thread) else { return };
         let info = me.info();
         let way = Walker::new(&info, me.modules(), self.policy);
@@ -151,7 +151,7 @@ impl Sampler {
 
 /// Counts a walk that the process has survived.
 fn count(
-    me: &Thread<'_, '_>,
+    me: &CurrentThread<'_, '_>,
     target: ThreadId,
     taken: Result<(), impl Display>,
     walked: &Cell<u64>,
@@ -166,8 +166,8 @@ fn count(
 /// suspending the runtime needs the runtime's own list of threads, which a thread that waits in
 /// `ThreadDestroyed` has locked (H-05).
 fn suspended_round(
-    me: &Thread<'_, '_>,
-    list: clr_explore::Lock,
+    me: &CurrentThread<'_, '_>,
+    list: clr_explore::ProfilerLock,
     alive: &Alive,
     walked: &Cell<u64>,
 ) {

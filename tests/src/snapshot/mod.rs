@@ -9,9 +9,9 @@ mod promises;
 mod whole;
 mod world;
 
-use clr_generate::StagedCall;
+use clr_generate::SyntheticCall;
 use clr_runtime::Outcome;
-use clr_world::synthetic::{Place, Row, Stage};
+use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticThread};
 use std::fmt;
 use thiserror::Error;
 
@@ -34,7 +34,7 @@ pub struct Checked {
 
 /// Returns true if nothing is damaged: only the rows determine the content of the stack.
 #[must_use]
-pub fn is_whole(stage: &Stage) -> bool {
+pub fn is_whole(stage: &SyntheticThread) -> bool {
     whole::targets(stage).is_some()
 }
 
@@ -42,9 +42,9 @@ pub fn is_whole(stage: &Stage) -> bool {
 /// called from a row that a Frame leads to. Without such a Frame, the runtime skips the rows
 /// rootward of the run.
 #[must_use]
-pub fn is_linked(stage: &Stage) -> bool {
+pub fn is_linked(stage: &SyntheticThread) -> bool {
     let Some(targets) = whole::targets(stage) else { return false };
-    let native = |row: &Row| row.place == Place::Native;
+    let native = |row: &SyntheticActivation| row.place == CodeLocation::Native;
     let mut has_managed = false;
     let mut pairs = stage.rows.windows(2).enumerate();
     pairs.all(|(index, pair)| {
@@ -83,8 +83,8 @@ fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> R
 ///
 /// # Errors
 /// The first promise that does not hold.
-pub fn check(case: &StagedCall) -> Result<Checked, Broken> {
-    let Ok(set) = case.stage.set_up() else {
+pub fn check(case: &SyntheticCall) -> Result<Checked, Broken> {
+    let Ok(set) = case.stage.build() else {
         return Ok(Checked { rejected: true, ..Checked::default() });
     };
     promises::Promises::new(case, &set).check()

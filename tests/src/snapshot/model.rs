@@ -8,7 +8,7 @@
 //! Frames, too.
 
 use super::whole::{self, is_told};
-use clr_generate::StagedCall;
+use clr_generate::SyntheticCall;
 use clr_runtime::Outcome;
 use clr_runtime::frame::FrameShape;
 use clr_runtime::generation::{Generation, Generations};
@@ -18,7 +18,7 @@ use clr_runtime::{
 };
 use clr_walker::profiling::{EventMask, ThreadId};
 use clr_world::synthetic::{
-    FrameRow, MANAGED_WALKER, Place, SELF, SELF_OBJECT, Stage, WALKER_OBJECT,
+    CodeLocation, FrameRow, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticThread, WALKER_OBJECT,
 };
 
 /// Generations that hide the managed exception handling.
@@ -48,7 +48,7 @@ enum Start {
 }
 
 /// Returns the expectation for a call, if the model has one.
-pub(super) fn expected(case: &StagedCall) -> Option<Expected> {
+pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
     if !case.stage.overwritten.is_empty() {
         return None;
     }
@@ -70,7 +70,7 @@ pub(super) fn expected(case: &StagedCall) -> Option<Expected> {
 
 /// Performs the ordered checks. Returns the start of the walk, with true if the call suspends the
 /// target; or the outcome of a refused call; or `None` if the model does not cover the call.
-fn enter(case: &StagedCall) -> Option<Result<(Start, bool), Outcome>> {
+fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
     let (stage, process) = (&case.stage, &case.stage.process);
     let is_2 = stage.generation == Generation::Framework2;
     let is_unix = Generations::UNIX.contains(stage.generation);
@@ -145,7 +145,7 @@ fn enter(case: &StagedCall) -> Option<Result<(Start, bool), Outcome>> {
 
 /// Returns the start of the walk of a cooperative target.
 fn cooperative(
-    case: &StagedCall,
+    case: &SyntheticCall,
     other: bool,
     is_2: bool,
     is_unix: bool,
@@ -166,14 +166,14 @@ fn cooperative(
         None if other => 0,
         None => return Some(Ok(Start::Chain)),
     };
-    let managed = stage.rows.get(row).is_some_and(|row| row.place != Place::Native);
+    let managed = stage.rows.get(row).is_some_and(|row| row.place != CodeLocation::Native);
     Some(if managed { Ok(Start::Row(row)) } else { Err(HResult::UNMANAGED_CONTEXT) })
 }
 
 /// Iterates over the table: managed rows one after the other up to a native one, and from there to
 /// the row that the next Frame leads to.
 fn walk(
-    stage: &Stage,
+    stage: &SyntheticThread,
     targets: &[Option<usize>],
     start: &Start,
     suspended: bool,
@@ -224,7 +224,7 @@ fn walk(
         if !hidden && is_told(this.kind, hides) {
             shown.push(row);
         }
-        if stage.rows.get(row + 1)?.place == Place::Native {
+        if stage.rows.get(row + 1)?.place == CodeLocation::Native {
             let handling =
                 this.kind == MethodKind::ExceptionHandling || this.funclet == Some(Funclet::Filter);
             stops |= skip_to.is_none();
@@ -253,14 +253,14 @@ fn has_method(frame: &FrameRow) -> bool {
 }
 
 /// Returns true if a second pass has unwound the row with this caller SP, or the Frame there (VA).
-fn is_unwound(stage: &Stage, caller_sp: u64) -> bool {
+fn is_unwound(stage: &SyntheticThread, caller_sp: u64) -> bool {
     let mut second = stage.exceptions.trackers.iter().filter(|one| one.pass == Pass::Second);
     second.any(|one| one.unwound.is_some_and(|(low, high)| low < caller_sp && caller_sp <= high))
 }
 
 /// Returns the row up to which a handler hides the frames above, and true if the handler itself is
 /// hidden.
-fn handler(stage: &Stage, row: usize) -> Option<(Option<usize>, bool)> {
+fn handler(stage: &SyntheticThread, row: usize) -> Option<(Option<usize>, bool)> {
     let end = |row: usize| stage.rows.get(row + 1).map(|row| row.sp);
     let running = stage.exceptions.trackers.iter().filter_map(|tracker| tracker.funclet);
     let running = running.clone().find(|funclet| Some(funclet.caller_sp) == end(row));
@@ -274,6 +274,6 @@ fn handler(stage: &Stage, row: usize) -> Option<(Option<usize>, bool)> {
             Some((Some(parent), true))
         }
         // The funclet was called by its own method.
-        None => Some((None, stage.rows.get(row + 1)?.place != Place::Native)),
+        None => Some((None, stage.rows.get(row + 1)?.place != CodeLocation::Native)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::world::{MOST_SHOTS, Observed, Request, World};
 use super::{Broken, Checked, model, promise, same, whole};
-use clr_generate::{Seed, StagedCall};
+use clr_generate::{SyntheticCall, SyntheticSeed};
 use clr_runtime::frame::FrameShape;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{Call, HResult};
@@ -10,7 +10,10 @@ use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
 use clr_runtime::{FAIL_FAST, Outcome};
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use clr_walker::registers::Gpr;
-use clr_world::synthetic::{MANAGED_WALKER, Place, SELF, SELF_OBJECT, Set, Stage, WALKER_OBJECT};
+use clr_world::synthetic::{
+    CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread,
+    WALKER_OBJECT,
+};
 use std::cell::Cell;
 
 /// `CONTEXT_XSTATE`: bits of ContextFlags that decide how much of a seed is read (C-162).
@@ -25,20 +28,20 @@ const REFUSING_TO_WAIT: Generations = Generations::of(&[
 
 /// A call for a stage that is set up.
 pub(super) struct Promises<'c> {
-    case: &'c StagedCall,
-    set: &'c Set,
+    case: &'c SyntheticCall,
+    set: &'c SyntheticProcess,
     world: World<'c>,
     seed: Option<Vec<u8>>,
     calls: Cell<u64>,
 }
 
 impl<'c> Promises<'c> {
-    pub(super) fn new(case: &'c StagedCall, set: &'c Set) -> Self {
+    pub(super) fn new(case: &'c SyntheticCall, set: &'c SyntheticProcess) -> Self {
         let seed = case.seed.map(|seed| seed.bytes(set));
         Self { case, set, world: World::new(set), seed, calls: Cell::new(0) }
     }
 
-    fn stage(&self) -> &'c Stage {
+    fn stage(&self) -> &'c SyntheticThread {
         &self.case.stage
     }
 
@@ -230,7 +233,7 @@ impl<'c> Promises<'c> {
                     return false;
                 };
                 let name = this.function.split('@').next().unwrap_or_default();
-                let managed = this.place != Place::Native;
+                let managed = this.place != CodeLocation::Native;
                 let function = managed.then(|| self.set.function(name)).flatten();
                 let saved = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rsi];
                 let context = shot.context.map(|context| context.registers);
@@ -257,8 +260,8 @@ impl<'c> Promises<'c> {
         let mut last = None;
         for shot in &full.shots {
             let rsp = shot.rsp();
-            let row = rsp.and_then(|rsp| self.set.row_of(shot.ip, rsp));
-            let native = row.is_some_and(|row| row.place == Place::Native);
+            let row = rsp.and_then(|rsp| self.set.activation_of(shot.ip, rsp));
+            let native = row.is_some_and(|row| row.place == CodeLocation::Native);
             let fits = row.is_some() && rsp > last && native == shot.function.is_none();
             promise("callbacks are rows of the table, in its order", fits, || {
                 format!("{full:#x?}")
@@ -333,7 +336,7 @@ impl<'c> Promises<'c> {
         if cooperative || reads || !self.objects_are_whole() {
             return Ok(());
         }
-        let row = Seed::of_row(0).bytes(self.set);
+        let row = SyntheticSeed::of_activation(0).bytes(self.set);
         let wild = [0xA5; 0x300];
         for seed in [None, Some(&row[..]), Some(&[]), Some(&wild)] {
             let other = self.make(&self.request(Call { seed, ..self.call() }));
@@ -369,7 +372,7 @@ impl<'c> Promises<'c> {
         let other = self.make(&self.request(Call { context_size, ..self.call() }));
         same("contextSize does not matter", full, &other)?;
         let Some(seed) = self.case.seed else { return Ok(()) };
-        let changed = Seed { flags: seed.flags ^ !XSTATE, ..seed };
+        let changed = SyntheticSeed { flags: seed.flags ^ !XSTATE, ..seed };
         let bytes = changed.bytes(self.set);
         let mut other = self.make(&self.request(Call { seed: Some(&bytes), ..self.call() }));
         for (shot, original) in other.shots.iter_mut().zip(&full.shots) {
@@ -399,11 +402,11 @@ impl<'c> Promises<'c> {
             (true, true, false) => 0x5E0,
             (true, true, true) => 0xC20,
         };
-        let long = Seed { len, ..seed }.bytes(self.set);
+        let long = SyntheticSeed { len, ..seed }.bytes(self.set);
         let mut other = self.make(&self.request(Call { seed: Some(&long), ..self.call() }));
         other.digest = full.digest;
         same("a seed is not read further", full, &other)?;
-        let short = Seed { len: len - 1, ..seed }.bytes(self.set);
+        let short = SyntheticSeed { len: len - 1, ..seed }.bytes(self.set);
         let other = self.make(&self.request(Call { seed: Some(&short), ..self.call() }));
         let died = matches!(other.outcome, Outcome::AccessViolation { .. });
         let unexpected = other.outcome == HResult::UNEXPECTED.into();
@@ -455,11 +458,11 @@ impl<'c> Promises<'c> {
     }
 }
 
-fn has_helper(stage: &Stage) -> bool {
+fn has_helper(stage: &SyntheticThread) -> bool {
     stage.frames.iter().any(|frame| frame.kind.shape() == FrameShape::HelperMethod)
 }
 
 /// Returns true if methods of the stage are hidden together with the native runs that called them.
-fn has_hiding(stage: &Stage) -> bool {
+fn has_hiding(stage: &SyntheticThread) -> bool {
     stage.rows.iter().any(|row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some())
 }

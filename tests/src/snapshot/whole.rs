@@ -2,7 +2,7 @@
 
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::{FrameKind, MethodKind};
-use clr_world::synthetic::{FrameRow, Place, Stage};
+use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticThread};
 
 /// Size in bytes of a TransitionBlock or similar data at the end of a native frame.
 const BLOCK: u64 = 0x90;
@@ -13,9 +13,9 @@ const BLOCK: u64 = 0x90;
 /// overlap neither each other nor the rows' saved registers. A Frame that leads to a row leads to
 /// the managed row above the native frame that contains it; an InlinedCallFrame leads to the row
 /// that contains it.
-pub(super) fn targets(stage: &Stage) -> Option<Vec<Option<usize>>> {
+pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
     let rows = &stage.rows;
-    let root_is_native = rows.last().is_none_or(|row| row.place == Place::Native);
+    let root_is_native = rows.last().is_none_or(|row| row.place == CodeLocation::Native);
     if !stage.overwritten.is_empty() || !root_is_native || stage.process.gs_cookie.is_some() {
         return None;
     }
@@ -24,7 +24,8 @@ pub(super) fn targets(stage: &Stage) -> Option<Vec<Option<usize>>> {
     for frame in &stage.frames {
         let host = rows.partition_point(|row| row.sp <= frame.at).checked_sub(1)?;
         let host_end = rows.get(host + 1)?.sp;
-        let native = |row: usize| rows.get(row).is_some_and(|row| row.place == Place::Native);
+        let native =
+            |row: usize| rows.get(row).is_some_and(|row| row.place == CodeLocation::Native);
         let saved = 8 + 8 * rows.get(host)?.saves.len() as u64;
         let room = host_end - if native(host) { saved.max(BLOCK) } else { saved };
         let shape = frame.kind.shape();
@@ -69,8 +70,8 @@ pub(super) fn targets(stage: &Stage) -> Option<Vec<Option<usize>>> {
 }
 
 /// Returns a Frame's size in bytes, and true if a TransitionBlock or similar data is next to it.
-fn size(kind: FrameKind, stage: &Stage) -> (u64, bool) {
-    let saved = layout::Convention::of(stage.generation).saved_size();
+fn size(kind: FrameKind, stage: &SyntheticThread) -> (u64, bool) {
+    let saved = layout::FrameConvention::of(stage.generation).saved_size();
     match kind.shape() {
         FrameShape::InlinedCall => (0x40, false),
         FrameShape::FramedMethod | FrameShape::Transition => (0x20, true),
@@ -89,7 +90,7 @@ fn size(kind: FrameKind, stage: &Stage) -> (u64, bool) {
 struct Damaged;
 
 /// Returns the row that a Frame leads to, if any.
-fn target(stage: &Stage, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
+fn target(stage: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
     let named = |name: &String| {
         let ends = stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
         let mut rows = stage.rows.iter().zip(ends);

@@ -5,7 +5,7 @@ use clr_runtime::profiling::{Call, HResult};
 use clr_runtime::{Context, Outcome};
 use clr_runtime::{OsThreadId, Runtime, Thread};
 use clr_walker::profiling::{FunctionId, SnapshotCallback};
-use clr_world::synthetic::Set;
+use clr_world::synthetic::SyntheticProcess;
 
 /// The arguments of a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(super) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    pub(super) fn new(set: &'s Set) -> Self {
+    pub(super) fn new(set: &'s SyntheticProcess) -> Self {
         let runtime = set.runtime_in(Journal::new);
         let threads = runtime.threads.borrow().clone();
         Self { runtime, threads }

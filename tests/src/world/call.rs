@@ -7,7 +7,9 @@ use clr_runtime::profiling::{Call, CallbackKind};
 use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
 use clr_world::World;
-use clr_world::reference::{Asker, Callback, Expected, Facts, Question, Seen, expected};
+use clr_world::reference::{
+    CallFacts, CallerKind, ExpectedCall, ExpectedReport, ProgramFacts, ThreadFacts, expected,
+};
 use std::fmt;
 
 /// An operating system thread that the profiler has created.
@@ -19,11 +21,11 @@ const CONTEXT_LEN: usize = 0xC20;
 #[derive(Clone, Debug)]
 pub struct Case<'s> {
     /// State of the target.
-    pub seen: &'s Seen,
+    pub seen: &'s ThreadFacts,
     /// The call.
-    pub question: Question,
+    pub question: CallFacts,
     /// The expectation, if the model has one.
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedCall>,
     /// Outcome of the call.
     pub outcome: Outcome,
     /// Number of callbacks made.
@@ -38,11 +40,11 @@ pub struct Mismatch {
     /// Kind of the difference.
     pub what: &'static str,
     /// The call as the model sees it.
-    pub question: Question,
+    pub question: CallFacts,
     /// State of the target.
-    pub seen: Seen,
+    pub seen: ThreadFacts,
     /// The model's expectation.
-    pub expected: Expected,
+    pub expected: ExpectedCall,
     /// Callbacks made.
     pub found: Vec<Found>,
     /// Outcome of the call.
@@ -69,8 +71,8 @@ impl Found {
     }
 
     /// Returns the kind of difference from the expected callback.
-    fn difference(&self, expected: &Callback, size: usize) -> Option<&'static str> {
-        let Callback { function, context, .. } = expected;
+    fn difference(&self, expected: &ExpectedReport, size: usize) -> Option<&'static str> {
+        let ExpectedReport { function, context, .. } = expected;
         if self.function != *function {
             return Some("another method");
         }
@@ -98,19 +100,19 @@ impl Found {
 }
 
 /// Returns the call as the model sees it.
-fn question(world: &World<'_>, seen: &Seen, call: &WorldCall) -> Question {
+fn question(world: &World<'_>, seen: &ThreadFacts, call: &WorldCall) -> CallFacts {
     let caller = match call.by {
-        By::Target => Asker::Target,
-        By::Thread(other) if other == call.target => Asker::Target,
-        By::Thread(other) if world.object(other).is_some() => Asker::Managed,
-        By::Thread(_) | By::Profiler => Asker::Native,
+        By::Target => CallerKind::Target,
+        By::Thread(other) if other == call.target => CallerKind::Target,
+        By::Thread(other) if world.object(other).is_some() => CallerKind::Managed,
+        By::Thread(_) | By::Profiler => CallerKind::Native,
     };
     let count = seen.rows.len().max(1);
     let knows_suspension = world.generation().profiler_suspension()
         != clr_runtime::generation::ProfilerSuspension::None;
-    Question {
+    CallFacts {
         caller,
-        unnamed: call.unnamed && caller != Asker::Managed,
+        unnamed: call.unnamed && caller != CallerKind::Managed,
         flags: call.flags,
         seed: call.seed.map(|seed| (seed.row as usize % count, seed.flags)),
         suspended_by_profiler: call.suspended_by_profiler && knows_suspension,
@@ -127,7 +129,7 @@ fn question(world: &World<'_>, seen: &Seen, call: &WorldCall) -> Question {
 /// If the world cannot be restored to its state before a call that ends the process.
 pub fn compare<'s>(
     world: &mut World<'_>,
-    seen: &'s Seen,
+    seen: &'s ThreadFacts,
     call: &WorldCall,
 ) -> Result<Case<'s>, Box<Mismatch>> {
     let question = question(world, seen, call);
@@ -210,16 +212,16 @@ pub fn compare<'s>(
 pub fn make(case: &WorldCase) -> Option<Box<Mismatch>> {
     let build = case.program.build().ok()?;
     let mut world = case.program.world(&build).ok()?;
-    let facts = Facts::new(build.expanded(), build.linked());
+    let facts = ProgramFacts::new(build.expanded(), build.linked());
     case.execute(&mut world).ok()?;
-    let seen = Seen::new(&facts, &mut world, case.call.target)?;
+    let seen = ThreadFacts::new(&facts, &mut world, case.call.target)?;
     compare(&mut world, &seen, &case.call).err()
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {:?}", self.what, self.question)?;
-        let Seen { rows, frames, cooperative, .. } = &self.seen;
+        let ThreadFacts { rows, frames, cooperative, .. } = &self.seen;
         writeln!(f, "cooperative: {cooperative}")?;
         for (row, n) in rows.iter().zip(0..) {
             let (rip, rsp) = (row.registers.rip, row.registers.rsp());
@@ -239,7 +241,7 @@ impl fmt::Display for Mismatch {
             let found = self.found.get(index);
             let of = |function: Option<FunctionId>| function.map_or(0, |function| function.0);
             match expected {
-                Some(Callback { function, row, context }) => {
+                Some(ExpectedReport { function, row, context }) => {
                     let rip = context.registers.rip;
                     write!(f, "  {index}: {row} {:#x} {rip:#x}", of(*function))?;
                 }

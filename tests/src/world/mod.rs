@@ -8,14 +8,14 @@ mod print;
 
 pub use call::{Case, Mismatch, compare, make};
 
-use clr_generate::world::{By, Slice, WorldCall, WorldSeed};
+use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::SnapshotFlags;
-use clr_world::reference::{Facts, Seen};
-use clr_world::{Build, Event, Start, StopBy, World, WorldError};
+use clr_world::reference::{ProgramFacts, ThreadFacts};
+use clr_world::{Build, StepEvent, StopBy, ThreadStart, World, WorldError};
 use std::fmt;
 
 /// Maximum number of steps that a program is executed.
@@ -114,10 +114,10 @@ pub fn examine(
     let stuck = |error| Failure::World(Box::new((program.clone(), error)));
     let build = program.build().map_err(Failure::Build)?;
     let mut world = program.world(&build).map_err(Failure::Build)?;
-    let facts = Facts::new(build.expanded(), build.linked());
+    let facts = ProgramFacts::new(build.expanded(), build.linked());
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
-    let mut slices: Vec<Slice> = Vec::new();
+    let mut slices: Vec<WorldTurn> = Vec::new();
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     let calls = choices.between(1, 4);
     // Some programs are examined closely in one place, most at larger intervals throughout.
@@ -139,10 +139,10 @@ pub fn examine(
             done += 1;
             examined.steps += 1;
             match world.step(thread).map_err(stuck)? {
-                Event::Stepped => {}
-                Event::Callback(kind) => in_callback = Some(kind),
-                Event::Hook | Event::Waits => break,
-                Event::Ended => {
+                StepEvent::Stepped => {}
+                StepEvent::Callback(kind) => in_callback = Some(kind),
+                StepEvent::Hook | StepEvent::Waits => break,
+                StepEvent::Ended => {
                     running.retain(|one| *one != thread);
                     break;
                 }
@@ -150,7 +150,7 @@ pub fn examine(
         }
         match slices.last_mut().filter(|last| last.thread == thread) {
             Some(last) => last.steps += done,
-            None => slices.push(Slice { thread, steps: done }),
+            None => slices.push(WorldTurn { thread, steps: done }),
         }
         examined.stops += 1;
         examined.digest ^= world.rip(thread).unwrap_or_default().rotate_left(examined.stops as u32);
@@ -203,12 +203,12 @@ fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
         steps += 1;
         let stuck = |error| Failure::World(Box::new((program.clone(), error)));
         match world.step(thread).map_err(stuck)? {
-            Event::Stepped | Event::Callback(_) | Event::Hook => idle = 0,
-            Event::Waits => {
+            StepEvent::Stepped | StepEvent::Callback(_) | StepEvent::Hook => idle = 0,
+            StepEvent::Waits => {
                 running.rotate_left(1);
                 idle += 1;
             }
-            Event::Ended => {
+            StepEvent::Ended => {
                 running.pop();
             }
         }
@@ -219,11 +219,11 @@ fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
 /// A stopped program.
 struct Stop<'s, 'b> {
     program: &'s WorldProgram,
-    facts: &'s Facts,
+    facts: &'s ProgramFacts,
     world: &'s mut World<'b>,
     /// The threads inspected so far.
-    seen: Vec<Option<Seen>>,
-    slices: &'s [Slice],
+    seen: Vec<Option<ThreadFacts>>,
+    slices: &'s [WorldTurn],
     in_callback: Option<CallbackKind>,
 }
 
@@ -237,7 +237,7 @@ impl Stop<'_, '_> {
         let (world, facts) = (&mut *self.world, self.facts);
         let Some(seen) = self.seen.get_mut(call.target) else { return Ok(()) };
         if seen.is_none() {
-            *seen = Seen::new(facts, world, call.target);
+            *seen = ThreadFacts::new(facts, world, call.target);
         }
         let Some(seen) = seen else {
             // A thread that the runtime does not know has no state to compare.
@@ -276,7 +276,7 @@ impl Stop<'_, '_> {
 /// Returns calls of all kinds for a thread.
 fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
     let mut calls = Vec::new();
-    if !matches!(program.threads.get(target), Some(Start::Managed(_))) {
+    if !matches!(program.threads.get(target), Some(ThreadStart::Managed(_))) {
         return calls;
     }
     let plain = WorldCall {
@@ -323,9 +323,9 @@ fn memory(world: &mut World<'_>, threads: usize) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Returns the addresses of HelperMethodFrames, which a walk may complete (VA).
-fn helper_frames(facts: &Facts, world: &mut World<'_>, program: &WorldProgram) -> Vec<u64> {
+fn helper_frames(facts: &ProgramFacts, world: &mut World<'_>, program: &WorldProgram) -> Vec<u64> {
     let threads = 0..program.threads.len();
-    let seen = threads.filter_map(|thread| Seen::new(facts, world, thread));
+    let seen = threads.filter_map(|thread| ThreadFacts::new(facts, world, thread));
     seen.flat_map(|seen| seen.frames)
         .filter(|frame| frame.kind.shape() == clr_runtime::frame::FrameShape::HelperMethod)
         .map(|frame| frame.at)

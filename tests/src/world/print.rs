@@ -6,7 +6,7 @@ use std::fmt;
 pub(super) fn program(f: &mut fmt::Formatter<'_>, program: &WorldProgram) -> fmt::Result {
     writeln!(f, "{}", program.generation)?;
     for (function, index) in program.program.functions.iter().zip(0..) {
-        let method = program.methods.get(&clr_codegen::FunctionId(index));
+        let method = program.methods.get(&clr_codegen::FunctionIndex(index));
         let kind = function.kind;
         writeln!(f, "  {index} {} {kind:?} {method:?}", function.name)?;
         writeln!(f, "    {:?}", function.shape)?;

@@ -5,7 +5,7 @@
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
-use clr_scenario::{FoundSnapshot, Provenance, Scenario, SnapshotCall};
+use clr_scenario::{Provenance, Scenario, SnapshotCall, SnapshotResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -105,7 +105,7 @@ fn shape(callbacks: impl IntoIterator<Item = char>) -> String {
     shape
 }
 
-fn shape_of(found: &FoundSnapshot) -> String {
+fn shape_of(found: &SnapshotResult) -> String {
     shape(found.shots.iter().map(|shot| if shot.function.is_some() { 'm' } else { 'N' }))
 }
 

@@ -1,9 +1,9 @@
 //! Tests that each walk of the embedded recordings has a story.
 
 use clr_recording::vectors::decompress;
-use clr_recording::{RecordedCode, RecordedNames, Recording, Replay};
+use clr_recording::{RecordedCode, RecordedNames, Recording, RecordingReplay};
 use clr_runtime::clause::Clause;
-use clr_runtime::explain::{Event, Kind, Teller};
+use clr_runtime::explain::{Event, StoryWriter, Topic};
 use std::collections::BTreeSet;
 
 /// Maximum size of a decompressed recording in bytes.
@@ -18,7 +18,7 @@ fn every_recorded_walk_is_told() {
         let text = String::from_utf8(decompress(file.bytes, LIMIT).unwrap()).unwrap();
         let recording = Recording::parse(&text).unwrap();
         let code = RecordedCode::new(&recording);
-        let mut replay = Replay::new(&recording, &code).unwrap();
+        let mut replay = RecordingReplay::new(&recording, &code).unwrap();
         for walk in &recording.walks {
             let mut callbacks = 0;
             replay.runtime().log.listen();
@@ -26,13 +26,14 @@ fn every_recorded_walk_is_told() {
             let runtime = replay.runtime();
             let events = runtime.log.take();
             let names = RecordedNames::new(&recording, runtime);
-            let teller = Teller { generation: recording.generation, names: &names, chain: &[] };
-            let story = teller.tell(&events);
+            let teller =
+                StoryWriter { generation: recording.generation, names: &names, chain: &[] };
+            let story = teller.write(&events);
             let what = format!("{} walk {}", file.name, walk.n);
             let (Some(first), Some(last)) = (story.first(), story.last()) else {
                 panic!("{what} has no story");
             };
-            assert_eq!((first.kind, last.kind), (Kind::Call, Kind::End), "{what}");
+            assert_eq!((first.kind, last.kind), (Topic::Call, Topic::End), "{what}");
             assert!(story.iter().all(|line| !line.text.is_empty()), "{what}");
             // A NULL callback is part of the story, too.
             let null = u32::from(events.contains(&Event::NullCallback));

@@ -13,7 +13,7 @@ use clr_walker::memory::Memory as _;
 use clr_walker::profiling::{EventMask, ProfilerCallback, ProfilerInfo as _, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Unwinder};
-use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, Set};
+use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticProcess};
 use std::cell::RefCell;
 
 /// The problems found, by generation, file and call. Dropping them fails the test if there are any.
@@ -42,12 +42,12 @@ fn stacks() -> impl Iterator<Item = (&'static str, PlacedStack)> {
 }
 
 /// Calls `check` with every call on every stack, set up.
-fn every_call(mut check: impl FnMut(&mut Problems, &str, &Set, &SnapshotCall)) {
+fn every_call(mut check: impl FnMut(&mut Problems, &str, &SyntheticProcess, &SnapshotCall)) {
     let mut problems = Problems::default();
     for (name, stack) in stacks() {
         for generation in stack.generations().iter() {
-            let set = stack.stage(generation).set_up().unwrap();
-            for call in stack.snapshots.iter().filter(|call| call.is_made_on(generation)) {
+            let set = stack.synthetic_thread(generation).build().unwrap();
+            for call in stack.snapshots.iter().filter(|call| call.applies_to(generation)) {
                 let title = call.title.as_deref().unwrap_or_default();
                 let name = format!("{name}, {generation}, {title}");
                 check(&mut problems, &name, &set, call);
@@ -57,7 +57,7 @@ fn every_call(mut check: impl FnMut(&mut Problems, &str, &Set, &SnapshotCall)) {
 }
 
 /// Reads the memory of the Thread objects, which calls must not change.
-fn objects(set: &Set, runtime: &Runtime<'_>) -> Vec<u8> {
+fn objects(set: &SyntheticProcess, runtime: &Runtime<'_>) -> Vec<u8> {
     let mut bytes = vec![0; 0x800 + THREAD_OBJECT_SIZE as usize];
     runtime.memory.borrow().read(set.thread().0, &mut bytes).expect("there are two Thread objects");
     bytes
@@ -85,7 +85,7 @@ fn nothing_is_left_behind() {
         }
         let after = objects(set, &runtime);
         // A hijack is undone.
-        let from = if set.stage().hijacked.is_some() { 8 } else { 0 };
+        let from = if set.synthetic_thread().hijacked.is_some() { 8 } else { 0 };
         problems.check(name, after[from..] == objects_before[from..], || {
             let at = after.iter().zip(&objects_before).position(|(one, other)| one != other);
             format!("the Thread objects differ at {at:x?}")
@@ -102,7 +102,7 @@ fn nothing_is_left_behind() {
 fn what_is_not_looked_at_plays_no_part() {
     every_call(|problems, name, set, call| {
         // Only the code manager's lock matters (C-036).
-        if set.stage().process.code_manager_writer.is_some() {
+        if set.synthetic_thread().process.code_manager_writer.is_some() {
             return;
         }
         let elsewhere = SnapshotCall {
@@ -144,17 +144,17 @@ fn context_flags_of_seeds_play_no_part() {
 }
 
 /// Returns a stack of the gallery, and its first call.
-fn placed(generation: Generation, name: &str) -> (Set, SnapshotCall) {
+fn placed(generation: Generation, name: &str) -> (SyntheticProcess, SnapshotCall) {
     let (set, mut calls) = calls_of(generation, name);
     (set, calls.swap_remove(0))
 }
 
 /// Returns a stack of the gallery, and its calls.
-fn calls_of(generation: Generation, name: &str) -> (Set, Vec<SnapshotCall>) {
+fn calls_of(generation: Generation, name: &str) -> (SyntheticProcess, Vec<SnapshotCall>) {
     let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has the stack");
-    let set = stack.stage(generation).set_up().expect("the stack is consistent");
+    let set = stack.synthetic_thread(generation).build().expect("the stack is consistent");
     let mut calls = stack.snapshots;
-    calls.retain(|call| call.is_made_on(generation));
+    calls.retain(|call| call.applies_to(generation));
     (set, calls)
 }
 
@@ -191,7 +191,8 @@ fn native_code_can_be_unwound_from_a_marker() {
         };
         assert_eq!(native, expected, "{generation}");
         assert_eq!(set.label(registers.rip), "IL_STUB_PInvoke+0x90", "{generation}");
-        let stub = set.stage().rows.iter().position(|row| row.function == "IL_STUB_PInvoke");
+        let stub =
+            set.synthetic_thread().rows.iter().position(|row| row.function == "IL_STUB_PInvoke");
         registers.set(Gpr::Rax, 0);
         assert_eq!(Some(registers), stub.and_then(|row| set.registers(row)), "{generation}");
     }
@@ -260,7 +261,7 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
     }
 }
 
-/// C-029, C-031, §6: a call that suspends its target raises callbacks, and holds its lock
+/// C-029, C-031, contract §6: a call that suspends its target raises callbacks, and holds its lock
 /// meanwhile.
 #[test]
 fn suspensions_are_told_of() {
@@ -341,7 +342,7 @@ fn callbacks_get_what_the_call_says() {
     }
 }
 
-/// §3.7: changes that a callback makes to a managed frame's context are lost; after a marker they
+/// Contract §3.7: changes that a callback makes to a managed frame's context are lost; after a marker they
 /// persist.
 #[test]
 fn contexts_may_be_written_to() {
@@ -388,13 +389,13 @@ fn an_ignored_seed_leaves_no_trace() {
     }
 }
 
-/// §8.6: a HelperMethodFrame is completed by the first walk that reaches it.
+/// Contract §8.6: a HelperMethodFrame is completed by the first walk that reaches it.
 #[test]
 fn a_helpers_frame_is_completed_once() {
     let mut completed = 0;
     for (name, stack) in stacks().filter(|(name, _)| name.starts_with("frames/section-8.6-")) {
         for generation in stack.generations().iter() {
-            let set = stack.stage(generation).set_up().unwrap();
+            let set = stack.synthetic_thread(generation).build().unwrap();
             let runtime = set.runtime();
             let unix = clr_runtime::generation::Generations::UNIX.contains(generation);
             let slot = 0x1F_C800 + if unix { 0xA0 } else { 0xC0 };
@@ -408,7 +409,7 @@ fn a_helpers_frame_is_completed_once() {
     assert!(completed > 0);
 }
 
-/// §2.6: the thread that has suspended the runtime looks code up without the lock.
+/// Contract §2.6: the thread that has suspended the runtime looks code up without the lock.
 #[test]
 fn the_suspending_thread_takes_no_lock() {
     use clr_runtime::Suspension;

@@ -1,7 +1,7 @@
 //! Tests of the machine with real code. Whole test functions of the recorded images run to their
 //! return, and recorded frames run to theirs, where the recording has the registers.
 
-use clr_machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, Stop};
+use clr_machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, StopReason};
 use clr_recording::vectors::win64::{Vector, VectorFile};
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::oracle_images;
@@ -74,7 +74,12 @@ fn variants(name: &str) -> u64 {
 
 /// Calls a test in the same way as the recorder, with random values in all registers that the test
 /// must preserve. Returns the stop, and the registers that a caller expects.
-fn call(machine: &mut Machine, address: u64, k: u64, random: &mut Random) -> (Stop, Registers) {
+fn call(
+    machine: &mut Machine,
+    address: u64,
+    k: u64,
+    random: &mut Random,
+) -> (StopReason, Registers) {
     let rsp = STACK.end - 0x1008;
     let mut before = Registers { rip: BACK, ..Registers::default() };
     for value in &mut before.gpr {
@@ -139,7 +144,7 @@ fn run_image<'a>(name: &str, data: &'a [u8]) -> Calls<'a> {
             let (stop, expected) = call(&mut machine, address, k, &mut Random(seed));
             done.results.push((test, k, result(test, machine.cpu())));
             let what = format!("{name}, {test}({k}): {stop}");
-            assert_eq!(stop, Stop::Trap { address: BACK, id: 1 }, "{what}");
+            assert_eq!(stop, StopReason::Trap { address: BACK, id: 1 }, "{what}");
             assert!(preserved(machine.cpu(), &expected), "{what}: {:#x?}", machine.cpu());
             done.instructions += machine.executed();
         }
@@ -179,7 +184,7 @@ fn load_vector(machine: &mut Machine, vector: &Vector<'_>) {
 }
 
 /// Runs until the frame has returned: to its return address, with rsp above its own.
-fn run_frame(machine: &mut Machine, vector: &Vector<'_>) -> Stop {
+fn run_frame(machine: &mut Machine, vector: &Vector<'_>) -> StopReason {
     let (back, rsp) = (vector.truth.rip, vector.registers.rsp());
     machine.add_breakpoint(back);
     let end = machine.executed() + FRAME_LIMIT;
@@ -187,7 +192,7 @@ fn run_frame(machine: &mut Machine, vector: &Vector<'_>) -> Stop {
         let stop = machine.run(end - machine.executed());
         // In a recursive function, callees return to the same address.
         let returned = machine.cpu().rsp() > rsp;
-        if !matches!(stop, Stop::Breakpoint { .. }) || returned {
+        if !matches!(stop, StopReason::Breakpoint { .. }) || returned {
             break stop;
         }
     };
@@ -246,7 +251,7 @@ fn run_vectors(name: &str, data: &[u8], vectors: &[u8]) -> Frames {
         load_vector(&mut machine, &vector);
         let stop = run_frame(&mut machine, &vector);
         let expected = vector.truth.apply(&vector.registers);
-        let returned = stop == Stop::Breakpoint { address: vector.truth.rip };
+        let returned = stop == StopReason::Breakpoint { address: vector.truth.rip };
         if returned && preserved(machine.cpu(), &expected) {
             frames.agree += 1;
             continue;
@@ -254,7 +259,9 @@ fn run_vectors(name: &str, data: &[u8], vectors: &[u8]) -> Frames {
         let found = machine.cpu().registers();
         machine.restore(&fresh).unwrap();
         load_vector(&mut machine, &vector);
-        if matches!(stop, Stop::Fault { .. }) || reads_unrecorded(&mut machine, &vector, &stack) {
+        if matches!(stop, StopReason::Fault { .. })
+            || reads_unrecorded(&mut machine, &vector, &stack)
+        {
             frames.not_enough_memory += 1;
         } else {
             let what = format!("{name}, vector {n} at {:#x}, {stop}", vector.rva);

@@ -1,7 +1,7 @@
 //! Profilers that walk by each policy, while programs run through the runtime under random
 //! schedules: no thread waits forever, and the process survives.
 
-use clr_explore::{Arena, Budget, Hazard, Strategy};
+use clr_explore::{Budget, Explorer, Hazard, Strategy};
 use clr_generate::{Seeded, world_program};
 use clr_scenario::Scenario;
 use clr_tests::scheduled::{Sampler, process};
@@ -36,7 +36,7 @@ fn nobody_waits_for_ever() {
         let program = world_program(&mut Seeded::new(seed));
         // A few programs are too large for the formats.
         let Ok(process) = process(&program) else { continue };
-        let Ok(mut arena) = Arena::new(&process) else { continue };
+        let Ok(mut arena) = Explorer::new(&process) else { continue };
         programs += 1;
         for policy in POLICIES {
             let sampler = Sampler { policy, rounds: 3 };

@@ -1,6 +1,6 @@
 //! Properties of calls for threads of any shape, whole and damaged.
 
-use clr_generate::{Seeded, StagedCall, minimize, staged_call, staged_calls};
+use clr_generate::{Seeded, SyntheticCall, minimize, synthetic_call, synthetic_calls};
 use clr_tests::snapshot::{Checked, check};
 use clr_tests::{cases, first_seed};
 use proptest::prelude::*;
@@ -43,13 +43,14 @@ fn promises_hold_of_any_thread() {
     let first = first_seed();
     let mut tally = Tally::default();
     for n in 0..u64::from(count) {
-        let case = staged_call(&mut Seeded::new(first.wrapping_add(n)));
+        let case = synthetic_call(&mut Seeded::new(first.wrapping_add(n)));
         match check(&case) {
             Ok(checked) => tally.add(&checked),
             Err(broken) => {
                 let promise = broken.promise;
-                let fails =
-                    |case: &StagedCall| check(case).is_err_and(|broken| broken.promise == promise);
+                let fails = |case: &SyntheticCall| {
+                    check(case).is_err_and(|broken| broken.promise == promise)
+                };
                 let case = minimize(case, fails);
                 let broken = check(&case).expect_err("the minimized case fails");
                 panic!("{n}: {broken}\n{case:#x?}");
@@ -69,7 +70,7 @@ fn proptest_finds_and_shrinks_them_too() {
     let config = ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    let result = runner.run(&staged_calls(), |case| {
+    let result = runner.run(&synthetic_calls(), |case| {
         prop_assert!(case.stage.rows.len() < 5 || case.stage.frames.len() < 2);
         Ok(())
     });

@@ -1,7 +1,7 @@
 //! Whole stacks of threads that are set up by hand. With any damage, a walk ends and stays within
 //! the buffer's capacity; without damage, no frame is invented.
 
-use clr_generate::{Seeded, staged_call};
+use clr_generate::{Seeded, synthetic_call};
 use clr_tests::mixed::{Staged, walk_staged};
 use clr_tests::{cases, first_seed};
 
@@ -12,7 +12,7 @@ const STAGES: u32 = 5_000;
 fn walks_of_any_thread_end_and_invent_nothing() {
     let mut sum = Staged::default();
     for seed in (first_seed()..).take(cases(STAGES) as usize) {
-        let stage = staged_call(&mut Seeded::new(seed)).stage;
+        let stage = synthetic_call(&mut Seeded::new(seed)).stage;
         let room = if seed % 3 == 0 { 4 } else { 64 };
         match walk_staged(&stage, room) {
             Ok(None) => {}

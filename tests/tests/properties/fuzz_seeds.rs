@@ -2,7 +2,7 @@
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_explore::{Ending, Verdict};
-use clr_generate::{Seeded, StagedCall, WorldCase, WorldProgram};
+use clr_generate::{Seeded, SyntheticCall, WorldCase, WorldProgram};
 use clr_runtime::generation::Generation;
 use clr_tests::mixed;
 use clr_tests::snapshot::{Checked, check, is_whole};
@@ -84,7 +84,7 @@ fn snapshot() {
                 let wanted = |checked: &Checked| checked.whole == whole && checked.callbacks > 3;
                 let mut bytes = (0..).map(random_bytes);
                 let found = bytes.find(|bytes| {
-                    let case = StagedCall::arbitrary(&mut Unstructured::new(bytes)).unwrap();
+                    let case = SyntheticCall::arbitrary(&mut Unstructured::new(bytes)).unwrap();
                     case.stage.generation == generation && wanted(&check(&case).unwrap())
                 });
                 let file = seeds("snapshot").join(format!("{generation}_{name}"));
@@ -126,7 +126,7 @@ fn mixed_walk() {
         for generation in Generation::ALL {
             for (name, whole) in [("whole", true), ("damaged", false)] {
                 write_mixed(&format!("{generation}_{name}"), 0x80, random_bytes, |bytes| {
-                    let stage = StagedCall::arbitrary(bytes).unwrap().stage;
+                    let stage = SyntheticCall::arbitrary(bytes).unwrap().stage;
                     stage.generation == generation
                         && is_whole(&stage) == whole
                         && stage.rows.len() > 5

@@ -1,7 +1,7 @@
 //! Programs that run through the runtime: any call at any stop has the result that the model
 //! expects.
 
-use clr_codegen::{Clause, FuncletKind, FunctionId, RuntimeCallKind, Statement};
+use clr_codegen::{EhClause, FuncletKind, FunctionIndex, RuntimeCallKind, Statement};
 use clr_generate::{Measure, Seeded, WorldProgram, minimize, world_cases, world_program};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
@@ -9,9 +9,12 @@ use clr_runtime::{FrameKind, MethodKind};
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
 use clr_tests::{cases, first_seed, seed};
 use clr_walker::unwind::Position;
-use clr_world::reference::{Asker, Callback, Code, Expected, Facts, Lead, Row, Seen};
+use clr_world::reference::{
+    ActivationCode, CallerKind, ExpectedCall, ExpectedReport, FrameTarget, ProgramFacts,
+    ReferenceActivation, ThreadFacts,
+};
 use clr_world::stubs::Hooks;
-use clr_world::{Start, StopBy};
+use clr_world::{StopBy, ThreadStart};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
@@ -83,13 +86,13 @@ fn calls_change_nothing() {
         let Ok(build) = program.build() else { continue };
         let mut plain = program.world(&build).unwrap();
         let mut watched = program.world(&build).unwrap();
-        let facts = Facts::new(build.expanded(), build.linked());
+        let facts = ProgramFacts::new(build.expanded(), build.linked());
         for step in 0..3_000 {
             let thread = step % program.threads.len();
             if step % 5 == 0 {
                 let call =
                     clr_generate::world_call(&mut Seeded::new(step as u64), &program.threads);
-                if let Some(seen) = Seen::new(&facts, &mut watched, call.target) {
+                if let Some(seen) = ThreadFacts::new(&facts, &mut watched, call.target) {
                     let _ = clr_tests::world::compare(&mut watched, &seen, &call);
                 }
             }
@@ -134,7 +137,7 @@ fn a_filter_that_is_told_of_needs_little() {
     let shows = |program: &WorldProgram| {
         let mut shows = false;
         let _ = examine(program, plan, |case| {
-            let filter = |one: &Callback| {
+            let filter = |one: &ExpectedReport| {
                 let row = case.seen.rows.get(one.row);
                 row.is_some_and(|row| row.funclet == Some(FuncletKind::Filter))
             };
@@ -151,7 +154,7 @@ fn a_filter_that_is_told_of_needs_little() {
     let smallest = minima.min_by_key(|least| Measure::of(&least.program)).unwrap();
     let (guards, callees) = smallest.program.functions.split_first().unwrap();
     let [Statement::Guarded(body, clauses)] = &guards.body[..] else { panic!("{guards:#?}") };
-    let inside: usize = clauses.iter().flat_map(Clause::bodies).map(<[_]>::len).sum();
+    let inside: usize = clauses.iter().flat_map(EhClause::bodies).map(<[_]>::len).sum();
     assert!(clauses.len() == 1 && inside <= 1, "{guards:#?}");
     // The guarded body throws, or its callee does.
     let throws = match (&body[..], callees) {
@@ -188,9 +191,10 @@ impl Occurred {
             }
         }
         self.add_if(program.threads.len() == 4, "four threads");
-        let is_native = |start: &Start| matches!(start, Start::Native(FunctionId(_)));
+        let is_native =
+            |start: &ThreadStart| matches!(start, ThreadStart::Native(FunctionIndex(_)));
         self.add_if(program.threads.iter().any(is_native), "a native thread");
-        self.add_if(program.threads.contains(&Start::ServerGc), "a server GC");
+        self.add_if(program.threads.contains(&ThreadStart::ServerGc), "a server GC");
         self.add_if(program.hooks == Hooks::Slow, "slow hooks");
         self.add_if(program.hooks == Hooks::Fast, "fast hooks");
     }
@@ -213,17 +217,17 @@ impl Occurred {
         self.add_if(*callbacks >= 24, "24 callbacks");
         self.add_if(!seen.cooperative && question.seed.is_some(), "a seed ignored");
         self.add_if(question.suspended_by_profiler && *callbacks > 0, "under SuspendRuntime");
-        self.add_if(question.caller == Asker::Managed && *callbacks > 0, "a managed caller");
-        self.add_if(question.caller == Asker::Native && *callbacks > 0, "a native caller");
-        if let Some(Code::Managed(_, kind)) = seen.rows.first().map(|row| row.code) {
-            let cooked = question.caller != Asker::Target && question.seed.is_none();
+        self.add_if(question.caller == CallerKind::Managed && *callbacks > 0, "a managed caller");
+        self.add_if(question.caller == CallerKind::Native && *callbacks > 0, "a native caller");
+        if let Some(ActivationCode::Managed(_, kind)) = seen.rows.first().map(|row| row.code) {
+            let cooked = question.caller != CallerKind::Target && question.seed.is_none();
             let hidden = kind != MethodKind::Ordinary && *callbacks > 0 && cooked;
             self.add_if(hidden, "a hidden method on top");
             self.add_if(cooked && *callbacks > 0, "another thread in managed code");
         }
-        let lost = seen.rows.iter().any(Row::is_managed) && is(HResult::FAIL);
+        let lost = seen.rows.iter().any(ReferenceActivation::is_managed) && is(HResult::FAIL);
         self.add_if(lost, "nothing but lost frames");
-        let root = seen.rows.last().is_some_and(Row::is_source_code);
+        let root = seen.rows.last().is_some_and(ReferenceActivation::is_source_code);
         self.add_if(root && *callbacks > 0, "a native thread that became managed");
         self.add_if(
             seen.rows.iter().any(|row| row.funclet.is_some()) && *callbacks > 1,
@@ -231,7 +235,7 @@ impl Occurred {
         );
         self.exceptions(case, expected);
         for frame in &seen.frames {
-            let leads = matches!(frame.lead, Lead::To { .. });
+            let leads = matches!(frame.lead, FrameTarget::To { .. });
             self.add(format!("{} leads: {leads}", frame.kind));
         }
     }
@@ -239,9 +243,9 @@ impl Occurred {
 
 impl Occurred {
     /// Counts occurrences that involve exceptions.
-    fn exceptions(&mut self, case: &Case<'_>, expected: &Expected) {
+    fn exceptions(&mut self, case: &Case<'_>, expected: &ExpectedCall) {
         let Case { seen, question, outcome, in_callback, .. } = case;
-        let Seen { rows, exceptions, .. } = seen;
+        let ThreadFacts { rows, exceptions, .. } = seen;
         let is = |result: HResult| *outcome == result.into();
         let told = |index: usize| expected.callbacks.iter().any(|one| one.row == index);
         let reports = !expected.callbacks.is_empty();
@@ -254,7 +258,8 @@ impl Occurred {
                 rows.get(index + 1).is_some_and(|caller| !caller.is_managed())
             })
         };
-        let left = |row: &Row| row.is_managed() && exceptions.have_left(row.caller_sp);
+        let left =
+            |row: &ReferenceActivation| row.is_managed() && exceptions.have_left(row.caller_sp);
         if let Some(kind) = in_callback.filter(|kind| kind.name().starts_with("Exception")) {
             self.add_if(reports, &format!("a report in {}", kind.name()));
         }
@@ -291,14 +296,14 @@ impl Occurred {
         let away = handlers().any(|(index, _)| {
             rows.iter()
                 .take(index)
-                .any(|row| matches!(row.code, Code::Managed(_, MethodKind::IlStub)))
+                .any(|row| matches!(row.code, ActivationCode::Managed(_, MethodKind::IlStub)))
         });
         self.add_if(away && !seen.cooperative && reports, "a P/Invoke in a handler");
     }
 }
 
 /// Returns true if a Frame reports a hardware fault.
-fn told_of_fault(seen: &Seen) -> bool {
+fn told_of_fault(seen: &ThreadFacts) -> bool {
     seen.frames.iter().any(|frame| frame.kind == FrameKind::FaultingException)
 }
 

@@ -1,12 +1,12 @@
 //! Native code of programs that run through the runtime of Unix, unwound at every instruction by
 //! the call frame information of its ELF file, and compared with the true callers.
 
-use clr_codegen::{CodeKind, Convention, Format};
+use clr_codegen::{CallingConvention, CodeKind, Format};
 use clr_generate::{Seeded, WorldProgram, world_program};
 use clr_tests::{cases, first_seed};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Trust, Unwinder};
-use clr_world::{Activation, Event, World};
+use clr_world::{Activation, StepEvent, World};
 use std::collections::BTreeSet;
 
 /// Number of steps from native frames compared in a plain run.
@@ -29,7 +29,7 @@ fn difference(found: &Registers, position: Position, truth: &Activation) -> Opti
     if (found.rip, position) != (truth.registers.rip, truth.position) {
         return Some(format!("rip {:#x}, {position:?}", found.rip));
     }
-    let kept = Convention::SystemV.nonvolatile().iter().chain(&[Gpr::Rsp]);
+    let kept = CallingConvention::SystemV.nonvolatile().iter().chain(&[Gpr::Rsp]);
     let mut wrong = kept.filter(|one| found.get(**one) != truth.registers.get(**one));
     wrong.next().map(|register| format!("{} {:#x}", register.name(), found.get(*register)))
 }
@@ -102,7 +102,7 @@ fn run(program: &WorldProgram, compared: &mut Compared) -> Result<(), String> {
         let thread = step / 7 % program.threads.len();
         compare(&world, thread, compared)?;
         match world.step(thread) {
-            Ok(Event::Ended) if program.threads.len() == 1 => break,
+            Ok(StepEvent::Ended) if program.threads.len() == 1 => break,
             Ok(_) => {}
             Err(error) => return Err(error.to_string()),
         }

@@ -3,7 +3,7 @@
 
 use clr_generate::{Choices as _, Seeded, world_program};
 use clr_tests::cases;
-use clr_world::Event;
+use clr_world::StepEvent;
 
 /// Steps threads at random until all have ended. In every other world, waiting threads are not
 /// stepped: stepping them must not be the reason why others can continue.
@@ -43,15 +43,15 @@ fn waits_are_told_before_they_happen() {
             let Ok(event) = world.step(thread) else { break };
             let (ended, slept) = &mut threads[thread];
             if let Some(wait) = wait {
-                assert_eq!(event, Event::Waits, "{}: {wait:?}", at());
+                assert_eq!(event, StepEvent::Waits, "{}: {wait:?}", at());
                 assert_eq!(world.waits_for(thread), Some(wait), "{}", at());
                 waits += 1;
                 continue;
             }
             // A wait that ends by itself happens once, and is not reported.
-            assert!(!(event == Event::Waits && *slept), "{}: the wait was not reported", at());
-            *slept = event == Event::Waits;
-            *ended = event == Event::Ended;
+            assert!(!(event == StepEvent::Waits && *slept), "{}: the wait was not reported", at());
+            *slept = event == StepEvent::Waits;
+            *ended = event == StepEvent::Ended;
             limits += u32::from(step == 59_999);
         }
     }

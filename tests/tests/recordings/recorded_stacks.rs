@@ -5,7 +5,9 @@
 //! code between the recorded ends; without it, no walk may claim to be complete.
 
 use clr_recording::vectors::decompress;
-use clr_recording::{PretendedNative, RecordedCode, Recording, Replay, SeedOrigin, Stop};
+use clr_recording::{
+    ReachedFrame, RecordedCode, Recording, RecordingReplay, SeedOrigin, SyntheticNative,
+};
 use clr_runtime::MethodKind;
 use clr_runtime::profiling::HResult;
 use clr_tests::recorded::{Counts, Recorded, Unwalked, claim, is_fit, policies, table, walk};
@@ -54,7 +56,7 @@ fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Co
     let mut counts = Counts::default();
     for (name, recording) in recordings() {
         let code = RecordedCode::new(&recording);
-        let mut replay = Replay::new(&recording, &code).unwrap();
+        let mut replay = RecordingReplay::new(&recording, &code).unwrap();
         let generation = recording.generation;
         for line in &recording.walks {
             if !is_fit(line) {
@@ -136,8 +138,8 @@ fn what_nobody_can_unwind_is_never_complete() {
 
 /// Describes the frame at which the operating system's unwinder left native code, relative to the
 /// first stops that the runtime found from its Frames, without using the seed.
-fn place_of_seed(seed: (u64, u64), stops: &[Stop]) -> &'static str {
-    let is = |stop: &Stop| (stop.registers.rip, stop.registers.rsp()) == seed;
+fn place_of_seed(seed: (u64, u64), stops: &[ReachedFrame]) -> &'static str {
+    let is = |stop: &ReachedFrame| (stop.registers.rip, stop.registers.rsp()) == seed;
     let first_method = stops.iter().position(|stop| stop.kind == MethodKind::Ordinary);
     let (_, sp) = seed;
     match stops.iter().position(is) {
@@ -184,14 +186,14 @@ fn seeds_beside_the_stack_are_refused() {
     let mut counts = Counts::default();
     for (name, recording) in recordings() {
         let code = RecordedCode::new(&recording);
-        let mut replay = Replay::new(&recording, &code).unwrap();
+        let mut replay = RecordingReplay::new(&recording, &code).unwrap();
         for line in &recording.walks {
             let Some(seed) = &line.call.seed else { continue };
             if line.stack.is_none() || line.state.target.is_some() {
                 continue;
             }
-            replay.set_up(line).unwrap();
-            let native = PretendedNative::default();
+            replay.prepare(line).unwrap();
+            let native = SyntheticNative::default();
             let Some(target) = replay.target(line, Some(seed.registers()), 0, &native) else {
                 continue;
             };

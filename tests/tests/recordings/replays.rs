@@ -1,7 +1,9 @@
 //! Replays of walks that real CLRs made.
 
 use clr_recording::vectors::decompress;
-use clr_recording::{Difference, Hex, RecordedCode, Recording, Replay, Verdict, WalkLine};
+use clr_recording::{
+    Hex, RecordedCode, Recording, RecordingReplay, WalkDifference, WalkLine, WalkVerdict,
+};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::HResult;
 use std::collections::BTreeMap;
@@ -31,12 +33,12 @@ struct Count {
 /// Replays all walks of a recording.
 fn replay(name: &str, recording: &Recording, counts: &mut BTreeMap<String, Count>) {
     let code = RecordedCode::new(recording);
-    let mut replay = Replay::new(recording, &code).unwrap();
+    let mut replay = RecordingReplay::new(recording, &code).unwrap();
     let count = counts.entry(recording.generation.to_string()).or_default();
     for walk in &recording.walks {
         let verdict = replay.walk(walk, |_| {});
         if walk.replayable {
-            assert_eq!(verdict, Verdict::Same, "{name}, walk {}", walk.n);
+            assert_eq!(verdict, WalkVerdict::Same, "{name}, walk {}", walk.n);
             count.same += 1;
         } else {
             count.others += 1;
@@ -86,9 +88,9 @@ fn a_difference_is_noticed() {
         .find(|(_, recording)| recording.walks.iter().any(has_contexts))
         .expect("some walk has contexts");
     let code = RecordedCode::new(&recording);
-    let mut replay = Replay::new(&recording, &code).unwrap();
+    let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     let walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap();
-    assert_eq!(replay.walk(walk, |_| {}), Verdict::Same);
+    assert_eq!(replay.walk(walk, |_| {}), WalkVerdict::Same);
     let changes: [(&str, Change); 9] = [
         ("hr", |walk| walk.result.hr = Some(Hex(0x8000_4005))),
         ("dead", |walk| walk.result.hr = None),
@@ -110,7 +112,7 @@ fn a_difference_is_noticed() {
     for (what, change) in changes {
         let mut other = walk.clone();
         change(&mut other);
-        assert_ne!(replay.walk(&other, |_| {}), Verdict::Same, "{what}");
+        assert_ne!(replay.walk(&other, |_| {}), WalkVerdict::Same, "{what}");
     }
 }
 
@@ -130,7 +132,7 @@ fn refusals_have_an_order() {
         .find(|(_, recording)| recording.walks.iter().any(has_contexts))
         .expect("some walk has contexts");
     let code = RecordedCode::new(&recording);
-    let mut replay = Replay::new(&recording, &code).unwrap();
+    let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();
     walk.relation = "self".to_owned();
     // From the last check to the first: each new error takes precedence over those before.
@@ -147,8 +149,8 @@ fn refusals_have_an_order() {
         walk.result.callbacks.clear();
         // No call returns this result, so the verdict has the actual one.
         walk.result.hr = Some(Hex(u64::MAX));
-        let difference = Difference::Outcome(Outcome::Returned(expected));
-        assert_eq!(replay.walk(&walk, |_| {}), Verdict::Different(difference));
+        let difference = WalkDifference::Outcome(Outcome::Returned(expected));
+        assert_eq!(replay.walk(&walk, |_| {}), WalkVerdict::Different(difference));
     }
 }
 
@@ -207,6 +209,6 @@ fn chained_unwind_data_leads_to_the_parent() {
     let text: Vec<_> = lines.iter().map(|line| line.replace('\n', " ")).collect();
     let recording = Recording::parse(&text.join("\n")).unwrap();
     let code = RecordedCode::new(&recording);
-    let mut replay = Replay::new(&recording, &code).unwrap();
-    assert_eq!(replay.walk(&recording.walks[0], |_| {}), Verdict::Same);
+    let mut replay = RecordingReplay::new(&recording, &code).unwrap();
+    assert_eq!(replay.walk(&recording.walks[0], |_| {}), WalkVerdict::Same);
 }

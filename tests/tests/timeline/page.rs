@@ -5,7 +5,7 @@ use crate::browser::Browser;
 use crate::seen::{HOSTILE, hostile};
 use crate::story::{ENDING, SAMPLER, frozen_in_malloc, long, waits};
 use clr_explore::timeline::Timeline;
-use clr_explore::{History, Slice, Standing};
+use clr_explore::{History, ThreadStatus, Turn};
 use serde_json::{Value, json};
 
 /// Reads the content of the cards.
@@ -20,7 +20,7 @@ const CARDS: &str = r#"[...document.querySelectorAll(".card")].map((card) => ({
 /// Returns the content that the cards must have after a turn.
 fn cards(history: &History, turn: usize) -> Value {
     let slice = &history.slices[turn];
-    let card = |(lane, standing): (usize, &Standing)| {
+    let card = |(lane, standing): (usize, &ThreadStatus)| {
         let holds: Vec<_> = standing
             .holds
             .iter()
@@ -39,7 +39,7 @@ fn cards(history: &History, turn: usize) -> Value {
 }
 
 fn begun(history: &History, turn: usize, lane: usize) -> bool {
-    let own = |slice: &&Slice| slice.thread.index() == lane;
+    let own = |slice: &&Turn| slice.thread.index() == lane;
     history.slices[..=turn].iter().any(|slice| own(&slice))
         || !history.slices[turn].standing[lane].stack.is_empty()
 }

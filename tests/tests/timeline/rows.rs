@@ -1,14 +1,14 @@
 //! Tests of histories drawn in the terminal.
 
 use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long};
-use clr_explore::timeline::{Shape, Timeline};
-use clr_explore::{Happening, History, Kind};
+use clr_explore::timeline::{RowOptions, Timeline};
+use clr_explore::{History, ThreadKind, TurnEvent};
 
 fn plain(history: &History) -> Timeline<'_> {
     Timeline { history, title: "a history", ending: "", edges: &[], replay: None }
 }
 
-pub(crate) fn drawn(timeline: &Timeline<'_>, shape: Shape) -> String {
+pub(crate) fn drawn(timeline: &Timeline<'_>, shape: RowOptions) -> String {
     let rows: Vec<_> = timeline.rows(shape).iter().map(ToString::to_string).collect();
     rows.join("\n") + "\n"
 }
@@ -23,21 +23,21 @@ fn a_deadlock() {
         replay: Some("1:random:7f3a:0120212"),
         ..plain(&history)
     };
-    insta::assert_snapshot!("a_deadlock", drawn(&timeline, Shape::default()));
-    let narrow = Shape { width: 70, fold: false, frames: 2 };
+    insta::assert_snapshot!("a_deadlock", drawn(&timeline, RowOptions::default()));
+    let narrow = RowOptions { width: 70, fold: false, frames: 2 };
     insta::assert_snapshot!("a_deadlock_slice_by_slice", drawn(&timeline, narrow));
 }
 
 #[test]
 fn repetitions_are_drawn_once() {
-    let mut story = Story::new(&[("main", Kind::App), ("worker", Kind::App)]);
-    story.turn(MAIN, &[Happening::Executed(1)]);
+    let mut story = Story::new(&[("main", ThreadKind::App), ("worker", ThreadKind::App)]);
+    story.turn(MAIN, &[TurnEvent::Executed(1)]);
     for _ in 0..400 {
-        story.turn(MAIN, &[Happening::System("tries to take the lock")]);
-        story.turn(WORKER, &[Happening::System("tries to suspend main"), Happening::Sleeps(1)]);
+        story.turn(MAIN, &[TurnEvent::System("tries to take the lock")]);
+        story.turn(WORKER, &[TurnEvent::System("tries to suspend main"), TurnEvent::Sleeps(1)]);
     }
-    story.turn(MAIN, &[Happening::Ends]);
-    insta::assert_snapshot!(drawn(&plain(&story.history), Shape::default()));
+    story.turn(MAIN, &[TurnEvent::Ends]);
+    insta::assert_snapshot!(drawn(&plain(&story.history), RowOptions::default()));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn rows_are_no_wider_than_asked() {
     let history = long(2000);
     for width in [70, 80, 100, 200] {
         for fold in [true, false] {
-            let rows = plain(&history).rows(Shape { width, fold, frames: 3 });
+            let rows = plain(&history).rows(RowOptions { width, fold, frames: 3 });
             for row in &rows {
                 assert!(row.to_string().chars().count() <= width, "{width}: {row}");
             }
@@ -60,24 +60,24 @@ fn without_standings_they_are_worked_out() {
     for slice in &mut history.slices {
         slice.standing.clear();
     }
-    let shape = Shape { fold: false, ..Shape::default() };
+    let shape = RowOptions { fold: false, ..RowOptions::default() };
     insta::assert_snapshot!(drawn(&plain(&history), shape));
 }
 
 #[test]
 fn names_give_no_orders_to_the_terminal() {
     let mut story = Story::new(&[
-        ("\u{1b}[31mred\u{7}", Kind::App),
-        ("right\u{202e}left\nnext", Kind::App),
-        ("", Kind::Profiler),
+        ("\u{1b}[31mred\u{7}", ThreadKind::App),
+        ("right\u{202e}left\nnext", ThreadKind::App),
+        ("", ThreadKind::Profiler),
     ]);
     story.stack(MAIN, &["\u{9b}2J\u{2066}"]);
     story.set(WORKER).waits = Some("\u{1b}]0;title\u{7}".to_owned());
-    story.turn(MAIN, &[Happening::Suspended(WORKER)]);
-    story.turn(WORKER, &[Happening::Waits]);
-    story.turn(SAMPLER, &[Happening::Says("\r\u{1b}c")]);
+    story.turn(MAIN, &[TurnEvent::Suspended(WORKER)]);
+    story.turn(WORKER, &[TurnEvent::Waits]);
+    story.turn(SAMPLER, &[TurnEvent::Says("\r\u{1b}c")]);
     let timeline = Timeline { title: "\u{1b}[2J", ending: "\u{7}", ..plain(&story.history) };
-    for shape in [Shape::default(), Shape { fold: false, width: 1, frames: 1 }] {
+    for shape in [RowOptions::default(), RowOptions { fold: false, width: 1, frames: 1 }] {
         let text = drawn(&timeline, shape);
         let obeyed = |char: char| char.is_control() && char != '\n';
         assert!(!text.contains(obeyed) && !text.contains(['\u{202e}', '\u{2066}']), "{text:?}");
@@ -86,6 +86,6 @@ fn names_give_no_orders_to_the_terminal() {
 
 #[test]
 fn nothing_is_drawn_of_nothing() {
-    let text = drawn(&plain(&History::default()), Shape { width: 0, fold: true, frames: 0 });
+    let text = drawn(&plain(&History::default()), RowOptions { width: 0, fold: true, frames: 0 });
     assert!(text.starts_with('a'), "{text}");
 }

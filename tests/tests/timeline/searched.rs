@@ -2,8 +2,8 @@
 
 use crate::rows::drawn;
 use clr_codegen::Program;
-use clr_explore::timeline::{Shape, Timeline};
-use clr_explore::{Budget, Process, Verdict, check};
+use clr_explore::timeline::{RowOptions, Timeline};
+use clr_explore::{Budget, TestedProcess, Verdict, check};
 use clr_runtime::generation::Generation;
 use clr_world::stubs::Hooks;
 use std::collections::BTreeMap;
@@ -11,8 +11,13 @@ use std::collections::BTreeMap;
 #[test]
 fn a_found_deadlock_is_drawn() {
     let generation = Generation::CoreClr31Windows;
-    let process =
-        Process::new(&Program::default(), &BTreeMap::new(), Hooks::default(), generation, &[]);
+    let process = TestedProcess::new(
+        &Program::default(),
+        &BTreeMap::new(),
+        Hooks::default(),
+        generation,
+        &[],
+    );
     let report = check(
         &process.unwrap(),
         &|profiler| {
@@ -37,7 +42,7 @@ fn a_found_deadlock_is_drawn() {
         edges,
         replay: None,
     };
-    let rows = drawn(&timeline, Shape::default());
+    let rows = drawn(&timeline, RowOptions::default());
     for told in [
         "sampler  ┄ waits for the profiler's lock \"names\", which is owned by ┄▷ exporter",
         "exporter ┄ waits for the profiler's lock \"stacks\", which is owned by ┄▷ sampler",

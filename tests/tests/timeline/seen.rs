@@ -2,7 +2,7 @@
 
 use crate::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long, waits};
 use clr_explore::timeline::Timeline;
-use clr_explore::{Edge, Happening, History, Kind, Slice, Standing, Why};
+use clr_explore::{BlockReason, Edge, History, ThreadKind, ThreadStatus, Turn, TurnEvent};
 use serde_json::{Value, json};
 
 /// Parses the data of a page.
@@ -13,7 +13,7 @@ fn data(page: &str) -> Value {
 }
 
 /// Returns the states of all threads after a turn: those in the page, and the true ones.
-fn standings(data: &Value, slice: &Value, history: &History, own: &Slice) -> [Vec<Value>; 2] {
+fn standings(data: &Value, slice: &Value, history: &History, own: &Turn) -> [Vec<Value>; 2] {
     let place = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
     let text = |value: &Value| data["strings"][place(value)].clone();
     let texts = |list: &Value| list.as_array().unwrap().iter().map(text).collect::<Vec<_>>();
@@ -31,11 +31,11 @@ fn standings(data: &Value, slice: &Value, history: &History, own: &Slice) -> [Ve
             "ended": standing["life"] == "ended",
         })
     });
-    let is = |standing: &Standing| {
+    let is = |standing: &ThreadStatus| {
         let names = standing.holds.iter().map(|lock| history.lock_name(*lock));
-        let edges = standing.edges.iter().filter(|edge| edge.why != Why::Suspended);
+        let edges = standing.edges.iter().filter(|edge| edge.why != BlockReason::Suspended);
         let edges = edges.map(|edge| {
-            let Why::Lock(lock) = edge.why else { panic!("{edge:?}") };
+            let BlockReason::Lock(lock) = edge.why else { panic!("{edge:?}") };
             let why = format!("waits for {}, which is owned by", history.lock_name(lock));
             json!([edge.for_whom.0, why])
         });
@@ -63,7 +63,7 @@ fn check(history: &History) {
         assert_eq!(slice["at"], own.at);
         assert_eq!(slice["thread"], own.thread.0);
         // The page leaves out that a sleeping thread waits.
-        let slept = |pair: &&[Happening]| matches!(pair, [Happening::Sleeps(_), Happening::Waits]);
+        let slept = |pair: &&[TurnEvent]| matches!(pair, [TurnEvent::Sleeps(_), TurnEvent::Waits]);
         let told = own.happenings.len() - own.happenings.windows(2).filter(slept).count();
         assert_eq!(slice["does"].as_array().unwrap().len(), told);
         let [told, is] = standings(&data, slice, history, own);
@@ -101,17 +101,17 @@ fn the_end_is_told_without_standings_too() {
 /// Returns a history with texts that try to escape from their context in the page.
 pub(crate) fn hostile() -> (History, Vec<Edge>) {
     let mut story = Story::new(&[
-        ("</script><script>pwned=1</script>", Kind::App),
-        ("<img src=x onerror=pwned=1>", Kind::App),
-        ("{{data}}\"'`\\\u{2028}\u{0}<!--<script>", Kind::Profiler),
+        ("</script><script>pwned=1</script>", ThreadKind::App),
+        ("<img src=x onerror=pwned=1>", ThreadKind::App),
+        ("{{data}}\"'`\\\u{2028}\u{0}<!--<script>", ThreadKind::Profiler),
     ]);
     story.stack(MAIN, &["List<T>.Add", "</script><svg onload=pwned=1>", "${pwned=1}"]);
-    story.turn(MAIN, &[Happening::Says("</SCRIPT><b>")]);
+    story.turn(MAIN, &[TurnEvent::Says("</SCRIPT><b>")]);
     story.set(WORKER).waits = Some("<i onclick=pwned=1>\u{202e}".to_owned());
-    story.turn(WORKER, &[Happening::Waits]);
+    story.turn(WORKER, &[TurnEvent::Waits]);
     story.set(WORKER).suspended_by = vec![SAMPLER];
-    story.turn(SAMPLER, &[Happening::Suspended(WORKER)]);
-    let edges = vec![Edge { waits: WORKER, why: Why::Suspended, for_whom: SAMPLER }];
+    story.turn(SAMPLER, &[TurnEvent::Suspended(WORKER)]);
+    let edges = vec![Edge { waits: WORKER, why: BlockReason::Suspended, for_whom: SAMPLER }];
     (story.history, edges)
 }
 

@@ -1,7 +1,8 @@
 //! Histories made by hand.
 
 use clr_explore::{
-    Edge, Happening, History, Kind, Lane, LockName, Slice, Standing, ThreadIndex, Why,
+    BlockReason, Edge, History, LockName, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary,
+    Turn, TurnEvent,
 };
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
@@ -15,10 +16,10 @@ pub(crate) const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
 pub(crate) const OWN: LockName = LockName::Profiler(1);
 
 /// Describes the reason why a thread does not continue, if it waits.
-pub(crate) fn waits(history: &History, standing: &Standing) -> Option<String> {
-    let edge = standing.edges.iter().find(|edge| edge.why != Why::Suspended);
+pub(crate) fn waits(history: &History, standing: &ThreadStatus) -> Option<String> {
+    let edge = standing.edges.iter().find(|edge| edge.why != BlockReason::Suspended);
     let of_edge = |edge: &Edge| match edge.why {
-        Why::Lock(lock) => format!("waits for {}", history.lock_name(lock)),
+        BlockReason::Lock(lock) => format!("waits for {}", history.lock_name(lock)),
         why => format!("{why} {}", history.name(edge.for_whom)),
     };
     standing.waits.clone().or_else(|| edge.map(of_edge))
@@ -27,25 +28,25 @@ pub(crate) fn waits(history: &History, standing: &Standing) -> Option<String> {
 /// A history under construction: callers set the changes of each turn, and all other state is kept.
 pub(crate) struct Story {
     pub(crate) history: History,
-    pub(crate) now: Vec<Standing>,
+    pub(crate) now: Vec<ThreadStatus>,
     pub(crate) time: u64,
 }
 
 impl Story {
-    pub(crate) fn new(lanes: &[(&str, Kind)]) -> Self {
-        let lane = |(index, (name, kind)): (usize, &(&str, Kind))| Lane {
+    pub(crate) fn new(lanes: &[(&str, ThreadKind)]) -> Self {
+        let lane = |(index, (name, kind)): (usize, &(&str, ThreadKind))| ThreadSummary {
             name: (*name).to_owned(),
             kind: *kind,
             os: OsThreadId(100 + index as u32),
         };
         let lanes: Vec<_> = lanes.iter().enumerate().map(lane).collect();
-        let now = vec![Standing::default(); lanes.len()];
+        let now = vec![ThreadStatus::default(); lanes.len()];
         let locks = vec!["names".to_owned(), "samples".to_owned()];
         Self { history: History { lanes, locks, slices: Vec::new() }, now, time: 0 }
     }
 
     /// Returns a thread's state from now on, to be changed.
-    pub(crate) fn set(&mut self, thread: ThreadIndex) -> &mut Standing {
+    pub(crate) fn set(&mut self, thread: ThreadIndex) -> &mut ThreadStatus {
         &mut self.now[thread.index()]
     }
 
@@ -56,22 +57,25 @@ impl Story {
     /// Makes a thread wait for a lock that another one owns.
     pub(crate) fn wait(&mut self, thread: ThreadIndex, lock: LockName, owner: ThreadIndex) {
         self.set(thread).edges =
-            vec![Edge { waits: thread, why: Why::Lock(lock), for_whom: owner }];
+            vec![Edge { waits: thread, why: BlockReason::Lock(lock), for_whom: owner }];
     }
 
-    pub(crate) fn turn(&mut self, thread: ThreadIndex, happenings: &[Happening]) {
+    pub(crate) fn turn(&mut self, thread: ThreadIndex, happenings: &[TurnEvent]) {
         self.time += 1;
         let (happenings, standing) = (happenings.to_vec(), self.now.clone());
-        self.history.slices.push(Slice { at: self.time, thread, happenings, standing });
+        self.history.slices.push(Turn { at: self.time, thread, happenings, standing });
     }
 }
 
 /// Builds the history of H-13: the sampler suspends the worker, which owns the process's heap, and
 /// allocates.
 pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
-    use Happening as H;
-    let mut story =
-        Story::new(&[("main", Kind::App), ("worker", Kind::App), ("sampler", Kind::Profiler)]);
+    use TurnEvent as H;
+    let mut story = Story::new(&[
+        ("main", ThreadKind::App),
+        ("worker", ThreadKind::App),
+        ("sampler", ThreadKind::Profiler),
+    ]);
     story.stack(MAIN, &["Program.Loop", "Program.Main"]);
     story.set(MAIN).cooperative = Some(true);
     story.turn(MAIN, &[H::Executed(3)]);
@@ -111,7 +115,8 @@ pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
     story.set(SAMPLER).holds = vec![OWN];
     story.turn(SAMPLER, &[H::TimedOut, H::Acquired(OWN)]);
     story.set(WORKER).suspended_by = vec![SAMPLER];
-    story.set(WORKER).edges = vec![Edge { waits: WORKER, why: Why::Suspended, for_whom: SAMPLER }];
+    story.set(WORKER).edges =
+        vec![Edge { waits: WORKER, why: BlockReason::Suspended, for_whom: SAMPLER }];
     story.turn(SAMPLER, &[H::Suspended(WORKER)]);
     story.turn(SAMPLER, &[H::Context(WORKER)]);
     story.stack(SAMPLER, &["DoStackSnapshot", "sampler: loop"]);
@@ -135,9 +140,9 @@ pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
     story.wait(MAIN, OWN, SAMPLER);
     story.turn(MAIN, &[H::Callback(CallbackKind::ThreadDestroyed), H::Waits]);
     let edges = vec![
-        Edge { waits: MAIN, why: Why::Lock(OWN), for_whom: SAMPLER },
-        Edge { waits: SAMPLER, why: Why::Lock(HEAP), for_whom: WORKER },
-        Edge { waits: WORKER, why: Why::Suspended, for_whom: SAMPLER },
+        Edge { waits: MAIN, why: BlockReason::Lock(OWN), for_whom: SAMPLER },
+        Edge { waits: SAMPLER, why: BlockReason::Lock(HEAP), for_whom: WORKER },
+        Edge { waits: WORKER, why: BlockReason::Suspended, for_whom: SAMPLER },
     ];
     (story.history, edges)
 }
@@ -148,7 +153,13 @@ pub(crate) const ENDING: &str = "Deadlock: nobody can go on (H-13).\n\
 /// Builds a history of many turns of five threads that take locks, call back and suspend each
 /// other.
 pub(crate) fn long(turns: u32) -> History {
-    let kinds = [Kind::App, Kind::App, Kind::App, Kind::ManagedProfiler, Kind::Profiler];
+    let kinds = [
+        ThreadKind::App,
+        ThreadKind::App,
+        ThreadKind::App,
+        ThreadKind::ManagedProfiler,
+        ThreadKind::Profiler,
+    ];
     let names = ["main", "finalizer", "pool worker 1", "uploader", "sampler"];
     let lanes: Vec<_> = names.into_iter().zip(kinds).collect();
     let mut story = Story::new(&lanes);
@@ -167,7 +178,7 @@ pub(crate) fn long(turns: u32) -> History {
             .collect();
         let Some(lane) = free.get(draw(free.len().max(1) as u32) as usize) else { break };
         let me = ThreadIndex(*lane);
-        let mut happenings = vec![Happening::Executed(1 + draw(9))];
+        let mut happenings = vec![TurnEvent::Executed(1 + draw(9))];
         let depth = 1 + draw(5) as usize;
         let stack: Vec<_> = frames[..depth].iter().rev().copied().collect();
         story.stack(me, &stack);
@@ -179,17 +190,17 @@ pub(crate) fn long(turns: u32) -> History {
         match (draw(8), owner) {
             (0, None) if may_wait => {
                 story.set(me).holds.push(lock);
-                happenings.push(Happening::Acquired(lock));
+                happenings.push(TurnEvent::Acquired(lock));
             }
             (0, Some(other)) if other != me.0 && may_wait => {
                 story.wait(me, lock, ThreadIndex(other));
-                happenings.push(Happening::Waits);
+                happenings.push(TurnEvent::Waits);
             }
             (1..=3, _) if !story.set(me).holds.is_empty() => {
                 let lock = story.set(me).holds.remove(0);
-                happenings.push(Happening::Released(lock));
+                happenings.push(TurnEvent::Released(lock));
                 for other in &mut story.now {
-                    other.edges.retain(|edge| edge.why != Why::Lock(lock));
+                    other.edges.retain(|edge| edge.why != BlockReason::Lock(lock));
                 }
             }
             (4, _) if me.0 == 4 => {
@@ -197,11 +208,11 @@ pub(crate) fn long(turns: u32) -> History {
                     (0..4).find(|t| !story.now[*t as usize].suspended_by.is_empty())
                 {
                     story.set(ThreadIndex(frozen)).suspended_by.clear();
-                    happenings.push(Happening::Resumed(ThreadIndex(frozen)));
+                    happenings.push(TurnEvent::Resumed(ThreadIndex(frozen)));
                 } else {
                     let target = ThreadIndex(draw(4));
                     story.set(target).suspended_by.push(me);
-                    happenings.push(Happening::Suspended(target));
+                    happenings.push(TurnEvent::Suspended(target));
                 }
             }
             _ => {}

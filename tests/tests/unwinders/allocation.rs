@@ -12,7 +12,7 @@ use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
 use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, WalkBuffer, Walker};
 use clr_walker::unwind::{Cache, Position, Rules, Unwinder};
-use clr_world::synthetic::{NATIVE_WALKER, SELF, Stage};
+use clr_world::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
 use std::hint::black_box;
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
@@ -92,13 +92,13 @@ fn stepping_allocates_nothing() {
 }
 
 /// Stages a thread in a helper that has set up its Frame.
-fn in_a_helper(generation: Generation) -> Stage {
+fn in_a_helper(generation: Generation) -> SyntheticThread {
     let helper = if generation.has_helper_method_frames() {
         FrameKind::HelperMethod
     } else {
         FrameKind::DynamicHelper
     };
-    Stage::new(generation)
+    SyntheticThread::new(generation)
         .cooperative()
         .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
         .jit("App.Foo+0x40", 0x1F_E300)
@@ -112,7 +112,7 @@ fn in_a_helper(generation: Generation) -> Stage {
 #[test]
 fn a_snapshot_allocates_nothing() {
     for generation in Generation::ALL {
-        let set = in_a_helper(generation).set_up().unwrap();
+        let set = in_a_helper(generation).build().unwrap();
         let mut seed = set.seed("App.Foo").unwrap().to_bytes().to_vec();
         seed.resize(generation.context_size() as usize, 0);
         for seed in [None, Some(seed.as_slice())] {
@@ -140,7 +140,7 @@ fn a_snapshot_allocates_nothing() {
 fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
     let mut buffer = WalkBuffer::new(64);
     for generation in Generation::ALL {
-        let set = in_a_helper(generation).set_up().unwrap();
+        let set = in_a_helper(generation).build().unwrap();
         for policy in Policy::ALL {
             let runtime = set.runtime();
             let map = runtime.profilers_code_map().unwrap();
@@ -151,7 +151,7 @@ fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
             let mut taken = Ok(());
             let counted = measure(|| taken = walker.take(&target, &mut buffer));
             assert_eq!(taken, Ok(()), "{generation}, {policy:?}");
-            assert_eq!(runtime.breach(), None, "{generation}, {policy:?}");
+            assert_eq!(runtime.rule_violation(), None, "{generation}, {policy:?}");
             assert_eq!(counted.count_total, 0, "{generation}, {policy:?}");
             let stack = walker.stitch(&buffer).unwrap();
             let managed = |frame: &MixedFrame| matches!(frame.kind, Kind::Managed(_));

@@ -1,8 +1,8 @@
 //! The every-instruction property: for any program, unwinding at each instruction boundary of its
 //! run yields the true frames.
 
-use clr_codegen::execution::Run;
-use clr_codegen::{CodeKind, Convention, Program, WindowsMistake};
+use clr_codegen::execution::Execution;
+use clr_codegen::{CallingConvention, CodeKind, Program, WindowsMistake};
 use clr_generate::near_valid::Mutation;
 use clr_generate::{Seeded, Size, programs};
 use clr_scenario::Scenario;
@@ -20,7 +20,7 @@ use std::fmt;
 /// Maximum number of boundaries checked per run, which few programs reach.
 const LIMIT: u64 = 20_000;
 
-const UNIX: Size = Size::SMALL.of(Convention::SystemV);
+const UNIX: Size = Size::SMALL.of(CallingConvention::SystemV);
 
 /// A program that is printed as a text.
 #[derive(Clone)]
@@ -136,7 +136,7 @@ fn whole_stacks_of_unix_are_unwound_to_the_truth() {
 
 #[test]
 fn deep_stacks_of_unix_are_unwound_to_the_truth() {
-    let size = Size::DEEP.of(Convention::SystemV);
+    let size = Size::DEEP.of(CallingConvention::SystemV);
     let (boundaries, frames) = for_programs(60, size, precise);
     assert!(frames > 10 * boundaries, "{frames} frames in {boundaries} stacks are not deep");
 }
@@ -188,8 +188,8 @@ fn damaged_tables_end_in_an_answer() {
         let mut map = CodeMap::new();
         let region = CodeRegion::heap(heap.base, &bytes, FunctionTable::new(&table));
         map.insert(region.unwrap()).unwrap();
-        let start = clr_codegen::FunctionId(0);
-        let mut run = Run::new(&program, &linked, start, 0).unwrap();
+        let start = clr_codegen::FunctionIndex(0);
+        let mut run = Execution::new(&program, &linked, start, 0).unwrap();
         for _ in 0..500 {
             let registers = run.machine().cpu().registers();
             for rules in [Rules::Precise, Rules::Windows, Rules::CoreClrUnix] {

@@ -7,7 +7,7 @@
     reason = "the methods themselves are not for all lifetimes"
 )]
 
-use clr_codegen::{Convention, Program};
+use clr_codegen::{CallingConvention, Program};
 use clr_generate::{Size, programs};
 use clr_scenario::Scenario;
 use clr_tests::every_instruction::{Failure, Second, walk};
@@ -78,7 +78,7 @@ fn each_planted_bug_is_found_and_shrinks_to_two_functions() {
 
 #[test]
 fn each_planted_bug_of_cfi_is_found_and_shrinks_to_two_functions() {
-    let size = Size::SMALL.of(Convention::SystemV);
+    let size = Size::SMALL.of(CallingConvention::SystemV);
     let table = table(size, |unwinder, bug| unwinder.with_dwarf_bug(bug), &dwarf::Bug::ALL);
     insta::assert_snapshot!(table);
 }

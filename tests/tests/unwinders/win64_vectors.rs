@@ -1,9 +1,9 @@
 //! Replays of every recorded unwind of the fixtures.
 
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzRecord};
-use clr_recording::vectors::replay::{Quantity, VectorReplay, Verdict, run_fuzz_record};
+use clr_recording::vectors::replay::{Quantity, VectorReplay, VectorVerdict, run_fuzz_record};
 use clr_recording::vectors::win64::{Vector, VectorFile, VectorKind};
-use clr_recording::vectors::{DECOMPRESSED_LIMIT, OutcomeStatus, decompress};
+use clr_recording::vectors::{DECOMPRESSED_LIMIT, UnwindStatus, decompress};
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
 use clr_walker::registers::Gpr;
@@ -49,11 +49,11 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, verdict: &Verdict, what: impl std::fmt::Display) {
+    fn add(&mut self, verdict: &VectorVerdict, what: impl std::fmt::Display) {
         match verdict {
-            Verdict::Passed => self.passed += 1,
-            Verdict::Skipped => self.skipped += 1,
-            Verdict::Failed(failure) => {
+            VectorVerdict::Passed => self.passed += 1,
+            VectorVerdict::Skipped => self.skipped += 1,
+            VectorVerdict::Failed(failure) => {
                 let differences = failure
                     .got
                     .as_ref()
@@ -95,7 +95,7 @@ fn precise_rules_find_every_truth_that_can_be_found() {
 fn the_rules_of_windows_answer_as_coreclr_does() {
     for name in NAMES {
         let recording = Recording::new(name);
-        let fine = |vector: &Vector<'_>| vector.coreclr.status == OutcomeStatus::Fine;
+        let fine = |vector: &Vector<'_>| vector.coreclr.status == UnwindStatus::Fine;
         let passed =
             recording.file().iter().filter(|vector| fine(vector.as_ref().unwrap())).count();
         let skipped = recording.file().len() - passed;
@@ -121,11 +121,11 @@ fn whole_stacks_are_walked() {
         // A changed value of the last caller must be refused, which shows that the caller is
         // compared.
         for mut vector in chained.iter().cloned() {
-            assert_eq!(replay.run(&vector), Ok(Verdict::Passed));
+            assert_eq!(replay.run(&vector), Ok(VectorVerdict::Passed));
             let depth = vector.chain.len() as u32;
             vector.chain.last_mut().unwrap().nonvolatile[7] ^= 1;
             match replay.run(&vector) {
-                Ok(Verdict::Failed(failure)) => assert_eq!(failure.depth, depth),
+                Ok(VectorVerdict::Failed(failure)) => assert_eq!(failure.depth, depth),
                 other => panic!("{name} at {:#x}: {other:?}", vector.rva),
             }
         }
@@ -146,7 +146,7 @@ fn a_wrong_truth_is_noticed() {
             Rules::Precise => replay.run(&vector),
             rules => recording.replay(rules).run(&vector),
         };
-        let Ok(Verdict::Failed(failure)) = failed else { panic!("{failed:?}") };
+        let Ok(VectorVerdict::Failed(failure)) = failed else { panic!("{failed:?}") };
         let (registers, step) = failure.got.unwrap();
         let differences = failure.expected.differences(&registers, &step);
         assert_eq!(differences.len(), 1, "{differences:?}");
@@ -214,7 +214,7 @@ fn fuzz_records_are_answered_as_others_did() {
     let bytes = unpacked("win64/diff/fuzz.bin.gz");
     let file = FuzzFile::parse(&bytes).unwrap();
     let known = |record: &FuzzRecord<'_>, rules| {
-        let answered = record.coreclr.status == OutcomeStatus::Fine;
+        let answered = record.coreclr.status == UnwindStatus::Fine;
         answered && (rules != Rules::Precise || record.agree)
     };
     for rules in [Rules::Precise, Rules::Windows] {
@@ -222,7 +222,7 @@ fn fuzz_records_are_answered_as_others_did() {
         for (n, record) in file.iter().enumerate() {
             let record = record.unwrap();
             let verdict = run_fuzz_record(&record, rules).unwrap();
-            assert_eq!(verdict != Verdict::Skipped, known(&record, rules), "record {n}");
+            assert_eq!(verdict != VectorVerdict::Skipped, known(&record, rules), "record {n}");
             counts.add(&verdict, format_args!("{rules:?}, record {n}, {:?}", record.kind));
         }
         let expected = match rules {

@@ -1,24 +1,24 @@
-//! Where an image keeps its call frame information.
+//! The sections with an image's call frame information.
 
 use super::Section;
 
-/// The sections of an image that say how to unwind by DWARF call frame information. Any of them may
-/// be missing.
+/// The sections of an image with DWARF call frame information. Any of them may be missing.
 ///
-/// Addresses in them are those of the image at its preferred base; RVAs count from there.
+/// Addresses in these sections assume that the image is at its preferred base; RVAs count from
+/// there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CfiSections<'a> {
-    /// The address that the image would like to be loaded at (VA); often 0.
+    /// The preferred load address (VA); often 0.
     pub preferred_base: u64,
-    /// `.eh_frame` (Mach-O: `__eh_frame`). Where only the header tells its place, it goes to the end
-    /// of its segment, and ends with an entry of length 0.
+    /// `.eh_frame` (Mach-O: `__eh_frame`). If its place is known only from the header, it extends
+    /// to the end of its segment, and an entry of length 0 ends it.
     pub eh_frame: Option<Section<'a>>,
     /// `.eh_frame_hdr`.
     pub eh_frame_hdr: Option<Section<'a>>,
-    /// `.debug_frame`, which is not loaded; a compressed one is left out.
+    /// `.debug_frame`, which is not loaded; `None` if it is compressed.
     pub debug_frame: Option<&'a [u8]>,
-    /// What text-relative pointers count from: RVA of `.text`.
+    /// RVA of `.text`, the base of text-relative pointers.
     pub text: Option<u32>,
-    /// What data-relative pointers count from: RVA of `.got`.
+    /// RVA of `.got`, the base of data-relative pointers.
     pub got: Option<u32>,
 }

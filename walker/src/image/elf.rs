@@ -11,11 +11,12 @@ use object::read::elf::{
 };
 use thiserror::Error;
 
-/// Images are loaded at multiples of this.
+/// Page size in bytes: images are loaded at multiples of it.
 const PAGE: u64 = 0x1000;
 
-/// Why an ELF image could not be taken.
+/// An error in reading an ELF image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ElfError {
     /// The file header is missing or cut off, or the image is not 64-bit little-endian ELF.
     #[error("not a 64-bit little-endian ELF image, or its header is cut off")]
@@ -29,13 +30,13 @@ pub enum ElfError {
     /// The program headers are cut off.
     #[error("the program headers go beyond the end of the file")]
     ProgramHeaders,
-    /// No segment is to be loaded.
-    #[error("no segment is to be loaded")]
+    /// There is no loadable segment.
+    #[error("there is no loadable segment")]
     NothingToLoad,
     /// A segment's bytes go beyond the end of the file.
     #[error("the bytes of the segment at {address:#x} go beyond the end of the file")]
     SegmentData {
-        /// Its address (VA).
+        /// Address of the segment (VA).
         address: u64,
     },
     /// A segment overlaps another one, wraps, or lies 4 GiB or more from the first.
@@ -43,14 +44,14 @@ pub enum ElfError {
         "the segment at {address:#x} overlaps another one, wraps, or is too far from the first"
     )]
     SegmentRange {
-        /// Its address (VA).
+        /// Address of the segment (VA).
         address: u64,
     },
 }
 
 /// A 64-bit ELF image in the layout of its file: an executable or a shared object.
 ///
-/// Section headers are used where they are, but an image that was stripped of them is taken too.
+/// Section headers are used if present; an image stripped of them is accepted too.
 #[derive(Clone, Debug)]
 pub struct ElfImage<'a> {
     data: &'a [u8],
@@ -62,11 +63,11 @@ pub struct ElfImage<'a> {
 }
 
 impl<'a> ElfImage<'a> {
-    /// Reads the headers of the image file `data`, and finds its segments and its call frame
-    /// information, which is not touched.
+    /// Reads the headers of the image file `data`, and finds the segments and the call frame
+    /// information without parsing the latter.
     ///
     /// # Errors
-    /// [`ElfError`] if `data` is not an x86-64 ELF image, or is cut off, or its segments contradict
+    /// [`ElfError`] if `data` is no x86-64 ELF image or is cut off, or if its segments contradict
     /// each other.
     pub fn parse(data: &'a [u8]) -> Result<Self, ElfError> {
         let header = FileHeader64::<LE>::parse(data).map_err(|_| ElfError::Header)?;
@@ -76,7 +77,7 @@ impl<'a> ElfImage<'a> {
             return Err(ElfError::Machine { machine: machine.0 });
         }
         let headers = header.program_headers(LE, data).map_err(|_| ElfError::ProgramHeaders)?;
-        // Nothing of the section headers is loaded, so their absence is no fault.
+        // Section headers are not loaded, so their absence is no fault.
         let section_table = header.sections(LE, data).unwrap_or_default();
         let preferred_base = preferred_base(headers).ok_or(ElfError::NothingToLoad)?;
         let (segments, size) = segments(data, headers, preferred_base)?;
@@ -92,33 +93,32 @@ impl<'a> ElfImage<'a> {
         Ok(image)
     }
 
-    /// The address that the image would like to be loaded at (VA): 0 for shared objects. RVAs count
-    /// from here.
+    /// Returns the preferred load address (VA), which is 0 for shared objects. RVAs count from it.
     #[must_use]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }
 
-    /// How many bytes the loaded image takes.
+    /// Returns the size of the loaded image in bytes.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
-    /// The bytes of the file by RVA, one section for each segment that is loaded.
+    /// Returns the bytes of the file by RVA, one section for each loadable segment.
     #[must_use]
     pub const fn sections(&self) -> &Sections<'a> {
         &self.segments
     }
 
-    /// The call frame information.
+    /// Returns the sections with call frame information.
     #[must_use]
     pub const fn cfi(&self) -> CfiSections<'a> {
         self.cfi
     }
 
-    /// The names that the image gives to its functions: those of the symbol table and of the dynamic
-    /// symbols. Symbols that cannot be read are left out.
+    /// Returns the names of the functions, from the symbol table and the dynamic symbols. Symbols
+    /// that cannot be read are left out.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'a> {
         let mut names: Vec<(u32, bool, &'a str)> = Vec::new();
@@ -141,7 +141,7 @@ impl<'a> ElfImage<'a> {
                     && let Ok(name) = core::str::from_utf8(name)
                     && !name.is_empty()
                 {
-                    // The dynamic name is the one that others see.
+                    // Other modules see the dynamic name.
                     names.push((rva, kind == elf::SHT_SYMTAB, name));
                 }
             }
@@ -151,7 +151,7 @@ impl<'a> ElfImage<'a> {
         Symbols::ascending(names.into_iter().map(|(rva, _, name)| (rva, name)).collect())
     }
 
-    /// The RVA of an address as the file has it.
+    /// Returns the RVA of an address in the file's own terms.
     fn rva(&self, address: u64) -> Option<u32> {
         let rva = u32::try_from(address.checked_sub(self.preferred_base)?).ok()?;
         (rva < self.size).then_some(rva)
@@ -178,12 +178,12 @@ impl<'a> ElfImage<'a> {
         }
     }
 
-    /// A section that is a part of a segment.
+    /// Returns a section that is part of a segment.
     fn loaded(&self, header: &SectionHeader64<LE>) -> Option<Section<'a>> {
         let rva = self.rva(header.sh_addr(LE))?;
         let bytes = self.segments.bytes_from(rva)?;
         let size = usize::try_from(header.sh_size(LE)).ok()?;
-        // Of a section that is said to be longer than its segment, the part in the segment counts.
+        // If a section claims to be longer than its segment, the part in the segment counts.
         let bytes = bytes.get(..size).unwrap_or(bytes);
         Some(Section { rva, bytes, executable: false })
     }
@@ -195,7 +195,7 @@ impl<'a> ElfImage<'a> {
         header.data(LE, self.data).ok().filter(|bytes| !bytes.is_empty())
     }
 
-    /// `.eh_frame` of an image without section headers, from where its header points.
+    /// Finds `.eh_frame` of an image without section headers by the pointer in `.eh_frame_hdr`.
     fn eh_frame_of(&self, header: Section<'a>) -> Option<Section<'a>> {
         let address = self.preferred_base.wrapping_add(u64::from(header.rva));
         let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(address);
@@ -215,7 +215,7 @@ fn preferred_base(headers: &[ProgramHeader64<LE>]) -> Option<u64> {
     loads(headers).map(|header| header.p_vaddr(LE) & !(PAGE - 1)).min()
 }
 
-/// The segments by RVA, and how far they reach.
+/// Returns the segments by RVA, and the RVA of their end.
 fn segments<'a>(
     data: &'a [u8],
     headers: &[ProgramHeader64<LE>],

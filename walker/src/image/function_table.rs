@@ -1,4 +1,4 @@
-//! RUNTIME_FUNCTION entries: which unwind data belongs to an address.
+//! RUNTIME_FUNCTION entries, which lead from an address to its unwind data.
 
 /// Size in bytes of a RUNTIME_FUNCTION.
 pub const SIZE_OF_RUNTIME_FUNCTION: usize = 12;
@@ -8,7 +8,7 @@ pub const SIZE_OF_RUNTIME_FUNCTION: usize = 12;
 pub struct RuntimeFunction {
     /// RVA of the first byte.
     pub begin: u32,
-    /// RVA behind the last byte.
+    /// RVA after the last byte.
     pub end: u32,
     /// RVA of the UNWIND_INFO, or, if odd, 1 more than the RVA of another RUNTIME_FUNCTION
     /// (an indirect entry).
@@ -28,14 +28,15 @@ impl RuntimeFunction {
         }
     }
 
-    /// Whether `rva` lies in the range.
+    /// Returns true if `rva` is in the range.
     #[inline]
     #[must_use]
     pub const fn contains(&self, rva: u32) -> bool {
         self.begin <= rva && rva < self.end
     }
 
-    /// The RVA of the RUNTIME_FUNCTION that an indirect entry stands for.
+    /// Returns the RVA of the RUNTIME_FUNCTION that an indirect entry refers to; `None` for a
+    /// direct entry.
     #[inline]
     #[must_use]
     pub const fn indirect(&self) -> Option<u32> {
@@ -45,50 +46,50 @@ impl RuntimeFunction {
 
 /// A table of RUNTIME_FUNCTION entries ascending by begin, as in a PE image's exception directory.
 ///
-/// Nothing is read before it is asked for: the order of the entries is trusted only in so far as a
-/// look-up in a table out of order may miss an entry.
+/// Entries are read on demand: a look-up in a table that is not sorted may miss an entry, and does
+/// no other harm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FunctionTable<'a> {
     entries: &'a [[u8; SIZE_OF_RUNTIME_FUNCTION]],
 }
 
 impl<'a> FunctionTable<'a> {
-    /// The table in these bytes; what is left behind the last whole entry is ignored.
+    /// Creates the table in `bytes`; bytes after the last whole entry are ignored.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { entries: bytes.as_chunks().0 }
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there are no entries.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries in table order.
+    /// Returns the entries in table order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = RuntimeFunction> + 'a {
         self.entries.iter().map(RuntimeFunction::from_bytes)
     }
 
-    /// The entry whose range has `rva`, by binary search.
+    /// Returns the entry whose range contains `rva`, by binary search.
     #[inline]
     #[must_use]
     pub fn find(&self, rva: u32) -> Option<RuntimeFunction> {
         self.find_from_begin(rva).filter(|entry| entry.contains(rva))
     }
 
-    /// The last entry that begins at `rva` or before, wherever it ends, by binary search.
+    /// Returns the last entry that begins at or before `rva`, wherever it ends, by binary search.
     #[inline]
     #[must_use]
     pub fn find_from_begin(&self, rva: u32) -> Option<RuntimeFunction> {
-        // Branches, unlike `partition_point`: what depends on a predicted look-up need not wait for
-        // the loads, and return addresses come again and again.
+        // Branches instead of `partition_point`: code that depends on a predicted look-up need not
+        // wait for the loads, and the same return addresses recur.
         let (mut after, mut end) = (0, self.entries.len());
         while after < end {
             let middle = after + (end - after) / 2;
@@ -140,7 +141,7 @@ mod tests {
             (0x10, Some([0x10, 0x20, 0x100])),
             (0x1F, Some([0x10, 0x20, 0x100])),
             (0x20, Some([0x20, 0x28, 0x104])),
-            // In the gap behind it.
+            // In the gap after it.
             (0x28, Some([0x20, 0x28, 0x104])),
             (0x3F, Some([0x20, 0x28, 0x104])),
             (0x40, Some([0x40, 0x41, 0x109])),

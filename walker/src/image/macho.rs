@@ -11,8 +11,9 @@ use object::read::macho::{
 };
 use thiserror::Error;
 
-/// Why a Mach-O image could not be taken.
+/// An error in reading a Mach-O image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum MachoError {
     /// The file header is missing or cut off, or the image is not thin 64-bit little-endian Mach-O.
     #[error("not a thin 64-bit little-endian Mach-O image, or its header is cut off")]
@@ -26,13 +27,13 @@ pub enum MachoError {
     /// The load commands are cut off or contradict their lengths.
     #[error("the load commands are cut off")]
     LoadCommands,
-    /// There is no segment but `__PAGEZERO`.
-    #[error("no segment is to be loaded")]
+    /// There is no segment except `__PAGEZERO`.
+    #[error("there is no loadable segment")]
     NothingToLoad,
     /// A segment's bytes go beyond the end of the file.
     #[error("the bytes of the segment at {address:#x} go beyond the end of the file")]
     SegmentData {
-        /// Its address (VA).
+        /// Address of the segment (VA).
         address: u64,
     },
     /// A segment overlaps another one, wraps, or lies 4 GiB or more from the first.
@@ -40,7 +41,7 @@ pub enum MachoError {
         "the segment at {address:#x} overlaps another one, wraps, or is too far from the first"
     )]
     SegmentRange {
-        /// Its address (VA).
+        /// Address of the segment (VA).
         address: u64,
     },
 }
@@ -57,11 +58,11 @@ pub struct MachoImage<'a> {
 }
 
 impl<'a> MachoImage<'a> {
-    /// Reads the headers of the image file `data`, and finds its segments and its call frame
-    /// information, which is not touched.
+    /// Reads the headers of the image file `data`, and finds the segments and the call frame
+    /// information without parsing the latter.
     ///
     /// # Errors
-    /// [`MachoError`] if `data` is not a thin x86-64 Mach-O image, or is cut off, or its segments
+    /// [`MachoError`] if `data` is no thin x86-64 Mach-O image or is cut off, or if its segments
     /// contradict each other.
     pub fn parse(data: &'a [u8]) -> Result<Self, MachoError> {
         let header = MachHeader64::<LE>::parse(data, 0).map_err(|_| MachoError::Header)?;
@@ -113,33 +114,32 @@ impl<'a> MachoImage<'a> {
         Ok(image)
     }
 
-    /// The address that the image would like to be loaded at (VA): that of its header. RVAs count
-    /// from here.
+    /// Returns the preferred load address (VA), which is that of the header. RVAs count from it.
     #[must_use]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }
 
-    /// How many bytes the loaded image takes.
+    /// Returns the size of the loaded image in bytes.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
-    /// The bytes of the file by RVA, one section for each segment.
+    /// Returns the bytes of the file by RVA, one section for each segment.
     #[must_use]
     pub const fn sections(&self) -> &Sections<'a> {
         &self.segments
     }
 
-    /// The call frame information. Functions that the linker describes by compact unwind information
-    /// alone (`__unwind_info`) are not in it.
+    /// Returns the sections with call frame information. Functions that the linker describes only
+    /// by compact unwind information (`__unwind_info`) are not in them.
     #[must_use]
     pub const fn cfi(&self) -> CfiSections<'a> {
         self.cfi
     }
 
-    /// The names that the image gives to its code. Symbols that cannot be read are left out.
+    /// Returns the names of the code. Symbols that cannot be read are left out.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'a> {
         let mut names: Vec<(u32, &'a str)> = Vec::new();
@@ -167,7 +167,7 @@ impl<'a> MachoImage<'a> {
                 && let Ok(name) = core::str::from_utf8(name)
                 && !name.is_empty()
             {
-                // The underscore is the platform's, not the function's.
+                // The platform adds the underscore; it is not part of the function's name.
                 names.push((rva, name.strip_prefix('_').unwrap_or(name)));
             }
         }
@@ -176,7 +176,7 @@ impl<'a> MachoImage<'a> {
         Symbols::ascending(names)
     }
 
-    /// A range of a segment.
+    /// Returns the part of a segment at `address`, of at most `size` bytes.
     fn range(&self, address: u64, size: u64) -> Option<Section<'a>> {
         let rva = u32::try_from(address.checked_sub(self.preferred_base)?).ok()?;
         let bytes = self.segments.bytes_from(rva)?;
@@ -185,7 +185,7 @@ impl<'a> MachoImage<'a> {
     }
 }
 
-/// The segments by RVA, and how far they reach.
+/// Returns the segments by RVA, and the RVA of their end.
 fn segments<'a, 's>(
     data: &'a [u8],
     commands: impl Iterator<Item = &'s SegmentCommand64<LE>>,

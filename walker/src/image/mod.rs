@@ -1,4 +1,4 @@
-//! Images of code: their bytes by RVA, and their function tables or call frame information.
+//! Images of code: bytes by RVA, and function tables or call frame information.
 
 mod cfi;
 pub mod elf;
@@ -15,8 +15,9 @@ pub use symbols::Symbols;
 use alloc::vec::Vec;
 use thiserror::Error;
 
-/// Why an image could not be taken.
+/// An error in reading a PE image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// The DOS, NT or optional header is missing or cut off, or the image is not PE32+.
     #[error("not a PE32+ image, or its headers are cut off")]
@@ -47,7 +48,7 @@ pub enum ImageError {
     ExceptionDirectory {
         /// RVA of the directory.
         rva: u32,
-        /// Its size in bytes.
+        /// Size of the directory in bytes.
         size: u32,
     },
 }
@@ -57,9 +58,9 @@ pub enum ImageError {
 pub struct Section<'a> {
     /// RVA of the first byte.
     pub rva: u32,
-    /// The bytes that the file has: what the loader fills with zeroes is not among them.
+    /// The bytes in the file, without those that the loader fills with zeroes.
     pub bytes: &'a [u8],
-    /// Code may be executed here.
+    /// True if code here may be executed.
     pub executable: bool,
 }
 
@@ -71,7 +72,7 @@ pub struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// These sections, given in any order.
+    /// Creates the sections, given in any order; empty ones are left out.
     ///
     /// # Errors
     /// [`ImageError::SectionOverlap`] if two of them share an RVA or one wraps.
@@ -92,13 +93,13 @@ impl<'a> Sections<'a> {
         Ok(Self { sections })
     }
 
-    /// The sections, ascending by RVA.
+    /// Returns the sections, ascending by RVA.
     #[must_use]
     pub fn as_slice(&self) -> &[Section<'a>] {
         &self.sections
     }
 
-    /// The section that has a byte at `rva`.
+    /// Returns the section with a byte at `rva`.
     #[inline]
     #[must_use]
     pub fn find(&self, rva: u32) -> Option<&Section<'a>> {
@@ -107,7 +108,7 @@ impl<'a> Sections<'a> {
         ((rva - section.rva) as usize).lt(&section.bytes.len()).then_some(section)
     }
 
-    /// The bytes from `rva` to the end of its section.
+    /// Returns the bytes from `rva` to the end of its section.
     #[inline]
     #[must_use]
     pub fn bytes_from(&self, rva: u32) -> Option<&'a [u8]> {

@@ -23,11 +23,11 @@ pub struct PeImage<'a> {
 }
 
 impl<'a> PeImage<'a> {
-    /// Reads the headers and finds the sections and the exception directory of the image file
-    /// `data`. The entries of the function table and the symbols are not touched.
+    /// Reads the headers, and finds the sections and the exception directory of the image file
+    /// `data`. The entries of the function table and the symbols are not read.
     ///
     /// # Errors
-    /// [`ImageError`] if `data` is not an x86-64 PE32+ image, or is cut off, or its section table
+    /// [`ImageError`] if `data` is no x86-64 PE32+ image or is cut off, or if its section table
     /// contradicts itself.
     pub fn parse(data: &'a [u8]) -> Result<Self, ImageError> {
         let dos = pe::ImageDosHeader::parse(data).map_err(|_| ImageError::Headers)?;
@@ -45,38 +45,38 @@ impl<'a> PeImage<'a> {
         Ok(Self { data, headers, directories, section_headers, sections, functions })
     }
 
-    /// The address that the image would like to be loaded at (VA).
+    /// Returns the preferred load address (VA).
     #[must_use]
     pub fn preferred_base(&self) -> u64 {
         self.headers.optional_header().image_base()
     }
 
-    /// `SizeOfImage`: how many bytes the loaded image takes.
+    /// Returns `SizeOfImage`, the size of the loaded image in bytes.
     #[must_use]
     pub fn size(&self) -> u32 {
         self.headers.optional_header().size_of_image()
     }
 
-    /// The bytes of the file by RVA; the headers are the first section.
+    /// Returns the bytes of the file by RVA. The first section holds the headers.
     #[must_use]
     pub const fn sections(&self) -> &Sections<'a> {
         &self.sections
     }
 
-    /// The exception directory.
+    /// Returns the entries of the exception directory.
     #[must_use]
     pub const fn functions(&self) -> FunctionTable<'a> {
         self.functions
     }
 
-    /// The names that the image gives to its code: exports, and the COFF symbols that linkers like
-    /// GNU ld leave in. Symbols that cannot be read are left out.
+    /// Returns the names of the code: exports, and the COFF symbols that linkers like GNU ld leave
+    /// in. Symbols that cannot be read are left out.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'a> {
         let mut names: Vec<(u32, Origin, &'a str)> = Vec::new();
         self.collect_exports(&mut names);
         self.collect_coff_symbols(&mut names);
-        // An export's name is the one that others see, so it comes first where there are several.
+        // Other modules see an export's name, so it comes first where there are several.
         names.sort_unstable();
         names.dedup_by_key(|(rva, ..)| *rva);
         Symbols::ascending(names.into_iter().map(|(rva, _, name)| (rva, name)).collect())
@@ -173,7 +173,7 @@ fn sections<'a>(
     }];
     for header in table.iter() {
         let rva = header.virtual_address.get(LE);
-        // A virtual size of 0 means the raw size; raw data behind the virtual size is padding.
+        // A virtual size of 0 means the raw size; raw data after the virtual size is padding.
         let raw = header.size_of_raw_data.get(LE);
         let size = match header.virtual_size.get(LE) {
             0 => raw,
@@ -314,8 +314,8 @@ mod tests {
         bytes[at..at + fields.len()].copy_from_slice(&fields);
     }
 
-    /// .text of 0x40 bytes at RVA 0x1000, data of 0x80 at 0x2000 that begins with two
-    /// RUNTIME_FUNCTIONs.
+    /// Returns an image with .text of 0x40 bytes at RVA 0x1000, and data of 0x80 bytes at 0x2000
+    /// that begins with two RUNTIME_FUNCTIONs.
     fn small_image() -> Vec<u8> {
         let mut bytes = vec![0; END];
         bytes[..2].copy_from_slice(b"MZ");
@@ -339,7 +339,7 @@ mod tests {
         bytes
     }
 
-    /// The small image with these fields written over it.
+    /// Returns the small image with fields written over it.
     fn patched(patches: &[(usize, u32)]) -> Vec<u8> {
         let mut bytes = small_image();
         for (at, field) in patches {
@@ -348,7 +348,7 @@ mod tests {
         bytes
     }
 
-    /// RVA and length of each section, or why there are none.
+    /// Returns the RVA and length of each section, or why there are none.
     fn parse(bytes: &[u8]) -> Result<Vec<(u32, usize)>, ImageError> {
         let image = PeImage::parse(bytes)?;
         let sections = image.sections().as_slice().iter();
@@ -428,7 +428,7 @@ mod tests {
             sections.iter().find(|(rva, _)| *rva == 0x1000).map(|(_, len)| *len)
         };
         assert_eq!(len([(VIRTUAL_SIZE, 0x30), (RAW_SIZE, 0x40)]), Some(0x30), "padding");
-        assert_eq!(len([(VIRTUAL_SIZE, 0x800), (RAW_SIZE, 0x40)]), Some(0x40), "zeroes behind");
+        assert_eq!(len([(VIRTUAL_SIZE, 0x800), (RAW_SIZE, 0x40)]), Some(0x40), "zeroes after it");
         assert_eq!(len([(VIRTUAL_SIZE, 0), (RAW_SIZE, 0x40)]), Some(0x40), "old linkers");
         assert_eq!(len([(VIRTUAL_SIZE, 0x800), (RAW_SIZE, 0)]), None, ".bss");
         assert_eq!(len([(RAW_SIZE, 0), (RAW_POINTER, u32::MAX)]), None, ".bss anywhere");
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(functions(0x2000, 24), Ok(2));
         assert_eq!(functions(0x2000, 23), Ok(1));
         assert_eq!(functions(0x2000, 0x80), Ok(10));
-        // None: an image of leaves alone.
+        // None: an image with leaf functions only.
         assert_eq!(functions(0, 0), Ok(0));
         assert_eq!(functions(0x9000, 0), Ok(0));
         for (rva, size) in
@@ -457,7 +457,8 @@ mod tests {
         assert_eq!(PeImage::parse(&bytes).unwrap().functions().len(), 0);
     }
 
-    /// A COFF symbol: its name, or the offset of a long one; value, section, class, auxiliaries.
+    /// Returns a COFF symbol: its name or the offset of a long one, value, section, class, number
+    /// of auxiliaries.
     fn coff_symbol(name: [u8; 8], value: u32, section: u16, class: u8, auxiliaries: u8) -> Vec<u8> {
         let mut symbol = name.to_vec();
         symbol.extend(value.to_le_bytes());
@@ -501,7 +502,7 @@ mod tests {
         let expected = [(0x1008, "main"), (0x1010, "__helper"), (0x1020, "___chkstk_ms")];
         assert_eq!(symbols.as_slice(), expected);
         assert_eq!(symbols.find(0x101F), Some(("__helper", 0xF)));
-        // A table that is cut off is as good as none.
+        // A table that is cut off counts as none.
         let cut = &bytes[..END + 20];
         assert!(PeImage::parse(cut).unwrap().symbols().as_slice().is_empty());
     }
@@ -513,7 +514,7 @@ mod tests {
         let count = offsets.len() as u32;
         let mut bytes = patched(&[(FILE_HEADER + 8, END as u32), (FILE_HEADER + 12, count)]);
         bytes.extend(offsets.flat_map(symbol));
-        // A length that has no byte of 0, so that it would be a name from each of its bytes.
+        // A length without a 0 byte, so that a name would start at each of its bytes.
         let strings = bytes.len();
         let len = 0x0101_4141_u32;
         bytes.extend(len.to_le_bytes());
@@ -523,7 +524,7 @@ mod tests {
         assert_eq!(image.symbols().as_slice(), [(0x1004, "ab"), (0x1005, "b")]);
     }
 
-    /// The small image with two exports: `out` at 0x1008, and a forwarder.
+    /// Returns the small image with two exports: `out` at 0x1008, and a forwarder.
     fn exporting_image() -> Vec<u8> {
         let at = 0x2020;
         let mut bytes = patched(&[(EXPORTS, at), (EXPORTS + 4, 0x60)]);
@@ -577,8 +578,8 @@ mod tests {
         }
     }
 
-    /// The small image with exports at 0x1000, 0x1001 and so on, whose names begin at these
-    /// places of `strings`.
+    /// Returns the small image with exports at 0x1000, 0x1001 and so on, whose names begin at these
+    /// offsets of `strings`.
     fn image_with_exports(names: &[u32], strings: &[u8]) -> Vec<u8> {
         let at = 0x2000 + (END - DATA) as u32;
         let count = names.len() as u32;
@@ -603,7 +604,7 @@ mod tests {
         bytes
     }
 
-    /// How many names there are, and their length.
+    /// Returns the number of names, and their total length.
     fn names_of(bytes: &[u8]) -> (usize, usize) {
         let symbols = PeImage::parse(bytes).unwrap().symbols();
         let names = symbols.as_slice();

@@ -1,8 +1,8 @@
-//! Names of places in images of any format.
+//! Symbol names in images of any format.
 
 use alloc::vec::Vec;
 
-/// Names of places in an image, by RVA.
+/// Symbol names of an image, by RVA.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols<'a> {
     /// Ascending by RVA.
@@ -10,12 +10,12 @@ pub struct Symbols<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    /// These names, which must be ascending by RVA.
+    /// Creates the symbols from names that must be ascending by RVA.
     pub(super) const fn ascending(names: Vec<(u32, &'a str)>) -> Self {
         Self { names }
     }
 
-    /// The name at or before `rva`, and how many bytes `rva` lies behind it.
+    /// Returns the last name at or before `rva`, and the distance in bytes from there to `rva`.
     #[must_use]
     pub fn find(&self, rva: u32) -> Option<(&'a str, u32)> {
         let after = self.names.partition_point(|(start, _)| *start <= rva);
@@ -23,15 +23,15 @@ impl<'a> Symbols<'a> {
         Some((name, rva - start))
     }
 
-    /// RVAs and names, ascending by RVA.
+    /// Returns the RVAs and names, ascending by RVA.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, &'a str)] {
         &self.names
     }
 }
 
-/// How many bytes of names are read: as many as the file has. Names of a sound image do not overlap;
-/// in a hostile one, each could be as long as the file.
+/// A limit on the bytes of names that are read: the size of the file. Names of a sound image do not
+/// overlap; in a hostile one, each could be as long as the file.
 pub(super) struct NameBudget {
     left: usize,
     file: usize,
@@ -42,7 +42,8 @@ impl NameBudget {
         Self { left: data.len(), file: data.len() }
     }
 
-    /// Pays for reading a name, or for a failed look for its end; whether it could be paid.
+    /// Deducts the cost of reading a name, or of a failed search for its end. Returns true if the
+    /// budget sufficed.
     pub(super) fn pay_for(&mut self, name: Option<&[u8]>) -> bool {
         let price = name.map_or(self.file / 64, <[u8]>::len) + 1;
         let paid = self.left.checked_sub(price);

@@ -1,7 +1,8 @@
-//! What a walk finds while the thread stands still.
+//! The results of a walk while the thread is stopped.
 
 use super::cursor::Cursor;
-use super::stack::{Reason, Source};
+use super::reason::Reason;
+use super::stack::Source;
 use crate::profiling::{FunctionId, HResult, SnapshotFrame};
 use crate::registers::Registers;
 use crate::unwind::Position;
@@ -15,7 +16,7 @@ pub(super) struct Shot {
     pub function: Option<FunctionId>,
     pub ip: u64,
     pub registers: Registers,
-    /// It is a marker at what no call returns to: no frame.
+    /// True for a marker at an address that no call returns to: it is no frame.
     pub is_none: bool,
 }
 
@@ -24,14 +25,15 @@ impl Shot {
         self.registers.rsp()
     }
 
-    /// Whether it tells of the frame there. Where the runtime knows the call by another address (C-156),
-    /// the stack pointer is right.
+    /// Returns true if the callback reports the frame at `ip` and `sp`. If the runtime records the
+    /// call at another address (C-156), the stack pointer decides.
     const fn is_at(&self, ip: u64, sp: u64) -> bool {
         self.sp() == sp && !self.is_none && (self.ip == ip || self.function.is_some())
     }
 }
 
-/// Goes over callbacks that tell of frames leafward of `sp` (VA), which nobody else has found.
+/// Skips callbacks that report frames leafward of `sp` (VA), which the unwinder has not found.
+/// Returns the reason for the first of them.
 fn skip(shots: &[Shot], met: &mut usize, sp: u64) -> Option<Reason> {
     let mut first = None;
     while let Some(shot) = shots.get(*met).filter(|shot| shot.sp() < sp) {
@@ -43,35 +45,36 @@ fn skip(shots: &[Shot], met: &mut usize, sp: u64) -> Option<Reason> {
     first
 }
 
-/// The callback that comes next, if it tells of a frame: it has been met then.
+/// Returns the index of the next callback if it reports the frame at `ip` and `sp`, and counts it
+/// as met.
 fn meet(shots: &[Shot], met: &mut usize, ip: u64, sp: u64) -> Option<usize> {
     let shot = shots.get(*met).filter(|shot| shot.is_at(ip, sp)).map(|_| *met);
     *met += usize::from(shot.is_some());
     shot
 }
 
-/// A frame, not yet with a name.
+/// A frame that has no name yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub ip: u64,
     pub sp: u64,
     pub position: Position,
     pub source: Source,
-    /// What `GetFunctionFromIP` said of it while the thread stood still.
+    /// The answer of `GetFunctionFromIP` while the thread was stopped.
     pub named: Named,
-    /// The callback that tells of it.
+    /// Index of the callback that reports the frame.
     pub shot: Option<usize>,
-    /// Why its caller was not found.
+    /// The reason why the frame's caller was not found.
     pub gap: Option<Reason>,
 }
 
-/// What the runtime says of a frame's code. It is asked before the thread runs on: afterwards the method
-/// may be gone, and another one be where it was (H-18).
+/// The runtime's answer about a frame's code. It is asked before the thread runs on: afterwards the
+/// method may be gone, and another one may be in its place (H-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// A method, or none that it names.
+    /// A method, or `None` if the runtime names none.
     As(Option<FunctionId>),
-    /// It cannot say.
+    /// The runtime cannot answer.
     Refused(Reason),
 }
 
@@ -85,30 +88,29 @@ const EMPTY: Place = Place {
     gap: None,
 };
 
-/// Room for a walk, made before and used again and again: nothing is allocated while a thread stands
-/// still.
+/// Room for a walk, made in advance and reused: nothing is allocated while a thread is stopped.
 #[derive(Debug)]
 pub struct WalkBuffer {
     shots: Box<[Shot]>,
     shot_count: usize,
-    /// A frame or a callback has found no room.
+    /// True if a frame or a callback found no room.
     pub(super) is_full: bool,
-    /// How many callbacks have been met on the way, or passed by.
+    /// Number of callbacks that have been met or skipped.
     met: usize,
     places: Box<[Place]>,
     place_count: usize,
-    /// Why something is missing before the first frame.
+    /// The reason for a gap before the first frame.
     pub(super) before: Option<Reason>,
-    /// What `DoStackSnapshot` returned.
+    /// The result of `DoStackSnapshot`.
     pub(super) snapshot: Option<HResult>,
-    /// The thread, or the runtime, could not be resumed.
+    /// True if the thread, or the runtime, could not be resumed.
     pub(super) is_stuck: bool,
-    /// Some frame was taken for the next because the runtime reports it next.
+    /// True if some frame was taken for the next only because the runtime reports it next.
     pub(super) relies_on_order: bool,
 }
 
 impl WalkBuffer {
-    /// Room for stacks of `frames` frames, some 400 bytes each.
+    /// Creates room for stacks of `frames` frames, about 400 bytes each.
     #[must_use]
     pub fn new(frames: usize) -> Self {
         Self {
@@ -125,7 +127,7 @@ impl WalkBuffer {
         }
     }
 
-    /// How many frames have room.
+    /// Returns the number of frames that have room.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.places.len()
@@ -150,7 +152,7 @@ impl WalkBuffer {
         self.places.get(..self.place_count).unwrap_or_default()
     }
 
-    /// Copies what a callback is called with, if there is room for it.
+    /// Copies the arguments of a callback, if there is room.
     pub(super) fn keep(&mut self, frame: &SnapshotFrame<'_>) -> HResult {
         let Some(room) = self.shots.get_mut(self.shot_count) else {
             self.is_full = true;
@@ -162,16 +164,16 @@ impl WalkBuffer {
         HResult::OK
     }
 
-    /// Marks callbacks that tell of native code where no call returns to: the stack was overwritten there,
-    /// or the registers were wrong. What comes behind may be right, for the runtime goes on from its next
-    /// Frame.
+    /// Marks callbacks that report native code at an address that no call returns to: the stack was
+    /// overwritten there, or the registers were wrong. Later callbacks may be right, because the
+    /// runtime continues from its next Frame.
     pub(super) fn believe(&mut self, is_believable: impl Fn(u64) -> bool) {
         for shot in self.shots.get_mut(..self.shot_count).unwrap_or_default() {
             shot.is_none = shot.function.is_none() && !is_believable(shot.ip);
         }
     }
 
-    /// Passes over callbacks that tell of no frame, and says why something is missing there.
+    /// Skips callbacks that report no frame, and records a gap for each.
     pub(super) fn pass_over(&mut self) {
         while let Some(shot) = self.next_shot().filter(|shot| shot.is_none) {
             self.gap(Reason::NotACall { address: shot.ip });
@@ -179,26 +181,27 @@ impl WalkBuffer {
         }
     }
 
-    /// The same of those leafward of `sp` (VA), where nothing is missing: the frames were computed.
+    /// Skips such callbacks leafward of `sp` (VA), where nothing is missing: the frames there were
+    /// computed.
     pub(super) fn pass_over_before(&mut self, sp: u64) {
         while self.next_shot().is_some_and(|shot| shot.is_none && shot.sp() < sp) {
             self.met += 1;
         }
     }
 
-    /// The callback that comes next on the way.
+    /// Returns the next callback on the way.
     pub(super) fn next_shot(&self) -> Option<&Shot> {
         self.shots().get(self.met)
     }
 
-    /// Whether the callback before the one that comes next tells of managed code.
+    /// Returns true if the callback before the next one reports managed code.
     pub(super) fn last_shot_is_managed(&self) -> bool {
         let last = self.met.checked_sub(1).and_then(|last| self.shots().get(last));
         last.is_some_and(|shot| shot.function.is_some())
     }
 
-    /// Notes why the caller of the last frame was not found, or that something is missing before the
-    /// first. The first reason counts.
+    /// Records why the caller of the last frame was not found, or that something is missing before
+    /// the first frame. Only the first reason is kept.
     pub(super) fn gap(&mut self, reason: Reason) {
         let last = self.place_count.checked_sub(1).and_then(|last| self.places.get_mut(last));
         let gap = match last {
@@ -208,8 +211,8 @@ impl WalkBuffer {
         gap.get_or_insert(reason);
     }
 
-    /// Joins the frames that were found before the runtime was asked with those that it reports, up to one
-    /// at `next_sp` (VA), if that is known.
+    /// Joins the frames that were found before the runtime was asked with the frames that it
+    /// reports, up to one at `next_sp` (VA) if that is known.
     pub(super) fn join(&mut self, next_sp: Option<u64>) {
         let shots = self.shots.get(..self.shot_count).unwrap_or_default();
         let places = self.places.get_mut(..self.place_count).unwrap_or_default();
@@ -226,7 +229,8 @@ impl WalkBuffer {
         }
     }
 
-    /// Adds a frame, which may be the one that the next callback tells of: whether there was room.
+    /// Adds a frame, joined to the next callback if that reports it. Returns true if there was
+    /// room.
     pub(super) fn push(&mut self, frame: &Cursor) -> bool {
         let (ip, sp) = (frame.registers.rip, frame.registers.rsp());
         let Some(room) = self.places.get_mut(self.place_count) else {
@@ -251,7 +255,8 @@ impl WalkBuffer {
         true
     }
 
-    /// The last frame, if no callback tells what is at its ip: the runtime may have a name for it.
+    /// Returns the last frame if no callback names the code at its ip: the runtime may have a name
+    /// for it.
     pub(super) fn unnamed(&mut self) -> Option<&mut Place> {
         let last = self.places.get_mut(self.place_count.checked_sub(1)?)?;
         let shot = last.shot.and_then(|shot| self.shots.get(shot));
@@ -259,12 +264,12 @@ impl WalkBuffer {
         Some(last).filter(|_| !is_told)
     }
 
-    /// Whether the last frame is one that a callback tells of.
+    /// Returns true if a callback reports the last frame.
     pub(super) fn is_reported(&self) -> bool {
         self.places().last().is_some_and(|place| place.shot.is_some())
     }
 
-    /// Whether the last frame is one that a callback tells of: its managed function.
+    /// Returns the managed function of the last frame, if a callback reports one.
     pub(super) fn reported_function(&self) -> Option<FunctionId> {
         self.shots().get(self.places().last()?.shot?)?.function
     }

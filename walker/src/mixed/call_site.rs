@@ -1,11 +1,12 @@
-//! Whether an address can be one that a call returns to.
+//! Recognition of addresses that a call returns to.
 
 use crate::memory::Memory;
 
-/// Whether the bytes before `address` (VA) end in a call instruction; `None` if they cannot be read.
+/// Returns true if the bytes before `address` (VA) end in a call instruction; `None` if they cannot
+/// be read.
 pub(super) fn follows_call<M: Memory + ?Sized>(address: u64, memory: &M) -> Option<bool> {
     let mut bytes = [0; 7];
-    // Near the begin of a mapping there may be fewer.
+    // Near the start of a mapping there may be fewer.
     [7, 5, 3, 2].into_iter().find_map(|len| {
         let before = bytes.get_mut(7 - len..)?;
         memory.read(address.wrapping_sub(len as u64), before).ok()
@@ -13,7 +14,7 @@ pub(super) fn follows_call<M: Memory + ?Sized>(address: u64, memory: &M) -> Opti
     Some(ends_in_call(bytes))
 }
 
-/// Whether the bytes end in `call rel32` or `call r/m64`. Prefixes, which may come before, tell nothing.
+/// Returns true if the bytes end in `call rel32` or `call r/m64`. Prefixes do not matter.
 pub(super) fn ends_in_call(bytes: [u8; 7]) -> bool {
     if bytes[2] == 0xE8 {
         return true;
@@ -25,7 +26,8 @@ pub(super) fn ends_in_call(bytes: [u8; 7]) -> bool {
     })
 }
 
-/// Length in bytes of `FF /2` with this ModRM and what comes behind it, by the processor's manual.
+/// Returns the length in bytes of `FF /2` with this ModRM and the bytes after it, by the
+/// processor's manual.
 fn indirect_len(modrm: u8, sib: Option<u8>) -> Option<usize> {
     let has_sib = modrm >> 6 != 3 && modrm & 7 == 4;
     let displacement = match (modrm >> 6, modrm & 7) {

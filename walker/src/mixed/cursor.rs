@@ -1,24 +1,25 @@
-//! From a frame to its caller, with doubts.
+//! Steps from a frame to its caller, with checks that the result is plausible.
 
 use super::call_site::{ends_in_call, follows_call};
-use super::stack::{Reason, Source};
+use super::reason::Reason;
+use super::stack::Source;
+use crate::cfi::CfiTable;
 use crate::profiling::{StackBounds, TargetThread};
 use crate::registers::{Gpr, RegisterSet, Registers};
-use crate::unwind::dwarf::CfiTable;
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// A frame on the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     pub registers: Registers,
-    /// Which of them are really its own.
+    /// The registers whose values are the frame's own.
     pub known: RegisterSet,
     pub position: Position,
     pub source: Source,
 }
 
 impl Cursor {
-    /// Where a thread is stopped, but for the registers.
+    /// A stopped thread's first frame, with all registers 0.
     pub(super) const NOWHERE: Self = Self {
         registers: Registers { rip: 0, gpr: [0; 16], xmm: [0; 10] },
         known: RegisterSet::ALL,
@@ -26,13 +27,14 @@ impl Cursor {
         source: Source::Context,
     };
 
-    /// An address within the instruction that the frame is in (VA): the call's, for a return address.
+    /// Returns an address within the frame's current instruction (VA), which is the call for a
+    /// return address.
     pub(super) const fn inside(&self) -> u64 {
         inside(self.registers.rip, self.position)
     }
 }
 
-/// An address within the instruction that a frame with this `ip` is in (VA).
+/// Returns an address within the current instruction of a frame with this `ip` (VA).
 pub(super) const fn inside(ip: u64, position: Position) -> u64 {
     match position {
         Position::Interrupted => ip,
@@ -40,16 +42,16 @@ pub(super) const fn inside(ip: u64, position: Position) -> u64 {
     }
 }
 
-/// What a step has come to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stepped {
-    /// The frame is its caller now.
+    /// The frame is now its caller.
     Caller,
-    /// The frame is that of the thread's first function: it stays.
+    /// The frame is the thread's first function, and is left as it is.
     Root,
 }
 
-/// Unwinds the frames of a thread that stands still.
+/// An unwinder of the frames of a stopped thread.
 #[derive(Debug)]
 pub(super) struct Steps<'s, 'a, T> {
     pub unwinder: Unwinder<'s, 'a>,
@@ -58,7 +60,7 @@ pub(super) struct Steps<'s, 'a, T> {
 }
 
 impl<T: TargetThread> Steps<'_, '_, T> {
-    /// Takes a frame to its caller; without one it is not to be used any more.
+    /// Moves a frame to its caller. After an error the frame must not be used any more.
     pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
         let (rsp, address) = (frame.registers.rsp(), frame.registers.rip);
         let registers = &mut frame.registers;
@@ -74,11 +76,12 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         let position = step.caller;
         let (rip, caller_rsp) = (registers.rip, registers.rsp());
         let goes_on = caller_rsp > rsp || position == Position::Interrupted;
-        // By call frame information the first frame may leave the stack pointer where it is.
+        // With call frame information the first frame may leave the stack pointer where it is.
         if !goes_on && step.trust != Trust::Cfi {
             return Err(UnwindError::NoProgress { rsp, caller_rsp }.into());
         }
-        // The first function's caller has nothing on the stack: it may lie at the stack's base.
+        // The first function's caller has nothing on the stack: its stack pointer may be the
+        // stack's base.
         let is_at_root = rip == self.stack.root && position == Position::ReturnAddress;
         // A signal handler may have a stack of its own.
         let contained =
@@ -100,9 +103,9 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         Ok(Stepped::Caller)
     }
 
-    /// Whether unwind data show that the stack is not that of a frame in managed code: it has no caller
-    /// there, or is the thread's first, which no method is. Data that is not there, or is no good, shows
-    /// nothing; and a return address that the GC has hijacked leads to code too (H-15).
+    /// Returns true if unwind data show that the stack is not that of a frame in managed code: the
+    /// frame has no caller there, or is the thread's first, which no method is. Missing or faulty
+    /// data show nothing, and a return address that the GC has hijacked leads to code too (H-15).
     pub(super) fn has_no_caller(&self, mut frame: Cursor) -> bool {
         match self.step(&mut frame) {
             Ok(Stepped::Caller) => false,
@@ -116,8 +119,8 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         }
     }
 
-    /// Takes a frame that has nothing on the stack but its return address to its caller, if that is where a
-    /// call returns to.
+    /// Moves a frame that has only its return address on the stack to its caller. Returns true if a
+    /// call returns to that address.
     pub(super) fn leave_stub(&self, frame: &mut Cursor) -> bool {
         let rsp = frame.registers.rsp();
         let Ok(address) = self.target.read_u64(rsp) else { return false };
@@ -133,18 +136,20 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         true
     }
 
-    /// Whether the kernel has put rip there for a signal handler to return to: no call comes before it.
+    /// Returns true if the kernel made rip the return address of a signal handler: no call comes
+    /// before it.
     fn is_signal_return(&self, registers: &Registers) -> bool {
         let step = self.unwinder.step(&mut registers.clone(), Position::ReturnAddress, self.target);
         step.is_ok_and(|step| step.trust == Trust::SignalFrame)
     }
 
-    /// Whether `address` (VA) can be one that a call returns to.
+    /// Returns true if a call can return to `address` (VA).
     fn is_return_address(&self, address: u64) -> bool {
         follows_call(address, self.target).unwrap_or_else(|| self.has_call(address))
     }
 
-    /// The same by what is known of code that cannot be read: a call, or at least a function.
+    /// Returns true if code that cannot be read from memory has a call before `address` (VA) in its
+    /// image, or at least a function there.
     fn has_call(&self, address: u64) -> bool {
         let found = self.unwinder.code_map().find(address.wrapping_sub(1));
         let Some((region, rva)) = found else { return false };
@@ -156,19 +161,20 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
     }
 
-    /// Whether native code that the runtime tells of can be at `address` (VA): what does not follow a call,
-    /// or is no code at all, is none.
+    /// Returns true if native code that the runtime reports can be at `address` (VA): an address
+    /// that is not after a call, or not in code, is no return address.
     pub(super) fn is_believable(&self, address: u64) -> bool {
         follows_call(address, self.target).unwrap_or_else(|| self.knows(address.wrapping_sub(1)))
     }
 
-    /// Whether there is unwind data for the code at `address` (VA).
+    /// Returns true if there is unwind data for the code at `address` (VA).
     pub(super) fn knows(&self, address: u64) -> bool {
         self.unwinder.code_map().find(address).is_some()
     }
 
-    /// What the ip of a frame is that only the runtime tells of, which does not say (C-091). An
-    /// interrupted instruction that a call comes before unwinds as its return address would.
+    /// Returns the kind of address in the `ip` of a frame that only the runtime reports, because
+    /// the runtime does not say (C-091). An interrupted instruction that follows a call unwinds as
+    /// its return address would.
     pub(super) fn position(&self, ip: u64) -> Position {
         match follows_call(ip, self.target) {
             Some(false) => Position::Interrupted,

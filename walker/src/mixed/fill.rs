@@ -1,18 +1,20 @@
-//! Rootward from a frame: by unwind data, and where there is none by what the runtime reports.
+//! The way rootward from a frame: by unwind data, and where there is none by the frames that the
+//! runtime reports.
 
 use super::WalkBuffer;
 use super::buffer::{Place, Shot};
 use super::cursor::{Cursor, Stepped, Steps};
-use super::stack::{Reason, Source};
+use super::reason::Reason;
+use super::stack::Source;
 use crate::profiling::{HResult, TargetThread};
 use crate::registers::{Gpr, RegisterSet};
 use crate::unwind::{Position, UnwindError};
 
-/// Goes on from `frame`, or if it is not `known` from the first one that the runtime reports, up to the
-/// root. It has `name` asked for each frame that the runtime does not tell of.
+/// Continues from `frame`, or if it is not `known` from the first frame that the runtime reports,
+/// up to the root. Calls `name` for each frame that the runtime does not report.
 ///
 /// # Errors
-/// Those of `name`.
+/// The errors of `name`.
 pub(super) fn fill<T: TargetThread, F>(
     steps: &Steps<'_, '_, T>,
     buffer: &mut WalkBuffer,
@@ -25,7 +27,7 @@ pub(super) fn fill<T: TargetThread, F>(
         buffer.relies_on_order = true;
     }
     buffer.join(known.then(|| frame.registers.rsp()));
-    // Whether the frame called one that the runtime reports as managed.
+    // True if the frame called one that the runtime reports as managed.
     let mut is_managed_caller = false;
     loop {
         if !known && !take_reported(steps, buffer, frame) {
@@ -49,8 +51,8 @@ pub(super) fn fill<T: TargetThread, F>(
                 }
                 false
             }
-            // Behind a managed frame come only such as the runtime hides, before the next that it reports:
-            // it would tell of native code (contract §3.3), and a marker is where it does.
+            // After a managed frame come only frames that the runtime hides, until the next one
+            // that it reports: it would report native code (contract §3.3) by a marker.
             Err(_)
                 if (is_managed || known && is_managed_caller && !is_marker)
                     && !steps.knows(inside) =>
@@ -67,9 +69,9 @@ pub(super) fn fill<T: TargetThread, F>(
     }
 }
 
-/// Takes a frame to its caller. Of one that only the runtime tells of, an instruction that seems to follow
-/// a call may have been interrupted all the same: what cannot be, or passes by what the runtime reports
-/// next, is not its caller.
+/// Moves a frame to its caller. In a frame that only the runtime reports, an instruction that seems
+/// to follow a call may still have been interrupted. So if the caller is impossible, or lies beyond
+/// the next frame that the runtime reports, the frame is tried as interrupted.
 fn step<T: TargetThread>(
     steps: &Steps<'_, '_, T>,
     buffer: &WalkBuffer,
@@ -103,16 +105,17 @@ fn step<T: TargetThread>(
     }
 }
 
-/// Whether the runtime reports a frame first that is at the same instruction, but in another place. The
-/// thread has been redirected then: it executes code of the runtime that pretends to have been called from
-/// the interrupted instruction, whose registers only the runtime knows (contract §2.4).
+/// Returns true if the first frame that the runtime reports is at the same instruction but at
+/// another place. Then the thread has been redirected: it executes code of the runtime that
+/// pretends to have been called from the interrupted instruction, whose registers only the runtime
+/// knows (contract §2.4).
 fn is_redirected(buffer: &WalkBuffer, frame: &Cursor) -> bool {
     let shot = buffer.next_shot().filter(|shot| shot.function.is_some());
     shot.is_some_and(|shot| shot.ip == frame.registers.rip && shot.sp() != frame.registers.rsp())
 }
 
-/// Whether the runtime reports frames leafward of `sp` (VA) that have not been met: then the unwinder has
-/// left the stack.
+/// Returns true if the runtime reports frames leafward of `sp` (VA) that have not been met: then
+/// the unwinder has left the stack.
 fn passes_by(buffer: &mut WalkBuffer, sp: u64) -> bool {
     buffer.pass_over_before(sp);
     let missed = buffer.next_shot().map(Shot::sp).filter(|shot| *shot < sp);
@@ -122,7 +125,7 @@ fn passes_by(buffer: &mut WalkBuffer, sp: u64) -> bool {
     missed.is_some()
 }
 
-/// Goes to the frame that the runtime reports next, if there is one.
+/// Moves to the frame that the runtime reports next. Returns false if there is none.
 fn take_reported<T: TargetThread>(
     steps: &Steps<'_, '_, T>,
     buffer: &mut WalkBuffer,
@@ -131,8 +134,8 @@ fn take_reported<T: TargetThread>(
     buffer.pass_over();
     let Some(shot) = buffer.next_shot() else { return false };
     frame.registers = shot.registers;
-    // What a Frame does not restore is old in the context of the first method that it leads to, and of no
-    // other (contract §3.7).
+    // Registers that a Frame does not restore are stale in the context of the first method that it
+    // leads to, and of no other (contract §3.7).
     frame.known = if shot.function.is_none() || buffer.last_shot_is_managed() {
         steps.unwinder.convention().nonvolatile()
     } else {
@@ -147,10 +150,10 @@ fn take_reported<T: TargetThread>(
     true
 }
 
-/// Nothing is known rootward of the last frame, which is not the thread's first.
+/// Records that nothing is known rootward of the last frame, which is not the thread's first.
 fn ended(buffer: &mut WalkBuffer) {
     let reason = match buffer.snapshot {
-        // The own callback has ended it.
+        // The walker's own callback ended the walk.
         _ if buffer.is_full => Reason::BufferFull,
         None | Some(HResult::OK) => Reason::Unreported,
         Some(result) => Reason::Snapshot(result),

@@ -1,5 +1,5 @@
-//! The profiler's side: one stack of a live thread, managed and native, through `DoStackSnapshot` and an
-//! unwinder of its own.
+//! The profiler's side: the managed and native stack of a live thread, walked by `DoStackSnapshot`
+//! and this crate's unwinder.
 //!
 //! ```text
 //!  suspend ─► context ─► unwind to the first managed frame ─► seed ─► DoStackSnapshot
@@ -7,36 +7,38 @@
 //!  stitch ◄─ resume ◄─ unwind on: runs of native code, frames that it hides ◄┘
 //! ```
 //!
-//! Between *suspend* and *resume* nothing is allocated, locked or logged: what is found goes into a
-//! [`WalkBuffer`] made before. Afterwards [`Walker::stitch`] gives the frames their names.
+//! Between *suspend* and *resume* nothing is allocated, locked or logged: the results go into a
+//! [`WalkBuffer`] made before. Afterwards [`Walker::stitch`] names the frames.
 //!
-//! The unwinder goes rootward from the thread's registers for as long as it has unwind data, and meets
-//! the frames that the runtime reports: both then vouch for them. Where it has none, as for jitted code
-//! on Unix, it goes on from the next frame that the runtime reports. Whatever was not joined to what
-//! stands beside it is a [`Gap`] with a reason, and no frame is ever guessed, but by the one policy that
-//! says so ([`Policy::FramePointers`]).
+//! The unwinder goes rootward from the thread's registers for as long as it has unwind data, and
+//! meets the frames that the runtime reports, which are then confirmed by both. Where it has no
+//! unwind data, as for jitted code on Unix, it continues from the next frame that the runtime
+//! reports. Wherever two neighbouring frames could not be joined there is a [`Gap`] with a reason.
+//! No frame is guessed, except by the one policy that does nothing else
+//! ([`Policy::FramePointers`]).
 //!
-//! What goes wrong is a gap or the end, and each has a fixture in the project's `gallery/walks`:
+//! Every problem is a gap or the end of the walk, and each has a fixture in the project's
+//! `gallery/walks`:
 //!
-//! | What | What becomes of the walk |
+//! | Problem | Result |
 //! | --- | --- |
 //! | a leaf in a stub that only jumps | its instructions are read: the word on top of the stack is its caller |
-//! | a leaf in code that nobody has told of | its registers are tried as a seed: the runtime may know it |
-//! | a helper that pushes without unwind data | known by its code, or [`Reason::NotACall`] |
+//! | a leaf in code without unwind data | its registers are tried as a seed: the runtime may know the code |
+//! | a helper that pushes without unwind data | recognised by its code, or [`Reason::NotACall`] |
 //! | an epilogue | the rest of it is executed |
-//! | a hijacked return address | put back by `DoStackSnapshot`, else [`Reason::NotACall`] |
+//! | a hijacked return address | restored by `DoStackSnapshot`, else [`Reason::NotACall`] |
 //! | an overwritten return address | [`Reason::NotACall`]; the runtime may find the stack again by a Frame |
-//! | a stack pointer outside of the stack | [`SeedRefused::OutsideStack`], [`Reason::OutsideStack`] |
-//! | a wrong one on it, at a method with unwind data | [`SeedRefused::NoCaller`]; of other code nothing shows it |
+//! | a stack pointer outside the stack | [`SeedRefused::OutsideStack`], [`Reason::OutsideStack`] |
+//! | a wrong stack pointer on the stack | [`SeedRefused::NoCaller`] for a method with unwind data; undetectable in other code |
 //! | a system call | the registers are right; `DoStackSnapshot` may refuse (C-032) |
 //! | old registers (H-14) | [`Reason::StaleContext`], and nothing is read |
-//! | more frames than the buffer | [`Reason::BufferFull`] behind those that had room |
-//! | a refusal of the runtime | [`Reason::Lookup`], [`Reason::Suspend`] or [`Reason::Snapshot`]; the unwinder's frames stay |
-//! | a failure behind some callbacks | they stay, and so do the unwinder's frames behind them |
-//! | success without callbacks | [`Reason::Unreported`], unless the unwinder has come to the root |
+//! | more frames than the buffer | [`Reason::BufferFull`] after those that had room |
+//! | a refusal of the runtime | [`Reason::Lookup`], [`Reason::Suspend`] or [`Reason::Snapshot`]; the unwinder's frames are kept |
+//! | a failure after some callbacks | the frames so far are kept, and so are the unwinder's frames after them |
+//! | success without callbacks | [`Reason::Unreported`], unless the unwinder has reached the root |
 //!
-//! A [`Seed`] is made from a frame of a thread that stands still, and lives no longer than that: a
-//! stale one cannot be written down.
+//! A [`Seed`] is made from a frame of a stopped thread, and lives no longer than the stop: a
+//! program that uses a stale seed does not compile.
 //!
 //! ```compile_fail,E0505
 //! use clr_walker::mixed::{Seed, Stopped};
@@ -53,6 +55,7 @@ mod buffer;
 mod call_site;
 mod cursor;
 mod fill;
+mod reason;
 mod seed;
 mod stack;
 mod stitch;
@@ -62,42 +65,44 @@ mod walker;
 
 pub use advice::{Advice, advice};
 pub use buffer::WalkBuffer;
-pub use seed::{Seed, SeedRefused};
-pub use stack::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, Reason, SeenBy, Source};
+pub use reason::{Reason, SeedRefused};
+pub use seed::Seed;
+pub use stack::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, SeenBy, Source};
 pub use stopped::{RuntimeSuspension, Stopped};
 pub use walker::Walker;
 
-/// How a walk goes about it.
+/// The method of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// `DoStackSnapshot` without a seed, and nothing else. Whatever native code is on the stack stays
-    /// a hole; another thread in cooperative mode that is not in managed code is refused (C-044), and a
-    /// leaf in native code is never told of.
+    /// `DoStackSnapshot` without a seed, and nothing else. Native code on the stack stays a gap; a
+    /// snapshot of another thread in cooperative mode that is not in managed code is refused
+    /// (C-044), and native leaf frames are never reported.
     Unseeded,
-    /// The documentation's asynchronous walk, for another thread on Windows: suspended, unwound to its
-    /// first managed frame, seeded. Costs the target a suspension; needs a walker that has never run
-    /// managed code (H-02).
+    /// The documentation's asynchronous walk, for another thread on Windows: suspended, unwound to
+    /// its first managed frame, seeded. Costs the target a suspension; needs a walker that has
+    /// never run managed code (H-02).
     Seeded,
-    /// `SuspendRuntime`, then `DoStackSnapshot` without a seed, as OpenTelemetry's profiler does it: the
-    /// only way to another thread on Unix (C-019). The whole process stands still but for native code,
-    /// so that a thread's native leaf frames, which may run, are not looked at.
+    /// `SuspendRuntime`, then `DoStackSnapshot` without a seed, as OpenTelemetry's profiler does
+    /// it: the only way to another thread on Unix (C-019). The whole process is stopped except for
+    /// native code, so a thread's native leaf frames, which may be running, are not examined.
     RuntimeSuspended,
-    /// The calling thread in a signal handler, seeded with what the signal interrupted (H-28). Not
-    /// supported officially; works where the handler has stack enough and interrupted neither the
-    /// native unwinder, nor exception dispatch, nor a look-up of code, for whose lock it would wait. Only
-    /// [`Walker::take`] may be called in the handler: names come later. Native code and stubs at the leaf are unwound first: they
-    /// are no seeds (C-039).
+    /// The calling thread in a signal handler, seeded with the interrupted registers (H-28). Not
+    /// supported officially. Works if the handler has enough stack and interrupted neither the
+    /// native unwinder, nor exception dispatch, nor a look-up of code, for whose lock it would
+    /// wait. In the handler only [`Walker::take`] may be called: names come later. Native code and
+    /// stubs at the leaf are unwound first, because they are no seeds (C-039).
     Signal,
-    /// The calling thread in a callback of the runtime, without a seed: its Frames say where managed
-    /// code was left (C-129). The surest one, but only as often as there are callbacks.
+    /// The calling thread in a callback of the runtime, without a seed: its Frames record where
+    /// managed code was left (C-129). The safest policy, but limited to the times of callbacks.
     Synchronous,
-    /// rbp alone, without the runtime's help: cheap, needs nobody, loses each function without frame
-    /// pointer, and whatever stands on such a one. Nothing tells whether it was right.
+    /// Only rbp, without the runtime's help: cheap, with no requirements, but functions without a
+    /// frame pointer are lost, and so is every frame that depends on one of them. Nothing shows
+    /// whether the result is right.
     FramePointers,
 }
 
 impl Policy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 6] = [
         Self::Unseeded,
         Self::Seeded,
@@ -107,7 +112,7 @@ impl Policy {
         Self::FramePointers,
     ];
 
-    /// Its name in texts and on command lines.
+    /// Returns the name in texts and on command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -120,7 +125,7 @@ impl Policy {
         }
     }
 
-    /// Whether it is for the calling thread alone.
+    /// Returns true if the policy is for the calling thread only.
     #[must_use]
     pub const fn is_for_itself(self) -> bool {
         matches!(self, Self::Signal | Self::Synchronous)

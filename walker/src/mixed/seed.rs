@@ -1,53 +1,18 @@
-//! Seeds: the CONTEXT that `DoStackSnapshot` starts from.
+//! Seeds: the CONTEXTs that `DoStackSnapshot` starts from.
 
 use super::Stopped;
 use super::cursor::{Cursor, Steps};
+use super::reason::SeedRefused;
 use crate::profiling::{StackBounds, TargetThread, ThreadContext};
-use crate::registers::{Gpr, Registers};
+use crate::registers::Registers;
 use core::marker::PhantomData;
-use thiserror::Error;
 
-/// Size in bytes of a seed: a CONTEXT where it is largest (contract §1.7, C-162).
+/// Size in bytes of a seed, which is the largest size of a CONTEXT (contract §1.7, C-162).
 const SIZE: usize = 0xC20;
 /// Offset of ContextFlags in bytes.
 const FLAGS: usize = 0x30;
 
-/// Why a frame must not be a seed: `DoStackSnapshot` would believe it, and report frames that are not
-/// there or end the process (H-17, H-25).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum SeedRefused {
-    /// The thread's registers cannot be read.
-    #[error("the thread's registers cannot be read")]
-    NoContext,
-    /// Its stack pointer is not on the thread's stack.
-    #[error("the stack pointer {sp:#x} is outside the stack")]
-    OutsideStack {
-        /// The stack pointer (VA).
-        sp: u64,
-    },
-    /// Its stack pointer is not aligned: no frame has such a one.
-    #[error("the stack pointer {sp:#x} is not aligned")]
-    Unaligned {
-        /// The stack pointer (VA).
-        sp: u64,
-    },
-    /// Nobody knows what it has in a register that its callers count on: a function on the way has not
-    /// preserved it.
-    #[error("the frame's {} is lost", register.name())]
-    LostRegister {
-        /// The register.
-        register: Gpr,
-    },
-    /// By its unwind data it has no caller on the stack: the stack pointer is another's, or the stack was
-    /// overwritten there, where its stack cookie may lie too (H-25).
-    #[error("from the stack pointer {sp:#x} the frame has no caller")]
-    NoCaller {
-        /// The stack pointer (VA).
-        sp: u64,
-    },
-}
-
-/// A seed: registers of a frame of a thread that stands still, valid for as long as it does.
+/// A seed: registers of a frame of a stopped thread, valid for as long as it is stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct Seed<'s> {
     registers: Registers,
@@ -55,16 +20,16 @@ pub struct Seed<'s> {
 }
 
 impl<'s> Seed<'s> {
-    /// The thread's own registers.
+    /// Creates a seed from the thread's own registers.
     ///
     /// # Errors
-    /// [`SeedRefused`].
+    /// [`SeedRefused`] if they must not be a seed.
     pub fn at_context<T: TargetThread>(stopped: &'s Stopped<'_, T>) -> Result<Self, SeedRefused> {
         let context = stopped.context().map_err(|_| SeedRefused::NoContext)?;
         Self::checked(&context.registers, stopped.target().stack())
     }
 
-    /// The registers of a frame that the thread's own registers have been unwound to.
+    /// Creates a seed from a frame that the thread's own registers have been unwound to.
     pub(super) fn new<T: TargetThread>(
         stopped: &'s Stopped<'_, T>,
         cursor: &Cursor,
@@ -92,16 +57,16 @@ impl<'s> Seed<'s> {
         Ok(Self { registers: *registers, stopped: PhantomData })
     }
 
-    /// The registers.
+    /// Returns the registers.
     #[must_use]
     pub const fn registers(&self) -> &Registers {
         &self.registers
     }
 
-    /// The CONTEXT: as long as the longest one, for contextSize is not looked at (C-022).
+    /// Returns the CONTEXT, of the largest size, because contextSize is ignored (C-022).
     pub(super) fn context(&self) -> SeedContext {
         let mut bytes = [0; SIZE];
-        // Long enough: it cannot fail.
+        // The buffer is long enough, so this cannot fail.
         let _ = self.registers.write_context(&mut bytes);
         if let Some(flags) = bytes.get_mut(FLAGS..FLAGS + 4) {
             flags.copy_from_slice(&ThreadContext::FULL.to_le_bytes());

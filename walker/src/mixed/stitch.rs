@@ -1,8 +1,9 @@
-//! Names for what was found, once the thread runs again.
+//! Naming of the frames that were found, after the thread runs again.
 
 use super::buffer::{Named, Place, Shot};
 use super::cursor::inside;
-use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
+use super::reason::Reason;
+use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Source};
 use super::{WalkBuffer, Walker};
 use crate::code_map::RegionKind;
 use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};
@@ -10,11 +11,12 @@ use crate::unwind::{Position, UnwindError};
 use alloc::vec::Vec;
 
 impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
-    /// The stack that a walk has left in the buffer. It allocates, and asks the runtime for the ids of what
-    /// it hides: nothing stands still by now. Methods have got theirs before, when they could not go.
+    /// Returns the stack that a walk has left in the buffer. This allocates, and asks the runtime
+    /// for the ids of hidden code, because no thread is stopped any more. Methods were named during
+    /// the walk, when they could not be unloaded.
     ///
     /// # Errors
-    /// What ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn stitch(&self, buffer: &WalkBuffer) -> Result<MixedStack, I::Fatal> {
         let mut stitched = Stitched {
             walker: self,
@@ -45,8 +47,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         Ok(stitched.stack)
     }
 
-    /// What the code of a frame is that the runtime has not named. The id of what it hides is the one that
-    /// is there by now.
+    /// Returns the kind of code of a frame that the runtime has not named. The id of hidden code is
+    /// the one at its address now.
     fn kind(&self, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
         let inside = inside(ip, position);
         let hidden = match self.info().get_function_from_ip3(inside) {
@@ -68,14 +70,14 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
     }
 }
 
-/// A stack in the making.
+/// A stack under construction.
 struct Stitched<'b, I, M> {
     walker: &'b Walker<'b, I, M>,
     stack: MixedStack,
     shots: &'b [Shot],
-    /// How many callbacks have their frame.
+    /// Number of callbacks whose frames are in the stack.
     told: usize,
-    /// Nothing was unwound.
+    /// True if nothing was unwound.
     has_only_shots: bool,
 }
 
@@ -85,7 +87,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         self.stack.gaps.extend(reason.map(|reason| Gap { at, reason }));
     }
 
-    /// Leaves no more than so many frames: each source may have filled its part of the buffer.
+    /// Truncates the stack to `capacity` frames: each source may have filled its part of the
+    /// buffer.
     fn cut(&mut self, capacity: usize) {
         let MixedStack { frames, gaps, .. } = &mut self.stack;
         if frames.len() <= capacity {
@@ -98,7 +101,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         }
     }
 
-    /// The next frame of the way, and before it those that the way has missed.
+    /// Adds the next frame of the way, and before it the reported frames that the way has missed.
     fn place(&mut self, place: &Place) -> Result<(), I::Fatal> {
         while let Some(shot) = self.shots.get(self.told)
             && place.shot != Some(self.told)
@@ -113,7 +116,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         let shot = place.shot.and_then(|shot| self.shots.get(shot));
         let kind = match shot.and_then(|shot| Some((shot.ip, shot.function?))) {
             Some((reported, function)) => {
-                // The call is where the unwinder says, if that is in the function at all (C-156).
+                // The call is where the unwinder found it, if that is in the function at all
+                // (C-156).
                 if reported != ip && place.named != Named::As(Some(function)) {
                     ip = reported;
                     self.gap(Some(Reason::Disagreement { sp }));
@@ -129,12 +133,12 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         Ok(())
     }
 
-    /// A frame that only the runtime tells of.
+    /// Adds a frame that only the runtime reports.
     fn only_reported(&mut self, shot: &Shot) -> Result<(), I::Fatal> {
         self.told += 1;
         if shot.is_none {
             let reason = Reason::NotACall { address: shot.ip };
-            // On the way of a walk that unwinds it has been said.
+            // A walk that unwinds has recorded this already.
             self.gap(Some(reason).filter(|_| self.has_only_shots));
             return Ok(());
         }
@@ -151,7 +155,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         Ok(())
     }
 
-    /// What the code of a frame is, if anybody says.
+    /// Returns the kind of a frame's code, if it is known.
     fn kind(&mut self, place: &Place) -> Result<FrameKind, I::Fatal> {
         match place.named {
             Named::As(Some(function)) => Ok(FrameKind::Managed(function)),
@@ -163,8 +167,9 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         }
     }
 
-    /// Why a frame's caller is missing. It is not where the frame is one that the runtime hides, in a run
-    /// that it has told of: what it reports next is the next that has a name.
+    /// Returns the reason why a frame's caller is missing. There is none for a frame that the
+    /// runtime hides in a run that it has reported: the next frame that it reports is the next one
+    /// with a name.
     fn unexcused(&mut self, place: &Place, kind: FrameKind) -> Option<Reason> {
         let unknown = matches!(place.gap, Some(Reason::Unwind(UnwindError::UnknownCode { .. })));
         let hidden = matches!(kind, FrameKind::Hidden(_));

@@ -1,17 +1,18 @@
-//! Stubs that nobody has unwind data of: they only jump on (coreclr#25676).
+//! Stubs without unwind data, which only jump on (coreclr#25676).
 //!
-//! A runtime on Unix tells nobody of the precodes, jump stubs and dispatch stubs in its heaps. What is
-//! read here leaves the stack as it is from the interrupted instruction up to a jump, so that the return
-//! address is on top of it.
+//! A runtime on Unix does not announce the precodes, jump stubs and dispatch stubs in its heaps.
+//! The instructions that are recognised here leave the stack unchanged between the interrupted
+//! instruction and a jump, so the return address is on top of it.
 
 use crate::memory::Memory;
 use crate::registers::{Gpr, Registers};
 
-/// A stub has no more instructions than so many.
+/// Maximum number of instructions of a stub.
 const MOST_INSTRUCTIONS: usize = 6;
 
-/// Where the stub at rip jumps to (VA), if it is one: it moves addresses between registers, and then
-/// jumps out. A jump relative to rip by a byte only is none: that stays within a function.
+/// Returns the address that the stub at rip jumps to (VA), if it is one: it moves addresses between
+/// registers, and then jumps out. Code that jumps relative to rip by a byte is no stub, because
+/// such a jump stays within a function.
 pub(super) fn target<M: Memory + ?Sized>(registers: &Registers, memory: &M) -> Option<u64> {
     let mut known = *registers;
     for _ in 0..MOST_INSTRUCTIONS {
@@ -89,7 +90,8 @@ impl Code {
         self.bytes.get(..self.len)?.get(at..)?.first_chunk().copied()
     }
 
-    /// The address that the 32-bit displacement at `at` leads to, counted from the instruction's `end`.
+    /// Returns the address that the 32-bit displacement at `at` leads to, relative to the
+    /// instruction's `end`.
     fn relative(&self, at: usize, end: usize) -> Option<u64> {
         let displacement = i32::from_le_bytes(self.chunk(at)?);
         Some(self.address.wrapping_add(end as u64).wrapping_add_signed(displacement.into()))

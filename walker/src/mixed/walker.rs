@@ -1,9 +1,10 @@
-//! The ballet: from a thread that runs to what its stack is.
+//! The steps of a walk, from a running thread to its stack.
 
 use super::buffer::{Named, Place};
 use super::cursor::{Cursor, Stepped, Steps, inside};
 use super::fill::fill;
-use super::stack::{MixedStack, Reason, Source};
+use super::reason::Reason;
+use super::stack::{MixedStack, Source};
 use super::{Policy, RuntimeSuspension, Seed, SeedRefused, Stopped, WalkBuffer, stub};
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
@@ -12,7 +13,7 @@ use crate::profiling::{
 use crate::registers::Gpr;
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
 
-/// Walks threads by one policy.
+/// A walker of threads by one policy.
 #[derive(Debug)]
 pub struct Walker<'s, I, M> {
     info: &'s I,
@@ -21,7 +22,7 @@ pub struct Walker<'s, I, M> {
 }
 
 impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
-    /// A walker.
+    /// Creates a walker.
     #[must_use]
     pub const fn new(info: &'s I, modules: &'s M, policy: Policy) -> Self {
         Self { info, modules, policy }
@@ -35,22 +36,22 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         self.modules
     }
 
-    /// Has the runtime make what it needs for the calling thread, by a snapshot of `target`, which nobody
-    /// has suspended. To be done once on each thread that will suspend others, before it does, until it
-    /// gives true: a frame was reported (C-151).
+    /// Makes the runtime prepare the calling thread for walks, by a snapshot of `target`, which
+    /// must not be suspended. Call this on each thread that will suspend others, before it does,
+    /// until it returns true: a frame was reported (C-151).
     ///
     /// # Errors
-    /// What ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn prepare<T: TargetThread>(&self, target: &T) -> Result<bool, I::Fatal> {
         let mut buffer = WalkBuffer::new(1);
         self.snapshot(target, None, &mut buffer)?;
         Ok(!buffer.shots().is_empty())
     }
 
-    /// Takes a thread's stack: [`take`](Self::take), then [`stitch`](Self::stitch).
+    /// Walks a thread's stack: [`take`](Self::take), then [`stitch`](Self::stitch).
     ///
     /// # Errors
-    /// What ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn walk<T: TargetThread>(
         &self,
         target: &T,
@@ -60,11 +61,12 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         self.stitch(buffer)
     }
 
-    /// The part of a walk for which the thread stands still, if the policy stops it: all that may be done
-    /// in a signal handler. Whatever goes wrong is in the buffer, as a reason why something is missing.
+    /// Makes the part of a walk during which the thread is stopped, if the policy stops it. This is
+    /// the only part that is allowed in a signal handler. Failures are recorded in the buffer, as
+    /// reasons for gaps.
     ///
     /// # Errors
-    /// What ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn take<T: TargetThread>(
         &self,
         target: &T,
@@ -92,7 +94,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 Ok(self.snapshot(target, None, buffer)?)
             }
             Policy::Seeded | Policy::FramePointers => {
-                // A thread's first call makes what it needs: not while another one stands still (H-03).
+                // A thread's first call makes preparations, which must not happen while another
+                // thread is stopped (H-03).
                 if let Err(CallError::Fatal(fatal)) = self.info.get_function_from_ip(0) {
                     return Err(Ended::Fatal(fatal));
                 }
@@ -122,11 +125,11 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         }
     }
 
-    /// As [`take`](Self::take), by [`Policy::RuntimeSuspended`], where many threads are walked while the
-    /// runtime is suspended once, each into a buffer of its own.
+    /// Does the same as [`take`](Self::take) by [`Policy::RuntimeSuspended`], for walking many
+    /// threads during one suspension of the runtime, each into its own buffer.
     ///
     /// # Errors
-    /// What ends the process, in a simulated one.
+    /// The event that ends a simulated process.
     pub fn take_suspended<T: TargetThread>(
         &self,
         _suspension: &RuntimeSuspension<'_, I>,
@@ -140,7 +143,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         fill(&self.steps(target), buffer, &mut frame, false, |place| self.name(place))
     }
 
-    /// From the registers of a thread that stands still, with a seed if the policy makes one.
+    /// Walks from the registers of a stopped thread, with a seed if the policy makes one.
     fn stopped<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
@@ -159,16 +162,16 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 return Ok(self.generated(stopped, &steps, buffer, &mut frame)?);
             }
             Leaf::Generated | Leaf::Unknown => false,
-            // Nothing on it is managed, or nothing fits in any more.
+            // The stack has nothing managed, or the buffer is full.
             Leaf::Root | Leaf::Full => return Ok(()),
         };
         let seed = if seeded && managed {
             match Seed::new(stopped, &frame, &steps) {
                 Ok(seed) => Some(seed),
-                // If the thread has left managed code the runtime begins at a Frame anyhow; else it begins
-                // nowhere without a seed.
+                // If the thread has left managed code, the runtime begins at a Frame anyway;
+                // otherwise, without a seed, it has no place to begin.
                 Err(SeedRefused::NoCaller { .. }) if frame.source != Source::Context => None,
-                // The runtime would not see that the registers are wrong.
+                // The runtime would not notice that the registers are wrong.
                 Err(refused) => {
                     self.push(buffer, &frame)?;
                     return Err(Ended::Short(Reason::Seed(refused)));
@@ -180,16 +183,16 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
         let gives_up = buffer.snapshot == Some(HResult::FAIL) && buffer.shots().is_empty();
         if managed && gives_up && self.policy == Policy::Seeded {
-            // So ends the walk of a thread that has been redirected, while it is suspended: it pretends to
-            // have been called from where the frame is, whose registers nobody knows (contract §3.8).
+            // The walk of a redirected and suspended thread ends like this: it pretends to have
+            // been called from where the frame is, whose registers nobody knows (contract §3.8).
             return Err(Ended::Short(Reason::Snapshot(HResult::FAIL)));
         }
         Ok(fill(&steps, buffer, &mut frame, managed, |place| self.name(place))?)
     }
 
-    /// From code that was interrupted and that nobody has told of. It may be a dynamic method or an IL
-    /// stub: `GetFunctionFromIP` does not say so (C-115), but as a seed it is as good as any (C-040), and
-    /// `DoStackSnapshot` refuses what is none (C-038).
+    /// Walks from interrupted code without unwind data. It may be a dynamic method or an IL stub:
+    /// `GetFunctionFromIP` does not say so (C-115), but its frame is as good a seed as any (C-040),
+    /// and `DoStackSnapshot` refuses other code (C-038).
     fn generated<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
@@ -205,7 +208,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         fill(steps, buffer, frame, false, |place| self.name(place))
     }
 
-    /// Goes over the native frames before the first managed one.
+    /// Unwinds the native frames before the first managed one.
     fn leaf<T: TargetThread>(
         &self,
         steps: &Steps<'_, '_, T>,
@@ -217,7 +220,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             if let Ok(Some(_)) = function {
                 return Ok(Leaf::Managed);
             }
-            // It has no name, as has been asked.
+            // The runtime was asked: it has no name.
             if !buffer.push(frame) {
                 return Ok(Leaf::Full);
             }
@@ -248,7 +251,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         }
     }
 
-    /// Leaves a stub that only jumps on, to code that is known: whether the frame is in one.
+    /// Leaves a stub that only jumps on, to known code. Returns true if the frame was in one.
     fn leave_stub<T: TargetThread>(
         &self,
         steps: &Steps<'_, '_, T>,
@@ -267,7 +270,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Ok(known && steps.leave_stub(frame))
     }
 
-    /// Calls `DoStackSnapshot`, and copies what it reports.
+    /// Calls `DoStackSnapshot`, and copies its reports.
     fn snapshot<T: TargetThread>(
         &self,
         target: &T,
@@ -298,7 +301,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Steps { unwinder: Unwinder::new(self.modules.code_map()), target, stack: target.stack() }
     }
 
-    /// Return addresses above frame pointers, for as long as these lead rootward.
+    /// Walks by return addresses next to frame pointers, for as long as these lead rootward.
     fn by_frame_pointers<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
@@ -330,7 +333,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Ok(())
     }
 
-    /// Adds a frame with its name: whether there was room.
+    /// Adds a frame with its name. Returns true if there was room.
     fn push(&self, buffer: &mut WalkBuffer, frame: &Cursor) -> Result<bool, I::Fatal> {
         let has_room = buffer.push(frame);
         if let Some(place) = buffer.unnamed().filter(|_| has_room) {
@@ -339,7 +342,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Ok(has_room)
     }
 
-    /// Asks what a frame's function is.
+    /// Asks the runtime for a frame's function.
     fn name(&self, place: &mut Place) -> Result<(), I::Fatal> {
         place.named = match self.function(place.ip, place.position) {
             Ok(function) => Named::As(function),
@@ -349,7 +352,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         Ok(())
     }
 
-    /// The managed function that a frame with this `ip` is in; none is an answer too.
+    /// Returns the managed function of a frame with this `ip`; `None` is an answer too.
     fn function(&self, ip: u64, position: Position) -> Result<Option<FunctionId>, Ended<I::Fatal>> {
         let inside = inside(ip, position);
         match self.info.get_function_from_ip(inside) {
@@ -360,19 +363,20 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         }
     }
 
-    /// Whether an image or a heap says that `address` (VA) is in none of its functions: the runtime takes
-    /// what lies behind a function's end for a part of it (contract §2.6).
+    /// Returns true if `address` (VA) is in a known image or heap, but in none of the functions in
+    /// its table: the runtime counts the bytes after a function's end as part of it (contract
+    /// §2.6).
     pub(super) fn is_padding(&self, address: u64) -> bool {
         let found = self.modules.code_map().find(address);
         found.is_some_and(|(region, rva)| region.functions().find(rva).is_none())
     }
 }
 
-/// Where the native frames at a stack's leaf end.
+/// The end of the native frames at a stack's leaf.
 enum Leaf {
     /// At a managed frame.
     Managed,
-    /// At code that was interrupted, and may be generated.
+    /// At interrupted code that may be generated.
     Generated,
     /// At code that cannot be unwound.
     Unknown,
@@ -382,7 +386,7 @@ enum Leaf {
     Full,
 }
 
-/// Why a walk ended early.
+/// The reason why a walk ended early.
 enum Ended<F> {
     /// Something is missing.
     Short(Reason),

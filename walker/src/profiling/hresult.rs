@@ -5,7 +5,7 @@ use core::fmt;
 /// An HRESULT (contract §1.4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HResult(
-    /// Its number.
+    /// The number.
     pub u32,
 );
 
@@ -18,7 +18,8 @@ macro_rules! hresults {
                 pub const $constant: Self = Self($number);
             )*
 
-            /// Its name in `winerror.h` or `corerror.h`, if it is one that stack walking profilers meet.
+            /// Returns the name in `winerror.h` or `corerror.h`, if the HRESULT is one that stack
+            /// walking profilers meet.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self {
@@ -27,7 +28,7 @@ macro_rules! hresults {
                 }
             }
 
-            /// All that have a name, ascending by number.
+            /// All HRESULTs with a name, ascending by number.
             pub const NAMED: &[Self] = &[$(Self::$constant,)*];
         }
     };
@@ -87,7 +88,7 @@ hresults! {
 }
 
 impl HResult {
-    /// Whether it tells of a failure: `FAILED` in Windows' terms.
+    /// Returns true if the HRESULT is a failure: `FAILED` in Windows' terms.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         self.0 >> 31 != 0

@@ -1,4 +1,4 @@
-//! The methods of ICorProfilerInfo that a stack profiler calls, and what it is called back with.
+//! The methods of ICorProfilerInfo that a stack profiler calls, and the arguments of its callbacks.
 
 use super::HResult;
 use alloc::vec::Vec;
@@ -8,28 +8,28 @@ use thiserror::Error;
 /// A `FunctionID`: the same for every tier and version of a method's code (C-088).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(
-    /// Its number; never 0 for a function.
+    /// The number; never 0 for a function.
     pub u64,
 );
 
-/// A `ThreadID`: what names a thread that the runtime knows.
+/// A `ThreadID`: names a thread that the runtime knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(
-    /// Its number; 0 names the calling thread (C-009).
+    /// The number; 0 names the calling thread (C-009).
     pub u64,
 );
 
 /// A `ReJITID`: 0 for code that was not replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReJitId(
-    /// Its number.
+    /// The number.
     pub u64,
 );
 
 /// `COR_PRF_SNAPSHOT_INFO` (contract §1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SnapshotFlags(
-    /// Its bits.
+    /// The bits.
     pub u32,
 );
 
@@ -39,17 +39,18 @@ impl SnapshotFlags {
     /// `COR_PRF_SNAPSHOT_REGISTER_CONTEXT`: callbacks get a CONTEXT (C-092, C-093).
     pub const REGISTER_CONTEXT: Self = Self(1);
 
-    /// Whether callbacks get a CONTEXT.
+    /// Returns true if callbacks get a CONTEXT.
     #[must_use]
     pub const fn wants_context(self) -> bool {
         self.0 & 1 != 0
     }
 }
 
-/// `COR_PRF_MONITOR`: what a profiler is told, and what it may ask (contract §1.3).
+/// `COR_PRF_MONITOR`: the events that a profiler receives, and the requests that it may make
+/// (contract §1.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventMask(
-    /// Its bits.
+    /// The bits.
     pub u32,
 );
 
@@ -61,7 +62,7 @@ impl EventMask {
     /// `COR_PRF_ENABLE_STACK_SNAPSHOT`.
     pub const ENABLE_STACK_SNAPSHOT: Self = Self(0x1000_0000);
 
-    /// Whether all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -76,29 +77,29 @@ impl core::ops::BitOr for EventMask {
     }
 }
 
-/// A `COR_PRF_FRAME_INFO`, valid only during the callback that it is given to (C-101).
+/// A `COR_PRF_FRAME_INFO`, valid only during the callback that received it (C-101).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameInfo<'c> {
-    /// What the runtime knows it by.
+    /// The runtime's handle.
     handle: u64,
     callback: PhantomData<&'c ()>,
 }
 
 impl FrameInfo<'_> {
-    /// What a runtime knows by `handle`.
+    /// Creates a frame info from a runtime's handle.
     #[must_use]
     pub const fn new(handle: u64) -> Self {
         Self { handle, callback: PhantomData }
     }
 
-    /// What the runtime knows it by.
+    /// Returns the runtime's handle.
     #[must_use]
     pub const fn handle(self) -> u64 {
         self.handle
     }
 }
 
-/// What a `StackSnapshotCallback` is called with (contract §1.5).
+/// The arguments of a `StackSnapshotCallback` (contract §1.5).
 #[derive(Debug)]
 pub struct SnapshotFrame<'c> {
     /// `funcId`; `None` for 0, the marker of an unmanaged run (C-059).
@@ -108,26 +109,26 @@ pub struct SnapshotFrame<'c> {
     pub ip: u64,
     /// `frameInfo`.
     pub frame_info: FrameInfo<'c>,
-    /// `context`, of `contextSize` bytes: a CONTEXT, or nothing without
-    /// [`SnapshotFlags::REGISTER_CONTEXT`]. Of the registers, only some are to be trusted (C-096 to
-    /// C-098), and ContextFlags is not (C-097).
+    /// `context`, of `contextSize` bytes: a CONTEXT, or empty without
+    /// [`SnapshotFlags::REGISTER_CONTEXT`]. Only some of the registers can be trusted (C-096 to
+    /// C-098), and ContextFlags cannot (C-097).
     pub context: &'c mut [u8],
-    /// `clientData`, as it was given (C-089).
+    /// `clientData`, as the profiler passed it (C-089).
     pub client_data: u64,
 }
 
-/// A `StackSnapshotCallback`. Only [`HResult::OK`] lets the walk go on (C-104).
+/// A `StackSnapshotCallback`. The walk continues only if it returns [`HResult::OK`] (C-104).
 ///
-/// It takes no lock that the target may hold, and allocates nothing (C-152).
+/// The callback must take no lock that the target may hold, and allocate nothing (C-152).
 pub type SnapshotCallback<'f> = dyn FnMut(&mut SnapshotFrame<'_>) -> HResult + 'f;
 
-/// Why a call did not succeed.
+/// An error of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CallError<F> {
-    /// It returned this HRESULT.
+    /// The call returned this HRESULT.
     #[error("{0}")]
     Failed(HResult),
-    /// It did not return: only simulated calls can tell of it.
+    /// The call did not return, which only a simulated call can report.
     #[error("the call does not return")]
     Fatal(F),
 }
@@ -141,24 +142,24 @@ impl<F> From<HResult> for CallError<F> {
 /// A piece of a function's code: `COR_PRF_CODE_INFO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRange {
-    /// Its first byte (VA).
+    /// Address of the first byte (VA).
     pub start: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// What `GetFunctionInfo2` tells.
+/// The results of `GetFunctionInfo2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionInfo {
-    /// `ClassID`; 0 if shared code does not tell (C-124).
+    /// `ClassID`; 0 if it is not known for shared code (C-124).
     pub class: u64,
     /// `ModuleID`.
     pub module: u64,
     /// The method's metadata token.
     pub token: u32,
-    /// How many type arguments there are.
+    /// Number of type arguments.
     pub type_argument_count: u32,
-    /// As many of their `ClassID`s as were asked for.
+    /// `ClassID`s of the type arguments, at most as many as were requested.
     pub type_arguments: Vec<u64>,
 }
 
@@ -184,21 +185,21 @@ pub enum ProfilerCallback {
 /// "Asynchronous" methods may be called from anywhere; the others only inside a callback, or on a
 /// thread that the runtime does not know (C-122).
 ///
-/// Walks can do without the provided methods: they return `E_NOTIMPL`, as where the runtime's interface
-/// has none.
+/// Walks do not need the provided methods: these return `E_NOTIMPL`, as if the runtime's interface
+/// lacked them.
 pub trait ProfilerInfo {
-    /// What ends a call without a return. A runtime of flesh and blood takes the process along, so
-    /// there it is [`core::convert::Infallible`].
+    /// The event that ends a call without a return. In a real runtime it ends the process, so
+    /// implementations over one use [`core::convert::Infallible`].
     type Fatal: Copy + core::fmt::Debug;
 
     /// `DoStackSnapshot`: walks the stack of `thread`, leaf first, with a callback for each managed
-    /// frame and each unmanaged run between two of them. Asynchronous.
+    /// frame and for each unmanaged run between two of them. Asynchronous.
     ///
-    /// `context` is the seed, a whole CONTEXT; where the slice is shorter, what lies behind it
-    /// cannot be read. `context_size` is of no consequence (C-022).
+    /// `context` is the seed, a whole CONTEXT; if the slice is shorter, the bytes after it cannot
+    /// be read. `context_size` has no effect (C-022).
     ///
     /// # Errors
-    /// [`CallError`]; callbacks may have been made before (C-113).
+    /// [`CallError`]; callbacks may have been made before it (C-113).
     fn do_stack_snapshot(
         &self,
         thread: ThreadId,
@@ -248,8 +249,8 @@ pub trait ProfilerInfo {
         Err(HResult::NOT_IMPLEMENTED.into())
     }
 
-    /// `GetCodeInfo2`: writes the pieces of a function's code, in the order of the method, and tells
-    /// how many there are even if `ranges` has room for fewer (C-125). Asynchronous.
+    /// `GetCodeInfo2`: writes the pieces of a function's code, in the order of the method, and
+    /// returns their number even if `ranges` has room for fewer (C-125). Asynchronous.
     ///
     /// # Errors
     /// As [`get_code_info`](Self::get_code_info).
@@ -262,7 +263,8 @@ pub trait ProfilerInfo {
         Err(HResult::NOT_IMPLEMENTED.into())
     }
 
-    /// `GetCodeInfo3`: the same of one version of the code.
+    /// `GetCodeInfo3`: writes the pieces of one version of a function's code, as
+    /// [`get_code_info2`](Self::get_code_info2) does.
     ///
     /// # Errors
     /// As [`get_code_info`](Self::get_code_info), and outside callbacks.
@@ -276,7 +278,8 @@ pub trait ProfilerInfo {
         Err(HResult::NOT_IMPLEMENTED.into())
     }
 
-    /// `GetCodeInfo4`: the same of the code that starts at `start` (VA).
+    /// `GetCodeInfo4`: writes the pieces of the code that starts at `start` (VA), as
+    /// [`get_code_info2`](Self::get_code_info2) does.
     ///
     /// # Errors
     /// As [`get_code_info3`](Self::get_code_info3).
@@ -320,7 +323,7 @@ pub trait ProfilerInfo {
         Err(HResult::NOT_IMPLEMENTED.into())
     }
 
-    /// `GetHandleFromThread`: a handle that stays the runtime's.
+    /// `GetHandleFromThread`: a handle that the runtime keeps owning.
     ///
     /// # Errors
     /// As [`get_thread_info`](Self::get_thread_info), and if the handle is invalid.
@@ -329,7 +332,7 @@ pub trait ProfilerInfo {
         Err(HResult::NOT_IMPLEMENTED.into())
     }
 
-    /// `EnumThreads`: the threads that live now.
+    /// `EnumThreads`: the threads that exist now.
     ///
     /// # Errors
     /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
@@ -337,7 +340,8 @@ pub trait ProfilerInfo {
         Err(HResult::NOT_IMPLEMENTED.into())
     }
 
-    /// `InitializeCurrentThread`: what the first call of a thread would do otherwise.
+    /// `InitializeCurrentThread`: makes the preparations that the thread's first call would make
+    /// otherwise.
     ///
     /// # Errors
     /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
@@ -348,7 +352,7 @@ pub trait ProfilerInfo {
     /// `SuspendRuntime` of ICorProfilerInfo10.
     ///
     /// # Errors
-    /// C-126, and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` in some callbacks (C-167).
+    /// The errors of C-126, and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` in some callbacks (C-167).
     fn suspend_runtime(&self) -> Result<(), CallError<Self::Fatal>>;
 
     /// `ResumeRuntime`.
@@ -368,8 +372,8 @@ pub trait ProfilerInfo {
     /// `SetEventMask`. Asynchronous.
     ///
     /// # Errors
-    /// `E_FAIL` if a bit changes that may not after startup,
-    /// `CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER` for one that needs startup.
+    /// `E_FAIL` if a bit changes that may not change after startup,
+    /// `CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER` for a bit that needs startup.
     fn set_event_mask(&self, mask: EventMask) -> Result<(), CallError<Self::Fatal>> {
         let _ = mask;
         Err(HResult::NOT_IMPLEMENTED.into())

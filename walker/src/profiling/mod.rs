@@ -1,9 +1,9 @@
 //! The part of the profiling interface that stack walks need, with the names that a profiler sees.
 //!
 //! [`ProfilerInfo`] is so thin that implementing it over a real `ICorProfilerInfo` pointer is
-//! mechanical; `clr-sim` implements it over a simulated runtime. What the runtime does behind these
-//! methods is told by clause (C-001 …) in the simulator. [`TargetThread`] and [`ModuleSource`] are what
-//! the operating system gives beside it.
+//! mechanical; `clr-sim` implements it over a simulated runtime, whose clauses (C-001 …) describe
+//! the behaviour of the methods. [`TargetThread`] and [`ModuleSource`] stand for the operating
+//! system.
 
 mod hresult;
 mod info;

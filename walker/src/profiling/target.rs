@@ -1,5 +1,5 @@
-//! What a profiler has of a thread beside the runtime's interface: to stop it, to read its registers and
-//! memory, and to know the code in its process.
+//! The operating system's part of a walk: stopping a thread, reading its registers and memory, and
+//! finding the code in its process.
 
 use crate::code_map::CodeMap;
 use crate::memory::Memory;
@@ -7,28 +7,28 @@ use crate::profiling::ThreadId;
 use crate::registers::Registers;
 use core::fmt::{Debug, Display};
 
-/// The registers of a stopped thread, with what the system says of them.
+/// The registers of a stopped thread, with the flags that the system returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadContext {
     /// The registers.
     pub registers: Registers,
-    /// `ContextFlags` as `GetThreadContext` returns them; ask with `CONTEXT_FULL` and
-    /// `CONTEXT_EXCEPTION_REQUEST`. From a signal's ucontext, `CONTEXT_FULL` alone.
+    /// `ContextFlags` as `GetThreadContext` returns them for a request with `CONTEXT_FULL` and
+    /// `CONTEXT_EXCEPTION_REQUEST`. For a signal's ucontext, only `CONTEXT_FULL`.
     pub flags: u32,
 }
 
 impl ThreadContext {
     /// `CONTEXT_FULL` of x64.
     pub const FULL: u32 = 0x0010_000B;
-    /// `CONTEXT_EXCEPTION_REPORTING`: the two flags below say something.
+    /// `CONTEXT_EXCEPTION_REPORTING`: the two flags below are valid.
     pub const EXCEPTION_REPORTING: u32 = 0x8000_0000;
     /// `CONTEXT_SERVICE_ACTIVE`: the thread is in a system call.
     pub const SERVICE_ACTIVE: u32 = 0x1000_0000;
     /// `CONTEXT_EXCEPTION_ACTIVE`: the kernel is dispatching an exception on the thread.
     pub const EXCEPTION_ACTIVE: u32 = 0x0800_0000;
 
-    /// Whether the registers may be older than the stack, because the kernel is about to send the
-    /// thread elsewhere (H-14). A system call alone leaves them as they are.
+    /// Returns true if the registers may be older than the stack, because the kernel is about to
+    /// send the thread elsewhere (H-14). A system call alone leaves them unchanged.
     #[must_use]
     pub const fn may_be_stale(&self) -> bool {
         let active = Self::EXCEPTION_REPORTING | Self::EXCEPTION_ACTIVE;
@@ -41,23 +41,22 @@ impl ThreadContext {
 pub struct StackBounds {
     /// The lowest address that may be in use (VA).
     pub limit: u64,
-    /// The address behind the highest one (VA).
+    /// The address after the highest one (VA).
     pub base: u64,
-    /// The return address of the thread's first function: what a walk that is complete comes to. 0 on
-    /// Windows.
+    /// The return address of the thread's first function, where a complete walk ends. 0 on Windows.
     pub root: u64,
 }
 
 impl StackBounds {
-    /// Whether `sp` can be the stack pointer of a frame.
+    /// Returns true if `sp` can be the stack pointer of a frame.
     #[must_use]
     pub const fn contain(&self, sp: u64) -> bool {
         self.limit <= sp && sp < self.base
     }
 }
 
-/// A thread whose stack can be walked. Reads of its [`Memory`] are made only while it stands still, or
-/// while the runtime is suspended, of frames that wait for others.
+/// A thread whose stack can be walked. Its [`Memory`] is read only while the thread is stopped, or
+/// while the runtime is suspended, and then only in frames that wait for a callee.
 ///
 /// | | Windows | Unix |
 /// |---|---|---|
@@ -66,48 +65,49 @@ impl StackBounds {
 /// | memory | the process's own, each read guarded (`ReadProcessMemory`) | the same (`process_vm_readv`) |
 ///
 /// Between `suspend` and `resume` the caller takes no lock that the thread may own: it allocates
-/// nothing, logs nothing, loads nothing (H-03, H-08, H-11 to H-13). It is a thread that has never run
-/// managed code (H-02), and the only one that suspends others (H-01).
+/// nothing, logs nothing, loads nothing (H-03, H-08, H-11 to H-13). The caller is a thread that has
+/// never run managed code (H-02), and the only one that suspends others (H-01).
 pub trait TargetThread: Memory {
-    /// What can go wrong: `GetLastError`, `errno`.
+    /// The system's error: `GetLastError`, `errno`.
     type Error: Copy + Debug + Display + PartialEq;
 
-    /// The id by which the runtime knows it. It must be alive for as long as this exists: block in
-    /// `ThreadDestroyed` until walks of it are over (H-04).
+    /// Returns the runtime's id of the thread, which must be alive for as long as this value
+    /// exists: block in `ThreadDestroyed` until walks of it are over (H-04).
     fn id(&self) -> ThreadId;
 
-    /// The bounds of its stack; they do not change while it lives.
+    /// Returns the bounds of the stack, which do not change while the thread lives.
     fn stack(&self) -> StackBounds;
 
-    /// Stops it. Suspensions nest.
+    /// Stops the thread. Suspensions nest.
     ///
     /// # Errors
-    /// The system's; it runs on then.
+    /// The system's error; the thread then runs on.
     fn suspend(&self) -> Result<(), Self::Error>;
 
     /// Undoes one [`suspend`](Self::suspend).
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     fn resume(&self) -> Result<(), Self::Error>;
 
-    /// Its registers, while it stands still. Of the calling thread, those that it had where the walk
-    /// shall start: in a signal handler the interrupted ones, else its own (`RtlCaptureContext`).
+    /// Returns the registers of the stopped thread. For the calling thread, these are the registers
+    /// at the place where the walk shall start: in a signal handler the interrupted ones, else its
+    /// own (`RtlCaptureContext`).
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     fn context(&self) -> Result<ThreadContext, Self::Error>;
 }
 
 /// The code in the process.
 pub trait ModuleSource {
-    /// The native images that are loaded, and whatever else the profiler knows unwind data of. On
-    /// Windows, `RtlInstallFunctionTableCallback` makes the heaps of jitted code known to everybody;
-    /// images of ready-to-run code are PE files everywhere.
+    /// Returns the loaded native images, and all other code that the profiler knows unwind data of.
+    /// On Windows, `RtlInstallFunctionTableCallback` makes the heaps of jitted code known to
+    /// everybody; images of ready-to-run code are PE files everywhere.
     ///
     /// The map is made from notifications of loads and unloads (`LdrRegisterDllNotification`,
-    /// `ModuleLoadFinished`, `dl_iterate_phdr`) while no thread stands still: to ask the loader in the
-    /// middle of a walk is how walks hang (H-11, H-12).
+    /// `ModuleLoadFinished`, `dl_iterate_phdr`) while no thread is stopped: a walk that asks the
+    /// loader in its middle may hang (H-11, H-12).
     fn code_map(&self) -> &CodeMap<'_>;
 }
 

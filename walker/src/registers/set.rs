@@ -1,4 +1,4 @@
-//! Sets of registers, and which of them calls preserve.
+//! Sets of registers, and the registers that calls preserve.
 
 use super::Gpr;
 use core::fmt;
@@ -8,18 +8,18 @@ use core::fmt;
 pub struct RegisterSet(u32);
 
 impl RegisterSet {
-    /// None.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// All twenty-six.
+    /// All 26 registers.
     pub const ALL: Self = Self((1 << 26) - 1);
 
-    /// Bits of the integer registers, by encoding.
+    /// Creates a set from bits of integer registers, by encoding.
     pub(crate) const fn from_gpr_bits(bits: u16) -> Self {
         Self(bits as u32)
     }
 
-    /// These integer registers.
+    /// Creates a set of integer registers.
     #[must_use]
     pub const fn of(registers: &[Gpr]) -> Self {
         let mut set = Self::EMPTY;
@@ -31,21 +31,21 @@ impl RegisterSet {
         set
     }
 
-    /// The set and `register`.
+    /// Returns the set with `register` added.
     #[inline]
     #[must_use]
     pub const fn with(self, register: Gpr) -> Self {
         Self(self.0 | 1 << register as u32)
     }
 
-    /// The set but for `register`.
+    /// Returns the set with `register` removed.
     #[inline]
     #[must_use]
     pub const fn without(self, register: Gpr) -> Self {
         Self(self.0 & !(1 << register as u32))
     }
 
-    /// The set and xmm*n*, 6 to 15; others are in no set.
+    /// Returns the set with xmm*n* added, for n from 6 to 15; for any other n, the set itself.
     #[inline]
     #[must_use]
     pub const fn with_xmm(self, n: u8) -> Self {
@@ -57,55 +57,55 @@ impl RegisterSet {
         if 6 <= n && n <= 15 { 1 << (n + 10) } else { 0 }
     }
 
-    /// Whether `register` is in it.
+    /// Returns true if `register` is in the set.
     #[inline]
     #[must_use]
     pub const fn contains(self, register: Gpr) -> bool {
         self.0 >> register as u32 & 1 != 0
     }
 
-    /// Whether xmm*n* is in it.
+    /// Returns true if xmm*n* is in the set.
     #[inline]
     #[must_use]
     pub const fn contains_xmm(self, n: u8) -> bool {
         self.0 & Self::xmm_bit(n) != 0
     }
 
-    /// Whether all of `other` are in it.
+    /// Returns true if all registers of `other` are in the set.
     #[inline]
     #[must_use]
     pub const fn contains_all(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 
-    /// What is in one of the two.
+    /// Returns the registers in either set.
     #[inline]
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// Returns the registers in both sets.
     #[inline]
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What is not in `other`.
+    /// Returns the registers of this set that are not in `other`.
     #[inline]
     #[must_use]
     pub const fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// The integer registers in it, by encoding.
+    /// Returns the integer registers in the set, by encoding.
     pub fn gprs(self) -> impl Iterator<Item = Gpr> {
         Gpr::ALL.into_iter().filter(move |register| self.contains(*register))
     }
 }
 
-/// As names: `{rbx, rsp, xmm6}`.
+/// Prints the names: `{rbx, rsp, xmm6}`.
 impl fmt::Debug for RegisterSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut names = f.debug_set();
@@ -119,18 +119,18 @@ impl fmt::Debug for RegisterSet {
     }
 }
 
-/// Who preserves which registers over a call.
+/// A calling convention: the registers that calls preserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Convention {
-    /// That of Windows.
+    /// The convention of Windows x64.
     WindowsX64,
-    /// The System V psABI's, also of managed code on Unix.
+    /// The convention of the System V psABI, also used by managed code on Unix.
     SystemV,
 }
 
 impl Convention {
-    /// What a callee preserves, rsp among it: all that a frame's registers can be known of, unless it
-    /// was interrupted. A seed for `DoStackSnapshot` needs all of these.
+    /// Returns the registers that a callee preserves, including rsp. Of a frame that was not
+    /// interrupted, no other register can be known. A seed for `DoStackSnapshot` needs all of them.
     #[must_use]
     pub const fn nonvolatile(self) -> RegisterSet {
         match self {

@@ -1,50 +1,51 @@
-//! Rules of steps already made, by return address.
+//! A cache of rules by return address.
 
-use super::{dwarf, win64};
+use super::win64;
+use crate::cfi;
 use alloc::boxed::Box;
 use alloc::vec;
 
 const WAYS: usize = 4;
 
-/// Remembers how callers are found from return addresses that come again and again, as they do in
-/// samples of one program. It never changes a result.
+/// A cache of the rules for return addresses, which recur in samples of one program. It never
+/// changes a result.
 ///
-/// It notices when it is used with another code map, or the map has changed, and starts anew.
-/// Making one allocates; using it does not.
+/// A cache that is used with another code map, or after the map has changed, empties itself. Making
+/// a cache allocates; using it does not.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// The version of the code map that the entries were made from.
+    /// Version of the code map that the entries were made from.
     version: u64,
-    cfi: Table<dwarf::rule::Rule, 10>,
+    cfi: Table<cfi::Rule, 10>,
     win64: Table<Option<win64::rule::Rule>, 9>,
 }
 
-/// What is remembered of a return address.
+/// A cached rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CachedRule<'c> {
     Win64(&'c win64::rule::Rule),
-    Cfi(&'c dwarf::rule::Rule),
+    Cfi(&'c cfi::Rule),
 }
 
 /// The rules of one kind, in 2^`BITS` sets.
 ///
-/// A look-up by return address waits for that to be read from the stack, and what comes next waits for
-/// the look-up: memory is all that a deep stack costs. So each entry remembers which entry was looked
-/// up behind it, and a processor goes on with that one, by predicting that it is the right one, before
-/// it has the return address.
+/// A look-up by return address waits until that is read from the stack, and the next step waits for
+/// the look-up: in a deep stack, memory latency is the whole cost. So each entry remembers which
+/// entry was looked up after it, and a processor that predicts this entry to be right continues
+/// with it before it has the return address.
 #[derive(Clone, Debug)]
 struct Table<R, const BITS: u32> {
     sets: Box<[Set<R>]>,
-    /// By an entry's place the place of the one behind it.
+    /// For each entry's place, the place of the next entry.
     next: Box<[u16]>,
-    /// The place of the entry that was found last.
+    /// Place of the entry that was found last.
     last: u16,
 }
 
-/// The rules of the return addresses that share a hash, the newest one first; the oldest one makes
-/// room. An empty entry has the address 0, which is never asked for.
+/// The rules of the return addresses that share a hash, newest first; the oldest one is replaced.
+/// An empty entry has the address 0, which is never looked up.
 ///
-/// Two entries of native code share a line of a processor's cache, so that a step needs one line
+/// Two entries of native code share a line of the processor's cache, so that a step needs one line
 /// unless the set has older entries.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
@@ -58,7 +59,7 @@ struct Entry<R> {
     rule: R,
 }
 
-const _: () = assert!(size_of::<Entry<dwarf::rule::Rule>>() == 32, "two entries in a line");
+const _: () = assert!(size_of::<Entry<cfi::Rule>>() == 32, "two entries in a line");
 
 impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
     const SETS: usize = 1 << BITS;
@@ -87,14 +88,14 @@ impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
         self.sets.get(place / WAYS)?.entries.get(place % WAYS)
     }
 
-    /// The place of the entry for `rip`, which is not 0, if it is the expected one.
+    /// Returns the place of the entry for `rip`, which is not 0, if that is the expected one.
     #[inline]
     fn expected(&self, rip: u64) -> Option<u16> {
         let place = *self.next.get(usize::from(self.last))?;
         (self.entry(place)?.rip == rip).then_some(place)
     }
 
-    /// The place of the entry for `rip`, which is not 0.
+    /// Returns the place of the entry for `rip`, which is not 0.
     #[inline]
     fn find(&self, rip: u64) -> Option<u16> {
         let at = Self::set(rip);
@@ -102,14 +103,14 @@ impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
         Some((at * WAYS + way) as u16)
     }
 
-    /// The rule of the expected entry.
+    /// Returns the rule of the expected entry.
     #[inline]
     fn go_on(&mut self, place: u16) -> Option<&R> {
         self.last = place;
         Some(&self.entry(place)?.rule)
     }
 
-    /// The rule of another one, which is expected the next time.
+    /// Returns the rule of another entry, which is expected the next time.
     #[inline]
     fn go_to(&mut self, place: u16) -> Option<&R> {
         if let Some(next) = self.next.get_mut(usize::from(self.last)) {
@@ -133,15 +134,15 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
         // No code map has version 0.
         Self { version: 0, cfi: Table::new(), win64: Table::new() }
     }
 
-    /// The rule for the return address `rip` in version `version` of a code map, if it is of native
-    /// code, and that is asked for, or of code with UNWIND_INFO, and that is.
+    /// Returns the rule for the return address `rip` in version `version` of a code map. The two
+    /// flags say which kinds to look up: rules of native code, and rules of code with UNWIND_INFO.
     #[inline]
     pub(super) fn get(
         &mut self,
@@ -167,19 +168,19 @@ impl Cache {
         None
     }
 
-    /// Remembers a rule of native code, which is not there yet.
-    pub(super) fn insert_cfi(&mut self, version: u64, rip: u64, rule: dwarf::rule::Rule) {
+    /// Adds a rule of native code, which is not in the cache yet.
+    pub(super) fn insert_cfi(&mut self, version: u64, rip: u64, rule: cfi::Rule) {
         self.renew(version);
         self.cfi.insert(rip, rule);
     }
 
-    /// The same of code with UNWIND_INFO.
+    /// Adds a rule of code with UNWIND_INFO, which is not in the cache yet.
     pub(super) fn insert_win64(&mut self, version: u64, rip: u64, rule: win64::rule::Rule) {
         self.renew(version);
         self.win64.insert(rip, Some(rule));
     }
 
-    /// Forgets the rules of another version.
+    /// Removes the rules of another version.
     fn renew(&mut self, version: u64) {
         if self.version != version {
             self.cfi.clear();

@@ -1,21 +1,23 @@
-//! Why a step could not be made.
+//! Errors of steps.
 
-use super::dwarf::CfiError;
+use crate::cfi::CfiError;
 use crate::memory::Unreadable;
 use crate::registers::Gpr;
 use thiserror::Error;
 
-/// Why a frame's caller could not be found.
+/// An error in finding a frame's caller.
+///
+/// Exhaustive on purpose: a new kind of error must be given a word in the text format of scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UnwindError {
-    /// rip lies in no known code: beyond the stack's last known frame, or in unregistered code.
+    /// rip is in no known code: beyond the stack's last known frame, or in unregistered code.
     #[error("{address:#x} is in no known code")]
     UnknownCode {
         /// rip (VA).
         address: u64,
     },
     /// The code made a call, so it is no leaf, but has no RUNTIME_FUNCTION.
-    #[error("the code that returns to {address:#x} has no function entry, yet made a call")]
+    #[error("the code before return address {address:#x} made a call, but has no function entry")]
     CallerWithoutEntry {
         /// The return address (VA).
         address: u64,
@@ -38,7 +40,8 @@ pub enum UnwindError {
     /// The stack could not be read.
     #[error("{0}")]
     Stack(#[from] Unreadable),
-    /// Code bytes that decide about an epilogue are not in the image (rules of Windows only).
+    /// Code bytes that would decide whether rip is in an epilogue are not in the image (only with
+    /// the rules of Windows).
     #[error("the code at RVA {rva:#x} is not in the image")]
     CodeUnmapped {
         /// RVA of the first missing byte.
@@ -50,12 +53,12 @@ pub enum UnwindError {
         /// RVA of the missing structure.
         rva: u32,
     },
-    /// The UNWIND_INFO has a version other than 1 and 2.
+    /// The version of the UNWIND_INFO is neither 1 nor 2.
     #[error("UNWIND_INFO version {version} at RVA {rva:#x} is unsupported")]
     UnsupportedVersion {
-        /// Its version.
+        /// Version of the UNWIND_INFO.
         version: u8,
-        /// Its RVA.
+        /// RVA of the UNWIND_INFO.
         rva: u32,
     },
     /// An unwind code has an operation that does not exist.
@@ -75,12 +78,12 @@ pub enum UnwindError {
     /// A chain of UNWIND_INFO, or of indirect entries, has more than 32 links.
     #[error("the chain of unwind data that leads to RVA {rva:#x} has more than 32 links")]
     ChainTooLong {
-        /// RVA where it was given up.
+        /// RVA where the search stopped.
         rva: u32,
     },
-    /// The caller is found from a register whose value is not known in the frame: call frame
-    /// information of a later frame calls it undefined, or that frame's caller was guessed.
-    #[error("the caller of the frame at {address:#x} is found from {}, which is lost", register.name())]
+    /// The caller is computed from a register whose value is not known in the frame: call frame
+    /// information of a later frame marks it as undefined, or the caller of that frame was guessed.
+    #[error("the caller of the frame at {address:#x} is computed from {}, whose value is lost", register.name())]
     LostRegister {
         /// The register.
         register: Gpr,
@@ -98,7 +101,7 @@ pub enum UnwindError {
     /// The stack has more frames than the walk may take.
     #[error("the stack has more than {limit} frames")]
     TooManyFrames {
-        /// How many frames were allowed.
+        /// The limit.
         limit: u32,
     },
 }

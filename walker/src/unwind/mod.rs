@@ -1,7 +1,7 @@
-//! One step from a frame to its caller, and whole stacks made of such steps.
+//! Steps from a frame to its caller, and walks of whole stacks.
 
 mod cache;
-pub mod dwarf;
+mod dwarf;
 mod error;
 mod walk;
 pub mod win64;
@@ -16,18 +16,20 @@ use crate::image::RuntimeFunction;
 use crate::memory::Memory;
 use crate::registers::{Convention, RegisterSet, Registers};
 
-/// Which rules decide where unwinders disagree.
+/// The rules to apply where unwinders disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rules {
-    /// Right where Windows is known to be wrong: a jump into a gcc cold part or back is no tail
-    /// call, `rex ret` returns, so does iretq over a machine frame, version 2 may lack EPILOG codes,
-    /// jumps to a shared tail are followed, `___chkstk_ms` is known by its code, callers are looked
-    /// up at their return address − 1. Operation 11 is known, as on Unix.
+    /// Correct where Windows is known to be wrong: a jump into a gcc cold part or back is no tail
+    /// call, `rex ret` returns, iretq over a machine frame returns too, version 2 may lack EPILOG
+    /// codes, jumps to a shared tail are followed, `___chkstk_ms` is recognised by its code, and
+    /// callers are looked up at their return address − 1. Operation 11 is known, as on Unix.
     #[default]
     Precise,
-    /// Exactly what Windows and CoreCLR on Windows do, mistakes included (contract §8.2).
+    /// Exactly the behaviour of Windows and of CoreCLR on Windows, mistakes included (contract
+    /// §8.2).
     Windows,
-    /// The same, with the operation that CoreCLR adds on Unix: 11, UWOP_SET_FPREG_LARGE.
+    /// The behaviour of [`Windows`](Self::Windows), with the operation that CoreCLR adds on Unix:
+    /// 11, UWOP_SET_FPREG_LARGE.
     CoreClrUnix,
 }
 
@@ -42,14 +44,14 @@ impl Rules {
         !matches!(self, Self::Windows)
     }
 
-    /// The highest unwind operation that is not an error.
+    /// Returns the highest valid unwind operation.
     #[inline]
     pub(crate) const fn last_operation(self) -> u8 {
         if self.has_set_fpreg_large() { 11 } else { 10 }
     }
 }
 
-/// What the rip of a frame is.
+/// The kind of address in a frame's rip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Position {
     /// The next instruction of a thread that was stopped or interrupted anywhere: the first frame of
@@ -62,19 +64,19 @@ pub enum Position {
 }
 
 impl Position {
-    /// What the caller's rip is, if the frame interrupted it, by a machine frame or a signal, or not.
+    /// Returns the position of the caller: interrupted by a machine frame or a signal, or not.
     #[inline]
     const fn below(interruption: bool) -> Self {
         if interruption { Self::Interrupted } else { Self::ReturnAddress }
     }
 }
 
-/// How a frame's caller was found, from the surest way to the least sure.
+/// The method by which a frame's caller was found, from the surest to the least sure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
     /// By the unwind codes, outside the prologue.
     Body,
-    /// By those of the unwind codes whose instructions had run.
+    /// By the unwind codes whose instructions had run.
     Prologue,
     /// By the EPILOG codes of version 2.
     EpilogueCodes,
@@ -82,7 +84,8 @@ pub enum Trust {
     EpilogueInstructions,
     /// By call frame information.
     Cfi,
-    /// By that of a trampoline that signal handlers return to: the caller was interrupted.
+    /// By the call frame information of a trampoline that signal handlers return to: the caller was
+    /// interrupted.
     SignalFrame,
     /// The code has no unwind data, but its bytes are those of a known function.
     KnownCode,
@@ -95,53 +98,58 @@ pub enum Trust {
     FramePointer,
 }
 
-/// What is done where native code has no call frame information.
+/// The treatment of native code without call frame information.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Guesses {
-    /// The walk stops, but for PLT entries that are known by their bytes.
+    /// The walk stops, except at PLT entries, which are recognised by their bytes.
     #[default]
     None,
-    /// rbp is taken for a frame pointer where it looks like one: a guess ([`Trust::FramePointer`]).
-    /// Registers saved elsewhere are not restored, so that later frames may have wrong ones.
+    /// rbp is taken for a frame pointer if it looks like one: a guess ([`Trust::FramePointer`]).
+    /// Registers saved elsewhere are not restored, so later frames may have wrong ones.
     FramePointers,
 }
 
 /// A language-specific handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handler {
-    /// RVA of its code.
+    /// RVA of the handler's code.
     pub rva: u32,
-    /// RVA of its data.
+    /// RVA of the handler's data.
     pub data_rva: u32,
 }
 
-/// What one step found besides the caller's registers.
+/// The results of a step, besides the caller's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
-    /// How the caller was found.
+    /// The method by which the caller was found.
     pub trust: Trust,
-    /// The establisher frame (VA): what exception handling takes as the frame's identity. Of native
-    /// code on Unix it is the canonical frame address.
+    /// The establisher frame (VA), by which exception handling identifies the frame. For native
+    /// code on Unix, the canonical frame address.
     pub establisher_frame: u64,
     /// The exception or termination handler, unless rip is in a prologue or an epilogue.
     pub handler: Option<Handler>,
-    /// What the caller's rip is: [`Position::Interrupted`] below a machine frame or a signal frame.
+    /// The kind of address in the caller's rip: [`Position::Interrupted`] below a machine frame or
+    /// a signal frame.
     pub caller: Position,
-    /// The registers whose values in the caller it read or computed.
+    /// The registers whose values in the caller the step read or computed.
     pub found: RegisterSet,
-    /// Those that hold what they held in the frame, which is what they hold in the caller: callees
-    /// preserve them, or are told to have.
+    /// The registers that have the same value in the caller as in the frame, because callees
+    /// preserve them or call frame information says so.
     pub kept: RegisterSet,
-    /// The frame's registers that it was all computed from.
+    /// The frame's registers that the step computed its results from.
     pub needed: RegisterSet,
 }
 
 impl Step {
-    /// The caller's known registers, if these are the frame's: all others hold what the callee left in
-    /// them. None is known if one was not that the step needed.
+    /// Returns the caller's known registers, if `of_frame` are the frame's. All others hold values
+    /// that the callee left in them. The result is empty if the step needed a register that is not
+    /// known.
     ///
-    /// Of a thread that was stopped all are known. Below a call no volatile register is, unless call
-    /// frame information says where it is saved, as that of a signal's trampoline does.
+    /// In a stopped thread's first frame all registers are known. Below a call no volatile register
+    /// is known, unless call frame information says where it is saved, as that of a signal's
+    /// trampoline does.
     #[inline]
     #[must_use]
     pub const fn known(&self, of_frame: RegisterSet) -> RegisterSet {
@@ -152,8 +160,9 @@ impl Step {
         }
     }
 
-    /// The step through code with UNWIND_INFO as the convention has it. A volatile register that was
-    /// pushed to allocate 8 bytes is no caller's.
+    /// Returns the step through code with UNWIND_INFO restricted to the registers that the
+    /// convention preserves. A volatile register that was pushed to allocate 8 bytes is not the
+    /// caller's.
     #[inline]
     const fn within(self, preserved: RegisterSet) -> Self {
         let (found, kept) = (self.found.intersection(preserved), self.kept.intersection(preserved));
@@ -161,20 +170,21 @@ impl Step {
     }
 }
 
-/// Unwinds the code of a map.
+/// An unwinder for the code of a map.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwinder<'c, 'a> {
     map: &'c CodeMap<'a>,
     rules: Rules,
     guesses: Guesses,
     convention: Convention,
-    /// Of what steps through code with UNWIND_INFO say on Windows, what they say here.
+    /// Mask of the registers that a step through code with UNWIND_INFO may report as known under
+    /// this convention.
     preserved: RegisterSet,
 }
 
 impl<'c, 'a> Unwinder<'c, 'a> {
-    /// An unwinder with [`Rules::Precise`], and with the convention of System V if the map has native
-    /// code of Unix, that of Windows if not.
+    /// Creates an unwinder with [`Rules::Precise`] and without guesses. The convention is that of
+    /// System V if the map has native code of Unix, else that of Windows.
     #[must_use]
     pub const fn new(map: &'c CodeMap<'a>) -> Self {
         let convention = if map.has_cfi() { Convention::SystemV } else { Convention::WindowsX64 };
@@ -182,46 +192,46 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Self { map, rules: Rules::Precise, guesses: Guesses::None, convention, preserved }
     }
 
-    /// The same with another convention of code that has UNWIND_INFO: which registers are known behind
-    /// a step ([`Step::known`]). It changes nothing else.
+    /// Returns the unwinder with another convention for code that has UNWIND_INFO. The convention
+    /// decides only which registers are known after a step ([`Step::known`]).
     #[must_use]
     pub const fn with_convention(self, convention: Convention) -> Self {
         Self { convention, preserved: preserved(convention), ..self }
     }
 
-    /// The convention of code that has UNWIND_INFO.
+    /// Returns the convention for code that has UNWIND_INFO.
     #[must_use]
     pub const fn convention(&self) -> Convention {
         self.convention
     }
 
-    /// The same with other rules.
+    /// Returns the unwinder with other rules.
     #[must_use]
     pub const fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
     }
 
-    /// The same with guesses or not.
+    /// Returns the unwinder with the given treatment of native code without call frame information.
     #[must_use]
     pub const fn with_guesses(self, guesses: Guesses) -> Self {
         Self { guesses, ..self }
     }
 
-    /// The code it knows.
+    /// Returns the code map.
     #[must_use]
     pub const fn code_map(&self) -> &'c CodeMap<'a> {
         self.map
     }
 
-    /// Its rules.
+    /// Returns the rules.
     #[must_use]
     pub const fn rules(&self) -> Rules {
         self.rules
     }
 
-    /// Takes `registers` from a frame to its caller. Of the volatile registers, only those that an
-    /// epilogue pops, or call frame information names, change. [`Step::known`] tells which registers
-    /// are the caller's: one that this information calls undefined keeps what it held, for instance.
+    /// Moves `registers` from a frame to its caller. Of the volatile registers, only those change
+    /// that an epilogue pops or call frame information names. [`Step::known`] returns the registers
+    /// that are the caller's: an undefined one, for instance, keeps its old value.
     ///
     /// # Errors
     /// [`UnwindError`]; `registers` are then as they were.
@@ -250,7 +260,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         self.any_step(registers, position, memory)
     }
 
-    /// As [`step`](Self::step), for every kind of frame and code.
+    /// Makes a step from any kind of frame and code, as [`step`](Self::step) does.
     #[inline(never)]
     fn any_step<M: Memory + ?Sized>(
         &self,
@@ -264,7 +274,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Ok(win64::step(self.map, self.rules, registers, position, memory)?.within(self.preserved))
     }
 
-    /// Where a step begins, if it does so in code with call frame information.
+    /// Returns the place where a step begins, if that is code with call frame information.
     #[inline]
     fn native(&self, rip: u64, position: Position) -> Option<dwarf::Place<'c, 'a>> {
         let before = match position {
@@ -276,9 +286,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Some(dwarf::Place { map: self.map, region, table, rva })
     }
 
-    /// The same as [`step`](Self::step) from code that was interrupted, which belongs to `function` of
-    /// `region` whatever the table says: runtimes look functions up in tables of their own, and some
-    /// take what lies behind a function's end for a part of it (contract §2.6, §8.3).
+    /// Makes the same step as [`step`](Self::step) from interrupted code that belongs to `function`
+    /// of `region`, whatever the region's table says: runtimes look functions up in tables of their
+    /// own, and some count the bytes after a function's end as part of it (contract §2.6, §8.3).
     ///
     /// # Errors
     /// Those of [`step`](Self::step); [`UnwindError::UnknownCode`] if rip is not in the region.
@@ -297,11 +307,11 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Ok(step.within(self.preserved))
     }
 
-    /// The same as [`step`](Self::step), faster where `cache` knows the return address: with precise
-    /// rules, from frames that made a call (native frames with any rules).
+    /// Makes the same step as [`step`](Self::step), faster if `cache` knows the return address: for
+    /// frames that made a call, with precise rules (native frames: with any rules).
     ///
     /// # Errors
-    /// Those of [`step`](Self::step), with or without the cache.
+    /// As [`step`](Self::step): the cache makes no difference.
     #[inline]
     pub fn step_cached<M: Memory + ?Sized>(
         &self,
@@ -323,7 +333,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         self.step_and_learn(cache, registers, position, memory)
     }
 
-    /// The step that the cache does not know; if it can be, it is known from then on.
+    /// Makes a step that the cache does not know, and adds its rule to the cache if it has one.
     #[inline(never)]
     fn step_and_learn<M: Memory + ?Sized>(
         &self,
@@ -348,7 +358,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         self.step(registers, position, memory)
     }
 
-    /// The frames of a thread stopped with these registers, the most recent one first.
+    /// Walks the frames of a thread stopped with these registers, the most recent one first.
     #[must_use]
     pub const fn walk<'m, M: Memory + ?Sized>(
         self,
@@ -359,8 +369,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 }
 
-/// What is known behind a step of what is known behind one on Windows. There more than the convention
-/// has is known below a machine frame, or behind code known by its bytes.
+/// Returns the register mask for [`Unwinder::preserved`]: all registers on Windows, where machine
+/// frames and code known by its bytes preserve volatile registers too, and the nonvolatile ones on
+/// System V.
 const fn preserved(convention: Convention) -> RegisterSet {
     match convention {
         Convention::WindowsX64 => RegisterSet::ALL,

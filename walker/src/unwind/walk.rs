@@ -1,29 +1,30 @@
-//! Whole stacks: step after step, with an end.
+//! Walks of whole stacks, step by step and with a limit.
 
 use super::{Position, Step, Trust, UnwindError, Unwinder};
 use crate::memory::Memory;
 use crate::registers::{RegisterSet, Registers};
 
-/// How many frames a walk takes unless told otherwise.
+/// Default limit of frames.
 const FRAME_LIMIT: u32 = 1 << 16;
 
 /// A frame of a walked stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Frame {
-    /// Its registers.
+    /// The frame's registers.
     pub registers: Registers,
-    /// Which of them are really its own: all of the first frame's. Others hold what a callee left in
-    /// them.
+    /// The registers whose values are the frame's own: in the first frame all of them. Other
+    /// registers hold values that a callee left in them.
     pub known: RegisterSet,
-    /// What its rip is.
+    /// The kind of address in rip.
     pub position: Position,
-    /// The step that led here; `None` for the frame the walk began with.
+    /// The step that led to this frame; `None` for the first frame.
     pub found_by: Option<Step>,
 }
 
 /// The frames of a stack, the most recent one first. See [`Unwinder::walk`].
 ///
-/// The walk ends behind the first error, which is its last item: a stack ends well where it reaches
+/// The walk ends after the first error, which is its last item. A stack that ends normally reaches
 /// [`UnwindError::UnknownCode`] at an address that the caller of the walk expects, or
 /// [`UnwindError::EndOfStack`].
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
         }
     }
 
-    /// The same with at most `limit` frames.
+    /// Returns the walk limited to `limit` frames.
     #[must_use]
     pub const fn with_limit(self, limit: u32) -> Self {
         Self { left: limit, limit, ..self }

@@ -1,4 +1,4 @@
-//! The cache of rules by return address, which must never show.
+//! The cache of rules by return address, which must never change a result.
 
 use crate::case::{CODE, CODE_SIZE, Case, Cfi, Cie, Frames, at, slot};
 use clr_walker::code_map::CodeRegion;
@@ -9,7 +9,8 @@ use clr_walker::unwind::{Cache, Position, Rules, UnwindError, Unwinder};
 
 const HEAP: u64 = 0x7F80_0000_0000;
 
-/// One function, of which every instruction is a byte long and has another frame than its neighbours.
+/// Returns a case with a function whose instructions are a byte long each, and whose frame differs
+/// at each of them.
 fn every_byte_differs() -> Case {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie::default());
@@ -19,7 +20,7 @@ fn every_byte_differs() -> Case {
     Case::new(&frames, 0)
 }
 
-/// Numbers in no order: Knuth's linear congruential generator.
+/// Returns numbers in no order: Knuth's linear congruential generator.
 fn in_no_order(count: usize, below: u64) -> impl Iterator<Item = u64> {
     let mut state = 1_u64;
     std::iter::repeat_with(move || {
@@ -29,13 +30,14 @@ fn in_no_order(count: usize, below: u64) -> impl Iterator<Item = u64> {
     .take(count)
 }
 
-/// There are more addresses than entries, and what follows what changes all the time; native and
-/// managed code take turns.
+/// There are more addresses than entries, their order changes all the time, and native and managed
+/// code alternate.
 #[test]
 fn steps_with_a_cache_are_those_without() {
     let case = every_byte_differs();
     let mut map = case.map();
-    // Codes of a prologue of 255 bytes, each of which allocates: they tell its addresses apart.
+    // Codes of a prologue of 255 bytes, each of which allocates, so that every address has its own
+    // frame.
     let codes = (1..=120_u8).rev().flat_map(|n| [2 * n, 2 | (n % 16) << 4]);
     let mut heap = vec![0xCC; 0x100];
     heap.extend([1, 0xFF, 120, 0].into_iter().chain(codes));
@@ -62,7 +64,7 @@ fn steps_with_a_cache_are_those_without() {
     assert!(seen.count_ones() > 40, "the answers differ");
 }
 
-/// What an empty entry has for an address is none.
+/// The address of an empty entry is never looked up.
 #[test]
 fn no_entry_is_one_for_address_0() {
     let case = every_byte_differs();
@@ -71,7 +73,7 @@ fn no_entry_is_one_for_address_0() {
     let mut cache = Cache::new();
     let mut step = |rip| {
         let mut registers = Registers { rip, ..case.registers };
-        // What an empty entry would count from leads to a caller.
+        // The registers that an empty entry would count from lead to a caller.
         registers.set(Gpr::Rax, slot(8));
         let position = Position::ReturnAddress;
         Unwinder::new(&map).step_cached(&mut cache, &mut registers, position, &memory)

@@ -1,18 +1,18 @@
 //! Sections of call frame information, code, stack and registers made by hand.
 
+use clr_walker::cfi::{CfiTable, Column};
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::dwarf::{CfiTable, Column};
 use clr_walker::unwind::{Cache, Guesses, Position, Rules, Step, UnwindError, Unwinder};
 use std::fmt::Write as _;
 
-/// Where the image lies (VA), and where its own addresses say that it does.
+/// The image's load address and its preferred base (VAs).
 pub(crate) const BASE: u64 = 0x7F00_0000_0000;
 pub(crate) const PREFERRED: u64 = 0x40_0000;
 
-/// Where its code, and `.eh_frame`, are (RVAs).
+/// The start of the code, and of `.eh_frame` (RVAs).
 pub(crate) const CODE: u32 = 0x1000;
 pub(crate) const CODE_SIZE: u32 = 0x1000;
 pub(crate) const EH_FRAME: u32 = 0x3000;
@@ -20,22 +20,22 @@ pub(crate) const EH_FRAME: u32 = 0x3000;
 const STACK: u64 = 0x7FFE_0000_0000;
 const SLOTS: std::ops::Range<i64> = -64..0x1000;
 
-/// The address of stack slot `n`; rsp is at slot 0 unless the case says otherwise.
+/// Returns the address of stack slot `n`; rsp is at slot 0 unless the case says otherwise.
 pub(crate) fn slot(n: i64) -> u64 {
     STACK.wrapping_add_signed(8 * n)
 }
 
-/// What stands in stack slot `n`: it tells its number.
+/// Returns the word in stack slot `n`, which encodes `n`.
 pub(crate) fn word(n: i64) -> u64 {
     0x5107_0000_0000_0000_u64.wrapping_add_signed(n)
 }
 
-/// What a register holds before a step, rsp apart.
+/// Returns the value of a register before a step, rsp apart.
 pub(crate) fn held(register: Gpr) -> u64 {
     0x4E60_0000 + u64::from(register.number())
 }
 
-/// The stack, which shows its bytes or does not.
+/// The stack, with or without a window on its bytes.
 pub(crate) struct Stack {
     bytes: Vec<u8>,
     shown: bool,
@@ -93,7 +93,7 @@ pub(crate) fn sleb(mut value: i64) -> Vec<u8> {
     }
 }
 
-/// The DWARF number of a register.
+/// Returns the DWARF number of a register.
 pub(crate) fn number(register: Gpr) -> u8 {
     Column::from(register).0 as u8
 }
@@ -109,7 +109,7 @@ pub(crate) enum Cfi {
     DefCfaRegister(Gpr),
     DefCfaOffset(u64),
     DefCfaExpression(Vec<u8>),
-    /// Saved so many units of 8 bytes below the CFA.
+    /// Saved N units of 8 bytes below the CFA.
     Offset(Gpr, u64),
     Restore(Gpr),
     Undefined(u8),
@@ -158,7 +158,8 @@ impl Cfi {
     }
 }
 
-/// What gcc's CIEs begin with: the CFA is rsp + 8, and the return address right below it.
+/// Returns the initial instructions of gcc's CIEs: the CFA is rsp + 8, and the return address right
+/// below it.
 pub(crate) fn usual() -> Vec<Cfi> {
     vec![Cfi::DefCfa(Gpr::Rsp, 8), Cfi::Raw(vec![0x80 | 16, 1])]
 }
@@ -171,7 +172,7 @@ pub(crate) struct Cie {
     pub(crate) code_alignment: u64,
     pub(crate) data_alignment: i64,
     pub(crate) return_address: u8,
-    /// What the augmentation's letters say.
+    /// The augmentation data.
     pub(crate) data: Vec<u8>,
     pub(crate) instructions: Vec<Cfi>,
 }
@@ -191,7 +192,7 @@ impl Default for Cie {
     }
 }
 
-/// An `.eh_frame` or `.debug_frame` in the making.
+/// An `.eh_frame` or `.debug_frame` under construction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frames {
     pub(crate) bytes: Vec<u8>,
@@ -207,7 +208,7 @@ impl Frames {
         Self { debug: true, ..Self::default() }
     }
 
-    /// Adds an entry with this content behind its id; where it is.
+    /// Adds an entry with this content after its id, and returns its offset.
     fn entry(&mut self, id: u32, content: &[u8]) -> usize {
         let at = self.bytes.len();
         let padding = (4 + content.len()).next_multiple_of(8) - 4 - content.len();
@@ -276,11 +277,11 @@ pub(crate) struct Case {
     pub(crate) rules: Rules,
 }
 
-/// What a step found: the caller's registers, and what it says of itself.
+/// The results of a step: the caller's registers, and the [`Step`].
 pub(crate) type Found = Result<(Registers, Step), UnwindError>;
 
 impl Case {
-    /// A thread interrupted `offset` bytes into the code.
+    /// Creates a case of a thread interrupted `offset` bytes into the code.
     pub(crate) fn new(frames: &Frames, offset: u32) -> Self {
         let mut registers = Registers { rip: at(offset), ..Registers::default() };
         for register in Gpr::ALL {
@@ -304,7 +305,8 @@ impl Case {
         }
     }
 
-    /// One function of 0x100 bytes at the start of the code, with the usual CIE.
+    /// Returns frames with one function of 0x100 bytes at the start of the code, with the usual
+    /// CIE.
     pub(crate) fn function(instructions: &[Cfi], offset: u32) -> Self {
         let mut frames = Frames::new();
         let cie = frames.cie(&Cie::default());
@@ -354,7 +356,7 @@ impl Case {
         map
     }
 
-    /// Makes the step in every way there is, which must not differ.
+    /// Makes the step in every way there is, and checks that the results are the same.
     pub(crate) fn step(&self) -> Found {
         let map = self.map();
         let unwinder = Unwinder::new(&map).with_guesses(self.guesses).with_rules(self.rules);
@@ -379,8 +381,8 @@ impl Case {
         found.unwrap()
     }
 
-    /// What the step changed: `rbx=[-2]` for a register that it took from a slot, `rbp=0x…` for any
-    /// other value, rip and rsp last.
+    /// Returns the changes that the step made: `rbx=[-2]` for a register that it took from a slot,
+    /// `rbp=0x…` for any other value, rip and rsp last.
     pub(crate) fn changes(&self) -> String {
         let (after, _) = match self.step() {
             Ok(found) => found,
@@ -411,7 +413,7 @@ impl Case {
     }
 }
 
-/// The address `offset` bytes into the code.
+/// Returns the address `offset` bytes into the code.
 pub(crate) fn at(offset: u32) -> u64 {
     BASE + u64::from(CODE + offset)
 }

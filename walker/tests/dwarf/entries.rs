@@ -1,10 +1,10 @@
 //! Entries: CIEs and FDEs of every kind, and faulty ones.
 
 use crate::case::{CODE, Case, Cfi, Cie, EH_FRAME, Frames, PREFERRED, sleb, uleb};
+use clr_walker::cfi::{CfiError, CfiProblem, FrameSection};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::{CfiError, CfiProblem, FrameSection};
 
-/// What is wrong with the frames, how often.
+/// Returns the number of problems of the frames, and the first one.
 fn problems(frames: &Frames) -> (u32, Option<CfiProblem>) {
     let case = Case::new(frames, 0);
     let table = case.table();
@@ -98,7 +98,7 @@ fn debug_frame_serves_where_eh_frame_says_nothing() {
         };
         assert_eq!(both(0), "rip=[3] rsp=4");
         assert_eq!(both(0x60), "rip=[4] rsp=5");
-        // What overlaps is left out whole.
+        // An overlapping entry is left out whole.
         assert!(both(0x61).ends_with("has no call frame information"));
     }
 }
@@ -224,7 +224,7 @@ fn an_entry_that_is_cut_off_ends_the_section() {
     }
 }
 
-/// Up to the fault a program is good.
+/// The rows of a program are kept up to the fault.
 #[test]
 fn a_faulty_program_is_good_up_to_its_fault() {
     for (problem, faulty) in [
@@ -234,7 +234,7 @@ fn a_faulty_program_is_good_up_to_its_fault() {
         (CfiProblem::Offset, Cfi::DefCfaOffset(1 << 31)),
         (CfiProblem::Offset, Cfi::Offset(Gpr::Rbx, 1 << 29)),
         (CfiProblem::Number, Cfi::Raw([vec![0x0E], vec![0xFF; 10], vec![0]].concat())),
-        // Back: set_loc of the function's begin.
+        // A step back: set_loc of the function's begin.
         (CfiProblem::Context, Cfi::Raw(vec![1, 0xC8, 0xDF, 0xFF, 0xFF])),
     ] {
         let rows = [Cfi::DefCfaOffset(16), Cfi::Advance(8), Cfi::DefCfaOffset(24), faulty];
@@ -249,7 +249,7 @@ fn a_faulty_program_is_good_up_to_its_fault() {
     }
 }
 
-/// Where the program ends in the middle of an instruction.
+/// A program may end in the middle of an instruction.
 #[test]
 fn a_program_that_is_cut_off_is_faulty() {
     let mut frames = Frames::new();
@@ -267,7 +267,7 @@ fn a_program_that_is_cut_off_is_faulty() {
 
 #[test]
 fn set_loc_goes_forward() {
-    // Its pointer is at .eh_frame+0x2E.
+    // The entry's pointer is at .eh_frame+0x2E.
     let target = (CODE + 0x20).wrapping_sub(EH_FRAME + 0x2E).to_le_bytes();
     let rows = [Cfi::Raw([vec![1], target.to_vec()].concat()), Cfi::DefCfaOffset(16)];
     assert_eq!(Case::function(&rows, 0x1F).changes(), "rip=[0] rsp=1");

@@ -5,12 +5,12 @@ use clr_walker::registers::Gpr;
 
 const RIP: u8 = 16;
 
-/// DW_OP_bregN offset.
+/// Returns `DW_OP_bregN offset`.
 fn breg(register: u8, offset: i64) -> Vec<u8> {
     [vec![0x70 + register], sleb(offset)].concat()
 }
 
-/// The value that an expression has, with the CFA, slot 1, on the stack.
+/// Returns the value of an expression, with the CFA, slot 1, on the stack.
 #[track_caller]
 fn value(code: &[u8]) -> Result<u64, String> {
     let case = Case::function(&[Cfi::ValExpression(number(Gpr::Rbx), code.to_vec())], 0);
@@ -124,7 +124,7 @@ fn faulty_expressions_are_errors() {
         (&[0x0E, 1], operation),
         (&[0x94, 0], operation),
         (&[0x94, 9], operation),
-        (&[0x92, 20, 0], "DWARF register 20 is not among those known"),
+        (&[0x92, 20, 0], "DWARF register 20 is not tracked"),
     ];
     for (code, expected) in cases {
         let error = value(code).unwrap_err();
@@ -159,7 +159,7 @@ fn a_cfa_may_be_read_from_memory() {
     ];
     let case = Case::function(&instructions, 0).register(Gpr::Rbp, slot(6)).word(4, slot(11));
     assert_eq!(case.changes(), "rbp=[6] r15=[5] rip=[10] rsp=11");
-    // It begins with nothing on the stack.
+    // The expression begins with nothing on the stack.
     let cfa_of_cfa = Case::function(&[Cfi::DefCfaExpression(vec![0x23, 8])], 0);
     assert_eq!(
         cfa_of_cfa.changes(),
@@ -191,7 +191,7 @@ fn half_a_rule_for_the_cfa_needs_the_other_half() {
     let expression = Cfi::DefCfaExpression(vec![0x30]);
     for half in [Cfi::DefCfaOffset(8), Cfi::DefCfaRegister(Gpr::Rbp), Cfi::Raw(vec![0x13, 1])] {
         let case = Case::function(&[expression.clone(), half], 0);
-        let no = "an instruction has no meaning where it stands, at .eh_frame+0x30";
+        let no = "an instruction has no meaning at its place, at .eh_frame+0x30";
         assert_eq!(case.changes(), no);
     }
 }

@@ -25,7 +25,7 @@ fn put(bytes: &mut [u8], at: usize, fields: &[(usize, u64)]) {
     }
 }
 
-/// One function of 0x40 bytes at 0x1000, in the encoding of [`Cie::default`].
+/// Returns frames with one function of 0x40 bytes at 0x1000, in the encoding of [`Cie::default`].
 fn eh_frame() -> Vec<u8> {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie::default());
@@ -34,8 +34,8 @@ fn eh_frame() -> Vec<u8> {
     frames.bytes
 }
 
-/// An executable of two segments, laid out in the file as in memory: code at 0x1000; .eh_frame, its
-/// header and the symbols at 0x3000.
+/// Returns an executable of two segments, laid out in the file as in memory: code at 0x1000;
+/// .eh_frame, its header and the symbols at 0x3000.
 fn elf() -> Vec<u8> {
     let mut bytes = vec![0x90; END];
     bytes[..0x200].fill(0);
@@ -214,7 +214,8 @@ fn damage_anywhere_is_survived() {
 
 const MACHO_BASE: u64 = 0x1_0000_0000;
 
-/// A dylib: __PAGEZERO, __TEXT with __text at 0x1000 and __eh_frame at 0x3000, and a symbol table.
+/// Returns a dylib: __PAGEZERO, __TEXT with __text at 0x1000 and __eh_frame at 0x3000, and a symbol
+/// table.
 fn macho() -> Vec<u8> {
     let mut bytes = vec![0; END];
     let (segments, symtab) = (72 * 2 + 80 * 2, 24);

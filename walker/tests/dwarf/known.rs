@@ -1,4 +1,4 @@
-//! Which of a caller's registers a step knows.
+//! The caller's registers that are known after a step.
 
 use crate::case::{CODE, Case, Cfi, Cie, Frames, at, number, slot};
 use clr_walker::memory::Segment;
@@ -12,7 +12,7 @@ fn step(case: &Case) -> Step {
     case.step().unwrap().1
 }
 
-/// Steps of the simple form, and the same things said in a way that is not of it.
+/// Steps of the simple form, and equivalent steps that are not of it.
 fn both_forms(instructions: &[Cfi]) -> [Step; 2] {
     let other = [instructions, &[Cfi::Expression(number(R15), vec![0x77, 0])]].concat();
     [instructions, &other].map(|instructions| step(&Case::function(instructions, 0)))
@@ -70,8 +70,8 @@ fn what_a_step_reads_must_be_known() {
     assert_eq!(needed(&moved), RegisterSet::of(&[Rsp, Rcx]));
 }
 
-/// A handler that returned to the trampoline has left its own values in volatile registers; those that
-/// the information of the trampoline names are known, and the others are not.
+/// A handler that returned to the trampoline has left its own values in volatile registers: only
+/// those are known that the information of the trampoline names.
 #[test]
 fn a_signal_frame_restores_what_it_names() {
     let mut frames = Frames::new();
@@ -84,8 +84,8 @@ fn a_signal_frame_restores_what_it_names() {
     assert_eq!(trampoline.trust, Trust::SignalFrame);
     assert_eq!(trampoline.known(PRESERVED), PRESERVED.with(Rax));
     assert_eq!(trampoline.known(PRESERVED.without(Rbp)), PRESERVED.with(Rax).without(Rbp));
-    // The code of an interrupt's handler leaves alone, where it was interrupted itself, what it has
-    // not saved yet.
+    // At the point of a further interrupt, an interrupt's handler has not changed the registers
+    // that it has not saved yet.
     assert_eq!(trampoline.known(RegisterSet::ALL), RegisterSet::of(&Gpr::ALL));
     let lost = step(&Case::new(&frames, 0x10));
     assert_eq!((lost.trust, lost.found), (Trust::SignalFrame, RegisterSet::EMPTY));
@@ -108,7 +108,8 @@ fn a_guess_knows_little_and_a_stub_all_that_is_preserved() {
     assert_eq!(stub.known(PRESERVED.without(Rbx)), PRESERVED.without(Rbx));
 }
 
-/// The first frame's information loses rbx; the second one's counts from it, or does not.
+/// The first frame's information loses rbx; the second frame's information counts from it, or does
+/// not.
 #[test]
 fn a_walk_stops_where_it_would_need_what_is_lost() {
     let walk = |second: &[Cfi]| {
@@ -130,7 +131,8 @@ fn a_walk_stops_where_it_would_need_what_is_lost() {
     assert_eq!(frames[1].unwrap().known, PRESERVED.without(Rbx));
     assert_eq!(frames[1].unwrap().position, Position::ReturnAddress);
     assert_eq!(frames[2], lost);
-    let message = "the caller of the frame at 0x7f0000001018 is found from rbx, which is lost";
+    let message =
+        "the caller of the frame at 0x7f0000001018 is computed from rbx, whose value is lost";
     assert_eq!(frames[2].unwrap_err().to_string(), message);
 
     let frames = walk(&[Cfi::DefCfaOffset(16)]);

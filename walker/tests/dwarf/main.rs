@@ -1,8 +1,8 @@
 //! The rules of DWARF call frame information, one hand-made case after the other.
 //!
-//! A step is written as what it changed: `rbx=[-2] rip=[0] rsp=1` took rbx from stack slot −2, rip
-//! from slot 0, and left rsp at slot 1. rsp is at slot 0 before the step unless the case says
-//! otherwise.
+//! A step is written as the changes that it made: `rbx=[-2] rip=[0] rsp=1` took rbx from stack slot
+//! −2, rip from slot 0, and left rsp at slot 1. rsp is at slot 0 before the step unless the case
+//! says otherwise.
 
 mod caches;
 mod case;

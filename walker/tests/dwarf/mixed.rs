@@ -1,11 +1,11 @@
 //! Stacks that need both unwinders: managed code with UNWIND_INFO among native frames.
 
 use crate::case::{Cfi, Cie, EH_FRAME, Frames};
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::memory::Segment;
 use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
-use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Cache, Position, Rules, Trust, UnwindError, Unwinder};
 
 const NATIVE: u64 = 0x7F00_0000_0000;
@@ -65,7 +65,7 @@ fn managed_code_is_unwound_among_native_frames() {
         let known = [0, 1, 2].map(|n: usize| walked[n].unwrap().known);
         let preserved = Convention::SystemV.nonvolatile();
         assert_eq!(known, [RegisterSet::ALL, preserved, preserved]);
-        // Where native code is, managed code has its convention.
+        // In a map with native code, managed code has the convention of native code.
         let mut managed = walked[1].unwrap().registers;
         let step = unwinder.step(&mut managed, Position::Interrupted, &memory).unwrap();
         assert_eq!(step.known(RegisterSet::ALL), preserved);

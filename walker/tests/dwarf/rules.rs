@@ -1,12 +1,12 @@
-//! Instructions: what they say of the canonical frame address and of registers.
+//! Instructions: their rules for the canonical frame address and for registers.
 
 use crate::case::{CODE, Case, Cfi, Cie, Frames, number, slot};
+use clr_walker::cfi::{CfaRule, Column, RegisterRule};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::{CfaRule, Column, RegisterRule};
 
 const RIP: u8 = 16;
 
-/// What steps from these offsets change.
+/// Returns the changes of the steps from these offsets.
 #[track_caller]
 fn check(instructions: &[Cfi], expected: &[(u32, &str)]) {
     for (offset, changes) in expected {
@@ -125,8 +125,11 @@ fn states_nest_up_to_64() {
     instructions.extend(vec![Cfi::RestoreState; 64]);
     check(&instructions, &[(0, "rip=[2] rsp=3"), (1, "rip=[0] rsp=1")]);
     let too_many = vec![Cfi::Remember; 65];
-    check(&too_many, &[(0, "the remembered states do not pair, at .eh_frame+0x6d")]);
-    check(&[Cfi::RestoreState], &[(0, "the remembered states do not pair, at .eh_frame+0x2d")]);
+    check(&too_many, &[(0, "remembered and restored states do not pair, at .eh_frame+0x6d")]);
+    check(
+        &[Cfi::RestoreState],
+        &[(0, "remembered and restored states do not pair, at .eh_frame+0x2d")],
+    );
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn vector_registers_are_passed_over() {
     let row = Case::function(&[Cfi::Raw(vec![5, 20, 2])], 0).table().row(CODE).unwrap().unwrap();
     assert_eq!(row.registers, [None; 16]);
     let needed = [Cfi::Raw(vec![0x0C, 20, 8])];
-    check(&needed, &[(0, "DWARF register 20 is not among those known, at .eh_frame+0x1c")]);
+    check(&needed, &[(0, "DWARF register 20 is not tracked, at .eh_frame+0x1c")]);
 }
 
 #[test]

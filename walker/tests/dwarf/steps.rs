@@ -1,11 +1,11 @@
-//! Steps: which row counts, what is a signal frame, and what is done without any row.
+//! Steps: the choice of the row, signal frames, and steps without any row.
 
 use crate::case::{CODE, Case, Cfi, Cie, Frames, at, slot};
 use clr_walker::memory::Segment;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Guesses, Position, Trust, UnwindError, Unwinder};
 
-/// A CIE for signal frames.
+/// Returns a CIE for signal frames.
 fn signal_cie() -> Cie {
     Cie { augmentation: "zRS", ..Cie::default() }
 }
@@ -35,8 +35,8 @@ fn steps_tell_how_they_were_found() {
     assert_eq!((step.trust, step.establisher_frame), (Trust::Cfi, slot(1)));
 }
 
-/// The trampoline's FDE says where the interrupted registers are; the caller was interrupted, and may
-/// have another stack.
+/// The trampoline's FDE gives the places of the interrupted registers; the caller was interrupted,
+/// and may have another stack.
 #[test]
 fn a_signal_frame_interrupted_its_caller() {
     let mut frames = Frames::new();
@@ -57,8 +57,8 @@ fn a_signal_frame_interrupted_its_caller() {
     }
 }
 
-/// No call led to the trampoline, so that its first instruction counts, unless something is described
-/// in front of it: a call may be the last instruction of a function that does not return.
+/// No call led to the trampoline, so its first instruction counts, unless there is a rule for the
+/// byte before it: a call may be the last instruction of a function that does not return.
 #[test]
 fn a_signal_frame_is_looked_up_at_its_first_instruction() {
     let build = |before: &[Cfi]| {
@@ -75,7 +75,7 @@ fn a_signal_frame_is_looked_up_at_its_first_instruction() {
     let alone = build(&[]);
     assert_eq!(Case::new(&alone, 0x20).returned_to().changes(), "rip=[2] rsp=3");
     assert_eq!(Case::new(&alone, 0x20).changes(), "rip=[2] rsp=3");
-    // Frames of interrupts make calls too: where something is described in front, that counts.
+    // Interrupt frames make calls too: a rule for the byte before counts.
     assert_eq!(Case::new(&alone, 0x24).returned_to().changes(), "rip=[2] rsp=3");
     for (before, changes) in [
         (vec![Cfi::DefCfaOffset(16)], "rip=[1] rsp=2"),
@@ -88,7 +88,7 @@ fn a_signal_frame_is_looked_up_at_its_first_instruction() {
     }
 }
 
-/// The handler of an interrupt ends with a call, and another one stands behind it.
+/// The handler of an interrupt ends with a call, and another one follows it.
 #[test]
 fn a_call_at_the_end_of_a_signal_frame_is_no_trampoline() {
     let mut frames = Frames::new();
@@ -112,7 +112,7 @@ fn every_step_goes_up() {
     assert_eq!(error, UnwindError::NoProgress { rsp: slot(0), caller_rsp: slot(0) });
 }
 
-/// vfork keeps its return address in a register, for the stack is about to be used by another process.
+/// vfork keeps its return address in a register, because another process is about to use the stack.
 #[test]
 fn an_interrupted_function_may_have_popped_its_return_address() {
     let popped = [Cfi::DefCfaOffset(0), Cfi::Register(16, 5)];
@@ -153,7 +153,7 @@ fn code_that_nothing_is_said_of_is_unknown() {
     assert_eq!(case(0x1800).step(), Err(error));
 }
 
-/// For each place in the code of a stub, what has been pushed.
+/// The number of pushed bytes, for each place in the code of a stub.
 type Places<'a> = &'a [(u32, i64)];
 
 #[test]

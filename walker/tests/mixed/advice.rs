@@ -1,4 +1,4 @@
-//! What the HRESULTs ask for.
+//! Advice for HRESULTs.
 
 use clr_walker::mixed::{Advice, advice};
 use clr_walker::profiling::HResult;

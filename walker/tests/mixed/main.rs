@@ -1,4 +1,4 @@
-//! Whole stacks of a thread made by hand, through a runtime that answers as it is told.
+//! Whole stacks of a hand-made thread, through a runtime that answers as the test sets it up.
 
 mod advice;
 mod mock;

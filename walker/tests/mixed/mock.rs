@@ -1,4 +1,5 @@
-//! A process of two kinds of code, where every frame is 32 bytes, and a runtime that says what it is told.
+//! A process of two kinds of code, with frames of 32 bytes each, and a runtime that answers as the
+//! test sets it up.
 
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
@@ -18,19 +19,19 @@ pub(crate) const NATIVE: u64 = 0x1_4000_0000;
 pub(crate) const NATIVE_LEAF: u64 = NATIVE + CODE_SIZE + 0x10;
 /// Managed code.
 pub(crate) const MANAGED: u64 = 0x2_0000_0000;
-/// Code that nobody knows.
+/// Code that neither the runtime nor the profiler knows.
 pub(crate) const UNKNOWN: u64 = 0x3_0000_0000;
 /// rsp of the leaf (VA).
 pub(crate) const STACK: u64 = 0x7FFE_0000_0000;
-/// Every function has so many bytes, and so has every frame.
+/// Size in bytes of every function, and of every frame.
 const FUNCTION: u64 = 0x100;
 pub(crate) const FRAME: u64 = 32;
 const CODE_SIZE: u64 = 0x1000;
-/// Each function makes a call before this offset.
+/// Offset in each function of the instruction after its call.
 pub(crate) const CALLED: u64 = 0x42;
 pub(crate) const THREAD: ThreadId = ThreadId(0x7007);
 
-/// What is done to the thread and the runtime, in order.
+/// A call to the thread or the runtime, as logged.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Done {
     Suspended,
@@ -42,7 +43,7 @@ pub(crate) enum Done {
     RuntimeResumed,
 }
 
-/// What the runtime reports.
+/// A frame that the runtime reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Report {
     pub(crate) managed: bool,
@@ -55,19 +56,19 @@ pub(crate) struct Report {
 pub(crate) struct Mock {
     code: Vec<u8>,
     table: Vec<u8>,
-    /// The system knows unwind data of managed code.
+    /// The system knows the unwind data of managed code.
     pub(crate) knows_managed: bool,
     stack: Vec<u8>,
     pub(crate) context: ThreadContext,
     pub(crate) cannot_suspend: bool,
     pub(crate) cannot_resume: bool,
-    /// Code is known from files alone.
+    /// Only code from files is known.
     pub(crate) hides_code: bool,
     pub(crate) reports: Vec<Report>,
     pub(crate) result: HResult,
-    /// Methods are unloaded as soon as the thread, or the runtime, runs on.
+    /// True if methods are unloaded as soon as the thread, or the runtime, runs on.
     pub(crate) unloads: bool,
-    /// What `GetFunctionFromIP` says instead.
+    /// The result of `GetFunctionFromIP` instead of the usual one.
     pub(crate) lookup: Option<HResult>,
     pub(crate) suspend_runtime: HResult,
     pub(crate) suspensions: Cell<i32>,
@@ -75,24 +76,24 @@ pub(crate) struct Mock {
     pub(crate) bounds: StackBounds,
 }
 
-/// The return address in function `n` of some code.
+/// Returns the return address in function `n` of some code.
 pub(crate) const fn returns_to(code: u64, n: u64) -> u64 {
     code + n * FUNCTION + CALLED
 }
 
-/// The stack pointer of frame `n`, the leaf's being 0.
+/// Returns the stack pointer of frame `n`; the leaf is 0.
 pub(crate) const fn sp(n: u64) -> u64 {
     STACK + n * FRAME
 }
 
 impl Mock {
-    /// A stopped thread with these frames, leaf first.
+    /// Creates a stopped thread with these frames, leaf first.
     pub(crate) fn new(ips: &[u64]) -> Self {
         let mut code = vec![0x90; CODE_SIZE as usize];
         for function in code.chunks_mut(FUNCTION as usize) {
             function[0x40..0x42].copy_from_slice(&[0xFF, 0xD0]);
         }
-        // sub rsp, 24: the UNWIND_INFO of all functions, behind their code; then code that has none.
+        // sub rsp, 24: the UNWIND_INFO of all functions, after their code; then code without any.
         code.extend([1, 4, 1, 0, 4, 0x22, 0, 0]);
         code.extend([0x90; 0x38]);
         let functions = (0..CODE_SIZE / FUNCTION).map(|n| n * FUNCTION);
@@ -132,8 +133,8 @@ impl Mock {
         mock
     }
 
-    /// What a runtime reports of these frames: the managed ones, and a marker for each run of native code
-    /// but the leaf's. Unknown code is one that it hides.
+    /// Returns the reports of a runtime for these frames: the managed ones, and a marker for each
+    /// run of native code except the leaf's. Unknown code counts as hidden.
     fn truth(ips: &[u64]) -> Vec<Report> {
         let mut reports = Vec::new();
         let mut in_run = true;
@@ -147,7 +148,8 @@ impl Mock {
         reports
     }
 
-    /// Lets function `n` of all code end with a call: what returns there the function has no more.
+    /// Lets function `n` of all code end with a call, so that its return address is outside the
+    /// function.
     pub(crate) fn end_with_call(&mut self, n: u64) {
         let end = ((n + 1) * FUNCTION) as usize;
         self.code[end - 2..end].copy_from_slice(&[0xFF, 0xD0]);
@@ -159,17 +161,17 @@ impl Mock {
         self.stack[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Walks it.
+    /// Walks the thread.
     pub(crate) fn walk(&self, policy: Policy) -> MixedStack {
         self.walk_in(policy, &mut WalkBuffer::new(32))
     }
 
-    /// The same with a buffer.
+    /// Walks the thread with this buffer.
     pub(crate) fn walk_in(&self, policy: Policy, buffer: &mut WalkBuffer) -> MixedStack {
         self.walk_by(&self.map(), policy, buffer)
     }
 
-    /// The code that the profiler knows.
+    /// Returns the code that the profiler knows.
     pub(crate) fn map(&self) -> CodeMap<'_> {
         let mut map = CodeMap::new();
         let table = || FunctionTable::new(&self.table);
@@ -180,12 +182,12 @@ impl Mock {
         map
     }
 
-    /// The bytes of native code.
+    /// Returns the bytes of native code.
     pub(crate) fn code(&self) -> &[u8] {
         &self.code
     }
 
-    /// Walks it knowing other code.
+    /// Walks the thread with another code map.
     pub(crate) fn walk_by(
         &self,
         map: &CodeMap<'_>,
@@ -204,7 +206,7 @@ impl Mock {
         prepared
     }
 
-    /// What was done, without look-ups.
+    /// Returns the logged calls without look-ups.
     pub(crate) fn calls(&self) -> Vec<Done> {
         let done = self.done.borrow();
         done.iter().filter(|one| !matches!(one, Done::LookedUp(_))).cloned().collect()
@@ -215,12 +217,12 @@ impl Mock {
     }
 }
 
-/// Whether the runtime knows a method there.
+/// Returns true if the runtime knows a method there.
 pub(crate) fn is_managed(ip: u64) -> bool {
     (MANAGED..MANAGED + CODE_SIZE).contains(&ip)
 }
 
-/// Its FunctionID.
+/// Returns the FunctionID.
 pub(crate) fn function_at(ip: u64) -> FunctionId {
     FunctionId(ip & !(FUNCTION - 1))
 }

@@ -1,4 +1,4 @@
-//! What walks make of refusals: what they have they keep, and say why there is no more.
+//! Refusals: walks keep the frames that they have, and give the reason for the gap.
 
 use crate::mock::{Done, MANAGED, Mock, NATIVE, NATIVE_LEAF, UNKNOWN, returns_to, sp};
 use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, SeedRefused, SeenBy};
@@ -30,7 +30,7 @@ fn a_refused_snapshot_leaves_what_the_unwinder_has() {
         assert!(stack.frames.iter().all(|frame| frame.seen_by() == SeenBy::Unwinder));
         assert!(matches!(stack.completeness(), Completeness::Partial(_)), "{result}");
         assert_eq!(mock.calls().last(), Some(&Done::Resumed));
-        // With unwind data all is there, whatever the runtime says.
+        // With unwind data the stack is complete, whatever the runtime answers.
         mock.knows_managed = true;
         assert_eq!(mock.walk(Policy::Seeded).completeness(), Completeness::Whole, "{result}");
         // Without an unwinder there is nothing.
@@ -39,8 +39,8 @@ fn a_refused_snapshot_leaves_what_the_unwinder_has() {
     }
 }
 
-/// A redirected thread pretends to have been called where it was interrupted: the runtime gives up, and
-/// what the unwinder finds there is not to be believed.
+/// A redirected thread pretends to have been called where it was interrupted: the runtime gives up,
+/// and the unwinder's frames there cannot be trusted.
 #[test]
 fn a_frame_that_the_runtime_gives_up_at_is_not_believed() {
     let mut mock = Mock::new(&IPS);
@@ -155,13 +155,14 @@ fn a_seed_that_could_end_the_process_is_not_passed() {
     }
 }
 
-/// A wrong stack pointer on the stack (H-17, H-25): unwind data, where there is any, show that the word in
-/// the return address's place is none.
+/// A wrong stack pointer on the stack (H-17, H-25): unwind data, where present, show that the word
+/// in the return address's place is none.
 #[test]
 fn a_seed_that_has_no_caller_is_not_passed() {
     let ips =
         [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(MANAGED, 2), returns_to(NATIVE, 3)];
-    // What a method has below its return address; the 0 above the thread's first function; the base.
+    // The word that a method has below its return address; the 0 above the thread's first function;
+    // the base.
     for rsp in [sp(0) + 8, sp(1) - 8, sp(3) + 8, sp(4) + 8, sp(5), sp(5) + 0x18, sp(6) - 8] {
         let mut mock = Mock::new(&ips);
         mock.context.registers.set(Gpr::Rsp, rsp);
@@ -173,7 +174,7 @@ fn a_seed_that_has_no_caller_is_not_passed() {
             assert_eq!(stack.completeness(), Completeness::Partial(refused), "{rsp:#x}");
             assert_eq!((stack.frames.len(), stack.snapshot), (1, None), "{rsp:#x}");
         }
-        // Nothing shows it without unwind data.
+        // Without unwind data nothing shows it.
         mock.knows_managed = false;
         assert_ne!(mock.walk(Policy::Seeded).snapshot, None, "{rsp:#x}");
     }
@@ -185,7 +186,8 @@ fn a_seed_that_has_no_caller_is_not_passed() {
     assert_eq!(mock.walk(Policy::Seeded).completeness(), Completeness::Partial(refused));
 }
 
-/// Nor is one whose return address has been overwritten, but by the GC: that leads to code (H-15).
+/// A frame whose return address has been overwritten is no seed either, except if the GC did it:
+/// that address leads to code (H-15).
 #[test]
 fn a_hijacked_return_address_makes_no_worse_seed() {
     let ips = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
@@ -199,8 +201,8 @@ fn a_hijacked_return_address_makes_no_worse_seed() {
     }
 }
 
-/// Behind native code the runtime is asked all the same, but without a seed: if the thread has left managed
-/// code it begins at a Frame.
+/// After native code the runtime is asked all the same, but without a seed: if the thread has left
+/// managed code it begins at a Frame.
 #[test]
 fn without_a_good_seed_the_runtime_may_know_a_frame() {
     let mut mock = Mock::new(&IPS);

@@ -1,21 +1,21 @@
-//! Handlers of signals on the stack, which return to where no call comes before.
+//! Signal handlers on the stack, which return to an address that no call precedes.
 
 use crate::mock::{Mock, NATIVE};
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::mixed::{Completeness, Policy, Reason, Source, WalkBuffer};
-use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Position, Trust};
 
-/// Where the call frame information is (RVA), behind all code.
+/// RVA of the call frame information, after all code.
 const EH_FRAME: u32 = 0x10_0000;
-/// What a handler returns to (RVA): a function that nothing is called before.
+/// RVA that a handler returns to: a function that no call precedes.
 const TRAMPOLINE: u32 = 0x300;
 /// The instruction that was interrupted (RVA).
 const INTERRUPTED: u32 = 0x520;
 
-/// `.eh_frame`: each function has nothing on the stack but its return address, and the trampoline, if
-/// `is_trampoline` says that it is one, two words, of which the second is what was interrupted.
+/// Returns `.eh_frame`: each function has only its return address on the stack. The trampoline, if
+/// `is_trampoline` marks it as one, has two words, of which the second is the interrupted address.
 fn eh_frame(is_trampoline: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     let entry = |bytes: &mut Vec<u8>, id: u32, content: &[u8]| {

@@ -1,4 +1,4 @@
-//! What walks find of threads that are whole.
+//! Walks of threads with intact stacks.
 
 use crate::mock::{Done, MANAGED, Mock, NATIVE, Report, UNKNOWN, function_at, returns_to, sp};
 use clr_walker::mixed::{Completeness, FrameKind, Gap, Policy, Reason, SeenBy, Source};
@@ -6,7 +6,7 @@ use clr_walker::mixed::{MixedStack, RuntimeSuspension, WalkBuffer, Walker};
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::{Trust, UnwindError};
 
-/// Native code called by managed code called by native code, twice.
+/// Returns the frames of native code called by managed code called by native code, twice.
 fn sandwich() -> [u64; 7] {
     [
         NATIVE + 0x20,
@@ -46,7 +46,7 @@ fn a_stack_with_unwind_data_everywhere_is_whole() {
     assert_eq!(mock.calls(), calls);
 }
 
-/// The code of this mock is in heaps, which says nothing of what it is.
+/// The code of this mock is in heaps, which does not show its kind.
 trait OrHeap {
     fn or_heap(self) -> FrameKind;
 }
@@ -100,7 +100,7 @@ fn the_naive_way_leaves_holes() {
     let stack = mock.walk(Policy::Unseeded);
     assert_eq!(ips(&stack), sandwich()[2..]);
     let at: Vec<_> = stack.gaps.iter().map(|gap| gap.at).collect();
-    assert_eq!(at, [0, 2, 5], "the leaf, and behind each marker");
+    assert_eq!(at, [0, 2, 5], "the leaf, and after each marker");
     assert_eq!(mock.calls(), [Done::Snapshot { seed: None }]);
 }
 
@@ -131,7 +131,7 @@ fn the_first_call_of_a_thread_is_made_before_it_suspends_another() {
     assert!(!native.prepare(), "no frame was reported");
 }
 
-/// Two markers in a row: hidden code, which nobody knows, stands between the native runs.
+/// Two markers in a row: hidden code without unwind data is between the native runs.
 #[test]
 fn hidden_code_behind_a_managed_frame_is_passed_over() {
     let ips_of = [
@@ -150,7 +150,7 @@ fn hidden_code_behind_a_managed_frame_is_passed_over() {
     assert_eq!(stack.frames[3].kind, FrameKind::Unknown);
 }
 
-/// What nobody has told of may be managed code: as a seed the runtime knows it.
+/// Code without unwind data may be managed: its frame is tried as a seed, and the runtime knows it.
 #[test]
 fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
     let ips_of = [UNKNOWN + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
@@ -161,7 +161,7 @@ fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
     assert_eq!(stack.gaps, [Gap { at: 1, reason: unknown }]);
     let seeded = Done::Snapshot { seed: Some((ips_of[0], sp(0))) };
     assert_eq!(mock.calls(), [Done::ContextRead, seeded.clone()]);
-    // It is not: what the runtime says without is all there is.
+    // The code is not managed: only the runtime's frames without a seed are left.
     mock.done.borrow_mut().clear();
     mock.reports.clear();
     mock.result = HResult::UNMANAGED_CONTEXT;
@@ -179,7 +179,8 @@ fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
     assert_eq!(mock.calls(), [Done::ContextRead, unseeded]);
 }
 
-/// A return address that was overwritten: the runtime makes a marker of it, and goes on elsewhere.
+/// A return address that was overwritten: the runtime reports it as a marker, and continues
+/// elsewhere.
 #[test]
 fn a_marker_that_follows_no_call_is_no_frame() {
     let frames = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
@@ -205,7 +206,7 @@ fn the_call_is_where_the_unwinder_says() {
     let stack = mock.walk(Policy::Seeded);
     assert_eq!(ips(&stack), sandwich());
     assert_eq!(stack.frames[2].seen_by(), SeenBy::Both);
-    // But not one of another function.
+    // A return address of another function is a disagreement.
     let other = returns_to(MANAGED, 9);
     mock.reports[0].ip = other;
     assert_eq!(mock.walk(Policy::Seeded).frames[2].ip, other);
@@ -215,7 +216,7 @@ fn the_call_is_where_the_unwinder_says() {
 fn a_hijacked_return_address_is_no_frame() {
     let mut mock = Mock::new(&sandwich());
     mock.knows_managed = true;
-    // Where a function begins, no call returns to.
+    // No call returns to the begin of a function.
     mock.poke(sp(4) + 24, NATIVE + 0x700);
     mock.reports.truncate(3);
     mock.result = HResult::FAIL;
@@ -274,7 +275,7 @@ fn a_callback_without_room_is_the_buffers_fault() {
     let stack = mock.walk_in(Policy::Signal, &mut WalkBuffer::new(1));
     assert_eq!((ips(&stack), stack.snapshot), (vec![frames[0]], Some(HResult::ABORTED)));
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::BufferFull }]);
-    // One that ends it by itself is another thing.
+    // A runtime that ends the walk by itself is another case.
     let mut mock = Mock::new(&frames);
     mock.reports.truncate(1);
     mock.result = HResult::ABORTED;
@@ -297,7 +298,7 @@ fn what_only_one_of_them_finds_needs_room_too() {
     assert_eq!(ips(&stack), ips_of);
 }
 
-/// What is at an address once the thread runs on need not be what was (H-18).
+/// The code at an address may have changed after the thread runs on (H-18).
 #[test]
 fn methods_that_are_unloaded_meanwhile_keep_their_ids() {
     for policy in Policy::ALL {
@@ -322,7 +323,7 @@ fn methods_that_are_unloaded_meanwhile_keep_their_ids() {
     }
 }
 
-/// One suspension of the runtime is for as many threads as there are.
+/// One suspension of the runtime serves any number of threads.
 #[test]
 fn many_threads_are_walked_in_one_suspension() {
     let mock = Mock::new(&sandwich());
@@ -330,7 +331,7 @@ fn many_threads_are_walked_in_one_suspension() {
     mock.done.borrow_mut().clear();
     let map = mock.map();
     let walker = Walker::new(&mock, &map, Policy::RuntimeSuspended);
-    // What an earlier walk has left does not count.
+    // Leftovers of an earlier walk do not count.
     let mut buffers = [WalkBuffer::new(32), WalkBuffer::new(32)];
     for buffer in &mut buffers {
         mock.walk_in(Policy::Seeded, buffer);
@@ -351,7 +352,7 @@ fn many_threads_are_walked_in_one_suspension() {
         let Ok(stack) = walker.stitch(buffer);
         assert_eq!(stack, alone);
     }
-    // A suspension that is forgotten ends all the same.
+    // A suspension that is not resumed explicitly ends all the same.
     mock.done.borrow_mut().clear();
     drop(RuntimeSuspension::new(&mock).unwrap());
     assert_eq!(mock.calls(), [Done::RuntimeSuspended, Done::RuntimeResumed]);
@@ -371,14 +372,14 @@ fn a_method_may_end_with_its_call() {
         mock.end_with_call(1);
         mock.end_with_call(2);
         mock.knows_managed = true;
-        // Nobody but the profiler itself says what it is.
+        // Only the profiler itself knows this code.
         mock.reports.clear();
         mock.result = HResult::UNMANAGED_CONTEXT;
         let stack = mock.walk(Policy::Seeded);
         assert_eq!(self::ips(&stack), ips);
         assert_eq!(stack.completeness(), Completeness::Whole);
         assert_eq!(stack.frames[2].kind, FrameKind::Managed(function_at(MANAGED + 0x100)));
-        // As a seed it is passed as it is: rip is not for the profiler to mend.
+        // The seed's registers are passed unchanged: rip is not for the profiler to correct.
         assert!(mock.calls().contains(&Done::Snapshot { seed: Some((caller, sp(2))) }));
         let looked_up = |ip| mock.done.borrow().contains(&Done::LookedUp(ip));
         assert!(looked_up(caller - 1) && !(managed && looked_up(caller)));

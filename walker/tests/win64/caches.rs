@@ -1,5 +1,5 @@
-//! The cache of rules by return address, which must never show. That a cached step gives what the
-//! plain step gives, on errors too, is also checked with every step of `Case`.
+//! The cache of rules by return address, which must never change a result. Every step of `Case`
+//! also checks that a cached step has the same result as the plain step, errors included.
 
 use crate::case::{BASE, Case, Info, Op, registers, slot};
 use Op::{Push, Save, SetFrame, Small, Xmm};
@@ -9,7 +9,7 @@ use clr_walker::registers::Gpr::{self, R12, Rbp, Rbx, Rsi};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Cache, Position, Rules, UnwindError, Unwinder};
 
-/// A heap of one function, with its table.
+/// Returns a heap of one function, with its table.
 fn heap(begin: u32, end: u32, info: &Info) -> (Vec<u8>, Vec<u8>) {
     let bytes = [vec![0xCC; end as usize], info.bytes()].concat();
     (bytes, crate::case::bytes_of(&[begin, end, end]))
@@ -19,7 +19,7 @@ fn insert<'a>(map: &mut CodeMap<'a>, base: u64, (bytes, table): &'a (Vec<u8>, Ve
     map.insert(CodeRegion::heap(base, bytes, FunctionTable::new(table)).unwrap()).unwrap();
 }
 
-/// Makes the step with and without the cache, and gives it.
+/// Makes the step with and without the cache, and returns its result.
 fn step(map: &CodeMap<'_>, cache: &mut Cache, before: &Registers) -> Registers {
     let stack = Case::new().stack;
     let (mut plain, mut cached) = (*before, *before);

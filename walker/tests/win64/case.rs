@@ -8,10 +8,10 @@ use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
 use std::cell::Cell;
 use std::fmt::Write as _;
 
-/// Where the code is (VA).
+/// Address of the code (VA).
 pub(crate) const BASE: u64 = 0x1_4000_0000;
 
-/// Where the code ends (RVA).
+/// End of the code (RVA).
 pub(crate) const SIZE: u32 = 0x2000;
 
 /// Stack slot 0 (VA).
@@ -20,12 +20,12 @@ const STACK: u64 = 0x7FFE_0000_0000;
 /// The slots that can be read.
 const SLOTS: std::ops::Range<i64> = -64..0x4_0000;
 
-/// The address of stack slot `n`.
+/// Returns the address of stack slot `n`.
 pub(crate) fn slot(n: i64) -> u64 {
     STACK.wrapping_add_signed(8 * n)
 }
 
-/// What stands in stack slot `n`, unless a case says otherwise.
+/// Returns the word in stack slot `n`, unless a case sets another.
 pub(crate) fn word(n: i64) -> u64 {
     0x5107_8000_0000_0000_u64.wrapping_add_signed(n)
 }
@@ -53,7 +53,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Operation, OpInfo, and the slots that follow.
+    /// Returns the operation, OpInfo, and the slots that follow.
     fn encode(self) -> (u8, u8, Vec<u16>) {
         let far = |n: u32| vec![n as u16, (n >> 16) as u16];
         match self {
@@ -88,8 +88,8 @@ pub(crate) struct Info {
 }
 
 impl Info {
-    /// Version 1, with a prologue of so many bytes, and codes of (CodeOffset, operation): the last
-    /// operation first.
+    /// Creates an info of version 1, with a prologue of N bytes, and codes of (CodeOffset,
+    /// operation): the last operation first.
     pub(crate) fn new(prologue: u8, codes: &[(u8, Op)]) -> Self {
         let mut slots = Vec::new();
         for (offset, op) in codes {
@@ -104,12 +104,12 @@ impl Info {
         Self { version, ..self }
     }
 
-    /// Names a frame register, `offset` (0 to 240) bytes above rsp.
+    /// Sets the frame register, `offset` (0 to 240) bytes above rsp.
     pub(crate) fn frame(self, register: Gpr, offset: u8) -> Self {
         Self { frame: offset | register.number(), ..self }
     }
 
-    /// Sets the flags for handlers and gives the handler's RVA.
+    /// Sets the flags for handlers, and the handler's RVA.
     pub(crate) fn handler(self, flags: u8, rva: u32) -> Self {
         Self { flags, trailer: rva.to_le_bytes().to_vec(), ..self }
     }
@@ -135,12 +135,12 @@ impl Info {
     }
 }
 
-/// RUNTIME_FUNCTIONs as bytes.
+/// Returns RUNTIME_FUNCTIONs as bytes.
 pub(crate) fn bytes_of(fields: &[u32]) -> Vec<u8> {
     fields.iter().flat_map(|field| field.to_le_bytes()).collect()
 }
 
-/// Registers whose values are their names.
+/// Returns registers whose values encode their names.
 pub(crate) fn registers() -> Registers {
     let mut registers = Registers::default();
     for register in Gpr::ALL {
@@ -151,11 +151,11 @@ pub(crate) fn registers() -> Registers {
     registers
 }
 
-/// A stack whose every slot names itself, apart from those that a case sets.
+/// A stack in which every slot holds its own name, except those that a case sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
     pub(crate) set: Vec<(i64, u64)>,
-    /// How many more reads succeed.
+    /// Number of further reads that succeed.
     pub(crate) reads_left: Cell<u32>,
 }
 
@@ -178,7 +178,7 @@ impl Memory for Stack {
     }
 }
 
-/// What a step gave.
+/// The result of a step.
 pub(crate) type Answer = Result<(Registers, Step), UnwindError>;
 
 /// Everything a step depends on.
@@ -186,7 +186,7 @@ pub(crate) type Answer = Result<(Registers, Step), UnwindError>;
 pub(crate) struct Case {
     bytes: Vec<u8>,
     functions: Vec<[u32; 3]>,
-    /// Where the code is, with its functions (VA): at BASE first.
+    /// Addresses of the code, with its functions (VA): BASE is the first.
     bases: Vec<u64>,
     pub(crate) registers: Registers,
     pub(crate) stack: Stack,
@@ -195,7 +195,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Code of int3 alone, with precise rules and rip at an interrupted instruction.
+    /// Creates a case with code of int3 only, precise rules, and rip at an interrupted instruction.
     pub(crate) fn new() -> Self {
         Self {
             bytes: vec![0xCC; SIZE as usize],
@@ -220,20 +220,20 @@ impl Case {
         self
     }
 
-    /// Has a copy of the code and its functions at another place (VA).
+    /// Adds a copy of the code and its functions at another place (VA).
     pub(crate) fn also_at(mut self, base: u64) -> Self {
         self.bases.push(base);
         self
     }
 
-    /// A function table entry {begin, end, unwind info}.
+    /// Adds a function table entry {begin, end, unwind info}.
     pub(crate) fn entry(mut self, entry: [u32; 3]) -> Self {
         self.functions.push(entry);
         self.functions.sort_unstable();
         self
     }
 
-    /// A function table entry, and its unwind info at `entry[2]`.
+    /// Adds a function table entry, and its unwind info at `entry[2]`.
     pub(crate) fn function(self, entry: [u32; 3], info: &Info) -> Self {
         self.put(entry[2], &info.bytes()).entry(entry)
     }
@@ -256,12 +256,12 @@ impl Case {
         self.rules(Rules::Windows)
     }
 
-    /// rip is a return address.
+    /// Makes rip a return address.
     pub(crate) fn returned_to(&self) -> Self {
         Self { position: Position::ReturnAddress, ..self.clone() }
     }
 
-    /// Gives a map of the code to `use_map`.
+    /// Calls `use_map` with a map of the code.
     pub(crate) fn with_map<T>(&self, use_map: impl FnOnce(&CodeMap<'_>) -> T) -> T {
         let table = bytes_of(&self.functions.concat());
         let mut map = CodeMap::new();
@@ -272,8 +272,8 @@ impl Case {
         use_map(&map)
     }
 
-    /// The step with rip at `rva`. With a cache it is the same: when the cache learns it and when
-    /// it knows it.
+    /// Makes the step with rip at `rva`. Checks that it is the same with a cache, both when the
+    /// cache learns it and when the cache knows it.
     pub(crate) fn step(&self, rva: u32) -> Answer {
         let registers = Registers { rip: BASE + u64::from(rva), ..self.registers };
         self.with_map(|map| {
@@ -300,7 +300,7 @@ impl Case {
         })
     }
 
-    /// The step with rip at `rva` in words: see `main.rs`.
+    /// Returns the step with rip at `rva` in words: see `main.rs`.
     pub(crate) fn at(&self, rva: u32) -> String {
         let (after, step) = match self.step(rva) {
             Ok(answer) => answer,
@@ -333,13 +333,13 @@ impl Case {
     }
 }
 
-/// A value as the stack slot it comes from.
+/// Prints a value as the stack slot it comes from.
 fn name_of(value: u64) -> String {
     let n = value.wrapping_sub(word(0)).cast_signed();
     if SLOTS.contains(&n) { format!("[{n}]") } else { format!("{value:#x}") }
 }
 
-/// An address as a stack slot.
+/// Prints an address as a stack slot.
 fn place_of(address: u64) -> String {
     let offset = address.wrapping_sub(STACK).cast_signed();
     match (offset.div_euclid(8), offset.rem_euclid(8)) {

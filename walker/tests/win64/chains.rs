@@ -19,7 +19,7 @@ fn a_chunk_goes_on_with_its_parent() {
     let chunk = Info::new(4, &[(4, Small(8)), (2, Push(Rsi)), (1, Push(Rdi))]);
     let case = chained(&parent, chunk);
     for case in [case.clone(), case.windows()] {
-        // The prologue that counts is the parent's, and a chunk behind it is beyond that.
+        // The prologue that counts is the parent's, and a chunk after it is beyond that.
         assert_eq!(case.at(0x200), "Body rbx=[2] rip=[3] rsp=4");
         assert_eq!(case.at(0x201), "Body rbx=[3] rdi=[0] rip=[4] rsp=5");
         assert_eq!(case.at(0x204), "Body rbx=[5] rsi=[1] rdi=[2] rip=[6] rsp=7");
@@ -67,12 +67,12 @@ fn a_chunk_has_the_frame_register_from_its_start() {
 
 #[test]
 fn the_parents_saves_count_from_the_parents_frame_register() {
-    // The header of the chunk says nothing of the frame register.
+    // The header of the chunk names no frame register.
     let parent = Info::new(8, &[(8, Save(Rsi, 0x10)), (4, SetFrame), (1, Push(Rbp))]);
     let case = chained(&parent.frame(Rbp, 0), Info::new(2, &[(2, Push(Rdi))]));
     let case = case.with(Rbp, slot(20));
     assert_eq!(case.at(0x240), "Body rbp=[20] rsi=[22] rdi=[0] rip=[21] rsp=22");
-    // Windows keeps the frame base that it began with, rsp.
+    // Windows keeps the initial frame base, rsp.
     assert_eq!(case.windows().at(0x240), "Body rbp=[20] rsi=[2] rdi=[0] rip=[21] rsp=22");
 }
 
@@ -91,7 +91,7 @@ fn a_machine_frame_in_a_chunk_ends_the_function() {
     let case = chained(&Info::new(0, &[]), Info::new(0, &[(0, MachineFrame)]));
     let case = case.with_slot(3, slot(50));
     assert_eq!(case.at(0x240), "Body rip=[0] rsp=50 interrupted");
-    // Windows forgets it at the parent and takes a return address too.
+    // Windows forgets the machine frame at the parent and loads a return address too.
     assert_eq!(case.windows().at(0x240), "Body rip=[50] rsp=51");
     let case = chained(&Info::new(0, &[(0, MachineFrame)]), Info::new(0, &[]));
     let case = case.with_slot(3, slot(50));
@@ -109,7 +109,7 @@ fn an_odd_count_of_codes_is_padded_before_the_parent() {
     }
 }
 
-/// A chain of `links`, each chunk with a push; the last is the primary.
+/// Returns a chain of `links`, each chunk with a push; the last is the primary.
 fn long_chain(links: u32) -> Case {
     let entry = |n: u32| [0x100 + 0x10 * n, 0x110 + 0x10 * n, 0x800 + 0x20 * n];
     (0..=links).fold(Case::new(), |case, n| {
@@ -124,12 +124,12 @@ fn a_chain_has_up_to_32_links() {
     for links in [1, 2, 31, 32] {
         for rules in [Rules::Precise, Rules::Windows] {
             let expected = format!("Body rbx=[{links}] rip=[{}] rsp={}", links + 1, links + 2);
-            // 8: behind the primary's prologue wherever that is.
+            // 8: after the primary's prologue wherever that is.
             assert_eq!(long_chain(links).rules(rules).at(0x108), expected, "{links}");
         }
     }
     for links in [33, 34] {
-        // It is given up at the info behind the 33rd link.
+        // The search stops at the info after the 33rd link.
         let error = UnwindError::ChainTooLong { rva: 0x800 + 0x20 * 33 };
         for rules in [Rules::Precise, Rules::Windows] {
             assert_eq!(long_chain(links).rules(rules).step(0x108), Err(error), "{links}");
@@ -155,14 +155,14 @@ fn an_indirect_entry_stands_for_another() {
     let info = Info::new(4, &[(4, Push(Rbx))]);
     let case = Case::new()
         .put(0x800, &info.bytes())
-        // Its own begin is forgotten: the offset counts from 0x100.
+        // The entry's own begin is forgotten: the offset counts from 0x100.
         .entry([0x200, 0x280, 0xA01])
         .put(0xA00, &bytes_of(&[0x1FE, 0x280, 0x800]));
     assert_eq!(case.at(0x201), "Prologue rip=[0] rsp=1");
     assert_eq!(case.at(0x202), "Body rbx=[0] rip=[1] rsp=2");
 }
 
-/// A function behind `links` indirect entries.
+/// Returns a function after `links` indirect entries.
 fn indirections(links: u32) -> Case {
     let case = Case::new().put(0x800, &Info::new(0, &[]).bytes()).entry([0x100, 0x180, 0xA01]);
     (1..=links).fold(case, |case, n| {

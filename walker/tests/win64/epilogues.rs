@@ -7,7 +7,7 @@ use clr_walker::unwind::{Rules, UnwindError};
 
 const ALL_RULES: [Rules; 3] = [Rules::Precise, Rules::Windows, Rules::CoreClrUnix];
 
-/// Where the code under test stands: in the body of FUNCTION.
+/// RVA of the code under test: in the body of FUNCTION.
 const PC: u32 = 0x120;
 
 const FUNCTION: [u32; 3] = [0x100, 0x140, 0x800];
@@ -19,10 +19,10 @@ const OTHER: [u32; 3] = [0x180, 0x1C0, 0x880];
 /// As gcc makes it: unchained, no prologue, all codes at offset 0.
 const COLD: [u32; 3] = [0x1C0, 0x1E0, 0x8C0];
 
-/// What the unwind codes give.
+/// The step by the unwind codes.
 const NO_EPILOGUE: &str = "Body rbx=[4] rbp=[5] rip=[6] rsp=7";
 
-/// FUNCTION pushes rbp and rbx and allocates 0x20 bytes.
+/// Returns a case in which FUNCTION pushes rbp and rbx and allocates 0x20 bytes.
 fn program() -> Case {
     let codes = [Small(0x20), Push(Rbx), Push(Rbp)];
     let at = |offsets: [u8; 3]| [0, 1, 2].map(|i| (offsets[i], codes[i]));
@@ -33,7 +33,7 @@ fn program() -> Case {
         .function(COLD, &Info::new(0, &at([0; 3])))
 }
 
-/// The step at PC with this code there, which must not depend on the rules.
+/// Returns the step at PC with this code, which must not depend on the rules.
 fn at_pc(case: &Case, code: &[u8]) -> String {
     let case = case.clone().put(PC, code);
     let [precise, windows, unix] = ALL_RULES.map(|rules| case.rules(rules).at(PC));
@@ -154,7 +154,7 @@ fn an_epilogue_may_begin_with_add_rsp() {
     }
 }
 
-/// A function with a frame register that stands at slot 20, 16 bytes above the frame base.
+/// Returns a case with a frame register that points to slot 20, 16 bytes above the frame base.
 fn framed(register: Gpr) -> Case {
     let info = Info::new(6, &[(6, SetFrame), (2, Push(Rdi)), (1, Push(register))]);
     Case::new().function(FUNCTION, &info.frame(register, 0x10)).with(register, slot(20))
@@ -280,13 +280,13 @@ fn an_epilogue_may_run_beyond_the_functions_end() {
     assert_eq!(case.windows().at(0x13F), expected);
 }
 
-/// `jmp` from `pc` to `target`, if it can be as short as that.
+/// Returns `jmp` from `pc` to `target`, in the short form if possible.
 fn jmp8(pc: u32, target: u32) -> Option<Vec<u8>> {
     let distance = target.wrapping_sub(pc).wrapping_sub(2).cast_signed();
     Some(vec![0xEB, i8::try_from(distance).ok()?.cast_unsigned()])
 }
 
-/// The long form.
+/// Returns the long form.
 fn jmp32(pc: u32, target: u32) -> Vec<u8> {
     let distance = target.wrapping_sub(pc).wrapping_sub(5);
     [&[0xE9][..], &distance.to_le_bytes()].concat()
@@ -313,7 +313,7 @@ fn a_jump_that_leaves_the_function_ends_an_epilogue() {
         (CHUNK[0] + 8, FUNCTION[0], true, true),
         (CHUNK[0] + 8, FUNCTION[0] + 0x20, false, false),
         (CHUNK[0] + 8, OTHER[0], true, true),
-        // From the cold part back into the function: the frame is still up.
+        // From the cold part back into the function: the frame is still there.
         (COLD[0] + 8, FUNCTION[0] + 0x20, false, true),
         (COLD[0] + 8, FUNCTION[0], true, true),
         (COLD[0] + 8, OTHER[0], true, true),
@@ -366,7 +366,7 @@ fn a_jump_may_go_to_code_at_a_lower_address() {
     let leaves = "EpilogueInstructions rip=[0] rsp=1";
     let no_epilogue = "Body rbx=[4] rip=[5] rsp=6";
     for (target, precise, windows) in [
-        // Its frame is up there. To Windows, functions with one begin are the same even if the
+        // The frame exists there. To Windows, functions with one begin are the same even if the
         // regions differ, and the target, relative to our region, is not that begin.
         (0x20, no_epilogue, no_epilogue),
         // No frame yet: a tail call. To Windows it is that same function again.
@@ -392,7 +392,7 @@ fn a_jump_to_broken_unwind_data_is_no_tail_call() {
             assert_eq!(case.rules(rules).step(PC), Err(error), "{rva:#x}");
         }
     }
-    // Nor is one to a version that is not known: Windows knows it as 2.
+    // A jump to unwind info of an unknown version is none either: Windows treats it as 2.
     let unknown = Info::new(0, &[]).version(3);
     let case = program().function([target, 0x200, 0x900], &unknown).put(PC, &jmp32(PC, target));
     assert_eq!(case.at(PC), NO_EPILOGUE);

@@ -1,4 +1,4 @@
-//! Errors: what they say, and that a failed step changes nothing.
+//! Errors: their messages, and that a failed step changes nothing.
 
 use crate::case::{BASE, Case, Info, Op, SIZE, slot};
 use Op::{Epilog, LargeFar, MachineFrame, Push, Raw, Save, SetFrame, Small, Xmm, XmmFar};
@@ -98,7 +98,7 @@ fn unwind_data_may_lie_outside_the_image() {
     };
     for rva in [SIZE, SIZE - 2, 0xFFFF_FFFC] {
         assert_eq!(steps(Case::new().entry([0x100, 0x180, rva])), unmapped(rva));
-        // Behind an indirect entry.
+        // After an indirect entry.
         let entry = [0x100, 0x180, rva | 1];
         assert_eq!(steps(Case::new().entry(entry)), unmapped(rva));
     }
@@ -142,7 +142,7 @@ fn errors_say_what_is_wrong() {
         (UnwindError::UnknownCode { address: BASE }, "0x140000000 is in no known code"),
         (
             UnwindError::CallerWithoutEntry { address: BASE },
-            "the code that returns to 0x140000000 has no function entry, yet made a call",
+            "the code before return address 0x140000000 made a call, but has no function entry",
         ),
         (UnwindError::CodeUnmapped { rva: 0x10 }, "the code at RVA 0x10 is not in the image"),
         (

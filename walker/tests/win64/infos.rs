@@ -1,4 +1,4 @@
-//! UNWIND_INFO as data, for those who show it.
+//! UNWIND_INFO as data, for tools that print it.
 
 use crate::case::{Case, Info, Op};
 use Op::{
@@ -12,7 +12,7 @@ use clr_walker::unwind::{Handler, UnwindError};
 
 const INFO: u32 = 0x800;
 
-/// Gives the unwind info, read from an image, to `use_info`.
+/// Calls `use_info` with the unwind info, read from an image.
 fn read<T>(info: &Info, use_info: impl FnOnce(&UnwindInfo<'_>) -> T) -> T {
     Case::new().put(INFO, &info.bytes()).with_map(|map| {
         let info = UnwindInfo::read(&map.regions()[0], INFO).unwrap();
@@ -85,7 +85,7 @@ fn epilogues_are_counted_from_the_end() {
     };
     assert_eq!(starts(&[]), None);
     assert_eq!(starts(&[(4, Push(Rbx)), (4, Epilog(1))]), None);
-    // What follows the codes is none of them.
+    // The bytes after the codes are no codes.
     let behind = Info::new(4, &[(4, Epilog(1))]).version(2).bytes_with_count(0);
     let none = Case::new()
         .put(INFO, &behind)

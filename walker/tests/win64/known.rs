@@ -1,4 +1,4 @@
-//! Which of a caller's registers a step knows.
+//! The caller's registers that are known after a step.
 
 use crate::case::{BASE, Case, Info, Op, slot};
 use Op::{MachineFrame, Push, SetFrame, Xmm};
@@ -20,12 +20,12 @@ fn calls_preserve_nonvolatile_registers() {
     let case = Case::new().function(FUNCTION, &info);
     for case in [case.clone(), case.returned_to()] {
         let step = step(&case, 0x120);
-        // What was pushed into a volatile register's slot may be a variable by now.
+        // A volatile register's slot may hold a variable by now.
         assert_eq!(step.found, RegisterSet::of(&[Rbx, Rsp]).with_xmm(7));
         assert_eq!(step.kept, WINDOWS.difference(step.found));
         assert_eq!(step.needed, RegisterSet::of(&[Rsp]));
         assert_eq!(step.known(RegisterSet::ALL), WINDOWS);
-        // Restored is known whatever was known before, the rest is as it was.
+        // A restored register is known whatever was known before; the others keep their state.
         assert_eq!(step.known(step.needed), step.found);
         assert_eq!(step.known(WINDOWS.without(Rbp)), WINDOWS.without(Rbp));
     }
@@ -63,7 +63,7 @@ fn below_a_machine_frame_what_was_pushed_is_known() {
     assert_eq!(step.known(WINDOWS.without(Rbx)), WINDOWS.with(Rax).with(Rcx).without(Rbx));
 }
 
-/// From the epilogue on only its own instructions run, and it pops what was pushed.
+/// In the epilogue only its own instructions run, and it pops the pushed registers.
 #[test]
 fn an_interrupts_epilogue_that_is_executed_preserves_all() {
     let info = Info::new(1, &[(1, Push(Rax)), (0, MachineFrame)]);
@@ -74,7 +74,7 @@ fn an_interrupts_epilogue_that_is_executed_preserves_all() {
         assert_eq!(step.found.contains(Rax), rax);
         assert_eq!(step.known(RegisterSet::ALL), RegisterSet::ALL);
     }
-    // A return leaves to the caller what it has in volatile registers.
+    // A return leaves the volatile registers to the caller as they are.
     let step = step(&case.put(0x120, &[0x58, 0xC3]), 0x120);
     assert_eq!(step.known(RegisterSet::ALL), WINDOWS);
 }
@@ -105,7 +105,7 @@ fn a_walk_tells_of_each_frame_what_is_known() {
     let case = Case::new()
         .function(FUNCTION, &info)
         .function([0x140, 0x180, 0x810], &interrupt)
-        // The interrupt came in the function, which its like had called.
+        // The interrupt came in the function, which a function of the same kind had called.
         .with_slot(1, BASE + 0x120)
         .with_slot(4, slot(6))
         .with_slot(7, BASE + 0x130)

@@ -1,4 +1,4 @@
-//! Which function an address belongs to, and code that belongs to none.
+//! The function of an address, and code outside all functions.
 
 use crate::case::{Answer, BASE, Case, Info, Op, SIZE};
 use Op::Push;
@@ -10,7 +10,7 @@ use clr_walker::registers::Gpr::{Rbx, Rsi};
 use clr_walker::registers::{RegisterSet, Registers};
 use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
 
-/// Two functions, the second right behind the first.
+/// Returns a case with two functions, the second right after the first.
 fn neighbours() -> Case {
     Case::new()
         .function([0x100, 0x140, 0x800], &Info::new(1, &[(1, Push(Rbx))]))
@@ -71,7 +71,7 @@ fn a_call_may_end_the_image() {
     assert_eq!(case.returned_to().at(SIZE), "Body rbx=[0] rip=[1] rsp=2");
     let error = UnwindError::UnknownCode { address: BASE + u64::from(SIZE) };
     assert_eq!(case.step(SIZE), Err(error));
-    // What lies before the first byte is not the image's.
+    // The bytes before the first are not the image's.
     assert_eq!(case.returned_to().step(0), Err(UnwindError::UnknownCode { address: BASE }));
 }
 
@@ -108,7 +108,8 @@ fn an_images_data_is_no_code() {
     assert_eq!(step(Rules::Windows, &mut registers).unwrap().trust, Trust::Leaf);
 }
 
-/// The step at `rva` as from the first function of [`neighbours`] or a like case, wherever it ends.
+/// Returns the step at `rva` as from the first function of [`neighbours`] or a similar case,
+/// wherever that ends.
 fn in_first_function(case: &Case, rva: u32) -> Answer {
     case.with_map(|map| {
         let region = &map.regions()[0];
@@ -137,7 +138,7 @@ fn a_known_function_goes_on_behind_its_end() {
     let word = |n| crate::case::word(n);
     let slot = |n| crate::case::slot(n);
     for (rva, trust, rbx, rip, rsp) in [
-        // Its body's rules, also where the table has another function.
+        // The rules of its body, also where the table has another function.
         (0x140, Trust::Body, Some(word(0)), word(1), slot(2)),
         (0x180, Trust::Body, Some(word(0)), word(1), slot(2)),
         (SIZE - 1, Trust::Body, Some(word(0)), word(1), slot(2)),
@@ -172,7 +173,7 @@ fn code_outside_the_region_is_not_of_its_functions() {
     });
 }
 
-/// The instructions of libgcc's ___chkstk_ms, and what is on the stack before each.
+/// The instructions of libgcc's ___chkstk_ms, and the pushed registers before each.
 const CHKSTK: [(&[u8], &str); 15] = [
     (&[0x51], "KnownCode rip=[0] rsp=1"),
     (&[0x50], "KnownCode rcx=[0] rip=[1] rsp=2"),
@@ -201,7 +202,7 @@ fn chkstk_is_known_by_its_code() {
         let mut rva = start;
         for (instruction, expected) in CHKSTK {
             assert_eq!(case.at(rva), expected, "{rva:#x}");
-            // It restores, or leaves alone, even volatile ones.
+            // The function restores, or does not touch, even volatile registers.
             let known = case.step(rva).unwrap().1.known(RegisterSet::ALL);
             assert_eq!(known, RegisterSet::ALL, "{rva:#x}");
             assert_eq!(case.windows().at(rva), "Leaf rip=[0] rsp=1", "{rva:#x}");
@@ -225,7 +226,7 @@ fn code_almost_like_chkstk_is_a_leaf() {
     }
     let cut = Case::new().put(0x100, &code).cut(0x100 + code.len() as u32 - 1);
     assert_eq!(cut.at(0x102), "Leaf rip=[0] rsp=1");
-    // Unwind data goes before it.
+    // Unwind data takes precedence over it.
     let case = Case::new().put(0x100, &code).function([0x100, 0x180, 0x800], &Info::new(0, &[]));
     assert_eq!(case.at(0x102), "Body rip=[0] rsp=1");
 }

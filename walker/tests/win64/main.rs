@@ -1,9 +1,9 @@
 //! The rules of Windows x64 unwinding, one hand-made case after the other.
 //!
-//! A step is written as what it changed: `Body rbx=[0] rip=[1] rsp=2` was found by the codes of the
-//! body, took rbx from stack slot 0 and rip from slot 1, and left rsp at slot 2. rsp is at slot 0
-//! before the step unless the case says otherwise; `frame=` is the establisher frame where that is
-//! not rsp before the step.
+//! A step is written as the changes that it made: `Body rbx=[0] rip=[1] rsp=2` was found by the
+//! codes of the body, took rbx from stack slot 0 and rip from slot 1, and left rsp at slot 2. rsp
+//! is at slot 0 before the step unless the case says otherwise; `frame=` is the establisher frame
+//! where that is not rsp before the step.
 
 mod caches;
 mod case;

@@ -14,12 +14,12 @@ const BODY: u32 = 0x140;
 const END: u32 = 0x180;
 const INFO: u32 = 0x800;
 
-/// A function with this unwind info. BODY is behind every prologue.
+/// Returns a function with this unwind info. BODY is after every prologue.
 fn function(info: &Info) -> Case {
     Case::new().function([BEGIN, END, INFO], info)
 }
 
-/// The step from the body of a function with one unwind code.
+/// Returns the step from the body of a function with one unwind code.
 fn one(op: Op) -> String {
     function(&Info::new(4, &[(4, op)])).at(BODY)
 }
@@ -57,7 +57,7 @@ fn alloc_small_is_8_to_128_bytes() {
 
 #[test]
 fn alloc_large_counts_8_bytes_in_its_short_form() {
-    // Also what ALLOC_SMALL could have said.
+    // Also sizes that ALLOC_SMALL could encode.
     for slots in [0, 1, 16, 17, 0x7FFF, 0x8000, 0xFFFF] {
         let expected = format!("Body rip=[{slots}] rsp={}", slots + 1);
         assert_eq!(one(Large(8 * slots)), expected);
@@ -194,7 +194,7 @@ fn the_frame_register_is_used_once_it_is_set() {
 
 #[test]
 fn saved_registers_count_from_the_frame_register() {
-    // In the order a prologue cannot have: the frame base is found before anything is undone.
+    // In an order that no prologue can have: the frame base is found before anything is undone.
     let codes = [(4, Push(Rbp)), (4, Save(Rsi, 0x10)), (4, SaveFar(Rdi, 0x18)), (4, Xmm(6, 0x20))];
     let case = function(&Info::new(4, &codes).frame(Rbp, 0x20)).with(Rbp, slot(24));
     let expected = "Body rbp=[0] rsi=[22] rdi=[23] xmm6=[24][25] rip=[1] rsp=2 frame=20";
@@ -209,7 +209,7 @@ fn a_frame_register_that_no_code_sets_was_set_before() {
     assert_eq!(case.at(BEGIN), "Prologue rip=[0] rsp=1 frame=16");
     assert_eq!(case.at(BODY), "Body rsi=[18] rip=[0] rsp=1 frame=16");
     assert_eq!(case.windows().at(BODY), "Body rsi=[18] rip=[0] rsp=1 frame=16");
-    // Windows compares with the bytes behind the codes: here 5.
+    // Windows compares with the bytes after the codes: here 5.
     let case = case.put(INFO + 8, &[5, 0]).windows();
     assert_eq!(case.at(BEGIN + 4), "Prologue rip=[0] rsp=1");
     assert_eq!(case.at(BEGIN + 5), "Prologue rip=[0] rsp=1 frame=16");
@@ -314,7 +314,7 @@ fn a_handler_is_for_the_body_alone() {
     for flags in [1, 2, 3] {
         let info = Info::new(4, &[(4, Push(Rbx)), (1, Push(Rbp)), (1, Push(Rsi))]);
         let case = function(&info.handler(flags, 0x1510)).put(0x150, &[0x5E, 0x5D, 0x5B, 0xC3]);
-        // Three slots and one of padding, then the RVA; the data is behind it.
+        // Three slots and one of padding, then the RVA; the data is after it.
         let data = INFO + 4 + 8 + 4;
         let expected = format!("Body rbx=[0] rbp=[1] rsi=[2] rip=[3] rsp=4 handler=1510/{data:x}");
         assert_eq!(case.at(BODY), expected);

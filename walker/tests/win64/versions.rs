@@ -1,4 +1,4 @@
-//! Version 2 with its EPILOG codes, and the versions that there are not.
+//! Version 2 with its EPILOG codes, and versions that do not exist.
 
 use crate::case::{Case, Info, Op, slot};
 use Op::{Epilog, MachineFrame, Push, Save, Small};
@@ -9,14 +9,14 @@ const FUNCTION: [u32; 3] = [0x100, 0x400, 0x800];
 
 const BODY: &str = "Body rbx=[5] r12=[4] rip=[6] rsp=7";
 
-/// A function of version 2 with these EPILOG codes, which pushes rbx and r12 and allocates.
+/// Returns a function of version 2 with these EPILOG codes, which pushes rbx and r12 and allocates.
 fn function(epilogs: &[(u8, Op)]) -> Case {
     let prologue = [(7, Small(0x20)), (3, Push(R12)), (1, Push(Rbx))];
     let info = Info::new(7, &[epilogs, &prologue].concat()).version(2);
     Case::new().function(FUNCTION, &info)
 }
 
-/// The same under all rules.
+/// Returns the step, which must be the same under all rules.
 fn at(case: &Case, rva: u32) -> String {
     let precise = case.at(rva);
     assert_eq!(precise, case.windows().at(rva), "{rva:#x}");
@@ -24,7 +24,7 @@ fn at(case: &Case, rva: u32) -> String {
     precise
 }
 
-/// The steps from the byte before an epilogue of 4 bytes to the byte behind it.
+/// Checks the steps from the byte before an epilogue of 4 bytes to the byte after it.
 fn assert_epilogue(case: &Case, start: u32) {
     let steps = [
         BODY,
@@ -62,7 +62,7 @@ fn epilogues_are_listed_by_their_distance_from_the_end() {
 fn a_listed_distance_of_0_is_padding() {
     let case = function(&[(4, Epilog(0)), (0x50, Epilog(0)), (0, Epilog(0)), (0x60, Epilog(0))]);
     assert_epilogue(&case, 0x400 - 0x50);
-    assert_eq!(at(&case, 0x400 - 0x60), BODY, "nothing is read behind padding");
+    assert_eq!(at(&case, 0x400 - 0x60), BODY, "nothing is read after padding");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn an_epilogue_may_end_in_a_machine_frame() {
     for frame in [MachineFrame, Op::MachineFrameWithError] {
         let codes = [(3, Epilog(1)), (0, Epilog(0)), (1, Push(Rbx)), (0, frame)];
         let case = Case::new().function(FUNCTION, &Info::new(1, &codes).version(2));
-        // An error code is gone already.
+        // An error code has been popped before.
         let first = case.clone().with_slot(4, slot(50));
         assert_eq!(at(&first, 0x3FD), "EpilogueCodes rbx=[0] rip=[1] rsp=50 interrupted");
         let second = case.with_slot(3, slot(50));
@@ -181,7 +181,7 @@ fn version_2_without_epilog_codes_may_have_epilogues_all_the_same() {
     let expected = "EpilogueInstructions rbx=[1] r12=[0] rip=[2] rsp=3";
     assert_eq!(case.at(0x200), expected);
     assert_eq!(case.windows().at(0x200), BODY, "Windows believes that there is none");
-    // Not one among the codes, but the first code decides.
+    // The first code decides, not any of the others.
     let codes = [(7, Small(0x20)), (4, Epilog(1)), (0, Epilog(0)), (3, Push(R12)), (1, Push(Rbx))];
     let late = Case::new().function(FUNCTION, &Info::new(7, &codes).version(2));
     assert_eq!(at(&late, 0x3FC), BODY);
@@ -204,7 +204,7 @@ fn versions_other_than_1_and_2_are_unsupported() {
         for case in [case.clone(), case.returned_to()] {
             assert_eq!(case.step(0x200), Err(error));
         }
-        // Windows takes 0 for 1, and all above for 2.
+        // Windows treats 0 as 1, and all above 2 as 2.
         let expected = match version {
             0 => "Body rbx=[0] rip=[1] rsp=2",
             _ => "EpilogueCodes rip=[0] rsp=1",

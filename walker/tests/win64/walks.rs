@@ -18,7 +18,7 @@ fn program() -> Case {
         .function(INTERRUPT, &Info::new(0, &[(0, MachineFrame)]))
 }
 
-/// The frames of a walk from `rva`, and how it ended.
+/// Returns the frames of a walk from `rva`, and its end.
 fn walk(case: &Case, rva: u32, limit: u32) -> (Vec<Frame>, Option<UnwindError>) {
     let registers = Registers { rip: BASE + u64::from(rva), ..case.registers };
     case.with_map(|map| {
@@ -36,7 +36,7 @@ fn walk(case: &Case, rva: u32, limit: u32) -> (Vec<Frame>, Option<UnwindError>) 
     })
 }
 
-/// Frames as (RVA, slot of rsp, position, trust).
+/// Converts frames to (RVA, slot of rsp, position, trust).
 fn outline(frames: &[Frame]) -> Vec<(u64, u64, Position, Option<Trust>)> {
     let slot_of = |address: u64| (address - slot(0)) / 8;
     frames
@@ -118,7 +118,7 @@ fn the_stack_must_get_shorter() {
     }
     let case = Case::new().function(FIRST, &info).with(Rbp, slot(0));
     assert_eq!(walk(&case, 0x120, 100).0.len(), 2);
-    // The unwinder alone does not mind.
+    // The unwinder alone does not check it.
     assert_eq!(case.with(Rbp, slot(-2)).at(0x120), "Body rip=[-2] rsp=-1 frame=-2");
 }
 

@@ -1,4 +1,4 @@
-//! The command line of what makes texts: `generate`, `minimize`.
+//! Arguments of the commands that make texts: `generate`, `minimize`.
 
 use super::sets;
 use clap::{Args, ValueEnum};
@@ -12,8 +12,8 @@ Examples:
   clrsim generate --seed 7
   clrsim generate --kind stack --seed 7 -o my.kdl
 
-What the text expects is what the simulator gives. It is no evidence of what a real runtime does,
-and the text says so.
+The text expects the results of the simulator. They are no evidence of the behaviour of a real
+runtime, and the text says so.
 
 Exit codes:
   0  the text was printed or written
@@ -43,7 +43,7 @@ Exit codes:
   1  the input does not fail, or nothing in it ends so: there is nothing to keep
   2  the arguments are wrong, the input is missing or cannot be run, or the file is there already";
 
-/// What is generated.
+/// A kind of generated text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GenerateKind {
     /// A program with threads that goes through the runtime, with calls where it stops
@@ -67,13 +67,13 @@ pub(crate) enum FuzzTarget {
     FixtureText,
 }
 
-/// How calls end that return nothing, as `--hresult` takes it, too.
+/// Results without an HRESULT that `--hresult` accepts too.
 const WITHOUT_HRESULT: [&str; 4] = ["killed", "access-violation", "blocked", "endless"];
 
-/// What the names of HRESULTs begin with, the longest first.
+/// Prefixes of the names of HRESULTs, the longest first.
 const PREFIXES: [&str; 4] = ["CORPROF_E_STACKSNAPSHOT_", "CORPROF_E_", "E_", "S_"];
 
-/// Takes an HRESULT, as it is printed: a number, or a name.
+/// Parses an HRESULT as the tool prints it: a number or a name.
 fn ending(text: &str) -> Result<String, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(HResult);
@@ -95,7 +95,7 @@ fn ending(text: &str) -> Result<String, String> {
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub(crate) struct GenerateArgs {
-    /// What to make
+    /// The kind of text to make
     #[arg(long, value_name = "KIND", default_value = "scenario")]
     pub(crate) kind: GenerateKind,
 
@@ -124,12 +124,12 @@ pub(crate) struct MinimizeArgs {
     #[arg(short, long, value_name = "FIXTURE")]
     pub(crate) output: PathBuf,
 
-    /// What must stay: a snapshot that ends with this HRESULT: its number (0x80131360), or its name
-    /// with or without what it begins with (CORPROF_E_STACKSNAPSHOT_UNSAFE or UNSAFE)
+    /// Keep a snapshot that ends with this HRESULT: its number (0x80131360), or its name with or
+    /// without the prefix (CORPROF_E_STACKSNAPSHOT_UNSAFE or UNSAFE)
     #[arg(long, value_name = "HRESULT", value_parser = ending)]
     pub(crate) hresult: Option<String>,
 
-    /// What must stay: a snapshot that shows this clause at work
+    /// Keep a snapshot that shows this clause at work
     #[arg(long, value_name = "CLAUSE")]
     pub(crate) clause: Option<Clause>,
 

@@ -1,4 +1,4 @@
-//! The command line of what searches and shows histories: `explore`, `replay`, `timeline`.
+//! Arguments of the commands for histories: `explore`, `replay`, `timeline`.
 
 use super::sets;
 use clap::{Args, ValueEnum};
@@ -18,12 +18,12 @@ Examples:
 The text is a program, mostly with a profiler. What is not said here is as its first explore node
 says; the runtimes are those that it expects something of there, or all. In a history one thread at
 a time goes on, up to its next switch point: a lock, a wait, a suspension, a change of mode, a call
-of the runtime. Who is next is for the search to choose. The first history that fails is told: who
-waits for whom, the last steps of each thread, the hazard and what avoids it, and the string with
-which clrsim replay makes the same history again.
+of the runtime. The search chooses the next thread. The first history that fails is explained:
+the waiting threads, the last steps of each thread, the hazard and how to avoid it, and the string
+with which clrsim replay replays the history.
 
 The histories of random and pct depend on their number and the seed alone: machines can share them
-by --first and --schedules, and what is found does not depend on --jobs. The others go from one
+by --first and --schedules, and the result does not depend on --jobs. The others go from one
 history to the next, on one thread.
 
 Exit codes:
@@ -60,7 +60,7 @@ Examples:
 
 Of a text the first history that fails is drawn, found as its first explore node says, or if none
 fails the one in which nothing is chosen. The page is one file that needs no other: a moment is
-chosen with the mouse or the keys, and what every thread stands at, owns and waits for is shown.
+chosen with the mouse or the keys; it shows the step, the locks and the wait of every thread.
 A string is drawn with the flags that clrsim replay needs for it.
 
 Exit codes:
@@ -68,7 +68,7 @@ Exit codes:
   2  the arguments are wrong, the text is missing or cannot be run, or has no such history; or the
      page cannot be written";
 
-/// A way to search.
+/// A strategy of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyChoice {
     /// Chooses at random: sometimes often, sometimes rarely
@@ -77,7 +77,7 @@ pub(crate) enum StrategyChoice {
     Pct,
     /// Goes through all, up to the order of steps that have nothing to do with each other
     Exhaustive,
-    /// Chooses at random, more often behind what was new
+    /// Chooses at random, more often after new behaviour
     Guided,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct ExploreArgs {
     #[arg(value_name = "FIXTURE")]
     pub(crate) fixture: PathBuf,
 
-    /// At most so many histories on each runtime
+    /// Maximum number of histories on each runtime
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) schedules: Option<u64>,
 
@@ -125,7 +125,7 @@ pub(crate) struct ExploreArgs {
     #[arg(long)]
     pub(crate) instructions: bool,
 
-    /// Threads to search on; what is found does not depend on it [default: one for each processor]
+    /// Threads to search on; the result does not depend on it [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
@@ -138,7 +138,7 @@ pub(crate) struct ExploreArgs {
     pub(crate) json: bool,
 }
 
-/// How a history was found, where that is not as the text's first explore node says.
+/// The settings with which a history was found, as far as they differ from the first explore node.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     /// A documented rule that is broken is a failure, even if nothing came of it, or is not
@@ -158,7 +158,7 @@ pub(crate) struct HistoryArgs {
     pub(crate) instructions: Option<bool>,
 }
 
-/// Make a history again that clrsim explore has found.
+/// Replay a history that clrsim explore has found.
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_EXAMPLES)]
 pub(crate) struct ReplayArgs {
@@ -193,7 +193,7 @@ pub(crate) struct TimelineArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// How wide it is drawn, in characters
+    /// Width of the drawing, in characters
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) width: usize,
 

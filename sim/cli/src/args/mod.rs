@@ -1,4 +1,4 @@
-//! The command line.
+//! Arguments of the commands.
 
 mod generators;
 mod histories;
@@ -8,17 +8,18 @@ mod scenarios;
 pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
 pub(crate) use run::RunArgs;
-pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
+pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
 
-use crate::export::Format;
+use crate::render::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clr_runtime::clause::{Chapter, Clause};
+use clr_runtime::clause::Chapter;
 use clr_runtime::generation::{Generation, Generations};
+use clr_sim::book::references::{Reference, find};
 use clr_walker::unwind::Rules;
 use std::path::PathBuf;
 
-/// Of a fixed width, so that the help is the same on every terminal.
+/// Width of the help in characters; fixed, so that it is the same on every terminal.
 const HELP_WIDTH: usize = 100;
 
 const EXIT_CODES: &str = "\
@@ -29,16 +30,16 @@ Exit codes:
 
 const CLI_EXAMPLES: &str = "\
 Examples:
-  clrsim                                   run the embedded fixtures
-  clrsim run my/fixtures                   run all that lies in a folder
+  clrsim                                   run the embedded fixtures, and print a summary
+  clrsim run my/fixtures                   run all files of a folder
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
-  clrsim compare my.kdl                    what profilers of each kind see of a text's threads
+  clrsim compare my.kdl                    the frames that each kind of profiler finds
   clrsim explore my.kdl                    search a profiler's histories for one that fails
-  clrsim list --clause C-044               the embedded texts that are about a rule
-  clrsim new my.kdl                        write a text to begin with
+  clrsim list --clause C-044               the embedded texts about a rule
+  clrsim new my.kdl                        write a text to start from
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
-                                           say why a recorded walk came out as it did
+                                           explain the result of a recorded walk
   clrsim dump my.dll                       print the function table of an image, or its CFI
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
@@ -51,8 +52,8 @@ Examples:
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5 --format folded
 
-The runtime that a walk was recorded in decides how it is walked, whatever --rules says. clrsim
-explain tells the same walk in sentences.
+Recorded walks are replayed by the recorded runtime; --rules has no effect on them. clrsim explain
+explains the same walk in sentences.
 
 Exit codes:
   0  the case was drawn, whether it passes or not
@@ -66,12 +67,12 @@ Examples:
   clrsim explain my.kdl
   clrsim explain my.kdl --snapshot 2 --on windows
 
-The call is made again, and each of its decisions is a line: the values that decided it, and in
-brackets the clauses that it shows at work, the one that decides first. Of a list that was given
-before only the first is repeated. clrsim clauses C-044 says what a clause is.
+The call is replayed, and each of its decisions is a line: the values that decided it, and in
+brackets its clauses, the deciding one first. Of a list that was printed before only the first
+clause is repeated. clrsim clauses C-044 prints a clause.
 
-The snapshots of a text are told one by one. Runtimes of which the same is told share a story; in
-programs, addresses differ between runtimes for reasons of their own, and do not count.
+The snapshots of a text are explained one by one. Runtimes with the same story share it; the
+addresses of programs differ between runtimes and do not count.
 
 In the words of the story a Frame with a capital F is the explicit Frame object of the runtime, a
 marker a callback with FunctionID 0, and a seed the CONTEXT that is given to DoStackSnapshot.
@@ -86,7 +87,7 @@ JSON of a text: an object a line, of the kind told, for each story. file, snapsh
 the text), title, call in words, runtimes, story, result, as_expected, and differences.
 
 Exit codes:
-  0  it was explained, whether it comes out as recorded or expected or not
+  0  the walk or the snapshots were explained, with or without differences
   2  the arguments are wrong, the input is missing or is neither a recording nor a text, or there is
      no such walk or snapshot";
 
@@ -99,9 +100,9 @@ Examples:
 The program is executed without a runtime. One that goes through the runtime is shown by clrsim
 matrix and clrsim compare, where it stops, and by clrsim timeline.
 
-A line is an instruction, or an interrupt in front of one: how many were executed before it, the
-function, indented by how many called it, and what the instruction does to the frame. [cfa-0x10] is
-the stack below the CFA, which is where the caller's rsp was in front of the call. A ! marks where
+A line is an instruction, or an interrupt before one: the number of instructions executed before
+it, the function, indented by the depth of its call, and the effect on the frame. [cfa-0x10] is the
+stack below the CFA, which is the caller's rsp before the call. A ! marks where
 Windows' rules, or call frame information that is wrong on purpose, are known to go wrong, in this
 frame or in one that called it.
 
@@ -143,6 +144,10 @@ Examples:
   clrsim clauses C-044 C-045
   clrsim clauses --generation net9-unix --chapter seeds
   clrsim clauses C-014 --json
+  clrsim clauses §2.6 H-08 D-15 E-6 G17
+
+An id of another kind is that of a section of the contract, a row of its entry checks, a hazard, an
+error of the documentation, a worked stack or a field bug. These are printed after the clauses.
 
 Of each clause: its number, how well it is known, the runtimes in which it is true, the rule, and
 where that stands. It is
@@ -155,11 +160,12 @@ Files are those of CoreCLR 3.1 unless a repository is named. Frame with a capita
 Frame object of the runtime, a marker is a callback with FunctionID 0, a seed the CONTEXT that is
 given to DoStackSnapshot, and EH exception handling.
 
-JSON: one object a line: clause, chapter, rule, generations, evidence, source.
+JSON: one object a line: clause, chapter, rule, generations, evidence, source; of other kinds kind,
+id, title, text, page.
 
 Exit codes:
   0  the clauses were printed
-  2  the arguments are wrong, there is no such clause, or none meets all conditions";
+  2  the arguments are wrong, there is no such id, or none meets all conditions";
 
 const DUMP_EXAMPLES: &str = "\
 Examples:
@@ -169,20 +175,20 @@ Examples:
   clrsim dump my.so --function main
 
 Of an ELF image the call frame information is printed: for each range of code where the CFA is,
-which is the caller's rsp in front of its call, and where its registers are. [cfa-0x10] is what lies
-in memory there; a register that is not named holds what it held in the caller.
+which is the caller's rsp before its call, and where its registers are. [cfa-0x10] is the value in
+memory there; a register that is not named has the value that it has in the caller.
 
 JSON of an ELF image: one object a line for each function: begin, end, name, rows (begin, end, cfa,
 registers by name, such as rbx, return_address, signal_frame), and error, if rows are missing.
 
 Exit codes:
-  0  the functions were printed; broken entries are printed as what is wrong with them
+  0  the functions were printed; of a broken entry its error is printed
   2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
 
 /// Runs stacks and programs written as text on simulated .NET runtimes, holds what stack walks find
 /// there against what is known, and says why; replays and explains walks recorded in real runtimes.
 ///
-/// Without a command: `run` on the embedded fixtures.
+/// Without a command: `run` on the embedded fixtures, and a summary.
 #[derive(Debug, Parser)]
 #[command(name = "clrsim", bin_name = "clrsim", version, term_width = HELP_WIDTH)]
 #[command(after_help = CLI_EXAMPLES, after_long_help = format!("{CLI_EXAMPLES}\n\n{EXIT_CODES}"))]
@@ -236,8 +242,8 @@ pub(crate) struct ShowArgs {
     pub(crate) format: Option<Format>,
 }
 
-/// Tell why a recorded walk or the snapshots of a text came out as they did: each decision of the
-/// runtime, with its clauses.
+/// Explain the result of a recorded walk or of the snapshots of a text: each decision of the runtime,
+/// with its clauses.
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct ExplainArgs {
@@ -296,7 +302,7 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u64,
 
-    /// At most so many lines
+    /// Maximum number of lines
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: u64,
 
@@ -304,7 +310,7 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) function: Option<String>,
 
-    /// Draw the stack in front of the instruction with this number, too; can be repeated
+    /// Draw the stack before the instruction with this number too; can be repeated
     #[arg(long, value_name = "N")]
     pub(crate) at: Vec<u64>,
 
@@ -342,9 +348,9 @@ pub(crate) struct EmitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CLAUSES_EXAMPLES)]
 pub(crate) struct ClausesArgs {
-    /// Only these (C-014 or 14) [default: all]
-    #[arg(value_name = "CLAUSE")]
-    pub(crate) clauses: Vec<Clause>,
+    /// Only these (C-014, 14, "§2.6", "Row 13a", H-08, D-15, E-6, G17) [default: all clauses]
+    #[arg(value_name = "ID", value_parser = find)]
+    pub(crate) ids: Vec<Reference>,
 
     /// Only what is true of this runtime
     #[arg(long, value_name = "NAME", value_parser = generations())]
@@ -359,7 +365,7 @@ pub(crate) struct ClausesArgs {
     pub(crate) json: bool,
 }
 
-/// Takes sets of generations: names of single ones, and of sets.
+/// Parses a set of generations: names of generations and of sets.
 fn sets(words: &str) -> Result<Generations, String> {
     let mut set = Generations::NONE;
     for word in words.split([',', ' ']).filter(|word| !word.is_empty()) {
@@ -373,13 +379,13 @@ fn sets(words: &str) -> Result<Generations, String> {
     if set.is_empty() { Err("no runtime is named".to_owned()) } else { Ok(set) }
 }
 
-/// Takes the names of generations.
+/// Returns a parser of the names of generations.
 fn generations() -> impl TypedValueParser<Value = Generation> {
     PossibleValuesParser::new(Generation::ALL.map(Generation::name))
         .try_map(|name| Generation::from_name(&name).ok_or("there is no such generation"))
 }
 
-/// Takes the names of chapters.
+/// Returns a parser of the names of chapters.
 fn chapters() -> impl TypedValueParser<Value = Chapter> {
     PossibleValuesParser::new(Chapter::ALL.iter().map(|chapter| chapter.name()))
         .try_map(|name| Chapter::from_name(&name).ok_or("there is no such chapter"))
@@ -394,15 +400,15 @@ pub(crate) struct RulesArg {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum RulesChoice {
-    /// What execution shows, compared with the truth
+    /// Rules by what execution shows, compared with the truth
     #[default]
     Precise,
-    /// What Windows does, mistakes included, compared with CoreCLR's answers
+    /// Rules of Windows, mistakes included, compared with CoreCLR's answers
     Windows,
 }
 
 impl RulesArg {
-    /// The walker's rules.
+    /// Returns the walker's rules.
     pub(crate) const fn rules(self) -> Rules {
         match self.choice {
             RulesChoice::Precise => Rules::Precise,
@@ -410,7 +416,7 @@ impl RulesArg {
         }
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub(crate) const fn name(self) -> &'static str {
         match self.choice {
             RulesChoice::Precise => "precise",

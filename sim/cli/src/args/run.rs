@@ -1,4 +1,4 @@
-//! The command line of `clrsim run`.
+//! Arguments of `clrsim run`.
 
 use super::{RulesArg, sets};
 use clap::Args;
@@ -17,22 +17,22 @@ Examples:
 
 Texts (*.kdl) are stacks placed by hand, or programs, which are executed. Each snapshot of a text is
 a call of DoStackSnapshot, made on each runtime that it expects something of: each is a case. So is
-each expectation of a walk at a stop of a program, which says itself by which rules the stack is
-walked; under precise rules what really called what has to be found as well; and each search of
+each expectation of a walk at a stop of a program, which names the rules of the walk; under
+precise rules the walk has to find the true callers as well; and each search of
 histories (clrsim explore) on each runtime that it expects something of. clrsim matrix shows what a
 text gives on all runtimes, whatever it expects.
 
---bless writes into texts what their snapshots gave where they expect something else, and shows
-that as a patch. Read it: that the simulator does something is no reason to expect it. Of searches
-of histories it writes the strings of those that failed as they should, and never what to expect.
+--bless writes the results of snapshots into texts that expect other ones, and prints the change as
+a patch. Read it: a result of the simulator is no reason to expect it. Of searches
+of histories it writes the strings of the expected failures, and no other expectation.
 
 Vectors in DIR/vec/NAME.vec.gz are of the image DIR/img/NAME.dll or, where that is missing, of
 NAME.dll beside them.
 
 Recordings (*.walks.jsonl.gz, or uncompressed *.walks.jsonl) are calls of DoStackSnapshot in a real
-CLR, which are made again: each is a case. The runtime that they were recorded in decides how they
-are walked, whatever --rules says. A walk is skipped if the recording lacks something that it
-depends on, and says so. Recordings of one folder and runtime that pass share a line of the table.
+CLR, which are replayed: each is a case. They are replayed by the recorded runtime; --rules has no
+effect on them. A walk is skipped if the recording says that it lacks something that the walk
+depends on. Recordings of one folder and runtime that pass share a line of the table.
 
 Exit codes:
   0  every case passed, or was skipped because no answer is expected
@@ -70,7 +70,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
-    /// How many failures of each file to explain; all are counted [default: 5]
+    /// Number of failures of each file to explain; all are counted [default: 5]
     #[arg(long, value_name = "N")]
     pub(crate) max_failures: Option<u64>,
 

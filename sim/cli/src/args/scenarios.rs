@@ -1,14 +1,16 @@
-//! The command line of what is about texts: `matrix`, `compare`, `list`, `new`, `fmt`.
+//! Arguments of the commands for texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
 use super::sets;
-use crate::compare::TRUTH;
-use crate::export::Format;
+use crate::render::export::Format;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
+
+/// The word for the true stack among the names of policies.
+pub(crate) const TRUTH: &str = "truth";
 
 const MATRIX_EXAMPLES: &str = "\
 Examples:
@@ -18,15 +20,15 @@ Examples:
 
 Each snapshot is made on every runtime, whatever the text expects. Runtimes that give the same share
 a column. A row is a callback, with the place of its ip and its rsp; in the columns is which
-callback it was, from 1. A * marks rows that are not the same in all columns. Below, what decided
-each column: a sentence of the call's story, and in brackets its clauses; clrsim clauses C-044 says
-what one is.
+callback it was, from 1. A * marks rows that are not the same in all columns. Below, the reason for
+each column: a sentence of the call's story, and in brackets its clauses; clrsim clauses C-044
+prints a clause.
 
 In programs, addresses differ between runtimes for reasons of their own: there, columns are the same
 if they have the same functions in the same order.
 
 Exit codes:
-  0  the snapshots were made, whether they give what the text expects or not
+  0  the snapshots were made, with or without the expected results
   2  the arguments are wrong, the text is missing or no scenario, or has no such snapshot";
 
 const COMPARE_EXAMPLES: &str = "\
@@ -36,20 +38,21 @@ Examples:
   clrsim compare my.kdl --policy truth,seeded --on net10-unix --format folded
   clrsim compare my.kdl --format speedscope > my.speedscope.json
 
-A row is a frame that is there, leaf first; without a word in front it is managed. A column is a
+A row is a frame of the stack, leaf first; without a word before it, it is managed. A column is a
 walk of the whole stack by a policy:
 
-  RU     the runtime reports the frame, and the unwinder comes to it
-  R      the runtime alone does
-  U      the unwinder alone does
-  -      nobody does
+  RU     the runtime reports the frame, and the unwinder finds it
+  R      only the runtime reports it
+  U      only the unwinder finds it
+  -      neither does
   whole  every frame is claimed to be there
   most   so are all that may be reported, and the native ones between them
   no     something is missing, or may be
   dies   the call ends the process, or never returns
 
-A ! marks what a walk takes for a frame and is none. Below, where each walk has gaps, and why.
-Runtimes where the same is seen share a table; in programs, addresses do not count.
+A ! marks a frame that a walk finds and that is not on the stack. Below are the gaps of each walk,
+with the reasons.
+Runtimes with the same frames share a table; in programs, addresses do not count.
 
 Exit codes:
   0  the stacks were compared
@@ -70,7 +73,7 @@ Examples:
   clrsim new my.kdl
   clrsim new --program my/program.kdl
 
-What is written passes as it is: clrsim run my.kdl. The format is told in
+The written text passes: clrsim run my.kdl. The format is described in
 sim/scenario/src/grammar.md.
 
 Exit codes:
@@ -142,7 +145,7 @@ pub(crate) struct CompareArgs {
     pub(crate) json: bool,
 }
 
-/// Takes the names of policies.
+/// Returns a parser of the names of policies.
 fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain([TRUTH]))
 }
@@ -172,7 +175,7 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
-/// Write a text to begin with, which says what it is made of.
+/// Write a text to start from, with comments.
 #[derive(Debug, Args)]
 #[command(after_help = NEW_EXAMPLES)]
 pub(crate) struct NewArgs {

@@ -92,11 +92,23 @@ fn objects_have_what_the_help_says() {
 }
 
 #[test]
+fn ids_of_every_kind() {
+    let ids = ["C-044", "H-08", "§2.9", "Row 18", "D-3", "E-19", "G-17"];
+    insta::assert_snapshot!("every_kind", printed(&ids));
+    let objects = objects(&ids);
+    assert_eq!(objects.len(), ids.len());
+    let keys: Vec<_> = objects[1].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["id", "kind", "page", "schema", "text", "title"]);
+    assert_eq!(objects[6]["id"], "G17");
+}
+
+#[test]
 fn what_is_not_there_is_refused() {
     let mut refusals = String::new();
     for args in [
         &["clauses", "C-999"][..],
-        &["clauses", "H-01"],
+        &["clauses", "H-31"],
+        &["clauses", "rule"],
         &["clauses", "--generation", "net4"],
         &["clauses", "--chapter", "weather"],
         &["clauses", "C-004", "--generation", "net9-unix"],

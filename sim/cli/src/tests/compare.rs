@@ -1,4 +1,4 @@
-//! What profilers of each kind see.
+//! Frames found by each kind of profiler.
 
 use super::{Folder, clrsim};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Native code that managed code has called.
 const SEEDS: &str = "gallery/seeds/hole-at-the-leaf.kdl";
 /// The text that `clrsim new` writes.
-const NEW: &str = include_str!("../new/stack.kdl");
+const NEW: &str = include_str!("../commands/new/stack.kdl");
 
 fn new(args: &[&str]) -> super::Answer {
     let folder = Folder::new();
@@ -27,8 +27,8 @@ fn what_each_sees_is_shown_side_by_side() {
     insta::assert_snapshot!("stack_json", new(&[&some[..], &["--json"]].concat()).text());
 }
 
-/// On the example of seeds: who gives none loses frames wherever the thread is, who gives one has all
-/// of them and nothing else, and says so.
+/// In the example of seeds, walks without a seed lose frames wherever the thread is; walks with a
+/// seed find exactly the frames of the stack and claim to be complete.
 #[test]
 fn the_naive_lose_frames_and_the_documented_lose_none() {
     let all = comparisons(&[SEEDS, "--on", "windows"]);
@@ -94,7 +94,8 @@ fn stacks_are_folded() {
     assert!(answer.code == 0 && answer.out.ends_with(" 1\n"), "{answer:?}");
 }
 
-/// What <https://www.speedscope.app/file-format-schema.json> asks of a file with sampled profiles.
+/// Checks a file with sampled profiles against
+/// <https://www.speedscope.app/file-format-schema.json>.
 fn check_speedscope(file: &Value) {
     let only = |value: &Value, allowed: &[&str], needed: &[&str]| {
         let object = value.as_object().unwrap();

@@ -107,8 +107,8 @@ fn damage_is_dumped_or_refused() {
     }
 }
 
-/// What call frame information has besides the plainest rows: a table of linkage, frames of rbp,
-/// pushed arguments, a realigned stack, signals.
+/// A text with many forms of call frame information: a linkage table, frames of rbp, pushed
+/// arguments, a realigned stack, signals.
 pub(super) const UNIX: &str = r#"
 convention "system-v"
 function "main" {
@@ -156,7 +156,7 @@ fn damaged_call_frame_information_is_dumped_or_refused() {
     let mut faulty = 0;
     for _ in 0..400 {
         let mut bytes = good.clone();
-        // What describes the code lies behind it.
+        // The description lies after the code.
         for _ in 0..10 {
             let at = 0x3000 + numbers.below(bytes.len() - 0x3000);
             bytes[at] = numbers.below(256) as u8;

@@ -94,7 +94,7 @@ fn the_readable_files_are_replayed_all_the_same() {
     insta::assert_snapshot!("one_file_of_two", refusals.0);
 }
 
-/// What is missing is told of, and the rest is run.
+/// Missing files are reported, and the others are run.
 #[test]
 fn files_beside_missing_ones_are_run() {
     let folder = Folder::new();
@@ -152,7 +152,7 @@ fn images_that_cannot_be_dumped() {
     insta::assert_snapshot!("images", refusals.0);
 }
 
-/// Neither a mistake far to the right nor one beside a long line shows that line.
+/// Long lines are not shown, neither for a mistake far to the right nor for one beside the line.
 #[test]
 fn a_mistake_in_a_long_line_is_told_without_the_line() {
     let folder = Folder::new();

@@ -109,7 +109,7 @@ fn stories_of_every_generation() {
     }
 }
 
-/// How the names of a generation's recordings begin.
+/// Returns the prefix of the names of a generation's recordings.
 fn os(generation: &str) -> &str {
     if generation == "legacyeh" { "linux9" } else { generation }
 }
@@ -207,7 +207,7 @@ fn walks_that_are_not_there_and_files_that_are_none() {
     insta::assert_snapshot!("refusals", text);
 }
 
-/// Each snapshot of a text, with the runtimes of which the same is told.
+/// Explains each snapshot of a text, once for runtimes with the same story.
 #[test]
 fn the_snapshots_of_texts_are_told() {
     let folder = super::Folder::new();
@@ -233,7 +233,7 @@ fn the_snapshots_of_texts_are_told() {
     );
 }
 
-/// In programs addresses are each runtime's own, and do not part stories.
+/// Addresses of programs differ on each runtime and do not part stories.
 #[test]
 fn stories_of_programs_are_shared() {
     let folder = super::Folder::new();
@@ -250,7 +250,7 @@ fn stories_of_programs_are_shared() {
         assert_eq!(runtimes.len(), 8, "{snapshot}");
     }
     assert!((lines.len() as u64) < 8 * snapshots, "{json}");
-    // One that cannot be brought to its stop is told too.
+    // A snapshot whose stop is not reached is explained too.
     let never = super::texts::ALLOCATION.replace("Allocated\"", "Allocated\" visit=2");
     let never = folder.write("never.kdl", never.as_bytes());
     let answer = folder.clrsim(&["explain", &never, "--snapshot", "1"]);

@@ -3,7 +3,7 @@
 use super::Folder;
 use serde_json::Value;
 
-/// The callback of a walk wants the lock that the walked thread owns in a callback.
+/// The callback of a walk waits for a lock that the walked thread owns in a callback.
 pub(super) const CALLBACK: &str = include_str!("texts/callback.kdl");
 
 /// Two locks in different order, and a rule that is broken without harm.
@@ -23,13 +23,13 @@ profiler {
 }
 ";
 
-/// The arguments of the command that is printed to make a history again.
+/// Returns the arguments of the printed command that replays a history.
 fn again(text: &str) -> Vec<String> {
     let line = text.lines().find_map(|line| line.split_once("again: clrsim ")).unwrap().1;
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The same, run; it fails as the history did.
+/// Runs the printed command, which must fail, and returns its arguments.
 fn fails_again(text: &str) -> Vec<String> {
     let args = again(text);
     let args: Vec<_> = args.iter().map(String::as_str).collect();
@@ -42,7 +42,7 @@ fn fails_again(text: &str) -> Vec<String> {
     args[1..].iter().map(|arg| (*arg).to_owned()).filter(|arg| arg.starts_with('-')).collect()
 }
 
-/// The string of the first failing history on a runtime.
+/// Returns the string of the first failed history on a runtime.
 fn failing(path: &str, runtime: &str) -> String {
     let answer = super::clrsim(&["explore", path, "--on", runtime, "--json"]);
     let line: Value = serde_json::from_str(answer.out.lines().next().unwrap()).unwrap();
@@ -66,7 +66,8 @@ fn the_first_history_that_fails_is_told() {
     assert!(all.contains(", which are all with at most 1 preemptions"), "{all}");
 }
 
-/// What is found depends neither on how many threads search nor on how they share.
+/// The result of a search depends neither on the number of threads nor on how the histories are
+/// shared.
 #[test]
 fn the_number_of_threads_does_not_show() {
     let folder = Folder::new();
@@ -125,7 +126,7 @@ fn a_history_is_replayed_by_its_string() {
     insta::assert_snapshot!("replay_refusals", refusals);
 }
 
-/// Whatever flags a history was found with, the command that is printed has those that it needs.
+/// The printed command has the flags that it needs, whatever flags found the history.
 #[test]
 fn what_is_printed_makes_the_history_again() {
     let folder = Folder::new();
@@ -160,7 +161,7 @@ fn what_is_printed_makes_the_history_again() {
     assert!(well.out.ends_with("clr1:\n"), "{}", well.out);
 }
 
-/// Of a node behind the first, which is what `replay` goes by.
+/// A history of another explore node than the first, which `replay` uses.
 #[test]
 fn what_a_run_prints_makes_the_history_again() {
     let folder = Folder::new();
@@ -235,7 +236,7 @@ fn a_history_is_made_smaller() {
         "{}",
         answer.out
     );
-    // It is as it says: the search finds it, and so does its string.
+    // The search of the written text finds the history, and so does the string.
     assert_eq!(folder.clrsim(&["run", &small]).code, 0);
     let other = folder.path("other.kdl");
     assert_eq!(folder.clrsim(&["minimize", &path, "-o", &other]).code, 0);

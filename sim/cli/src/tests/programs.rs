@@ -85,6 +85,6 @@ fn a_program_is_no_recording_and_the_other_way_round() {
     assert_eq!((show.code, trace.code), (2, 2));
     insta::assert_snapshot!(show.err + &trace.err, @r"
     error: programs/alloca.kdl: is a program: see clrsim trace
-    error: win64/vec/gcc_O2.vec.gz: is no program: those are called *.kdl
+    error: win64/vec/gcc_O2.vec.gz: is not a text: *.kdl
     ");
 }

@@ -1,4 +1,4 @@
-//! What the README shows is what the tool prints.
+//! The README shows the output of the tool.
 
 use super::clrsim;
 use std::fs;
@@ -17,7 +17,7 @@ fn the_main_command_prints_what_the_readme_shows() {
     assert_eq!(clrsim(&[]).out, main_output());
 }
 
-/// What the README says that the main command prints.
+/// Returns the output of the main command in the README.
 pub(super) fn main_output() -> String {
     let readme = readme();
     let (_, block) = readme.split_once("```console\n$ cargo run --release\n").unwrap();
@@ -25,7 +25,7 @@ pub(super) fn main_output() -> String {
     block.to_owned()
 }
 
-/// Holds the first block of the README that begins with this command against what the command prints.
+/// Compares the first block of the README for this command with the output of the command.
 fn is_as_shown(command: &str) {
     let readme = readme();
     let (_, block) = readme.split_once(&format!("```console\n$ clrsim {command} ")).unwrap();
@@ -50,7 +50,7 @@ fn the_comparison_is_what_the_readme_shows() {
     is_as_shown("compare");
 }
 
-/// Of the text that `clrsim new` writes.
+/// The README shows the matrix of the text that `clrsim new` writes.
 #[test]
 fn the_matrix_is_what_the_readme_shows() {
     let readme = readme();
@@ -78,12 +78,12 @@ fn the_other_commands_of_the_readme_work() {
     let readme = readme();
     let commands: Vec<_> =
         readme.lines().filter_map(|line| line.strip_prefix("$ clrsim ")).collect();
-    // Another test shows the text of the other one.
+    // Another test checks the matrix of `my.kdl`.
     let commands: Vec<_> =
         commands.into_iter().filter(|command| *command != "matrix my.kdl").collect();
     assert_eq!(commands.len(), 12);
     for command in commands {
-        // It finds what it searches for.
+        // The search finds a failed history.
         let code = u8::from(command.starts_with("explore "));
         let (command, _comment) = command.split_once('#').unwrap_or((command, ""));
         let args: Vec<&str> = command

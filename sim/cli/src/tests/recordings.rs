@@ -69,7 +69,7 @@ fn rules_are_not_for_recordings_of_walks() {
     assert_eq!(of("precise"), of("windows"));
 }
 
-/// What is changed in the result of a walk that called back six times.
+/// A change to the result of a walk with six callbacks.
 type Change = fn(&mut Value);
 
 /// A recording whose walks are one and the same, each with a change to its result.
@@ -163,7 +163,7 @@ fn skipped_walks_have_their_reasons() {
     insta::assert_snapshot!("skipped_many", folder.clrsim(&["run", &path]).text());
 }
 
-/// Whether it comes out as recorded or not.
+/// A walk that may differ from its recording never fails.
 #[test]
 fn a_skipped_walk_is_never_a_failure() {
     let folder = Folder::new();
@@ -250,6 +250,6 @@ fn other_commands_say_what_recordings_are_for() {
     assert_eq!(trace.code, 2);
     insta::assert_snapshot!(
         trace.err,
-        @"error: clr/linux31-callbacks-alloc-def.walks.jsonl.gz: is no program: those are called *.kdl"
+        @"error: clr/linux31-callbacks-alloc-def.walks.jsonl.gz: is not a text: *.kdl"
     );
 }

@@ -1,13 +1,13 @@
 use super::{Folder, clrsim, content, fixture, gzip};
 use std::fmt::Write as _;
 
-/// Size of the header of a file of vectors.
+/// Size of the header of a file of vectors, in bytes.
 const HEADER: usize = 32;
-/// Where the truth is in a vector.
+/// Offset of the truth in a vector, in bytes.
 const TRUTH: usize = 36 + 16 * 8 + 10 * 16;
-/// Where the return address is in an outcome.
+/// Offset of the return address in an outcome, in bytes.
 const OUTCOME_RIP: usize = 8;
-/// Where the values of registers are in an outcome.
+/// Offset of the values of registers in an outcome, in bytes.
 const OUTCOME_VALUES: usize = 32;
 
 /// The vectors of an image with damage to the truth at some offset of each of the cases.
@@ -39,8 +39,9 @@ fn collection(image: &str, vectors: &[u8]) -> Folder {
 fn without_a_command_the_embedded_fixtures_are_replayed() {
     let answer = clrsim(&["run"]);
     insta::assert_snapshot!("no_command", answer.text());
-    // Another test holds what no command prints against the README.
-    assert!(super::readme::main_output().contains(&answer.out));
+    // Another test compares the output without a command with the README: both have the same totals.
+    let (_, totals) = answer.out.split_once("\npassed: ").unwrap();
+    assert!(super::readme::main_output().contains(totals));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is printed as JSON is described in `schema.md`.
+//! `schema.md` describes the JSON output.
 
 use super::texts::{ALLOCATION, BARRIER};
 use super::{Folder, fixture};
@@ -41,7 +41,7 @@ fn printed(folder: &Folder, args: &[&str]) -> BTreeSet<String> {
     all
 }
 
-/// Both ways: what is printed is described, and what is described is printed.
+/// Every printed field is described, and every described field is printed.
 #[test]
 fn every_field_is_described() {
     let folder = Folder::new();
@@ -71,7 +71,7 @@ fn every_field_is_described() {
     ] {
         assert_eq!(printed(&folder, args), described(section), "{section}");
     }
-    // Those that are described elsewhere: nothing is printed that is not said there.
+    // Fields that are described elsewhere: every printed one is described there.
     let said = |what: &str, printed: BTreeSet<String>, in_page: &str| {
         let is_word = |name: &String| {
             let mut words = in_page.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());

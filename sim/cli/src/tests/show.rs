@@ -10,7 +10,7 @@ fn find(file: &str, is_wanted: Wanted) -> String {
     case.to_string()
 }
 
-/// Which vector is meant.
+/// The condition of the wanted vector.
 type Wanted = fn(&Vector<'_>) -> bool;
 
 fn body(vector: &Vector<'_>) -> bool {

@@ -103,7 +103,7 @@ fn what_is_not_as_expected_is_shown_side_by_side() {
     assert!(some.out.contains("\n8 more failed in"), "{}", some.out);
 }
 
-/// A stop with snapshots alone is for no walk without a runtime, where it may never be reached.
+/// A stop with snapshots only is not walked without a runtime, where it may never be reached.
 #[test]
 fn walks_and_snapshots_of_a_program_are_both_held_against_the_text() {
     let folder = Folder::new();

@@ -74,7 +74,8 @@ fn call_frame_information_is_traced() {
     insta::assert_snapshot!("cfi_json", folder.clrsim(&json).text());
 }
 
-/// Behind an epilogue that nothing was remembered before, and up to where another one heals it.
+/// Call frame information is wrong after an epilogue without a remembered state, until another
+/// epilogue restores it.
 #[test]
 fn wrong_call_frame_information_is_told() {
     let folder = Folder::new();

@@ -8,7 +8,7 @@ mod write;
 pub(super) use write::{EMPTY_LSDA, EhFrame, FrameRange, write};
 
 use super::marks::CfiMistake;
-use super::shape::Entry;
+use super::shape::EntryForm;
 use clr_walker::registers::Gpr;
 
 /// The location of the CFA, which is the caller's rsp after the call has returned.
@@ -95,15 +95,15 @@ pub(super) struct Row {
 
 impl Row {
     /// Returns the row at the first instruction of a function.
-    pub(super) fn at_entry(entry: Entry) -> Self {
+    pub(super) fn at_entry(entry: EntryForm) -> Self {
         // A processor's machine frame: rip, cs, rflags, rsp, ss. The CFA is the end of the frame,
         // since rsp may have had any alignment before.
         let frame = 40;
         let error_code = 8;
         let (rsp, return_address) = match entry {
-            Entry::Call | Entry::Signal => (8, -8),
-            Entry::Interrupt => (frame, -frame),
-            Entry::InterruptWithErrorCode => (frame + error_code, -frame),
+            EntryForm::Call | EntryForm::Signal => (8, -8),
+            EntryForm::Interrupt => (frame, -frame),
+            EntryForm::InterruptWithErrorCode => (frame + error_code, -frame),
         };
         let mut row = Self {
             cfa: Cfa::Above(Gpr::Rsp, rsp),
@@ -233,7 +233,7 @@ pub(super) struct Rows {
 
 impl Default for Rows {
     fn default() -> Self {
-        let now = Rowed::truly(Row::at_entry(Entry::Call));
+        let now = Rowed::truly(Row::at_entry(EntryForm::Call));
         Self { now, events: Vec::new(), mistakes: Vec::new() }
     }
 }
@@ -316,7 +316,7 @@ impl Rows {
                 Event::Remember => None,
             })
         });
-        let row = row.unwrap_or_else(|| Row::at_entry(Entry::Call));
+        let row = row.unwrap_or_else(|| Row::at_entry(EntryForm::Call));
         (row, self.events.get(first..behind).unwrap_or_default())
     }
 }

@@ -96,7 +96,7 @@ pub(in super::super) fn write(ranges: &[FrameRange], rva: u32) -> Option<EhFrame
         // `.cfi_startproc simple`, which interrupt handlers use.
         let mut written = Written { row: None, fde: Fde::new(address(range.begin), range.size) };
         if !range.row.signal {
-            let entry = Row::at_entry(super::Entry::Call);
+            let entry = Row::at_entry(super::EntryForm::Call);
             cie.add_instruction(Instruction::Cfa(X86_64::RSP, 8));
             cie.add_instruction(Instruction::Offset(X86_64::RA, -8));
             written.row = Some(entry);

@@ -2,22 +2,22 @@
 
 use super::super::guarded::HandlerKind;
 use super::super::lower::GuardClause;
-use super::super::program::FunctionId;
+use super::super::program::FunctionIndex;
 use super::LinkedProgram;
 use super::place::Encoded;
 use core::cmp::Reverse;
 
 /// A protected range of code and its handler.
 ///
-/// A guarded statement has one `PlacedClause` for each of its EH clauses and for each run of code
+/// A guarded statement has one `PlacedEhClause` for each of its EH clauses and for each run of code
 /// that the statement protects: its body, cold parts of the body, and the handlers of guarded
 /// statements inside (the CLR's tables duplicate an EH clause for the handlers that it encloses). A
 /// filter is protected only by guarded statements inside the filter: an exception that leaves a
 /// filter ends with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlacedClause {
+pub struct PlacedEhClause {
     /// Function that contains the guarded statement.
-    pub function: FunctionId,
+    pub function: FunctionIndex,
     /// Kind of the handler.
     pub kind: HandlerKind,
     /// First byte of the protected range (VA).
@@ -43,7 +43,7 @@ pub struct PlacedClause {
     pub number: u32,
 }
 
-impl PlacedClause {
+impl PlacedEhClause {
     /// Returns true if the clause handles exceptions thrown by the instruction that has a byte at
     /// `address` (VA).
     #[must_use]
@@ -61,7 +61,7 @@ impl LinkedProgram {
     /// Returns the EH clauses that protect the instruction that has a byte at `address` (VA), in
     /// the order of the search. For a frame that has called, pass a byte of the call: the return
     /// address − 1.
-    pub fn clauses_at(&self, address: u64) -> impl Iterator<Item = &PlacedClause> {
+    pub fn clauses_at(&self, address: u64) -> impl Iterator<Item = &PlacedEhClause> {
         self.clauses.iter().filter(move |clause| clause.protects(address))
     }
 }
@@ -75,7 +75,7 @@ struct Run {
 
 impl Encoded {
     /// Adds the EH clauses of the unit's guarded statements.
-    pub(super) fn place_clauses(&self, clauses: &mut Vec<PlacedClause>) {
+    pub(super) fn place_clauses(&self, clauses: &mut Vec<PlacedEhClause>) {
         let mut met = vec![false; self.lowered.guards.len()];
         for run in self.runs() {
             let Some(guard) = self.lowered.guards.get(run.guard as usize) else { continue };
@@ -85,7 +85,7 @@ impl Encoded {
             for (number, clause) in (0..).zip(&guard.clauses) {
                 let &GuardClause { kind, handler, filter, resume } = clause;
                 let address = |label| Some(self.address(self.lowered.stream.index_of(label)?));
-                clauses.push(PlacedClause {
+                clauses.push(PlacedEhClause {
                     function: guard.function,
                     kind,
                     begin: self.address(run.begin),

@@ -8,9 +8,9 @@ mod unix;
 use super::guarded::FuncletKind;
 use super::marks::{CfiMistake, PlacedHelper, PlacedInstruction, WindowsMistake};
 use super::nibble_map::NibbleMap;
-use super::program::{CodeKind, FunctionId, Program};
+use super::program::{CodeKind, FunctionIndex, Program};
 use super::rules::ProgramError;
-pub use clauses::PlacedClause;
+pub use clauses::PlacedEhClause;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
 use clr_walker::image::elf::{ElfError, ElfImage};
 use clr_walker::image::pe::PeImage;
@@ -20,6 +20,7 @@ use thiserror::Error;
 
 /// The reason why a program cannot be linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum LinkError {
     /// The program is not valid.
     #[error(transparent)]
@@ -28,7 +29,7 @@ pub enum LinkError {
     #[error("function {}: calls the runtime, whose code exists only in a world", function.0)]
     NeedsRuntime {
         /// The function.
-        function: FunctionId,
+        function: FunctionIndex,
     },
     /// An instruction cannot be encoded. No valid program is known to cause this.
     #[error("an instruction of the {kind:?} code cannot be encoded")]
@@ -40,20 +41,20 @@ pub enum LinkError {
     #[error("function {}: its prologue is longer than 255 bytes", function.0)]
     PrologueTooLong {
         /// The function.
-        function: FunctionId,
+        function: FunctionIndex,
     },
     /// UNWIND_INFO has more than 255 slots of unwind codes.
     #[error("function {}: its unwind data has more than 255 slots", function.0)]
     TooManyCodes {
         /// The function.
-        function: FunctionId,
+        function: FunctionIndex,
     },
     /// An epilogue begins more than 4095 bytes before its function's end, or is longer than 255
     /// bytes, so that UNWIND_INFO version 2 cannot list it.
     #[error("function {}: version 2 cannot list an epilogue this far from the end", function.0)]
     EpilogueTooFar {
         /// The function.
-        function: FunctionId,
+        function: FunctionIndex,
     },
     /// The program may need more stack than is available.
     #[error("the program may need {size:#x} bytes of stack, more than {MAX_STACK:#x}")]
@@ -91,6 +92,7 @@ impl LinkError {
 
 /// The reason why a linked program cannot be read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReadBackError {
     /// The PE image is malformed.
     #[error(transparent)]
@@ -116,7 +118,7 @@ pub struct LinkedProgram {
     pub parts: Vec<PlacedPart>,
     /// EH clauses in the order in which the CLR searches: function by function, innermost protected
     /// ranges first.
-    pub clauses: Vec<PlacedClause>,
+    pub clauses: Vec<PlacedEhClause>,
     /// Code in ELF images that belongs to no function, ascending by address.
     pub helpers: Vec<PlacedHelper>,
     /// Return address of signal handlers (VA), at `mov eax, 15; syscall`. `None` if the program
@@ -166,7 +168,7 @@ pub struct Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodHeader {
     /// The method.
-    pub function: FunctionId,
+    pub function: FunctionIndex,
 }
 
 impl MethodHeader {
@@ -185,7 +187,7 @@ impl MethodHeader {
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<Self> {
         match u64::from_le_bytes(bytes).checked_sub(1) {
             Some(number) if number <= u32::MAX as u64 => {
-                Some(Self { function: FunctionId(number as u32) })
+                Some(Self { function: FunctionIndex(number as u32) })
             }
             _ => None,
         }
@@ -200,7 +202,7 @@ pub struct PlacedPart {
     /// End, exclusive (VA).
     pub end: u64,
     /// Function that the part belongs to.
-    pub function: FunctionId,
+    pub function: FunctionIndex,
     /// First byte (VA) of the part at the root of the chain of UNWIND_INFOs.
     pub root: u64,
     /// The part is a function's entry, not a funclet or a cold part.
@@ -268,7 +270,7 @@ impl Program {
             unit.place(self, &mut linked);
         }
         linked.parts.sort_by_key(|part| part.begin);
-        linked.clauses.sort_by_key(PlacedClause::rank);
+        linked.clauses.sort_by_key(PlacedEhClause::rank);
         for unit in &encoded {
             let cells: Vec<u8> = [THROW, unit.kind.other_stacks()]
                 .into_iter()

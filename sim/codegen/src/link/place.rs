@@ -3,7 +3,7 @@
 use super::super::lower::{Cells, Lowered, Part, PartKind, lower};
 use super::super::marks::PlacedInstruction;
 use super::super::program::{CodeKind, Program};
-use super::super::shape::Convention;
+use super::super::shape::CallingConvention;
 use super::{Format, LinkError, LinkedProgram, MethodHeader, PlacedPart};
 use core::ops::Range;
 use iced_x86::{BlockEncoder, BlockEncoderOptions, BlockEncoderResult, InstructionBlock};
@@ -36,10 +36,10 @@ impl CodeKind {
     /// Returns the file name of the image. On Unix, unmanaged code is in an ELF file; ready-to-run
     /// assemblies are PE files everywhere.
     #[must_use]
-    pub const fn image_name(self, convention: Convention) -> Option<&'static str> {
+    pub const fn image_name(self, convention: CallingConvention) -> Option<&'static str> {
         match (self, convention) {
-            (Self::Native, Convention::WindowsX64) => Some("native.dll"),
-            (Self::Native, Convention::SystemV) => Some("libnative.so"),
+            (Self::Native, CallingConvention::WindowsX64) => Some("native.dll"),
+            (Self::Native, CallingConvention::SystemV) => Some("libnative.so"),
             (Self::ReadyToRun, _) => Some("managed.dll"),
             (Self::Jit, _) => None,
         }
@@ -47,9 +47,9 @@ impl CodeKind {
 
     /// Returns the format of the unit's bytes.
     #[must_use]
-    pub const fn format(self, convention: Convention) -> Format {
+    pub const fn format(self, convention: CallingConvention) -> Format {
         match (self, convention) {
-            (Self::Native, Convention::SystemV) => Format::Elf,
+            (Self::Native, CallingConvention::SystemV) => Format::Elf,
             (Self::Native | Self::ReadyToRun, _) => Format::Pe,
             (Self::Jit, _) => Format::Heap,
         }

@@ -2,7 +2,7 @@
 
 use super::super::cfi::Rule;
 use super::super::marks::Role;
-use super::super::program::{CallForm, FunctionId, Statement};
+use super::super::program::{CallForm, FunctionIndex, Statement};
 use super::super::unwind_info::Operation;
 use super::guarded::Funclet;
 use super::stream::Place;
@@ -102,7 +102,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// Returns true if `function` is in the same image or heap.
-    pub(super) fn is_here(&self, function: FunctionId) -> bool {
+    pub(super) fn is_here(&self, function: FunctionIndex) -> bool {
         self.program.functions.get(function.index()).is_some_and(|f| f.kind == self.kind)
     }
 
@@ -119,7 +119,7 @@ impl<'p> Lowering<'p> {
         &mut self,
         frame: &Frame<'_>,
         form: CallForm,
-        callee: FunctionId,
+        callee: FunctionIndex,
     ) -> Result<(), IcedError> {
         let cell = Place::Absolute(self.cells.function(callee));
         match form {
@@ -247,7 +247,7 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    fn switch_stack(&mut self, frame: &Frame<'_>, callee: FunctionId) -> Result<(), IcedError> {
+    fn switch_stack(&mut self, frame: &Frame<'_>, callee: FunctionIndex) -> Result<(), IcedError> {
         let stack = Place::Absolute(self.cells.stack());
         self.stream.memory_i32(Code::Sub_rm64_imm32, stack, self.stride)?;
         self.stream.load(Gpr::Rsp, stack)?;

@@ -3,7 +3,7 @@
 use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
 use super::super::program::{Exit, ReturnForm, TailCallForm};
-use super::super::shape::{Entry, EpilogueCfi, FunctionShape, Release, UnwindData};
+use super::super::shape::{EntryForm, EpilogueCfi, FunctionShape, Release, UnwindData};
 use super::stream::{Label, Place};
 use super::{Frame, Lowering};
 use clr_walker::registers::Gpr;
@@ -72,7 +72,7 @@ impl Lowering<'_> {
             self.row(|row| row.popped(register));
             self.mistake(mistake);
         }
-        if shape.entry == Entry::InterruptWithErrorCode {
+        if shape.entry == EntryForm::InterruptWithErrorCode {
             self.stream.add_rsp(8, false)?;
             self.row(|row| row.moved(-8));
             self.mistake(mistake);

@@ -1,10 +1,10 @@
 //! Lowering of guarded statements and funclets.
 
 use super::super::cfi::Row;
-use super::super::guarded::{Clause, ClauseKind, FuncletKind, HandlerKind};
+use super::super::guarded::{EhClause, EhClauseKind, FuncletKind, HandlerKind};
 use super::super::marks::Role;
-use super::super::program::{FunctionId, Statement};
-use super::super::shape::{Convention, Entry};
+use super::super::program::{FunctionIndex, Statement};
+use super::super::shape::{CallingConvention, EntryForm};
 use super::stream::{Label, Place};
 use super::{Frame, Funclets, Lowering, PartKind};
 use clr_walker::registers::Gpr;
@@ -14,7 +14,7 @@ use iced_x86::{Code, IcedError};
 #[derive(Clone, Debug)]
 pub(in super::super) struct Guard {
     /// Function that contains the statement.
-    pub function: FunctionId,
+    pub function: FunctionIndex,
     /// Index of the guarded statement around this one.
     pub outer: Option<u32>,
     /// Number of guarded statements around this one.
@@ -68,7 +68,7 @@ impl<'p> Lowering<'p> {
         frame: &mut Frame<'p>,
         funclets: &mut Funclets<'p>,
         body: &'p [Statement],
-        clauses: &'p [Clause],
+        clauses: &'p [EhClause],
     ) -> Result<(), IcedError> {
         let (outer, resume) = (frame.guard, self.stream.label());
         let depth = |index: u32| self.guards.get(index as usize).map_or(0, |guard| guard.depth + 1);
@@ -105,13 +105,13 @@ impl<'p> Lowering<'p> {
     /// guarded statements around the guarded statement, not by the statement itself.
     fn clause(
         &mut self,
-        clause: &'p Clause,
+        clause: &'p EhClause,
         resume: Label,
         guard: Option<u32>,
         funclets: &mut Funclets<'p>,
     ) -> GuardClause {
         let filter = match &clause.kind {
-            ClauseKind::Filtered { accepts, filter } => {
+            EhClauseKind::Filtered { accepts, filter } => {
                 let label = self.stream.label();
                 funclets.push_back(Funclet {
                     label,
@@ -123,7 +123,7 @@ impl<'p> Lowering<'p> {
                 });
                 Some(label)
             }
-            ClauseKind::Catch | ClauseKind::Finally | ClauseKind::Fault => None,
+            EhClauseKind::Catch | EhClauseKind::Finally | EhClauseKind::Fault => None,
         };
         let handler = self.stream.label();
         let result =
@@ -148,8 +148,8 @@ impl<'p> Lowering<'p> {
     /// Returns the register in which a funclet receives the establisher frame of its function.
     const fn establisher(&self) -> Gpr {
         match self.program.convention {
-            Convention::WindowsX64 => Gpr::Rcx,
-            Convention::SystemV => Gpr::Rdi,
+            CallingConvention::WindowsX64 => Gpr::Rcx,
+            CallingConvention::SystemV => Gpr::Rdi,
         }
     }
 
@@ -186,7 +186,7 @@ impl<'p> Lowering<'p> {
             ..parent.clone()
         };
         self.stream.bind(funclet.label);
-        self.rows.begin(self.stream.here(), Row::at_entry(Entry::Call));
+        self.rows.begin(self.stream.here(), Row::at_entry(EntryForm::Call));
         self.funclet_prologue(&frame, allocation)?;
         self.note(&frame, Role::Body);
         let (register, distance) =

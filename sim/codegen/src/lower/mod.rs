@@ -20,8 +20,8 @@ use super::cfi::{Row, Rowed, Rows, Rule};
 use super::guarded::FuncletKind;
 use super::layout::FrameLayout;
 use super::marks::{Role, WindowsMistake};
-use super::program::{CodeKind, Function, FunctionId, Program, Statement};
-use super::shape::{ColdForm, Convention, Entry, FunctionShape, Realign, UnwindData};
+use super::program::{CodeKind, Function, FunctionIndex, Program, Statement};
+use super::shape::{CallingConvention, ColdForm, EntryForm, FunctionShape, Realign, UnwindData};
 use super::unwind_info::Operation;
 use clr_walker::registers::Gpr;
 use guarded::Funclet;
@@ -33,7 +33,7 @@ use stream::{Label, Place};
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// Function that the part belongs to.
-    pub function: FunctionId,
+    pub function: FunctionIndex,
     /// The first instruction, and the one after the last.
     pub begin: u32,
     pub end: u32,
@@ -73,13 +73,13 @@ pub(super) struct Lowered {
     /// Guarded statements, each after those around it.
     pub guards: Vec<Guard>,
     /// First instruction of each function of this kind.
-    pub entries: Vec<(FunctionId, u32)>,
+    pub entries: Vec<(FunctionIndex, u32)>,
     /// First instruction of the helper that unwind data names as the language-specific handler.
     pub personality: u32,
     /// Code that belongs to no function.
     pub helpers: Vec<Helper>,
     /// Entries of the procedure linkage table: their functions and their first instructions.
-    pub plt: Vec<(FunctionId, u32)>,
+    pub plt: Vec<(FunctionIndex, u32)>,
     /// Instruction whose address each slot of the procedure linkage table holds initially, by
     /// index; empty without a table.
     pub plt_slots: Vec<u32>,
@@ -110,7 +110,7 @@ impl Cells {
     }
 
     /// Returns the address of the cell that holds the address of a function.
-    pub(super) const fn function(self, id: FunctionId) -> u64 {
+    pub(super) const fn function(self, id: FunctionIndex) -> u64 {
         self.base + 8 * (Self::SERVICES + id.0 as u64)
     }
 
@@ -154,7 +154,7 @@ pub(super) fn lower(
     let mut entries = Vec::new();
     for (index, function) in program.functions.iter().enumerate() {
         if function.kind == kind {
-            let id = FunctionId(index as u32);
+            let id = FunctionIndex(index as u32);
             entries.push((id, lowering.stream.here()));
             lowering.function(id, function)?;
             // The JIT does not split methods.
@@ -222,7 +222,7 @@ struct ColdPart<'p> {
 /// The function or funclet that is being lowered, and the position in it.
 #[derive(Clone)]
 struct Frame<'p> {
-    id: FunctionId,
+    id: FunctionIndex,
     function: &'p Function,
     layout: FrameLayout,
     /// Index of the part whose unwind data describes the frame here.
@@ -260,7 +260,7 @@ impl<'p> Frame<'p> {
     }
 
     /// Returns true if unwinding from the body must undo anything.
-    fn has_frame(&self, convention: Convention) -> bool {
+    fn has_frame(&self, convention: CallingConvention) -> bool {
         let mut home = self.shape().home.iter().flatten();
         self.funclet.is_some()
             || self.layout.allocation + self.layout.pushed > 0
@@ -297,7 +297,7 @@ impl<'p> Lowering<'p> {
 
     fn begin_part(
         &mut self,
-        id: FunctionId,
+        id: FunctionIndex,
         kind: PartKind,
         frame: Option<(Gpr, u8)>,
         funclet: Option<FuncletKind>,
@@ -326,7 +326,7 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    fn function(&mut self, id: FunctionId, function: &'p Function) -> Result<(), IcedError> {
+    fn function(&mut self, id: FunctionIndex, function: &'p Function) -> Result<(), IcedError> {
         self.pieces.push(self.stream.here());
         let shape = &function.shape;
         let described = shape.frame.filter(|frame| frame.described);
@@ -424,7 +424,7 @@ impl<'p> Lowering<'p> {
     /// language-specific handler.
     fn helpers(&mut self) -> Result<u32, IcedError> {
         self.stream.now = None;
-        self.rows.begin(self.stream.here(), Row::at_entry(Entry::Call));
+        self.rows.begin(self.stream.here(), Row::at_entry(EntryForm::Call));
         if self.needs_chkstk {
             self.pieces.push(self.stream.here());
             self.stream.bind(self.chkstk);

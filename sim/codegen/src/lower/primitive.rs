@@ -2,7 +2,7 @@
 
 use super::super::link::service_address;
 use super::super::primitive::{Primitive, Value, Word};
-use super::super::shape::Convention;
+use super::super::shape::CallingConvention;
 use super::stream::Place;
 use super::{Frame, Funclets, Lowering};
 use clr_walker::registers::Gpr;
@@ -76,8 +76,8 @@ impl<'p> Lowering<'p> {
     /// Loads the address of the Thread object into r11.
     fn thread(&mut self) -> Result<(), IcedError> {
         let segment = match self.program.convention {
-            Convention::WindowsX64 => Register::GS,
-            Convention::SystemV => Register::FS,
+            CallingConvention::WindowsX64 => Register::GS,
+            CallingConvention::SystemV => Register::FS,
         };
         self.stream.load(Gpr::R11, Place::Segment(segment, THREAD_SLOT))
     }

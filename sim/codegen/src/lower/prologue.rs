@@ -2,7 +2,7 @@
 
 use super::super::cfi::Rule;
 use super::super::marks::{Role, WindowsMistake};
-use super::super::shape::{Allocation, Entry, FrameSet, Realign, Release};
+use super::super::shape::{Allocation, EntryForm, FrameSet, Realign, Release};
 use super::super::unwind_info::Operation;
 use super::stream::{Note, Place, Stream};
 use super::{Frame, Lowering, save, saved};
@@ -31,7 +31,7 @@ impl Lowering<'_> {
         let layout = &frame.layout;
         self.note(frame, Role::Prologue);
         if shape.entry.has_machine_frame() {
-            let error_code = shape.entry == Entry::InterruptWithErrorCode;
+            let error_code = shape.entry == EntryForm::InterruptWithErrorCode;
             self.describe(frame, Operation::MachineFrame(error_code));
         }
         let mut fillers = if shape.scheduled { FILLERS } else { 0 };

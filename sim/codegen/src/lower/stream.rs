@@ -1,7 +1,7 @@
 //! A stream of instructions with labels and a note for each instruction.
 
 use super::super::marks::{Role, WindowsMistake};
-use super::super::program::FunctionId;
+use super::super::program::FunctionIndex;
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 
@@ -13,14 +13,14 @@ pub(crate) struct Label(u32);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     /// The function in the source program, `None` for a helper's code.
-    pub function: Option<FunctionId>,
+    pub function: Option<FunctionIndex>,
     pub role: Role,
     /// Mistake of the Windows rules before this instruction.
     pub mistake: Option<WindowsMistake>,
     /// Label at which an exception thrown in this call is caught.
     pub landing: Option<Label>,
     /// Handler of the interrupt that this instruction raises.
-    pub handler: Option<FunctionId>,
+    pub handler: Option<FunctionIndex>,
     /// The instruction is a call on another stack.
     pub switches_stack: bool,
     /// Bytes of arguments that have been pushed for this call.

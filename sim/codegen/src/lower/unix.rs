@@ -2,8 +2,8 @@
 
 use super::super::cfi::{Cfa, Row, Rowed, Rule};
 use super::super::marks::Role;
-use super::super::program::{CallForm, CodeKind, Exit, FunctionId, Statement};
-use super::super::shape::{Convention, Entry, FrameSet, Realign, Release, Wrap};
+use super::super::program::{CallForm, CodeKind, Exit, FunctionIndex, Statement};
+use super::super::shape::{CallingConvention, EntryForm, FrameSet, Realign, Release, Wrap};
 use super::stream::{Label, Place};
 use super::{Frame, Lowering};
 use clr_walker::registers::Gpr;
@@ -51,7 +51,7 @@ impl HelperKind {
 /// An entry of the procedure linkage table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PltEntry {
-    pub function: FunctionId,
+    pub function: FunctionIndex,
     pub label: Label,
     /// First instruction.
     pub begin: u32,
@@ -83,7 +83,7 @@ pub(super) enum Wrapped {
 
 impl Lowering<'_> {
     fn is_unix(&self) -> bool {
-        self.kind == CodeKind::Native && self.program.convention == Convention::SystemV
+        self.kind == CodeKind::Native && self.program.convention == CallingConvention::SystemV
     }
 
     pub(super) fn helper(&mut self, kind: HelperKind, begin: u32) {
@@ -135,7 +135,7 @@ impl Lowering<'_> {
         match wrapped {
             Wrapped::Tail(tail) if self.stream.index_of(tail).is_none() => {
                 // There is no epilogue before the tail.
-                self.rows.begin(self.stream.here(), Row::at_entry(Entry::Call));
+                self.rows.begin(self.stream.here(), Row::at_entry(EntryForm::Call));
                 self.stream.bind(tail);
                 self.stream.plain(Code::Int3);
             }
@@ -251,7 +251,7 @@ impl Lowering<'_> {
     }
 
     /// Returns the functions that are called through the procedure linkage table, ascending.
-    fn linked_functions(&self) -> Vec<FunctionId> {
+    fn linked_functions(&self) -> Vec<FunctionIndex> {
         let mut functions = Vec::new();
         if self.is_unix() {
             let native = self.program.functions.iter().filter(|f| f.kind == CodeKind::Native);
@@ -274,7 +274,7 @@ impl Lowering<'_> {
         }
         self.stream.now = None;
         let begin = self.stream.here();
-        let mut row = Row::at_entry(Entry::Call);
+        let mut row = Row::at_entry(EntryForm::Call);
         row.moved(8);
         self.rows.begin(begin, row);
         self.stream.through(Code::Push_rm64, Place::Absolute(self.cells.plt(0)))?;
@@ -305,12 +305,12 @@ impl Lowering<'_> {
     /// function's cell, and the return address.
     fn resolver(&mut self) -> Result<(), IcedError> {
         let begin = self.stream.here();
-        let mut row = Row::at_entry(Entry::Call);
+        let mut row = Row::at_entry(EntryForm::Call);
         row.moved(16);
         self.rows.begin(begin, row);
         self.stream.mov(Gpr::R11, Gpr::Rbp)?;
         self.row(|row| row.set(Gpr::Rbp, Rule::In(Gpr::R11)));
-        self.stream.lea(Gpr::Rbp, Place::Absolute(self.cells.function(FunctionId(0))))?;
+        self.stream.lea(Gpr::Rbp, Place::Absolute(self.cells.function(FunctionIndex(0))))?;
         self.stream.push(Gpr::Rbx)?;
         self.row(|row| row.pushed(Gpr::Rbx, true));
         self.stream.mov(Gpr::Rbx, Gpr::Rsp)?;
@@ -336,7 +336,7 @@ impl Lowering<'_> {
     /// unwinders look up a return address minus 1.
     pub(super) fn signal_trampoline(&mut self) -> Result<(), IcedError> {
         const RT_SIGRETURN: u32 = 15;
-        let signals = self.program.functions.iter().any(|f| f.shape.entry == Entry::Signal);
+        let signals = self.program.functions.iter().any(|f| f.shape.entry == EntryForm::Signal);
         if !signals || !self.is_unix() {
             return Ok(());
         }
@@ -355,7 +355,7 @@ fn below(number: usize) -> i32 {
     -8 * i32::from(number as u8)
 }
 
-fn collect(statement: &Statement, functions: &mut Vec<FunctionId>) {
+fn collect(statement: &Statement, functions: &mut Vec<FunctionIndex>) {
     if let Statement::Call(CallForm::Plt, callee) = statement {
         functions.push(*callee);
     }

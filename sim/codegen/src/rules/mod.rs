@@ -4,9 +4,9 @@ mod body;
 mod shape;
 
 use super::estimate;
-use super::program::{FunctionId, Program};
+use super::program::{FunctionIndex, Program};
 use super::runtime_call::RuntimeCallKind;
-use super::shape::Entry;
+use super::shape::EntryForm;
 use body::{Body, Context};
 use clr_walker::registers::Gpr;
 pub use shape::may_realign;
@@ -40,16 +40,16 @@ pub const MAX_FUNCTIONS: usize = 1 << 12;
 #[error("function {}: {rule}", function.0)]
 pub struct ProgramError {
     /// Function that violates the rule.
-    pub function: FunctionId,
+    pub function: FunctionIndex,
     /// Part of the function.
-    pub place: Place,
+    pub place: FunctionPart,
     /// The rule.
-    pub rule: Rule,
+    pub rule: ProgramRule,
 }
 
 /// A part of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FunctionPart {
     /// The name, or the existence of the function.
     Function,
     /// The shape.
@@ -64,7 +64,8 @@ pub enum Place {
 
 /// A rule that a valid program satisfies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Rule {
+#[non_exhaustive]
+pub enum ProgramRule {
     /// A program has at least one function.
     #[error("a program has between 1 and {MAX_FUNCTIONS} functions")]
     FunctionCount,
@@ -196,41 +197,41 @@ impl Program {
     /// Returns [`ProgramError`] with the first violated rule.
     pub fn check(&self) -> Result<(), ProgramError> {
         let at = |index: usize, place| {
-            move |rule| ProgramError { function: FunctionId(index as u32), place, rule }
+            move |rule| ProgramError { function: FunctionIndex(index as u32), place, rule }
         };
         if !(1..=MAX_FUNCTIONS).contains(&self.functions.len()) {
-            return Err(at(0, Place::Function)(Rule::FunctionCount));
+            return Err(at(0, FunctionPart::Function)(ProgramRule::FunctionCount));
         }
         let mut names = BTreeSet::new();
         for (index, function) in self.functions.iter().enumerate() {
             if !is_name(&function.name) || !names.insert(&function.name) {
-                return Err(at(index, Place::Function)(Rule::Name));
+                return Err(at(index, FunctionPart::Function)(ProgramRule::Name));
             }
         }
-        if self.functions[0].shape.entry != Entry::Call {
-            return Err(at(0, Place::Shape)(Rule::FirstEntry));
+        if self.functions[0].shape.entry != EntryForm::Call {
+            return Err(at(0, FunctionPart::Shape)(ProgramRule::FirstEntry));
         }
         for (index, function) in self.functions.iter().enumerate() {
             shape::check(&function.shape, self.convention, function.kind)
-                .map_err(at(index, Place::Shape))?;
+                .map_err(at(index, FunctionPart::Shape))?;
             let mut body = Body::new(self, index, function);
             body.check(&function.body, Context::default())
-                .map_err(|rule| at(index, Place::Statement(body.statement))(rule))?;
+                .map_err(|rule| at(index, FunctionPart::Statement(body.statement))(rule))?;
             if let Some(exit) = function.end {
-                body.check_exit(exit).map_err(at(index, Place::End))?;
+                body.check_exit(exit).map_err(at(index, FunctionPart::End))?;
             }
         }
         self.check_ends()?;
         let mut last = 0;
         for (number, interrupt) in self.interrupts.iter().enumerate() {
-            let place = Place::Interrupt(number as u32);
+            let place = FunctionPart::Interrupt(number as u32);
             let error = at(interrupt.handler.index(), place);
             let handler = self.functions.get(interrupt.handler.index());
-            if handler.is_none_or(|handler| handler.shape.entry == Entry::Call) {
-                return Err(error(Rule::Handler));
+            if handler.is_none_or(|handler| handler.shape.entry == EntryForm::Call) {
+                return Err(error(ProgramRule::Handler));
             }
             if interrupt.after < last {
-                return Err(error(Rule::InterruptOrder));
+                return Err(error(ProgramRule::InterruptOrder));
             }
             last = interrupt.after;
         }
@@ -242,8 +243,12 @@ impl Program {
         for (index, function) in self.functions.iter().enumerate() {
             let completes = || estimate::flow(&function.body, &estimates).completes;
             if function.end.is_none() && completes() {
-                let function = FunctionId(index as u32);
-                return Err(ProgramError { function, place: Place::End, rule: Rule::EndReached });
+                let function = FunctionIndex(index as u32);
+                return Err(ProgramError {
+                    function,
+                    place: FunctionPart::End,
+                    rule: ProgramRule::EndReached,
+                });
             }
         }
         Ok(())

@@ -2,75 +2,76 @@
 
 use super::super::program::CodeKind;
 use super::super::shape::{
-    Allocation, Convention, Entry, FrameSet, FunctionShape, Realign, Release, UnwindData, Wrap,
+    Allocation, CallingConvention, EntryForm, FrameSet, FunctionShape, Realign, Release,
+    UnwindData, Wrap,
 };
-use super::{MAX_ARGUMENTS, MAX_LOCALS, MAX_PUSHES, Rule};
+use super::{MAX_ARGUMENTS, MAX_LOCALS, MAX_PUSHES, ProgramRule};
 use clr_walker::registers::Gpr;
 use std::collections::BTreeSet;
 
 pub(super) fn check(
     shape: &FunctionShape,
-    convention: Convention,
+    convention: CallingConvention,
     kind: CodeKind,
-) -> Result<(), Rule> {
-    let called = shape.entry == Entry::Call;
-    let unix = kind == CodeKind::Native && convention == Convention::SystemV;
+) -> Result<(), ProgramRule> {
+    let called = shape.entry == EntryForm::Call;
+    let unix = kind == CodeKind::Native && convention == CallingConvention::SystemV;
     if shape.is_of_unix() && !unix {
-        return Err(Rule::Unix);
+        return Err(ProgramRule::Unix);
     }
     if shape.locals > MAX_LOCALS || !shape.locals.is_multiple_of(8) {
-        return Err(Rule::Locals);
+        return Err(ProgramRule::Locals);
     }
     let home = shape.home.iter().flatten();
     if home.clone().next().is_some() && (!called || convention.home_space() == 0) {
-        return Err(Rule::Home);
+        return Err(ProgramRule::Home);
     }
     if shape.pushes.iter().chain(home.clone()).any(|register| *register == Gpr::Rsp) {
-        return Err(Rule::StackPointer);
+        return Err(ProgramRule::StackPointer);
     }
     if shape.pushes.len() > MAX_PUSHES {
-        return Err(Rule::Pushes);
+        return Err(ProgramRule::Pushes);
     }
     let volatile = |register: &Gpr| !convention.is_nonvolatile(*register);
     if let Some(register) = shape.saves.iter().find(|register| volatile(register)) {
-        return Err(Rule::Saved(*register));
+        return Err(ProgramRule::Saved(*register));
     }
     let mut saved = BTreeSet::new();
     for register in shape.pushes.iter().chain(home).chain(&shape.saves) {
         if convention.is_nonvolatile(*register) && !saved.insert(register) {
-            return Err(Rule::Saved(*register));
+            return Err(ProgramRule::Saved(*register));
         }
     }
     let mut vectors = BTreeSet::new();
     for &n in &shape.xmm_saves {
         if !convention.has_nonvolatile_xmm() || !(6..=15).contains(&n) || !vectors.insert(n) {
-            return Err(Rule::SavedXmm(n));
+            return Err(ProgramRule::SavedXmm(n));
         }
     }
     if let Some(frame) = shape.frame {
         if frame.offset > 15 || !shape.pushes.contains(&frame.register) || volatile(&frame.register)
         {
-            return Err(Rule::FrameRegister);
+            return Err(ProgramRule::FrameRegister);
         }
         let by_mov = !shape.saves.is_empty() || !shape.xmm_saves.is_empty();
         if by_mov && shape.saves_lie_below_frame() {
-            return Err(Rule::SavesBelowFrame);
+            return Err(ProgramRule::SavesBelowFrame);
         }
     }
     if shape.allocation == Allocation::Chkstk && !(called && convention.home_space() > 0) {
-        return Err(Rule::Chkstk);
+        return Err(ProgramRule::Chkstk);
     }
     if !release_is_possible(shape) {
-        return Err(Rule::Release);
+        return Err(ProgramRule::Release);
     }
     if shape.realign != Realign::No && !may_realign(shape) {
-        return Err(Rule::Realign);
+        return Err(ProgramRule::Realign);
     }
     if shape.wrap != Wrap::Whole && !(called && shape.realign == Realign::No) {
-        return Err(Rule::Wrap);
+        return Err(ProgramRule::Wrap);
     }
     if shape.arguments > MAX_ARGUMENTS || !shape.arguments.is_multiple_of(2) {
-        return Err(Rule::Arguments);
+        return Err(ProgramRule::Arguments);
     }
     match shape.unwind {
         UnwindData::None => {
@@ -79,7 +80,7 @@ pub(super) fn check(
                 scheduled: shape.scheduled,
                 ..FunctionShape::default()
             };
-            if *shape == plain { Ok(()) } else { Err(Rule::Leaf) }
+            if *shape == plain { Ok(()) } else { Err(ProgramRule::Leaf) }
         }
         UnwindData::Version2
             if !called
@@ -87,13 +88,14 @@ pub(super) fn check(
                 || shape.allocation == Allocation::Push
                 || shape.pushes.iter().any(volatile) =>
         {
-            Err(Rule::Version2)
+            Err(ProgramRule::Version2)
         }
         _ => Ok(()),
     }
 }
 
 /// Returns true if a function of this shape may realign its stack.
+#[must_use]
 pub fn may_realign(shape: &FunctionShape) -> bool {
     let by_rbp = shape.frame.is_some_and(|frame| {
         frame.register == Gpr::Rbp
@@ -105,7 +107,7 @@ pub fn may_realign(shape: &FunctionShape) -> bool {
         shape.release,
         Release::Add | Release::AddImm32 | Release::Lea | Release::LeaDisp32
     );
-    shape.entry == Entry::Call && by_rbp && shape.pushes.first() == Some(&Gpr::Rbp) && simple
+    shape.entry == EntryForm::Call && by_rbp && shape.pushes.first() == Some(&Gpr::Rbp) && simple
 }
 
 fn release_is_possible(shape: &FunctionShape) -> bool {
@@ -119,7 +121,7 @@ fn release_is_possible(shape: &FunctionShape) -> bool {
     match shape.release {
         Release::Mov => at_pushes,
         Release::Leave if frame.set == FrameSet::BehindPush => {
-            frame.offset == 0 && frame.register == Gpr::Rbp && shape.entry == Entry::Call
+            frame.offset == 0 && frame.register == Gpr::Rbp && shape.entry == EntryForm::Call
         }
         Release::Leave => {
             at_pushes && frame.register == Gpr::Rbp && shape.pushes.last() == Some(&Gpr::Rbp)

@@ -13,9 +13,9 @@ const RSP: u64 = STACK + 0x800;
 /// Executes code up to its `hlt`, which this machine does not implement, and returns the shadow
 /// stack.
 fn run_from(
-    mut truth: Truth,
+    mut truth: ShadowStack,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
-) -> (Truth, Machine) {
+) -> (ShadowStack, Machine) {
     let mut assembler = CodeAssembler::new(64).unwrap();
     code(&mut assembler).unwrap();
     let mut machine = Machine::new();
@@ -31,10 +31,10 @@ fn run_from(
 
 /// Returns the violation by a function that `main` calls.
 fn callee(
-    convention: Convention,
+    convention: CallingConvention,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
 ) -> Option<Broken> {
-    let (truth, _) = run_from(Truth::new(convention), |a| {
+    let (truth, _) = run_from(ShadowStack::new(convention), |a| {
         let mut function = a.create_label();
         a.call(function)?;
         a.hlt()?;
@@ -56,7 +56,7 @@ fn inc(a: &mut CodeAssembler, register: Gpr) -> Result<(), IcedError> {
 
 #[test]
 fn each_nonvolatile_register_must_be_kept() {
-    for convention in [Convention::WindowsX64, Convention::SystemV] {
+    for convention in [CallingConvention::WindowsX64, CallingConvention::SystemV] {
         for register in Gpr::ALL.into_iter().filter(|register| *register != Gpr::Rsp) {
             let broken = callee(convention, |a| {
                 inc(a, register)?;
@@ -79,17 +79,17 @@ fn each_nonvolatile_vector_register_must_be_kept() {
             a.movq(xmm, rax)?;
             a.ret()
         };
-        let broken = callee(Convention::WindowsX64, change);
+        let broken = callee(CallingConvention::WindowsX64, change);
         // movq has a byte more with a REX prefix for xmm8 and up, and it has that one for W anyway.
         let from = FUNCTION + 5 + 5;
         assert_eq!(broken, (number >= 6).then_some(Broken::Xmm { from, number }));
-        assert_eq!(callee(Convention::SystemV, change), None);
+        assert_eq!(callee(CallingConvention::SystemV, change), None);
     }
 }
 
 #[test]
 fn what_is_restored_is_kept() {
-    let broken = callee(Convention::WindowsX64, |a| {
+    let broken = callee(CallingConvention::WindowsX64, |a| {
         a.push(rbx)?;
         a.mov(ebx, 1)?;
         a.pop(rbx)?;
@@ -100,13 +100,13 @@ fn what_is_restored_is_kept() {
 
 #[test]
 fn rsp_must_be_kept() {
-    let broken = callee(Convention::WindowsX64, |a| a.ret_1(8));
+    let broken = callee(CallingConvention::WindowsX64, |a| a.ret_1(8));
     assert_eq!(broken, Some(Broken::Register { from: FUNCTION, register: Gpr::Rsp }));
 }
 
 #[test]
 fn control_must_come_back_behind_the_call() {
-    let broken = callee(Convention::WindowsX64, |a| {
+    let broken = callee(CallingConvention::WindowsX64, |a| {
         a.lea(rax, qword_ptr(FUNCTION + 13))?;
         a.mov(qword_ptr(rsp), rax)?;
         a.ret()?;
@@ -118,9 +118,9 @@ fn control_must_come_back_behind_the_call() {
 
 #[test]
 fn a_return_needs_a_call() {
-    let (truth, _) = run_from(Truth::new(Convention::WindowsX64), CodeAssembler::ret);
+    let (truth, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), CodeAssembler::ret);
     assert_eq!(truth.broken(), Some(Broken::NoCall { from: CODE }));
-    let (truth, _) = run_from(Truth::new(Convention::WindowsX64), |a| {
+    let (truth, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         machine_frame(a, CODE + 0x100)?;
         a.iretq()
     });
@@ -129,7 +129,7 @@ fn a_return_needs_a_call() {
 
 #[test]
 fn the_first_breach_stays() {
-    let (truth, _) = run_from(Truth::new(Convention::WindowsX64), |a| {
+    let (truth, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         let (mut outer, mut inner) = (a.create_label(), a.create_label());
         a.call(outer)?;
         a.hlt()?;
@@ -148,7 +148,7 @@ fn the_first_breach_stays() {
 
 #[test]
 fn callers_are_as_they_will_be_when_control_comes_back() {
-    let (truth, machine) = run_from(Truth::new(Convention::WindowsX64), |a| {
+    let (truth, machine) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         let mut function = a.create_label();
         a.mov(ebx, 7)?;
         a.call(function)?;
@@ -167,7 +167,7 @@ fn callers_are_as_they_will_be_when_control_comes_back() {
 
 #[test]
 fn jumps_keep_the_stack() {
-    let broken = callee(Convention::WindowsX64, |a| {
+    let broken = callee(CallingConvention::WindowsX64, |a| {
         let mut target = a.create_label();
         a.push(rbx)?;
         a.inc(rbx)?;
@@ -194,7 +194,7 @@ fn interrupted(
     rip: u64,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
 ) -> Option<Broken> {
-    let mut truth = Truth::new(Convention::SystemV);
+    let mut truth = ShadowStack::new(CallingConvention::SystemV);
     let mut registers = Registers { rip, gpr: [0; 16], xmm: [0; 10] };
     registers.set(Gpr::Rsp, RSP - 0x100);
     truth.interrupt(registers, None);
@@ -225,7 +225,7 @@ fn an_interrupt_returns_with_all_registers() {
 
 #[test]
 fn a_cut_leaves_the_outermost_callers() {
-    let mut truth = Truth::new(Convention::WindowsX64);
+    let mut truth = ShadowStack::new(CallingConvention::WindowsX64);
     for rip in 0..5 {
         truth.call(Registers { rip, gpr: [0; 16], xmm: [0; 10] });
     }

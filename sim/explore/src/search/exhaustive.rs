@@ -6,7 +6,7 @@
 //! is a reordering of another one. With a bound on preemptions nothing sleeps, because the other
 //! order might exceed the bound.
 
-use super::{Choice, Covered, Search};
+use super::{Choice, Coverage, Search};
 use crate::bug::Bug;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
@@ -134,7 +134,7 @@ impl Search for Exhaustive {
         self.beyond |= ending.in_turn;
     }
 
-    fn covered(&self) -> Option<Covered> {
+    fn covered(&self) -> Option<Coverage> {
         // At each choice on the path, the alternatives tried before count as their share.
         const WHOLE: u64 = 1 << 40;
         let (mut share, mut seen) = (WHOLE, 0);
@@ -148,7 +148,7 @@ impl Search for Exhaustive {
             return None;
         }
         let seen = if self.done && !self.beyond { WHOLE } else { seen.min(WHOLE - 1) };
-        Some(Covered {
+        Some(Coverage {
             everything: self.done && !self.beyond,
             millionths: (seen * 1_000_000 / WHOLE) as u32,
             cut: self.cut,

@@ -3,7 +3,7 @@
 use super::dice::Dice;
 use super::{Choice, Search};
 use crate::history::ThreadIndex;
-use crate::replay::{Replay, Trail, by_itself};
+use crate::replay::{ReplaySearch, ScheduleString, by_itself};
 use crate::run::Ending;
 
 /// Number of bits by which states are distinguished.
@@ -18,9 +18,9 @@ pub struct Guided {
     seed: u64,
     dice: Dice,
     seen: Vec<u64>,
-    kept: Vec<Trail>,
+    kept: Vec<ScheduleString>,
     /// Beginning of a kept history.
-    begin: Replay,
+    begin: ReplaySearch,
     /// First turn after this beginning.
     until: u64,
     keeps: u64,
@@ -36,7 +36,7 @@ impl Guided {
             dice: Dice::new(seed, 0),
             seen: vec![0; 1 << (STATE_BITS - 6)],
             kept: Vec::new(),
-            begin: Replay::new(Trail::default()),
+            begin: ReplaySearch::new(ScheduleString::default()),
             until: 0,
             keeps: 0,
             is_new: false,
@@ -65,7 +65,7 @@ impl Search for Guided {
             let cut = self.dice.below(trail.len() as u64 + 1) as usize;
             let begin = trail.first(cut);
             self.until = begin.turns.last().map_or(0, |(turn, _)| turn + 1);
-            self.begin = Replay::new(begin);
+            self.begin = ReplaySearch::new(begin);
         }
         true
     }

@@ -39,7 +39,8 @@ impl Choice<'_, '_> {
 
 /// Share of the search space that has been explored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Covered {
+#[non_exhaustive]
+pub struct Coverage {
     /// The search is complete, up to the order of independent steps.
     pub everything: bool,
     /// Share that has been explored, in millionths, with equal weight for the alternatives of each
@@ -72,7 +73,7 @@ pub trait Search {
     }
 
     /// Returns the share that has been explored, if it is known.
-    fn covered(&self) -> Option<Covered> {
+    fn covered(&self) -> Option<Coverage> {
         None
     }
 }

@@ -3,7 +3,7 @@
 
 use super::executing;
 use crate::ThreadIndex;
-use crate::{Arena, Budget, Ending, Limits, Process, Recording, Setup, Strategy};
+use crate::{Budget, Ending, Explorer, HistoryDetail, Limits, Setup, Strategy, TestedProcess};
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 /// Creates a process with threads that allocate and trigger GCs, a sampler that walks with the
 /// runtime, one that suspends threads itself, and an exporter.
-fn process() -> Process {
+fn process() -> TestedProcess {
     let runtime = |kind| Statement::Runtime(RuntimeCall { kind, target: None });
     let new = runtime(RuntimeCallKind::New);
     let collect = runtime(RuntimeCallKind::Collect);
@@ -65,7 +65,7 @@ const STRATEGIES: [Strategy; 5] = [
 
 /// Executes the histories with these numbers, recording all events.
 fn histories(
-    arena: &mut Arena<'_>,
+    arena: &mut Explorer<'_>,
     strategy: Strategy,
     numbers: core::ops::Range<u64>,
 ) -> Vec<Ending> {
@@ -73,7 +73,7 @@ fn histories(
     let mut search = arena.prepare(&profiler, &budget);
     let mut run = |number| {
         assert!(search.begin(number));
-        let ending = arena.run(&profiler, &mut *search, Limits::default(), Recording::Standing);
+        let ending = arena.run(&profiler, &mut *search, Limits::default(), HistoryDetail::Standing);
         search.end(&ending);
         ending
     };
@@ -83,11 +83,11 @@ fn histories(
 pub(super) fn same_twice() {
     let process = process();
     for strategy in STRATEGIES {
-        let mut arena = Arena::new(&process).unwrap();
+        let mut arena = Explorer::new(&process).unwrap();
         let once = histories(&mut arena, strategy, 0..60);
         // In the same arena, which has executed those, and in a new one.
         assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
-        let mut arena = Arena::new(&process).unwrap();
+        let mut arena = Explorer::new(&process).unwrap();
         assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
         let slices: u64 = once.iter().map(|ending| ending.slices).sum();
         assert!(slices > 60 * 20, "{slices}");
@@ -103,10 +103,10 @@ fn the_same_seed_makes_the_same_histories() {
 fn a_history_depends_on_its_number_alone() {
     let process = process();
     for strategy in STRATEGIES.into_iter().filter(|strategy| strategy.can_be_shared()) {
-        let all = histories(&mut Arena::new(&process).unwrap(), strategy, 0..24);
+        let all = histories(&mut Explorer::new(&process).unwrap(), strategy, 0..24);
         // As if three machines had shared the histories, the last part first.
         for part in [16..24, 8..16, 0..8] {
-            let mut arena = Arena::new(&process).unwrap();
+            let mut arena = Explorer::new(&process).unwrap();
             let place = part.start as usize;
             assert!(all[place..place + 8] == histories(&mut arena, strategy, part), "{strategy:?}");
         }
@@ -144,7 +144,7 @@ fn histories_are_the_same_on_every_system() {
     let process = process();
     let mut told = String::new();
     for strategy in STRATEGIES {
-        let endings = histories(&mut Arena::new(&process).unwrap(), strategy, 0..50);
+        let endings = histories(&mut Explorer::new(&process).unwrap(), strategy, 0..50);
         let slices: u64 = endings.iter().map(|ending| ending.slices).sum();
         let failed = endings.iter().filter(|ending| ending.verdict.is_some()).count();
         writeln!(told, "{strategy:?}: {:016x}, {slices} turns, {failed} failed", digest(&endings))

@@ -1,7 +1,7 @@
 //! Tests on small generated programs that sleeping steps leave out no outcome.
 
 use super::outcomes;
-use crate::{Event, Lock, Setup, Thread, ThreadIndex, Verdict};
+use crate::{CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex, Verdict};
 use clr_generate::{Choices as _, Seeded};
 use clr_walker::profiling::TargetThread as _;
 use std::cell::RefCell;
@@ -57,7 +57,13 @@ fn action(seeded: &mut Seeded, threads: u32) -> Action {
 
 type Log = Rc<RefCell<Vec<(u32, u32)>>>;
 
-fn act(me: &Thread<'_, '_>, action: Action, locks: &[Lock], events: &[Event], log: &Log) {
+fn act(
+    me: &CurrentThread<'_, '_>,
+    action: Action,
+    locks: &[ProfilerLock],
+    events: &[EventObject],
+    log: &Log,
+) {
     let saw = |what: bool| log.borrow_mut().push((me.index().0, what.into()));
     match action {
         Action::Acquire(lock) => me.acquire(locks[lock]),

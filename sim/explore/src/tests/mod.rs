@@ -10,28 +10,29 @@ mod verdicts;
 mod waiting;
 
 use super::{
-    Budget, Exhaustive, Limits, Process, Recording, Report, Search, Setup, Verdict, check,
+    Budget, Exhaustive, HistoryDetail, Limits, Report, Search, Setup, TestedProcess, Verdict, check,
 };
-use super::{Ending, check::Arena};
+use super::{Ending, check::Explorer};
 use clr_codegen::{
-    CodeKind, Convention, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement,
+    CallingConvention, CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm,
+    Statement,
 };
 use clr_runtime::generation::Generation;
-use clr_world::Start;
+use clr_world::ThreadStart;
 use std::collections::BTreeSet;
 
 /// Creates a process without a program.
-fn nothing() -> Process {
+fn nothing() -> TestedProcess {
     of(&Program::default(), &[])
 }
 
-fn of(program: &Program, threads: &[(&str, Start)]) -> Process {
+fn of(program: &Program, threads: &[(&str, ThreadStart)]) -> TestedProcess {
     on(Generation::CoreClr31Windows, program, threads)
 }
 
-fn on(generation: Generation, program: &Program, threads: &[(&str, Start)]) -> Process {
+fn on(generation: Generation, program: &Program, threads: &[(&str, ThreadStart)]) -> TestedProcess {
     let (methods, hooks) = Default::default();
-    Process::new(program, &methods, hooks, generation, threads).unwrap()
+    TestedProcess::new(program, &methods, hooks, generation, threads).unwrap()
 }
 
 fn function(name: &str, body: Vec<Statement>) -> Function {
@@ -45,17 +46,21 @@ fn function(name: &str, body: Vec<Statement>) -> Function {
 }
 
 /// Creates a process with a thread for each of these function bodies.
-fn executing(bodies: &[(&str, Vec<Statement>)]) -> Process {
+fn executing(bodies: &[(&str, Vec<Statement>)]) -> TestedProcess {
     executing_on(Generation::CoreClr31Windows, bodies)
 }
 
-fn executing_on(generation: Generation, bodies: &[(&str, Vec<Statement>)]) -> Process {
+fn executing_on(generation: Generation, bodies: &[(&str, Vec<Statement>)]) -> TestedProcess {
     let functions = bodies.iter().map(|(name, body)| function(name, body.clone())).collect();
     let starts = bodies.iter().enumerate();
     let starts: Vec<_> = starts
-        .map(|(index, (name, _))| (*name, Start::Managed(FunctionId(index as u32))))
+        .map(|(index, (name, _))| (*name, ThreadStart::Managed(FunctionIndex(index as u32))))
         .collect();
-    let convention = if generation.is_unix() { Convention::SystemV } else { Convention::default() };
+    let convention = if generation.is_unix() {
+        CallingConvention::SystemV
+    } else {
+        CallingConvention::default()
+    };
     on(generation, &Program { convention, functions, ..Program::default() }, &starts)
 }
 
@@ -84,15 +89,15 @@ fn cycle(verdict: Option<Verdict>) -> Vec<(u32, u32)> {
 /// Explores all histories to the end, whatever their outcomes. Returns the numbers of complete and
 /// of abandoned histories.
 fn all(
-    process: &Process,
+    process: &TestedProcess,
     load: &Load<'_>,
     mut search: Exhaustive,
     mut ended: impl FnMut(Ending),
 ) -> (u64, u64) {
-    let mut arena = Arena::new(process).unwrap();
+    let mut arena = Explorer::new(process).unwrap();
     let (mut count, mut cut) = (0, 0);
     while search.begin(count) {
-        let ending = arena.run(load, &mut search, Limits::default(), Recording::Nothing);
+        let ending = arena.run(load, &mut search, Limits::default(), HistoryDetail::Nothing);
         let now = search.covered().unwrap().cut;
         if now == cut {
             ended(ending);

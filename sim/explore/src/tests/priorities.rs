@@ -1,7 +1,7 @@
 //! Tests of the probability bound of the search by priorities.
 
 use super::{Load, nothing};
-use crate::{Arena, Budget, Setup, Strategy};
+use crate::{Budget, Explorer, Setup, Strategy};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use std::rc::Rc;
 fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
     const HISTORIES: u64 = 20_000;
     let process = nothing();
-    let mut arena = Arena::new(&process).unwrap();
+    let mut arena = Explorer::new(&process).unwrap();
     let budget = |first| Budget {
         first,
         schedules: HISTORIES - first,

@@ -1,8 +1,10 @@
 //! Tests of handlers on the program's threads, and of walks of these threads.
 
 use super::{cycle, executing};
-use crate::{Arena, Budget, Happening, Limits, Lock, Process, Random, Recording};
-use crate::{Setup, Thread, ThreadIndex, Verdict, Why, check};
+use crate::{BlockReason, CurrentThread, Setup, ThreadIndex, Verdict, check};
+use crate::{
+    Budget, Explorer, HistoryDetail, Limits, ProfilerLock, Random, TestedProcess, TurnEvent,
+};
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame};
@@ -15,7 +17,7 @@ fn runtime(kind: RuntimeCallKind) -> Statement {
 }
 
 /// Creates a process with two threads that allocate.
-fn allocating() -> Process {
+fn allocating() -> TestedProcess {
     let new = runtime(RuntimeCallKind::New);
     let body = vec![Statement::Work(3), new.clone(), Statement::Work(3), new];
     executing(&[("Main", body.clone()), ("Other", body)])
@@ -24,7 +26,7 @@ fn allocating() -> Process {
 const MAIN: ThreadIndex = ThreadIndex(0);
 
 /// Makes the profiler count allocations under a lock.
-fn counting(setup: &mut Setup<'_>, lock: Lock, counted: &Rc<Cell<u32>>) {
+fn counting(setup: &mut Setup<'_>, lock: ProfilerLock, counted: &Rc<Cell<u32>>) {
     let counted = Rc::clone(counted);
     setup.on(CallbackKind::ObjectAllocated, move |me| {
         let _lock = me.lock(lock);
@@ -82,7 +84,7 @@ fn a_thread_may_be_suspended_in_a_callback_in_which_it_owns_a_lock() {
 
 /// Walks a thread with the runtime. Returns the number of frames, if the walk was possible.
 fn walk(
-    me: &Thread<'_, '_>,
+    me: &CurrentThread<'_, '_>,
     id: ThreadId,
     mut each: impl FnMut(&SnapshotFrame<'_>),
 ) -> Option<u32> {
@@ -114,10 +116,10 @@ fn who_is_walked_may_own_the_lock_that_is_taken_in_a_callback() {
     };
     let failure = check(&allocating(), &load, &Budget::random(1, 5_000)).unwrap().failure.unwrap();
     let Verdict::Deadlock(edges) = &failure.verdict else { panic!("{:?}", failure.verdict) };
-    assert!(edges.iter().any(|edge| edge.why == Why::Suspended && edge.for_whom.0 == 2));
+    assert!(edges.iter().any(|edge| edge.why == BlockReason::Suspended && edge.for_whom.0 == 2));
     assert_eq!(cycle(Some(failure.verdict)), [(0, 2), (2, 0)]);
     let told: Vec<_> = failure.history.slices.iter().flat_map(|slice| &slice.happenings).collect();
-    assert!(told.contains(&&Happening::Callback(CallbackKind::RuntimeThreadSuspended)));
+    assert!(told.contains(&&TurnEvent::Callback(CallbackKind::RuntimeThreadSuspended)));
 }
 
 /// The frame passed to a callback belongs to its own walk, even if other threads walk meanwhile;
@@ -195,12 +197,13 @@ pub(super) fn modes() {
     let report = check(&process, load, &budget).unwrap();
     assert!(report.survives(), "{:?}", report.failure);
     // Other threads can run as soon as the mode has changed.
-    let mut arena = Arena::new(&process).unwrap();
-    let ending = arena.run(&|_| {}, &mut Random::new(0), Limits::default(), Recording::Happenings);
+    let mut arena = Explorer::new(&process).unwrap();
+    let ending =
+        arena.run(&|_| {}, &mut Random::new(0), Limits::default(), HistoryDetail::Happenings);
     for slice in ending.history.unwrap().slices {
         let mut behind = slice.happenings.iter();
-        let changes = behind.any(|happening| matches!(happening, Happening::Mode { .. }));
-        let goes_on = behind.any(|happening| matches!(happening, Happening::Executed(_)));
+        let changes = behind.any(|happening| matches!(happening, TurnEvent::Mode { .. }));
+        let goes_on = behind.any(|happening| matches!(happening, TurnEvent::Executed(_)));
         assert!(!(changes && goes_on), "{slice:?}");
     }
     let modes: Vec<_> = modes.take().into_iter().collect();

@@ -1,13 +1,13 @@
 //! Tests of schedule strings.
 
 use super::{Load, executing, nothing, search};
-use crate::replay::{Trail, TrailError};
-use crate::{Arena, Budget, Limits, Random, Recording, Search, Setup, ThreadIndex};
+use crate::replay::{ScheduleString, ScheduleStringError};
+use crate::{Budget, Explorer, HistoryDetail, Limits, Random, Search, Setup, ThreadIndex};
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 use clr_generate::{Choices, Seeded};
 use std::cell::Cell;
 
-fn drawn(seed: u64) -> Trail {
+fn drawn(seed: u64) -> ScheduleString {
     let mut seeded = Seeded::new(seed);
     let mut turn = 0;
     let count = seeded.below(12);
@@ -18,7 +18,7 @@ fn drawn(seed: u64) -> Trail {
         let threads = if seeded.below(3) == 0 { 26 * 27 } else { 4 };
         (turn, ThreadIndex(seeded.below(threads)))
     });
-    Trail { turns: turns.collect() }
+    ScheduleString { turns: turns.collect() }
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn every_trail_comes_back_from_its_string() {
 fn trails_are_written_so() {
     let of = |turns: &[(u64, u32)]| {
         let turns = turns.iter().map(|(turn, thread)| (*turn, ThreadIndex(*thread)));
-        Trail { turns: turns.collect() }.to_string()
+        ScheduleString { turns: turns.collect() }.to_string()
     };
     assert_eq!(of(&[]), "clr1:");
     assert_eq!(of(&[(14, 1), (17, 0)]), "clr1:14b3a");
@@ -43,7 +43,7 @@ fn trails_are_written_so() {
 
 #[test]
 fn each_wrong_string_is_told_with_its_place() {
-    use TrailError::{Thread, Turns, Version};
+    use ScheduleStringError::{Thread, Turns, Version};
     for (text, error) in [
         ("", Version),
         ("clr1", Version),
@@ -59,7 +59,7 @@ fn each_wrong_string_is_told_with_its_place() {
         ("clr1:99999999999999999999a", Turns(5)),
         ("clr1:18446744073709551615a1b", Turns(26)),
     ] {
-        assert_eq!(text.parse::<Trail>(), Err(error), "{text}");
+        assert_eq!(text.parse::<ScheduleString>(), Err(error), "{text}");
     }
 }
 
@@ -92,16 +92,16 @@ pub(super) fn replays() {
     let collect = RuntimeCall { kind: RuntimeCallKind::Collect, target: None };
     let busy = vec![Statement::Runtime(collect), Statement::Work(9)];
     for process in [nothing(), executing(&[("Main", busy.clone()), ("Other", busy)])] {
-        let mut arena = Arena::new(&process).unwrap();
+        let mut arena = Explorer::new(&process).unwrap();
         let mut strings = std::collections::BTreeSet::new();
         for number in 0..60 {
             let mut random = Random::new(11);
             assert!(random.begin(number));
             let limits = Limits::default();
-            let ending = arena.run(&quarrel, &mut random, limits, Recording::Standing);
+            let ending = arena.run(&quarrel, &mut random, limits, HistoryDetail::Standing);
             let string = ending.trail.to_string();
-            let trail: Trail = string.parse().unwrap();
-            let again = arena.replay(&quarrel, &trail, limits, Recording::Standing);
+            let trail: ScheduleString = string.parse().unwrap();
+            let again = arena.replay(&quarrel, &trail, limits, HistoryDetail::Standing);
             assert_eq!(again.as_ref(), Some(&ending), "{string}");
             strings.insert(string);
         }
@@ -148,10 +148,10 @@ fn failures_that_no_string_makes_again_are_told() {
 #[test]
 fn the_string_of_another_history_is_refused() {
     let process = nothing();
-    let mut arena = Arena::new(&process).unwrap();
+    let mut arena = Explorer::new(&process).unwrap();
     for string in ["clr1:0z", "clr1:5000a"] {
         let trail = string.parse().unwrap();
-        let again = arena.replay(&quarrel, &trail, Limits::default(), Recording::Nothing);
+        let again = arena.replay(&quarrel, &trail, Limits::default(), HistoryDetail::Nothing);
         assert_eq!(again, None, "{string}");
     }
 }

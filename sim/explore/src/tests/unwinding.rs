@@ -2,7 +2,7 @@
 //! any more.
 
 use super::{Load, executing, search, verdict};
-use crate::{Budget, Event, Lock, Setup, Thread, ThreadIndex, Verdict, check};
+use crate::{Budget, CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex, Verdict, check};
 use clr_codegen::Statement;
 use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _};
 use std::cell::Cell;
@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 /// Calls every operation that may wait when it is dropped.
 struct Tidies<'t, 'k, 'b> {
-    me: &'t Thread<'k, 'b>,
-    lock: Lock,
-    event: Event,
+    me: &'t CurrentThread<'k, 'b>,
+    lock: ProfilerLock,
+    event: EventObject,
     dropped: Rc<Cell<u32>>,
 }
 
@@ -44,7 +44,7 @@ impl Drop for Tidies<'_, '_, '_> {
 /// Loads two threads with such a guard, which end in `end`.
 fn tidying<'p>(
     dropped: &Rc<Cell<u32>>,
-    end: impl Fn(&Thread<'_, '_>, Lock) + Clone + 'p,
+    end: impl Fn(&CurrentThread<'_, '_>, ProfilerLock) + Clone + 'p,
 ) -> impl Fn(&mut Setup<'p>) {
     let dropped = Rc::clone(dropped);
     move |setup| {
@@ -77,7 +77,7 @@ fn destructors_wait_for_nobody_when_a_history_has_ended() {
     // One or both threads had begun, in the search and in the replay.
     assert!(dropped.get() >= 2);
     let said = failure.history.slices.iter().flat_map(|slice| &slice.happenings).last().copied();
-    assert_eq!(said, Some(crate::Happening::Waits));
+    assert_eq!(said, Some(crate::TurnEvent::Waits));
 }
 
 /// Code that panics does not wait either: a coroutine that returns control in a destructor could

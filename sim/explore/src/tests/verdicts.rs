@@ -1,7 +1,10 @@
 //! Tests of the verdicts on histories in which threads wait forever.
 
 use super::{Load, cycle, executing, executing_on, search, verdict};
-use crate::{Budget, LockName, Process, Rule, Setup, Strategy, ThreadIndex, Verdict, Why, check};
+use crate::{
+    BlockReason, Budget, LockName, ProfilerRule, Setup, Strategy, TestedProcess, ThreadIndex,
+    Verdict, check,
+};
 use clr_codegen::Statement;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
@@ -63,7 +66,7 @@ pub(super) fn suspended_owner() {
     let Some(Verdict::Deadlock(mut edges)) = verdict(&sampler) else { panic!() };
     edges.sort_unstable();
     let edges: Vec<_> = edges.iter().map(|edge| (edge.waits.0, edge.why)).collect();
-    assert_eq!(edges, [(0, Why::Suspended), (1, Why::Lock(LockName::Profiler(0)))]);
+    assert_eq!(edges, [(0, BlockReason::Suspended), (1, BlockReason::Lock(LockName::Profiler(0)))]);
 }
 
 #[test]
@@ -226,7 +229,7 @@ fn who_gets_nowhere_is_told() {
 }
 
 /// Returns the rules that are broken without harm in some history; all histories succeed.
-fn broken(process: &Process, load: &Load<'_>) -> BTreeSet<(u32, Rule)> {
+fn broken(process: &TestedProcess, load: &Load<'_>) -> BTreeSet<(u32, ProfilerRule)> {
     let mut budget = Budget::random(7, 300);
     budget.limits.every_instruction = true;
     let report = check(process, load, &budget).unwrap();
@@ -261,11 +264,11 @@ fn a_callback_takes_no_lock_that_the_target_takes() {
         }
     };
     let taken = broken(&busy, &walk(true));
-    assert!(taken.contains(&(1, Rule::CallbackTakesTargetsLock)), "{taken:?}");
-    assert!(!taken.contains(&(1, Rule::LockWhileSuspended)), "{taken:?}");
+    assert!(taken.contains(&(1, ProfilerRule::CallbackTakesTargetsLock)), "{taken:?}");
+    assert!(!taken.contains(&(1, ProfilerRule::LockWhileSuspended)), "{taken:?}");
     let others = broken(&busy, &walk(false));
-    assert!(!others.contains(&(1, Rule::CallbackTakesTargetsLock)), "{others:?}");
-    assert!(others.contains(&(1, Rule::LockWhileSuspended)), "{others:?}");
+    assert!(!others.contains(&(1, ProfilerRule::CallbackTakesTargetsLock)), "{others:?}");
+    assert!(others.contains(&(1, ProfilerRule::LockWhileSuspended)), "{others:?}");
 }
 
 #[test]
@@ -291,7 +294,7 @@ fn a_walk_does_not_outlive_its_thread() {
             });
         }
     };
-    let rule = (1, Rule::WalkOutlivesThread);
+    let rule = (1, ProfilerRule::WalkOutlivesThread);
     assert!(broken(&busy, &walk(false)).contains(&rule));
     assert!(!broken(&busy, &walk(true)).contains(&rule));
 }
@@ -309,7 +312,7 @@ fn resumes_can_be_forgotten_and_doubled() {
         &Budget::exhaustive(1_000),
     );
     let forgotten = forgotten.unwrap().failure.map(|failure| failure.verdict);
-    let rule = Rule::ResumeForgotten;
+    let rule = ProfilerRule::ResumeForgotten;
     assert_eq!(forgotten, Some(Verdict::Broken { by: thread(1), rule }));
 
     let doubled: &Load<'_> = &|setup| {
@@ -325,8 +328,8 @@ fn resumes_can_be_forgotten_and_doubled() {
     let report = search(doubled, &Budget::exhaustive(1_000));
     assert!(report.survives());
     let broken: Vec<_> = report.broken.iter().map(|(by, rule, _)| (*by, *rule)).collect();
-    assert_eq!(broken, [(thread(1), Rule::ResumeDoubled)]);
-    let rule = Rule::ResumeDoubled;
+    assert_eq!(broken, [(thread(1), ProfilerRule::ResumeDoubled)]);
+    let rule = ProfilerRule::ResumeDoubled;
     let failure = search(doubled, &Budget::exhaustive(1_000).with_rules()).failure.unwrap();
     assert_eq!(failure.verdict, Verdict::Broken { by: thread(1), rule });
 }

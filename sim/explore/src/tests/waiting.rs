@@ -1,7 +1,7 @@
 //! Tests of time: sleeping threads may wake early or late, and timed waits are patient.
 
 use super::{Load, cycle, executing, outcomes, search, verdict};
-use crate::{Budget, Happening, Limits, Setup, Slice, ThreadIndex, Verdict, check};
+use crate::{Budget, Limits, Setup, ThreadIndex, Turn, TurnEvent, Verdict, check};
 use clr_codegen::Statement;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -145,8 +145,8 @@ fn a_sampler_that_only_sleeps_lets_limits_pass() {
     );
     let failure = report.failure.unwrap();
     assert_eq!(failure.verdict, Verdict::Watchdog(ThreadIndex(0)));
-    let waits = |slice: &&Slice| {
-        slice.thread == ThreadIndex(0) && slice.happenings.contains(&Happening::Waits)
+    let waits = |slice: &&Turn| {
+        slice.thread == ThreadIndex(0) && slice.happenings.contains(&TurnEvent::Waits)
     };
     let from = failure.history.slices.iter().find(waits).unwrap().at;
     let took = failure.history.slices.last().unwrap().at - from;

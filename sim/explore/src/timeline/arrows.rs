@@ -1,7 +1,7 @@
 //! The lanes of one row: a glyph for the status of each thread, and arrows between threads.
 
 use super::fold::Link;
-use super::rows::{Span, Tone};
+use super::rows::{TimelineSpan, Tone};
 use super::state::{Life, State};
 use crate::ThreadIndex;
 
@@ -61,12 +61,12 @@ impl Lanes {
     }
 
     /// Returns the lanes as spans.
-    pub(super) fn spans(&self) -> Vec<Span> {
-        let mut spans: Vec<Span> = Vec::new();
+    pub(super) fn spans(&self) -> Vec<TimelineSpan> {
+        let mut spans: Vec<TimelineSpan> = Vec::new();
         for (char, tone) in &self.characters {
             match spans.last_mut() {
                 Some(span) if span.tone == *tone => span.text.push(*char),
-                _ => spans.push(Span::new(char.to_string(), *tone)),
+                _ => spans.push(TimelineSpan::new(char.to_string(), *tone)),
             }
         }
         spans

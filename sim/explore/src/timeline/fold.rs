@@ -2,8 +2,8 @@
 //! form one entry.
 
 use super::state::State;
-use super::words::{Told, happenings, instructions, summary};
-use crate::{Edge, Happening, History, Slice, ThreadIndex};
+use super::words::{Told, events, instructions, summary};
+use crate::{Edge, History, ThreadIndex, Turn, TurnEvent};
 use std::ops::Range;
 
 /// Maximum length of a repetition, in entries.
@@ -80,7 +80,7 @@ pub(super) fn items(history: &History, states: &[Vec<State<'_>>], fold: bool) ->
 fn run(history: &History, from: usize) -> usize {
     let rest = history.slices.get(from..).unwrap_or_default();
     let mut linked = rest.first().and_then(link);
-    let together = |pair: &&[Slice]| {
+    let together = |pair: &&[Turn]| {
         let [one, next] = pair else { return false };
         let before = linked;
         linked = link(next).or(linked);
@@ -91,16 +91,16 @@ fn run(history: &History, from: usize) -> usize {
 
 /// Returns true if a turn waits for another thread, false if it acts on one, and `None` if it does
 /// neither.
-fn link(slice: &Slice) -> Option<bool> {
+fn link(slice: &Turn) -> Option<bool> {
     slice.happenings.iter().find_map(|happening| match happening {
-        Happening::Waits => Some(true),
-        Happening::Suspended(_) | Happening::Resumed(_) | Happening::Context(_) => Some(false),
+        TurnEvent::Waits => Some(true),
+        TurnEvent::Suspended(_) | TurnEvent::Resumed(_) | TurnEvent::Context(_) => Some(false),
         _ => None,
     })
 }
 
 /// Returns the virtual time that was skipped between two turns: a turn itself takes a microsecond.
-fn pause(one: &Slice, next: &Slice) -> u64 {
+fn pause(one: &Turn, next: &Turn) -> u64 {
     next.at.saturating_sub(one.at).saturating_sub(1)
 }
 
@@ -119,13 +119,13 @@ fn entry(history: &History, states: &[Vec<State<'_>>], slices: Range<usize>) -> 
         }
         let state = states.get(place).and_then(|states| states.get(from.index()));
         let waits = state.and_then(|state| state.waits.as_deref());
-        for happening in happenings(slice) {
+        for happening in events(slice) {
             told.push((happening, waits));
             match happening {
-                Happening::Suspended(to) | Happening::Resumed(to) | Happening::Context(to) => {
+                TurnEvent::Suspended(to) | TurnEvent::Resumed(to) | TurnEvent::Context(to) => {
                     links.push(Link { from, to, waits: false });
                 }
-                Happening::Waits => {
+                TurnEvent::Waits => {
                     let edges = state.map_or(&[][..], |state| &state.edges);
                     let link = |edge: &Edge| Link { from, to: edge.for_whom, waits: true };
                     links.extend(edges.iter().map(link));
@@ -134,12 +134,12 @@ fn entry(history: &History, states: &[Vec<State<'_>>], slices: Range<usize>) -> 
             }
         }
     }
-    let dull = told.iter().all(|(happening, _)| matches!(happening, Happening::Executed(_)));
+    let dull = told.iter().all(|(happening, _)| matches!(happening, TurnEvent::Executed(_)));
     Entry { slices, threads, told: summary(history, &told), links, pause, dull }
 }
 
 /// Returns the text for instructions that several threads execute in turns.
-fn turns(threads: usize, slices: &[Slice]) -> String {
+fn turns(threads: usize, slices: &[Turn]) -> String {
     let happenings = slices.iter().flat_map(|slice| &slice.happenings);
     let all: Vec<Told<'_>> = happenings.map(|happening| (*happening, None)).collect();
     let (turns, count) = (slices.len(), instructions(&all));

@@ -2,8 +2,8 @@
 
 use super::Timeline;
 use super::state::{Life, State, states};
-use super::words::{happenings, tell, why};
-use crate::{Happening, History, Kind, Slice};
+use super::words::{describe, events, why};
+use crate::{History, ThreadKind, Turn, TurnEvent};
 use std::collections::BTreeMap;
 
 /// Tables of texts and thread statuses, which are stored once and referenced by index.
@@ -22,12 +22,12 @@ pub(super) fn json(timeline: &Timeline<'_>) -> String {
     let states = states(history, edges);
     let slices = history.slices.iter().zip(&states);
     let slices: Vec<_> =
-        slices.map(|(slice, states)| tables.slice(history, slice, states)).collect();
+        slices.map(|(slice, states)| tables.turn(history, slice, states)).collect();
     let lanes = history.lanes.iter().map(|lane| {
         let kind = match lane.kind {
-            Kind::App => "app",
-            Kind::Profiler => "profiler",
-            Kind::ManagedProfiler => "managed",
+            ThreadKind::App => "app",
+            ThreadKind::Profiler => "profiler",
+            ThreadKind::ManagedProfiler => "managed",
         };
         let name = string(&lane.name);
         format!(r#"{{"name":{name},"kind":"{kind}","os":{}}}"#, lane.os.0)
@@ -62,27 +62,27 @@ impl<'h> Tables<'h> {
         place
     }
 
-    fn slice(&mut self, history: &History, slice: &Slice, states: &[State<'h>]) -> String {
+    fn turn(&mut self, history: &History, slice: &Turn, states: &[State<'h>]) -> String {
         let waits = states.get(slice.thread.index()).and_then(|state| state.waits.as_deref());
-        let does = happenings(slice).map(|happening| {
-            let words = self.string(&tell(history, happening, waits));
+        let does = events(slice).map(|happening| {
+            let words = self.string(&describe(history, happening, waits));
             match happening {
-                Happening::Suspended(target)
-                | Happening::Resumed(target)
-                | Happening::Context(target) => {
+                TurnEvent::Suspended(target)
+                | TurnEvent::Resumed(target)
+                | TurnEvent::Context(target) => {
                     format!(r#"["{}",{words},{}]"#, word(happening), target.0)
                 }
                 _ => format!(r#"["{}",{words}]"#, word(happening)),
             }
         });
         let does = list(does.collect::<Vec<_>>());
-        let stand = states.iter().map(|state| self.standing(history, state).to_string());
+        let stand = states.iter().map(|state| self.status(history, state).to_string());
         let stand = list(stand.collect::<Vec<_>>());
-        let Slice { at, thread, .. } = slice;
+        let Turn { at, thread, .. } = slice;
         format!(r#"{{"at":{at},"thread":{},"does":{does},"stand":{stand}}}"#, thread.0)
     }
 
-    fn standing(&mut self, history: &History, state: &State<'h>) -> usize {
+    fn status(&mut self, history: &History, state: &State<'h>) -> usize {
         if let Some(place) = self.standings.get(state) {
             return *place;
         }
@@ -121,27 +121,27 @@ impl<'h> Tables<'h> {
 }
 
 /// Returns the keyword of an event's kind.
-const fn word(happening: Happening) -> &'static str {
+const fn word(happening: TurnEvent) -> &'static str {
     match happening {
-        Happening::Executed(_) => "executes",
-        Happening::Acquired(_) => "takes",
-        Happening::Released(_) => "gives",
-        Happening::Waits => "waits",
-        Happening::Suspended(_) => "suspends",
-        Happening::Resumed(_) => "resumes",
-        Happening::Mode { .. } => "mode",
-        Happening::Callback(_) | Happening::Hook | Happening::Signal => "enters",
-        Happening::CallbackOver(_) | Happening::HookOver | Happening::SignalOver => "leaves",
-        Happening::Called(_) => "calls",
-        Happening::Returned(..) => "returns",
-        Happening::SnapshotCallback => "frame",
-        Happening::Context(_) => "reads",
-        Happening::System(_) => "system",
-        Happening::Sleeps(_) => "sleeps",
-        Happening::TimedOut => "timeout",
-        Happening::Says(_) => "says",
-        Happening::Begins => "begins",
-        Happening::Ends => "ends",
+        TurnEvent::Executed(_) => "executes",
+        TurnEvent::Acquired(_) => "takes",
+        TurnEvent::Released(_) => "gives",
+        TurnEvent::Waits => "waits",
+        TurnEvent::Suspended(_) => "suspends",
+        TurnEvent::Resumed(_) => "resumes",
+        TurnEvent::Mode { .. } => "mode",
+        TurnEvent::Callback(_) | TurnEvent::Hook | TurnEvent::Signal => "enters",
+        TurnEvent::CallbackOver(_) | TurnEvent::HookOver | TurnEvent::SignalOver => "leaves",
+        TurnEvent::Called(_) => "calls",
+        TurnEvent::Returned(..) => "returns",
+        TurnEvent::SnapshotCallback => "frame",
+        TurnEvent::Context(_) => "reads",
+        TurnEvent::System(_) => "system",
+        TurnEvent::Sleeps(_) => "sleeps",
+        TurnEvent::TimedOut => "timeout",
+        TurnEvent::Says(_) => "says",
+        TurnEvent::Begins => "begins",
+        TurnEvent::Ends => "ends",
     }
 }
 

@@ -13,7 +13,7 @@ mod state;
 pub(super) mod words;
 mod wrap;
 
-pub use rows::{Row, Span, Tone};
+pub use rows::{TimelineRow, TimelineSpan, Tone};
 
 use crate::{Edge, History};
 
@@ -35,7 +35,7 @@ pub struct Timeline<'h> {
 
 /// Options of the rows for the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct RowOptions {
     /// Maximum width in characters, if the lanes leave room for some words.
     pub width: usize,
     /// Fold uninteresting parts into one row, and draw repetitions once.
@@ -44,7 +44,7 @@ pub struct Shape {
     pub frames: usize,
 }
 
-impl Default for Shape {
+impl Default for RowOptions {
     fn default() -> Self {
         Self { width: 100, fold: true, frames: 8 }
     }
@@ -53,7 +53,7 @@ impl Default for Shape {
 impl Timeline<'_> {
     /// Draws the history for the terminal.
     #[must_use]
-    pub fn rows(&self, shape: Shape) -> Vec<Row> {
+    pub fn rows(&self, shape: RowOptions) -> Vec<TimelineRow> {
         rows::rows(self, shape)
     }
 

@@ -3,9 +3,9 @@
 use super::arrows::Lanes;
 use super::fold::{Entry, Item, items};
 use super::state::{State, states};
-use super::words::{kind, standing, visible, why};
+use super::words::{kind, status, visible, why};
 use super::wrap::{GLUE, cut, wrapped};
-use super::{Shape, Timeline};
+use super::{RowOptions, Timeline};
 use crate::ThreadIndex;
 use core::fmt;
 
@@ -35,14 +35,14 @@ pub enum Tone {
 
 /// A piece of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TimelineSpan {
     /// The text, without line breaks and control characters.
     pub text: String,
     /// Meaning of the text.
     pub tone: Tone,
 }
 
-impl Span {
+impl TimelineSpan {
     pub(super) fn new(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
     }
@@ -50,22 +50,22 @@ impl Span {
 
 /// A line of a drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct TimelineRow {
     /// Pieces of the line, from left to right.
-    pub spans: Vec<Span>,
+    pub spans: Vec<TimelineSpan>,
 }
 
 /// Formats the row without tones and without trailing blanks.
-impl fmt::Display for Row {
+impl fmt::Display for TimelineRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String = self.spans.iter().map(|span| span.text.as_str()).collect();
         f.write_str(text.trim_end())
     }
 }
 
-impl Row {
+impl TimelineRow {
     fn of(text: impl Into<String>, tone: Tone) -> Self {
-        Self { spans: vec![Span::new(text, tone)] }
+        Self { spans: vec![TimelineSpan::new(text, tone)] }
     }
 }
 
@@ -83,11 +83,11 @@ struct Drawing<'t, 'h> {
     time: usize,
     name: usize,
     words: usize,
-    rows: Vec<Row>,
+    rows: Vec<TimelineRow>,
 }
 
 /// Draws a history, its end, and a legend of the glyphs.
-pub(super) fn rows(timeline: &Timeline<'_>, shape: Shape) -> Vec<Row> {
+pub(super) fn rows(timeline: &Timeline<'_>, shape: RowOptions) -> Vec<TimelineRow> {
     let Timeline { history, edges, .. } = *timeline;
     let states = states(history, edges);
     let pitch = Lanes::pitch(history.lanes.len(), shape.width);
@@ -114,16 +114,18 @@ impl Drawing<'_, '_> {
     /// Draws the title, the legend of the glyphs, and the names above their lanes.
     fn head(&mut self, width: usize) {
         let title = visible(self.timeline.title);
-        self.rows.extend(wrapped(&title, width).into_iter().map(|line| Row::of(line, Tone::Head)));
+        self.rows.extend(
+            wrapped(&title, width).into_iter().map(|line| TimelineRow::of(line, Tone::Head)),
+        );
         self.legend(width);
-        self.rows.push(Row::default());
+        self.rows.push(TimelineRow::default());
         for (lane, its) in self.timeline.history.lanes.iter().enumerate() {
             let margin = " ".repeat(self.time + 2);
-            let mut row = Row::of(margin, Tone::Plain);
-            row.spans.push(Span::new(self.bars(lane), Tone::Dim));
-            row.spans.push(Span::new("┌ ", Tone::Dim));
-            row.spans.push(Span::new(visible(&its.name), Tone::Head));
-            row.spans.push(Span::new(format!(" ({})", kind(its.kind)), Tone::Dim));
+            let mut row = TimelineRow::of(margin, Tone::Plain);
+            row.spans.push(TimelineSpan::new(self.bars(lane), Tone::Dim));
+            row.spans.push(TimelineSpan::new("┌ ", Tone::Dim));
+            row.spans.push(TimelineSpan::new(visible(&its.name), Tone::Head));
+            row.spans.push(TimelineSpan::new(format!(" ({})", kind(its.kind)), Tone::Dim));
             self.rows.push(row);
         }
     }
@@ -137,7 +139,7 @@ impl Drawing<'_, '_> {
             ("▒", "is suspended", Tone::Suspended),
             ("' \" *", "owns one lock, two, more", Tone::Lock),
         ];
-        let mut row = Row::default();
+        let mut row = TimelineRow::default();
         let mut used = 0;
         for (glyph, words, tone) in items {
             let room = glyph.chars().count() + words.chars().count() + 4;
@@ -146,8 +148,8 @@ impl Drawing<'_, '_> {
                 used = 0;
             }
             used += room;
-            row.spans.push(Span::new(glyph, tone));
-            row.spans.push(Span::new(format!(" {words}   "), Tone::Dim));
+            row.spans.push(TimelineSpan::new(glyph, tone));
+            row.spans.push(TimelineSpan::new(format!(" {words}   "), Tone::Dim));
         }
         self.rows.push(row);
     }
@@ -161,7 +163,7 @@ impl Drawing<'_, '_> {
         if entry.pause > 0 {
             let before = entry.slices.start.saturating_sub(1);
             let words = format!("… no thread can run for {} µs", entry.pause);
-            self.row(None, &self.lanes(before, &[]), vec![Span::new(words, Tone::Dim)]);
+            self.row(None, &self.lanes(before, &[]), vec![TimelineSpan::new(words, Tone::Dim)]);
         }
         let last = entry.slices.end.saturating_sub(1);
         let mut lanes = self.lanes(last, &entry.threads);
@@ -174,7 +176,7 @@ impl Drawing<'_, '_> {
         let history = self.timeline.history;
         let at = history.slices.get(entry.slices.start).map(|slice| slice.at);
         let mut told = entry.told.join(&format!("{GLUE}· "));
-        let (mut name, mut width) = (Span::new(String::new(), Tone::Head), self.words);
+        let (mut name, mut width) = (TimelineSpan::new(String::new(), Tone::Head), self.words);
         if let [thread] = entry.threads.as_slice() {
             let thread = cut(&visible(history.name(*thread)), self.name);
             name.text = format!("{thread:width$}  ", width = self.name);
@@ -184,9 +186,9 @@ impl Drawing<'_, '_> {
         if told.is_empty() {
             told.push_str("goes on");
         }
-        let blank = Span::new(" ".repeat(name.text.chars().count()), Tone::Plain);
+        let blank = TimelineSpan::new(" ".repeat(name.text.chars().count()), Tone::Plain);
         for (line, words) in wrapped(&told, width).into_iter().enumerate() {
-            let words = Span::new(words, Tone::Plain);
+            let words = TimelineSpan::new(words, Tone::Plain);
             if line == 0 {
                 self.row(at, &lanes, vec![name.clone(), words]);
             } else {
@@ -204,7 +206,7 @@ impl Drawing<'_, '_> {
         };
         let tone = Tone::Dim;
         for line in wrapped(&words, self.name + 2 + self.words) {
-            self.row(None, &self.lanes(last, &[]), vec![Span::new(line, tone)]);
+            self.row(None, &self.lanes(last, &[]), vec![TimelineSpan::new(line, tone)]);
         }
     }
 
@@ -213,71 +215,76 @@ impl Drawing<'_, '_> {
         Lanes::new(self.pitch, states, running)
     }
 
-    fn row(&mut self, at: Option<u64>, lanes: &Lanes, words: Vec<Span>) {
+    fn row(&mut self, at: Option<u64>, lanes: &Lanes, words: Vec<TimelineSpan>) {
         let at = at.map(|at| at.to_string()).unwrap_or_default();
-        let mut spans = vec![Span::new(format!("{at:>width$}  ", width = self.time), Tone::Dim)];
+        let mut spans =
+            vec![TimelineSpan::new(format!("{at:>width$}  ", width = self.time), Tone::Dim)];
         spans.extend(lanes.spans());
         spans.extend(words);
-        self.rows.push(Row { spans });
+        self.rows.push(TimelineRow { spans });
     }
 
     /// Draws the end: the description, the waits, and the status of each thread.
-    fn end(&mut self, shape: Shape) {
+    fn end(&mut self, shape: RowOptions) {
         let Timeline { history, ending, edges, replay, .. } = *self.timeline;
         if !ending.is_empty() {
-            self.rows.push(Row::default());
+            self.rows.push(TimelineRow::default());
             for line in ending.lines().flat_map(|line| wrapped(&visible(line), shape.width)) {
-                self.rows.push(Row::of(line, Tone::Bad));
+                self.rows.push(TimelineRow::of(line, Tone::Bad));
             }
         }
         for edge in edges {
             let waits = format!("  {:1$} ", visible(history.name(edge.waits)), self.name);
-            let mut row = Row::of(waits, Tone::Head);
-            row.spans.push(Span::new(
+            let mut row = TimelineRow::of(waits, Tone::Head);
+            row.spans.push(TimelineSpan::new(
                 format!("┄ {} ┄▷ ", visible(&why(history, edge.why))),
                 Tone::Waiting,
             ));
-            row.spans.push(Span::new(visible(history.name(edge.for_whom)), Tone::Head));
+            row.spans.push(TimelineSpan::new(visible(history.name(edge.for_whom)), Tone::Head));
             self.rows.push(row);
         }
         let states = self.states;
         if let Some(states) = states.last() {
             for (lane, state) in history.lanes.iter().zip(states) {
-                self.rows.push(Row::default());
-                self.standing(&lane.name, state, shape.width);
+                self.rows.push(TimelineRow::default());
+                self.status(&lane.name, state, shape.width);
                 let frames = state.stack.iter().take(shape.frames);
                 self.rows.extend(frames.map(|frame| {
-                    Row::of(format!("    {}", cut(&visible(frame), shape.width)), Tone::Plain)
+                    TimelineRow::of(
+                        format!("    {}", cut(&visible(frame), shape.width)),
+                        Tone::Plain,
+                    )
                 }));
                 let hidden = state.stack.len().saturating_sub(shape.frames);
                 if hidden > 0 {
-                    self.rows.push(Row::of(format!("    … {hidden} more"), Tone::Dim));
+                    self.rows.push(TimelineRow::of(format!("    … {hidden} more"), Tone::Dim));
                 }
             }
         }
         if let Some(replay) = replay {
-            self.rows.push(Row::default());
-            let mut row = Row::of("replay ", Tone::Dim);
-            row.spans.push(Span::new(visible(replay), Tone::Plain));
+            self.rows.push(TimelineRow::default());
+            let mut row = TimelineRow::of("replay ", Tone::Dim);
+            row.spans.push(TimelineSpan::new(visible(replay), Tone::Plain));
             self.rows.push(row);
         }
     }
 
     /// Draws the status of a thread, in as many rows as needed.
-    fn standing(&mut self, name: &str, state: &State<'_>, width: usize) {
+    fn status(&mut self, name: &str, state: &State<'_>, width: usize) {
         let name = format!("  {:1$}  ", visible(name), self.name);
         let margin = name.chars().count();
         let mut used = margin;
-        let mut row = Row::of(name, Tone::Head);
-        for (words, tone) in standing(self.timeline.history, state) {
+        let mut row = TimelineRow::of(name, Tone::Head);
+        for (words, tone) in status(self.timeline.history, state) {
             let room = words.chars().count() + 2;
             if used > margin && used + room > width {
-                self.rows.push(core::mem::replace(&mut row, Row::of(" ".repeat(margin), tone)));
+                self.rows
+                    .push(core::mem::replace(&mut row, TimelineRow::of(" ".repeat(margin), tone)));
                 used = margin;
             } else if used > margin {
-                row.spans.push(Span::new("  ", Tone::Plain));
+                row.spans.push(TimelineSpan::new("  ", Tone::Plain));
             }
-            row.spans.push(Span::new(words, tone));
+            row.spans.push(TimelineSpan::new(words, tone));
             used += room;
         }
         self.rows.push(row);

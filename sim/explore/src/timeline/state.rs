@@ -1,6 +1,6 @@
 //! Status of each thread after each turn.
 
-use crate::{Edge, Happening, History, LockName, Slice, ThreadIndex, Why};
+use crate::{BlockReason, Edge, History, LockName, ThreadIndex, Turn, TurnEvent};
 use std::borrow::Cow;
 
 /// Status of a thread.
@@ -49,7 +49,7 @@ pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<
     }
     let mut all: Vec<Vec<State<'h>>> = Vec::with_capacity(history.slices.len());
     for slice in &history.slices {
-        happened(&mut now, slice);
+        apply_turn(&mut now, slice);
         recorded(history, &mut now, slice);
         all.push(now.clone());
     }
@@ -57,7 +57,7 @@ pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<
         for edge in edges {
             if let Some(state) = last.get_mut(edge.waits.index())
                 && !state.edges.contains(edge)
-                && edge.why != Why::Suspended
+                && edge.why != BlockReason::Suspended
             {
                 state.edges.push(*edge);
             }
@@ -66,12 +66,12 @@ pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<
     all
 }
 
-fn begins(slice: &Slice) -> bool {
-    slice.happenings.contains(&Happening::Begins)
+fn begins(slice: &Turn) -> bool {
+    slice.happenings.contains(&TurnEvent::Begins)
 }
 
 /// Derives the status from the events.
-fn happened(now: &mut [State<'_>], slice: &Slice) {
+fn apply_turn(now: &mut [State<'_>], slice: &Turn) {
     let me = slice.thread;
     let Some(state) = now.get_mut(me.index()) else { return };
     state.waits = None;
@@ -81,41 +81,41 @@ fn happened(now: &mut [State<'_>], slice: &Slice) {
     }
     for happening in &slice.happenings {
         match *happening {
-            Happening::Suspended(target) => {
+            TurnEvent::Suspended(target) => {
                 if let Some(target) = now.get_mut(target.index()) {
                     target.suspended_by.to_mut().push(me);
                 }
             }
-            Happening::Resumed(target) => {
+            TurnEvent::Resumed(target) => {
                 if let Some(target) = now.get_mut(target.index()) {
                     remove_last(&mut target.suspended_by, &me);
                 }
             }
             other => {
                 if let Some(state) = now.get_mut(me.index()) {
-                    happened_to(state, other);
+                    apply_event(state, other);
                 }
             }
         }
     }
 }
 
-fn happened_to(state: &mut State<'_>, happening: Happening) {
+fn apply_event(state: &mut State<'_>, happening: TurnEvent) {
     match happening {
-        Happening::Acquired(lock) => state.holds.to_mut().push(lock),
-        Happening::Released(lock) => remove_last(&mut state.holds, &lock),
-        Happening::Waits => state.waits = Some(Cow::Borrowed("waits")),
-        Happening::Sleeps(_) => state.waits = Some(Cow::Borrowed("sleeps")),
-        Happening::Mode { cooperative } => state.cooperative = Some(cooperative),
-        Happening::Callback(kind) => state.inside.push(kind.name()),
-        Happening::CallbackOver(kind) => leave(&mut state.inside, kind.name()),
-        Happening::Hook => state.inside.push("hook"),
-        Happening::HookOver => leave(&mut state.inside, "hook"),
-        Happening::Signal => state.inside.push("signal handler"),
-        Happening::SignalOver => leave(&mut state.inside, "signal handler"),
-        Happening::Called(method) => state.inside.push(method),
-        Happening::Returned(method, _) => leave(&mut state.inside, method),
-        Happening::Ends => state.life = Life::Ended,
+        TurnEvent::Acquired(lock) => state.holds.to_mut().push(lock),
+        TurnEvent::Released(lock) => remove_last(&mut state.holds, &lock),
+        TurnEvent::Waits => state.waits = Some(Cow::Borrowed("waits")),
+        TurnEvent::Sleeps(_) => state.waits = Some(Cow::Borrowed("sleeps")),
+        TurnEvent::Mode { cooperative } => state.cooperative = Some(cooperative),
+        TurnEvent::Callback(kind) => state.inside.push(kind.name()),
+        TurnEvent::CallbackOver(kind) => leave(&mut state.inside, kind.name()),
+        TurnEvent::Hook => state.inside.push("hook"),
+        TurnEvent::HookOver => leave(&mut state.inside, "hook"),
+        TurnEvent::Signal => state.inside.push("signal handler"),
+        TurnEvent::SignalOver => leave(&mut state.inside, "signal handler"),
+        TurnEvent::Called(method) => state.inside.push(method),
+        TurnEvent::Returned(method, _) => leave(&mut state.inside, method),
+        TurnEvent::Ends => state.life = Life::Ended,
         _ => {}
     }
 }
@@ -134,13 +134,13 @@ fn remove_last<T: Clone + PartialEq>(list: &mut Cow<'_, [T]>, what: &T) {
 }
 
 /// Replaces the derived status by the recorded one.
-fn recorded<'h>(history: &History, now: &mut [State<'h>], slice: &'h Slice) {
+fn recorded<'h>(history: &History, now: &mut [State<'h>], slice: &'h Turn) {
     for (state, standing) in now.iter_mut().zip(&slice.standing) {
-        let waits = standing.edges.iter().filter(|edge| edge.why != Why::Suspended);
+        let waits = standing.edges.iter().filter(|edge| edge.why != BlockReason::Suspended);
         state.edges.clear();
         state.edges.extend(waits);
         let of_edge = state.edges.first().map(|edge| match edge.why {
-            Why::Lock(lock) => format!("waits for {}", history.lock_name(lock)),
+            BlockReason::Lock(lock) => format!("waits for {}", history.lock_name(lock)),
             why => format!("{why} {}", history.name(edge.for_whom)),
         });
         state.waits = standing.waits.as_deref().map(Cow::Borrowed).or(of_edge.map(Cow::Owned));

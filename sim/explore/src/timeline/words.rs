@@ -2,7 +2,7 @@
 
 use super::rows::Tone;
 use super::state::{Life, State};
-use crate::{Happening, History, Kind, Slice, Why};
+use crate::{BlockReason, History, ThreadKind, Turn, TurnEvent};
 
 /// Escapes control characters and characters that change the direction or layout of text.
 pub(crate) fn visible(text: &str) -> String {
@@ -24,36 +24,38 @@ const fn changes_layout(char: char) -> bool {
 }
 
 /// Returns the reason why a thread waits for another, as words to be followed by the other's name.
-pub(crate) fn why(history: &History, why: Why) -> String {
+pub(crate) fn why(history: &History, why: BlockReason) -> String {
     match why {
-        Why::Lock(lock) => format!("waits for {}, which is owned by", history.lock_name(lock)),
+        BlockReason::Lock(lock) => {
+            format!("waits for {}, which is owned by", history.lock_name(lock))
+        }
         other => other.to_string(),
     }
 }
 
 /// Returns the kind of a thread in words.
-pub(super) const fn kind(kind: Kind) -> &'static str {
+pub(super) const fn kind(kind: ThreadKind) -> &'static str {
     match kind {
-        Kind::App => "program",
-        Kind::Profiler => "profiler",
-        Kind::ManagedProfiler => "profiler, has run managed code",
+        ThreadKind::App => "program",
+        ThreadKind::Profiler => "profiler",
+        ThreadKind::ManagedProfiler => "profiler, has run managed code",
     }
 }
 
 /// Returns the text of an event. `waits` is the condition that the thread waits for, if it is
 /// known.
-pub(crate) fn tell(history: &History, happening: Happening, waits: Option<&str>) -> String {
+pub(crate) fn describe(history: &History, happening: TurnEvent, waits: Option<&str>) -> String {
     match happening {
-        Happening::Waits => match waits.map(|waits| waits.strip_prefix("waits").ok_or(waits)) {
+        TurnEvent::Waits => match waits.map(|waits| waits.strip_prefix("waits").ok_or(waits)) {
             Some(Ok(what)) => format!("has to wait{}", visible(what)),
             Some(Err(waits)) => visible(waits),
             None => happening.to_string(),
         },
-        Happening::Acquired(lock) => format!("takes {}", visible(&history.lock_name(lock))),
-        Happening::Released(lock) => format!("gives back {}", visible(&history.lock_name(lock))),
-        Happening::Suspended(target) => format!("suspends {}", visible(history.name(target))),
-        Happening::Resumed(target) => format!("resumes {}", visible(history.name(target))),
-        Happening::Context(target) => {
+        TurnEvent::Acquired(lock) => format!("takes {}", visible(&history.lock_name(lock))),
+        TurnEvent::Released(lock) => format!("gives back {}", visible(&history.lock_name(lock))),
+        TurnEvent::Suspended(target) => format!("suspends {}", visible(history.name(target))),
+        TurnEvent::Resumed(target) => format!("resumes {}", visible(history.name(target))),
+        TurnEvent::Context(target) => {
             format!("reads the registers of {}", visible(history.name(target)))
         }
         other => visible(&other.to_string()),
@@ -61,14 +63,14 @@ pub(crate) fn tell(history: &History, happening: Happening, waits: Option<&str>)
 }
 
 /// An event, and the condition that the thread waited for after the turn.
-pub(super) type Told<'h> = (Happening, Option<&'h str>);
+pub(super) type Told<'h> = (TurnEvent, Option<&'h str>);
 
 /// Returns the events of a turn, without the wait that follows a sleep.
-pub(super) fn happenings(slice: &Slice) -> impl Iterator<Item = Happening> {
+pub(super) fn events(slice: &Turn) -> impl Iterator<Item = TurnEvent> {
     let mut last = None;
     slice.happenings.iter().copied().filter(move |happening| {
-        let slept = matches!(last.replace(*happening), Some(Happening::Sleeps(_)));
-        !(slept && *happening == Happening::Waits)
+        let slept = matches!(last.replace(*happening), Some(TurnEvent::Sleeps(_)));
+        !(slept && *happening == TurnEvent::Waits)
     })
 }
 
@@ -81,44 +83,44 @@ pub(super) fn summary(history: &History, happenings: &[Told<'_>]) -> Vec<String>
         let (run, others) = rest.split_at(alike + 1);
         rest = others;
         told.push(match (first.0, rest) {
-            (Happening::Executed(_), _) => Happening::Executed(instructions(run)).to_string(),
-            (Happening::SnapshotCallback, _) if alike > 0 => format!("gets {} frames", run.len()),
-            (Happening::Called(method), [(returned, _), others @ ..])
-                if matches!(returned, Happening::Returned(of, _) if *of == method) =>
+            (TurnEvent::Executed(_), _) => TurnEvent::Executed(instructions(run)).to_string(),
+            (TurnEvent::SnapshotCallback, _) if alike > 0 => format!("gets {} frames", run.len()),
+            (TurnEvent::Called(method), [(returned, _), others @ ..])
+                if matches!(returned, TurnEvent::Returned(of, _) if *of == method) =>
             {
                 rest = others;
                 returned.to_string()
             }
-            (Happening::Callback(kind), [(Happening::CallbackOver(of), _), others @ ..])
+            (TurnEvent::Callback(kind), [(TurnEvent::CallbackOver(of), _), others @ ..])
                 if *of == kind =>
             {
                 rest = others;
                 format!("{}, leaves it", first.0)
             }
             (happening, _) if alike > 0 => {
-                format!("{} ({} times)", tell(history, happening, first.1), run.len())
+                format!("{} ({} times)", describe(history, happening, first.1), run.len())
             }
-            (happening, _) => tell(history, happening, first.1),
+            (happening, _) => describe(history, happening, first.1),
         });
     }
     told
 }
 
 fn is_more_of(first: Told<'_>, next: Told<'_>) -> bool {
-    first == next || matches!((first.0, next.0), (Happening::Executed(_), Happening::Executed(_)))
+    first == next || matches!((first.0, next.0), (TurnEvent::Executed(_), TurnEvent::Executed(_)))
 }
 
 /// Returns the total number of instructions.
 pub(super) fn instructions(run: &[Told<'_>]) -> u32 {
     let count = |(happening, _): &Told<'_>| match happening {
-        Happening::Executed(count) => *count,
+        TurnEvent::Executed(count) => *count,
         _ => 0,
     };
     run.iter().map(count).fold(0, u32::saturating_add)
 }
 
 /// Describes the status of a thread, from the reason why it is stopped to the locks it owns.
-pub(super) fn standing(history: &History, state: &State<'_>) -> Vec<(String, Tone)> {
+pub(super) fn status(history: &History, state: &State<'_>) -> Vec<(String, Tone)> {
     let mut told = Vec::new();
     match state.life {
         Life::Waiting => return vec![("has not begun".to_owned(), Tone::Dim)],

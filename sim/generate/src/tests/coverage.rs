@@ -5,9 +5,9 @@ use super::programs;
 use crate::Size;
 use clr_codegen::estimate;
 use clr_codegen::{
-    Allocation, CallForm, ClauseKind, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, Exit,
-    FrameSet, Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Realign, Release, ReturnForm,
-    SaveArea, Statement, TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EhClauseKind, EntryForm,
+    EpilogueCfi, Exit, FrameSet, Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Realign,
+    Release, ReturnForm, SaveArea, Statement, TailCallForm, UnwindData, Wrap,
 };
 use std::collections::BTreeMap;
 
@@ -50,9 +50,9 @@ macro_rules! variants {
 }
 
 variants! {
-    CONVENTIONS, convention: Convention { WindowsX64, SystemV }
+    CONVENTIONS, convention: CallingConvention { WindowsX64, SystemV }
     KINDS, kind: CodeKind { Jit, ReadyToRun, Native }
-    ENTRIES, entry: Entry { Call, Interrupt, InterruptWithErrorCode, Signal }
+    ENTRIES, entry: EntryForm { Call, Interrupt, InterruptWithErrorCode, Signal }
     WRAPS, wrap: Wrap { Whole, Inside, Apart }
     REALIGNS, realign: Realign { No, To32, To64 }
     EPILOGUE_CFIS, epilogue_cfi: EpilogueCfi { Restored, Continued }
@@ -288,7 +288,7 @@ fn see_body(
                 seen.add_if(clauses.len() > 1, "several clauses");
                 for one in clauses {
                     seen.add(clause(&one.kind.handler()));
-                    if let ClauseKind::Filtered { accepts, .. } = one.kind {
+                    if let EhClauseKind::Filtered { accepts, .. } = one.kind {
                         seen.add_if(accepts, "a filter that accepts");
                         seen.add_if(!accepts, "a filter that does not");
                     }

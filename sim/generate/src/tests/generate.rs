@@ -91,7 +91,7 @@ fn what_is_caught_leaves_no_function() {
         let program = Program { functions, ..Program::default() };
         estimate::functions(&program)[0].throws
     };
-    let call = || Statement::Call(clr_codegen::CallForm::Near, clr_codegen::FunctionId(1));
+    let call = || Statement::Call(clr_codegen::CallForm::Near, clr_codegen::FunctionIndex(1));
     assert!(throws(vec![call()]));
     assert!(!throws(vec![Statement::Try(vec![call()], vec![])]));
     assert!(throws(vec![Statement::Try(vec![call()], vec![call()])]));

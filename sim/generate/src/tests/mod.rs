@@ -6,7 +6,7 @@ mod near_valid;
 #[cfg(feature = "proptest")]
 mod proptest;
 mod shrink;
-mod stage;
+mod synthetic;
 
 use super::{Seeded, Size, program};
 use clr_codegen::Program;

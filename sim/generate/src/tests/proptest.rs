@@ -1,4 +1,4 @@
-use crate::{Measure, ProgramTree, Seeded, Size, program, programs, simpler};
+use crate::{Measure, ProgramTree, Seeded, Size, program, programs, shrunk};
 use clr_codegen::{Program, Statement};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestError, TestRunner};
@@ -21,7 +21,7 @@ fn complicate_brings_back_what_failed() {
         tried.push(tree.current());
     }
     assert_eq!(tried.pop(), Some(original.clone()));
-    assert_eq!(tried, simpler(&original).collect::<Vec<_>>());
+    assert_eq!(tried, shrunk(&original).collect::<Vec<_>>());
     assert_eq!(tree.current(), original);
     assert!(!tree.complicate());
     assert!(!tree.simplify());

@@ -1,13 +1,13 @@
 use super::programs;
-use crate::{Measure, Size, minimize, simpler};
-use clr_codegen::{Clause, ClauseKind, Exit, Program, Statement};
+use crate::{Measure, Size, minimize, shrunk};
+use clr_codegen::{EhClause, EhClauseKind, Exit, Program, Statement};
 use clr_walker::registers::Gpr;
 
 #[test]
 fn every_candidate_is_valid_and_smaller() {
     for (size, count) in [(Size::SMALL, 300), (Size::DEEP, 5)] {
         for program in programs(&size, count) {
-            for candidate in simpler(&program) {
+            for candidate in shrunk(&program) {
                 assert_eq!(candidate.check(), Ok(()), "{candidate:#?}");
                 assert!(Measure::of(&candidate) < Measure::of(&program), "{candidate:#?}");
             }
@@ -27,7 +27,7 @@ fn minima(size: &Size, fails: impl Fn(&Program) -> bool, check: impl Fn(&Program
         assert!(fails(&least));
         assert!(trials < 5_000, "{trials}");
         // The result is a local minimum.
-        assert!(!simpler(&least).any(|candidate| fails(&candidate)), "{least:#?}");
+        assert!(!shrunk(&least).any(|candidate| fails(&candidate)), "{least:#?}");
         check(&least, Measure::of(&least));
         found += 1;
     }
@@ -111,11 +111,11 @@ fn statements_come_out_of_those_around_them() {
 #[test]
 fn clauses_become_fewer_and_plainer() {
     let refuses =
-        |clause: &Clause| matches!(clause.kind, ClauseKind::Filtered { accepts: false, .. });
+        |clause: &EhClause| matches!(clause.kind, EhClauseKind::Filtered { accepts: false, .. });
     for (name, wanted, rank) in [
-        ("any", (|_| true) as fn(&Clause) -> bool, 1),
-        ("finally", |clause| clause.kind == ClauseKind::Finally, 2),
-        ("filter", |clause| matches!(clause.kind, ClauseKind::Filtered { .. }), 4),
+        ("any", (|_| true) as fn(&EhClause) -> bool, 1),
+        ("finally", |clause| clause.kind == EhClauseKind::Finally, 2),
+        ("filter", |clause| matches!(clause.kind, EhClauseKind::Filtered { .. }), 4),
         ("filter that refuses", refuses, 5),
     ] {
         let guarded = |s: &Statement| match s {

@@ -3,12 +3,12 @@
 use super::{By, WorldCall, WorldSeed};
 use crate::Choices;
 use clr_walker::profiling::SnapshotFlags;
-use clr_world::Start;
+use clr_world::ThreadStart;
 
 /// Draws a call about one of these threads: a thread that the runtime knows, or a native one, which
 /// may become known.
-pub fn world_call<C: Choices>(choices: &mut C, threads: &[Start]) -> WorldCall {
-    let known = |thread: usize| matches!(threads.get(thread), Some(Start::Managed(_)));
+pub fn world_call<C: Choices>(choices: &mut C, threads: &[ThreadStart]) -> WorldCall {
+    let known = |thread: usize| matches!(threads.get(thread), Some(ThreadStart::Managed(_)));
     let count = threads.len() as u32;
     let drawn = choices.below(count) as usize;
     let target = if known(drawn) || choices.chance(1, 2) { drawn } else { 0 };

@@ -1,11 +1,11 @@
 //! Generation of statements that throw, and of their handlers.
 
-use super::draw::{At, Body, Draw};
+use super::generate::{At, Body, Draw};
 use crate::choices::Choices;
 use crate::clauses;
 use clr_codegen::estimate;
 use clr_codegen::{
-    Clause, ClauseKind, FrameRegister, FrameSet, FunctionShape, HandlerKind, RuntimeCall,
+    EhClause, EhClauseKind, FrameRegister, FrameSet, FunctionShape, HandlerKind, RuntimeCall,
     RuntimeCallKind, Statement,
 };
 use clr_walker::registers::Gpr;
@@ -80,8 +80,8 @@ impl<C: Choices> Draw<'_, C> {
     pub(super) fn guarded(&mut self, at: At<'_>, body: &mut Body) {
         let kinds = match self.choices.weighted(&[5, 3, 1]) {
             0 => self.catches(false),
-            1 => vec![ClauseKind::Finally],
-            _ => vec![ClauseKind::Fault],
+            1 => vec![EhClauseKind::Finally],
+            _ => vec![EhClauseKind::Fault],
         };
         let catches = kinds.iter().any(accepts);
         let around = body.around;
@@ -109,8 +109,8 @@ impl<C: Choices> Draw<'_, C> {
         if self.choices.chance(1, 3) {
             let kind = self.choices.one([HandlerKind::Finally, HandlerKind::Fault]);
             let kind = match kind {
-                HandlerKind::Fault => ClauseKind::Fault,
-                _ => ClauseKind::Finally,
+                HandlerKind::Fault => EhClauseKind::Fault,
+                _ => EhClauseKind::Finally,
             };
             let around = body.around;
             body.around.throws = Throws::Often;
@@ -122,17 +122,17 @@ impl<C: Choices> Draw<'_, C> {
     }
 
     /// Draws some catches; with `surely`, one of them accepts every exception.
-    fn catches(&mut self, surely: bool) -> Vec<ClauseKind> {
+    fn catches(&mut self, surely: bool) -> Vec<EhClauseKind> {
         let mut kinds = Vec::new();
         for _ in 0..self.choices.one([0, 0, 1, 2]) {
             let accepts = self.choices.chance(1, 6);
-            kinds.push(ClauseKind::Filtered { accepts, filter: Vec::new() });
+            kinds.push(EhClauseKind::Filtered { accepts, filter: Vec::new() });
         }
         if surely || kinds.is_empty() || self.choices.chance(4, 5) {
             kinds.push(if self.choices.chance(1, 2) {
-                ClauseKind::Catch
+                EhClauseKind::Catch
             } else {
-                ClauseKind::Filtered { accepts: true, filter: Vec::new() }
+                EhClauseKind::Filtered { accepts: true, filter: Vec::new() }
             });
         }
         kinds
@@ -141,7 +141,7 @@ impl<C: Choices> Draw<'_, C> {
     fn with_clauses(
         &mut self,
         guarded: Vec<Statement>,
-        kinds: Vec<ClauseKind>,
+        kinds: Vec<EhClauseKind>,
         at: At<'_>,
         body: &mut Body,
     ) -> Statement {
@@ -153,17 +153,17 @@ impl<C: Choices> Draw<'_, C> {
             let handler = self.handler(at, body);
             body.around.in_catch = false;
             let kind = match kind {
-                ClauseKind::Filtered { accepts, .. } => {
+                EhClauseKind::Filtered { accepts, .. } => {
                     // An exception thrown by a filter ends there.
                     let throws = if is_quiet { Throws::Never } else { Throws::Often };
                     body.around.throws = throws;
                     let filter = self.handler(at, body);
-                    ClauseKind::Filtered { accepts, filter }
+                    EhClauseKind::Filtered { accepts, filter }
                 }
                 kind => kind,
             };
             body.around = around;
-            clauses.push(Clause { kind, body: handler });
+            clauses.push(EhClause { kind, body: handler });
         }
         let statement = Statement::Guarded(guarded, clauses);
         body.cost += estimate::step(&statement, at.shape) * at.times;
@@ -207,6 +207,6 @@ impl<C: Choices> Draw<'_, C> {
 }
 
 /// Returns true if an EH clause catches every exception.
-const fn accepts(kind: &ClauseKind) -> bool {
-    matches!(kind, ClauseKind::Catch | ClauseKind::Filtered { accepts: true, .. })
+const fn accepts(kind: &EhClauseKind) -> bool {
+    matches!(kind, EhClauseKind::Catch | EhClauseKind::Filtered { accepts: true, .. })
 }

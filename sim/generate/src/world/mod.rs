@@ -6,22 +6,22 @@
 //! thread gets as far as the case describes.
 
 mod calls;
-mod draw;
+mod constrain;
+mod generate;
 mod guards;
-mod keep;
-mod simpler;
+mod shrink;
 
 pub use calls::world_call;
-pub use draw::world_program;
-pub(super) use simpler::{CaseStep, ProgramStep};
+pub use generate::world_program;
+pub(super) use shrink::{CaseStep, ProgramShrink};
 
 use super::choices::Choices;
-use clr_codegen::{FunctionId, Program};
+use clr_codegen::{FunctionIndex, Program};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::stubs::Hooks;
-use clr_world::{Build, BuildError, Start, StopBy, World, WorldError};
+use clr_world::{Build, BuildError, StopBy, ThreadStart, World, WorldError};
 use std::collections::BTreeMap;
 
 /// A program with threads and a runtime.
@@ -32,9 +32,9 @@ pub struct WorldProgram {
     /// Functions of the program, without the runtime's code.
     pub program: Program,
     /// Kinds of the methods that are not ordinary.
-    pub methods: BTreeMap<FunctionId, MethodKind>,
+    pub methods: BTreeMap<FunctionIndex, MethodKind>,
     /// Threads of the program.
-    pub threads: Vec<Start>,
+    pub threads: Vec<ThreadStart>,
     /// Hooks that the methods call.
     pub hooks: Hooks,
     /// Mechanism that stops threads in managed code.
@@ -43,7 +43,7 @@ pub struct WorldProgram {
 
 /// A turn: a thread executes a number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct WorldTurn {
     /// Index of the thread.
     pub thread: usize,
     /// Number of steps.
@@ -95,7 +95,7 @@ pub struct WorldCase {
     /// The program.
     pub program: WorldProgram,
     /// Turns of the threads, in order.
-    pub slices: Vec<Slice>,
+    pub slices: Vec<WorldTurn>,
     /// The call.
     pub call: WorldCall,
 }
@@ -145,7 +145,7 @@ pub fn world_case<C: Choices>(choices: &mut C) -> WorldCase {
     for _ in 0..choices.between(1, 1 + threads) {
         let thread = choices.below(threads) as usize;
         let most = choices.one([60, 200, 600, 2000]);
-        slices.push(Slice { thread, steps: choices.between(1, most) });
+        slices.push(WorldTurn { thread, steps: choices.between(1, most) });
     }
     let call = world_call(choices, &program.threads);
     WorldCase { program, slices, call }

@@ -1,9 +1,9 @@
 //! Execution of operations.
 
 mod alu;
+mod cold;
+mod hot;
 mod operand;
-mod other;
-mod sequential;
 mod simd;
 mod string;
 mod system;
@@ -13,7 +13,7 @@ use super::code::UNKNOWN;
 use super::flags::low;
 use super::observer::Observer;
 use super::op::{Kind, PackedOp};
-use super::stop::{Fault, InstructionForm, Stop};
+use super::stop::{Fault, InstructionForm, StopReason};
 use clr_walker::registers::Gpr;
 use iced_x86::Code;
 
@@ -22,7 +22,7 @@ use iced_x86::Code;
 struct Halted;
 
 /// The reason why an instruction cannot be executed. Together with its address it becomes a
-/// [`Stop`].
+/// [`StopReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Fault(Fault),
@@ -35,16 +35,16 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    pub(super) const fn at(self, address: u64) -> Stop {
+    pub(super) const fn at(self, address: u64) -> StopReason {
         match self {
-            Self::Fault(fault) => Stop::Fault { at: address, fault },
-            Self::Divide => Stop::DivideError { address },
-            Self::Protection => Stop::GeneralProtection { address },
-            Self::Invalid => Stop::InvalidInstruction { address },
-            Self::Int3 => Stop::Int3 { address },
-            Self::System => Stop::System { address },
+            Self::Fault(fault) => StopReason::Fault { at: address, fault },
+            Self::Divide => StopReason::DivideError { address },
+            Self::Protection => StopReason::GeneralProtection { address },
+            Self::Invalid => StopReason::InvalidInstruction { address },
+            Self::Int3 => StopReason::Int3 { address },
+            Self::System => StopReason::System { address },
             Self::Unimplemented(code) => {
-                Stop::Unimplemented { address, instruction: InstructionForm::new(code) }
+                StopReason::Unimplemented { address, instruction: InstructionForm::new(code) }
             }
         }
     }
@@ -61,20 +61,20 @@ enum Flow {
 
 impl Machine {
     /// Executes up to `limit` instructions.
-    pub(super) fn execute<O: Observer>(&mut self, observer: &mut O, limit: u64) -> Stop {
+    pub(super) fn execute<O: Observer>(&mut self, observer: &mut O, limit: u64) -> StopReason {
         let mut left = limit;
         let mut rip = self.cpu.rip();
         let mut index = self.code.find(rip);
         let stop = loop {
             if left == 0 {
-                break Stop::Limit;
+                break StopReason::Limit;
             }
             let op = self.code.op(index);
             if O::STEPS
                 && !matches!(op.kind, Kind::Undecoded | Kind::Breakpoint | Kind::Trap)
                 && observer.on_step(&self.cpu).is_break()
             {
-                break Stop::Observer { address: rip };
+                break StopReason::Observer { address: rip };
             }
             let next = rip.wrapping_add(op.len.into());
             // Addresses may be relative to the next instruction.
@@ -88,8 +88,8 @@ impl Machine {
                     }
                     Err(stop) => break stop,
                 },
-                Kind::Breakpoint => break Stop::Breakpoint { address: rip },
-                Kind::Trap => break Stop::Trap { address: rip, id: op.imm.cast_unsigned() },
+                Kind::Breakpoint => break StopReason::Breakpoint { address: rip },
+                Kind::Trap => break StopReason::Trap { address: rip, id: op.imm.cast_unsigned() },
                 Kind::Call => {
                     let target = next.wrapping_add(op.imm());
                     self.call(observer, rip, next, target).map(|()| Flow::Direct(target))

@@ -7,8 +7,8 @@ mod undo;
 pub(super) use access::Refused;
 pub use access::{AccessKind, MemoryAccess};
 pub use pages::{MapError, Protection, Region};
-pub(super) use undo::SavePoint;
-pub use undo::StaleSnapshot;
+pub use undo::StaleSavePoint;
+pub(super) use undo::UndoMark;
 
 use access::Translation;
 use pages::{Frames, Page};
@@ -35,7 +35,7 @@ pub(super) struct AddressSpace {
     /// Previous states of changed pages since the first live save point, in order.
     undo: Vec<Undo>,
     /// Live save points, in order.
-    saves: Vec<SavePoint>,
+    saves: Vec<UndoMark>,
     /// Incremented by every save and restore. Page frames of earlier generations also belong to
     /// save points.
     generation: u64,

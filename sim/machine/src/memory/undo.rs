@@ -13,7 +13,7 @@ pub(super) struct Undo {
 
 /// A state that can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SavePoint {
+pub(crate) struct UndoMark {
     /// Number of live save points before this one.
     position: usize,
     /// Generation that began with the save; each generation begins once.
@@ -26,14 +26,14 @@ pub(crate) struct SavePoint {
 /// have been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the save point is no longer valid")]
-pub struct StaleSnapshot;
+pub struct StaleSavePoint;
 
 impl AddressSpace {
     /// Saves the present state. From now on, pages are copied before they are written.
-    pub(crate) fn save(&mut self) -> SavePoint {
+    pub(crate) fn save(&mut self) -> UndoMark {
         self.begin_generation();
         let (position, changes) = (self.saves.len(), self.undo.len());
-        let save = SavePoint { position, generation: self.generation, changes };
+        let save = UndoMark { position, generation: self.generation, changes };
         self.saves.push(save);
         save
     }
@@ -42,11 +42,11 @@ impl AddressSpace {
     /// numbers of the pages that are now different, some of them more than once.
     pub(crate) fn restore(
         &mut self,
-        save: SavePoint,
+        save: UndoMark,
         mut changed: impl FnMut(u64),
-    ) -> Result<(), StaleSnapshot> {
+    ) -> Result<(), StaleSavePoint> {
         if self.saves.get(save.position) != Some(&save) {
-            return Err(StaleSnapshot);
+            return Err(StaleSavePoint);
         }
         self.saves.truncate(save.position + 1);
         for Undo { number, before } in self.undo.drain(save.changes..).rev() {
@@ -98,7 +98,7 @@ mod tests {
         space.store_slowly(address, &value.to_le_bytes(), |_| false).unwrap();
     }
 
-    fn changed(space: &mut AddressSpace, save: SavePoint) -> Result<Vec<u64>, StaleSnapshot> {
+    fn changed(space: &mut AddressSpace, save: UndoMark) -> Result<Vec<u64>, StaleSavePoint> {
         let mut numbers = Vec::new();
         space.restore(save, |number| numbers.push(number))?;
         Ok(numbers)
@@ -126,7 +126,7 @@ mod tests {
             state(&space, n);
             write(&mut space, 0x1000, 99);
             write(&mut space, 0x4000, 99);
-            assert_eq!(space.restore(saves[9], |_| ()), Err(StaleSnapshot));
+            assert_eq!(space.restore(saves[9], |_| ()), Err(StaleSavePoint));
         }
         assert_eq!(changed(&mut space, saves[0]).unwrap(), [4, 1], "only the touched pages");
         state(&space, 0);
@@ -171,7 +171,7 @@ mod tests {
                 changed(&mut space, save).unwrap();
             } else {
                 space.forget_saves();
-                assert_eq!(space.restore(save, |_| ()), Err(StaleSnapshot));
+                assert_eq!(space.restore(save, |_| ()), Err(StaleSavePoint));
             }
             let frames = space.frames.copy(Frames::ZEROES, 0);
             space.frames.release(frames.unwrap());

@@ -69,11 +69,11 @@ fn an_interrupt_return_takes_five_words() {
         })
     };
     let mut good = program(0x33, 0x2B);
-    assert!(matches!(good.run(100), Stop::Int3 { .. }));
+    assert!(matches!(good.run(100), StopReason::Int3 { .. }));
     assert_eq!((good.cpu().rsp(), good.cpu().rflags()), (0x1234, 0xAD7));
     for (cs, ss) in [(0x23, 0x2B), (0x33, 0x33)] {
         let mut bad = program(cs, ss);
-        assert!(matches!(bad.run(100), Stop::GeneralProtection { .. }));
+        assert!(matches!(bad.run(100), StopReason::GeneralProtection { .. }));
         assert_eq!(bad.cpu().rsp(), RSP - 40);
     }
 }
@@ -102,22 +102,22 @@ fn services_stop_whether_mapped_or_not() {
         a.nop()
     });
     machine.add_trap(0x7777_0000, 3);
-    assert_eq!(machine.run(100), Stop::Trap { address: 0x7777_0000, id: 3 });
-    assert_eq!(machine.run(100), Stop::Trap { address: 0x7777_0000, id: 3 }, "still there");
-    assert_eq!(machine.step(), Err(Stop::Trap { address: 0x7777_0000, id: 3 }));
+    assert_eq!(machine.run(100), StopReason::Trap { address: 0x7777_0000, id: 3 });
+    assert_eq!(machine.run(100), StopReason::Trap { address: 0x7777_0000, id: 3 }, "still there");
+    assert_eq!(machine.step(), Err(StopReason::Trap { address: 0x7777_0000, id: 3 }));
     assert_eq!(machine.executed(), 2);
     // The host returns on behalf of the service, and the next call reaches another service.
     let back = value(&machine, machine.cpu().rsp());
     machine.cpu_mut().set(Gpr::Rsp, RSP);
     machine.cpu_mut().set_rip(back);
     assert_eq!(machine.add_trap(back, 9), None);
-    assert_eq!(machine.run(100), Stop::Trap { address: back, id: 9 });
+    assert_eq!(machine.run(100), StopReason::Trap { address: back, id: 9 });
     assert_eq!(machine.remove_trap(back), Some(9));
-    assert!(matches!(machine.run(100), Stop::Int3 { .. }));
+    assert!(matches!(machine.run(100), StopReason::Int3 { .. }));
     machine.remove_trap(0x7777_0000);
     machine.cpu_mut().set_rip(0x7777_0000);
     let fault = Fault { address: 0x7777_0000, access: Access::Execute, cause: Cause::Unmapped };
-    assert_eq!(machine.run(100), Stop::Fault { at: 0x7777_0000, fault });
+    assert_eq!(machine.run(100), StopReason::Fault { at: 0x7777_0000, fault });
 }
 
 #[test]
@@ -128,15 +128,15 @@ fn breakpoints_stop_before_and_are_passed_over_at_the_start() {
         a.inc(rax)?;
         a.jmp(start)
     });
-    assert_eq!(machine.run(10), Stop::Limit);
+    assert_eq!(machine.run(10), StopReason::Limit);
     assert!(machine.add_breakpoint(CODE));
     assert!(!machine.add_breakpoint(CODE));
     for n in 6..9 {
-        assert_eq!(machine.run(100), Stop::Breakpoint { address: CODE });
+        assert_eq!(machine.run(100), StopReason::Breakpoint { address: CODE });
         assert_eq!(machine.cpu().get(Gpr::Rax), n);
     }
-    assert_eq!(machine.run(0), Stop::Limit);
-    assert_eq!(machine.run(1), Stop::Limit);
+    assert_eq!(machine.run(0), StopReason::Limit);
+    assert_eq!(machine.run(1), StopReason::Limit);
     assert_eq!(machine.step(), Ok(()));
     assert_eq!(machine.step(), Ok(()), "even with a breakpoint");
     assert_eq!(machine.step(), Ok(()));
@@ -144,7 +144,7 @@ fn breakpoints_stop_before_and_are_passed_over_at_the_start() {
     assert_eq!(machine.cpu().get(Gpr::Rax), 11);
     assert!(machine.remove_breakpoint(CODE));
     assert!(!machine.remove_breakpoint(CODE));
-    assert_eq!(machine.run(100), Stop::Limit);
+    assert_eq!(machine.run(100), StopReason::Limit);
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn a_run_stops_where_a_condition_holds() {
         a.jmp(start)
     });
     let stop = machine.run_until(|cpu| cpu.get(Gpr::Rax) == 50, 1000);
-    assert!(matches!(stop, Stop::Observer { .. }));
+    assert!(matches!(stop, StopReason::Observer { .. }));
     assert_eq!((machine.executed(), machine.cpu().get(Gpr::Rax)), (99, 50));
-    assert_eq!(machine.run_until(|_| false, 1000), Stop::Limit);
+    assert_eq!(machine.run_until(|_| false, 1000), StopReason::Limit);
 }
 
 /// An observer that records all events.
@@ -193,7 +193,7 @@ fn observers_are_told_of_everything_in_order() {
     let mut machine = with_code(&[0xE8, 3, 0, 0, 0, 0x75, 1, 0xCC, 0x90, 0xC3]);
     machine.cpu_mut().set(Gpr::Rsp, RSP);
     let mut diary = Diary::default();
-    assert_eq!(machine.run_with(&mut diary, 4), Stop::Limit);
+    assert_eq!(machine.run_with(&mut diary, 4), StopReason::Limit);
     let expected = [
         ("step", 0, 0, RSP),
         ("call", 0, 8, RSP - 8),
@@ -209,7 +209,7 @@ fn observers_are_told_of_everything_in_order() {
     machine.cpu_mut().set_rip(CODE + 5);
     machine.cpu_mut().set_rflags(1 << 6);
     diary.0.clear();
-    assert_eq!(machine.run_with(&mut diary, 4), Stop::Int3 { address: CODE + 7 });
+    assert_eq!(machine.run_with(&mut diary, 4), StopReason::Int3 { address: CODE + 7 });
     assert_eq!(diary.0, [("step", 5, 0, RSP), ("step", 7, 0, RSP)]);
 }
 
@@ -247,7 +247,7 @@ fn segments_have_bases() {
     machine.cpu_mut().set_gs_base(DATA);
     machine.cpu_mut().set_fs_base(DATA + 0x100);
     machine.cpu_mut().set(Gpr::Rbx, 0x10);
-    assert!(matches!(machine.run(9), Stop::Unimplemented { .. }));
+    assert!(matches!(machine.run(9), StopReason::Unimplemented { .. }));
     let cpu = machine.cpu();
     let expected = [(Gpr::Rax, 0x30), (Gpr::Rcx, 0x18), (Gpr::Rdx, 0x180)];
     for (register, at) in expected {

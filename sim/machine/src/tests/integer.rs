@@ -142,7 +142,7 @@ fn quotients_that_do_not_fit_are_errors() {
             machine.cpu_mut().set(register, value);
         }
         let before = *machine.cpu();
-        assert_eq!(machine.step(), Err(Stop::DivideError { address: CODE }), "program {n}");
+        assert_eq!(machine.step(), Err(StopReason::DivideError { address: CODE }), "program {n}");
         assert_eq!(*machine.cpu(), before);
     }
 }
@@ -213,7 +213,7 @@ fn exchanges_compare_first() {
     assert_eq!([value(&pair, DATA), value(&pair, DATA + 8)], [3, 4]);
     pair.cpu_mut().set_rip(CODE);
     pair.cpu_mut().set(Gpr::Rsi, DATA + 8);
-    assert_eq!(pair.step(), Err(Stop::GeneralProtection { address: CODE }));
+    assert_eq!(pair.step(), Err(StopReason::GeneralProtection { address: CODE }));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn string_instructions_repeat_element_by_element() {
         value(&machine, DATA + 0x1001),
         0xABCD_ABCD_ABCD_u64 >> 32 | value(&machine, DATA + 0x1001) & !0xFFFF | 0xABCD
     );
-    assert!(matches!(machine.run(100), Stop::Int3 { .. }));
+    assert!(matches!(machine.run(100), StopReason::Int3 { .. }));
     assert_eq!(registers(&machine, [Gpr::Rcx, Gpr::Rdi]), [92, DATA + 8]);
     assert_eq!(machine.cpu().rflags() & ZF, ZF);
 }

@@ -20,7 +20,7 @@ fn code_that_changes_itself_is_decoded_anew() {
         a.jne(start)
     });
     machine.protect(CODE, 1, Protection::READ_EXECUTE | Protection::WRITE).unwrap();
-    assert!(matches!(machine.run(100), Stop::Int3 { .. }));
+    assert!(matches!(machine.run(100), StopReason::Int3 { .. }));
     assert_eq!(machine.cpu().get(Gpr::Rax), 1, "up, down, up, down, up");
 }
 
@@ -38,7 +38,7 @@ fn string_instructions_and_the_host_change_code_too() {
     });
     machine.protect(CODE, 1, Protection::READ_EXECUTE | Protection::WRITE).unwrap();
     machine.write(DATA + 0x1000, &DEC_RAX).unwrap();
-    assert_eq!(machine.run(8 + 8 + 1), Stop::Limit);
+    assert_eq!(machine.run(8 + 8 + 1), StopReason::Limit);
     assert_eq!(machine.cpu().get(Gpr::Rax), u64::MAX);
     machine.write(CODE, &[0x48, 0xFF, 0xC0]).unwrap();
     machine.cpu_mut().set_rip(CODE);
@@ -62,10 +62,10 @@ fn an_instruction_over_the_end_of_a_page_has_bytes_on_both() {
     assert_eq!(load(&mut machine), Ok(0xEE22_3344_5566_7788));
     let fault = |cause| Fault { address: CODE + 0x1000, access: Access::Execute, cause };
     machine.protect(CODE + 0x1000, 1, Protection::READ_WRITE).unwrap();
-    let stop = Stop::Fault { at, fault: fault(Cause::Protected) };
+    let stop = StopReason::Fault { at, fault: fault(Cause::Protected) };
     assert_eq!(load(&mut machine), Err(stop));
     machine.unmap(CODE + 0x1000, 1).unwrap();
-    let stop = Stop::Fault { at, fault: fault(Cause::Unmapped) };
+    let stop = StopReason::Fault { at, fault: fault(Cause::Unmapped) };
     assert_eq!(load(&mut machine), Err(stop));
     // An instruction that ends with the page is not affected.
     machine.write(CODE + 0xFFF, &[0x90]).unwrap();
@@ -106,7 +106,7 @@ fn faults_leave_everything_as_it_was() {
         let code = value(&machine, CODE);
         let cause = if address == CODE { Cause::Protected } else { Cause::Unmapped };
         let fault = Fault { address, access, cause };
-        assert_eq!(machine.step(), Err(Stop::Fault { at: CODE, fault }), "program {n}");
+        assert_eq!(machine.step(), Err(StopReason::Fault { at: CODE, fault }), "program {n}");
         assert_eq!(*machine.cpu(), before, "program {n}");
         assert_eq!((value(&machine, CODE), machine.executed()), (code, 0), "program {n}");
     }
@@ -117,7 +117,7 @@ fn a_pop_that_cannot_be_stored_is_none() {
     let mut machine = machine(|a| a.pop(qword_ptr(rdx)));
     machine.cpu_mut().set(Gpr::Rdx, CODE);
     let fault = Fault { address: CODE, access: Access::Write, cause: Cause::Protected };
-    assert_eq!(machine.step(), Err(Stop::Fault { at: CODE, fault }));
+    assert_eq!(machine.step(), Err(StopReason::Fault { at: CODE, fault }));
     assert_eq!(machine.cpu().rsp(), RSP);
 }
 
@@ -132,22 +132,22 @@ fn what_the_host_forbids_is_forbidden_at_once() {
     });
     machine.cpu_mut().set(Gpr::Rbx, DATA);
     machine.write(DATA, &[0; 8]).unwrap();
-    assert_eq!(machine.run(6), Stop::Limit);
+    assert_eq!(machine.run(6), StopReason::Limit);
     let mut stop = |protection, access, cause| {
         let fault = Fault { address: DATA, access, cause };
         machine.protect(DATA, 1, protection).unwrap();
         let stop = machine.run(100);
-        assert_eq!(stop, Stop::Fault { at: machine.cpu().rip(), fault });
+        assert_eq!(stop, StopReason::Fault { at: machine.cpu().rip(), fault });
         machine.protect(DATA, 1, Protection::READ_WRITE).unwrap();
-        assert_eq!(machine.run(6), Stop::Limit);
+        assert_eq!(machine.run(6), StopReason::Limit);
     };
     stop(Protection::READ, Access::Write, Cause::Protected);
     stop(Protection::NONE, Access::Read, Cause::Protected);
     machine.unmap(DATA, 1).unwrap();
     let fault = Fault { address: DATA, access: Access::Read, cause: Cause::Unmapped };
-    assert_eq!(machine.run(6), Stop::Fault { at: CODE, fault });
+    assert_eq!(machine.run(6), StopReason::Fault { at: CODE, fault });
     machine.map(DATA, 1, Protection::READ_WRITE).unwrap();
-    assert_eq!(machine.run(6), Stop::Limit);
+    assert_eq!(machine.run(6), StopReason::Limit);
     assert_eq!(machine.cpu().get(Gpr::Rcx), 2, "a new page, of zeroes");
 }
 
@@ -158,7 +158,7 @@ fn guard_pages_stop_until_the_host_lifts_them() {
     machine.protect(STACK, 1, Protection::READ_WRITE | Protection::GUARD).unwrap();
     let fault = Fault { address: STACK + 8, access: Access::Write, cause: Cause::Guard };
     for _ in 0..2 {
-        assert_eq!(machine.step(), Err(Stop::Fault { at: CODE, fault }));
+        assert_eq!(machine.step(), Err(StopReason::Fault { at: CODE, fault }));
         assert!(machine.read_u64(STACK).is_err());
     }
     machine.protect(STACK, 1, Protection::READ_WRITE).unwrap();
@@ -217,21 +217,21 @@ fn runs_are_rewound_to_any_saved_step() {
     let mut saved = Vec::new();
     for _ in 0..20 {
         saved.push((machine.save(), state(&machine)));
-        assert_eq!(machine.run(1001), Stop::Limit);
+        assert_eq!(machine.run(1001), StopReason::Limit);
     }
     let end = state(&machine);
     for (snapshot, expected) in saved.iter().rev() {
         machine.restore(snapshot).unwrap();
         assert!(state(&machine) == *expected);
         assert_eq!(snapshot.cpu(), machine.cpu());
-        assert_eq!(machine.run(1001), Stop::Limit);
+        assert_eq!(machine.run(1001), StopReason::Limit);
     }
     machine.restore(&saved[0].0).unwrap();
-    assert_eq!(machine.restore(&saved[1].0), Err(StaleSnapshot));
-    assert_eq!(machine.run(20 * 1001), Stop::Limit);
+    assert_eq!(machine.restore(&saved[1].0), Err(StaleSavePoint));
+    assert_eq!(machine.run(20 * 1001), StopReason::Limit);
     assert!(state(&machine) == end, "the same execution again");
     machine.forget_snapshots();
-    assert_eq!(machine.restore(&saved[0].0), Err(StaleSnapshot));
+    assert_eq!(machine.restore(&saved[0].0), Err(StaleSavePoint));
     assert!(state(&machine) == end);
 }
 
@@ -248,9 +248,9 @@ fn code_is_rewound_too() {
     machine.run(20);
     assert_eq!(machine.cpu().get(Gpr::Rax), 12);
     machine.unmap(CODE, 1).unwrap();
-    assert!(matches!(machine.run(20), Stop::Fault { .. }));
+    assert!(matches!(machine.run(20), StopReason::Fault { .. }));
     machine.restore(&before).unwrap();
-    assert_eq!(machine.run(20), Stop::Limit);
+    assert_eq!(machine.run(20), StopReason::Limit);
 }
 
 /// The host reads the same bytes by all paths: on a page that an instruction has used, on one that

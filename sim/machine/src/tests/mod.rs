@@ -46,7 +46,7 @@ fn with_code(code: &[u8]) -> Machine {
 fn run(program: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Machine {
     let mut machine = machine(program);
     let stop = machine.run(10_000);
-    assert!(matches!(stop, Stop::Int3 { .. }), "{stop}");
+    assert!(matches!(stop, StopReason::Int3 { .. }), "{stop}");
     machine
 }
 

@@ -25,7 +25,7 @@ fn moves_take_what_their_size_says() {
     for n in 0..6 {
         machine.cpu_mut().set_xmm(n, 0xEE << 120 | 0xDD);
     }
-    assert!(matches!(machine.run(100), Stop::Int3 { .. }));
+    assert!(matches!(machine.run(100), StopReason::Int3 { .. }));
     let cpu = machine.cpu();
     let low = 0x0706_0504_0302_0100;
     assert_eq!(value(&machine, DATA + 0x100), 0x0807_0605_0403_0201);
@@ -49,7 +49,7 @@ fn aligned_operands_must_be() {
     for program in programs {
         let mut machine = machine(program);
         machine.cpu_mut().set(Gpr::Rbx, DATA + 8);
-        assert_eq!(machine.step(), Err(Stop::GeneralProtection { address: CODE }));
+        assert_eq!(machine.step(), Err(StopReason::GeneralProtection { address: CODE }));
         machine.cpu_mut().set(Gpr::Rbx, DATA + 16);
         assert_eq!(machine.step(), Ok(()));
     }
@@ -80,7 +80,7 @@ fn floats_compute_and_compare() {
     machine.write(DATA, &(-2.0_f64).to_le_bytes()).unwrap();
     machine.cpu_mut().set(Gpr::Rbx, DATA);
     machine.cpu_mut().set(Gpr::Rax, 0_u64.wrapping_sub(11));
-    assert!(matches!(machine.run(100), Stop::Int3 { .. }));
+    assert!(matches!(machine.run(100), StopReason::Int3 { .. }));
     let cpu = machine.cpu();
     assert_eq!(cpu.get(Gpr::Rcx), 11);
     assert_eq!(cpu.get(Gpr::Rdx), 0_u64.wrapping_sub(6), "-5.5 to the even");
@@ -115,7 +115,7 @@ fn vectors_shift_shuffle_and_go_to_integers() {
     machine.cpu_mut().set_xmm(0, 0x8070_6050_4030_2010_0807_0605_0403_0281);
     machine.cpu_mut().set_xmm(2, 3);
     machine.cpu_mut().set(Gpr::Rsi, 0x1_ABCD);
-    assert!(matches!(machine.run(100), Stop::Int3 { .. }));
+    assert!(matches!(machine.run(100), StopReason::Int3 { .. }));
     let cpu = machine.cpu();
     assert_eq!(cpu.xmm(1), 0x78 << 64 | 0x78);
     assert_eq!(cpu.xmm(3), 0x0403_0281_0807_0605_4030_2010_8070_6050);

@@ -5,7 +5,7 @@
 //! stack is computed from its address ([`FuzzMemory`]).
 
 use super::records::{Cursor, Records};
-use super::{FormatError, Outcome};
+use super::{FormatError, UnwindAnswer};
 use clr_walker::memory::{Memory, Segment, Unreadable};
 use clr_walker::registers::Registers;
 use std::ops::Range;
@@ -123,9 +123,9 @@ pub struct FuzzRecord<'a> {
     /// Registers before the unwind.
     pub registers: Registers,
     /// Answer of wine's RtlVirtualUnwind.
-    pub wine: Outcome,
+    pub wine: UnwindAnswer,
     /// Answer of CoreCLR's unwinder.
-    pub coreclr: Outcome,
+    pub coreclr: UnwindAnswer,
 }
 
 impl<'a> FuzzRecord<'a> {
@@ -184,8 +184,8 @@ impl<'a> FuzzRecord<'a> {
             // The fields are read in the order written here, which is the order in the file.
             blob: cursor.take(blob_len)?,
             registers: cursor.registers(IMAGE_BASE + u64::from(pc_rva))?,
-            wine: Outcome::read(cursor)?,
-            coreclr: Outcome::read(cursor)?,
+            wine: UnwindAnswer::read(cursor)?,
+            coreclr: UnwindAnswer::read(cursor)?,
         })
     }
 }
@@ -235,7 +235,7 @@ impl Memory for FuzzMemory<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vectors::OutcomeStatus;
+    use crate::vectors::UnwindStatus;
     use crate::vectors::tests::{fixture, outcome, patched};
     use clr_walker::registers::Gpr;
 
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(record.registers.get(Gpr::R15), STACK.start + 15);
         assert_eq!(record.registers.xmm[9], 1 << 100 | 9);
         assert_eq!(record.wine.apply(&record.registers).rsp(), 0xA0);
-        assert_eq!(record.coreclr.status, OutcomeStatus::ReadOutsideWindow);
+        assert_eq!(record.coreclr.status, UnwindStatus::ReadOutsideWindow);
 
         let empty = self::file(&[]);
         let empty = FuzzFile::parse(&empty).unwrap();
@@ -391,7 +391,7 @@ mod tests {
             let wine = record.wine.apply(&record.registers);
             let coreclr = record.coreclr.apply(&record.registers);
             let fine = [record.wine, record.coreclr].map(|outcome| outcome.status)
-                == [OutcomeStatus::Fine; 2];
+                == [UnwindStatus::Fine; 2];
             assert_eq!(record.agree, fine && wine == coreclr);
             // Without a machine frame, the return address is directly below the caller's frame.
             if record.agree && record.kind == FuzzKind::Plain {

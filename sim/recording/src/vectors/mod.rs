@@ -58,6 +58,7 @@ pub fn decompress(gz: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
 /// The reason why bytes are not a file of vectors or of fuzz records. Offsets count bytes from the
 /// start of the decompressed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum FormatError {
     /// The file does not begin with the signature of its format.
     #[error("the signature is missing")]
@@ -140,7 +141,7 @@ pub enum FormatError {
 
 /// The way in which an unwind ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OutcomeStatus {
+pub enum UnwindStatus {
     /// The unwind gave an answer.
     Fine,
     /// The unwind gave an answer, after a condition that a debug build of CoreCLR asserts against.
@@ -153,10 +154,10 @@ pub enum OutcomeStatus {
 
 /// The state after one unwind, which is the caller's state if the unwinder is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct UnwindAnswer {
     /// Status of the unwind. The other fields are valid only with an answer
-    /// ([`Outcome::is_answer`]).
-    pub status: OutcomeStatus,
+    /// ([`UnwindAnswer::is_answer`]).
+    pub status: UnwindStatus,
     /// Integer registers whose values changed: bit n is the one with encoding n.
     pub gpr_mask: u16,
     /// Vector registers whose values changed: bit 0 is xmm6, bit 9 xmm15.
@@ -176,11 +177,11 @@ pub struct Outcome {
     pub xmm: [u128; 10],
 }
 
-impl Outcome {
+impl UnwindAnswer {
     /// Returns true if the unwind gave an answer.
     #[must_use]
     pub const fn is_answer(&self) -> bool {
-        matches!(self.status, OutcomeStatus::Fine | OutcomeStatus::AssertionFired)
+        matches!(self.status, UnwindStatus::Fine | UnwindStatus::AssertionFired)
     }
 
     /// Returns all registers after the unwind, where `input` holds those before it. Without an
@@ -203,10 +204,10 @@ impl Outcome {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, FormatError> {
         let offset = cursor.at;
         let status = match cursor.u8()? {
-            1 => OutcomeStatus::Fine,
-            2 => OutcomeStatus::AssertionFired,
-            3 => OutcomeStatus::Failed,
-            4 => OutcomeStatus::ReadOutsideWindow,
+            1 => UnwindStatus::Fine,
+            2 => UnwindStatus::AssertionFired,
+            3 => UnwindStatus::Failed,
+            4 => UnwindStatus::ReadOutsideWindow,
             _ => return Err(FormatError::BadStatus { offset }),
         };
         cursor.zeroes(1)?;
@@ -285,9 +286,9 @@ mod tests {
         decompress(clr_fixtures::get(name).unwrap(), DECOMPRESSED_LIMIT).unwrap()
     }
 
-    fn read(bytes: &[u8]) -> Result<Outcome, FormatError> {
+    fn read(bytes: &[u8]) -> Result<UnwindAnswer, FormatError> {
         let mut cursor = Cursor::after_magic(bytes, *b"outcome:")?;
-        let outcome = Outcome::read(&mut cursor)?;
+        let outcome = UnwindAnswer::read(&mut cursor)?;
         assert_eq!(cursor.at, bytes.len());
         Ok(outcome)
     }
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn an_outcome_changes_the_registers_it_names() {
         let outcome = read(&file(1, 0x8009, 0x201)).unwrap();
-        assert_eq!(outcome.status, OutcomeStatus::Fine);
+        assert_eq!(outcome.status, UnwindStatus::Fine);
         assert_eq!((outcome.gpr_mask, outcome.xmm_mask), (0x8009, 0x201));
         assert_eq!((outcome.rip, outcome.frame), (0x1111, 0x2222));
         assert_eq!((outcome.handler, outcome.handler_data), (0x3333, 0x4444));
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(outcome.apply(&input), expected);
 
         let asserted = read(&file(2, 0xFFFF, 0x3FF)).unwrap();
-        assert_eq!(asserted.status, OutcomeStatus::AssertionFired);
+        assert_eq!(asserted.status, UnwindStatus::AssertionFired);
         assert_eq!(asserted.apply(&input).gpr[15], 0xAF);
         assert_eq!(asserted.apply(&input).xmm[9], 0xB << 64 | 0xC9);
     }
@@ -356,8 +357,7 @@ mod tests {
     #[test]
     fn an_outcome_without_an_answer_changes_nothing() {
         let input = Registers { rip: 1, gpr: [2; 16], xmm: [3; 10] };
-        for (status, meaning) in [(3, OutcomeStatus::Failed), (4, OutcomeStatus::ReadOutsideWindow)]
-        {
+        for (status, meaning) in [(3, UnwindStatus::Failed), (4, UnwindStatus::ReadOutsideWindow)] {
             let outcome = read(&file(status, 0, 0)).unwrap();
             assert_eq!(outcome.status, meaning);
             assert!(!outcome.is_answer());

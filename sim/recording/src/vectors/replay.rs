@@ -2,7 +2,7 @@
 
 use crate::vectors::fuzz::{self, FuzzMemory, FuzzRecord};
 use crate::vectors::win64::Vector;
-use crate::vectors::{Outcome, OutcomeStatus};
+use crate::vectors::{UnwindAnswer, UnwindStatus};
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, RuntimeFunction};
@@ -13,32 +13,33 @@ use thiserror::Error;
 
 /// The result of replaying one recorded unwind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum VectorVerdict {
     /// Every compared value is as recorded.
     Passed,
     /// The expected answer is unknown; the walker terminated.
     Skipped,
     /// A value is not as recorded.
-    Failed(Box<Failure>),
+    Failed(Box<VectorFailure>),
 }
 
 /// A step whose answer is not the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+#[non_exhaustive]
+pub struct VectorFailure {
     /// Number of callers between the recorded registers and the step: 0 for the recorded registers
     /// themselves.
     pub depth: u32,
     /// Registers before the step.
     pub before: Registers,
     /// Expected result of the step.
-    pub expected: Expected,
+    pub expected: ExpectedUnwind,
     /// Actual result of the step.
     pub got: Result<(Registers, Step), UnwindError>,
 }
 
 /// The expected result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedUnwind {
     /// Caller's registers.
     pub registers: Registers,
     /// Mask of the known integer registers by encoding; rip is always known.
@@ -51,7 +52,8 @@ pub struct Expected {
 
 /// A value that is not as expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
+#[non_exhaustive]
+pub struct VectorDifference {
     /// Quantity that differs.
     pub of: Quantity,
     /// Recorded value.
@@ -92,6 +94,7 @@ impl core::fmt::Display for Quantity {
 
 /// The reason why a case cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReplayError {
     /// The code does not fit at its recorded address.
     #[error(transparent)]
@@ -104,15 +107,15 @@ pub enum ReplayError {
 /// rsp and the nonvolatile integer registers, by encoding.
 const PRESERVED: u16 = 0b1111_0000_1111_1000;
 
-impl Expected {
+impl ExpectedUnwind {
     /// Creates the expectation from the state that execution reached.
-    fn truth(truth: &Outcome, before: &Registers) -> Self {
+    fn recorded(truth: &UnwindAnswer, before: &Registers) -> Self {
         Self { registers: truth.apply(before), gpr_known: PRESERVED, xmm_known: true, frame: None }
     }
 
     /// Creates the expectation from another unwinder's answer: all registers, and with `with_frame`
     /// the establisher frame and handler.
-    fn answer(answer: &Outcome, before: &Registers, with_frame: bool) -> Self {
+    fn answer(answer: &UnwindAnswer, before: &Registers, with_frame: bool) -> Self {
         let handler = Handler { rva: answer.handler, data_rva: answer.handler_data };
         let handler = (handler.rva != 0).then_some(handler);
         Self {
@@ -125,11 +128,11 @@ impl Expected {
 
     /// Returns the values in which `registers` and `step` are not as expected.
     #[must_use]
-    pub fn differences(&self, registers: &Registers, step: &Step) -> Vec<Difference> {
+    pub fn differences(&self, registers: &Registers, step: &Step) -> Vec<VectorDifference> {
         let mut found = Vec::new();
         let mut compare = |of, expected: u128, got: u128| {
             if expected != got {
-                found.push(Difference { of, expected, got });
+                found.push(VectorDifference { of, expected, got });
             }
         };
         compare(Quantity::Rip, self.registers.rip.into(), registers.rip.into());
@@ -163,15 +166,15 @@ fn check_step(
     (before, position): &(Registers, Position),
     memory: &impl clr_walker::memory::Memory,
     depth: u32,
-    expected: &Expected,
-) -> Result<(Registers, Position), Box<Failure>> {
+    expected: &ExpectedUnwind,
+) -> Result<(Registers, Position), Box<VectorFailure>> {
     let mut registers = *before;
     let got = unwinder.step(&mut registers, *position, memory).map(|step| (registers, step));
     match got {
         Ok((registers, step)) if expected.differences(&registers, &step).is_empty() => {
             Ok((registers, step.caller))
         }
-        _ => Err(Box::new(Failure { depth, before: *before, expected: *expected, got })),
+        _ => Err(Box::new(VectorFailure { depth, before: *before, expected: *expected, got })),
     }
 }
 
@@ -206,31 +209,31 @@ impl<'a> VectorReplay<'a> {
     ///
     /// # Errors
     /// Returns [`ReplayError::Stack`] if the vector's segments do not form a memory.
-    pub fn run(&self, vector: &Vector<'_>) -> Result<Verdict, ReplayError> {
+    pub fn run(&self, vector: &Vector<'_>) -> Result<VectorVerdict, ReplayError> {
         let memory = Segments::new(vector.segments())?;
         let unwinder = Unwinder::new(&self.map).with_rules(self.rules);
         let start = (vector.registers, Position::Interrupted);
         let before = vector.registers;
         let precise = self.rules == Rules::Precise;
         let expected = if precise {
-            vector.flags.is_gold().then(|| Expected::truth(&vector.truth, &before))
+            vector.flags.is_gold().then(|| ExpectedUnwind::recorded(&vector.truth, &before))
         } else {
-            (vector.coreclr.status == OutcomeStatus::Fine)
-                .then(|| Expected::answer(&vector.coreclr, &before, true))
+            (vector.coreclr.status == UnwindStatus::Fine)
+                .then(|| ExpectedUnwind::answer(&vector.coreclr, &before, true))
         };
         let Some(expected) = expected else {
             // The step must still terminate.
             let mut registers = before;
             let _: Result<Step, UnwindError> =
                 unwinder.step(&mut registers, Position::Interrupted, &memory);
-            return Ok(Verdict::Skipped);
+            return Ok(VectorVerdict::Skipped);
         };
         let mut frame = match check_step(unwinder, &start, &memory, 0, &expected) {
             Ok(frame) => frame,
-            Err(failure) => return Ok(Verdict::Failed(failure)),
+            Err(failure) => return Ok(VectorVerdict::Failed(failure)),
         };
         if !precise {
-            return Ok(Verdict::Passed);
+            return Ok(VectorVerdict::Passed);
         }
         for (depth, caller) in (1..).zip(&vector.chain) {
             let mut registers = Registers { rip: caller.rip, ..frame.0 };
@@ -239,13 +242,13 @@ impl<'a> VectorReplay<'a> {
                 registers.set(register, value);
             }
             let expected =
-                Expected { registers, gpr_known: PRESERVED, xmm_known: false, frame: None };
+                ExpectedUnwind { registers, gpr_known: PRESERVED, xmm_known: false, frame: None };
             frame = match check_step(unwinder, &frame, &memory, depth, &expected) {
                 Ok(frame) => frame,
-                Err(failure) => return Ok(Verdict::Failed(failure)),
+                Err(failure) => return Ok(VectorVerdict::Failed(failure)),
             };
         }
-        Ok(Verdict::Passed)
+        Ok(VectorVerdict::Passed)
     }
 }
 
@@ -277,7 +280,10 @@ pub fn fuzz_functions(record: &FuzzRecord<'_>) -> Vec<u8> {
 /// # Errors
 /// Returns [`ReplayError::Code`] if the image does not fit, which the constants of the format
 /// exclude.
-pub fn run_fuzz_record(record: &FuzzRecord<'_>, rules: Rules) -> Result<Verdict, ReplayError> {
+pub fn run_fuzz_record(
+    record: &FuzzRecord<'_>,
+    rules: Rules,
+) -> Result<VectorVerdict, ReplayError> {
     let image = fuzz_image(record);
     let functions = fuzz_functions(record);
     let mut map = CodeMap::new();
@@ -285,18 +291,18 @@ pub fn run_fuzz_record(record: &FuzzRecord<'_>, rules: Rules) -> Result<Verdict,
     let unwinder = Unwinder::new(&map).with_rules(rules);
     let memory = FuzzMemory::new(&image);
     let before = record.registers;
-    let known = record.coreclr.status == OutcomeStatus::Fine;
+    let known = record.coreclr.status == UnwindStatus::Fine;
     let precise = rules == Rules::Precise;
     if !known || (precise && !record.agree) {
         let mut registers = before;
         let _: Result<Step, UnwindError> =
             unwinder.step(&mut registers, Position::Interrupted, &memory);
-        return Ok(Verdict::Skipped);
+        return Ok(VectorVerdict::Skipped);
     }
-    let expected = Expected::answer(&record.coreclr, &before, !precise);
+    let expected = ExpectedUnwind::answer(&record.coreclr, &before, !precise);
     Ok(match check_step(unwinder, &(before, Position::Interrupted), &memory, 0, &expected) {
-        Ok(_) => Verdict::Passed,
-        Err(failure) => Verdict::Failed(failure),
+        Ok(_) => VectorVerdict::Passed,
+        Err(failure) => VectorVerdict::Failed(failure),
     })
 }
 

@@ -4,7 +4,7 @@
 //! after the return, and the answers of wine and CoreCLR.
 
 use super::records::{Cursor, Records};
-use super::{FormatError, Outcome};
+use super::{FormatError, UnwindAnswer};
 use clr_walker::memory::Segment;
 use clr_walker::registers::Registers;
 
@@ -170,7 +170,7 @@ bits! { VectorAttrs:
 /// A caller further out than the caller of a vector, in its state directly after the return into
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChainFrame {
+pub struct OuterCaller {
     /// Return address (VA).
     pub rip: u64,
     /// Stack pointer (VA).
@@ -201,14 +201,14 @@ pub struct Vector<'a> {
     pub registers: Registers,
     /// Caller's state as execution reached it: rip, rsp and the nonvolatile registers. The others
     /// are unknown.
-    pub truth: Outcome,
+    pub truth: UnwindAnswer,
     /// Answer of wine's RtlVirtualUnwind.
-    pub wine: Outcome,
+    pub wine: UnwindAnswer,
     /// Answer of CoreCLR's unwinder.
-    pub coreclr: Outcome,
+    pub coreclr: UnwindAnswer,
     /// Callers of the caller in `truth`, innermost first. All but the last are in the image; the
     /// last one is the program that called the test. Empty in most vectors.
-    pub chain: Vec<ChainFrame>,
+    pub chain: Vec<OuterCaller>,
     /// Known parts of the stack, ascending by address, not overlapping.
     segments: Vec<Segment<'a>>,
 }
@@ -249,9 +249,9 @@ impl<'a> Vector<'a> {
             test,
             depth,
             registers: cursor.registers(rip)?,
-            truth: Outcome::read(cursor)?,
-            wine: Outcome::read(cursor)?,
-            coreclr: Outcome::read(cursor)?,
+            truth: UnwindAnswer::read(cursor)?,
+            wine: UnwindAnswer::read(cursor)?,
+            coreclr: UnwindAnswer::read(cursor)?,
             // The fields are read in the order written here, which is the order in the file.
             segments: read_segments(cursor, segment_count)?,
             chain: read_chain(cursor, chain_count)?,
@@ -280,7 +280,7 @@ fn read_segments<'a>(cursor: &mut Cursor<'a>, count: u8) -> Result<Vec<Segment<'
     Ok(segments)
 }
 
-fn read_chain(cursor: &mut Cursor<'_>, count: u16) -> Result<Vec<ChainFrame>, FormatError> {
+fn read_chain(cursor: &mut Cursor<'_>, count: u16) -> Result<Vec<OuterCaller>, FormatError> {
     let mut chain = Vec::new();
     for _ in 0..count {
         let (rip, rsp) = (cursor.u64()?, cursor.u64()?);
@@ -288,7 +288,7 @@ fn read_chain(cursor: &mut Cursor<'_>, count: u16) -> Result<Vec<ChainFrame>, Fo
         for value in &mut nonvolatile {
             *value = cursor.u64()?;
         }
-        chain.push(ChainFrame { rip, rsp, nonvolatile });
+        chain.push(OuterCaller { rip, rsp, nonvolatile });
     }
     Ok(chain)
 }

@@ -1,6 +1,6 @@
 //! Clauses about the arguments of the callback.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Documented, Observed, Read};
 use super::sets::{ALL, CONTEXT_4D0, UNIX_NEW};
 

@@ -1,6 +1,6 @@
 //! Clauses about calls that are made from a callback of the profiler.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::ALL;
 

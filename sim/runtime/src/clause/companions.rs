@@ -1,6 +1,6 @@
 //! Clauses about other methods of ICorProfilerInfo that a stack profiler calls.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::{ALL, BEFORE_NEW, CORE};
 

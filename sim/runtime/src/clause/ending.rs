@@ -1,6 +1,6 @@
 //! Clauses about the end of a walk, and its HRESULT.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::{ALL, CLR4, F2, WINDOWS};
 

@@ -1,6 +1,6 @@
 //! Clauses about the checks before a walk begins, and their order.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::{ALL, CLR4, F2, UNIX, WHOLE_SEED};
 

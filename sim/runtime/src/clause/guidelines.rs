@@ -1,6 +1,6 @@
 //! Clauses about the documentation's requirements on a profiler, with their reasons.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::Documented;
 use super::sets::ALL;
 

@@ -25,7 +25,7 @@ macro_rules! clauses {
         $chapter:ident:
         $($number:literal: $generations:ident, $evidence:ident, $source:literal, $rule:literal;)+
     ) => {
-        pub(super) const ENTRIES: &[Entry] = &[$(Entry {
+        pub(super) const ENTRIES: &[ClauseEntry] = &[$(ClauseEntry {
             clause: super::Clause::new($number),
             chapter: super::Chapter::$chapter,
             rule: $rule,
@@ -75,7 +75,7 @@ impl Clause {
 
     /// Returns the entry of the clause, or `None` if there is no such clause.
     #[must_use]
-    pub fn entry(self) -> Option<&'static Entry> {
+    pub fn entry(self) -> Option<&'static ClauseEntry> {
         entries().find(|entry| entry.clause == self)
     }
 }
@@ -112,7 +112,8 @@ impl FromStr for Clause {
 
 /// A clause with its rule and evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+#[non_exhaustive]
+pub struct ClauseEntry {
     /// Number of the clause.
     pub clause: Clause,
     /// Chapter of the clause.
@@ -184,7 +185,7 @@ macro_rules! chapters {
 
             /// Returns the clauses, ascending by number.
             #[must_use]
-            pub const fn entries(self) -> &'static [Entry] {
+            pub const fn entries(self) -> &'static [ClauseEntry] {
                 match self { $(Self::$variant => $module::ENTRIES,)+ }
             }
         }
@@ -231,7 +232,7 @@ impl fmt::Display for Chapter {
 }
 
 /// Returns all clauses, ascending by number.
-pub fn entries() -> impl Iterator<Item = &'static Entry> {
+pub fn entries() -> impl Iterator<Item = &'static ClauseEntry> {
     Chapter::ALL.iter().flat_map(|chapter| chapter.entries())
 }
 

@@ -1,6 +1,6 @@
 //! Clauses known only from recordings.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::Observed;
 use super::sets::{CORE31_NET9, U9, U9_LEGACY, U9_MANAGED, U31, W31};
 

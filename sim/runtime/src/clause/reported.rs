@@ -1,6 +1,6 @@
 //! Clauses about the frames that a walk visits, and those that it reports.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::{ALL, CLR4, MANAGED_EH};
 

@@ -1,6 +1,6 @@
 //! Clauses about the context argument.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::{ALL, CLR4, WHOLE_SEED, WINDOWS};
 

@@ -1,6 +1,6 @@
 //! Clauses about the suspension of a call's target, and refusals to walk it.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::{BEFORE_NEW, F2, WINDOWS, WINDOWS_CLR4, WINDOWS_CORE};
 

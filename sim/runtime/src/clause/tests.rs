@@ -19,7 +19,7 @@ fn entries_belong_to_their_chapter() {
 
 #[test]
 fn every_entry_is_complete() {
-    for Entry { clause, rule, generations, source, .. } in entries() {
+    for ClauseEntry { clause, rule, generations, source, .. } in entries() {
         assert!(rule.ends_with('.') && rule.len() >= 20, "{clause}: {rule}");
         assert!(generations.iter().count() > 0, "{clause}");
         for source in source.split("; ") {
@@ -33,7 +33,7 @@ fn every_entry_is_complete() {
 
 #[test]
 fn evidence_goes_with_the_source() {
-    for Entry { clause, evidence, source, .. } in entries() {
+    for ClauseEntry { clause, evidence, source, .. } in entries() {
         let mut sources = source.split("; ");
         let known = match evidence {
             Evidence::Observed => sources.any(|source| source == "recordings"),
@@ -56,7 +56,7 @@ fn words(rule: &str) -> impl Iterator<Item = &str> {
 fn hresults_are_spelt_right() {
     let names: Vec<_> = HResult::NAMED.iter().filter_map(|hresult| hresult.name()).collect();
     let mut count = 0;
-    for Entry { clause, rule, .. } in entries() {
+    for ClauseEntry { clause, rule, .. } in entries() {
         let hresults =
             words(rule).filter(|word| ["E_", "S_", "CORPROF_"].iter().any(|p| word.starts_with(p)));
         for hresult in hresults {
@@ -71,7 +71,7 @@ fn hresults_are_spelt_right() {
 
 #[test]
 fn rules_refer_to_clauses_that_there_are() {
-    for Entry { clause, rule, .. } in entries() {
+    for ClauseEntry { clause, rule, .. } in entries() {
         for other in words(rule).filter(|word| word.starts_with("C-")) {
             assert!(
                 other.parse::<Clause>().is_ok_and(|other| other != *clause),

@@ -1,6 +1,6 @@
 //! Clauses about the unwinding of managed frames on x64.
 
-use super::Entry;
+use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
 use super::sets::ALL;
 

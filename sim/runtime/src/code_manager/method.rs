@@ -73,7 +73,7 @@ pub struct FuncletRange {
 
 /// One version of a method's code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeVersion {
     /// Method of the code: an index into the methods of the code manager.
     pub method: MethodIndex,
     /// First byte (VA).
@@ -100,7 +100,7 @@ pub struct MethodIndex(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeIndex(pub(super) u32);
 
-impl Code {
+impl CodeVersion {
     /// Returns the purpose of the funclet at `ip` (VA), or `None` if the address is not in a
     /// funclet.
     #[must_use]

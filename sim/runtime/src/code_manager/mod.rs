@@ -4,7 +4,9 @@
 mod method;
 mod section;
 
-pub use method::{Code, CodeIndex, Funclet, FuncletRange, Method, MethodIndex, MethodKind, Tier};
+pub use method::{
+    CodeIndex, CodeVersion, Funclet, FuncletRange, Method, MethodIndex, MethodKind, Tier,
+};
 pub use section::{Block, RangeSection, SectionError, StubKind};
 
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
@@ -23,7 +25,7 @@ const COLD: u32 = 0x8000_0000;
 #[derive(Clone, Debug, Default)]
 pub struct CodeManager<'a> {
     methods: Vec<Method>,
-    codes: Vec<Code>,
+    codes: Vec<CodeVersion>,
     /// Ascending by address, not overlapping.
     sections: Vec<RangeSection>,
     map: CodeMap<'a>,
@@ -37,7 +39,7 @@ pub struct Managed<'c> {
     /// The method.
     pub method: &'c Method,
     /// The version of the method's code.
-    pub code: &'c Code,
+    pub code: &'c CodeVersion,
     section: &'c RangeSection,
 }
 
@@ -55,7 +57,7 @@ impl<'a> CodeManager<'a> {
     }
 
     /// Adds a version of a method's code. Lookups find it after a section with it has been added.
-    pub fn add_code(&mut self, code: Code) -> CodeIndex {
+    pub fn add_code(&mut self, code: CodeVersion) -> CodeIndex {
         self.codes.push(code);
         CodeIndex(self.codes.len() as u32 - 1)
     }
@@ -185,7 +187,7 @@ impl<'a> CodeManager<'a> {
 
     /// Returns all versions of a method's code that are still loaded, in the order of their
     /// creation.
-    pub fn versions(&self, method: MethodIndex) -> impl Iterator<Item = &Code> {
+    pub fn versions(&self, method: MethodIndex) -> impl Iterator<Item = &CodeVersion> {
         let codes = (0..).zip(&self.codes).filter(move |(_, code)| code.method == method);
         // The addresses may hold other code by now.
         codes.filter_map(|(index, code)| {

@@ -1,4 +1,4 @@
-//! Tests of CONTEXTs by the offsets of the contract (§1.7), and of the number of bytes read of a
+//! Tests of CONTEXTs by the offsets of contract §1.7, and of the number of bytes read of a
 //! seed.
 
 use super::*;

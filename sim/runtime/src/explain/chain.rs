@@ -16,12 +16,12 @@ pub struct ChainFrame {
     /// Kind of the Frame; `None` if its first word is not a Frame identity.
     pub kind: Option<FrameKind>,
     /// Code at which a walk would continue.
-    pub leads_to: LeadsTo,
+    pub leads_to: FrameDestination,
 }
 
 /// Code that a Frame leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeadsTo {
+pub enum FrameDestination {
     /// Managed code.
     Managed(
         /// The ip (VA).
@@ -51,15 +51,15 @@ pub fn frame_chain<M: TargetMemory>(runtime: &Runtime<'_, M>, target: ThreadId) 
     {
         let read = FrameReader::new(at, runtime.generation, &runtime.identities, memory);
         let Ok(Some(frame)) = read else {
-            frames.push(ChainFrame { at, kind: None, leads_to: LeadsTo::Unknown });
+            frames.push(ChainFrame { at, kind: None, leads_to: FrameDestination::Unknown });
             break;
         };
         let complete = matches!(frame.missing(&runtime.native, &runtime.code), Ok(None));
         let leads_to = match frame.return_address(&runtime.identities) {
-            Ok(ip) if complete && runtime.code.find(ip).is_some() => LeadsTo::Managed(ip),
-            Ok(0) if complete => LeadsTo::Nowhere,
-            Ok(ip) if complete => LeadsTo::Unmanaged(ip),
-            _ => LeadsTo::Unknown,
+            Ok(ip) if complete && runtime.code.find(ip).is_some() => FrameDestination::Managed(ip),
+            Ok(0) if complete => FrameDestination::Nowhere,
+            Ok(ip) if complete => FrameDestination::Unmanaged(ip),
+            _ => FrameDestination::Unknown,
         };
         frames.push(ChainFrame { at, kind: Some(frame.kind), leads_to });
         next = frame.next();
@@ -72,8 +72,8 @@ pub fn frame_chain<M: TargetMemory>(runtime: &Runtime<'_, M>, target: ThreadId) 
 #[must_use]
 pub fn first_managed(chain: &[ChainFrame]) -> Option<u64> {
     chain.iter().find_map(|frame| match frame.leads_to {
-        LeadsTo::Managed(ip) => Some(Some(ip)),
-        LeadsTo::Unknown => Some(None),
-        LeadsTo::Unmanaged(_) | LeadsTo::Nowhere => None,
+        FrameDestination::Managed(ip) => Some(Some(ip)),
+        FrameDestination::Unknown => Some(None),
+        FrameDestination::Unmanaged(_) | FrameDestination::Nowhere => None,
     })?
 }

@@ -1,6 +1,6 @@
 //! The clauses that apply to each event.
 
-use super::{Dropped, Event, Hidden, Passed, Silent, Start};
+use super::{DropReason, EntryCheck, Event, HiddenReason, SilentReason, WalkStart};
 use crate::clause::Clause;
 use crate::frame::FrameShape;
 use crate::generation::{EmptyWalk, Generation, StackCheck};
@@ -30,14 +30,14 @@ impl Event {
         match *self {
             Self::Called { .. } => clauses![21 22],
             Self::Passed(passed) => match passed {
-                Passed::Started | Passed::SnapshotEnabled => clauses![6],
-                Passed::InfoFlags => clauses![8],
-                Passed::HijackLock => clauses![14],
-                Passed::NotDetaching
-                | Passed::ContextSafe
-                | Passed::NoSuspensionInProgress
-                | Passed::ForbidSuspend => clauses![],
-                Passed::Exceptions => clauses![48],
+                EntryCheck::Started | EntryCheck::SnapshotEnabled => clauses![6],
+                EntryCheck::InfoFlags => clauses![8],
+                EntryCheck::HijackLock => clauses![14],
+                EntryCheck::NotDetaching
+                | EntryCheck::ContextSafe
+                | EntryCheck::NoSuspensionInProgress
+                | EntryCheck::ForbidSuspend => clauses![],
+                EntryCheck::Exceptions => clauses![48],
             },
             Self::Target { other: false, .. } => clauses![9 13],
             Self::Detaching => clauses![1],
@@ -77,10 +77,10 @@ impl Event {
             Self::UnwindingNatively => clauses![48 134],
             Self::InconsistentExceptions => clauses![50],
             Self::Started(start) => match start {
-                Start::FrameChain => clauses![45 97],
-                Start::Seed => clauses![51 52 53],
-                Start::OwnContext => clauses![43],
-                Start::DebuggerContext => clauses![],
+                WalkStart::FrameChain => clauses![45 97],
+                WalkStart::Seed => clauses![51 52 53],
+                WalkStart::OwnContext => clauses![43],
+                WalkStart::DebuggerContext => clauses![],
             },
             Self::Unhijacked { .. } => clauses![77],
             Self::InitialNative => clauses![60],
@@ -92,9 +92,9 @@ impl Event {
             Self::FuncletMet { parent: Some(_), .. } => clauses![81 83],
             Self::FuncletMet { parent: None, .. } => clauses![84],
             Self::NotReported { why, .. } => match why {
-                Silent::Frame => clauses![65],
-                Silent::Dynamic => clauses![66],
-                Silent::ExceptionHandling => clauses![87 163],
+                SilentReason::Frame => clauses![65],
+                SilentReason::Dynamic => clauses![66],
+                SilentReason::ExceptionHandling => clauses![87 163],
             },
             Self::ReportedManaged { funclet: Some(Funclet::Filter), .. } => clauses![85 58 100],
             Self::ReportedManaged { funclet: Some(Funclet::Handler), .. } => clauses![154 58 100],
@@ -130,22 +130,22 @@ impl Event {
 }
 
 /// Returns the clause of each reason to drop a Frame.
-fn dropped_clauses(why: Dropped, kind: Option<FrameKind>) -> &'static [Clause] {
+fn dropped_clauses(why: DropReason, kind: Option<FrameKind>) -> &'static [Clause] {
     match why {
-        Dropped::BelowCallerSp(_) => clauses![56],
-        Dropped::LeadsNowhere if kind == Some(FrameKind::InlinedCall) => clauses![71],
-        Dropped::LeadsNowhere => clauses![78],
-        Dropped::LeadsToUnmanagedCode(_) => clauses![79],
+        DropReason::BelowCallerSp(_) => clauses![56],
+        DropReason::LeadsNowhere if kind == Some(FrameKind::InlinedCall) => clauses![71],
+        DropReason::LeadsNowhere => clauses![78],
+        DropReason::LeadsToUnmanagedCode(_) => clauses![79],
     }
 }
 
 /// Returns the clause of each reason to hide an item.
-fn hidden_clauses(why: Hidden) -> &'static [Clause] {
+fn hidden_clauses(why: HiddenReason) -> &'static [Clause] {
     match why {
-        Hidden::IlStub => clauses![67],
-        Hidden::Funclet => clauses![81],
-        Hidden::BelowFunclet => clauses![81 82],
-        Hidden::Unwound => clauses![86],
+        HiddenReason::IlStub => clauses![67],
+        HiddenReason::Funclet => clauses![81],
+        HiddenReason::BelowFunclet => clauses![81 82],
+        HiddenReason::Unwound => clauses![86],
     }
 }
 

@@ -6,7 +6,7 @@ use clr_walker::profiling::{FunctionId, HResult, ProfilerCallback, SnapshotFlags
 
 /// A check of the entry path that a call passed (contract §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Passed {
+pub enum EntryCheck {
     /// The profiler is not being detached.
     NotDetaching,
     /// The runtime has started.
@@ -29,7 +29,7 @@ pub enum Passed {
 
 /// Start of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Start {
+pub enum WalkStart {
     /// The Frame chain: all registers are 0.
     FrameChain,
     /// The seed that the caller gave.
@@ -42,7 +42,7 @@ pub enum Start {
 
 /// Reason why a managed frame or a marker is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hidden {
+pub enum HiddenReason {
     /// An IL stub (C-067).
     IlStub,
     /// A handler funclet, whose method is reported instead (C-081).
@@ -55,7 +55,7 @@ pub enum Hidden {
 
 /// Reason why an internal stop is not reported to the profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Silent {
+pub enum SilentReason {
     /// The stop is an explicit Frame (C-065).
     Frame,
     /// The stop is a dynamic method (C-066).
@@ -66,7 +66,7 @@ pub enum Silent {
 
 /// Reason why a Frame was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dropped {
+pub enum DropReason {
     /// The Frame is below the caller SP of a managed frame (C-056).
     BelowCallerSp(
         /// The caller SP (VA).
@@ -94,7 +94,7 @@ pub enum Event {
         seed: Option<u64>,
     },
     /// A check was passed.
-    Passed(Passed),
+    Passed(EntryCheck),
     /// The target was determined: a thread that may have managed frames.
     Target {
         /// Thread object of the target.
@@ -191,7 +191,7 @@ pub enum Event {
     /// An exception has ended, and the thread has not continued yet.
     InconsistentExceptions,
     /// The walk starts.
-    Started(Start),
+    Started(WalkStart),
     /// A hijacked return address was restored.
     Unhijacked {
         /// The slot of the return address (VA).
@@ -219,7 +219,7 @@ pub enum Event {
         /// Kind of the Frame; `None` if it is not a Frame.
         kind: Option<FrameKind>,
         /// Reason.
-        why: Dropped,
+        why: DropReason,
     },
     /// The walk continues at the caller that a Frame leads to.
     FrameFollowed {
@@ -242,7 +242,7 @@ pub enum Event {
         /// The item's ip (VA).
         ip: u64,
         /// Reason.
-        why: Hidden,
+        why: HiddenReason,
     },
     /// The walk reached a handler funclet: all items up to its method's frame are hidden.
     FuncletMet {
@@ -256,7 +256,7 @@ pub enum Event {
         /// The stop's ip, or the Frame (VA).
         at: u64,
         /// Reason.
-        why: Silent,
+        why: SilentReason,
     },
     /// A managed frame is reported.
     ReportedManaged {

@@ -1,7 +1,7 @@
 //! Explanations of calls: every decision records an event that names its clause and the values that
 //! decided it.
 //!
-//! Recording is off until [`Log::listen`]; a decision then costs one branch. A [`Teller`] turns the
+//! Recording is off until [`Log::listen`]; a decision then costs one branch. A [`StoryWriter`] turns the
 //! recorded events into sentences.
 
 mod chain;
@@ -11,11 +11,11 @@ mod event;
 mod names;
 mod story;
 
-pub use chain::{ChainFrame, LeadsTo, first_managed, frame_chain};
+pub use chain::{ChainFrame, FrameDestination, first_managed, frame_chain};
 pub use deciding::{deciding, parting};
-pub use event::{Dropped, Event, Hidden, Passed, Silent, Start};
-pub use names::{Names, Place};
-pub use story::{Kind, Line, Teller};
+pub use event::{DropReason, EntryCheck, Event, HiddenReason, SilentReason, WalkStart};
+pub use names::{NamedAddress, Names};
+pub use story::{StoryLine, StoryWriter, Topic};
 
 use core::cell::{Cell, RefCell};
 
@@ -39,14 +39,14 @@ impl Log {
     }
 
     #[inline]
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn record(&self, event: impl FnOnce() -> Event) {
         if self.listening.get() {
-            self.keep(event());
+            self.push(event());
         }
     }
 
     #[cold]
-    fn keep(&self, event: Event) {
+    fn push(&self, event: Event) {
         self.events.borrow_mut().push(event);
     }
 }

@@ -6,7 +6,7 @@ use core::fmt;
 
 /// A named address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NamedAddress {
     /// Managed code.
     Managed {
         /// The method's name.
@@ -23,7 +23,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NamedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Managed { method, offset } => write!(f, "{method}+{offset:#x}"),
@@ -39,7 +39,7 @@ pub trait Names {
     fn function(&self, id: FunctionId) -> Option<String>;
 
     /// Returns the named place at `address` (VA).
-    fn place(&self, address: u64) -> Place;
+    fn place(&self, address: u64) -> NamedAddress;
 }
 
 /// Name that runtimes use for a method without a name.
@@ -51,20 +51,23 @@ impl<M: TargetMemory> Names for Runtime<'_, M> {
         Some(if method.name.is_empty() { NAMELESS } else { &method.name }.to_owned())
     }
 
-    fn place(&self, address: u64) -> Place {
+    fn place(&self, address: u64) -> NamedAddress {
         if let Some(managed) = self.code.find(address) {
             let name = &managed.method.name;
             let method = if name.is_empty() { NAMELESS } else { name }.to_owned();
-            return Place::Managed { method, offset: address.wrapping_sub(managed.code.start) };
+            return NamedAddress::Managed {
+                method,
+                offset: address.wrapping_sub(managed.code.start),
+            };
         }
         match self.native.function(address) {
             Some(function) => {
                 let offset = address.wrapping_sub(function.start);
                 let of = if function.module.is_empty() { "" } else { " of " };
                 let (name, module) = (&function.name, &function.module);
-                Place::Native(format!("{name}+{offset:#x}{of}{module}"))
+                NamedAddress::Native(format!("{name}+{offset:#x}{of}{module}"))
             }
-            None => Place::Unknown { address },
+            None => NamedAddress::Unknown { address },
         }
     }
 }

@@ -61,7 +61,7 @@ const CALLEE_SAVED_UNIX: &[Gpr] = &[Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr:
 
 /// Layout properties that depend on the calling convention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Convention {
+pub struct FrameConvention {
     /// The callee-saved registers, in the order of the runtime's structures.
     pub callee_saved: &'static [Gpr],
     /// Size in bytes of a TransitionBlock. Its last word is the return address; the callee-saved
@@ -94,7 +94,7 @@ pub struct MachineStateLayout {
     pub captured_rsp: u64,
 }
 
-const WINDOWS: Convention = Convention {
+const WINDOWS: FrameConvention = FrameConvention {
     callee_saved: CALLEE_SAVED_WINDOWS,
     transition_block_size: 0x48,
     hijack_returned_size: 8,
@@ -110,7 +110,7 @@ const WINDOWS: Convention = Convention {
     },
 };
 
-const UNIX: Convention = Convention {
+const UNIX: FrameConvention = FrameConvention {
     callee_saved: CALLEE_SAVED_UNIX,
     transition_block_size: 0x68,
     hijack_returned_size: 0x10,
@@ -126,7 +126,7 @@ const UNIX: Convention = Convention {
     },
 };
 
-impl Convention {
+impl FrameConvention {
     /// Returns the convention of a generation.
     #[must_use]
     pub const fn of(generation: Generation) -> Self {

@@ -1,7 +1,7 @@
 //! The lazy machine state of a HelperMethodFrame: the runtime finds the registers of the helper's
 //! managed caller only on demand (contract §8.6).
 
-use super::layout::{self, Convention};
+use super::layout::{self, FrameConvention};
 use super::{FrameReader, FrameShape};
 use crate::memory::{TargetMemory, read_u32};
 use crate::{CodeManager, NativeCode};
@@ -34,7 +34,7 @@ impl From<Unreadable> for LazyStateError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Completion {
     at: u64,
-    convention: Convention,
+    convention: FrameConvention,
     registers: Registers,
     method: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl<M: Memory + ?Sized> FrameReader<'_, M> {
         native: &NativeCode<'_>,
         code: &CodeManager<'_>,
     ) -> Result<Option<Completion>, LazyStateError> {
-        let convention = Convention::of(self.generation);
+        let convention = FrameConvention::of(self.generation);
         let state = convention.machine_state;
         if self.kind.shape() != FrameShape::HelperMethod || self.field(state.return_slot)? != 0 {
             return Ok(None);

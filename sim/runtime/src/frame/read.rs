@@ -1,6 +1,6 @@
 //! A reader of Frames in memory.
 
-use super::layout::{self, Convention, FRAME_TOP};
+use super::layout::{self, FRAME_TOP, FrameConvention};
 use super::{FrameIdentities, FrameKind, FrameShape};
 use crate::Context;
 use crate::generation::Generation;
@@ -22,6 +22,9 @@ pub struct FrameReader<'m, M: ?Sized> {
 
 impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
     /// Returns the Frame at `at`, or `None` if its first word is not a Frame identity.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if its first word cannot be read.
     pub fn new(
         at: u64,
         generation: Generation,
@@ -78,7 +81,7 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
     /// Returns the address (VA) at which the walk continues, or 0 for none. A HelperMethodFrame
     /// must be complete.
     pub(crate) fn return_address(&self, identities: &FrameIdentities) -> Result<u64, Unreadable> {
-        let convention = Convention::of(self.generation);
+        let convention = FrameConvention::of(self.generation);
         match self.shape() {
             FrameShape::InlinedCall => self.call_return_address(),
             FrameShape::FramedMethod | FrameShape::Transition => {
@@ -117,12 +120,15 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
     }
 
     /// Sets the registers that the Frame leads to (C-070 to C-074, C-076).
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Frame's memory cannot be read.
     pub fn update(
         &self,
         context: &mut Context,
         identities: &FrameIdentities,
     ) -> Result<(), Unreadable> {
-        let convention = Convention::of(self.generation);
+        let convention = FrameConvention::of(self.generation);
         context.registers.rip = self.return_address(identities)?;
         match self.shape() {
             FrameShape::InlinedCall => {
@@ -175,7 +181,7 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
 
     /// Loads the callee-saved registers stored in memory from `first` on.
     fn load(&self, context: &mut Context, first: u64) -> Result<(), Unreadable> {
-        let saved = Convention::of(self.generation).callee_saved;
+        let saved = FrameConvention::of(self.generation).callee_saved;
         for (register, n) in saved.iter().zip(0..) {
             let value = self.memory.read_u64(first.wrapping_add(8 * n))?;
             context.registers.set(*register, value);
@@ -186,7 +192,8 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
     /// Loads registers from a completed MachState: pointers to the saved callee-saved registers. On
     /// Unix a null pointer stands for the unwound value.
     fn update_from_machine_state(&self, context: &mut Context) -> Result<(), Unreadable> {
-        let Convention { callee_saved, machine_state, .. } = Convention::of(self.generation);
+        let FrameConvention { callee_saved, machine_state, .. } =
+            FrameConvention::of(self.generation);
         context.registers.set(Gpr::Rsp, self.field(machine_state.rsp)?);
         for (register, n) in callee_saved.iter().zip(0..) {
             let pointer = self.field(machine_state.pointers + 8 * n)?;

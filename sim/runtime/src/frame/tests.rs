@@ -1,4 +1,4 @@
-//! Tests of reading Frames that are placed by hand, at offsets copied from the contract (§3.5).
+//! Tests of reading Frames that are placed by hand, at offsets copied from contract §3.5.
 
 mod layouts;
 mod rules;

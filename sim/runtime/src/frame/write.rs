@@ -1,6 +1,6 @@
 //! A writer of Frames, for the code that links them and for threads built by hand.
 
-use super::layout::{self, Convention};
+use super::layout::{self, FrameConvention};
 use super::{FrameIdentities, FrameKind, FrameShape};
 use crate::generation::Generation;
 use crate::memory::TargetMemory;
@@ -61,7 +61,7 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
         let word = self.identities.word(kind).unwrap_or(0);
         self.field(at, 0, word)?;
         self.field(at, layout::NEXT, next)?;
-        let convention = Convention::of(self.generation);
+        let convention = FrameConvention::of(self.generation);
         let registers = &fields.registers;
         match kind.shape() {
             FrameShape::InlinedCall => {
@@ -113,7 +113,7 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
 
     /// Writes the callee-saved registers, followed by rip, from `first` on.
     fn saved(&mut self, first: u64, registers: &Registers) -> Result<(), Unreadable> {
-        let convention = Convention::of(self.generation);
+        let convention = FrameConvention::of(self.generation);
         for (register, n) in convention.callee_saved.iter().zip(0..) {
             self.field(first, 8 * n, registers.get(*register))?;
         }
@@ -121,7 +121,7 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
     }
 
     fn transition_block(&mut self, at: u64, registers: &Registers) -> Result<(), Unreadable> {
-        let convention = Convention::of(self.generation);
+        let convention = FrameConvention::of(self.generation);
         let end = registers.rsp();
         let block = end.wrapping_sub(convention.transition_block_size);
         self.field(at, layout::TRANSITION_BLOCK, block)?;
@@ -129,7 +129,8 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
     }
 
     fn machine_state(&mut self, at: u64, fields: &FrameFields) -> Result<(), Unreadable> {
-        let Convention { callee_saved, machine_state, .. } = Convention::of(self.generation);
+        let FrameConvention { callee_saved, machine_state, .. } =
+            FrameConvention::of(self.generation);
         let registers = &fields.registers;
         for (register, n) in callee_saved.iter().zip(0..) {
             let slot = machine_state.captured + 8 * n;

@@ -3,7 +3,7 @@
 use super::iterator::Walk;
 use super::{Call, Caller, HResult};
 use crate::context::{RIP_END, rip_of, seed_size};
-use crate::explain::{Event, Passed, Start};
+use crate::explain::{EntryCheck, Event, WalkStart};
 use crate::thread::ThreadObject;
 use crate::{
     CallbackState, ContextSafety, ExceptionState, FRAME_TOP, Lock, Managed, ProfilerStatus,
@@ -26,12 +26,12 @@ pub(super) struct Target {
 
 impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     fn refuse<T>(&self, result: HResult, event: Event) -> Result<T, Outcome> {
-        self.runtime.tell(|| event);
+        self.runtime.record(|| event);
         Err(result.into())
     }
 
-    fn pass(&self, check: Passed) {
-        self.runtime.tell(|| Event::Passed(check));
+    fn pass(&self, check: EntryCheck) {
+        self.runtime.record(|| Event::Passed(check));
     }
 
     /// Reads from the target's Thread object, which no guard protects.
@@ -67,7 +67,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             self.checked(call, target, callback, &mut suspended).unwrap_or_else(|outcome| outcome);
         let escapes = self.runtime.thread(self.os, |thread| thread.escapes) == Some(true);
         if matches!(outcome, Outcome::Returned(_)) && !escapes {
-            // Row 18: all changes are undone (C-025), unless the callback never returned (H-30).
+            // Row 18 of contract §2.2: all changes are undone (C-025), unless the callback never returned (H-30).
             if suspended {
                 self.resume(target);
             }
@@ -82,30 +82,30 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         outcome
     }
 
-    /// Executes rows 1 to 7: up to the target's hijack lock.
+    /// Executes rows 1 to 7 of contract §2.2: up to the target's hijack lock.
     fn target(&self, call: &Call<'_>) -> Result<Target, Outcome> {
         let runtime = self.runtime;
         let process = runtime.process.get();
         if runtime.generation.has_detach() && process.profiler == ProfilerStatus::Detaching {
             return self.refuse(HResult::PROFILER_DETACHING, Event::Detaching);
         }
-        self.pass(Passed::NotDetaching);
+        self.pass(EntryCheck::NotDetaching);
         self.initialize()?;
         if !process.started {
             return self.refuse(HResult::UNSAFE, Event::NotStarted);
         }
-        self.pass(Passed::Started);
+        self.pass(EntryCheck::Started);
         if !process.enables_stack_snapshot() {
             let result = runtime.generation.missing_snapshot_flag();
             return self.refuse(result, Event::SnapshotNotEnabled);
         }
-        self.pass(Passed::SnapshotEnabled);
+        self.pass(EntryCheck::SnapshotEnabled);
         let current = runtime.object_of(self.os);
         let target = if call.thread == ThreadId(0) { current } else { Some(call.thread) };
         if call.flags.0 & !1 != 0 {
             return self.refuse(HResult::INVALID_ARGUMENT, Event::BadFlags(call.flags));
         }
-        self.pass(Passed::InfoFlags);
+        self.pass(EntryCheck::InfoFlags);
         let Some(id) = target else {
             return self.refuse(HResult::OK, Event::NoManagedThread);
         };
@@ -119,15 +119,15 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             return self.refuse(HResult::OK, Event::NoGc);
         }
         let other = current != Some(id);
-        runtime.tell(|| Event::Target { object: id, other });
+        runtime.record(|| Event::Target { object: id, other });
         if !self.change(|memory| object.try_hijack_lock(memory))? {
             return self.refuse(HResult::UNSAFE, Event::HijackLocked);
         }
-        self.pass(Passed::HijackLock);
+        self.pass(EntryCheck::HijackLock);
         Ok(Target { object, other, caller_known: current.is_some() })
     }
 
-    /// Executes rows 8 to 17, with the hijack lock held.
+    /// Executes rows 8 to 17 of contract §2.2, with the hijack lock held.
     fn checked(
         &self,
         call: &Call<'_>,
@@ -141,14 +141,14 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if other && caller_known && matches!(process.suspension, Suspension::Suspending(_)) {
             return self.refuse(HResult::UNSAFE, Event::SuspensionInProgress);
         }
-        self.pass(Passed::NoSuspensionInProgress);
+        self.pass(EntryCheck::NoSuspensionInProgress);
         let forbidden = self.read(|memory| object.forbid_suspend(memory))?;
         if forbidden != 0 {
             return self.refuse(HResult::UNSAFE, Event::SuspensionForbidden(forbidden));
         }
-        self.pass(Passed::ForbidSuspend);
+        self.pass(EntryCheck::ForbidSuspend);
         if other && process.suspended_by_profiler {
-            runtime.tell(|| Event::NoSuspensionNeeded);
+            runtime.record(|| Event::NoSuspensionNeeded);
         } else if other {
             if runtime.generation.is_unix() {
                 return self.refuse(HResult::NOT_IMPLEMENTED, Event::OtherThread);
@@ -157,7 +157,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             *suspended = true;
         }
         let start = self.start(call, target)?;
-        if !matches!(start, Start::Seed | Start::OwnContext)
+        if !matches!(start, WalkStart::Seed | WalkStart::OwnContext)
             && self.exceptions(object, ExceptionState::is_unwinding_natively)
         {
             return self.refuse(HResult::UNMANAGED_CONTEXT, Event::UnwindingNatively);
@@ -165,19 +165,19 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if self.exceptions(object, |exceptions| exceptions.inconsistent) {
             return self.refuse(HResult::UNSAFE, Event::InconsistentExceptions);
         }
-        self.pass(Passed::Exceptions);
+        self.pass(EntryCheck::Exceptions);
         let context = match start {
-            Start::FrameChain => Context::default(),
-            Start::OwnContext | Start::DebuggerContext => self.own_context(object),
-            Start::Seed => self.copied_seed(call)?,
+            WalkStart::FrameChain => Context::default(),
+            WalkStart::OwnContext | WalkStart::DebuggerContext => self.own_context(object),
+            WalkStart::Seed => self.copied_seed(call)?,
         };
-        runtime.tell(|| Event::Started(start));
+        runtime.record(|| Event::Started(start));
         Ok(Walk {
             caller: *self,
             target,
             call,
             context,
-            seeded: start == Start::Seed,
+            seeded: start == WalkStart::Seed,
             suspended: *suspended,
         }
         .run(callback))
@@ -192,8 +192,8 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         self.runtime.thread_of(object.0, |thread| thread.current).unwrap_or_default()
     }
 
-    /// Executes rows 12 to 14: determines the start of the walk.
-    fn start(&self, call: &Call<'_>, target: Target) -> Result<Start, Outcome> {
+    /// Executes rows 12 to 14 of contract §2.2: determines the start of the walk.
+    fn start(&self, call: &Call<'_>, target: Target) -> Result<WalkStart, Outcome> {
         let runtime = self.runtime;
         let object = target.object;
         if target.other && call.seed.is_none() && runtime.generation.reads_context_first() {
@@ -203,10 +203,10 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             }
         }
         let cooperative = self.read(|memory| object.is_cooperative(memory))?;
-        runtime.tell(|| Event::Mode { cooperative });
+        runtime.record(|| Event::Mode { cooperative });
         if !cooperative {
             if call.seed.is_some() {
-                runtime.tell(|| Event::SeedIgnored);
+                runtime.record(|| Event::SeedIgnored);
             }
             return self.without_seed(object);
         }
@@ -222,17 +222,17 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
                 let unreadable = Unreadable { address: seed.len() as u64, len: 8 };
                 let ip = rip_of(seed).ok_or_else(|| {
                     let readable = seed.len() as u64;
-                    runtime.tell(|| Event::SeedTooShort { readable, needed: RIP_END });
+                    runtime.record(|| Event::SeedTooShort { readable, needed: RIP_END });
                     runtime.fault(unreadable)
                 })?;
                 self.check_seed(ip, target, false)?;
-                Ok(Start::Seed)
+                Ok(WalkStart::Seed)
             }
             None if target.other => {
                 let ip = self.own_context(object).registers.rip;
-                runtime.tell(|| Event::OwnContext { ip });
+                runtime.record(|| Event::OwnContext { ip });
                 self.check_seed(ip, target, true)?;
-                Ok(Start::OwnContext)
+                Ok(WalkStart::OwnContext)
             }
             None => self.without_seed(object),
         }
@@ -240,18 +240,18 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
 
     /// Returns the Frame chain as the start, unless a debugger has set a context of the thread
     /// (contract §3.1).
-    fn without_seed(&self, object: ThreadObject) -> Result<Start, Outcome> {
+    fn without_seed(&self, object: ThreadObject) -> Result<WalkStart, Outcome> {
         if !self.read(|memory| object.debugger_context(memory))? {
-            return Ok(Start::FrameChain);
+            return Ok(WalkStart::FrameChain);
         }
         let safety = self.runtime.thread_of(object.0, |thread| thread.safety);
         if safety == Some(ContextSafety::Unreadable) {
             return self.refuse(HResult::FAIL, Event::ContextUnreadable);
         }
-        Ok(Start::DebuggerContext)
+        Ok(WalkStart::DebuggerContext)
     }
 
-    /// Executes rows 13a to 13d, even if a seed was given (C-032 to C-034).
+    /// Executes rows 13a to 13d of contract §2.2, even if a seed was given (C-032 to C-034).
     fn check_own_context(&self, target: Target) -> Result<(), Outcome> {
         let runtime = self.runtime;
         let object = target.object;
@@ -275,16 +275,16 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         if frame != FRAME_TOP && frame < rsp {
             return self.refuse(HResult::UNSAFE, Event::FrameBelowSp { frame, rsp });
         }
-        self.pass(Passed::ContextSafe);
+        self.pass(EntryCheck::ContextSafe);
         Ok(())
     }
 
-    /// Executes row 14: a seed's rip must be managed code (C-038 to C-044).
+    /// Executes row 14 of contract §2.2: a seed's rip must be managed code (C-038 to C-044).
     fn check_seed(&self, ip: u64, target: Target, own: bool) -> Result<(), Outcome> {
         if !self.is_managed(ip, target)? {
             return self.refuse(HResult::UNMANAGED_CONTEXT, Event::SeedUnmanaged { ip, own });
         }
-        self.runtime.tell(|| Event::SeedManaged { ip });
+        self.runtime.record(|| Event::SeedManaged { ip });
         self.change(|memory| target.object.set_profiler_context(memory, true))
     }
 
@@ -301,7 +301,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         Ok(self.find_code(ip)?.is_some())
     }
 
-    /// Returns true if the caller may wait (row 11): threads of the runtime outside of callbacks,
+    /// Returns true if the caller may wait (row 11 of contract §2.2): threads of the runtime outside of callbacks,
     /// and native threads of the GC, must not.
     fn allows_host_calls(&self, target: Target) -> bool {
         let thread = self.runtime.thread(self.os, |thread| {
@@ -403,7 +403,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
         let readable = seed.get(..size).and_then(Context::from_bytes);
         readable.ok_or_else(|| {
             let readable = seed.len() as u64;
-            self.runtime.tell(|| Event::SeedTooShort { readable, needed: size as u64 });
+            self.runtime.record(|| Event::SeedTooShort { readable, needed: size as u64 });
             self.runtime.fault_in_walk(short)
         })
     }

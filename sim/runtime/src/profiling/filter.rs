@@ -1,7 +1,7 @@
 //! The filter that decides which items of a walk are internal stops (contract §3.3, §3.9).
 
 use super::iterator::{Break, FrameIterator, SkipTo, State};
-use crate::explain::{Event, Hidden};
+use crate::explain::{Event, HiddenReason};
 use crate::{Funclet, MethodKind, RunningFunclet, TargetMemory};
 
 impl<M: TargetMemory> FrameIterator<'_, '_, M> {
@@ -22,9 +22,9 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Ok(())
     }
 
-    fn hide(&self, why: Hidden) -> bool {
+    fn hide(&self, why: HiddenReason) -> bool {
         let ip = self.context.registers.rip;
-        self.runtime.tell(|| Event::Hidden { ip, why });
+        self.runtime.record(|| Event::Hidden { ip, why });
         false
     }
 
@@ -37,11 +37,11 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
     fn stops_at_method(&mut self) -> bool {
         let caller_sp = self.caller.as_ref().map_or(0, |caller| caller.registers.rsp());
         if self.is_unwound(caller_sp) {
-            return self.hide(Hidden::Unwound);
+            return self.hide(HiddenReason::Unwound);
         }
         match self.skip_to {
             Some(SkipTo::CallerSp(sp)) if sp != caller_sp => {
-                return self.hide(Hidden::BelowFunclet);
+                return self.hide(HiddenReason::BelowFunclet);
             }
             _ => self.skip_to = None,
         }
@@ -54,17 +54,17 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
                 SkipTo::CallerSp(sp) => Some(sp),
                 SkipTo::Next => None,
             };
-            self.runtime.tell(|| Event::FuncletMet { ip, parent });
-            return self.hide(Hidden::Funclet);
+            self.runtime.record(|| Event::FuncletMet { ip, parent });
+            return self.hide(HiddenReason::Funclet);
         }
         if self.method == Some(MethodKind::IlStub) {
-            return self.hide(Hidden::IlStub);
+            return self.hide(HiddenReason::IlStub);
         }
         true
     }
 
     fn stops_at_marker(&self) -> bool {
-        self.skip_to.is_none() || self.hide(Hidden::BelowFunclet)
+        self.skip_to.is_none() || self.hide(HiddenReason::BelowFunclet)
     }
 
     /// Returns the parent of a handler funclet; the items up to its frame are hidden.

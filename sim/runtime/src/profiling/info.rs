@@ -2,14 +2,14 @@
 //! (contract §5).
 
 use super::{Call, Caller, HResult};
-use crate::code_manager::{Code, Method, MethodIndex};
+use crate::code_manager::{CodeVersion, Method, MethodIndex};
 use crate::generation::ProfilerSuspension;
 use crate::thread::ThreadObject;
 use crate::{
     CallbackState, Lock, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
     Wait,
 };
-use crate::{Deed, Outcome};
+use crate::{Outcome, ProfilerAction};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
@@ -118,7 +118,11 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     }
 
     /// Returns the most recent version of a method's code that `wanted` accepts.
-    fn version(&self, function: FunctionId, wanted: impl Fn(&Code) -> bool) -> Result<&Code> {
+    fn version(
+        &self,
+        function: FunctionId,
+        wanted: impl Fn(&CodeVersion) -> bool,
+    ) -> Result<&CodeVersion> {
         self.outside_forbid_region()?;
         let (index, _) = self.method(function)?;
         let version = self.runtime.code.versions(index).filter(|code| wanted(code)).last();
@@ -174,7 +178,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 
 /// Writes as many pieces of code as there is room for, and returns the total number of pieces
 /// (C-125).
-fn pieces(code: &Code, ranges: &mut [CodeRange]) -> u32 {
+fn pieces(code: &CodeVersion, ranges: &mut [CodeRange]) -> u32 {
     let hot = CodeRange { start: code.start, size: code.size };
     let cold = code.cold.map(|(start, size)| CodeRange { start, size });
     let pieces = core::iter::once(hot).chain(cold);
@@ -213,7 +217,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.runtime.did(Deed::Call("GetFunctionFromIP2"));
+        self.runtime.did(ProfilerAction::Call("GetFunctionFromIP2"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.triggering()?;
         self.come_to_gc()?;
@@ -225,7 +229,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.runtime.did(Deed::Call("GetFunctionFromIP3"));
+        self.runtime.did(ProfilerAction::Call("GetFunctionFromIP3"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.triggering()?;
         self.come_to_gc()?;
@@ -241,7 +245,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.runtime.did(Deed::Call("GetCodeInfo2"));
+        self.runtime.did(ProfilerAction::Call("GetCodeInfo2"));
         self.asynchronous()?;
         let code = self.version(function, |code| code.rejit == ReJitId(0))?;
         Ok(pieces(code, ranges))
@@ -253,7 +257,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         rejit: ReJitId,
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
-        self.runtime.did(Deed::Call("GetCodeInfo3"));
+        self.runtime.did(ProfilerAction::Call("GetCodeInfo3"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.triggering()?;
         self.come_to_gc()?;
@@ -262,7 +266,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.runtime.did(Deed::Call("GetCodeInfo4"));
+        self.runtime.did(ProfilerAction::Call("GetCodeInfo4"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.triggering()?;
         self.come_to_gc()?;
@@ -279,7 +283,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
     ) -> Result<FunctionInfo> {
-        self.runtime.did(Deed::Call("GetFunctionInfo2"));
+        self.runtime.did(ProfilerAction::Call("GetFunctionInfo2"));
         self.asynchronous()?;
         if let Some(frame_info) = frame_info {
             let of = self.runtime.frame_info.get();
@@ -315,13 +319,13 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
-        self.runtime.did(Deed::Call("GetThreadInfo"));
+        self.runtime.did(ProfilerAction::Call("GetThreadInfo"));
         self.synchronous(CallbackState::IN_CALLBACK)?;
         Ok(self.known_thread(thread)?.0)
     }
 
     fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
-        self.runtime.did(Deed::Call("GetHandleFromThread"));
+        self.runtime.did(ProfilerAction::Call("GetHandleFromThread"));
         self.synchronous(CallbackState::IN_CALLBACK)?;
         match self.known_thread(thread)? {
             (_, 0) => fail(HResult::INVALID_ARGUMENT),
@@ -330,7 +334,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
-        self.runtime.did(Deed::Call("EnumThreads"));
+        self.runtime.did(ProfilerAction::Call("EnumThreads"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.synchronous(CallbackState::IN_CALLBACK)?;
         self.lock_threads()?;
@@ -340,13 +344,13 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn initialize_current_thread(&self) -> Result<()> {
-        self.runtime.did(Deed::Call("InitializeCurrentThread"));
+        self.runtime.did(ProfilerAction::Call("InitializeCurrentThread"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.synchronous(CallbackState::IN_CALLBACK)
     }
 
     fn suspend_runtime(&self) -> Result<()> {
-        self.runtime.did(Deed::Call("SuspendRuntime"));
+        self.runtime.did(ProfilerAction::Call("SuspendRuntime"));
         self.suspending()?;
         let (runtime, os) = (self.runtime, self.os);
         match runtime.process.get().suspension {
@@ -366,19 +370,19 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         runtime.change_process(|process| process.suspended_by_profiler = marks_first);
         // Without a profiler to decide about waits, the owner of the lock does not run either.
         let _ = self.acquire(Lock::ThreadStore);
-        self.tell_of_suspension(ProfilerCallback::RuntimeSuspendStarted);
+        self.report_suspension(ProfilerCallback::RuntimeSuspendStarted);
         runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
-        self.tell_of_own_suspension()?;
+        self.report_own_suspension()?;
         // Without a profiler to decide about waits, no other thread runs.
         self.wait(Wait::ThreadsToStop);
         if marks_first {
             // In these runtimes the last callback is still part of the suspending phase (C-017,
             // C-168).
-            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
+            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
         } else {
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
-            self.tell_of_suspension(ProfilerCallback::RuntimeSuspendFinished);
+            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
         }
         runtime.change_process(|process| {
             process.suspended_by_profiler = true;
@@ -397,7 +401,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let unmarks_last =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = unmarks_last);
-        self.tell_of_suspension(ProfilerCallback::RuntimeResumeStarted);
+        self.report_suspension(ProfilerCallback::RuntimeResumeStarted);
         runtime.change_process(|process| {
             process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
             if process.profiler_suspensions == 0 {
@@ -409,7 +413,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
                 process.suspension = Suspension::None;
             }
         });
-        self.tell_of_suspension(ProfilerCallback::RuntimeResumeFinished);
+        self.report_suspension(ProfilerCallback::RuntimeResumeFinished);
         runtime.change_process(|process| process.suspended_by_profiler = false);
         Ok(())
     }

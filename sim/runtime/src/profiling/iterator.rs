@@ -4,7 +4,7 @@ use super::entry::Target;
 use super::report::Reporter;
 use super::{Call, Caller, HResult};
 use crate::context::Context;
-use crate::explain::{Dropped, Event};
+use crate::explain::{DropReason, Event};
 use crate::frame::{FrameReader, LazyStateError, layout};
 use crate::generation::{EmptyWalk, StackCheck};
 use crate::{FAIL_FAST, Outcome};
@@ -123,7 +123,7 @@ impl<M: TargetMemory> Walk<'_, '_, '_, M> {
         let object = self.target.object;
         let unhijacked = object.unhijack(&mut *runtime.memory.borrow_mut())?;
         if let Some((slot, address)) = unhijacked {
-            runtime.tell(|| Event::Unhijacked { slot, address });
+            runtime.record(|| Event::Unhijacked { slot, address });
         }
         let (frame, stack) = {
             let memory = &*runtime.memory.borrow();
@@ -159,7 +159,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let mut found = self.runtime.generation.empty_walk() == EmptyWalk::FailsWithoutFrame
             && (self.code.is_some() || self.frame != FRAME_TOP);
         if self.code.is_none() {
-            self.runtime.tell(|| Event::InitialNative);
+            self.runtime.record(|| Event::InitialNative);
             self.state = State::InitialNative;
         } else {
             self.enter()?;
@@ -169,7 +169,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             found = true;
             self.check_cookie()?;
             if let Some(result) = reporter.report(self)? {
-                self.runtime.tell(|| Event::Aborted(result));
+                self.runtime.record(|| Event::Aborted(result));
                 return Ok(HResult::ABORTED);
             }
             self.check_cookie()?;
@@ -179,7 +179,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         if found {
             return Ok(HResult::OK);
         }
-        self.runtime.tell(|| Event::Empty);
+        self.runtime.record(|| Event::Empty);
         Ok(HResult::FAIL)
     }
 
@@ -192,7 +192,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
 
     /// Applies `look` to the next Frame of the chain. A word that identifies no Frame is used as a
     /// vtable all the same, which faults at that address.
-    fn look_at_frame<T>(
+    fn visit_frame<T>(
         &self,
         look: impl FnOnce(&FrameReader<'_, M>) -> Result<T, Unreadable>,
     ) -> Result<T, Break> {
@@ -201,14 +201,14 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let frame = FrameReader::new(self.frame, runtime.generation, &runtime.identities, memory)?;
         let Some(frame) = frame else {
             let word = memory.read_u64(self.frame)?;
-            runtime.tell(|| Event::NoFrame { at: self.frame, word });
+            runtime.record(|| Event::NoFrame { at: self.frame, word });
             return Err(Break::Fault(Unreadable { address: word, len: 8 }));
         };
         Ok(look(&frame)?)
     }
 
     /// Advances to the next Frame on the chain.
-    fn drop_frame(&mut self, why: Option<Dropped>) -> Result<(), Break> {
+    fn drop_frame(&mut self, why: Option<DropReason>) -> Result<(), Break> {
         self.frame_steps += 1;
         if self.frame_steps > FRAME_LIMIT {
             return Err(Break::End(Outcome::Endless));
@@ -218,7 +218,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.frame = memory.read_u64(at.wrapping_add(layout::NEXT))?;
         self.see_frame_cookie()?;
         if let Some(why) = why {
-            self.runtime.tell(|| {
+            self.runtime.record(|| {
                 let word = memory.read_u64(at).ok();
                 let kind = word.and_then(|word| self.runtime.identities.kind(word));
                 Event::FrameDropped { at, kind, why }
@@ -230,7 +230,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
     /// Returns true if the next Frame has a method.
     pub(super) fn frame_has_function(&self) -> Result<bool, Break> {
         self.complete_frame()?;
-        self.look_at_frame(|frame| Ok(frame.function()? != 0))
+        self.visit_frame(|frame| Ok(frame.function()? != 0))
     }
 
     /// Classifies the item that the iterator has reached.
@@ -244,10 +244,10 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.funclet = managed.code.funclet(ip);
         let caller_sp = self.caller(managed)?.registers.rsp();
         let function = managed.method.id;
-        self.runtime.tell(|| Event::Managed { function, ip, rsp, caller_sp });
+        self.runtime.record(|| Event::Managed { function, ip, rsp, caller_sp });
         // Frames of the method itself and of its callees are dropped (C-056).
         while self.frame != FRAME_TOP && self.frame < caller_sp {
-            self.drop_frame(Some(Dropped::BelowCallerSp(caller_sp)))?;
+            self.drop_frame(Some(DropReason::BelowCallerSp(caller_sp)))?;
         }
         self.frame_steps = 0;
         if let Some(below) = managed.code.gs_cookie {
@@ -275,7 +275,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             // Compilers do not emit broken unwind data, and the behavior of a runtime with it is
             // unknown.
             Err(_) => {
-                self.runtime.tell(|| Event::CannotUnwind { ip: self.context.registers.rip });
+                self.runtime.record(|| Event::CannotUnwind { ip: self.context.registers.rip });
                 Err(Break::Fail)
             }
         }
@@ -322,7 +322,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         if on_stack {
             return Ok(());
         }
-        self.runtime.tell(|| Event::OffStack { rsp, stack: self.stack });
+        self.runtime.record(|| Event::OffStack { rsp, stack: self.stack });
         Err(Break::Fail)
     }
 
@@ -334,7 +334,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             match FrameReader::new(self.frame, *generation, identities, memory)? {
                 Some(frame) => frame.missing(native, code).inspect_err(|error| {
                     if let LazyStateError::Native { at: ip } = *error {
-                        self.runtime.tell(|| Event::CannotUnwindHelper { ip });
+                        self.runtime.record(|| Event::CannotUnwindHelper { ip });
                     }
                 })?,
                 None => None,
@@ -346,7 +346,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
                 self.walker.go_through(&[Lock::FunctionTables]).map_err(Break::End)?;
             }
             completion.write(&mut *memory.borrow_mut())?;
-            self.runtime.tell(|| Event::FrameCompleted { at: self.frame });
+            self.runtime.record(|| Event::FrameCompleted { at: self.frame });
         }
         Ok(())
     }
@@ -356,7 +356,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         let at = self.frame;
         let identities = &self.runtime.identities;
         self.complete_frame()?;
-        let (kind, ip, active) = self.look_at_frame(|frame| {
+        let (kind, ip, active) = self.visit_frame(|frame| {
             Ok((frame.kind, frame.return_address(identities)?, frame.is_active_call()?))
         })?;
         self.code = self.runtime.code.find(ip);
@@ -364,21 +364,21 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             // An active call that returns to unmanaged code must be dropped too, or it would never
             // be left.
             return self.drop_frame(Some(match ip {
-                0 => Dropped::LeadsNowhere,
-                ip => Dropped::LeadsToUnmanagedCode(ip),
+                0 => DropReason::LeadsNowhere,
+                ip => DropReason::LeadsToUnmanagedCode(ip),
             }));
         }
         let mut context = self.context;
-        let resumable = self.look_at_frame(|frame| {
+        let resumable = self.visit_frame(|frame| {
             frame.update(&mut context, identities)?;
             Ok(frame.is_resumable())
         })?;
         self.context = context;
         self.caller = None;
         let rsp = context.registers.rsp();
-        self.runtime.tell(|| Event::FrameFollowed { at, kind, ip, rsp });
+        self.runtime.record(|| Event::FrameFollowed { at, kind, ip, rsp });
         if resumable && self.suspended && self.runtime.generation.stops_at_resumable_frames() {
-            self.runtime.tell(|| Event::ResumableFrame { at });
+            self.runtime.record(|| Event::ResumableFrame { at });
             return Err(Break::Fail);
         }
         // The Frame of an active call is dropped by the method that contains it.
@@ -408,7 +408,7 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         if self.runtime.memory.borrow().read_u64(at)? == cookie {
             return Ok(());
         }
-        self.runtime.tell(|| Event::BadCookie { at });
+        self.runtime.record(|| Event::BadCookie { at });
         Err(Break::End(Outcome::ProcessKilled { code: FAIL_FAST }))
     }
 }

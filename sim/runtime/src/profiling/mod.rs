@@ -20,7 +20,7 @@ use crate::context;
 use crate::explain::Event;
 use crate::generation::WalkFault;
 use crate::outcome::Outcome;
-use crate::profiler_rules::Deed;
+use crate::profiler_rules::ProfilerAction;
 use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{ProfilerCallback, SnapshotCallback, SnapshotFlags, ThreadId};
@@ -72,7 +72,7 @@ impl<'a, M: TargetMemory> Runtime<'a, M> {
     /// Returns the outcome of a fault within the walk (C-111).
     fn fault_in_walk(&self, unreadable: Unreadable) -> Outcome {
         let at = unreadable.address;
-        self.tell(|| Event::Fault { at });
+        self.record(|| Event::Fault { at });
         match self.generation.walk_fault() {
             WalkFault::Unexpected => HResult::UNEXPECTED.into(),
             WalkFault::Kills => Outcome::AccessViolation { at },
@@ -82,7 +82,7 @@ impl<'a, M: TargetMemory> Runtime<'a, M> {
     /// Returns the outcome of a fault before the walk, where no guard handles it.
     fn fault(&self, unreadable: Unreadable) -> Outcome {
         let at = unreadable.address;
-        self.tell(|| Event::Fault { at });
+        self.record(|| Event::Fault { at });
         Outcome::AccessViolation { at }
     }
 }
@@ -91,13 +91,13 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
     /// Returns the same thread, calling on behalf of this profiler: it receives the callbacks and
     /// decides about waits.
     #[must_use]
-    pub const fn telling(self, profiler: &'r dyn Profiler<'a, M>) -> Self {
+    pub const fn with_profiler(self, profiler: &'r dyn Profiler<'a, M>) -> Self {
         Self { profiler: Some(profiler), ..self }
     }
 
     /// Makes a callback on the thread, with the callback-state bits set.
     fn call_back(&self, callback: ProfilerCallback) {
-        self.runtime.tell(|| Event::CalledBack(callback));
+        self.runtime.record(|| Event::CalledBack(callback));
         let Some(profiler) = self.profiler else { return };
         self.in_callback(callback.into(), |caller| {
             profiler.call_back(caller.runtime, caller.os, callback);
@@ -159,7 +159,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         if self.runtime.thread(self.os, |thread| thread.initialized) != Some(false) {
             return Ok(());
         }
-        self.runtime.did(Deed::FirstCall);
+        self.runtime.did(ProfilerAction::FirstCall);
         self.go_through(&[Lock::ThreadInit, Lock::ProcessHeap])?;
         if self.runtime.process.get().stress_log {
             self.go_through(&[Lock::StressLog, Lock::ProcessHeap])?;
@@ -188,13 +188,13 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
         call: &Call<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
     ) -> Outcome {
-        self.runtime.tell(|| Event::Called {
+        self.runtime.record(|| Event::Called {
             thread: call.thread,
             flags: call.flags,
             seed: call.seed.and_then(context::rip_of),
         });
         let outcome = self.enter(call, callback);
-        self.runtime.tell(|| Event::Ended(outcome));
+        self.runtime.record(|| Event::Ended(outcome));
         outcome
     }
 }

@@ -3,7 +3,7 @@
 use super::iterator::{Break, FrameIterator, State};
 use super::{Call, HResult};
 use crate::context::{Context, MAX_CONTEXT_SIZE};
-use crate::explain::{Event, Silent};
+use crate::explain::{Event, SilentReason};
 use crate::{Funclet, MethodKind, Runtime, TargetMemory};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{FrameInfo, FunctionId, SnapshotCallback, SnapshotFrame};
@@ -53,22 +53,22 @@ impl<'w, 'f> Reporter<'w, 'f> {
         let function = match reported(walk) {
             Ok(function) => function,
             Err(why) => {
-                let is_frame = why == Silent::Frame;
+                let is_frame = why == SilentReason::Frame;
                 let at = if is_frame { walk.frame } else { walk.context.registers.rip };
-                runtime.tell(|| Event::NotReported { at, why });
+                runtime.record(|| Event::NotReported { at, why });
                 return Ok(None);
             }
         };
         let (ip, rsp) = (walk.context.registers.rip, walk.context.registers.rsp());
         let context = self.flags_want_context;
-        runtime.tell(|| match function {
+        runtime.record(|| match function {
             Some(function) => {
                 Event::ReportedManaged { function, ip, rsp, funclet: walk.funclet, context }
             }
             None => Event::ReportedMarker { ip, rsp, context },
         });
         let Some(callback) = &mut self.callback else {
-            runtime.tell(|| Event::NullCallback);
+            runtime.record(|| Event::NullCallback);
             return Err(Break::Fault(Unreadable { address: 0, len: 1 }));
         };
         if context {
@@ -101,24 +101,24 @@ impl<'w, 'f> Reporter<'w, 'f> {
 /// Returns the reported function, or `None` for the marker of an unmanaged run.
 fn reported<M: TargetMemory>(
     walk: &FrameIterator<'_, '_, M>,
-) -> Result<Option<FunctionId>, Silent> {
+) -> Result<Option<FunctionId>, SilentReason> {
     let hides = walk.runtime.generation.hides_exception_handling();
     let handling = walk.method == Some(MethodKind::ExceptionHandling);
     match walk.state {
         // The run that called such a method is hidden with it.
         State::Marker if hides && (handling || walk.funclet == Some(Funclet::Filter)) => {
-            Err(Silent::ExceptionHandling)
+            Err(SilentReason::ExceptionHandling)
         }
         State::Marker => Ok(None),
-        State::Frameless if hides && handling => Err(Silent::ExceptionHandling),
+        State::Frameless if hides && handling => Err(SilentReason::ExceptionHandling),
         State::Frameless => match walk.managed() {
             Some(managed)
                 if !matches!(managed.method.kind, MethodKind::IlStub | MethodKind::Dynamic) =>
             {
                 Ok(Some(managed.method.id))
             }
-            _ => Err(Silent::Dynamic),
+            _ => Err(SilentReason::Dynamic),
         },
-        State::Frame | State::InitialNative | State::Done => Err(Silent::Frame),
+        State::Frame | State::InitialNative | State::Done => Err(SilentReason::Frame),
     }
 }

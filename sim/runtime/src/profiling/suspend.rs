@@ -23,12 +23,12 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             )
         });
         let Some((os, true, resists)) = known.filter(|_| count != 1) else {
-            runtime.tell(|| Event::InvalidTarget);
+            runtime.record(|| Event::InvalidTarget);
             return Err(Outcome::ProcessKilled { code: HResult::INVALID_TARGET_THREAD.0 });
         };
         if resists {
             self.change(|memory| object.set_external_count(memory, count.wrapping_sub(1)))?;
-            runtime.tell(|| Event::SuspensionFailed);
+            runtime.record(|| Event::SuspensionFailed);
             return Err(HResult::UNSAFE.into());
         }
         // The lock is taken first, so that the target cannot be suspended while it holds it.
@@ -43,8 +43,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         if logs {
             self.release(Lock::StressLog);
         }
-        runtime.tell(|| Event::Suspended(object.0));
-        self.tell_of_suspension(ProfilerCallback::RuntimeThreadSuspended(object.0));
+        runtime.record(|| Event::Suspended(object.0));
+        self.report_suspension(ProfilerCallback::RuntimeThreadSuspended(object.0));
         Ok(())
     }
 
@@ -56,8 +56,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             runtime
                 .change_thread(os, |thread| thread.suspended = thread.suspended.saturating_sub(1));
         }
-        runtime.tell(|| Event::Resumed(object.0));
-        self.tell_of_suspension(ProfilerCallback::RuntimeThreadResumed(object.0));
+        runtime.record(|| Event::Resumed(object.0));
+        self.report_suspension(ProfilerCallback::RuntimeThreadResumed(object.0));
         // The object existed when the count was incremented; its disappearance is not noticed here.
         let _ = self.change(|memory| {
             let count = object.external_count(memory)?;
@@ -66,7 +66,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     }
 
     /// Makes one of the suspension callbacks, if the profiler monitors suspensions.
-    pub(super) fn tell_of_suspension(&self, callback: ProfilerCallback) {
+    pub(super) fn report_suspension(&self, callback: ProfilerCallback) {
         if self.runtime.process.get().event_mask.contains(EventMask::MONITOR_SUSPENDS) {
             self.call_back(callback);
         }
@@ -74,10 +74,10 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 
     /// Reports the suspension of the suspending thread itself, which counts as suspended. It must
     /// not be walked during this callback (C-132).
-    pub(super) fn tell_of_own_suspension(&self) -> Result<(), Outcome> {
+    pub(super) fn report_own_suspension(&self) -> Result<(), Outcome> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
         self.forbid_own_suspension(true)?;
-        self.tell_of_suspension(ProfilerCallback::RuntimeThreadSuspended(id));
+        self.report_suspension(ProfilerCallback::RuntimeThreadSuspended(id));
         self.forbid_own_suspension(false)
     }
 

@@ -1,6 +1,6 @@
 //! Threads and modules as seen by a profiler in the simulated process.
 
-use crate::profiler_rules::Breach;
+use crate::profiler_rules::RuleViolation;
 use crate::thread::ThreadObject;
 use crate::{ContextSafety, OsThreadId, Runtime, TargetMemory};
 use clr_codegen::{SERVICES, Service};
@@ -12,6 +12,7 @@ use thiserror::Error;
 
 /// Failure of an operation on a thread of the simulated system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ThreadError {
     /// The thread does not exist.
     #[error("there is no thread {}", .0.0)]
@@ -105,7 +106,7 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
             .thread(self.os, |thread| (thread.current, thread.safety, thread.suspended));
         let (current, safety, suspended) = thread.ok_or(ThreadError::NoThread(self.os))?;
         if suspended == 0 && self.asker != Some(self.os) {
-            self.runtime.broke(Breach::ContextOfRunning { thread: self.os });
+            self.runtime.broke(RuleViolation::ContextOfRunning { thread: self.os });
         }
         let told = match safety {
             _ if self.runtime.generation.is_unix() => 0,

@@ -10,7 +10,7 @@ mod threads;
 mod waiting;
 
 use super::*;
-use crate::code_manager::{Block, Code, MethodIndex, RangeSection, StubKind};
+use crate::code_manager::{Block, CodeVersion, MethodIndex, RangeSection, StubKind};
 use crate::generation::Generation::{
     self, CoreClr31Unix, CoreClr31Windows, Framework2, Framework4, Net9Unix,
     Net9UnixLegacyExceptions, Net10Unix, Net10Windows,
@@ -174,18 +174,22 @@ fn add_code(runtime: &mut Runtime<'_, Machine>) {
     let il_stub = code.add_method(method(IL_STUB, MethodKind::IlStub));
     let handling = code.add_method(method(HANDLING, MethodKind::ExceptionHandling));
     let split = code.add_method(ordinary(SPLIT));
-    let compiled =
-        |method: MethodIndex, start: u64| Code { method, start, size: 0x30, ..Code::default() };
+    let compiled = |method: MethodIndex, start: u64| CodeVersion {
+        method,
+        start,
+        size: 0x30,
+        ..CodeVersion::default()
+    };
     let blocks = [
         compiled(foo, FOO_TIER0),
-        Code { rejit: ReJitId(5), ..compiled(foo, FOO_REJIT) },
+        CodeVersion { rejit: ReJitId(5), ..compiled(foo, FOO_REJIT) },
         compiled(foo, FOO_TIER1),
         compiled(dynamic, DYNAMIC_AT),
         compiled(il_stub, IL_STUB_AT),
         compiled(handling, HANDLING_AT),
         compiled(unrestored, UNRESTORED_AT),
         compiled(shared, SHARED_AT),
-        Code { cold: Some((HEAP + 0x900, 0x18)), ..compiled(split, SPLIT_AT) },
+        CodeVersion { cold: Some((HEAP + 0x900, 0x18)), ..compiled(split, SPLIT_AT) },
     ];
     let blocks = blocks.map(|version| (version.start, Block::Code(code.add_code(version))));
     let stub = (PRECODE_AT, Block::Stub(StubKind::Precode));

@@ -4,9 +4,9 @@ use super::snapshot::hresult;
 use super::{Line, Printer, quoted, size};
 use crate::Scenario;
 use crate::histories::{
-    Action, DEPTH, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript, SCHEDULES, Who,
+    Action, DEPTH, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript, SCHEDULES, ThreadName,
 };
-use crate::terms::Term as _;
+use crate::keywords::Keyword as _;
 use clr_explore::{LockName, Strategy};
 
 /// Prints the `expect` node of a search of histories as it appears at a depth of nested blocks,
@@ -22,7 +22,7 @@ pub(crate) fn expected_history_text(
 }
 
 impl Printer<'_> {
-    fn who(&self, who: Who) -> String {
+    fn actor(&self, who: ThreadName) -> String {
         quoted(self.scenario.name_of(who))
     }
 
@@ -86,15 +86,15 @@ impl Printer<'_> {
             returns.map(hresult).iter().fold(line, |line, it| line.property("returns", it))
         };
         let line = match action {
-            Action::Suspend(of) => new("suspend").arg(self.who(*of)),
+            Action::Suspend(of) => new("suspend").arg(self.actor(*of)),
             Action::Suspended(of, actions) => {
-                return self.whole_acts(&new("suspend").arg(self.who(*of)), actions);
+                return self.whole_acts(&new("suspend").arg(self.actor(*of)), actions);
             }
-            Action::Resume(of) => new("resume").arg(self.who(*of)),
-            Action::Context(of) => new("context").arg(self.who(*of)),
-            Action::SetContext(of) => new("set-context").arg(self.who(*of)),
+            Action::Resume(of) => new("resume").arg(self.actor(*of)),
+            Action::Context(of) => new("context").arg(self.actor(*of)),
+            Action::SetContext(of) => new("set-context").arg(self.actor(*of)),
             Action::Snapshot { of, seed, returns: wanted, care, callback } => {
-                let line = new("snapshot").arg(self.who(*of)).term_unless_default("seed", *seed);
+                let line = new("snapshot").arg(self.actor(*of)).term_unless_default("seed", *seed);
                 let flags =
                     [("again", care.again), ("listed", care.listed), ("checked", care.checked)];
                 let flags = flags.into_iter().filter(|(_, set)| *set);
@@ -102,7 +102,7 @@ impl Printer<'_> {
                 return self.acts(&returns(line, wanted), callback);
             }
             Action::Walk { of, policy } => {
-                new("walk").arg(self.who(*of)).property("policy", quoted(policy.word()))
+                new("walk").arg(self.actor(*of)).property("policy", quoted(policy.word()))
             }
             Action::Lock(lock, actions) => {
                 return self.acts(&new("lock").arg(self.lock(*lock)), actions);
@@ -139,8 +139,8 @@ impl Printer<'_> {
             Action::Unwind => new("unwind"),
             Action::Call { method, of, returns: wanted } => {
                 let mut line = new("call").term(*method);
-                if *of != Who::Own {
-                    line = line.property("of", self.who(*of));
+                if *of != ThreadName::Own {
+                    line = line.property("of", self.actor(*of));
                 }
                 returns(line, wanted)
             }
@@ -150,11 +150,11 @@ impl Printer<'_> {
             }
             Action::ResumeRuntime => new("resume-runtime"),
             Action::Prepare => new("prepare"),
-            Action::Signal(of) => new("signal").arg(self.who(*of)),
+            Action::Signal(of) => new("signal").arg(self.actor(*of)),
             Action::Repeat(times, actions) => {
                 return self.acts(&new("repeat").arg(times), actions);
             }
-            Action::Join(of) => new("join").arg(self.who(*of)),
+            Action::Join(of) => new("join").arg(self.actor(*of)),
             Action::Bark => new("bark"),
             Action::Fail(words) => new("fail").text(words),
         };
@@ -204,7 +204,7 @@ impl Printer<'_> {
                 _ => end,
             });
             for wait in &expected.waits {
-                let (who, whom) = (printer.who(wait.waits), printer.who(wait.for_whom));
+                let (who, whom) = (printer.actor(wait.waits), printer.actor(wait.for_whom));
                 let mut line = Line::new("waits").arg(who).property("for", whom);
                 if let Some(why) = wait.why {
                     line = line.property("why", quoted(why.word()));

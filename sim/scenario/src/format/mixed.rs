@@ -2,8 +2,8 @@
 
 use super::snapshot::hresult;
 use super::{Line, Printer, quoted};
+use crate::keywords::Keyword as _;
 use crate::mixed::{ExpectedMixed, ExpectedMixedItem, MIXED_ROOM, MixedWalk};
-use crate::terms::Term as _;
 
 impl Printer<'_> {
     pub(super) fn mixed_walk(&mut self, walk: &MixedWalk) {

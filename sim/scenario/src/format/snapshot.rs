@@ -1,12 +1,12 @@
 //! Printing of snapshots and their expectations.
 
 use super::{Line, Printer, quoted, size};
+use crate::keywords::Keyword as _;
 use crate::parse::OWN_FLAGS;
 use crate::snapshot::{
-    ExpectedFlags, ExpectedOutcome, ExpectedShot, ExpectedSnapshot, Provenance, SeedAddress,
+    ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, SeedAddress,
     SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread, Stale,
 };
-use crate::terms::Term as _;
 use clr_runtime::clause::Clause;
 use clr_runtime::profiling::HResult;
 use clr_walker::profiling::SnapshotFlags;
@@ -179,7 +179,7 @@ impl Printer<'_> {
         line = line.context_flags(expected.context_flags);
         self.block(&line, |printer| {
             for frame in &expected.frames {
-                printer.shot(frame);
+                printer.frame_report(frame);
             }
             for nested in &expected.nested {
                 printer.line(&Line::new("nested").outcome(*nested));
@@ -196,7 +196,7 @@ impl Printer<'_> {
         }
     }
 
-    fn shot(&mut self, shot: &ExpectedShot) {
+    fn frame_report(&mut self, shot: &ExpectedFrameReport) {
         let mut line = Line::new(if shot.marker { "marker" } else { "frame" });
         if let Some(label) = &shot.label {
             line = line.text(label);

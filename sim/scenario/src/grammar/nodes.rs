@@ -6,12 +6,12 @@ pub(super) use histories::{ACTION, EXPLORE, HISTORY, PROFILER};
 
 use super::{Args, Kind, Level, MAX_ROOM, MAX_WORDS, NodeRule, PropertyRule};
 use crate::expect::WalkEnd;
+use crate::hand_stack::{PlacedThread, SuspensionState, ThreadMode};
+use crate::keywords::Keyword;
 use crate::mixed::{MixedClaim, ReasonKind};
-use crate::placed::{PlacedThread, SuspensionState, ThreadMode};
 use crate::snapshot::SEED_SIZE;
-use crate::terms::Term;
 use clr_codegen::{
-    Allocation, CallForm, CodeKind, ColdForm, Convention, Entry, EpilogueCfi, FrameSet,
+    Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameSet,
     MAX_ARGUMENTS, MAX_PUSHES, MAX_SIGNAL_STACK, Realign, Release, ReturnForm, SaveArea,
     TailCallForm, UnwindData, Wrap,
 };
@@ -125,7 +125,7 @@ const PLACE: &[PropertyRule] = &[
 pub(super) static TEXT: &[NodeRule] = &[
     node("shows", Args::One(Kind::Name)).once(),
     node("tag", Args::Many(Kind::Tag, MANY)).once(),
-    node("convention", Args::One(Kind::Word(Convention::WORDS))).once(),
+    node("convention", Args::One(Kind::Word(CallingConvention::WORDS))).once(),
     node("signal-stack", Args::One(Kind::Number(0, MAX_SIGNAL_STACK as u64))).once(),
     node("hooks", Args::One(Kind::Word(Hooks::WORDS))).once(),
     node("function", Args::One(Kind::Name))
@@ -170,7 +170,7 @@ pub(super) static TEXT: &[NodeRule] = &[
 ];
 
 pub(super) static FUNCTION: &[NodeRule] = &[
-    node("entry", Args::One(Kind::Word(Entry::WORDS))).once(),
+    node("entry", Args::One(Kind::Word(EntryForm::WORDS))).once(),
     node("home", Args::Many(Kind::Slot, 4)).once(),
     node("push", Args::Many(Kind::Gpr, MANY)).once(),
     node("locals", Args::One(ANY_U32)).once(),

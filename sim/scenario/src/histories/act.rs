@@ -1,8 +1,8 @@
 //! Scripts executed as blocking code of a profiler.
 
-use super::{Action, Care, Method, ProfilerScript, ScriptSeed, Who};
+use super::{Action, ProfilerMethod, ProfilerScript, ScriptSeed, SnapshotOptions, ThreadName};
 use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
-use clr_explore::{Event, Lock, Setup, Target, Thread, ThreadIndex};
+use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Context, Outcome};
 use clr_walker::mixed::{WalkBuffer, Walker};
@@ -27,8 +27,8 @@ struct Memory {
 /// State of the scripts during one history.
 #[derive(Debug, Default)]
 struct Script {
-    locks: Vec<Lock>,
-    events: Vec<Event>,
+    locks: Vec<ProfilerLock>,
+    events: Vec<EventObject>,
     memory: RefCell<Memory>,
 }
 
@@ -42,7 +42,7 @@ impl ProfilerScript {
         });
         for thread in &self.threads {
             let script = Rc::clone(&script);
-            let body = move |me: &Thread<'_, '_>| script.act(me, &thread.actions);
+            let body = move |me: &CurrentThread<'_, '_>| script.act(me, &thread.actions);
             if thread.managed {
                 setup.managed_thread(&thread.name, body);
             } else {
@@ -68,10 +68,10 @@ impl ProfilerScript {
     }
 }
 
-const fn index(of: Who, me: &Thread<'_, '_>) -> ThreadIndex {
+const fn index(of: ThreadName, me: &CurrentThread<'_, '_>) -> ThreadIndex {
     match of {
-        Who::Own => me.index(),
-        Who::Thread(index) => ThreadIndex(index),
+        ThreadName::Own => me.index(),
+        ThreadName::Thread(index) => ThreadIndex(index),
     }
 }
 
@@ -84,25 +84,29 @@ fn hresult<T>(result: &Result<T, CallError<Outcome>>) -> HResult {
     }
 }
 
-fn held_to(me: &Thread<'_, '_>, name: &str, found: HResult, wanted: Option<HResult>) {
+fn held_to(me: &CurrentThread<'_, '_>, name: &str, found: HResult, wanted: Option<HResult>) {
     if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
         me.fail(format!("{name} returned {found} instead of {wanted}"));
     }
 }
 
 /// Returns true if the snapshot must be made.
-fn is_wanted(me: &Thread<'_, '_>, target: &Target<'_, '_, '_>, care: Care) -> bool {
+fn is_wanted(
+    me: &CurrentThread<'_, '_>,
+    target: &ExaminedThread<'_, '_, '_>,
+    care: SnapshotOptions,
+) -> bool {
     !care.listed || me.info().enum_threads().is_ok_and(|threads| threads.contains(&target.id()))
 }
 
 impl Script {
     /// Returns the values that the profiler remembers, which all its threads share.
-    fn memory(&self, me: &Thread<'_, '_>) -> RefMut<'_, Memory> {
+    fn memory(&self, me: &CurrentThread<'_, '_>) -> RefMut<'_, Memory> {
         me.shares();
         self.memory.borrow_mut()
     }
 
-    fn act(&self, me: &Thread<'_, '_>, actions: &[Action]) {
+    fn act(&self, me: &CurrentThread<'_, '_>, actions: &[Action]) {
         for action in actions {
             if me.is_over() || me.escapes() {
                 return;
@@ -111,8 +115,8 @@ impl Script {
         }
     }
 
-    fn one(&self, me: &Thread<'_, '_>, action: &Action) {
-        let target = |of: Who| me.target(index(of, me));
+    fn one(&self, me: &CurrentThread<'_, '_>, action: &Action) {
+        let target = |of: ThreadName| me.target(index(of, me));
         let lock = |index: u32| self.locks.get(index as usize).copied();
         let event = |index: u32| self.events.get(index as usize).copied();
         match action {
@@ -215,8 +219,8 @@ impl Script {
 
     fn while_suspended(
         &self,
-        me: &Thread<'_, '_>,
-        target: &Target<'_, '_, '_>,
+        me: &CurrentThread<'_, '_>,
+        target: &ExaminedThread<'_, '_, '_>,
         actions: &[Action],
     ) {
         if target.suspend().is_ok() {
@@ -229,7 +233,12 @@ impl Script {
     }
 
     /// Reads the registers of a thread.
-    fn read(&self, me: &Thread<'_, '_>, of: Who, target: &Target<'_, '_, '_>) -> Option<Registers> {
+    fn read(
+        &self,
+        me: &CurrentThread<'_, '_>,
+        of: ThreadName,
+        target: &ExaminedThread<'_, '_, '_>,
+    ) -> Option<Registers> {
         let context = target.context().ok()?;
         let of = index(of, me);
         self.memory(me).registers.insert(of, context.registers);
@@ -239,9 +248,9 @@ impl Script {
     /// Returns the registers that were read last, or reads them if there are none.
     fn registers(
         &self,
-        me: &Thread<'_, '_>,
-        of: Who,
-        target: &Target<'_, '_, '_>,
+        me: &CurrentThread<'_, '_>,
+        of: ThreadName,
+        target: &ExaminedThread<'_, '_, '_>,
     ) -> Option<Registers> {
         let known = self.memory(me).registers.get(&index(of, me)).copied();
         known.or_else(|| self.read(me, of, target))
@@ -250,10 +259,10 @@ impl Script {
     /// Makes a snapshot, and repeats it while it is refused as unsafe if the script asks for that.
     fn snapshots(
         &self,
-        me: &Thread<'_, '_>,
-        of: (Who, &Target<'_, '_, '_>),
+        me: &CurrentThread<'_, '_>,
+        of: (ThreadName, &ExaminedThread<'_, '_, '_>),
         seed: ScriptSeed,
-        callback: (Care, &[Action]),
+        callback: (SnapshotOptions, &[Action]),
     ) -> HResult {
         loop {
             let found = self.snapshot(me, of, seed, callback);
@@ -265,10 +274,10 @@ impl Script {
 
     fn snapshot(
         &self,
-        me: &Thread<'_, '_>,
-        (of, target): (Who, &Target<'_, '_, '_>),
+        me: &CurrentThread<'_, '_>,
+        (of, target): (ThreadName, &ExaminedThread<'_, '_, '_>),
         seed: ScriptSeed,
-        (care, callback): (Care, &[Action]),
+        (care, callback): (SnapshotOptions, &[Action]),
     ) -> HResult {
         let registers = match seed {
             ScriptSeed::None => None,
@@ -281,7 +290,7 @@ impl Script {
             bytes.resize(SEED_SIZE as usize, 0);
             bytes
         });
-        let id = if of == Who::Own { ThreadId(0) } else { target.id() };
+        let id = if of == ThreadName::Own { ThreadId(0) } else { target.id() };
         let place = index(of, me);
         self.memory(me).functions.remove(&place);
         let result = me.info().do_stack_snapshot(
@@ -291,7 +300,7 @@ impl Script {
                     self.memory(me).functions.entry(place).or_insert(function);
                 }
                 if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
-                    me.was_told_untruth();
+                    me.report_false_frame();
                 }
                 self.act(me, callback);
                 if me.escapes() { HResult::FAIL } else { HResult::OK }
@@ -306,9 +315,9 @@ impl Script {
 
     fn call(
         &self,
-        me: &Thread<'_, '_>,
-        method: Method,
-        (of, target): (Who, &Target<'_, '_, '_>),
+        me: &CurrentThread<'_, '_>,
+        method: ProfilerMethod,
+        (of, target): (ThreadName, &ExaminedThread<'_, '_, '_>),
     ) -> HResult {
         let info = me.info();
         let place = index(of, me);
@@ -317,11 +326,17 @@ impl Script {
             found.unwrap_or(FunctionId(0))
         };
         match method {
-            Method::GetFunctionFromIp | Method::GetFunctionFromIp2 | Method::GetFunctionFromIp3 => {
+            ProfilerMethod::GetFunctionFromIp
+            | ProfilerMethod::GetFunctionFromIp2
+            | ProfilerMethod::GetFunctionFromIp3 => {
                 let ip = self.registers(me, of, target).map_or(0, |registers| registers.rip);
                 let found = match method {
-                    Method::GetFunctionFromIp2 => info.get_function_from_ip2(ip).map(|(id, _)| id),
-                    Method::GetFunctionFromIp3 => info.get_function_from_ip3(ip).map(|(id, _)| id),
+                    ProfilerMethod::GetFunctionFromIp2 => {
+                        info.get_function_from_ip2(ip).map(|(id, _)| id)
+                    }
+                    ProfilerMethod::GetFunctionFromIp3 => {
+                        info.get_function_from_ip3(ip).map(|(id, _)| id)
+                    }
                     _ => info.get_function_from_ip(ip),
                 };
                 if let Ok(function) = found {
@@ -329,17 +344,21 @@ impl Script {
                 }
                 hresult(&found)
             }
-            Method::GetFunctionInfo2 => hresult(&info.get_function_info2(function(), None, 0)),
-            Method::GetCodeInfo2 => {
+            ProfilerMethod::GetFunctionInfo2 => {
+                hresult(&info.get_function_info2(function(), None, 0))
+            }
+            ProfilerMethod::GetCodeInfo2 => {
                 let mut ranges = [CodeRange { start: 0, size: 0 }; 8];
                 hresult(&info.get_code_info2(function(), &mut ranges))
             }
-            Method::GetThreadInfo => hresult(&info.get_thread_info(target.id())),
-            Method::GetHandleFromThread => hresult(&info.get_handle_from_thread(target.id())),
-            Method::GetCurrentThreadId => hresult(&info.get_current_thread_id()),
-            Method::EnumThreads => hresult(&info.enum_threads()),
-            Method::InitializeCurrentThread => hresult(&info.initialize_current_thread()),
-            Method::GetEventMask => hresult(&info.get_event_mask()),
+            ProfilerMethod::GetThreadInfo => hresult(&info.get_thread_info(target.id())),
+            ProfilerMethod::GetHandleFromThread => {
+                hresult(&info.get_handle_from_thread(target.id()))
+            }
+            ProfilerMethod::GetCurrentThreadId => hresult(&info.get_current_thread_id()),
+            ProfilerMethod::EnumThreads => hresult(&info.enum_threads()),
+            ProfilerMethod::InitializeCurrentThread => hresult(&info.initialize_current_thread()),
+            ProfilerMethod::GetEventMask => hresult(&info.get_event_mask()),
         }
     }
 }

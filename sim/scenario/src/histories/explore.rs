@@ -1,12 +1,14 @@
 //! Searches of the histories of a text, and their comparison with the expectations.
 
-use super::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method, WaitKind, Who};
+use super::{
+    ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ProfilerMethod, ThreadName, WaitKind,
+};
 use crate::Scenario;
-use crate::execute::RunOnError;
-use crate::terms::Term as _;
+use crate::keywords::Keyword as _;
+use crate::run_on_runtime::RunOnError;
 use clr_explore::{
-    Arena, Budget, Edge, Failure, Hazard, History, LockName, Process, Recording, Report, Rule,
-    Setup, ThreadIndex, Trail, Verdict, Why,
+    BlockReason, Budget, Edge, Explorer, Failure, Hazard, History, HistoryDetail, LockName,
+    ProfilerRule, Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
 };
 use clr_runtime::generation::Generation;
 use clr_world::SignalStack;
@@ -14,6 +16,7 @@ use core::fmt;
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Explored {
     /// Index of the search in [`Scenario::explore`].
     pub explore: usize,
@@ -137,9 +140,9 @@ impl ExpectedEnd {
 
 impl ExpectedWait {
     fn is(&self, edge: &Edge) -> bool {
-        let who = |who: Who, thread: ThreadIndex| who == Who::Thread(thread.0);
+        let who = |who: ThreadName, thread: ThreadIndex| who == ThreadName::Thread(thread.0);
         let lock = match edge.why {
-            Why::Lock(lock) => Some(lock),
+            BlockReason::Lock(lock) => Some(lock),
             _ => None,
         };
         who(self.waits, edge.waits)
@@ -150,20 +153,20 @@ impl ExpectedWait {
 }
 
 impl WaitKind {
-    const fn of(why: Why) -> Self {
+    const fn of(why: BlockReason) -> Self {
         match why {
-            Why::Lock(_) => Self::Lock,
-            Why::Suspended => Self::Suspended,
-            Why::ToStop => Self::ToStop,
-            Why::RuntimeSuspended => Self::RuntimeSuspended,
-            Why::Collection => Self::Collection,
-            Why::Join => Self::Join,
-            Why::CodeManagerReader => Self::CodeManagerReader,
+            BlockReason::Lock(_) => Self::Lock,
+            BlockReason::Suspended => Self::Suspended,
+            BlockReason::ToStop => Self::ToStop,
+            BlockReason::RuntimeSuspended => Self::RuntimeSuspended,
+            BlockReason::Collection => Self::Collection,
+            BlockReason::Join => Self::Join,
+            BlockReason::CodeManagerReader => Self::CodeManagerReader,
         }
     }
 }
 
-impl Method {
+impl ProfilerMethod {
     /// Returns the method's name in a text.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -194,7 +197,8 @@ impl ExpectedHistory {
         let failure = found.failure.as_ref();
         let verdict = failure.map(|failure| &failure.verdict);
         let ends = ExpectedEnd::of(verdict);
-        let was_broken = |rule: Rule| found.broken.iter().any(|(_, broken, _)| *broken == rule);
+        let was_broken =
+            |rule: ProfilerRule| found.broken.iter().any(|(_, broken, _)| *broken == rule);
         let is_end = match self.ends {
             ExpectedEnd::Rule(rule) if budget.rules && ends != self.ends => was_broken(rule),
             expected => expected.is(ends),
@@ -234,7 +238,7 @@ impl ExpectedHistory {
 #[derive(Debug)]
 pub struct Exploring<'s> {
     scenario: &'s Scenario,
-    process: Process,
+    process: TestedProcess,
 }
 
 impl<'s> Exploring<'s> {
@@ -250,8 +254,8 @@ impl<'s> Exploring<'s> {
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn arena(&self) -> Result<Arena<'_>, RunOnError> {
-        Ok(Arena::new(&self.process)?)
+    pub fn explorer(&self) -> Result<Explorer<'_>, RunOnError> {
+        Ok(Explorer::new(&self.process)?)
     }
 
     /// Loads the profiler for one history.
@@ -271,7 +275,7 @@ impl<'s> Exploring<'s> {
         budget: &Budget,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<Report, RunOnError> {
-        Ok(self.arena()?.search(&|setup| self.load(setup), budget, progress))
+        Ok(self.explorer()?.search(&|setup| self.load(setup), budget, progress))
     }
 
     /// Replays a history; returns `None` if it is not one of this text and generation.
@@ -280,11 +284,11 @@ impl<'s> Exploring<'s> {
     /// Returns [`RunOnError`].
     pub fn replay(
         &self,
-        trail: &Trail,
+        trail: &ScheduleString,
         budget: &Budget,
     ) -> Result<Option<(Option<Verdict>, History)>, RunOnError> {
-        let mut arena = self.arena()?;
-        let (limits, recording) = (budget.limits, Recording::Standing);
+        let mut arena = self.explorer()?;
+        let (limits, recording) = (budget.limits, HistoryDetail::Standing);
         let ending = arena.replay(&|setup| self.load(setup), trail, limits, recording);
         Ok(ending.map(|ending| {
             let of_rule = ending.broken.first().filter(|_| budget.rules);
@@ -296,15 +300,15 @@ impl<'s> Exploring<'s> {
 
 impl Scenario {
     /// Creates the process of the text's program on one generation without its profiler, for a
-    /// profiler written in Rust in [`check`](crate::check).
+    /// profiler written in Rust in `clr_explore::check`.
     ///
     /// # Errors
     /// Returns [`RunOnError`].
-    pub fn process_on(&self, generation: Generation) -> Result<Process, RunOnError> {
+    pub fn process_on(&self, generation: Generation) -> Result<TestedProcess, RunOnError> {
         let Self { program, methods, hooks, threads, .. } = self;
         let starts = threads.iter().zip(self.starts());
         let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
-        let process = Process::new(program, methods, *hooks, generation, &threads)?;
+        let process = TestedProcess::new(program, methods, *hooks, generation, &threads)?;
         let process = match self.exits_with() {
             Some(thread) => process.exiting_with(thread),
             None => process,
@@ -347,8 +351,8 @@ impl Scenario {
 
     /// Returns the name of the thread that an action names.
     #[must_use]
-    pub fn name_of(&self, who: Who) -> &str {
-        let Who::Thread(index) = who else { return "own" };
+    pub fn name_of(&self, who: ThreadName) -> &str {
+        let ThreadName::Thread(index) = who else { return "own" };
         let index = index as usize;
         let threads = self.threads.iter().map(|thread| &*thread.name);
         let profiler = self.profiler.iter().flat_map(|profiler| &profiler.threads);

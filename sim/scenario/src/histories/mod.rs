@@ -9,7 +9,7 @@ pub use explore::{Explored, Exploring, HistoryDifference};
 pub use shrink::ScriptStep;
 
 use super::snapshot::Provenance;
-use clr_explore::{Budget, Hazard, Limits, LockName, Rule, Strategy, Trail};
+use clr_explore::{Budget, Hazard, Limits, LockName, ProfilerRule, ScheduleString, Strategy};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult};
@@ -53,7 +53,7 @@ pub struct ScriptThread {
 
 /// The thread that an action names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
+pub enum ThreadName {
     /// The thread that executes the action.
     Own,
     /// Index of a thread: those of the program in the order of the text, followed by those of the
@@ -75,7 +75,7 @@ pub enum ScriptSeed {
 
 /// Options of a snapshot in a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Care {
+pub struct SnapshotOptions {
     /// The snapshot is repeated as long as the thread cannot be walked.
     pub again: bool,
     /// The snapshot is made only if `EnumThreads` lists the thread.
@@ -86,7 +86,7 @@ pub struct Care {
 
 /// A method of the runtime that a script can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum ProfilerMethod {
     /// `GetFunctionFromIP`, with the ip of the thread's registers.
     GetFunctionFromIp,
     /// `GetFunctionFromIP2`, with the same ip: it may trigger a GC (H-06).
@@ -115,33 +115,33 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Suspends a thread with a call of the operating system.
-    Suspend(Who),
+    Suspend(ThreadName),
     /// Suspends a thread, executes actions, and resumes the thread. Nothing is executed if the
     /// suspension fails.
-    Suspended(Who, Vec<Action>),
+    Suspended(ThreadName, Vec<Action>),
     /// Resumes a thread.
-    Resume(Who),
+    Resume(ThreadName),
     /// Reads and remembers the registers of a thread.
-    Context(Who),
+    Context(ThreadName),
     /// Writes the registers of a thread that were read last.
-    SetContext(Who),
+    SetContext(ThreadName),
     /// Calls `DoStackSnapshot`.
     Snapshot {
         /// Thread to walk.
-        of: Who,
+        of: ThreadName,
         /// Source of the seed.
         seed: ScriptSeed,
         /// Expected result; `None` if it is not checked.
         returns: Option<HResult>,
         /// Options of the call.
-        care: Care,
+        care: SnapshotOptions,
         /// Actions of the callback for each frame.
         callback: Vec<Action>,
     },
     /// Walks the whole stack with the reference walker.
     Walk {
         /// Thread to walk.
-        of: Who,
+        of: ThreadName,
         /// Policy of the walk.
         policy: Policy,
     },
@@ -205,9 +205,9 @@ pub enum Action {
     /// Calls a method of the runtime.
     Call {
         /// Method to call.
-        method: Method,
+        method: ProfilerMethod,
         /// Thread that the arguments are taken from.
-        of: Who,
+        of: ThreadName,
         /// Expected result; `None` if it is not checked.
         returns: Option<HResult>,
     },
@@ -221,11 +221,11 @@ pub enum Action {
     /// Makes a first call to the runtime, which has no effect.
     Prepare,
     /// Sends a signal to a thread.
-    Signal(Who),
+    Signal(ThreadName),
     /// Repeats actions a number of times.
     Repeat(u32, Vec<Action>),
     /// Waits for the end of a thread.
-    Join(Who),
+    Join(ThreadName),
     /// Lets the watchdog give up: the history fails.
     Bark,
     /// Reports an error: the history fails.
@@ -314,7 +314,7 @@ pub struct ExpectedHistory {
     /// Clauses that state the rule.
     pub clauses: Vec<Clause>,
     /// Schedule string of a history that must end like this without a search.
-    pub replay: Option<Trail>,
+    pub replay: Option<ScheduleString>,
 }
 
 /// The expected end of a history.
@@ -340,7 +340,7 @@ pub enum ExpectedEnd {
     /// The watchdog gives up.
     Watchdog,
     /// A profiler rule is violated.
-    Rule(Rule),
+    Rule(ProfilerRule),
     /// The profiler reports an error.
     Failed,
 }
@@ -349,9 +349,9 @@ pub enum ExpectedEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExpectedWait {
     /// The waiting thread.
-    pub waits: Who,
+    pub waits: ThreadName,
     /// The thread that it waits for.
-    pub for_whom: Who,
+    pub for_whom: ThreadName,
     /// Reason of the wait; `None` if it is not checked.
     pub why: Option<WaitKind>,
     /// Lock that the thread waits for; `None` if it is not checked.

@@ -1,10 +1,12 @@
 //! Minimisation of a failing text while it still fails in the same way: first fewer threads,
 //! callbacks, actions, locks, functions and statements, then fewer choices.
 
-use super::{Action, ExpectedEnd, ExpectedHistory, Exploration, Exploring, ProfilerScript, Who};
+use super::{
+    Action, ExpectedEnd, ExpectedHistory, Exploration, Exploring, ProfilerScript, ThreadName,
+};
 use crate::Scenario;
 use crate::snapshot::Provenance;
-use clr_explore::{Budget, Failure, Hazard, Trail};
+use clr_explore::{Budget, Failure, Hazard, ScheduleString};
 use clr_generate::minimize;
 use clr_runtime::generation::{Generation, Generations};
 use std::collections::BTreeSet;
@@ -91,9 +93,9 @@ impl ProfilerScript {
     /// Removes the actions on a thread that is gone, and renumbers the threads after it.
     pub(crate) fn without_thread(&mut self, gone: u32) {
         self.scripts().for_each(|actions| {
-            retain(actions, &mut |action| match who_mut(action) {
-                Some(Who::Thread(index)) if *index == gone => false,
-                Some(Who::Thread(index)) if *index > gone => {
+            retain(actions, &mut |action| match thread_name_mut(action) {
+                Some(ThreadName::Thread(index)) if *index == gone => false,
+                Some(ThreadName::Thread(index)) if *index > gone => {
                     *index -= 1;
                     true
                 }
@@ -185,7 +187,7 @@ fn retain(actions: &mut Vec<Action>, keep: &mut dyn FnMut(&mut Action) -> bool) 
     }
 }
 
-const fn who_mut(action: &mut Action) -> Option<&mut Who> {
+const fn thread_name_mut(action: &mut Action) -> Option<&mut ThreadName> {
     match action {
         Action::Suspend(who)
         | Action::Suspended(who, _)
@@ -247,8 +249,8 @@ impl Kept {
         scenario: &Scenario,
         on: Generation,
         budget: &Budget,
-        mut trail: Trail,
-    ) -> Option<Trail> {
+        mut trail: ScheduleString,
+    ) -> Option<ScheduleString> {
         let exploring = Exploring::new(scenario, on).ok()?;
         let mut place = trail.len();
         while place > 0 {

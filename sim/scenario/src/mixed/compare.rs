@@ -1,9 +1,9 @@
 //! Comparison of what walks by each policy find on a thread with its shadow stack.
 
 use super::found::behind;
-use super::make::{Ground, Ready};
+use super::make::{Ready, WalkedThread};
 use super::{FoundMixed, MixedFrameKind, MixedWalk};
-use crate::execute::RunOnError;
+use crate::run_on_runtime::RunOnError;
 use crate::{Scenario, StopAt};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
@@ -13,7 +13,7 @@ use clr_walker::unwind::Position;
 
 /// A frame of the shadow stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrueFrame {
+pub struct ShadowFrame {
     /// Kind of the code.
     pub kind: MixedFrameKind,
     /// Label of the ip: a function and the offset from its start.
@@ -30,21 +30,21 @@ pub struct Compared {
     /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,
     /// Frames of the shadow stack, leaf first.
-    pub truth: Vec<TrueFrame>,
+    pub truth: Vec<ShadowFrame>,
     /// Walks, each from the same state.
     pub walks: Vec<(Policy, FoundMixed)>,
 }
 
 /// A frame of the shadow stack, before it has a label.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SiteRow {
+pub(crate) struct UnlabelledFrame {
     pub kind: MixedFrameKind,
     pub ip: u64,
     pub sp: u64,
     pub position: Position,
 }
 
-impl SiteRow {
+impl UnlabelledFrame {
     /// Returns the kind of a method's code.
     pub(crate) const fn kind_of(kind: MethodKind) -> MixedFrameKind {
         match kind {
@@ -54,14 +54,14 @@ impl SiteRow {
     }
 }
 
-impl Ground<'_, '_> {
-    fn truth(&self) -> Vec<TrueFrame> {
-        let frame = |SiteRow { kind, ip, sp, position }: SiteRow| {
+impl WalkedThread<'_, '_> {
+    fn shadow_frames(&self) -> Vec<ShadowFrame> {
+        let frame = |UnlabelledFrame { kind, ip, sp, position }: UnlabelledFrame| {
             let label = match position {
                 Position::Interrupted => self.site.label_of(ip),
                 Position::ReturnAddress => behind(&self.site.label_of(ip.wrapping_sub(1)), ip),
             };
-            TrueFrame { kind, label, ip, sp }
+            ShadowFrame { kind, label, ip, sp }
         };
         self.site.rows().into_iter().map(frame).collect()
     }
@@ -78,7 +78,7 @@ impl Compared {
             // For calls from ready-to-run code, the runtime knows another return address (C-156).
             let is_told =
                 frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
-            let is = |row: &TrueFrame| {
+            let is = |row: &ShadowFrame| {
                 let is_same = row.ip == frame.ip
                     || is_told && function_of(&row.label) == function_of(&found.label);
                 is_same && row.sp == frame.sp
@@ -141,9 +141,9 @@ impl Scenario {
         };
         let walks: Vec<_> = policies.iter().copied().filter(fits).map(walk).collect();
         let ready = Ready::new(self, generation)?;
-        let truth = ready.look(self, stop, [()], |ground, ()| Ok(ground.truth()))?;
+        let truth = ready.look(self, stop, [()], |ground, ()| Ok(ground.shadow_frames()))?;
         let walk =
-            |ground: &Ground<'_, '_>, walk: &MixedWalk| Ok((walk.policy, ground.walk(walk)?));
+            |ground: &WalkedThread<'_, '_>, walk: &MixedWalk| Ok((walk.policy, ground.walk(walk)?));
         let walks = ready.look(self, stop, &walks, walk)?;
         let truth = truth.into_iter().next().unwrap_or_default();
         Ok(Compared { stop, truth, walks })

@@ -43,6 +43,7 @@ pub enum FoundMixedItem<'f> {
 /// A difference between the result of a walk and its expectation. Frames and gaps share one
 /// numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum MixedDifference {
     /// An expected frame or gap is missing.
     #[error("expected item {item} is missing")]
@@ -250,7 +251,7 @@ impl ExpectedMixed {
 /// Prints the kind, the label, the stack pointer and the source of the frame.
 impl fmt::Display for FoundMixedFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::terms::Term as _;
+        use crate::keywords::Keyword as _;
         let MixedFrame { kind, sp, .. } = self.frame;
         let seen_by = self.frame.seen_by().word();
         write!(f, "{} {}, rsp {sp:#x} ({seen_by})", MixedFrameKind::from(kind).word(), self.label)?;

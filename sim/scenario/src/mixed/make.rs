@@ -2,20 +2,21 @@
 
 use super::{FoundMixed, MixedDifference, MixedWalk};
 use crate::Scenario;
-use crate::execute::RunOnError;
-use crate::site::Site;
+use crate::run_on_runtime::RunOnError;
 use crate::snapshot::SnapshotCaller;
+use crate::stopped_thread::Site;
 use clr_codegen::execution::BASE;
 use clr_runtime::Runtime;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::SimulatedThread;
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::{WalkBuffer, Walker};
-use clr_world::synthetic::Set;
+use clr_world::synthetic::SyntheticProcess;
 use clr_world::{Build, BuildError};
 
 /// The result of a mixed walk of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MixedReport {
     /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,
@@ -67,7 +68,7 @@ fn each_of(stop: Option<usize>, walks: &[MixedWalk]) -> impl Iterator<Item = Mix
 }
 
 /// The process and the thread that a walk works on.
-pub(super) struct Ground<'g, 'b> {
+pub(super) struct WalkedThread<'g, 'b> {
     pub(super) site: &'g dyn Site,
     runtime: &'g Runtime<'b>,
     map: &'g CodeMap<'b>,
@@ -75,7 +76,7 @@ pub(super) struct Ground<'g, 'b> {
     root: u64,
 }
 
-impl Ground<'_, '_> {
+impl WalkedThread<'_, '_> {
     /// Makes a walk.
     pub(super) fn walk(&self, walk: &MixedWalk) -> Result<FoundMixed, RunOnError> {
         let own = self.site.os(SnapshotCaller::Own);
@@ -119,7 +120,7 @@ impl Scenario {
     /// walks at other stops.
     #[must_use]
     pub fn each_mixed_on(&self, generation: Generation) -> EachMixed<'_> {
-        let wanted = |at: &MixedAt<'_>| at.says.is_made_on(generation);
+        let wanted = |at: &MixedAt<'_>| at.says.applies_to(generation);
         let all: Vec<_> = self.mixed_walks().filter(wanted).collect();
         let mut each = Vec::with_capacity(all.len());
         let mut rest = all.as_slice();
@@ -148,14 +149,14 @@ pub type EachMixed<'s> = Vec<(MixedAt<'s>, Result<MixedReport, RunOnError>)>;
 
 /// A text prepared for one generation.
 pub(super) enum Ready {
-    Set(Box<Set>),
+    Set(Box<SyntheticProcess>),
     Build(Box<Build>),
 }
 
 impl Ready {
     pub(super) fn new(scenario: &Scenario, generation: Generation) -> Result<Self, RunOnError> {
         if let Some(stack) = &scenario.stack {
-            return Ok(Self::Set(stack.stage(generation).set_up()?.into()));
+            return Ok(Self::Set(stack.synthetic_thread(generation).build()?.into()));
         }
         let Scenario { program, methods, hooks, .. } = scenario;
         Ok(Self::Build(Build::with_hooks(program, methods, generation, *hooks)?.into()))
@@ -168,11 +169,11 @@ impl Ready {
         scenario: &Scenario,
         stop: Option<usize>,
         items: impl IntoIterator<Item = I>,
-        look: impl Fn(&Ground<'_, '_>, I) -> Result<T, RunOnError>,
+        look: impl Fn(&WalkedThread<'_, '_>, I) -> Result<T, RunOnError>,
     ) -> Result<Vec<T>, RunOnError> {
         let look = |site: &dyn Site, runtime: &Runtime<'_>, root: u64, item: I| {
             let map = runtime.profilers_code_map().map_err(BuildError::from)?;
-            look(&Ground { site, runtime, map: &map, root }, item)
+            look(&WalkedThread { site, runtime, map: &map, root }, item)
         };
         match self {
             Self::Set(set) => {
@@ -181,7 +182,7 @@ impl Ready {
             Self::Build(build) => {
                 let stop = stop.and_then(|index| Some((index, scenario.stops.get(index)?)));
                 let Some(stop) = stop else { return Ok(Vec::new()) };
-                let seen = scenario.look_at(build, stop, items, |stopped, item| {
+                let seen = scenario.inspect(build, stop, items, |stopped, item| {
                     look(stopped, stopped.runtime(), BASE, item)
                 })?;
                 seen.into_iter().collect()

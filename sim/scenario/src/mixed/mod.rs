@@ -5,8 +5,8 @@ mod found;
 mod make;
 mod words;
 
-pub(super) use compare::SiteRow;
-pub use compare::{Compared, TrueFrame};
+pub(super) use compare::UnlabelledFrame;
+pub use compare::{Compared, ShadowFrame};
 pub use found::{FoundMixed, FoundMixedFrame, FoundMixedItem, MixedDifference};
 pub use make::{EachMixed, MixedAt, MixedReport};
 pub use words::{MixedClaim, MixedFrameKind, ReasonKind};
@@ -122,7 +122,7 @@ impl MixedWalk {
     /// Returns true if the walk is made on a generation: one with an expectation, or every one if
     /// the walk has no expectations.
     #[must_use]
-    pub fn is_made_on(&self, generation: Generation) -> bool {
+    pub fn applies_to(&self, generation: Generation) -> bool {
         self.expect.is_empty() || self.expected_on(generation).is_some()
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Span;
 use crate::grammar::Level;
 use crate::problem::ProblemKind;
 use clr_codegen::{
-    CallForm, Clause, ClauseKind, Exit, ReturnForm, RuntimeCall, RuntimeCallKind, Statement,
+    CallForm, EhClause, EhClauseKind, Exit, ReturnForm, RuntimeCall, RuntimeCallKind, Statement,
 };
 use clr_walker::registers::Gpr;
 use kdl::KdlNode;
@@ -127,7 +127,7 @@ impl Reader {
 
 /// Adds an EH clause. A block that follows a filter is its handler.
 fn clause(
-    clauses: &mut Vec<Clause>,
+    clauses: &mut Vec<EhClause>,
     node: &Fields<'_>,
     behind: Behind,
     mut statements: Vec<Statement>,
@@ -139,13 +139,13 @@ fn clause(
             }
             return;
         }
-        ("on-filter", _) => ClauseKind::Filtered {
+        ("on-filter", _) => EhClauseKind::Filtered {
             accepts: node.flag("accepts").unwrap_or(true),
             filter: core::mem::take(&mut statements),
         },
-        ("on-finally", _) => ClauseKind::Finally,
-        ("on-fault", _) => ClauseKind::Fault,
-        _ => ClauseKind::Catch,
+        ("on-finally", _) => EhClauseKind::Finally,
+        ("on-fault", _) => EhClauseKind::Fault,
+        _ => EhClauseKind::Catch,
     };
-    clauses.push(Clause { kind, body: statements });
+    clauses.push(EhClause { kind, body: statements });
 }

@@ -3,11 +3,11 @@
 
 use crate::error::Span;
 use crate::grammar::{MAX_STACK_NODES, MAX_WORDS};
-use crate::placed::{PlacedItem, PlacedStack, StackNode};
+use crate::hand_stack::{PlacedItem, PlacedStack, StackNode};
 use crate::problem::ProblemKind;
 use crate::snapshot::{SeedAddress, SeedSource, SnapshotCall};
 use clr_runtime::generation::{Generation, Generations};
-use clr_world::synthetic::{Set, StageError};
+use clr_world::synthetic::{SyntheticError, SyntheticProcess};
 
 /// Source ranges of the parts of a stack.
 #[derive(Default)]
@@ -38,10 +38,10 @@ pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Pr
         return;
     }
     for generation in generations.iter() {
-        match stack.stage(generation).set_up() {
+        match stack.synthetic_thread(generation).build() {
             Ok(set) => {
                 for (call, span) in stack.snapshots.iter().zip(&places.snapshots) {
-                    let made = call.is_made_on(generation);
+                    let made = call.applies_to(generation);
                     let problem = made.then(|| seed(call, &set)).flatten();
                     problems.extend(problem.map(|problem| (*span, problem)));
                 }
@@ -97,9 +97,9 @@ fn frames(
 }
 
 /// Returns the problem of a seed that names something that is not on the stack.
-fn seed(call: &SnapshotCall, set: &Set) -> Option<ProblemKind> {
+fn seed(call: &SnapshotCall, set: &SyntheticProcess) -> Option<ProblemKind> {
     let seed = call.seed.as_ref()?;
-    let rows = || set.stage().rows.iter();
+    let rows = || set.synthetic_thread().rows.iter();
     let missing = match (&seed.from, &seed.rip) {
         (SeedSource::Stale, _) => return Some(ProblemKind::NotOnStack("stale registers")),
         (SeedSource::Leaf, _) if rows().next().is_none() => {
@@ -115,14 +115,14 @@ fn seed(call: &SnapshotCall, set: &Set) -> Option<ProblemKind> {
     let allowed: Vec<_> = rows().map(|row| row.function.clone()).collect();
     Some(ProblemKind::NotOnThisStack {
         found: missing.clone(),
-        generation: set.stage().generation,
+        generation: set.synthetic_thread().generation,
         allowed: allowed.into(),
     })
 }
 
 /// Returns the range of the node that an error is about.
 fn place_of(
-    error: StageError,
+    error: SyntheticError,
     stack: &PlacedStack,
     generation: Generation,
     places: &StackPlaces,
@@ -132,20 +132,20 @@ fn place_of(
     let mut rows = 0;
     let mut frames = 0;
     let is_it = |item: &PlacedItem| match (&item.node, error) {
-        (StackNode::Row { .. }, StageError::Row { index }) => {
+        (StackNode::Row { .. }, SyntheticError::Row { index }) => {
             rows += 1;
             rows == index + 1
         }
-        (StackNode::Frame(_), StageError::Frame { index }) => {
+        (StackNode::Frame(_), SyntheticError::Frame { index }) => {
             frames += 1;
             frames == index + 1
         }
-        (StackNode::Hijacked(_), StageError::Hijacked) => true,
-        (StackNode::Frame(frame), StageError::Memory { at }) => {
+        (StackNode::Hijacked(_), SyntheticError::Hijacked) => true,
+        (StackNode::Frame(frame), SyntheticError::Memory { at }) => {
             at.wrapping_sub(frame.at).cast_signed().unsigned_abs() < 0x200
         }
-        (StackNode::Block { at: block, .. }, StageError::Memory { at }) => *block == at,
-        (StackNode::Word { at: word, count, .. }, StageError::Memory { at }) => {
+        (StackNode::Block { at: block, .. }, SyntheticError::Memory { at }) => *block == at,
+        (StackNode::Word { at: word, count, .. }, SyntheticError::Memory { at }) => {
             at.wrapping_sub(*word) < 8 * u64::from(*count)
         }
         _ => false,

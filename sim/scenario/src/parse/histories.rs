@@ -4,8 +4,8 @@ use super::node::{Fields, Value};
 use super::reader::Reader;
 use crate::grammar::Level;
 use crate::histories::{
-    Action, Care, DEPTH, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Method,
-    ProfilerScript, SCHEDULES, ScriptThread, Who,
+    Action, DEPTH, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ProfilerMethod,
+    ProfilerScript, SCHEDULES, ScriptThread, SnapshotOptions, ThreadName,
 };
 use crate::problem::ProblemKind;
 use clr_explore::Strategy;
@@ -25,11 +25,11 @@ const ENDS: &[(&str, ExpectedEnd)] = &[
     ("failed", ExpectedEnd::Failed),
 ];
 
-fn party(value: Option<&Value>) -> Who {
+fn party(value: Option<&Value>) -> ThreadName {
     match value {
         Some(Value::Party(who)) => *who,
         // The problem was reported already.
-        _ => Who::Own,
+        _ => ThreadName::Own,
     }
 }
 
@@ -129,7 +129,7 @@ impl Reader {
                 of: who,
                 seed: node.term("seed").unwrap_or_default(),
                 returns: node.hresult("returns"),
-                care: Care {
+                care: SnapshotOptions {
                     again: node.flag("again").unwrap_or_default(),
                     listed: node.flag("listed").unwrap_or_default(),
                     checked: node.flag("checked").unwrap_or_default(),
@@ -165,7 +165,7 @@ impl Reader {
             "look-up-function-entry" => Action::LookUpFunctionEntry,
             "unwind" => Action::Unwind,
             "call" => Action::Call {
-                method: node.arg_word().unwrap_or(Method::EnumThreads),
+                method: node.arg_word().unwrap_or(ProfilerMethod::EnumThreads),
                 of: party(node.property("of")),
                 returns: node.hresult("returns"),
             },

@@ -3,12 +3,12 @@
 use super::node::{Fields, Value};
 use super::reader::Reader;
 use crate::grammar::Level;
+use crate::keywords::Keyword as _;
 use crate::mixed::{
     ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MIXED_ROOM, MixedClaim, MixedFrameKind,
     MixedWalk, ReasonKind,
 };
 use crate::problem::ProblemKind;
-use crate::terms::Term as _;
 use clr_walker::mixed::Policy;
 
 impl Reader {

@@ -17,8 +17,8 @@ mod words;
 
 use super::error::{ScenarioError, Span};
 use super::problem::ProblemKind;
-use super::{PlacedStack, Scenario, Thread};
-use clr_codegen::{Convention, FunctionId};
+use super::{PlacedStack, Scenario, ScenarioThread};
+use clr_codegen::{CallingConvention, FunctionIndex};
 use clr_runtime::MethodKind;
 use kdl::{KdlDocument, KdlError};
 use node::Fields;
@@ -107,11 +107,11 @@ impl Reader {
                 "hooks" => scenario.hooks = fields.arg_term(),
                 "signal-stack" => scenario.program.signal_stack = fields.arg_number(),
                 "convention" => {
-                    scenario.program.convention = fields.arg_term::<Convention>();
+                    scenario.program.convention = fields.arg_term::<CallingConvention>();
                 }
                 "function" => {
                     let (function, place) = self.function(&fields);
-                    let id = FunctionId(scenario.program.functions.len() as u32);
+                    let id = FunctionIndex(scenario.program.functions.len() as u32);
                     if let Some(method) = fields.term::<MethodKind>("method") {
                         scenario.methods.insert(id, method);
                     }
@@ -127,7 +127,7 @@ impl Reader {
                     let start = fields.function("start").unwrap_or_default();
                     let gc = fields.flag("gc").unwrap_or_default();
                     let exits = fields.flag("exits").unwrap_or_default();
-                    scenario.threads.push(Thread { name, start, gc, exits });
+                    scenario.threads.push(ScenarioThread { name, start, gc, exits });
                     places.threads.push(fields.span());
                 }
                 _ => scenario.stops.push(self.stop(&fields)),
@@ -147,7 +147,7 @@ impl Reader {
             self.problem(*span, ProblemKind::SnapshotOfNothing);
         }
         if scenario.threads.is_empty() {
-            scenario.threads.push(Thread::main());
+            scenario.threads.push(ScenarioThread::main());
             places.threads.push(Span::default());
         }
         (scenario, places)

@@ -2,13 +2,13 @@
 
 use crate::error::Span;
 use crate::grammar::NodeRule;
-use crate::histories::Who;
+use crate::histories::ThreadName;
+use crate::keywords::Keyword;
 use crate::snapshot::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread, Stale,
 };
-use crate::terms::Term;
-use clr_codegen::FunctionId;
-use clr_explore::{Hazard, LockName, Trail};
+use clr_codegen::FunctionIndex;
+use clr_explore::{Hazard, LockName, ScheduleString};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
@@ -20,7 +20,7 @@ use kdl::KdlNode;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Name(String),
-    Function(FunctionId),
+    Function(FunctionIndex),
     Runtime(RuntimeFunction),
     Thread(u32),
     Number(u64),
@@ -42,12 +42,12 @@ pub(super) enum Value {
     Flags(ExpectedFlags),
     Registers(Vec<Gpr>),
     Clause(Clause),
-    Party(Who),
+    Party(ThreadName),
     /// The index of a lock or an event of the profiler.
     Index(u32),
     Lock(LockName),
     Hazard(Hazard),
-    Trail(Trail),
+    Trail(ScheduleString),
 }
 
 impl Value {
@@ -92,7 +92,7 @@ impl<'t> Fields<'t> {
     }
 
     /// Returns the argument, or the default.
-    pub(super) fn arg_term<T: Term + Default>(&self) -> T {
+    pub(super) fn arg_term<T: Keyword + Default>(&self) -> T {
         match self.args.first() {
             Some(Value::Word(word)) => T::from_word(word).unwrap_or_default(),
             _ => T::default(),
@@ -111,7 +111,7 @@ impl<'t> Fields<'t> {
         matches!(self.args.first(), Some(Value::Flag(true)))
     }
 
-    pub(super) fn arg_function(&self) -> Option<FunctionId> {
+    pub(super) fn arg_function(&self) -> Option<FunctionIndex> {
         match self.args.first() {
             Some(Value::Function(function)) => Some(*function),
             _ => None,
@@ -146,7 +146,7 @@ impl<'t> Fields<'t> {
     }
 
     /// Returns the argument as an enum value without a default.
-    pub(super) fn arg_word<T: Term>(&self) -> Option<T> {
+    pub(super) fn arg_word<T: Keyword>(&self) -> Option<T> {
         match self.args.first()? {
             Value::Word(word) => T::from_word(word),
             _ => None,
@@ -201,7 +201,7 @@ impl<'t> Fields<'t> {
         Gpr::ALL.into_iter().filter_map(value).collect()
     }
 
-    pub(super) fn term<T: Term>(&self, name: &str) -> Option<T> {
+    pub(super) fn term<T: Keyword>(&self, name: &str) -> Option<T> {
         match self.property(name)? {
             Value::Word(word) => T::from_word(word),
             _ => None,
@@ -230,7 +230,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    pub(super) fn function(&self, name: &str) -> Option<FunctionId> {
+    pub(super) fn function(&self, name: &str) -> Option<FunctionIndex> {
         match self.property(name)? {
             Value::Function(function) => Some(*function),
             _ => None,

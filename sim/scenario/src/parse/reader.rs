@@ -2,15 +2,15 @@
 
 use super::node::{Fields, Value};
 use super::words::{ALL_SAVED, caller, number_of, target, word};
-use crate::Thread;
+use crate::ScenarioThread;
 use crate::error::Span;
 use crate::grammar::{Args, Kind, Level, NodeRule};
-use crate::histories::Who;
-use crate::placed::PlacedThread;
-use crate::problem::{Expected, ProblemKind};
+use crate::hand_stack::PlacedThread;
+use crate::histories::ThreadName;
+use crate::keywords::{Keyword, XMM, xmm_number};
+use crate::problem::{ExpectedSyntax, ProblemKind};
 use crate::snapshot::{SnapshotCaller, SnapshotThread};
-use crate::terms::{Term, XMM, xmm_number};
-use clr_codegen::FunctionId;
+use clr_codegen::FunctionIndex;
 use clr_explore::LockName;
 use clr_runtime::Lock;
 use clr_runtime::generation::{Generation, Generations};
@@ -77,8 +77,8 @@ impl Reader {
         let mut threads = Names::of(document, "thread");
         let is_stack = document.nodes().iter().any(|node| node.name().value() == "stack");
         if threads.in_order.is_empty() && !is_stack {
-            threads.in_order = [Thread::DEFAULT_NAME.to_owned()].into();
-            threads.numbers.insert(Thread::DEFAULT_NAME.to_owned(), 0);
+            threads.in_order = [ScenarioThread::DEFAULT_NAME.to_owned()].into();
+            threads.numbers.insert(ScenarioThread::DEFAULT_NAME.to_owned(), 0);
         }
         let of_profiler = |node, before: &[String]| Names::of_profiler(document, node, before);
         Self {
@@ -210,7 +210,7 @@ impl Reader {
             Kind::Name => Some(Value::Name(text.to_owned())),
             Kind::Code if !self.functions.numbers.contains_key(text) => {
                 let function =
-                    |name: &str| self.functions.numbers.get(name).copied().map(FunctionId);
+                    |name: &str| self.functions.numbers.get(name).copied().map(FunctionIndex);
                 let found = RuntimeFunction::from_name(text, function);
                 let found = found.ok_or_else(|| {
                     let allowed = Arc::clone(&self.functions.in_order);
@@ -223,7 +223,7 @@ impl Reader {
                     let allowed = Arc::clone(&self.functions.in_order);
                     ProblemKind::UnknownFunction { found: found(), allowed }
                 })?;
-                Some(Value::Function(FunctionId(*number)))
+                Some(Value::Function(FunctionIndex(*number)))
             }
             Kind::Thread => {
                 let number = self.threads.numbers.get(text).ok_or_else(|| {
@@ -232,13 +232,13 @@ impl Reader {
                 })?;
                 Some(Value::Thread(*number))
             }
-            Kind::Party if text == OWN => Some(Value::Party(Who::Own)),
+            Kind::Party if text == OWN => Some(Value::Party(ThreadName::Own)),
             Kind::Party => {
                 let number = self.parties.numbers.get(text).ok_or_else(|| {
                     let allowed = Arc::clone(&self.parties.in_order);
                     ProblemKind::UnknownThread { found: found(), allowed }
                 })?;
-                Some(Value::Party(Who::Thread(*number)))
+                Some(Value::Party(ThreadName::Thread(*number)))
             }
             Kind::AnyLock if !self.locks.numbers.contains_key(text) => {
                 let lock = Lock::ALL.into_iter().find(|lock| lock.name() == text);
@@ -297,40 +297,40 @@ const OWN: &str = "own";
 /// The word for a home slot in which nothing is stored.
 pub(crate) const FREE_SLOT: &str = "none";
 
-fn expected(kind: Kind) -> Expected {
+fn expected(kind: Kind) -> ExpectedSyntax {
     let registers = || Gpr::WORDS.to_vec();
     match kind {
-        Kind::Name => Expected::Name,
-        Kind::Function | Kind::Code => Expected::Function,
-        Kind::Thread => Expected::Thread,
-        Kind::Number(least, most) => Expected::Number(least, most),
-        Kind::Flag => Expected::Flag,
-        Kind::Word(words) => Expected::Word(words.to_vec()),
-        Kind::Gpr => Expected::Word(registers()),
-        Kind::Slot => Expected::Word([registers(), vec![FREE_SLOT]].concat()),
-        Kind::Register => Expected::Word([registers(), XMM.to_vec()].concat()),
-        Kind::Saved => Expected::Word([registers(), vec![ALL_SAVED]].concat()),
-        Kind::Tag => Expected::Tag,
-        Kind::Label => Expected::Label,
-        Kind::Address => Expected::Address,
+        Kind::Name => ExpectedSyntax::Name,
+        Kind::Function | Kind::Code => ExpectedSyntax::Function,
+        Kind::Thread => ExpectedSyntax::Thread,
+        Kind::Number(least, most) => ExpectedSyntax::Number(least, most),
+        Kind::Flag => ExpectedSyntax::Flag,
+        Kind::Word(words) => ExpectedSyntax::Word(words.to_vec()),
+        Kind::Gpr => ExpectedSyntax::Word(registers()),
+        Kind::Slot => ExpectedSyntax::Word([registers(), vec![FREE_SLOT]].concat()),
+        Kind::Register => ExpectedSyntax::Word([registers(), XMM.to_vec()].concat()),
+        Kind::Saved => ExpectedSyntax::Word([registers(), vec![ALL_SAVED]].concat()),
+        Kind::Tag => ExpectedSyntax::Tag,
+        Kind::Label => ExpectedSyntax::Label,
+        Kind::Address => ExpectedSyntax::Address,
         Kind::Generations => {
             let sets = Generations::NAMED.into_iter().map(|(name, _)| name);
-            Expected::Generations(sets.chain(Generation::ALL.map(Generation::name)).collect())
+            ExpectedSyntax::Generations(sets.chain(Generation::ALL.map(Generation::name)).collect())
         }
-        Kind::Caller => Expected::Caller,
-        Kind::Target => Expected::Target,
-        Kind::Seed => Expected::Seed,
-        Kind::HResult => Expected::HResult,
-        Kind::Outcome => Expected::Outcome,
-        Kind::Flags => Expected::Flags,
-        Kind::Stale => Expected::Stale,
-        Kind::Clause => Expected::Clause,
-        Kind::Party => Expected::Party,
-        Kind::Lock => Expected::Lock,
-        Kind::AnyLock => Expected::AnyLock,
-        Kind::Event => Expected::Event,
-        Kind::Hazard => Expected::Hazard,
-        Kind::Trail => Expected::Trail,
+        Kind::Caller => ExpectedSyntax::Caller,
+        Kind::Target => ExpectedSyntax::Target,
+        Kind::Seed => ExpectedSyntax::Seed,
+        Kind::HResult => ExpectedSyntax::HResult,
+        Kind::Outcome => ExpectedSyntax::Outcome,
+        Kind::Flags => ExpectedSyntax::Flags,
+        Kind::Stale => ExpectedSyntax::Stale,
+        Kind::Clause => ExpectedSyntax::Clause,
+        Kind::Party => ExpectedSyntax::Party,
+        Kind::Lock => ExpectedSyntax::Lock,
+        Kind::AnyLock => ExpectedSyntax::AnyLock,
+        Kind::Event => ExpectedSyntax::Event,
+        Kind::Hazard => ExpectedSyntax::Hazard,
+        Kind::Trail => ExpectedSyntax::Trail,
     }
 }
 

@@ -4,7 +4,7 @@ use super::fit::StackPlaces;
 use crate::Scenario;
 use crate::error::Span;
 use crate::problem::ProblemKind;
-use clr_codegen::{Entry, Place, ProgramError, Rule};
+use clr_codegen::{EntryForm, FunctionPart, ProgramError, ProgramRule};
 use std::collections::BTreeSet;
 
 /// Source ranges of the parts of a scenario.
@@ -36,23 +36,25 @@ impl FunctionPlaces {
     }
 
     /// Returns the range of the shape's part that a rule is about.
-    fn shape(&self, rule: Rule) -> Span {
+    fn shape(&self, rule: ProgramRule) -> Span {
         let names: &[&str] = match rule {
-            Rule::FirstEntry => &["entry"],
-            Rule::Home => &["home"],
-            Rule::StackPointer => &["push", "home"],
-            Rule::Pushes => &["push"],
-            Rule::Locals => &["locals"],
-            Rule::Saved(_) => &["save", "push", "home"],
-            Rule::SavedXmm(_) | Rule::SavesBelowFrame => &["save"],
-            Rule::FrameRegister => &["frame"],
-            Rule::Release => &["release"],
-            Rule::Chkstk => &["allocation"],
-            Rule::Unix => &["wrap", "realign", "arguments", "epilogue-cfi", "entry", "frame"],
-            Rule::Realign => &["realign"],
-            Rule::Wrap => &["wrap"],
-            Rule::Arguments => &["arguments"],
-            Rule::Leaf | Rule::Version2 => &["unwind"],
+            ProgramRule::FirstEntry => &["entry"],
+            ProgramRule::Home => &["home"],
+            ProgramRule::StackPointer => &["push", "home"],
+            ProgramRule::Pushes => &["push"],
+            ProgramRule::Locals => &["locals"],
+            ProgramRule::Saved(_) => &["save", "push", "home"],
+            ProgramRule::SavedXmm(_) | ProgramRule::SavesBelowFrame => &["save"],
+            ProgramRule::FrameRegister => &["frame"],
+            ProgramRule::Release => &["release"],
+            ProgramRule::Chkstk => &["allocation"],
+            ProgramRule::Unix => {
+                &["wrap", "realign", "arguments", "epilogue-cfi", "entry", "frame"]
+            }
+            ProgramRule::Realign => &["realign"],
+            ProgramRule::Wrap => &["wrap"],
+            ProgramRule::Arguments => &["arguments"],
+            ProgramRule::Leaf | ProgramRule::Version2 => &["unwind"],
             _ => &[],
         };
         let part = |name: &&str| self.parts.iter().find(|(part, _)| part == name);
@@ -64,13 +66,13 @@ impl Places {
     fn of(&self, error: &ProgramError) -> Span {
         let function = self.functions.get(error.function.index());
         let span = match error.place {
-            Place::Interrupt(index) => self.interrupts.get(index as usize).copied(),
-            Place::Function => function.map(|function| function.function),
-            Place::Shape => function.map(|function| function.shape(error.rule)),
-            Place::Statement(index) => {
+            FunctionPart::Interrupt(index) => self.interrupts.get(index as usize).copied(),
+            FunctionPart::Function => function.map(|function| function.function),
+            FunctionPart::Shape => function.map(|function| function.shape(error.rule)),
+            FunctionPart::Statement(index) => {
                 function.and_then(|function| function.statements.get(index as usize).copied())
             }
-            Place::End => function.map(|function| function.end),
+            FunctionPart::End => function.map(|function| function.end),
         };
         span.unwrap_or_default()
     }
@@ -88,7 +90,7 @@ pub(super) fn check(scenario: &Scenario, places: &Places, problems: &mut Vec<(Sp
             problems.push((*span, ProblemKind::ThreadName));
         }
         let start = scenario.program.functions.get(thread.start.index());
-        if start.is_none_or(|start| start.shape.entry != Entry::Call) {
+        if start.is_none_or(|start| start.shape.entry != EntryForm::Call) {
             problems.push((*span, ProblemKind::ThreadStart));
         }
     }

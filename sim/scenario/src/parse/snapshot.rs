@@ -5,7 +5,7 @@ use super::reader::Reader;
 use crate::grammar::Level;
 use crate::problem::ProblemKind;
 use crate::snapshot::{
-    ExpectedOutcome, ExpectedShot, ExpectedSnapshot, LastCallback, NestedCall, Provenance,
+    ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, LastCallback, NestedCall, Provenance,
     SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread,
 };
 use clr_runtime::profiling::HResult;
@@ -141,7 +141,7 @@ impl Reader {
                     expected.nested.push(outcome);
                 }
                 "clause" => expected.clauses.extend(node.arg_clauses()),
-                name => expected.frames.push(ExpectedShot {
+                name => expected.frames.push(ExpectedFrameReport {
                     marker: name == "marker",
                     label: node.args.first().map(|_| node.arg_text().to_owned()),
                     registers: node.registers(),

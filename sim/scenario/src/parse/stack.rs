@@ -4,12 +4,12 @@ use super::fit::StackPlaces;
 use super::node::{Fields, Value};
 use super::reader::Reader;
 use crate::grammar::Level;
-use crate::placed::{PlacedItem, PlacedThread, StackNode, SuspensionState};
+use crate::hand_stack::{PlacedItem, PlacedThread, StackNode, SuspensionState};
 use crate::problem::ProblemKind;
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::frame::LazyFields;
 use clr_runtime::{ExceptionTracker, FrameKind, MethodKind, RunningFunclet};
-use clr_world::synthetic::{FrameRow, Place, Row};
+use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticActivation};
 
 impl Reader {
     pub(super) fn stack(
@@ -80,15 +80,15 @@ impl Reader {
             self.problem(saves.span(), ProblemKind::Excluded("all", "registers"));
         }
         let (place, kind) = match node.rule.name {
-            "jit" => (Place::Heap, MethodKind::Ordinary),
-            "ready-to-run" => (Place::ReadyToRun, MethodKind::Ordinary),
-            "il-stub" => (Place::Heap, MethodKind::IlStub),
-            "dynamic" => (Place::Heap, MethodKind::Dynamic),
-            "exception-handling" => (Place::ReadyToRun, MethodKind::ExceptionHandling),
-            _ => (Place::Native, MethodKind::Ordinary),
+            "jit" => (CodeLocation::Heap, MethodKind::Ordinary),
+            "ready-to-run" => (CodeLocation::ReadyToRun, MethodKind::Ordinary),
+            "il-stub" => (CodeLocation::Heap, MethodKind::IlStub),
+            "dynamic" => (CodeLocation::Heap, MethodKind::Dynamic),
+            "exception-handling" => (CodeLocation::ReadyToRun, MethodKind::ExceptionHandling),
+            _ => (CodeLocation::Native, MethodKind::Ordinary),
         };
         let Some(Value::Label(function, offset)) = node.args.first() else { return None };
-        let row = Row {
+        let row = SyntheticActivation {
             function: function.clone(),
             offset: *offset,
             place,

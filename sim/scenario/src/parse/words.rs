@@ -3,12 +3,12 @@
 use super::node::Value;
 use super::reader::wrong_type;
 use crate::grammar::Kind;
-use crate::placed::PlacedThread;
-use crate::problem::{Expected, ProblemKind};
+use crate::hand_stack::PlacedThread;
+use crate::keywords::Keyword;
+use crate::problem::{ExpectedSyntax, ProblemKind};
 use crate::snapshot::{
     ExpectedFlags, ExpectedOutcome, SeedAddress, SnapshotCaller, SnapshotThread,
 };
-use crate::terms::Term;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;
@@ -76,7 +76,7 @@ pub(super) fn number_of(kind: Kind, number: i128, value: &KdlValue) -> Result<Va
     };
     let fits = u64::try_from(number).ok().filter(|number| *number <= most);
     let out_of_range =
-        || ProblemKind::OutOfRange { found: number, expected: Expected::Number(0, most) };
+        || ProblemKind::OutOfRange { found: number, expected: ExpectedSyntax::Number(0, most) };
     let number = fits.ok_or_else(out_of_range)?;
     Ok(match kind {
         Kind::HResult => Value::HResult(HResult(number as u32)),

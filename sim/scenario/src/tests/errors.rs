@@ -1,7 +1,7 @@
 //! Tests of messages: position, problem, and allowed values.
 
 use super::parse;
-use crate::{Position, Scenario, ScenarioError};
+use crate::{LineColumn, Scenario, ScenarioError};
 use core::fmt::Write as _;
 use miette::{Diagnostic, NarratableReportHandler};
 
@@ -81,11 +81,11 @@ check! {
 #[test]
 fn positions_count_characters_from_1() {
     let text = "\u{FEFF}ä b\r\nüü x\n";
-    let of = |part: &str| Position::of(text, text.find(part).unwrap()).to_string();
+    let of = |part: &str| LineColumn::of(text, text.find(part).unwrap()).to_string();
     assert_eq!(["ä", "b", "üü", "x"].map(of), ["1:1", "1:3", "2:1", "2:4"]);
-    assert_eq!(Position::of(text, usize::MAX).to_string(), "3:1");
+    assert_eq!(LineColumn::of(text, usize::MAX).to_string(), "3:1");
     // In the middle of a character.
-    assert_eq!(Position::of("ä", 1).to_string(), "1:1");
+    assert_eq!(LineColumn::of("ä", 1).to_string(), "1:1");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{DOCUMENT, examples, parse, round_trip};
 use crate::grammar::{Args, Kind, Level, NodeRule};
-use crate::terms::Term;
+use crate::keywords::Keyword;
 use clr_runtime::FrameKind;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::registers::Gpr;

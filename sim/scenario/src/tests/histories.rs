@@ -2,7 +2,7 @@
 
 use super::{parse, round_trip};
 use crate::{ExpectedEnd, HistoryDifference, bless_histories};
-use clr_explore::{Hazard, Rule};
+use clr_explore::{Hazard, ProfilerRule};
 use clr_runtime::generation::Generation;
 
 /// Returns a text with a profiler that has two locks and the given threads.
@@ -73,7 +73,7 @@ fn a_watchdog_and_what_is_said_to_be_wrong() {
     let rule = "explore rules=#true { expect { rule lock-while-suspended } }";
     assert_eq!(differences(&text("thread a { suspend main { lock one } }", rule)), []);
     let survives = ExpectedEnd::Survives { everything: false };
-    let expected = ExpectedEnd::Rule(Rule::LockWhileSuspended);
+    let expected = ExpectedEnd::Rule(ProfilerRule::LockWhileSuspended);
     let end = HistoryDifference::End { expected, found: survives };
     assert_eq!(differences(&text("thread a { lock one }", rule)), [end]);
 }

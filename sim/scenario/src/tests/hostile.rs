@@ -2,7 +2,7 @@
 
 use super::{EVERYTHING, STACK, examples};
 use crate::grammar::MAX_TEXT;
-use crate::{Position, ProblemKind, Scenario, ScenarioError, SyntaxError, format_text};
+use crate::{LineColumn, ProblemKind, Scenario, ScenarioError, SyntaxError, format_text};
 
 fn first(text: &str) -> ProblemKind {
     Scenario::parse(text).unwrap_err().problems()[0].kind.clone()
@@ -171,7 +171,7 @@ fn mutated_text_gives_errors_in_the_text() {
                 assert!(!error.problems().is_empty());
                 for problem in error.problems() {
                     assert!(text.get(problem.span.offset..problem.span.end()).is_some(), "{text}");
-                    assert_eq!(problem.position, Position::of(&text, problem.span.offset));
+                    assert_eq!(problem.position, LineColumn::of(&text, problem.span.offset));
                     refused += usize::from(matches!(problem.kind, ProblemKind::Kdl(_)));
                     let _ = problem.kind.help();
                 }

@@ -2,18 +2,18 @@
 
 mod bless;
 mod errors;
-mod execute;
+mod explained;
 mod format;
+mod from_synthetic;
+mod from_world;
 mod grammar;
 mod histories;
 mod hostile;
 mod mixed;
-mod of_world;
-mod restage;
 mod round_trip;
-mod run;
+mod run_bare;
+mod run_on_runtime;
 mod snapshot;
-mod told;
 mod walk;
 
 use super::Scenario;

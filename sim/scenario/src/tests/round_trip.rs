@@ -1,9 +1,9 @@
 //! Tests that printed texts parse to the same scenario.
 
 use super::{EVERYTHING, STACK, parse, round_trip};
-use crate::terms::Term;
-use crate::{Expectation, ExpectedFrame, Scenario, Stop, StopAt, Thread, WalkEnd};
-use clr_codegen::{Entry, FunctionId, Program};
+use crate::keywords::Keyword;
+use crate::{Expectation, ExpectedFrame, Scenario, ScenarioThread, Stop, StopAt, WalkEnd};
+use clr_codegen::{EntryForm, FunctionIndex, Program};
 use clr_generate::{Choices, Seeded, Size, minimize, program};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Rules, Trust};
@@ -25,11 +25,11 @@ fn what_is_not_written_is_default() {
     let mut expected = Scenario::new(scenario.program.clone());
     assert_eq!(scenario, expected);
     assert_eq!(scenario.to_string(), "function \"main\"\n");
-    assert_eq!(scenario.function("main"), Some(FunctionId(0)));
+    assert_eq!(scenario.function("main"), Some(FunctionIndex(0)));
     assert_eq!(scenario.function("other"), None);
     assert_eq!((scenario.thread("main"), scenario.thread("other")), (Some(0), None));
 
-    let at = StopAt::Instruction { function: FunctionId(0), index: 0, visit: 1 };
+    let at = StopAt::Instruction { function: FunctionIndex(0), index: 0, visit: 1 };
     let expect = vec![Expectation::default()];
     let (others, snapshots, mixed_walks) = (Vec::new(), Vec::new(), Vec::new());
     expected.stops.push(Stop { thread: 0, at, expect, others, snapshots, mixed_walks });
@@ -42,20 +42,20 @@ fn names_of_any_characters_round_trip() {
     for name in
         ["a b", "\"", "\\", "\n\r\t\0\u{7F}\u{85}\u{2028}\u{FEFF}\u{200F}", "äß語🦀", "#true", "1"]
     {
-        let (name, start) = (name.to_owned(), FunctionId(0));
-        scenario.threads.push(Thread { name, start, gc: false, exits: false });
+        let (name, start) = (name.to_owned(), FunctionIndex(0));
+        scenario.threads.push(ScenarioThread { name, start, gc: false, exits: false });
     }
     round_trip(&scenario);
 }
 
-fn one_of<T: Term>(choices: &mut Seeded) -> T {
+fn one_of<T: Keyword>(choices: &mut Seeded) -> T {
     T::from_word(choices.pick(T::WORDS).unwrap()).unwrap()
 }
 
 fn frame(choices: &mut Seeded, functions: u32) -> ExpectedFrame {
     let value = u64::from(choices.below(u32::MAX)) << choices.below(33);
     ExpectedFrame {
-        function: choices.below(functions + 1).checked_sub(1).map(FunctionId),
+        function: choices.below(functions + 1).checked_sub(1).map(FunctionIndex),
         trust: choices.chance(1, 2).then(|| one_of::<Trust>(choices)),
         registers: choices.subset(&Gpr::ALL, 1, 8).into_iter().map(|it| (it, value)).collect(),
     }
@@ -66,7 +66,7 @@ fn stop(choices: &mut Seeded, functions: u32, threads: u32) -> Stop {
         0 => StopAt::End,
         1 => StopAt::After(u64::from(choices.below(u32::MAX)) << choices.below(33)),
         _ => StopAt::Instruction {
-            function: FunctionId(choices.below(functions)),
+            function: FunctionIndex(choices.below(functions)),
             index: choices.below(u32::MAX),
             visit: choices.between(1, u32::MAX),
         },
@@ -86,11 +86,11 @@ fn scenario(seed: u64, size: &Size) -> Scenario {
     let choices = &mut Seeded::new(seed);
     let program = program(choices, size);
     let functions = program.functions.len() as u32;
-    let called = |index: &u32| program.functions[*index as usize].shape.entry == Entry::Call;
+    let called = |index: &u32| program.functions[*index as usize].shape.entry == EntryForm::Call;
     let starts: Vec<u32> = (0..functions).filter(called).collect();
-    let thread = |number| Thread {
+    let thread = |number| ScenarioThread {
         name: format!("thread {number}"),
-        start: FunctionId(choices.pick(&starts).unwrap()),
+        start: FunctionIndex(choices.pick(&starts).unwrap()),
         gc: choices.chance(1, 6),
         exits: false,
     };

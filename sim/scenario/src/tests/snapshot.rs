@@ -1,7 +1,7 @@
 //! Tests of snapshots of stacks placed by hand.
 
 use super::parse;
-use crate::{ContextRules, FoundShot, FoundSnapshot, SnapshotDifference, SnapshotReport};
+use crate::{ContextRules, FoundFrameReport, SnapshotDifference, SnapshotReport, SnapshotResult};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;
@@ -163,9 +163,7 @@ fn some_registers_can_be_stale() {
     assert_eq!(differences(&more), ["callback 1 has rbx 0xc0de0003, expected 0x0"]);
     // The expectation written from the result is equivalent.
     let mut found = parse(PREEMPTIVE);
-    found.expect_what_is_found(clr_runtime::generation::Generations::of(&[
-        Generation::Net10Windows,
-    ]));
+    found.expect_results(clr_runtime::generation::Generations::of(&[Generation::Net10Windows]));
     let frames = &found.snapshots().next().unwrap().call.expect[0].frames;
     let stale: Vec<_> = frames.iter().map(|frame| &frame.stale).collect();
     let wanted = parse(PREEMPTIVE);
@@ -178,12 +176,12 @@ fn some_registers_can_be_stale() {
 fn registers_and_contexts_are_always_checked() {
     let scenario = parse(BARRIER);
     let stack = scenario.stack.as_ref().unwrap();
-    let set = stack.stage(Generation::Net10Windows).set_up().unwrap();
+    let set = stack.synthetic_thread(Generation::Net10Windows).build().unwrap();
     let expected = &stack.snapshots[1].expect[0];
     let found = stack.snapshots[1].make(&set);
     assert_eq!(expected.differences(&found), []);
-    let after = |change: &dyn Fn(&mut FoundShot, &mut ContextRules)| {
-        let mut found: FoundSnapshot = found.clone();
+    let after = |change: &dyn Fn(&mut FoundFrameReport, &mut ContextRules)| {
+        let mut found: SnapshotResult = found.clone();
         change(&mut found.shots[1], &mut found.rules);
         expected.differences(&found)
     };

@@ -2,13 +2,13 @@
 
 use super::parse;
 use crate::walk::Start;
-use crate::{FoundEnd, FoundWalk, Untrue};
-use clr_codegen::execution::{BASE, Run};
-use clr_codegen::shadow_stack::Caller;
+use crate::{FoundEnd, FoundWalk, ShadowStackDifference};
+use clr_codegen::execution::{BASE, Execution};
+use clr_codegen::shadow_stack::CallerState;
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::CfiTable;
 use clr_walker::unwind::{Position, Rules, UnwindError};
 
 const TEXT: &str = "
@@ -19,16 +19,16 @@ stop at=\"leaf\"
 ";
 
 /// Returns the first difference from the shadow stack after a change of the walk at the stop.
-fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<Untrue> {
+fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<ShadowStackDifference> {
     let scenario = parse(TEXT);
     let reached = scenario.run().unwrap().remove(0).reached.unwrap();
     let mut found = reached.walks[0].found.clone();
     let linked = scenario.program.link().unwrap();
-    let mut run: Run<'_> = scenario.start(0, &linked).unwrap();
+    let mut run: Execution<'_> = scenario.start(0, &linked).unwrap();
     while run.machine().executed() < reached.executed {
         run.step().unwrap();
     }
-    let callers: &[Caller] = run.truth().callers();
+    let callers: &[CallerState] = run.shadow_stack().callers();
     assert_eq!(callers.len(), 3);
     change(&mut found);
     found.untrue(callers, scenario.program.convention)
@@ -47,26 +47,31 @@ fn the_innermost_untruth_is_told() {
         found.frames[1].registers.rip += 1;
         found.frames[2].registers.rip += 1;
     });
-    assert!(matches!(rip, Some(Untrue::Rip { frame: 0, truth, found }) if found == truth + 1));
+    assert!(
+        matches!(rip, Some(ShadowStackDifference::Rip { frame: 0, truth, found }) if found == truth + 1)
+    );
     for register in [Gpr::Rsp, Gpr::Rbx, Gpr::R15] {
         let change = |found: &mut FoundWalk| found.frames[2].registers.set(register, 7);
         let wrong = untrue(change);
         assert!(
-            matches!(wrong, Some(Untrue::Register { frame: 1, register: told, found: 7, .. })
+            matches!(wrong, Some(ShadowStackDifference::Register { frame: 1, register: told, found: 7, .. })
                 if told == register),
             "{wrong:?}"
         );
     }
     let xmm = untrue(|found| found.frames[1].registers.xmm[9] = 1);
-    assert!(matches!(xmm, Some(Untrue::Xmm { frame: 0, number: 15, found: 1, .. })));
+    assert!(matches!(xmm, Some(ShadowStackDifference::Xmm { frame: 0, number: 15, found: 1, .. })));
     let position = untrue(|found| found.frames[1].position = Position::Interrupted);
-    assert!(matches!(position, Some(Untrue::Position { frame: 0, .. })));
+    assert!(matches!(position, Some(ShadowStackDifference::Position { frame: 0, .. })));
     let base = untrue(|found| {
         if let Some((registers, _)) = &mut found.base {
             registers.set(Gpr::Rbp, 7);
         }
     });
-    assert!(matches!(base, Some(Untrue::Register { frame: 2, register: Gpr::Rbp, .. })));
+    assert!(matches!(
+        base,
+        Some(ShadowStackDifference::Register { frame: 2, register: Gpr::Rbp, .. })
+    ));
 }
 
 #[test]
@@ -76,18 +81,18 @@ fn a_walk_that_is_too_short_or_too_long_is_untrue() {
         found.base = None;
         found.end = FoundEnd::Error(UnwindError::UnknownCode { address: 7 });
     });
-    assert_eq!(short, Some(Untrue::Ended { truth: 3, found: 2 }));
+    assert_eq!(short, Some(ShadowStackDifference::Ended { truth: 3, found: 2 }));
     let no_base = untrue(|found| {
         found.base = None;
         found.end = FoundEnd::Error(UnwindError::UnknownCode { address: 7 });
     });
-    assert_eq!(no_base, Some(Untrue::Ended { truth: 3, found: 2 }));
+    assert_eq!(no_base, Some(ShadowStackDifference::Ended { truth: 3, found: 2 }));
     let long = untrue(|found| {
         let (registers, position) = found.base.unwrap();
         let outermost = found.frames[2];
         found.frames.push(crate::FoundFrame { registers, position, ..outermost });
     });
-    assert_eq!(long, Some(Untrue::WentOn { truth: 3, found: 4 }));
+    assert_eq!(long, Some(ShadowStackDifference::WentOn { truth: 3, found: 4 }));
 }
 
 /// The call frame information of two bytes of code at RVA 0x1000, as in vfork: the return address

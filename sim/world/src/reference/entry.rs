@@ -1,8 +1,8 @@
 //! Checks before the walk (contract §2.2, §2.8), as far as worlds can reach them: the first rule
 //! that applies decides.
 
-use super::rows::Seen;
-use super::{Asker, Question};
+use super::rows::ThreadFacts;
+use super::{CallFacts, CallerKind};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
 
@@ -25,13 +25,13 @@ use Decision::{Chain, Return};
 
 /// A call and its target, which is a thread of the runtime.
 pub(super) struct Call<'a> {
-    pub question: &'a Question,
-    pub target: &'a Seen,
+    pub question: &'a CallFacts,
+    pub target: &'a ThreadFacts,
 }
 
 type Rule = (fn(&Call<'_>) -> bool, fn(&Call<'_>) -> Decision);
 
-/// The rules, by contract §2.2 from row 5 on: earlier rows always pass in a world.
+/// The rules, from row 5 of contract §2.2 on: earlier rows always pass in a world.
 const RULES: &[Rule] = &[
     // 5: C-007.
     (|call| call.question.flags.0 > 1, |_| Return(HResult::INVALID_ARGUMENT)),
@@ -39,7 +39,7 @@ const RULES: &[Rule] = &[
     (|call| call.has_no_target(), |_| Return(HResult::OK)),
     // 8: C-017.
     (
-        |call| call.question.caller == Asker::Managed && call.target.suspending,
+        |call| call.question.caller == CallerKind::Managed && call.target.suspending,
         |_| Return(HResult::UNSAFE),
     ),
     // 9: C-018.
@@ -90,12 +90,12 @@ const RULES: &[Rule] = &[
 
 impl Call<'_> {
     pub(super) fn is_other(&self) -> bool {
-        self.question.caller != Asker::Target
+        self.question.caller != CallerKind::Target
     }
 
     /// Returns true if a lookup of code may have to wait: another thread writes to the tables.
     fn waits_for_code(&self) -> bool {
-        self.question.caller != Asker::Native && self.target.code_busy
+        self.question.caller != CallerKind::Native && self.target.code_busy
     }
 
     fn is_unix(&self) -> bool {
@@ -103,7 +103,7 @@ impl Call<'_> {
     }
 
     fn has_no_target(&self) -> bool {
-        self.question.unnamed && self.question.caller == Asker::Native
+        self.question.unnamed && self.question.caller == CallerKind::Native
     }
 
     fn has_frame_below_sp(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The effect of exceptions on the report (contract §3.9). The progress of an exception is state;
 //! the position of its handlers and their methods come from the shadow stack.
 
-use super::rows::Row;
+use super::rows::ReferenceActivation;
 use clr_codegen::FuncletKind;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::{ExceptionState, Pass};
@@ -62,9 +62,9 @@ pub(super) enum Handler {
 }
 
 /// Returns the kind of handler that an activation is, or `None`. Filters do not count (C-085).
-pub(super) fn handler(rows: &[Row], index: usize) -> Option<Handler> {
+pub(super) fn handler(rows: &[ReferenceActivation], index: usize) -> Option<Handler> {
     let row = rows.get(index).filter(|row| row.funclet == Some(FuncletKind::Handler))?;
-    let is_of = |other: &Row| other.code == row.code;
+    let is_of = |other: &ReferenceActivation| other.code == row.code;
     if rows.get(index + 1).is_some_and(is_of) {
         return Some(Handler::OutOfLine);
     }

@@ -1,7 +1,7 @@
 //! The explicit Frames of a thread. The kind of a Frame is read from memory; the place that it
 //! leads to comes from the shadow stack.
 
-use super::rows::{Code, Row};
+use super::rows::{ActivationCode, ReferenceActivation};
 use clr_runtime::frame::FrameShape;
 use clr_runtime::frame::layout;
 use clr_runtime::generation::Generation;
@@ -11,7 +11,7 @@ use clr_walker::unwind::Position;
 
 /// A Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct ReferenceFrame {
     /// Address of the Frame (VA).
     pub at: u64,
     /// Kind of the Frame.
@@ -19,12 +19,12 @@ pub struct Frame {
     /// The Frame has a method, so that a walk stops at it.
     pub has_method: bool,
     /// The place that the Frame leads to.
-    pub lead: Lead,
+    pub lead: FrameTarget,
 }
 
 /// The place that a Frame leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lead {
+pub enum FrameTarget {
     /// Nowhere, or to unmanaged code.
     Nowhere,
     /// An activation of managed code.
@@ -34,7 +34,7 @@ pub enum Lead {
         /// rip of the activation, as recorded in the Frame (VA).
         ip: u64,
         /// The other registers of the activation that the Frame provides.
-        sets: Sets,
+        sets: FrameRegisters,
     },
     /// The reference model does not cover the case.
     Beyond,
@@ -42,7 +42,7 @@ pub enum Lead {
 
 /// The registers that a Frame provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sets {
+pub enum FrameRegisters {
     /// rsp and rbp (C-070, C-098).
     FramePointer,
     /// rsp and all callee-saved integer registers (C-072, C-073).
@@ -59,8 +59,8 @@ pub(super) fn chain<M: Memory>(
     identities: &FrameIdentities,
     memory: &M,
     top: u64,
-    rows: &[Row],
-) -> Option<Vec<Frame>> {
+    rows: &[ReferenceActivation],
+) -> Option<Vec<ReferenceFrame>> {
     let mut frames = Vec::new();
     let mut at = top;
     while at != FRAME_TOP {
@@ -82,16 +82,16 @@ pub(super) fn chain<M: Memory>(
             FrameShape::Hijack => (false, to(rows, Some(host + 2))),
             FrameShape::HelperMethod => {
                 let method = word(layout::HELPER_METHOD)? | word(layout::FCALL_ENTRY)?;
-                let lead = rows.iter().skip(host).position(Row::is_managed);
+                let lead = rows.iter().skip(host).position(ReferenceActivation::is_managed);
                 (method != 0, to(rows, lead.map(|row| host + row)))
             }
-            FrameShape::Resumable => (false, interrupted(rows, host, Sets::Interrupted)),
-            FrameShape::Faulting => (false, interrupted(rows, host, Sets::Faulted)),
+            FrameShape::Resumable => (false, interrupted(rows, host, FrameRegisters::Interrupted)),
+            FrameShape::Faulting => (false, interrupted(rows, host, FrameRegisters::Faulted)),
             // The caller by COM is unmanaged.
-            FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, Lead::Nowhere),
-            FrameShape::FuncEval => (false, Lead::Beyond),
+            FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, FrameTarget::Nowhere),
+            FrameShape::FuncEval => (false, FrameTarget::Beyond),
         };
-        frames.push(Frame { at, kind, has_method, lead });
+        frames.push(ReferenceFrame { at, kind, has_method, lead });
         at = word(layout::NEXT)?;
     }
     Some(frames)
@@ -99,9 +99,9 @@ pub(super) fn chain<M: Memory>(
 
 /// Finds the target of an InlinedCallFrame: the method that contains the Frame, while the call is
 /// active (C-070, C-071).
-fn inlined_call(rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
+fn inlined_call(rows: &[ReferenceActivation], host: usize, recorded: u64) -> (bool, FrameTarget) {
     let Some(row) = rows.get(host).filter(|row| row.is_managed() && recorded != 0) else {
-        return (false, Lead::Nowhere);
+        return (false, FrameTarget::Nowhere);
     };
     // During the call, the Frame has the call's return address; in ready-to-run code, the return
     // address of a helper's call (C-156).
@@ -112,32 +112,32 @@ fn inlined_call(rows: &[Row], host: usize, recorded: u64) -> (bool, Lead) {
     let ip = if calls && !begins { row.registers.rip } else { recorded };
     // The Frame of an IL stub of the runtime has the method of the P/Invoke; any other Frame has a
     // token.
-    let is_stub = matches!(row.code, Code::Managed(_, MethodKind::IlStub));
+    let is_stub = matches!(row.code, ActivationCode::Managed(_, MethodKind::IlStub));
     let has_method = is_stub && row.fact.is_some_and(|fact| !fact.is_source);
-    (has_method, Lead::To { row: host, ip, sets: Sets::FramePointer })
+    (has_method, FrameTarget::To { row: host, ip, sets: FrameRegisters::FramePointer })
 }
 
 /// Finds the target of a transition Frame: the caller of the runtime's code (C-073), if that is
 /// managed code (C-079).
-fn transition(rows: &[Row], host: usize) -> Lead {
+fn transition(rows: &[ReferenceActivation], host: usize) -> FrameTarget {
     let caller = rows.iter().skip(host).position(|row| !row.is_between());
     to(rows, caller.map(|row| host + row))
 }
 
 /// Finds the target of a Frame with a CONTEXT: the code that was interrupted (C-076) or has faulted
 /// (C-160).
-fn interrupted(rows: &[Row], host: usize, sets: Sets) -> Lead {
+fn interrupted(rows: &[ReferenceActivation], host: usize, sets: FrameRegisters) -> FrameTarget {
     match to(rows, Some(host + 1)) {
-        Lead::To { row, ip, .. } => Lead::To { row, ip, sets },
+        FrameTarget::To { row, ip, .. } => FrameTarget::To { row, ip, sets },
         other => other,
     }
 }
 
-fn to(rows: &[Row], index: Option<usize>) -> Lead {
+fn to(rows: &[ReferenceActivation], index: Option<usize>) -> FrameTarget {
     match index.and_then(|index| Some((index, rows.get(index)?))) {
         Some((index, row)) if row.is_managed() => {
-            Lead::To { row: index, ip: row.registers.rip, sets: Sets::CalleeSaved }
+            FrameTarget::To { row: index, ip: row.registers.rip, sets: FrameRegisters::CalleeSaved }
         }
-        _ => Lead::Nowhere,
+        _ => FrameTarget::Nowhere,
     }
 }

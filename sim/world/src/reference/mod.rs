@@ -1,13 +1,13 @@
-//! A reference model of `DoStackSnapshot` for threads of a [`World`](crate::world::World): a second
+//! A reference model of `DoStackSnapshot` for threads of a [`World`](crate::World): a second
 //! opinion on the callbacks and the result.
 //!
 //! The reference model applies the rules of contract §2.2 and §3 with knowledge of the real calls.
 //! It looks up no code, unwinds nothing, and uses no walking code of
-//! [`profiling`](crate::profiling). The activations on the stack and their registers come from the
-//! [shadow stack](crate::truth). Only state is read from memory: the mode, the Frames that exist,
+//! [`profiling`](clr_runtime::profiling). The activations on the stack and their registers come from the
+//! [shadow stack](clr_codegen::shadow_stack). Only state is read from memory: the mode, the Frames that exist,
 //! and the progress of exceptions.
 //!
-//! [`Seen`] is a stopped thread, [`Question`] a call about it, and [`expected`] returns the result
+//! [`ThreadFacts`] is a stopped thread, [`CallFacts`] a call about it, and [`expected`] returns the result
 //! that the call must have.
 
 mod entry;
@@ -17,17 +17,17 @@ mod report;
 mod rows;
 
 pub use exceptions::Exceptions;
-pub use frames::{Frame, Lead, Sets};
-pub use report::{Callback, Expected, expected};
-pub use rows::{Code, Facts, Row, Seen};
+pub use frames::{FrameRegisters, FrameTarget, ReferenceFrame};
+pub use report::{ExpectedCall, ExpectedReport, expected};
+pub use rows::{ActivationCode, ProgramFacts, ReferenceActivation, ThreadFacts};
 
 use clr_walker::profiling::SnapshotFlags;
 
 /// The parameters of a `DoStackSnapshot` call that its result depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct CallFacts {
     /// The calling thread.
-    pub caller: Asker,
+    pub caller: CallerKind,
     /// `thread` is 0.
     pub unnamed: bool,
     /// `infoFlags`.
@@ -42,7 +42,7 @@ pub struct Question {
 
 /// The calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Asker {
+pub enum CallerKind {
     /// The target itself, in a callback or anywhere else: both are alike here (C-021).
     Target,
     /// A thread that the runtime does not know.

@@ -1,12 +1,12 @@
 //! The reporting rules (contract §3.3 to §3.9, §3.12) as one pass over the activations on the
 //! stack.
 
-use super::Question;
+use super::CallFacts;
 use super::entry::{Call, Decision, decide};
 use super::exceptions::{Handler, handler, handles_in_managed_code};
-use super::frames::{Lead, Sets};
-use super::rows::{Code, Row, Seen};
-use clr_codegen::{Convention, FuncletKind};
+use super::frames::{FrameRegisters, FrameTarget};
+use super::rows::{ActivationCode, ReferenceActivation, ThreadFacts};
+use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
@@ -16,7 +16,7 @@ use clr_walker::registers::{Gpr, Registers};
 
 /// An expected callback.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Callback {
+pub struct ExpectedReport {
     /// The method; `None` for a marker.
     pub function: Option<MethodId>,
     /// Index of the activation that the callback reports.
@@ -28,15 +28,15 @@ pub struct Callback {
 
 /// The expected result of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
+pub struct ExpectedCall {
     /// The outcome of the call.
     pub outcome: Outcome,
     /// The callbacks of the call (C-057).
-    pub callbacks: Vec<Callback>,
+    pub callbacks: Vec<ExpectedReport>,
 }
 
-impl Expected {
-    const fn of(outcome: Outcome, callbacks: Vec<Callback>) -> Self {
+impl ExpectedCall {
+    const fn of(outcome: Outcome, callbacks: Vec<ExpectedReport>) -> Self {
         Self { outcome, callbacks }
     }
 }
@@ -44,12 +44,12 @@ impl Expected {
 /// Returns the result that a call about a thread must have. `None` if the reference model does not
 /// cover the case.
 #[must_use]
-pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
+pub fn expected(target: &ThreadFacts, question: &CallFacts) -> Option<ExpectedCall> {
     let call = Call { question, target };
     let (start, flags) = match decide(&call) {
-        Decision::Return(result) => return Some(Expected::of(result.into(), Vec::new())),
+        Decision::Return(result) => return Some(ExpectedCall::of(result.into(), Vec::new())),
         Decision::Kill(HResult(code)) => {
-            return Some(Expected::of(Outcome::ProcessKilled { code }, Vec::new()));
+            return Some(ExpectedCall::of(Outcome::ProcessKilled { code }, Vec::new()));
         }
         Decision::Unsaid => return None,
         Decision::Chain => (None, 0),
@@ -67,16 +67,16 @@ pub fn expected(target: &Seen, question: &Question) -> Option<Expected> {
         && wanted <= callbacks.len()
     {
         callbacks.truncate(wanted);
-        return Some(Expected::of(HResult::ABORTED.into(), callbacks));
+        return Some(ExpectedCall::of(HResult::ABORTED.into(), callbacks));
     }
     if ending == Ending::GivesUp {
-        return Some(Expected::of(HResult::FAIL.into(), callbacks));
+        return Some(ExpectedCall::of(HResult::FAIL.into(), callbacks));
     }
     // C-106, C-107.
     let is_2 = target.generation == Generation::Framework2;
     let started = is_2 && (start.is_some() || !target.frames.is_empty());
     let result = if stops || started { HResult::OK } else { HResult::FAIL };
-    Some(Expected::of(result.into(), callbacks))
+    Some(ExpectedCall::of(result.into(), callbacks))
 }
 
 /// The end of a walk.
@@ -89,13 +89,13 @@ enum Ending {
 }
 
 struct Pass<'s> {
-    target: &'s Seen,
-    convention: Convention,
+    target: &'s ThreadFacts,
+    convention: CallingConvention,
     /// The registers that the walk knows.
     context: Context,
     /// Masks of the registers that are right for the activation: integer registers, then xmm.
     true_ones: (u16, u16),
-    callbacks: Vec<Callback>,
+    callbacks: Vec<ExpectedReport>,
     /// Index of the activation that is reported in place of a handler: nothing is reported before
     /// it.
     hidden_to: Option<usize>,
@@ -104,9 +104,10 @@ struct Pass<'s> {
 }
 
 impl<'s> Pass<'s> {
-    fn new(target: &'s Seen, start: Option<usize>, flags: u32) -> Self {
+    fn new(target: &'s ThreadFacts, start: Option<usize>, flags: u32) -> Self {
         let windows = Generations::WINDOWS.contains(target.generation);
-        let convention = if windows { Convention::WindowsX64 } else { Convention::SystemV };
+        let convention =
+            if windows { CallingConvention::WindowsX64 } else { CallingConvention::SystemV };
         let row = start.and_then(|row| target.rows.get(row));
         // A walk from the Frame chain starts with all registers zero (contract §3.1).
         let registers = row.map_or_else(Registers::default, |row| row.registers);
@@ -123,7 +124,7 @@ impl<'s> Pass<'s> {
     }
 
     fn go(&mut self, start: Option<usize>, suspended: bool) -> Option<Ending> {
-        let Seen { rows, frames, exceptions, .. } = self.target;
+        let ThreadFacts { rows, frames, exceptions, .. } = self.target;
         let mut frames = frames.iter().peekable();
         let mut managed = start;
         loop {
@@ -134,18 +135,18 @@ impl<'s> Pass<'s> {
                 self.stops |=
                     frame.has_method && self.hidden_to.is_none() && !exceptions.have_left(frame.at);
                 match frame.lead {
-                    Lead::Nowhere => {}
+                    FrameTarget::Nowhere => {}
                     // C-075: only Framework 2 continues at a thread that the call has suspended.
-                    Lead::To { sets: Sets::Interrupted, .. }
+                    FrameTarget::To { sets: FrameRegisters::Interrupted, .. }
                         if suspended && self.target.generation != Generation::Framework2 =>
                     {
                         return Some(Ending::GivesUp);
                     }
-                    Lead::To { row, ip, sets } => {
+                    FrameTarget::To { row, ip, sets } => {
                         self.follow(rows.get(row)?, ip, sets);
                         managed = Some(row);
                     }
-                    Lead::Beyond => return None,
+                    FrameTarget::Beyond => return None,
                 }
             }
             // Managed activations are reported one by one up to an unmanaged caller.
@@ -162,7 +163,7 @@ impl<'s> Pass<'s> {
                     // the method was called from, whether the method was reported or not.
                     self.stops = true;
                     if is_marked {
-                        self.tell(None, index + 1);
+                        self.report(None, index + 1);
                     }
                 }
             }
@@ -172,9 +173,9 @@ impl<'s> Pass<'s> {
     /// Reports a method if it is to be reported. Returns true if a marker is due for the unmanaged
     /// run that it was called from.
     fn method(&mut self, index: usize) -> Option<bool> {
-        let Seen { rows, exceptions, generation, .. } = self.target;
+        let ThreadFacts { rows, exceptions, generation, .. } = self.target;
         let row = rows.get(index)?;
-        let Code::Managed(method, kind) = row.code else { return None };
+        let ActivationCode::Managed(method, kind) = row.code else { return None };
         // C-163, C-085.
         let handles = kind == MethodKind::ExceptionHandling;
         let is_filter = row.funclet == Some(FuncletKind::Filter);
@@ -197,23 +198,23 @@ impl<'s> Pass<'s> {
                 // stop at stubs.
                 self.stops |= kind != MethodKind::IlStub;
                 if !is_hidden && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic) {
-                    self.tell(Some(method), index);
+                    self.report(Some(method), index);
                 }
             }
         }
         Some(is_marked)
     }
 
-    fn tell(&mut self, function: Option<MethodId>, row: usize) {
-        self.callbacks.push(Callback { function, row, context: self.context });
+    fn report(&mut self, function: Option<MethodId>, row: usize) {
+        self.callbacks.push(ExpectedReport { function, row, context: self.context });
     }
 
     /// Takes over the registers that a Frame provides; the others stay unchanged (C-098, C-158).
-    fn follow(&mut self, row: &Row, ip: u64, sets: Sets) {
+    fn follow(&mut self, row: &ReferenceActivation, ip: u64, sets: FrameRegisters) {
         let flags = match sets {
-            Sets::Interrupted => Some(self.target.generation.redirected_context_flags()),
-            Sets::Faulted => Some(faulted_flags(self.target.generation)),
-            Sets::FramePointer | Sets::CalleeSaved => None,
+            FrameRegisters::Interrupted => Some(self.target.generation.redirected_context_flags()),
+            FrameRegisters::Faulted => Some(faulted_flags(self.target.generation)),
+            FrameRegisters::FramePointer | FrameRegisters::CalleeSaved => None,
         };
         if let Some(flags) = flags {
             self.context = Context { registers: row.registers, flags };
@@ -221,7 +222,7 @@ impl<'s> Pass<'s> {
             return;
         }
         let told: &[Gpr] = match sets {
-            Sets::FramePointer => &[Gpr::Rbp],
+            FrameRegisters::FramePointer => &[Gpr::Rbp],
             _ => self.convention.nonvolatile(),
         };
         self.true_ones = (0, 0);
@@ -233,7 +234,7 @@ impl<'s> Pass<'s> {
 
     /// Restores the registers that a method's frame has saved; the others stay unchanged (C-096,
     /// C-099).
-    fn return_to(&mut self, row: &Row, caller: &Row) {
+    fn return_to(&mut self, row: &ReferenceActivation, caller: &ReferenceActivation) {
         for register in self.convention.nonvolatile() {
             if (row.saves.0 | self.true_ones.0) & bit(*register) != 0 {
                 self.take(caller, *register);
@@ -251,7 +252,7 @@ impl<'s> Pass<'s> {
         self.place(caller.registers.rip, row.caller_sp);
     }
 
-    fn take(&mut self, row: &Row, register: Gpr) {
+    fn take(&mut self, row: &ReferenceActivation, register: Gpr) {
         self.context.registers.set(register, row.registers.get(register));
         self.true_ones.0 |= bit(register);
     }

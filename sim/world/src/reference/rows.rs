@@ -1,7 +1,7 @@
 //! A stopped thread, as the shadow stack has it.
 
 use super::exceptions::Exceptions;
-use super::frames::{self, Frame};
+use super::frames::{self, ReferenceFrame};
 use crate::World;
 use crate::stubs::{Expanded, Identity, Shared, method_id};
 use clr_codegen::{FuncletKind, LinkedProgram, Statement};
@@ -14,7 +14,7 @@ use clr_walker::unwind::Position;
 
 /// The code of an activation, from the runtime's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum ActivationCode {
     /// Unmanaged code: native functions, helpers and stubs.
     Unmanaged,
     /// A method's code.
@@ -24,7 +24,7 @@ pub enum Code {
 /// Properties of a function that are known before execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fact {
-    code: Code,
+    code: ActivationCode,
     /// Masks of the nonvolatile registers that the function's frames save: integer registers, then
     /// xmm.
     saves: (u16, u16),
@@ -40,7 +40,7 @@ pub(super) struct Fact {
 
 /// Properties of a program's functions that are known before execution.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct ProgramFacts {
     functions: Vec<Fact>,
     /// The unwinder misreads some of the managed code.
     misread: bool,
@@ -48,7 +48,7 @@ pub struct Facts {
     funclets: bool,
 }
 
-impl Facts {
+impl ProgramFacts {
     /// Collects the properties of a program and its code.
     #[must_use]
     pub fn new(expanded: &Expanded, linked: &LinkedProgram) -> Self {
@@ -69,15 +69,17 @@ impl Facts {
         for ((function, identity), id) in
             expanded.program.functions.iter().zip(&expanded.identities).zip(0..)
         {
-            let id = clr_codegen::FunctionId(id);
+            let id = clr_codegen::FunctionIndex(id);
             let shape = &function.shape;
             let integer =
                 shape.pushes.iter().chain(&shape.saves).chain(shape.home.iter().flatten());
             let integer = integer.fold(0, |mask, register| mask | 1 << *register as u16);
             functions.push(Fact {
                 code: match identity {
-                    Identity::Method(kind) => Code::Managed(MethodId(method_id(id)), *kind),
-                    Identity::Native | Identity::Stub(_) => Code::Unmanaged,
+                    Identity::Method(kind) => {
+                        ActivationCode::Managed(MethodId(method_id(id)), *kind)
+                    }
+                    Identity::Native | Identity::Stub(_) => ActivationCode::Unmanaged,
                 },
                 pushes: shape.pushes.iter().fold(0, |mask, register| mask | 1 << *register as u16),
                 saves: (integer, shape.xmm_saves.iter().fold(0, |mask, n| mask | 1 << n)),
@@ -89,7 +91,7 @@ impl Facts {
         let misread = linked.instructions.iter().any(|instruction| {
             let function = instruction.function.and_then(|id| functions.get(id.index()));
             instruction.mistake.is_some()
-                && function.is_some_and(|fact| fact.code != Code::Unmanaged)
+                && function.is_some_and(|fact| fact.code != ActivationCode::Unmanaged)
         });
         let funclets = linked.parts.iter().any(|part| part.funclet.is_some());
         Self { functions, misread, funclets }
@@ -98,9 +100,9 @@ impl Facts {
 
 /// An activation on the stack of a stopped thread.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ReferenceActivation {
     /// Code of the activation.
-    pub code: Code,
+    pub code: ActivationCode,
     /// Registers at the current instruction, or after the return to the activation.
     pub registers: Registers,
     /// Caller's rsp after the function has returned (VA).
@@ -114,11 +116,11 @@ pub struct Row {
     pub(super) fact: Option<Fact>,
 }
 
-impl Row {
+impl ReferenceActivation {
     /// Returns true if the activation is of managed code.
     #[must_use]
     pub fn is_managed(&self) -> bool {
-        self.code != Code::Unmanaged
+        self.code != ActivationCode::Unmanaged
     }
 
     /// Returns true if the activation is of the program's own code.
@@ -141,13 +143,13 @@ impl Row {
 /// A stopped thread.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
-pub struct Seen {
+pub struct ThreadFacts {
     /// Generation of the runtime.
     pub generation: Generation,
     /// Activations of the thread, innermost first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReferenceActivation>,
     /// Frames of the thread, the topmost first.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<ReferenceFrame>,
     /// The thread is in cooperative mode.
     pub cooperative: bool,
     /// Exceptions in flight.
@@ -164,23 +166,23 @@ pub struct Seen {
     pub beyond: bool,
 }
 
-impl Seen {
+impl ThreadFacts {
     /// Describes a thread. Returns `None` if the runtime does not know the thread.
     #[must_use]
-    pub fn new(facts: &Facts, world: &mut World<'_>, thread: usize) -> Option<Self> {
+    pub fn new(facts: &ProgramFacts, world: &mut World<'_>, thread: usize) -> Option<Self> {
         let object = world.object(thread)?;
         let cooperative = world.is_cooperative(thread);
         let linked = world.linked();
         let mut beyond = false;
         let activations = world.activations(thread);
-        let rows: Vec<Row> = activations
+        let rows: Vec<ReferenceActivation> = activations
             .into_iter()
             .map(|activation| {
                 let id = activation.function;
                 let fact = id.and_then(|id| facts.functions.get(id.index())).copied();
-                let code = fact.map_or(Code::Unmanaged, |fact| fact.code);
+                let code = fact.map_or(ActivationCode::Unmanaged, |fact| fact.code);
                 beyond |= facts.misread
-                    && code != Code::Unmanaged
+                    && code != ActivationCode::Unmanaged
                     && linked
                         .windows_mistake(activation.registers.rip, activation.position)
                         .is_some();
@@ -194,7 +196,7 @@ impl Seen {
                     Some(_) => (fact.pushes, 0),
                     None => fact.saves,
                 });
-                Row {
+                ReferenceActivation {
                     code,
                     registers: activation.registers,
                     caller_sp: activation.caller_sp,

@@ -3,10 +3,10 @@
 use super::frames::{Frames, call, call_computed, reserve_frame, set};
 use super::{Plan, RETURN, Shared, Stub, method_id};
 use clr_codegen::{
-    CodeKind, Exit, Function, FunctionId, FunctionShape, Statement, TailCallForm, Value, Word,
+    CodeKind, Exit, Function, FunctionIndex, FunctionShape, Statement, TailCallForm, Value, Word,
 };
 use clr_runtime::FrameKind;
-use clr_runtime::frame::layout::{self, Convention as FrameConvention};
+use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::thread::offset;
 use clr_walker::registers::Gpr;
 
@@ -16,7 +16,7 @@ impl Plan {
     pub(super) fn delegate_stub(
         &self,
         stub: Stub,
-        id: FunctionId,
+        id: FunctionIndex,
         target: &Function,
         (kind, times): (FrameKind, usize),
     ) -> Function {
@@ -55,7 +55,7 @@ impl Plan {
     }
 
     /// Returns a tail call by the helper.
-    pub(super) fn tail_call_by_helper(&self, target: FunctionId) -> Vec<Statement> {
+    pub(super) fn tail_call_by_helper(&self, target: FunctionIndex) -> Vec<Statement> {
         let stub = self.stub_of(target, Stub::TailCall);
         if self.generation.has_tail_call_frames() {
             return vec![Statement::Exit(Exit::TailCall(TailCallForm::Memory, stub))];
@@ -74,7 +74,7 @@ impl Plan {
 
     /// Creates the code between the two methods of a tail call by helper: unmanaged code with a
     /// TailCallFrame in place of the caller, or the IL stub that the dispatcher calls.
-    pub(super) fn tail_call_stub(&self, id: FunctionId, target: &Function) -> Function {
+    pub(super) fn tail_call_stub(&self, id: FunctionIndex, target: &Function) -> Function {
         let name = format!("{}{}", Stub::TailCall.prefix(), target.name);
         if !self.generation.has_tail_call_frames() {
             let shape = FunctionShape { locals: 0x28, ..FunctionShape::default() };

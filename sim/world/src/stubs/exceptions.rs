@@ -7,11 +7,11 @@ use super::frames::{
 };
 use super::{Plan, RETURN, Service, Shared, native};
 use clr_codegen::{
-    CodeKind, Entry, Function, FunctionShape, Primitive, RuntimeCall, RuntimeCallKind, Statement,
-    Value, Word,
+    CodeKind, EntryForm, Function, FunctionShape, Primitive, RuntimeCall, RuntimeCallKind,
+    Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
-use clr_runtime::frame::layout::{self, Convention as FrameConvention};
+use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_walker::registers::Gpr;
 
 /// Bytes of locals for a Frame with a CONTEXT in it.
@@ -92,7 +92,7 @@ impl Plan {
     /// machine frame.
     pub(super) fn hardware_fault(&self) -> Function {
         let shape = FunctionShape {
-            entry: Entry::Interrupt,
+            entry: EntryForm::Interrupt,
             pushes: vec![Gpr::Rbx, Gpr::Rbp],
             locals: WITH_CONTEXT,
             ..FunctionShape::default()

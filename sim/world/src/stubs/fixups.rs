@@ -5,7 +5,7 @@ use super::frames::{
     Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
 };
 use super::{Plan, RETURN, Service, Shared, Stub, leaf, method_id, native};
-use clr_codegen::{CodeKind, Exit, Function, FunctionId, Statement, TailCallForm, Value, Word};
+use clr_codegen::{CodeKind, Exit, Function, FunctionIndex, Statement, TailCallForm, Value, Word};
 use clr_runtime::FrameKind;
 use clr_runtime::code_manager::StubKind;
 use clr_walker::registers::Gpr;
@@ -107,7 +107,7 @@ impl Plan {
     pub(super) fn thunk(
         &self,
         stub: Stub,
-        id: FunctionId,
+        id: FunctionIndex,
         target: &Function,
         jumps_to: Shared,
     ) -> Function {
@@ -122,7 +122,7 @@ impl Plan {
     }
 
     /// Creates the thunk of an open delegate: it shuffles the arguments and jumps.
-    pub(super) fn shuffle_thunk(&self, id: FunctionId, target: &Function) -> Function {
+    pub(super) fn shuffle_thunk(&self, id: FunctionIndex, target: &Function) -> Function {
         Function {
             name: format!("{}{}", Stub::ShuffleThunk.prefix(), target.name),
             kind: CodeKind::Jit,
@@ -133,7 +133,7 @@ impl Plan {
     }
 
     /// Returns a call that first looks up the stub of a P/Invoke.
-    pub(super) fn call_by_lookup(&self, stub: FunctionId, lookup: Shared) -> Vec<Statement> {
+    pub(super) fn call_by_lookup(&self, stub: FunctionIndex, lookup: Shared) -> Vec<Statement> {
         let method = method_id(stub);
         vec![set(Word::Register(Gpr::R10), Value::Number(method)), call(self.helper(lookup))]
     }

@@ -2,9 +2,9 @@
 
 use super::Service;
 use clr_codegen::{
-    CallForm, Convention, FunctionId, FunctionShape, Primitive, Statement, Value, Word,
+    CallForm, CallingConvention, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
-use clr_runtime::frame::layout::{self, Convention as FrameConvention};
+use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::offset;
 use clr_runtime::{FrameIdentities, FrameKind};
@@ -32,7 +32,7 @@ pub(super) fn set(word: Word, value: Value) -> Statement {
     Statement::Primitive(Primitive::Set(word, value))
 }
 
-pub(super) fn call(function: FunctionId) -> Statement {
+pub(super) fn call(function: FunctionIndex) -> Statement {
     Statement::Call(CallForm::Near, function)
 }
 
@@ -70,8 +70,12 @@ impl Frames {
     }
 
     /// Returns the calling convention of the generation's code.
-    pub(super) const fn convention(&self) -> Convention {
-        if self.generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 }
+    pub(super) const fn convention(&self) -> CallingConvention {
+        if self.generation.is_unix() {
+            CallingConvention::SystemV
+        } else {
+            CallingConvention::WindowsX64
+        }
     }
 
     /// Writes the first words of a Frame: its kind, and the link to the next Frame.
@@ -132,7 +136,7 @@ impl Frames {
     }
 
     /// Returns an inlined P/Invoke whose result is in rax afterwards.
-    pub(super) fn inlined_call_for_result(&self, at: u32, call: FunctionId) -> Vec<Statement> {
+    pub(super) fn inlined_call_for_result(&self, at: u32, call: FunctionIndex) -> Vec<Statement> {
         let kept = Word::Local(at + RESULT);
         let mut body = self.inlined_call(at, 1, self::call(call));
         if let Some(place) = body.iter().position(|statement| *statement == self::call(call)) {
@@ -148,7 +152,7 @@ impl Frames {
         &self,
         at: u32,
         attributes: u32,
-        fcall: Option<FunctionId>,
+        fcall: Option<FunctionIndex>,
     ) -> Vec<Statement> {
         let FrameConvention { callee_saved, machine_state, .. } =
             FrameConvention::of(self.generation);
@@ -273,7 +277,7 @@ pub(super) fn with_frame() -> (FunctionShape, u32) {
 
 /// Makes room for an InlinedCallFrame, and makes the prologue save what a method with one saves:
 /// all nonvolatile registers (C-099). Returns the Frame's offset in the locals.
-pub(super) fn reserve_frame(shape: &mut FunctionShape, convention: Convention) -> u32 {
+pub(super) fn reserve_frame(shape: &mut FunctionShape, convention: CallingConvention) -> u32 {
     let missing: Vec<Gpr> = convention
         .nonvolatile()
         .iter()

@@ -6,7 +6,7 @@ use super::frames::{
 };
 use super::{Plan, RETURN, Service, Shared, leaf, native};
 use clr_codegen::{
-    CodeKind, Function, FunctionId, FunctionShape, Primitive, Statement, Value, Word,
+    CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
 use clr_walker::registers::Gpr;
@@ -141,7 +141,7 @@ impl Plan {
         &self,
         method: Shared,
         helper: Shared,
-        target: FunctionId,
+        target: FunctionIndex,
     ) -> Vec<Statement> {
         let argument = set(Word::Register(ARGUMENT), Value::Function(self.place(target)));
         vec![argument, self.call_library(method, helper)]

@@ -1,7 +1,7 @@
 //! The runtime's own code between managed and unmanaged functions of a program.
 //!
 //! [`expand`] takes a program whose functions go through the runtime
-//! ([`Statement::Runtime`](crate::code::Statement)) and inserts the code of a generation's runtime:
+//! ([`Statement::Runtime`](clr_codegen::Statement)) and inserts the code of a generation's runtime:
 //! stubs made for one target, and helpers shared by all. This code links Frames and switches modes
 //! with single instructions, so that a thread can be stopped between any two of them. Everything
 //! else that the runtime does, such as compiling or collecting, is a [`Service`] of the world
@@ -25,7 +25,7 @@ pub use hooks::Hooks;
 pub use names::{RuntimeFunction, Shared, Stub};
 
 use clr_codegen::{
-    CodeKind, Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, RuntimeCall,
+    CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
     RuntimeCallKind, Statement, UnwindData,
 };
 use clr_runtime::code_manager::StubKind;
@@ -54,17 +54,17 @@ pub struct Expanded {
     /// Identity of each function.
     pub identities: Vec<Identity>,
     /// New index of each function of the source.
-    pub placed: Vec<FunctionId>,
+    pub placed: Vec<FunctionIndex>,
     /// Indices of the helpers.
-    pub shared: BTreeMap<Shared, FunctionId>,
+    pub shared: BTreeMap<Shared, FunctionIndex>,
     /// Indices of the stubs, by their targets in the source.
-    pub stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
+    pub stubs: BTreeMap<(FunctionIndex, Stub), FunctionIndex>,
 }
 
 impl Expanded {
     /// Returns the index of a function of the runtime, if the program needs it.
     #[must_use]
-    pub fn find(&self, function: RuntimeFunction) -> Option<FunctionId> {
+    pub fn find(&self, function: RuntimeFunction) -> Option<FunctionIndex> {
         match function {
             RuntimeFunction::Shared(shared) => self.shared.get(&shared).copied(),
             RuntimeFunction::Stub(stub, target) => self.stubs.get(&(target, stub)).copied(),
@@ -77,16 +77,16 @@ const METHODS: u64 = 0x7FF8_3000_0000;
 
 /// Returns the FunctionID of a method, given its function in the expanded program.
 #[must_use]
-pub const fn method_id(function: FunctionId) -> u64 {
+pub const fn method_id(function: FunctionIndex) -> u64 {
     METHODS + 0x10 * function.0 as u64
 }
 
 /// Returns the method with this FunctionID, if it is a method of the program.
 #[must_use]
-pub const fn method_of(id: u64) -> Option<FunctionId> {
+pub const fn method_of(id: u64) -> Option<FunctionIndex> {
     match id.checked_sub(METHODS) {
         Some(offset) if offset % 0x10 == 0 && offset / 0x10 <= u32::MAX as u64 => {
-            Some(FunctionId((offset / 0x10) as u32))
+            Some(FunctionIndex((offset / 0x10) as u32))
         }
         _ => None,
     }
@@ -97,7 +97,7 @@ pub const fn method_of(id: u64) -> Option<FunctionId> {
 #[must_use]
 pub fn expand(
     source: &Program,
-    methods: &BTreeMap<FunctionId, MethodKind>,
+    methods: &BTreeMap<FunctionIndex, MethodKind>,
     generation: Generation,
     hooks: Hooks,
 ) -> Expanded {
@@ -119,10 +119,10 @@ pub fn expand(
     let mut next = 0;
     let mut take = || {
         next += 1;
-        FunctionId(next - 1)
+        FunctionIndex(next - 1)
     };
     for index in 0..source.functions.len() as u32 {
-        for (target, stub) in wanted.range((FunctionId(index), Stub::FIRST)..) {
+        for (target, stub) in wanted.range((FunctionIndex(index), Stub::FIRST)..) {
             if target.0 != index {
                 break;
             }
@@ -132,19 +132,19 @@ pub fn expand(
     }
     let first = take();
     for (shared, index) in Shared::ALL.iter().filter(|s| s.exists_in(generation)).zip(first.0..) {
-        plan.shared.insert(*shared, FunctionId(index));
+        plan.shared.insert(*shared, FunctionIndex(index));
     }
     // Helpers that are not called are left out.
     let mut functions = plan.functions(source, methods);
     let needed = plan.needed(functions.iter().map(|(function, _)| function));
     if needed.len() < plan.shared.len() {
-        plan.shared = needed.into_iter().zip((first.0..).map(FunctionId)).collect();
+        plan.shared = needed.into_iter().zip((first.0..).map(FunctionIndex)).collect();
         functions = plan.functions(source, methods);
     }
     plan.finish(functions)
 }
 
-fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(FunctionId, Stub)>) {
+fn wants(body: &[Statement], generation: Generation, wanted: &mut BTreeSet<(FunctionIndex, Stub)>) {
     for statement in body {
         if let Statement::Runtime(RuntimeCall { kind, target: Some(target) }) = statement
             && let Some(stub) = Stub::of(*kind, generation)
@@ -164,9 +164,9 @@ struct Plan {
     /// Something in the source may throw.
     throws: bool,
     frames: Frames,
-    placed: Vec<FunctionId>,
-    stubs: BTreeMap<(FunctionId, Stub), FunctionId>,
-    shared: BTreeMap<Shared, FunctionId>,
+    placed: Vec<FunctionIndex>,
+    stubs: BTreeMap<(FunctionIndex, Stub), FunctionIndex>,
+    shared: BTreeMap<Shared, FunctionIndex>,
 }
 
 impl Plan {
@@ -174,12 +174,12 @@ impl Plan {
     fn functions(
         &self,
         source: &Program,
-        methods: &BTreeMap<FunctionId, MethodKind>,
+        methods: &BTreeMap<FunctionIndex, MethodKind>,
     ) -> Vec<(Function, Identity)> {
         let mut functions = Vec::new();
         for (function, index) in source.functions.iter().zip(0..) {
-            let id = FunctionId(index);
-            let of_this = (id, Stub::FIRST)..(FunctionId(index + 1), Stub::FIRST);
+            let id = FunctionIndex(index);
+            let of_this = (id, Stub::FIRST)..(FunctionIndex(index + 1), Stub::FIRST);
             for ((_, stub), _) in self.stubs.range(of_this) {
                 functions.push(self.stub(*stub, id, function));
             }
@@ -214,19 +214,19 @@ impl Plan {
         }
     }
 
-    fn place(&self, source: FunctionId) -> FunctionId {
+    fn place(&self, source: FunctionIndex) -> FunctionIndex {
         self.placed.get(source.index()).copied().unwrap_or_default()
     }
 
-    fn stub_of(&self, target: FunctionId, stub: Stub) -> FunctionId {
+    fn stub_of(&self, target: FunctionIndex, stub: Stub) -> FunctionIndex {
         self.stubs.get(&(target, stub)).copied().unwrap_or_default()
     }
 
-    fn helper(&self, shared: Shared) -> FunctionId {
+    fn helper(&self, shared: Shared) -> FunctionIndex {
         self.shared.get(&shared).copied().unwrap_or_default()
     }
 
-    fn stub(&self, stub: Stub, id: FunctionId, target: &Function) -> (Function, Identity) {
+    fn stub(&self, stub: Stub, id: FunctionIndex, target: &Function) -> (Function, Identity) {
         let il_stub = Identity::Method(MethodKind::IlStub);
         let delegate = |kind, times| {
             let assembled = self.generation.has_delegate_frames();

@@ -1,7 +1,7 @@
 //! The runtime's functions by name: helpers that all programs of a generation share, and stubs that
 //! are made for a target.
 
-use clr_codegen::{FunctionId, RuntimeCallKind};
+use clr_codegen::{FunctionIndex, RuntimeCallKind};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
 
@@ -427,7 +427,7 @@ pub enum RuntimeFunction {
     /// A helper.
     Shared(Shared),
     /// A stub for a function of the source.
-    Stub(Stub, FunctionId),
+    Stub(Stub, FunctionIndex),
 }
 
 impl RuntimeFunction {
@@ -435,7 +435,7 @@ impl RuntimeFunction {
     #[must_use]
     pub fn from_name(
         name: &str,
-        function: impl FnOnce(&str) -> Option<FunctionId>,
+        function: impl FnOnce(&str) -> Option<FunctionIndex>,
     ) -> Option<Self> {
         if let Some(shared) = Shared::ALL.iter().find(|shared| shared.name() == name) {
             return Some(Self::Shared(*shared));

@@ -1,7 +1,7 @@
 //! The helpers that a program needs.
 
 use super::{Plan, Shared};
-use clr_codegen::{Exit, Function, FunctionId, Primitive, Statement, Value};
+use clr_codegen::{Exit, Function, FunctionIndex, Primitive, Statement, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Helpers that worlds themselves need.
@@ -26,7 +26,7 @@ impl Plan {
         &self,
         functions: impl Iterator<Item = &'f Function>,
     ) -> BTreeSet<Shared> {
-        let by_id: BTreeMap<FunctionId, Shared> =
+        let by_id: BTreeMap<FunctionIndex, Shared> =
             self.shared.iter().map(|(shared, id)| (*id, *shared)).collect();
         let mut needed = BTreeSet::new();
         let mut open = ALWAYS.to_vec();
@@ -53,14 +53,14 @@ impl Plan {
 }
 
 /// Calls `tell` for each function that a function names.
-fn mentioned(function: &Function, tell: &mut impl FnMut(FunctionId)) {
+fn mentioned(function: &Function, tell: &mut impl FnMut(FunctionIndex)) {
     if let Some(Exit::TailCall(_, id)) = function.end {
         tell(id);
     }
     in_body(&function.body, tell);
 }
 
-fn in_body(body: &[Statement], tell: &mut impl FnMut(FunctionId)) {
+fn in_body(body: &[Statement], tell: &mut impl FnMut(FunctionIndex)) {
     for statement in body {
         match statement {
             Statement::Call(_, id)

@@ -6,7 +6,7 @@ use super::frames::{
 use super::{Plan, RETURN, Service, Shared, leaf, native};
 use clr_codegen::{Exit, Function, FunctionShape, Primitive, Statement, TailCallForm, Value, Word};
 use clr_runtime::FrameKind;
-use clr_runtime::frame::layout::{self, Convention as FrameConvention};
+use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::thread::offset;
 use clr_walker::registers::Gpr;
 

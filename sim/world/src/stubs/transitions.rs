@@ -7,7 +7,7 @@ use super::frames::{
 use super::helpers::ARGUMENT;
 use super::{Plan, RETURN, Service, Shared, Stub, method_id, native};
 use clr_codegen::{
-    CodeKind, Function, FunctionId, FunctionShape, Primitive, Statement, Value, Word,
+    CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
 use clr_walker::registers::Gpr;
@@ -15,15 +15,20 @@ use clr_walker::registers::Gpr;
 impl Plan {
     /// Creates `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that the Frame is on the
     /// chain, inactive, before and after the call.
-    pub(super) fn p_invoke_stub(&self, stub: Stub, id: FunctionId, target: &Function) -> Function {
+    pub(super) fn p_invoke_stub(
+        &self,
+        stub: Stub,
+        id: FunctionIndex,
+        target: &Function,
+    ) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
         // The method of the Frame is the P/Invoke's method, which walks count but do not report.
         let mut body = self.frames.inlined_call_frame(at, method_id(self.place(id)));
         body.push(Frames::link(at));
-        body.extend(self.tell_of_transition(at, Shared::BeginTransition));
+        body.extend(self.transition_callback(at, Shared::BeginTransition));
         body.extend(self.frames.call_unmanaged(at, call(self.place(id))));
-        body.extend(self.tell_of_transition(at, Shared::EndTransition));
+        body.extend(self.transition_callback(at, Shared::EndTransition));
         body.push(Frames::unlink(at));
         let name = format!("{}{}", stub.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
@@ -31,7 +36,7 @@ impl Plan {
 
     /// Notifies the profiler of a transition, by an FCall with its own Frame, or by a QCall with
     /// the stub's Frame.
-    fn tell_of_transition(&self, at: u32, helper: Shared) -> Vec<Statement> {
+    fn transition_callback(&self, at: u32, helper: Shared) -> Vec<Statement> {
         let tell = call(self.helper(helper));
         if self.generation.has_helper_method_frames() {
             return vec![tell];
@@ -52,7 +57,7 @@ impl Plan {
     }
 
     /// Returns a call of a COM method through the shared stub.
-    pub(super) fn com_call_generic(&self, target: FunctionId) -> Vec<Statement> {
+    pub(super) fn com_call_generic(&self, target: FunctionIndex) -> Vec<Statement> {
         let target = self.place(target);
         vec![
             set(Word::Register(Gpr::R10), Value::Number(method_id(target))),
@@ -84,7 +89,7 @@ impl Plan {
     }
 
     /// Returns the statements of a native caller for a call by COM.
-    pub(super) fn com_method(&self, target: FunctionId) -> Vec<Statement> {
+    pub(super) fn com_method(&self, target: FunctionIndex) -> Vec<Statement> {
         let stub = self.stub_of(target, Stub::ComMethod);
         vec![
             set(Word::Register(Gpr::R10), Value::Function(stub)),
@@ -113,7 +118,7 @@ impl Plan {
     }
 
     /// Creates `IL_STUB_COMtoCLR`.
-    pub(super) fn com_method_stub(&self, id: FunctionId, target: &Function) -> Function {
+    pub(super) fn com_method_stub(&self, id: FunctionIndex, target: &Function) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
         let mut body = vec![call(self.place(id))];
@@ -126,7 +131,7 @@ impl Plan {
     }
 
     /// Returns the statements of a native caller for a reverse P/Invoke.
-    pub(super) fn reverse_p_invoke(&self, target: FunctionId) -> Vec<Statement> {
+    pub(super) fn reverse_p_invoke(&self, target: FunctionIndex) -> Vec<Statement> {
         let stub = self.stub_of(target, Stub::ReversePInvoke);
         if !self.generation.has_um_thunk_stub() {
             return vec![call(stub)];
@@ -139,7 +144,7 @@ impl Plan {
     }
 
     /// Creates `IL_STUB_ReversePInvoke`.
-    pub(super) fn reverse_p_invoke_stub(&self, id: FunctionId, target: &Function) -> Function {
+    pub(super) fn reverse_p_invoke_stub(&self, id: FunctionIndex, target: &Function) -> Function {
         let shape =
             FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
         // Where the stub itself switches the mode, the helpers for that also notify the profiler.

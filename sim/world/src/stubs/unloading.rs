@@ -3,7 +3,7 @@
 use super::frames::{call, disable_preemptive_gc, enable_preemptive_gc, service, set};
 use super::helpers::{ARGUMENT, plain};
 use super::{Plan, RETURN, Service, Shared, method_id, native};
-use clr_codegen::{Function, FunctionId, Primitive, Statement, Value, Word};
+use clr_codegen::{Function, FunctionIndex, Primitive, Statement, Value, Word};
 use clr_walker::registers::Gpr;
 
 /// Copies a helper's argument to the register in which services look for it.
@@ -18,7 +18,7 @@ impl Plan {
     }
 
     /// Returns the statements of a method that has something unloaded.
-    pub(super) fn unloading(&self, target: Option<FunctionId>, by: Shared) -> Vec<Statement> {
+    pub(super) fn unloading(&self, target: Option<FunctionIndex>, by: Shared) -> Vec<Statement> {
         let method = target.map_or(0, |target| method_id(self.place(target)));
         let argument = set(Word::Register(ARGUMENT), Value::Number(method));
         vec![argument, call(self.helper(by))]

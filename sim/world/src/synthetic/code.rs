@@ -1,14 +1,14 @@
 //! The code of a synthetic thread's functions: nops, and calls before the return addresses, with
 //! unwind data that fits the activations.
 
-use super::{Place, Row, Stage, StageError};
+use super::{CodeLocation, SyntheticActivation, SyntheticError, SyntheticThread};
 use clr_codegen::{LIBRARY_TEXT, PlainFunction, library};
 use clr_runtime::code_manager::{Funclet, MethodKind, StubKind};
-use clr_runtime::frame::layout::Convention;
+use clr_runtime::frame::layout::FrameConvention;
 use clr_walker::registers::Gpr;
 use std::collections::BTreeMap;
 
-/// Base addresses of the code (VA), by [`Place`].
+/// Base addresses of the code (VA), by [`CodeLocation`].
 pub const CODE: [u64; 3] = [0x7FF8_0000_0000, 0x7FF8_1000_0000, 0x7FF8_2000_0000];
 
 /// Distance between two functions in bytes; the gap is padding.
@@ -28,7 +28,7 @@ const UNWIND_DATA: u32 = 0x40_0000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
     pub name: String,
-    pub place: Place,
+    pub place: CodeLocation,
     pub kind: MethodKind,
     pub funclet: Option<Funclet>,
     pub gs_cookie: Option<u32>,
@@ -98,7 +98,7 @@ impl Unit {
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub functions: Vec<Function>,
-    /// Code by [`Place`].
+    /// Code by [`CodeLocation`].
     pub units: [Unit; 3],
     /// On Unix, the native module as an ELF file; its load address puts the code where its unit is.
     pub library: Option<Library>,
@@ -113,17 +113,17 @@ pub(super) struct Library {
 }
 
 /// The identity of a function: activations with the same key share it.
-type Key<'s> = (&'s str, Place, Option<Funclet>);
+type Key<'s> = (&'s str, CodeLocation, Option<Funclet>);
 
 impl Layout {
-    pub(super) fn new(stage: &Stage) -> Result<Self, StageError> {
+    pub(super) fn new(stage: &SyntheticThread) -> Result<Self, SyntheticError> {
         let mut units = CODE.map(|base| Unit { base, ..Unit::default() });
         let mut functions: Vec<Function> = Vec::new();
         let mut described = Vec::new();
         let has_library = stage.generation.is_unix();
         let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
         for (index, row) in stage.rows.iter().enumerate() {
-            let error = StageError::Row { index };
+            let error = SyntheticError::Row { index };
             let end = stage.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
             let size = frame_size(row, end).ok_or(error)?;
             // A function calls only after its prologue.
@@ -158,12 +158,12 @@ impl Layout {
                 continue;
             }
             // The runtime does not look for cookies elsewhere.
-            if row.gs_cookie.is_some() && row.place != Place::Native {
+            if row.gs_cookie.is_some() && row.place != CodeLocation::Native {
                 let rows = stage.rows.iter().filter(|other| other.function == row.function);
                 let last = rows.map(|other| other.offset).max();
                 unit.epilogue(begin, &row.saves, size as u32, last.unwrap_or_default());
             }
-            if has_library && row.place == Place::Native {
+            if has_library && row.place == CodeLocation::Native {
                 described.push(PlainFunction {
                     name: &row.function,
                     begin: LIBRARY_TEXT + begin,
@@ -180,10 +180,10 @@ impl Layout {
             }
         }
         for (name, kind) in &stage.stubs {
-            let unit = &mut units[Place::Heap as usize];
+            let unit = &mut units[CodeLocation::Heap as usize];
             functions.push(Function {
                 name: name.clone(),
-                place: Place::Heap,
+                place: CodeLocation::Heap,
                 kind: MethodKind::Ordinary,
                 funclet: None,
                 gs_cookie: None,
@@ -200,7 +200,7 @@ impl Layout {
                 units[row.place as usize].call_before(function.start, row.offset);
             }
         }
-        let native = &units[Place::Native as usize];
+        let native = &units[CodeLocation::Native as usize];
         let library =
             (has_library && !native.bytes.is_empty()).then(|| Library::new(native, &described));
         let library = library.transpose()?;
@@ -208,7 +208,7 @@ impl Layout {
     }
 
     /// Returns the function of an activation.
-    pub(super) fn function_of(&self, row: &Row) -> Option<&Function> {
+    pub(super) fn function_of(&self, row: &SyntheticActivation) -> Option<&Function> {
         self.functions.iter().find(|function| {
             function.name == row.function
                 && function.place == row.place
@@ -227,14 +227,14 @@ impl Layout {
 }
 
 impl Library {
-    fn new(unit: &Unit, functions: &[PlainFunction<'_>]) -> Result<Self, StageError> {
-        let bytes = library("libcoreclr.so", &unit.bytes, functions).ok_or(StageError::Size)?;
+    fn new(unit: &Unit, functions: &[PlainFunction<'_>]) -> Result<Self, SyntheticError> {
+        let bytes = library("libcoreclr.so", &unit.bytes, functions).ok_or(SyntheticError::Size)?;
         Ok(Self { base: unit.base - u64::from(LIBRARY_TEXT), bytes })
     }
 }
 
 /// Returns the size of a frame without the return address and the pushed registers, in bytes.
-fn frame_size(row: &Row, end: u64) -> Option<u64> {
+fn frame_size(row: &SyntheticActivation, end: u64) -> Option<u64> {
     let size = end.checked_sub(row.sp)?.checked_sub(8)?;
     if row.leaf {
         return (size == 0).then_some(0);
@@ -268,8 +268,8 @@ fn unwind_info(data: &mut Vec<u8>, saves: &[Gpr], size: u64) {
 
 /// Returns the register values of each activation: a function's own values in the registers that it
 /// pushes, its caller's values in the others.
-pub(super) fn register_values(stage: &Stage) -> Vec<[u64; 16]> {
-    let saved = Convention::of(stage.generation).callee_saved;
+pub(super) fn register_values(stage: &SyntheticThread) -> Vec<[u64; 16]> {
+    let saved = FrameConvention::of(stage.generation).callee_saved;
     let mut values = [0; 16];
     for register in saved {
         values[usize::from(register.number())] = 0xC0DE_0000 + u64::from(register.number());

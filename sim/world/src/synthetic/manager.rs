@@ -2,15 +2,17 @@
 //! code.
 
 use super::code::{Function, Library, Unit};
-use super::{Place, Set, StageError};
-use clr_runtime::code_manager::{Block, Code, FuncletRange, Method, MethodIndex, RangeSection};
+use super::{CodeLocation, SyntheticError, SyntheticProcess};
+use clr_runtime::code_manager::{
+    Block, CodeVersion, FuncletRange, Method, MethodIndex, RangeSection,
+};
 use clr_runtime::{CodeManager, NativeCode, NativeFunction};
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::{FunctionTable, Section, Sections};
 use std::collections::BTreeMap;
 
-impl Set {
+impl SyntheticProcess {
     fn region(unit: &Unit, kind: RegionKind) -> Option<CodeRegion<'_>> {
         let code = Section { rva: 0, bytes: &unit.bytes, executable: true };
         let rva = Unit::UNWIND_DATA;
@@ -21,7 +23,7 @@ impl Set {
         CodeRegion::from_sections(unit.base, size, kind, sections, functions).ok()
     }
 
-    pub(super) fn code(&self) -> Result<CodeManager<'_>, StageError> {
+    pub(super) fn code(&self) -> Result<CodeManager<'_>, SyntheticError> {
         let mut manager = CodeManager::new();
         let mut indices = BTreeMap::new();
         let [heap, image, _] = &self.layout.units;
@@ -29,9 +31,9 @@ impl Set {
         let mut stubs = Vec::new();
         for function in &self.layout.functions {
             let blocks = match function.place {
-                Place::Heap => &mut blocks[0],
-                Place::ReadyToRun => &mut blocks[1],
-                Place::Native => continue,
+                CodeLocation::Heap => &mut blocks[0],
+                CodeLocation::ReadyToRun => &mut blocks[1],
+                CodeLocation::Native => continue,
             };
             if let Some(kind) = function.stub {
                 stubs.push((function.start, Block::Stub(kind)));
@@ -54,33 +56,33 @@ impl Set {
             let blocks: Vec<_> = jitted.chain(stubs).collect();
             let high = heap.base + heap.bytes.len() as u64;
             let section = RangeSection::code_heap(heap.base, high, &blocks);
-            let section = section.map_err(|_| StageError::Size)?;
-            manager.add_section(section, region).map_err(|_| StageError::Size)?;
+            let section = section.map_err(|_| SyntheticError::Size)?;
+            manager.add_section(section, region).map_err(|_| SyntheticError::Size)?;
         }
         if let Some(region) = Self::region(image, RegionKind::Image)
             && !precompiled.is_empty()
         {
             let high = image.base + image.bytes.len() as u64;
             let section = RangeSection::ready_to_run(image.base, high, &precompiled);
-            let section = section.map_err(|_| StageError::Size)?;
-            manager.add_section(section, region).map_err(|_| StageError::Size)?;
+            let section = section.map_err(|_| SyntheticError::Size)?;
+            manager.add_section(section, region).map_err(|_| SyntheticError::Size)?;
         }
         Ok(manager)
     }
 
     /// Returns the code of a function. A funclet is placed apart from its method's code, like
     /// another version of it.
-    fn code_of(method: MethodIndex, function: &Function) -> Code {
+    fn code_of(method: MethodIndex, function: &Function) -> CodeVersion {
         let end = function.start + u64::from(function.size);
         let funclet = function.funclet;
         let funclets = funclet.map(|funclet| FuncletRange { start: function.start, end, funclet });
-        Code {
+        CodeVersion {
             method,
             start: function.start,
             size: function.size.into(),
             funclets: funclets.into_iter().collect(),
             gs_cookie: function.gs_cookie,
-            ..Code::default()
+            ..CodeVersion::default()
         }
     }
 
@@ -101,7 +103,7 @@ impl Set {
         }
         let mut native = NativeCode::new(map);
         for function in &self.layout.functions {
-            if function.place == Place::Native {
+            if function.place == CodeLocation::Native {
                 let (module, name) = function.name.split_once('!').unwrap_or(("", &function.name));
                 native.add_function(NativeFunction {
                     start: function.start,

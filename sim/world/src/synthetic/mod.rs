@@ -35,8 +35,8 @@ mod set;
 mod snapshot;
 
 pub use code::{CODE, PROLOGUE, SIZE};
-pub use set::{Set, StageError};
-pub use snapshot::{Shot, Snapshot};
+pub use set::{SyntheticError, SyntheticProcess};
+pub use snapshot::{FrameReport, SyntheticSnapshot};
 
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::frame::LazyFields;
@@ -64,7 +64,7 @@ pub const STACK: (u64, u64) = (0x10_0000, 0x20_0000);
 
 /// The location of a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum CodeLocation {
     /// The JIT's code heap.
     Heap,
     /// A ready-to-run image.
@@ -75,7 +75,7 @@ pub enum Place {
 
 /// An activation on the stack of a synthetic thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SyntheticActivation {
     /// The function: `App.Foo`, `App.Foo@tier1` for another version of its code,
     /// `coreclr.dll!JIT_New`.
     pub function: String,
@@ -83,7 +83,7 @@ pub struct Row {
     /// instruction.
     pub offset: u32,
     /// Location of the function's code.
-    pub place: Place,
+    pub place: CodeLocation,
     /// Kind of method, if the function is managed.
     pub kind: MethodKind,
     /// rsp at this rip (VA). The frame extends to the next activation's rsp.
@@ -119,11 +119,11 @@ pub struct FrameRow {
 /// A process with a synthetic thread, to be set up.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
-pub struct Stage {
+pub struct SyntheticThread {
     /// Generation of the runtime.
     pub generation: Generation,
     /// Stack, leaf first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SyntheticActivation>,
     /// Frame chain, topmost first.
     pub frames: Vec<FrameRow>,
     /// The thread is in cooperative mode.
@@ -160,7 +160,7 @@ pub struct Stage {
     pub overwritten: Vec<(u64, u64)>,
 }
 
-impl Stage {
+impl SyntheticThread {
     /// Creates a process without a stack; its thread is preemptive.
     #[must_use]
     pub fn new(generation: Generation) -> Self {
@@ -195,9 +195,9 @@ impl Stage {
     }
 
     /// Adds an activation after the existing ones. `label` is `FUNCTION+OFFSET`, the offset in hex.
-    fn row(mut self, label: &str, place: Place, kind: MethodKind, sp: u64) -> Self {
+    fn row(mut self, label: &str, place: CodeLocation, kind: MethodKind, sp: u64) -> Self {
         let (function, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
-        self.rows.push(Row {
+        self.rows.push(SyntheticActivation {
             function: function.to_owned(),
             offset: u32::from_str_radix(offset, 16).unwrap_or(0),
             place,
@@ -214,37 +214,37 @@ impl Stage {
     /// Adds an activation of a jitted method: `App.Foo+0x40`.
     #[must_use]
     pub fn jit(self, label: &str, sp: u64) -> Self {
-        self.row(label, Place::Heap, MethodKind::Ordinary, sp)
+        self.row(label, CodeLocation::Heap, MethodKind::Ordinary, sp)
     }
 
     /// Adds an activation of a method compiled ahead of time.
     #[must_use]
     pub fn ready_to_run(self, label: &str, sp: u64) -> Self {
-        self.row(label, Place::ReadyToRun, MethodKind::Ordinary, sp)
+        self.row(label, CodeLocation::ReadyToRun, MethodKind::Ordinary, sp)
     }
 
     /// Adds an activation of an IL stub.
     #[must_use]
     pub fn il_stub(self, label: &str, sp: u64) -> Self {
-        self.row(label, Place::Heap, MethodKind::IlStub, sp)
+        self.row(label, CodeLocation::Heap, MethodKind::IlStub, sp)
     }
 
     /// Adds an activation of a dynamic method.
     #[must_use]
     pub fn dynamic(self, label: &str, sp: u64) -> Self {
-        self.row(label, Place::Heap, MethodKind::Dynamic, sp)
+        self.row(label, CodeLocation::Heap, MethodKind::Dynamic, sp)
     }
 
     /// Adds an activation of the managed exception handling.
     #[must_use]
     pub fn exception_handling(self, label: &str, sp: u64) -> Self {
-        self.row(label, Place::ReadyToRun, MethodKind::ExceptionHandling, sp)
+        self.row(label, CodeLocation::ReadyToRun, MethodKind::ExceptionHandling, sp)
     }
 
     /// Adds an activation of a native function: `coreclr.dll!JIT_New+0x80`.
     #[must_use]
     pub fn native(self, label: &str, sp: u64) -> Self {
-        self.row(label, Place::Native, MethodKind::Ordinary, sp)
+        self.row(label, CodeLocation::Native, MethodKind::Ordinary, sp)
     }
 
     /// Adds an activation of a native function without unwind data, whose rsp points at the return
@@ -265,7 +265,7 @@ impl Stage {
     /// P/Invokes do (C-099).
     #[must_use]
     pub fn saves_all(self) -> Self {
-        let saved = clr_runtime::frame::layout::Convention::of(self.generation).callee_saved;
+        let saved = clr_runtime::frame::layout::FrameConvention::of(self.generation).callee_saved;
         self.saves(saved)
     }
 
@@ -288,7 +288,7 @@ impl Stage {
         self
     }
 
-    fn change_row(mut self, change: impl FnOnce(&mut Row)) -> Self {
+    fn change_row(mut self, change: impl FnOnce(&mut SyntheticActivation)) -> Self {
         if let Some(row) = self.rows.last_mut() {
             change(row);
         }

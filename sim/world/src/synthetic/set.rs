@@ -2,7 +2,8 @@
 
 use super::code::{Layout, Unit, register_values};
 use super::{
-    FrameRow, MANAGED_WALKER, NATIVE_WALKER, Place, Row, SELF, SELF_OBJECT, Stage, WALKER_OBJECT,
+    CodeLocation, FrameRow, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticActivation,
+    SyntheticThread, WALKER_OBJECT,
 };
 use clr_machine::{MAX_PAGES, Machine, PAGE_SIZE, Protection};
 use clr_runtime::Context;
@@ -31,7 +32,8 @@ const NOWHERE: u64 = 0x7FF8_2031_0000;
 
 /// The reason why a synthetic thread cannot be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum StageError {
+#[non_exhaustive]
+pub enum SyntheticError {
     /// The frame of an activation is too small or too large for the registers it saves, or differs
     /// from the frame of another activation of the function, or its offset is within the prologue.
     #[error("activation {index} does not fit its function: see its rsp, its offset, the next rsp")]
@@ -61,8 +63,8 @@ pub enum StageError {
 
 /// A process set up by hand. [`runtime`](Self::runtime) creates any number of runtimes from it.
 #[derive(Clone, Debug)]
-pub struct Set {
-    pub(super) stage: Stage,
+pub struct SyntheticProcess {
+    pub(super) stage: SyntheticThread,
     pub(super) layout: Layout,
     /// FunctionIDs by name.
     pub(super) methods: BTreeMap<String, FunctionId>,
@@ -71,21 +73,21 @@ pub struct Set {
     identities: FrameIdentities,
 }
 
-impl Stage {
+impl SyntheticThread {
     /// Sets up the process.
     ///
     /// # Errors
-    /// Returns [`StageError`] if the description is inconsistent.
-    pub fn set_up(&self) -> Result<Set, StageError> {
+    /// Returns [`SyntheticError`] if the description is inconsistent.
+    pub fn build(&self) -> Result<SyntheticProcess, SyntheticError> {
         let layout = Layout::new(self)?;
         if layout.units.iter().any(|unit| unit.bytes.len() > Unit::UNWIND_DATA as usize) {
-            return Err(StageError::Size);
+            return Err(SyntheticError::Size);
         }
         let mut methods = BTreeMap::new();
         let managed = layout
             .functions
             .iter()
-            .filter(|function| function.place != Place::Native && function.stub.is_none());
+            .filter(|function| function.place != CodeLocation::Native && function.stub.is_none());
         for function in managed {
             let id = FunctionId(METHODS + 0x10 * methods.len() as u64);
             methods.entry(function.method_name().to_owned()).or_insert(id);
@@ -102,14 +104,14 @@ impl Stage {
         });
         let registers = registers.collect();
         let identities = FrameIdentities::of(self.generation);
-        let set = Set { stage: self.clone(), layout, methods, registers, identities };
+        let set = SyntheticProcess { stage: self.clone(), layout, methods, registers, identities };
         // A write that fails now would always fail.
         set.fill(&mut Bounds::new(set.ranges())?)?;
         Ok(set)
     }
 }
 
-impl Set {
+impl SyntheticProcess {
     /// Creates the runtime of the process.
     #[must_use]
     pub fn runtime(&self) -> Runtime<'_> {
@@ -237,24 +239,24 @@ impl Set {
         ranges
     }
 
-    fn memory(&self) -> Result<Machine, StageError> {
+    fn memory(&self) -> Result<Machine, SyntheticError> {
         let mut machine = Machine::new();
         for (start, size) in self.ranges() {
             let mapped = machine.map(start, size.div_ceil(PAGE_SIZE), Protection::READ_WRITE);
-            mapped.map_err(|_| StageError::Memory { at: start })?;
+            mapped.map_err(|_| SyntheticError::Memory { at: start })?;
         }
         for unit in self.layout.units.iter().filter(|unit| !unit.bytes.is_empty()) {
             let written = machine.write(unit.base, &unit.bytes);
-            written.map_err(|_| StageError::Memory { at: unit.base })?;
+            written.map_err(|_| SyntheticError::Memory { at: unit.base })?;
         }
         self.fill(&mut machine)?;
         Ok(machine)
     }
 
     /// Writes the stack and the Thread objects.
-    fn fill<M: TargetMemory>(&self, memory: &mut M) -> Result<(), StageError> {
+    fn fill<M: TargetMemory>(&self, memory: &mut M) -> Result<(), SyntheticError> {
         let stage = &self.stage;
-        let unwritable = |error: Unreadable| StageError::Memory { at: error.address };
+        let unwritable = |error: Unreadable| SyntheticError::Memory { at: error.address };
         for (index, row) in stage.rows.iter().enumerate() {
             let Some(caller) = self.registers(index + 1) else { break };
             let slot = caller.rsp().wrapping_sub(8);
@@ -303,13 +305,16 @@ impl Set {
     }
 
     /// Overwrites the hijacked return address. Returns its slot and the old content.
-    fn hijack<M: TargetMemory>(&self, memory: &mut M) -> Result<Option<(u64, u64)>, StageError> {
+    fn hijack<M: TargetMemory>(
+        &self,
+        memory: &mut M,
+    ) -> Result<Option<(u64, u64)>, SyntheticError> {
         let Some(function) = &self.stage.hijacked else { return Ok(None) };
         let row = self.stage.rows.iter().position(|row| row.function == *function);
-        let caller = row.and_then(|row| self.registers(row + 1)).ok_or(StageError::Hijacked)?;
+        let caller = row.and_then(|row| self.registers(row + 1)).ok_or(SyntheticError::Hijacked)?;
         let slot = caller.rsp().wrapping_sub(8);
         let written = memory.write_u64(slot, HIJACK_TRIP);
-        written.map_err(|_| StageError::Memory { at: slot })?;
+        written.map_err(|_| SyntheticError::Memory { at: slot })?;
         Ok(Some((slot, caller.rip)))
     }
 
@@ -321,11 +326,11 @@ impl Set {
         rows.position(|(row, end)| row.function == function && frame.at < end)
     }
 
-    fn write_frames<M: TargetMemory>(&self, memory: &mut M) -> Result<(), StageError> {
+    fn write_frames<M: TargetMemory>(&self, memory: &mut M) -> Result<(), SyntheticError> {
         let stage = &self.stage;
         let nexts = stage.frames.iter().skip(1).map(|frame| frame.at).chain([FRAME_TOP]);
         for (index, (frame, next)) in stage.frames.iter().zip(nexts).enumerate() {
-            let error = StageError::Frame { index };
+            let error = SyntheticError::Frame { index };
             let row = |name: &String| self.row_below(frame, name).ok_or(error);
             let leads_to = frame.leads_to.as_ref().map(row).transpose()?;
             let captured = frame.captured_in.as_ref();
@@ -354,21 +359,21 @@ impl Set {
                 memory: &mut *memory,
             };
             let written = writer.write(frame.at, next, frame.kind, &fields);
-            written.map_err(|error| StageError::Memory { at: error.address })?;
+            written.map_err(|error| SyntheticError::Memory { at: error.address })?;
         }
         Ok(())
     }
 
     /// Returns the activation with this ip and rsp, if there is one.
     #[must_use]
-    pub fn row_of(&self, ip: u64, rsp: u64) -> Option<&Row> {
+    pub fn activation_of(&self, ip: u64, rsp: u64) -> Option<&SyntheticActivation> {
         let index = self.registers.iter().position(|row| row.rip == ip && row.rsp() == rsp)?;
         self.stage.rows.get(index)
     }
 
     /// Returns the description that was set up.
     #[must_use]
-    pub const fn stage(&self) -> &Stage {
+    pub const fn synthetic_thread(&self) -> &SyntheticThread {
         &self.stage
     }
 }
@@ -378,10 +383,10 @@ struct Bounds(Vec<(u64, u64)>);
 
 impl Bounds {
     /// Creates ranges that can be mapped together: few enough, and without a common page.
-    fn new(ranges: Vec<(u64, u64)>) -> Result<Self, StageError> {
+    fn new(ranges: Vec<(u64, u64)>) -> Result<Self, SyntheticError> {
         let mut free: u64 = MAX_PAGES;
         for (n, (start, size)) in ranges.iter().enumerate() {
-            let error = StageError::Memory { at: *start };
+            let error = SyntheticError::Memory { at: *start };
             let pages = size.div_ceil(PAGE_SIZE);
             free = free.checked_sub(pages).ok_or(error)?;
             let end = start.checked_add(PAGE_SIZE * pages).ok_or(error)?;

@@ -1,6 +1,6 @@
 //! Snapshots of a synthetic thread, with labels.
 
-use super::Set;
+use super::SyntheticProcess;
 use clr_runtime::profiling::{Call, HResult};
 use clr_runtime::{Context, Outcome};
 use clr_runtime::{OsThreadId, Runtime};
@@ -9,7 +9,7 @@ use core::fmt;
 
 /// A frame report: the arguments of one StackSnapshotCallback call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shot {
+pub struct FrameReport {
     /// The function; `None` for a marker.
     pub function: Option<FunctionId>,
     /// ip (VA).
@@ -24,17 +24,22 @@ pub struct Shot {
 
 /// The frame reports and the outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct SyntheticSnapshot {
     /// Frame reports, in order.
-    pub shots: Vec<Shot>,
+    pub shots: Vec<FrameReport>,
     /// Outcome of the call.
     pub outcome: Outcome,
 }
 
-impl Set {
+impl SyntheticProcess {
     /// Makes a call on a thread, with a callback that always continues.
     #[must_use]
-    pub fn snapshot(&self, runtime: &Runtime<'_>, os: OsThreadId, call: &Call<'_>) -> Snapshot {
+    pub fn snapshot(
+        &self,
+        runtime: &Runtime<'_>,
+        os: OsThreadId,
+        call: &Call<'_>,
+    ) -> SyntheticSnapshot {
         self.snapshot_until(runtime, os, call, usize::MAX)
     }
 
@@ -47,10 +52,10 @@ impl Set {
         os: OsThreadId,
         call: &Call<'_>,
         last: usize,
-    ) -> Snapshot {
+    ) -> SyntheticSnapshot {
         let mut shots = Vec::new();
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
-            shots.push(Shot {
+            shots.push(FrameReport {
                 function: frame.function,
                 ip: frame.ip,
                 context_size: frame.context.len() as u32,
@@ -60,11 +65,11 @@ impl Set {
             if shots.len() > last { HResult::FALSE } else { HResult::OK }
         };
         let outcome = runtime.on(os).do_stack_snapshot(call, Some(callback));
-        Snapshot { shots, outcome }
+        SyntheticSnapshot { shots, outcome }
     }
 }
 
-impl fmt::Display for Snapshot {
+impl fmt::Display for SyntheticSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for shot in &self.shots {
             writeln!(f, "{shot}")?;
@@ -74,7 +79,7 @@ impl fmt::Display for Snapshot {
 }
 
 /// The ip as a label, and rsp: `App.Foo+0x40, rsp 0x1fe300`.
-impl fmt::Display for Shot {
+impl fmt::Display for FrameReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.function.is_none() {
             f.write_str("marker: ")?;

@@ -4,8 +4,8 @@
 use super::kinds::program;
 use super::{Callback, NOBODY as PROFILER, callbacks};
 use crate::stubs::{Hooks, Identity, Shared};
-use crate::{Activation, Build, Event, Start, World};
-use clr_codegen::{Convention, FunctionId, Primitive, RuntimeCallKind, Statement};
+use crate::{Activation, Build, StepEvent, ThreadStart, World};
+use clr_codegen::{CallingConvention, FunctionIndex, Primitive, RuntimeCallKind, Statement};
 use clr_runtime::Context;
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::ThreadObject;
@@ -75,8 +75,11 @@ fn same(generation: Generation, reported: &[Reported], truth: &[Expected]) -> Re
     if reported.len() != truth.len() {
         return Err(format!("{} frames, not {}", reported.len(), truth.len()));
     }
-    let convention =
-        if generation.is_unix() { Convention::SystemV } else { Convention::WindowsX64 };
+    let convention = if generation.is_unix() {
+        CallingConvention::SystemV
+    } else {
+        CallingConvention::WindowsX64
+    };
     for (n, (one, expected)) in reported.iter().zip(truth).enumerate() {
         let registers = &expected.activation.registers;
         let rip = one.registers.rip;
@@ -176,11 +179,11 @@ fn walk_everywhere(
 ) -> Result<usize, String> {
     let program = program(kind);
     let build = Build::with_hooks(&program, &BTreeMap::new(), generation, hooks).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let mut places = 0;
     loop {
         let event = world.step(0).unwrap();
-        if event == Event::Ended {
+        if event == StepEvent::Ended {
             return Ok(places);
         }
         // A dead thread (C-028), or one that must not be suspended (C-132), is tested elsewhere.

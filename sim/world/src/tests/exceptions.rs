@@ -2,10 +2,10 @@
 
 use super::reference::Reference;
 use super::{function, runtime};
-use crate::{Build, Event, Start, World};
+use crate::{Build, StepEvent, ThreadStart, World};
 use clr_codegen::{
-    CallForm, Clause, ClauseKind, CodeKind, FrameRegister, FrameSet, Function, FunctionId, Program,
-    RuntimeCallKind, Statement,
+    CallForm, CodeKind, EhClause, EhClauseKind, FrameRegister, FrameSet, Function, FunctionIndex,
+    Program, RuntimeCallKind, Statement,
 };
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::ThreadObject;
@@ -28,15 +28,15 @@ pub(super) fn managed(name: &str, kind: CodeKind, body: Vec<Statement>) -> Funct
 }
 
 pub(super) fn call(callee: u32) -> Statement {
-    Statement::Call(CallForm::Near, FunctionId(callee))
+    Statement::Call(CallForm::Near, FunctionIndex(callee))
 }
 
 pub(super) fn throw(kind: RuntimeCallKind) -> Statement {
     runtime(kind, None)
 }
 
-pub(super) fn clause(kind: ClauseKind, body: Vec<Statement>) -> Clause {
-    Clause { kind, body }
+pub(super) fn clause(kind: EhClauseKind, body: Vec<Statement>) -> EhClause {
+    EhClause { kind, body }
 }
 
 /// A generator of numbers from a seed.
@@ -71,7 +71,7 @@ impl Generated {
             let mut body = vec![Statement::Clobber(Gpr::Rbx)];
             if index == 0 && generated.dice.roll(4) != 0 {
                 // Only a second exception gets past this.
-                let kind = ClauseKind::Catch;
+                let kind = EhClauseKind::Catch;
                 let catch = clause(kind, vec![generated.mark()]);
                 body.push(Statement::Guarded(generated.body(index, 3, false), vec![catch]));
             } else {
@@ -122,19 +122,19 @@ impl Generated {
     fn guarded(&mut self, function: u32, depth: u32) -> Statement {
         let body = self.body(function, depth, false);
         let clauses = match self.dice.roll(4) {
-            0 => vec![clause(ClauseKind::Finally, self.body(function, depth, false))],
-            1 => vec![clause(ClauseKind::Fault, self.body(function, depth, false))],
+            0 => vec![clause(EhClauseKind::Finally, self.body(function, depth, false))],
+            1 => vec![clause(EhClauseKind::Fault, self.body(function, depth, false))],
             _ => (0..=self.dice.roll(2)).map(|_| self.catch(function, depth)).collect(),
         };
         Statement::Guarded(body, clauses)
     }
 
-    fn catch(&mut self, function: u32, depth: u32) -> Clause {
+    fn catch(&mut self, function: u32, depth: u32) -> EhClause {
         let kind = if self.dice.roll(2) == 0 {
-            ClauseKind::Catch
+            EhClauseKind::Catch
         } else {
             let filter = self.body(function, depth, false);
-            ClauseKind::Filtered { accepts: self.dice.roll(2) == 0, filter }
+            EhClauseKind::Filtered { accepts: self.dice.roll(2) == 0, filter }
         };
         clause(kind, self.body(function, depth, true))
     }
@@ -145,7 +145,7 @@ impl Generated {
 fn execute(program: &Program, generation: Generation, first: u32) -> Option<(Vec<u32>, bool)> {
     const LIMIT: u32 = 1_000_000;
     let build = Build::new(program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let marks: BTreeMap<u64, u32> = (first..program.functions.len() as u32)
         .map(|mark| {
             let placed = build.expanded().placed[mark as usize];
@@ -161,10 +161,10 @@ fn execute(program: &Program, generation: Generation, first: u32) -> Option<(Vec
             let rsp = world.activations(0)[0].registers.rsp();
             assert!(world.is_cooperative(0) && rsp < top_frame(&mut world), "{generation}");
         }
-        if world.step(0).unwrap() == Event::Ended {
+        if world.step(0).unwrap() == StepEvent::Ended {
             let unhandled = world.is_unhandled(0);
             if !unhandled {
-                assert_eq!(world.truth(0).unwrap().callers(), []);
+                assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
                 nothing_is_left(&mut world);
             }
             return Some((found, !unhandled));

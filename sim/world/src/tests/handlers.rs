@@ -2,8 +2,8 @@
 
 use super::exceptions::{call, clause, managed, throw};
 use super::{Callback, callbacks, runtime, walk};
-use crate::{Build, Event, Start, World};
-use clr_codegen::{ClauseKind, CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
+use crate::{Build, StepEvent, ThreadStart, World};
+use clr_codegen::{CodeKind, EhClauseKind, FunctionIndex, Program, RuntimeCallKind, Statement};
 use clr_runtime::Context;
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
@@ -21,8 +21,9 @@ const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 /// each handler calls a function that allocates.
 pub(super) fn observed(kind: RuntimeCallKind) -> Program {
     let allocates = |name| managed(name, CodeKind::Jit, vec![throw(New)]);
-    let inner = Statement::Guarded(vec![call(1)], vec![clause(ClauseKind::Finally, vec![call(3)])]);
-    let filtered = ClauseKind::Filtered { accepts: true, filter: vec![call(2)] };
+    let inner =
+        Statement::Guarded(vec![call(1)], vec![clause(EhClauseKind::Finally, vec![call(3)])]);
+    let filtered = EhClauseKind::Filtered { accepts: true, filter: vec![call(2)] };
     let main = vec![Statement::Guarded(vec![inner], vec![clause(filtered, vec![call(4)])])];
     Program {
         functions: vec![
@@ -101,12 +102,12 @@ pub(super) fn run(
     mut look: impl FnMut(&mut World<'_>, &'static str),
 ) -> bool {
     let build = Build::new(program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     world.add_walkers().unwrap();
     loop {
         match world.step(0).unwrap() {
-            Event::Ended => break,
-            Event::Callback(kind) if !kind.name().starts_with("Thread") => {
+            StepEvent::Ended => break,
+            StepEvent::Callback(kind) if !kind.name().starts_with("Thread") => {
                 look(&mut world, kind.name());
             }
             _ => {}
@@ -167,12 +168,12 @@ fn a_handler_stands_for_the_frame_of_its_method() {
     for generation in Generation::ALL {
         let program = observed(Raise);
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let [walker, _] = world.add_walkers().unwrap();
         let entry =
             |function: usize| build.linked().entries[build.expanded().placed[function].index()];
         let (mut guarded, mut shapes) = (None, Vec::new());
-        while world.step(0).unwrap() != Event::Ended {
+        while world.step(0).unwrap() != StepEvent::Ended {
             let rip = world.rip(0).unwrap();
             if rip == entry(1) {
                 guarded = registers_of(&world, "App.Main");
@@ -213,13 +214,13 @@ fn a_handler_stands_for_the_frame_of_its_method() {
 fn another_thread_sees_what_the_mode_lets_it_see() {
     for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
         let build = Build::new(&observed(Raise), &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let [walker, _] = world.add_walkers().unwrap();
         let mut seen = 0;
         loop {
             match world.step(0).unwrap() {
-                Event::Ended => break,
-                Event::Callback(kind) if kind.name().starts_with("Exception") => {
+                StepEvent::Ended => break,
+                StepEvent::Callback(kind) if kind.name().starts_with("Exception") => {
                     let found = shape(&snapshot(&mut world, walker, None));
                     let preemptive = kind.mode(generation) == CallbackMode::Preemptive;
                     let first = kind.name().starts_with("ExceptionSearch");
@@ -243,9 +244,9 @@ fn another_thread_sees_what_the_mode_lets_it_see() {
 fn no_walk_is_made_before_execution_goes_on() {
     for generation in Generation::ALL {
         let build = Build::new(&observed(Raise), &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let (mut seen, mut main) = (0, None);
-        while world.step(0).unwrap() != Event::Ended {
+        while world.step(0).unwrap() != StepEvent::Ended {
             let own = world.os(0).unwrap();
             main = registers_of(&world, "App.Main").or(main);
             let inconsistent =
@@ -267,7 +268,7 @@ fn no_walk_is_made_before_execution_goes_on() {
 fn a_fault_is_reported_with_all_registers() {
     for generation in Generation::ALL {
         let build = Build::new(&observed(NullDereference), &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let own = world.os(0).unwrap();
         let (mut faulting, mut seen) = (None, false);
         loop {
@@ -277,8 +278,8 @@ fn a_fault_is_reported_with_all_registers() {
                 faulting = Some(registers);
             }
             match world.step(0).unwrap() {
-                Event::Ended => break,
-                Event::Callback(kind) if kind.name() == "ExceptionThrown" => {
+                StepEvent::Ended => break,
+                StepEvent::Callback(kind) if kind.name() == "ExceptionThrown" => {
                     let (found, _) = snapshot(&mut world, own, None);
                     assert_eq!(Some(found[0].registers), faulting, "{generation}");
                     let flags = match generation {
@@ -322,7 +323,7 @@ fn frames_that_were_left_are_hidden() {
 /// C-165: a handler that a later exception has left is visible by the frames that called it.
 #[test]
 fn a_handler_that_was_left_leaves_its_caller() {
-    let kind = ClauseKind::Catch;
+    let kind = EhClauseKind::Catch;
     let again = Statement::Guarded(vec![call(1)], vec![clause(kind.clone(), vec![call(1)])]);
     let main = vec![Statement::Guarded(vec![again], vec![clause(kind, Vec::new())])];
     let program = Program {
@@ -357,7 +358,7 @@ fn native_code_between_is_left_on_windows() {
     let mut native =
         super::function("Lib.Sort", CodeKind::Native, vec![runtime(ReversePInvoke, Some(2))]);
     native.shape.locals = 0x28;
-    let catch = clause(ClauseKind::Catch, vec![call(3)]);
+    let catch = clause(EhClauseKind::Catch, vec![call(3)]);
     let main = vec![Statement::Guarded(vec![runtime(PInvoke, Some(1))], vec![catch]), call(3)];
     let program = Program {
         functions: vec![
@@ -370,15 +371,15 @@ fn native_code_between_is_left_on_windows() {
     };
     for generation in Generation::ALL {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let (mut found, mut thrown) = (Vec::new(), 0);
         loop {
             match world.step(0).unwrap() {
-                Event::Ended => break,
-                Event::Callback(kind) if kind.name() == "ObjectAllocated" => {
+                StepEvent::Ended => break,
+                StepEvent::Callback(kind) if kind.name() == "ObjectAllocated" => {
                     found.push(walk(&mut world, 0));
                 }
-                Event::Callback(kind) => thrown += u32::from(kind.name() == "ExceptionThrown"),
+                StepEvent::Callback(kind) => thrown += u32::from(kind.name() == "ExceptionThrown"),
                 _ => {}
             }
         }
@@ -397,10 +398,10 @@ fn walks_can_be_made_at_each_instruction() {
     for generation in Generation::ALL {
         for kind in [Raise, NullDereference] {
             let build = Build::new(&observed(kind), &BTreeMap::new(), generation).unwrap();
-            let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+            let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
             let own = world.os(0).unwrap();
             let (mut walked, mut refused) = (0, 0);
-            while world.step(0).unwrap() != Event::Ended {
+            while world.step(0).unwrap() != StepEvent::Ended {
                 let activations = world.activations(0);
                 let managed =
                     |registers: &Registers| world.as_synced().code.find(registers.rip).is_some();

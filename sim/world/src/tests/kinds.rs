@@ -2,8 +2,8 @@
 
 use super::{function, runtime, walk, walk_by};
 use crate::stubs::Hooks;
-use crate::{Build, Event, Start};
-use clr_codegen::{CodeKind, FunctionId, Program, RuntimeCallKind, Statement, Target};
+use crate::{Build, StepEvent, ThreadStart};
+use clr_codegen::{CallTarget, CodeKind, FunctionIndex, Program, RuntimeCallKind, Statement};
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::EventMask;
 use core::fmt::Write as _;
@@ -25,8 +25,8 @@ pub(super) fn program(kind: RuntimeCallKind) -> Program {
         ]
     };
     let name = match kind.target() {
-        Some(Target::Unmanaged) => Some(("Lib.Work", CodeKind::Native)),
-        Some(Target::Managed) => Some(("App.Work", CodeKind::ReadyToRun)),
+        Some(CallTarget::Unmanaged) => Some(("Lib.Work", CodeKind::Native)),
+        Some(CallTarget::Managed) => Some(("App.Work", CodeKind::ReadyToRun)),
         None => None,
     };
     functions.extend(name.map(|(name, kind)| function(name, kind, vec![Statement::Work(3)])));
@@ -36,21 +36,21 @@ pub(super) fn program(kind: RuntimeCallKind) -> Program {
 /// Returns all callbacks with the results of walks in them.
 fn callbacks(program: &Program, generation: Generation, hooks: Hooks) -> String {
     let build = Build::with_hooks(program, &BTreeMap::new(), generation, hooks).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let mut log = String::new();
     loop {
         let event = world.step(0).unwrap();
         match event {
-            Event::Ended => break,
-            Event::Callback(kind) => {
+            StepEvent::Ended => break,
+            StepEvent::Callback(kind) => {
                 writeln!(log, "    {}: {}", kind.name(), walk(&mut world, 0)).unwrap();
             }
-            Event::Hook => writeln!(log, "    (hook): {}", walk(&mut world, 0)).unwrap(),
-            Event::Stepped | Event::Waits => {}
+            StepEvent::Hook => writeln!(log, "    (hook): {}", walk(&mut world, 0)).unwrap(),
+            StepEvent::Stepped | StepEvent::Waits => {}
         }
     }
     // Nothing returns to its caller where nothing catches.
-    assert!(world.is_unhandled(0) || world.truth(0).unwrap().callers().is_empty());
+    assert!(world.is_unhandled(0) || world.shadow_stack(0).unwrap().callers().is_empty());
     log
 }
 
@@ -111,17 +111,17 @@ fn a_native_thread_is_attached() {
     let program = program(RuntimeCallKind::ReversePInvoke);
     for generation in Generation::ALL {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Native(FunctionId(1))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Native(FunctionIndex(1))]).unwrap();
         assert_eq!(world.object(0), None);
         let mut found = Vec::new();
         loop {
             match world.step(0).unwrap() {
-                Event::Ended => break,
-                Event::Callback(kind) => found.push((kind.name(), walk(&mut world, 0))),
+                StepEvent::Ended => break,
+                StepEvent::Callback(kind) => found.push((kind.name(), walk(&mut world, 0))),
                 _ => {}
             }
         }
-        assert_eq!(world.truth(0).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
         let begins = |name: &str| found.iter().find(|(kind, _)| *kind == name).unwrap().1.as_str();
         assert_eq!(begins("ThreadCreated"), "E_FAIL", "{generation}");
         let transition = begins("UnmanagedToManagedTransition");
@@ -136,14 +136,14 @@ fn callbacks_are_those_that_were_asked_for() {
     let program = program(RuntimeCallKind::NewWithGc);
     let generation = Generation::Net9Unix;
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let mask = EventMask::ENABLE_STACK_SNAPSHOT | EventMask::MONITOR_THREADS;
     world.runtime().change_process(|process| process.event_mask = mask);
     let mut found = Vec::new();
     loop {
         match world.step(0).unwrap() {
-            Event::Ended => break,
-            Event::Callback(kind) => found.push(kind.name()),
+            StepEvent::Ended => break,
+            StepEvent::Callback(kind) => found.push(kind.name()),
             _ => {}
         }
     }
@@ -165,10 +165,10 @@ fn com_calls_both_ways() {
     };
     for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let server = build.expanded().placed[3];
         while world.rip(0) != Some(build.linked().entries[server.index()]) {
-            assert_ne!(world.step(0).unwrap(), Event::Ended);
+            assert_ne!(world.step(0).unwrap(), StepEvent::Ended);
         }
         assert!(!world.is_cooperative(0));
         assert_eq!(

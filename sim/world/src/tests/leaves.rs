@@ -2,8 +2,8 @@
 
 use super::kinds::program;
 use super::{walk, walk_by};
-use crate::{Build, Event, Start, World};
-use clr_codegen::{FunctionId, RuntimeCallKind as Call};
+use crate::{Build, StepEvent, ThreadStart, World};
+use clr_codegen::{FunctionIndex, RuntimeCallKind as Call};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{FRAME_TOP, FrameKind};
@@ -203,7 +203,7 @@ fn check(row: &Row, generation: Generation) {
     let (_, kind, name, frame, cooperative, other, own) = *row;
     let program = program(kind);
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let at = format!("{generation}, {}, {name}", kind.word());
     // In a service, the function's name is that of the service's caller.
     let in_function =
@@ -218,7 +218,7 @@ fn check(row: &Row, generation: Generation) {
         && top_frame(&mut world) == frame
         && world.is_cooperative(0) == cooperative)
     {
-        assert_ne!(world.step(0).unwrap(), Event::Ended, "{at}: not there");
+        assert_ne!(world.step(0).unwrap(), StepEvent::Ended, "{at}: not there");
     }
     let full = methods(&world);
     let refused = HResult::UNMANAGED_CONTEXT.to_string();

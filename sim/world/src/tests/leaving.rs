@@ -3,7 +3,7 @@
 use super::exceptions::{call, clause, managed, throw};
 use super::handlers::in_callbacks;
 use super::{runtime, walk};
-use clr_codegen::{ClauseKind, CodeKind, Program, RuntimeCallKind, Statement};
+use clr_codegen::{CodeKind, EhClauseKind, Program, RuntimeCallKind, Statement};
 use clr_runtime::generation::Generation;
 
 use Generation::{Net9UnixLegacyExceptions, Net10Unix, Net10Windows};
@@ -16,7 +16,7 @@ const REFUSED: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
 /// calls a thrower.
 fn program(kind: RuntimeCallKind) -> Program {
     let called = vec![runtime(kind, Some(1))];
-    let catch = vec![clause(ClauseKind::Catch, Vec::new())];
+    let catch = vec![clause(EhClauseKind::Catch, Vec::new())];
     Program {
         functions: vec![
             managed("App.Main", CodeKind::Jit, vec![Statement::Guarded(called, catch)]),
@@ -116,7 +116,7 @@ fn an_exception_that_leaves_managed_code_is_thrown_again() {
 #[test]
 fn finally_handlers_run_before_it_is_thrown_again() {
     let mut program = program(ReflectionCall);
-    let finally = clause(ClauseKind::Finally, vec![Statement::Work(1)]);
+    let finally = clause(EhClauseKind::Finally, vec![Statement::Work(1)]);
     let called = Statement::Guarded(vec![call(2)], vec![finally]);
     program.functions[1].body = vec![called];
     for generation in Generation::ALL {

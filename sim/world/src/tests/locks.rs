@@ -1,8 +1,8 @@
 //! Locks of the runtime and the process, and waits between threads.
 
 use super::{NOBODY, function, runtime};
-use crate::{Build, Event, Start, World};
-use clr_codegen::{CodeKind, FunctionId, Program, RuntimeCallKind as Kind, Statement};
+use crate::{Build, StepEvent, ThreadStart, World};
+use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Statement};
 use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
@@ -28,16 +28,16 @@ fn program(kinds: &[Kind]) -> Program {
     Program { functions, ..Program::default() }
 }
 
-fn build(kinds: &[Kind], generation: Generation) -> (Build, Vec<Start>) {
+fn build(kinds: &[Kind], generation: Generation) -> (Build, Vec<ThreadStart>) {
     let build = Build::new(&program(kinds), &BTreeMap::new(), generation).unwrap();
-    let starts = (0..kinds.len()).map(|n| Start::Managed(FunctionId(2 * n as u32)));
+    let starts = (0..kinds.len()).map(|n| ThreadStart::Managed(FunctionIndex(2 * n as u32)));
     (build, starts.collect())
 }
 
 /// Steps a thread until the condition is true.
 fn run_until(world: &mut World<'_>, thread: usize, so: impl Fn(&World<'_>) -> bool) {
     while !so(world) {
-        assert_ne!(world.step(thread).unwrap(), Event::Ended);
+        assert_ne!(world.step(thread).unwrap(), StepEvent::Ended);
     }
 }
 
@@ -85,7 +85,7 @@ fn step_all(world: &mut World<'_>) -> bool {
     let mut any = false;
     for thread in 0..world.thread_count() {
         if world.waits_for(thread).is_none() {
-            any |= world.step(thread).unwrap() != Event::Ended;
+            any |= world.step(thread).unwrap() != StepEvent::Ended;
         }
     }
     any
@@ -102,7 +102,7 @@ fn a_lock_is_waited_for() {
         let wait = Some(Wait::Lock(Lock::ProcessHeap));
         run_until(&mut world, 1, |world| world.waits_for(1) == wait);
         assert_eq!((world.others(1), world.waits_for(0)), (vec![first], None));
-        assert_eq!(world.step(1).unwrap(), Event::Waits, "{generation}");
+        assert_eq!(world.step(1).unwrap(), StepEvent::Waits, "{generation}");
         let locks: Vec<_> = world.as_synced().process.get().locks_of(first).collect();
         assert_eq!(locks, [Lock::ProcessHeap], "{generation}");
         run_until(&mut world, 0, |world| owner(world, Lock::ProcessHeap).is_none());
@@ -121,7 +121,7 @@ fn a_library_is_loaded_under_the_loader_lock() {
         let mut world = build.world(&starts).unwrap();
         let os = world.os(0).unwrap();
         let mut seen: Vec<Vec<Lock>> = Vec::new();
-        while world.step(0).unwrap() != Event::Ended {
+        while world.step(0).unwrap() != StepEvent::Ended {
             let held: Vec<_> = world.as_synced().process.get().locks_of(os).collect();
             if held.contains(&Lock::Loader) && seen.last() != Some(&held) {
                 seen.push(held);
@@ -150,7 +150,7 @@ fn who_ends_holds_up_who_collects() {
         let first = world.os(0).unwrap();
         assert_eq!((world.waits_for(1), world.others(1)), (wait, vec![first]), "{generation}");
         while step_all(&mut world) {}
-        assert!(matches!(world.step(1), Ok(Event::Ended)), "{generation}");
+        assert!(matches!(world.step(1), Ok(StepEvent::Ended)), "{generation}");
     }
 }
 
@@ -171,7 +171,7 @@ fn a_profiler_suspends_running_threads() {
             for _ in 0..steps {
                 step_all(&mut kernel.0.borrow_mut());
             }
-            let profiler = shared.on(NOBODY).telling(&kernel);
+            let profiler = shared.on(NOBODY).with_profiler(&kernel);
             if shared.process.get().suspension != Suspension::None {
                 continue;
             }
@@ -192,7 +192,7 @@ fn a_profiler_suspends_running_threads() {
                 }
                 for thread in 0..3 {
                     let others = world.others(thread);
-                    let ended = matches!(world.step(thread), Ok(Event::Ended));
+                    let ended = matches!(world.step(thread), Ok(StepEvent::Ended));
                     assert!(ended || !others.is_empty(), "{generation}, {steps}, {thread}");
                 }
             }
@@ -203,7 +203,11 @@ fn a_profiler_suspends_running_threads() {
             for thread in 0..3 {
                 let waits = (world.waits_for(thread), world.others(thread));
                 let event = world.step(thread);
-                assert_eq!(event, Ok(Event::Ended), "{generation}, {steps}, {thread}: {waits:?}");
+                assert_eq!(
+                    event,
+                    Ok(StepEvent::Ended),
+                    "{generation}, {steps}, {thread}: {waits:?}"
+                );
             }
         }
     }
@@ -221,7 +225,7 @@ fn threads_are_enumerated_while_they_are_stopped() {
             let threads = world.runtime().on(os).enum_threads();
             assert_eq!(threads.map(|threads| threads.len()), Ok(1), "{generation}");
         }
-        while world.waits_for(0).is_none() && world.step(0).unwrap() != Event::Ended {}
+        while world.waits_for(0).is_none() && world.step(0).unwrap() != StepEvent::Ended {}
         let is_9 = generation.to_string().starts_with("net9");
         let wait = is_9.then_some(Wait::RuntimeRunning(os));
         assert_eq!(world.waits_for(0), wait, "{generation}");
@@ -245,7 +249,7 @@ fn a_first_call_needs_the_heap() {
             });
             for first in [true, false] {
                 let waits = Waits::default();
-                let call = runtime.on(walker).telling(&waits).get_current_thread_id();
+                let call = runtime.on(walker).with_profiler(&waits).get_current_thread_id();
                 if first {
                     assert_eq!(call, Err(CallError::Fatal(Outcome::Blocked)), "{generation}");
                     assert_eq!(*waits.0.borrow(), [Wait::Lock(lock)], "{generation}");
@@ -269,12 +273,13 @@ fn a_helper_frame_needs_the_function_tables_on_windows() {
     for generation in [Generation::Framework4, Generation::CoreClr31Windows] {
         let (build, starts) = build(&[Kind::Sleep, Kind::LoadLibrary], generation);
         let mut world = build.world(&starts).unwrap();
-        while world.step(0).unwrap() != Event::Waits {}
+        while world.step(0).unwrap() != StepEvent::Waits {}
         let second = world.os(1);
         run_until(&mut world, 1, |world| owner(world, Lock::FunctionTables) == second);
         let call = Call { thread: world.object(0).unwrap(), ..Call::default() };
         let waits = Waits::default();
-        let outcome = world.runtime().on(NOBODY).telling(&waits).do_stack_snapshot(&call, None);
+        let outcome =
+            world.runtime().on(NOBODY).with_profiler(&waits).do_stack_snapshot(&call, None);
         assert_eq!(outcome, Outcome::Blocked, "{generation}");
         assert_eq!(*waits.0.borrow(), [Wait::Lock(Lock::FunctionTables)], "{generation}");
     }
@@ -287,14 +292,14 @@ fn looking_images_up_may_wait_for_a_collection() {
         let mut program = program(&[Kind::Collect]);
         program.functions[0].kind = CodeKind::ReadyToRun;
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let walkers = world.add_walkers().unwrap();
         let os = world.os(0).unwrap();
         run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::GarbageCollectionStarted));
         let address = world.linked().entries[0];
         for (walker, known) in walkers.into_iter().zip([false, true]) {
             let waits = Waits::default();
-            let caller = world.runtime().on(walker).telling(&waits);
+            let caller = world.runtime().on(walker).with_profiler(&waits);
             assert!(caller.get_function_from_ip(address).is_ok(), "{generation}");
             let waited = known && generation == Generation::CoreClr31Windows;
             let expected = if waited { vec![Wait::RuntimeRunning(os)] } else { vec![] };
@@ -315,16 +320,16 @@ fn who_writes_waits_for_readers() {
         ..Program::default()
     };
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let [_, reader] = world.add_walkers().unwrap();
     let shared = world.shared();
     shared.change_thread(reader, |thread| thread.code_manager_reads = 1);
     run_until(&mut world, 0, |world| world.waits_for(0).is_some());
     assert_eq!(world.waits_for(0), Some(Wait::CodeManagerReaders));
     assert_eq!(world.others(0), [reader]);
-    assert_eq!(world.step(0).unwrap(), Event::Waits);
+    assert_eq!(world.step(0).unwrap(), StepEvent::Waits);
     shared.change_thread(reader, |thread| thread.code_manager_reads = 0);
-    while world.step(0).unwrap() != Event::Ended {}
+    while world.step(0).unwrap() != StepEvent::Ended {}
 }
 
 /// A thread that looks up code holds the reader lock meanwhile, if it takes the lock (contract
@@ -349,7 +354,7 @@ fn who_looks_code_up_reads() {
         let caller = world.runtime().on(walker);
         // As in a callback: elsewhere the call would not wait.
         let found = caller.in_callback(CallbackKind::ClassLoadStarted, |caller| {
-            caller.telling(&between).get_function_from_ip(address)
+            caller.with_profiler(&between).get_function_from_ip(address)
         });
         assert!(found.is_ok());
         assert_eq!(between.0.borrow().iter().max(), Some(&most));
@@ -370,7 +375,7 @@ fn callbacks_in_cooperative_mode_wait_for_the_runtime() {
         run_until(&mut world, 1, |world| suspension(world) == Suspension::Suspended(collector));
         let wait = Some(Wait::RuntimeRunning(collector));
         run_until(&mut world, 0, |world| world.waits_for(0) == wait);
-        assert_eq!(world.step(0).unwrap(), Event::Waits, "{generation}");
+        assert_eq!(world.step(0).unwrap(), StepEvent::Waits, "{generation}");
         assert_ne!(world.callback(0), Some(CallbackKind::AssemblyLoadFinished), "{generation}");
         run_until(&mut world, 1, |world| suspension(world) == Suspension::None);
         assert_eq!(world.waits_for(0), None, "{generation}");

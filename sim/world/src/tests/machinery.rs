@@ -4,8 +4,8 @@ use super::exceptions::{call, clause, managed, throw};
 use super::handlers::{in_callbacks, observed, registers_of, shape, snapshot};
 use super::walk;
 use crate::stubs::{Hooks, RuntimeFunction, Shared};
-use crate::{Build, Event, Start, World, WorldError};
-use clr_codegen::{ClauseKind, CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
+use crate::{Build, StepEvent, ThreadStart, World, WorldError};
+use clr_codegen::{CodeKind, EhClauseKind, FunctionIndex, Program, RuntimeCallKind, Statement};
 use clr_runtime::generation::Generation;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,9 +41,9 @@ fn managed_handling_has_its_methods_on_the_stack() {
     ];
     for generation in Generation::ALL {
         let build = Build::new(&observed(Raise), &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let mut seen = BTreeSet::new();
-        while world.step(0).unwrap() != Event::Ended {
+        while world.step(0).unwrap() != StepEvent::Ended {
             let names = names(&world);
             let Some((first, callers)) = names.split_first() else { continue };
             let methods = callers.iter().filter_map(|name| name.strip_prefix("System.Runtime.EH."));
@@ -67,7 +67,7 @@ fn managed_handling_has_its_methods_on_the_stack() {
 /// for throws by a helper.
 #[test]
 fn a_thrower_that_catches_is_entered_cooperatively_on_unix() {
-    let catch = || vec![clause(ClauseKind::Catch, Vec::new())];
+    let catch = || vec![clause(EhClauseKind::Catch, Vec::new())];
     for kind in [Raise, NullDereference] {
         let own = vec![Statement::Guarded(vec![throw(kind)], catch())];
         let of_callee = vec![Statement::Guarded(vec![call(1)], catch())];
@@ -120,12 +120,12 @@ fn hooks_fire_for_the_methods_that_handle_exceptions() {
     for generation in Generation::ALL {
         let program = observed(Raise);
         let build = Build::with_hooks(&program, &BTreeMap::new(), generation, Hooks::Slow).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let mut found = BTreeMap::<_, BTreeSet<_>>::new();
         loop {
             match world.step(0).unwrap() {
-                Event::Ended => break,
-                Event::Callback(kind) if kind.name() == "EnterLeaveSlow" => {
+                StepEvent::Ended => break,
+                StepEvent::Callback(kind) if kind.name() == "EnterLeaveSlow" => {
                     if let Some(method) = hooked(&mut world) {
                         let outcome = walk(&mut world, 0);
                         found.entry(method).or_default().insert(outcome);
@@ -161,13 +161,13 @@ fn methods_of_ex_info_are_reported() {
     for generation in [Generation::Net9Unix, Generation::Net10Windows, Generation::Net10Unix] {
         let program = observed(Raise);
         let build = Build::with_hooks(&program, &BTreeMap::new(), generation, Hooks::Fast).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let own = world.os(0).unwrap();
         let mut found = BTreeMap::<_, BTreeSet<_>>::new();
         loop {
             match world.step(0).unwrap() {
-                Event::Ended => break,
-                Event::Hook => {
+                StepEvent::Ended => break,
+                StepEvent::Hook => {
                     let Some(method) = hooked(&mut world) else { continue };
                     let name = format!("System.Runtime.EH.{method}");
                     let seed = registers_of(&world, &name);
@@ -195,7 +195,7 @@ fn a_missing_helper_is_an_error() {
     let program = Program { functions, ..Program::default() };
     for generation in Generation::ALL {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         assert_eq!(build.expanded().find(RuntimeFunction::Shared(Shared::RethrowHelper)), None);
         let error = world.entry_of(Shared::RethrowHelper).unwrap_err();
         assert_eq!(error, WorldError::NoHelper(Shared::RethrowHelper));

@@ -1,18 +1,18 @@
 //! Tests of the profiler rules for suspended threads.
 
-use crate::synthetic::{NATIVE_WALKER, SELF, Stage};
+use crate::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::SimulatedThread;
-use clr_runtime::{Breach, Deed, Outcome};
+use clr_runtime::{Outcome, ProfilerAction, RuleViolation};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
 
 /// A profiler action: of its own code, or a call of a method of the runtime.
-type Act = dyn Fn(&dyn Fn(Deed), &dyn ProfilerInfo<Fatal = Outcome>);
+type Act = dyn Fn(&dyn Fn(ProfilerAction), &dyn ProfilerInfo<Fatal = Outcome>);
 
 #[test]
 fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
-    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
-    let set = stage.set_up().unwrap();
+    let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let set = stage.build().unwrap();
     let noticed = |act: &Act| {
         let runtime = set.runtime();
         let walker = runtime.on(NATIVE_WALKER);
@@ -20,20 +20,25 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
         // The thread's first call is made in advance.
         let _ = walker.get_event_mask();
         act(&|deed| runtime.did(deed), &walker);
-        assert_eq!(runtime.breach(), None, "no thread is suspended");
+        assert_eq!(runtime.rule_violation(), None, "no thread is suspended");
         target.suspend().unwrap();
         act(&|deed| runtime.did(deed), &walker);
-        let breach = runtime.breach();
+        let breach = runtime.rule_violation();
         target.resume().unwrap();
         breach.map(|breach| match breach {
-            Breach::WhileSuspended { deed, thread: SELF } => deed,
+            RuleViolation::WhileSuspended { deed, thread: SELF } => deed,
             other => panic!("{other}"),
         })
     };
-    for deed in [Deed::Allocation, Deed::Lock, Deed::Log, Deed::Loading] {
+    for deed in [
+        ProfilerAction::Allocation,
+        ProfilerAction::Lock,
+        ProfilerAction::Log,
+        ProfilerAction::Loading,
+    ] {
         assert_eq!(noticed(&move |did, _| did(deed)), Some(deed));
     }
-    let called = |name| Some(Deed::Call(name));
+    let called = |name| Some(ProfilerAction::Call(name));
     assert_eq!(
         noticed(&|_, info| {
             let _ = info.enum_threads();
@@ -68,22 +73,22 @@ fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
 
 #[test]
 fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
-    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
-    let set = stage.set_up().unwrap();
+    let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let set = stage.build().unwrap();
     let runtime = set.runtime();
     let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
     target.suspend().unwrap();
     let _ = runtime.on(NATIVE_WALKER).get_function_from_ip(1);
     assert_eq!(
-        runtime.breach(),
-        Some(Breach::WhileSuspended { deed: Deed::FirstCall, thread: SELF })
+        runtime.rule_violation(),
+        Some(RuleViolation::WhileSuspended { deed: ProfilerAction::FirstCall, thread: SELF })
     );
 }
 
 #[test]
 fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
-    let stage = Stage::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
-    let set = stage.set_up().unwrap();
+    let stage = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
+    let set = stage.build().unwrap();
     let breach = |asker: Option<_>, suspend: bool| {
         let runtime = set.runtime();
         let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
@@ -95,9 +100,9 @@ fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
             target.suspend().unwrap();
         }
         target.context().unwrap();
-        runtime.breach()
+        runtime.rule_violation()
     };
-    let broke = Some(Breach::ContextOfRunning { thread: SELF });
+    let broke = Some(RuleViolation::ContextOfRunning { thread: SELF });
     assert_eq!(breach(None, false), broke);
     assert_eq!(breach(Some(NATIVE_WALKER), false), broke);
     assert_eq!(breach(None, true), None);

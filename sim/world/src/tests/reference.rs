@@ -1,7 +1,7 @@
 //! A reference interpreter of programs with exceptions: it executes the statements one by one.
 
 use clr_codegen::{
-    Clause, ClauseKind, FunctionId, Program, RuntimeCall, RuntimeCallKind, Statement,
+    EhClause, EhClauseKind, FunctionIndex, Program, RuntimeCall, RuntimeCallKind, Statement,
 };
 
 /// The reason why a body is left before its end.
@@ -24,7 +24,7 @@ pub(super) struct Reference<'p> {
     /// First of the functions that are recorded when they are called.
     first_mark: u32,
     /// Guarded statements around the current statement.
-    guards: Vec<&'p [Clause]>,
+    guards: Vec<&'p [EhClause]>,
     in_filter: bool,
     /// Number of guarded statements around the call by native code that led here, if there was one.
     part: Option<usize>,
@@ -49,11 +49,11 @@ impl<'p> Reference<'p> {
             catches_in_reflection,
             marks: Vec::new(),
         };
-        let ends = run.call(FunctionId(0)).is_ok();
+        let ends = run.call(FunctionIndex(0)).is_ok();
         (run.marks, ends)
     }
 
-    fn call(&mut self, function: FunctionId) -> Result<(), Left> {
+    fn call(&mut self, function: FunctionIndex) -> Result<(), Left> {
         if function.0 >= self.first_mark {
             self.marks.push(function.0);
         }
@@ -87,7 +87,7 @@ impl<'p> Reference<'p> {
         }
     }
 
-    fn call_from_native(&mut self, callee: FunctionId) -> Result<(), Left> {
+    fn call_from_native(&mut self, callee: FunctionIndex) -> Result<(), Left> {
         let around = self.guards.len();
         let before = self.part.replace(around);
         let result = self.call(callee);
@@ -95,7 +95,7 @@ impl<'p> Reference<'p> {
         if result == Err(Left::Native) { Err(self.search()) } else { result }
     }
 
-    fn guarded(&mut self, body: &'p [Statement], clauses: &'p [Clause]) -> Result<(), Left> {
+    fn guarded(&mut self, body: &'p [Statement], clauses: &'p [EhClause]) -> Result<(), Left> {
         let own = self.guards.len();
         self.guards.push(clauses);
         let result = self.body(body);
@@ -106,9 +106,9 @@ impl<'p> Reference<'p> {
             _ => {
                 let clause = &clauses[0];
                 let runs = match clause.kind {
-                    ClauseKind::Finally => true,
-                    ClauseKind::Fault => result.is_err(),
-                    ClauseKind::Catch | ClauseKind::Filtered { .. } => false,
+                    EhClauseKind::Finally => true,
+                    EhClauseKind::Fault => result.is_err(),
+                    EhClauseKind::Catch | EhClauseKind::Filtered { .. } => false,
                 };
                 if runs {
                     self.body(&clause.body)?;
@@ -123,9 +123,9 @@ impl<'p> Reference<'p> {
         for depth in (self.part.unwrap_or_default()..self.guards.len()).rev() {
             for (clause, one) in self.guards[depth].iter().enumerate() {
                 let accepts = match &one.kind {
-                    ClauseKind::Catch => true,
-                    ClauseKind::Filtered { accepts, filter } => self.filter(filter) && *accepts,
-                    ClauseKind::Finally | ClauseKind::Fault => false,
+                    EhClauseKind::Catch => true,
+                    EhClauseKind::Filtered { accepts, filter } => self.filter(filter) && *accepts,
+                    EhClauseKind::Finally | EhClauseKind::Fault => false,
                 };
                 if accepts {
                     return Left::Caught { depth, clause };

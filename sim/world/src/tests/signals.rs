@@ -1,8 +1,8 @@
 //! Handlers of the profiler that interrupt a thread.
 
 use super::{callbacks, function, runtime};
-use crate::{Build, Event, SIGNAL_FRAME_SIZE, SignalError, SignalStack, Start, World};
-use clr_codegen::{CallForm, CodeKind, FunctionId, Program, RuntimeCallKind as Kind, Statement};
+use crate::{Build, SIGNAL_FRAME_SIZE, SignalError, SignalStack, StepEvent, ThreadStart, World};
+use clr_codegen::{CallForm, CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Statement};
 use clr_runtime::Context;
 use clr_runtime::generation::Generation;
 use clr_walker::memory::Memory as _;
@@ -14,7 +14,7 @@ fn program() -> Program {
             function(
                 "App.Main",
                 CodeKind::Jit,
-                vec![runtime(Kind::New, None), Statement::Call(CallForm::Near, FunctionId(1))],
+                vec![runtime(Kind::New, None), Statement::Call(CallForm::Near, FunctionIndex(1))],
             ),
             function("App.Work", CodeKind::Jit, vec![Statement::Work(5)]),
         ],
@@ -34,7 +34,7 @@ fn a_handler_interrupts_every_instruction() {
     for generation in Generation::ALL.into_iter().filter(|generation| generation.is_unix()) {
         let build = Build::new(&program(), &BTreeMap::new(), generation).unwrap();
         for stack in [SignalStack::Own, SignalStack::Alternate(0x1000)] {
-            let start = [Start::Managed(FunctionId(0))];
+            let start = [ThreadStart::Managed(FunctionIndex(0))];
             let mut plain = build.world(&start).unwrap();
             let mut world = build.world(&start).unwrap();
             let (mut handlers, mut walks) = (0, 0);
@@ -66,14 +66,14 @@ fn a_handler_interrupts_every_instruction() {
                         assert_eq!(found[0].context.registers.rip, signal.registers.rip);
                         walks += 1;
                     }
-                    assert_eq!(world.step(0), Ok(Event::Stepped));
+                    assert_eq!(world.step(0), Ok(StepEvent::Stepped));
                 }
                 assert_eq!(world.activations(0), before, "{generation}");
                 assert!(!world.is_in_handler(0));
                 let event = plain.step(0).unwrap();
                 assert_eq!(world.step(0).unwrap(), event, "{generation}");
                 assert_eq!(world.activations(0), plain.activations(0), "{generation}");
-                if event == Event::Ended {
+                if event == StepEvent::Ended {
                     break;
                 }
             }
@@ -87,7 +87,7 @@ fn a_handler_interrupts_every_instruction() {
 #[test]
 fn a_handler_needs_stack() {
     let build = Build::new(&program(), &BTreeMap::new(), Generation::Net9Unix).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let needed = SIGNAL_FRAME_SIZE as u32;
     let room = u64::from(needed) - 1;
     let refused = world.signal(0, SignalStack::Alternate(needed - 1));
@@ -102,7 +102,7 @@ fn a_handler_needs_stack() {
 fn windows_has_no_signals() {
     for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
         let build = Build::new(&program(), &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         assert_eq!(world.signal(0, SignalStack::Own), Err(SignalError::NoSignals));
     }
 }

@@ -1,8 +1,8 @@
 //! Threads that are stopped while another one collects.
 
 use super::{function, runtime, walk};
-use crate::{Build, Event, Start, StopBy, World};
-use clr_codegen::{CodeKind, FunctionId, Program, RuntimeCallKind, Statement};
+use crate::{Build, StepEvent, StopBy, ThreadStart, World};
+use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind, Statement};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::ProfilerInfo as _;
@@ -17,7 +17,7 @@ fn program() -> Program {
             function(
                 "App.Busy",
                 CodeKind::Jit,
-                vec![Statement::Call(clr_codegen::CallForm::Near, FunctionId(4))],
+                vec![Statement::Call(clr_codegen::CallForm::Near, FunctionIndex(4))],
             ),
             function(
                 "App.Away",
@@ -31,8 +31,8 @@ fn program() -> Program {
     }
 }
 
-fn threads() -> [Start; 3] {
-    [0, 1, 2].map(|index| Start::Managed(FunctionId(index)))
+fn threads() -> [ThreadStart; 3] {
+    [0, 1, 2].map(|index| ThreadStart::Managed(FunctionIndex(index)))
 }
 
 /// Steps a thread until it is in this function.
@@ -41,7 +41,7 @@ fn run_into(world: &mut World<'_>, thread: usize, name: &str) {
     let index = functions.iter().position(|function| function.name == name).unwrap();
     let entry = world.linked().entries[index];
     while world.rip(thread) != Some(entry) {
-        assert!(!matches!(world.step(thread), Ok(Event::Ended) | Err(_)), "{name}");
+        assert!(!matches!(world.step(thread), Ok(StepEvent::Ended) | Err(_)), "{name}");
     }
     let _ = world.step(thread).unwrap();
 }
@@ -86,14 +86,14 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
                 continue;
             }
             match world.step(thread).unwrap() {
-                Event::Ended => *ended = true,
-                Event::Callback(kind) if thread == 0 => {
+                StepEvent::Ended => *ended = true,
+                StepEvent::Callback(kind) if thread == 0 => {
                     let walk = walk(&mut world, 0);
                     writeln!(log, "    {}: {walk}", kind.name()).unwrap();
                     if kind.name() == "GarbageCollectionStarted" {
                         for thread in [1, 2] {
                             // Its last instructions before the wait.
-                            while world.step(thread).unwrap() != Event::Waits {}
+                            while world.step(thread).unwrap() != StepEvent::Waits {}
                             let walk = super::walk_by(&mut world, None, thread);
                             assert_eq!(walk, stopped(generation, stop_by, thread), "{generation}");
                             writeln!(log, "      thread {thread}: {walk}").unwrap();
@@ -105,7 +105,7 @@ fn walks(generation: Generation, stop_by: StopBy) -> String {
         }
     }
     for thread in 0..3 {
-        assert_eq!(world.truth(thread).unwrap().callers(), []);
+        assert_eq!(world.shadow_stack(thread).unwrap().callers(), []);
     }
     log
 }
@@ -135,7 +135,7 @@ fn a_walk_undoes_a_hijack() {
     while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
         let _ = world.step(0).unwrap();
     }
-    while !matches!(world.step(0), Ok(Event::Waits)) {}
+    while !matches!(world.step(0), Ok(StepEvent::Waits)) {}
     let expected = world.activations(1);
     let walk = super::walk_by(&mut world, None, 1);
     assert_eq!(walk, "App.Compute App.Busy *CallDescrWorkerInternal S_OK");
@@ -145,8 +145,8 @@ fn a_walk_undoes_a_hijack() {
             let _ = world.step(thread).unwrap();
         }
     }
-    assert_eq!(world.truth(0).unwrap().callers(), []);
-    assert_eq!(world.truth(1).unwrap().callers(), []);
+    assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
+    assert_eq!(world.shadow_stack(1).unwrap().callers(), []);
 }
 
 /// Under SuspendRuntime a redirected thread is walked through its CONTEXT, on Unix too (C-076,
@@ -170,10 +170,10 @@ fn a_profiler_walks_redirected_threads() {
         assert_eq!(walk, "App.Compute App.Busy *CallDescrWorkerInternal S_OK", "{generation}");
         // The stub in which the thread waits is the only additional activation.
         assert_eq!(world.activations(1)[1..], before, "{generation}");
-        while world.step(1).unwrap() != Event::Waits {}
+        while world.step(1).unwrap() != StepEvent::Waits {}
         world.runtime().on(super::NOBODY).resume_runtime().unwrap();
-        while world.step(1).unwrap() != Event::Ended {}
-        assert_eq!(world.truth(1).unwrap().callers(), []);
+        while world.step(1).unwrap() != StepEvent::Ended {}
+        assert_eq!(world.shadow_stack(1).unwrap().callers(), []);
     }
 }
 
@@ -181,8 +181,8 @@ fn a_profiler_walks_redirected_threads() {
 #[test]
 fn an_exception_undoes_a_hijack() {
     use super::exceptions::{call, clause, managed, throw};
-    use clr_codegen::ClauseKind;
-    let catch = vec![clause(ClauseKind::Catch, vec![Statement::Work(1)])];
+    use clr_codegen::EhClauseKind;
+    let catch = vec![clause(EhClauseKind::Catch, vec![Statement::Work(1)])];
     let guarded = Statement::Guarded(vec![call(2)], catch);
     let thrower = vec![Statement::Work(200), throw(RuntimeCallKind::Raise)];
     let program = Program {
@@ -196,16 +196,16 @@ fn an_exception_undoes_a_hijack() {
     for generation in Generation::ALL {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
         let mut world =
-            build.world(&[0, 1].map(|index| Start::Managed(FunctionId(index)))).unwrap();
+            build.world(&[0, 1].map(|index| ThreadStart::Managed(FunctionIndex(index)))).unwrap();
         world.stop_threads_by(StopBy::Hijack);
         run_into(&mut world, 1, "App.Thrower");
-        while !matches!(world.step(0), Ok(Event::Waits)) {}
+        while !matches!(world.step(0), Ok(StepEvent::Waits)) {}
         let mut caught = false;
-        while world.step(1).unwrap() != Event::Ended {
+        while world.step(1).unwrap() != StepEvent::Ended {
             caught |= world.callback(1) == Some(CallbackKind::ExceptionCatcherEnter);
             let _ = world.step(0).unwrap();
         }
         assert!(caught && !world.is_unhandled(1), "{generation}");
-        assert_eq!(world.truth(1).unwrap().callers(), [], "{generation}");
+        assert_eq!(world.shadow_stack(1).unwrap().callers(), [], "{generation}");
     }
 }

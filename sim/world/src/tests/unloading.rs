@@ -2,8 +2,8 @@
 
 use super::{NOBODY, function, runtime, walk, walk_by};
 use crate::stubs::{Shared, method_id};
-use crate::{Build, Event, Start, World, WorldError};
-use clr_codegen::{CodeKind, FunctionId, Program, RuntimeCallKind as Call, Statement};
+use crate::{Build, StepEvent, ThreadStart, World, WorldError};
+use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Call, Statement};
 use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
@@ -20,7 +20,7 @@ use Generation::{CoreClr31Unix, CoreClr31Windows, Framework2, Framework4};
 /// Creates a program: `App.Main` calls `App.Plugin`, has it unloaded, and continues; `App.Busy`
 /// calls it too.
 fn program(by: Call, second: Vec<Statement>) -> Program {
-    let call = Statement::Call(clr_codegen::CallForm::Near, FunctionId(2));
+    let call = Statement::Call(clr_codegen::CallForm::Near, FunctionIndex(2));
     let mut main = vec![call.clone(), runtime(by, Some(2)), Statement::Work(2)];
     main.extend(second);
     Program {
@@ -35,7 +35,7 @@ fn program(by: Call, second: Vec<Statement>) -> Program {
 }
 
 fn build(program: &Program, generation: Generation) -> Build {
-    let methods = BTreeMap::from([(FunctionId(3), MethodKind::Dynamic)]);
+    let methods = BTreeMap::from([(FunctionIndex(3), MethodKind::Dynamic)]);
     Build::new(program, &methods, generation).unwrap()
 }
 
@@ -44,7 +44,7 @@ fn run_to(world: &mut World<'_>, thread: usize, function: u32) {
     let placed = world.expanded().placed[function as usize];
     let entry = world.linked().entries[placed.index()];
     while world.rip(thread) != Some(entry) {
-        assert_ne!(world.step(thread).unwrap(), Event::Ended);
+        assert_ne!(world.step(thread).unwrap(), StepEvent::Ended);
     }
 }
 
@@ -52,14 +52,14 @@ fn run_to(world: &mut World<'_>, thread: usize, function: u32) {
 fn run_to_wait(world: &mut World<'_>, thread: usize) {
     loop {
         match world.step(thread).unwrap() {
-            Event::Waits => return,
-            event => assert_ne!(event, Event::Ended, "it does not wait"),
+            StepEvent::Waits => return,
+            event => assert_ne!(event, StepEvent::Ended, "it does not wait"),
         }
     }
 }
 
 fn run_to_callback(world: &mut World<'_>, thread: usize, kind: Kind) {
-    while world.step(thread).unwrap() != Event::Callback(kind) {
+    while world.step(thread).unwrap() != StepEvent::Callback(kind) {
         assert!(!world.threads[thread].ended, "{}", kind.name());
     }
 }
@@ -70,8 +70,8 @@ fn told(world: &mut World<'_>) -> Vec<(&'static str, String)> {
     let mut told = Vec::new();
     loop {
         match world.step(0).unwrap() {
-            Event::Ended => return told,
-            Event::Callback(kind) if !usual.contains(&kind) => {
+            StepEvent::Ended => return told,
+            StepEvent::Callback(kind) if !usual.contains(&kind) => {
                 told.push((kind.name(), walk(world, 0)));
             }
             _ => {}
@@ -86,7 +86,7 @@ fn an_assembly_is_unloaded_step_by_step() {
     for generation in Generation::ALL {
         let program = program(Call::UnloadAssembly, Vec::new());
         let build = build(&program, generation);
-        let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
         let told = told(&mut world);
         let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
         let stopping = [
@@ -175,7 +175,7 @@ fn unloaded_code_is_unmanaged_and_its_id_dangles() {
         for generation in Generation::ALL {
             let program = program(by, Vec::new());
             let build = build(&program, generation);
-            let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+            let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
             run_to(&mut world, 0, 2);
             let ip = world.rip(0).unwrap();
             let id = MethodId(method_id(world.expanded().placed[2]));
@@ -183,7 +183,7 @@ fn unloaded_code_is_unmanaged_and_its_id_dangles() {
             let aborted = HResult::ABORTED.into();
             assert_eq!(asked(&mut world, ip), (Ok(id), aborted), "{generation}");
             while !world.as_synced().code.is_dangling(id) {
-                assert_ne!(world.step(0).unwrap(), Event::Ended, "{generation}");
+                assert_ne!(world.step(0).unwrap(), StepEvent::Ended, "{generation}");
             }
             // A place where App.Main is managed code again.
             while world.as_synced().code.find(world.rip(0).unwrap()).is_none()
@@ -215,11 +215,11 @@ fn what_a_thread_executes_stays() {
         for generation in Generation::ALL {
             let program = program(by, Vec::new());
             let build = build(&program, generation);
-            let starts = [0, 1].map(|start| Start::Managed(FunctionId(start)));
+            let starts = [0, 1].map(|start| ThreadStart::Managed(FunctionIndex(start)));
             let mut world = build.world(&starts).unwrap();
             run_to(&mut world, 1, 2);
             assert_eq!(told(&mut world), [], "{generation}");
-            while world.step(1).unwrap() != Event::Ended {}
+            while world.step(1).unwrap() != StepEvent::Ended {}
         }
     }
 }
@@ -227,14 +227,14 @@ fn what_a_thread_executes_stays() {
 /// A program that calls an unloaded method gets an error.
 #[test]
 fn unloaded_code_cannot_be_executed() {
-    let call = Statement::Call(clr_codegen::CallForm::Near, FunctionId(2));
+    let call = Statement::Call(clr_codegen::CallForm::Near, FunctionIndex(2));
     let program = program(Call::UnloadAssembly, vec![call]);
     let build = build(&program, CoreClr31Unix);
-    let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
     let entry = world.linked().entries[world.expanded().placed[2].index()];
     let error = loop {
         match world.step(0) {
-            Ok(event) => assert_ne!(event, Event::Ended),
+            Ok(event) => assert_ne!(event, StepEvent::Ended),
             Err(error) => break error,
         }
     };
@@ -246,7 +246,7 @@ fn unloaded_code_cannot_be_executed() {
 fn write(world: &mut World<'_>, shared: Shared) -> bool {
     let Some(id) = world.expanded().shared.get(&shared).copied() else { return false };
     while world.as_synced().process.get().code_manager_writer.is_none() {
-        assert_ne!(world.step(0).unwrap(), Event::Ended);
+        assert_ne!(world.step(0).unwrap(), StepEvent::Ended);
     }
     while world.is_serving(0) {
         let _ = world.step(0).unwrap();
@@ -269,7 +269,7 @@ fn who_compiles_or_unloads_writes_to_the_tables() {
         for generation in Generation::ALL {
             let program = program(kind, first.clone());
             let build = build(&program, generation);
-            let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+            let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
             let [native, managed] = world.add_walkers().unwrap();
             let old = [Framework2, Framework4, CoreClr31Windows, CoreClr31Unix];
             let opens = shared == Shared::DeleteCodeHeap || old.contains(&generation);
@@ -317,16 +317,16 @@ fn writers_wait_for_each_other() {
     ];
     let program = Program { functions, ..Program::default() };
     let build = Build::new(&program, &BTreeMap::new(), CoreClr31Windows).unwrap();
-    let mut world = build.world(&[Start::Managed(FunctionId(0)); 2]).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0)); 2]).unwrap();
     assert!(write(&mut world, Shared::AddCodeHeap));
     run_to_wait(&mut world, 1);
     for _ in 0..20 {
-        assert_eq!(world.step(1).unwrap(), Event::Waits);
+        assert_eq!(world.step(1).unwrap(), StepEvent::Waits);
     }
     // The code is in the region already (contract §2.6).
     assert_eq!(walk_by(&mut world, None, 1), HResult::UNSAFE.to_string());
-    while world.step(0).unwrap() != Event::Ended {}
-    while world.step(1).unwrap() != Event::Ended {}
+    while world.step(0).unwrap() != StepEvent::Ended {}
+    while world.step(1).unwrap() != StepEvent::Ended {}
 }
 
 /// The methods on the stack where a handle is created or destroyed, as recorded.
@@ -340,7 +340,7 @@ fn handles_are_told_by_fcalls_or_qcalls() {
             let main = function("App.Main", CodeKind::Jit, vec![runtime(kind, None)]);
             let program = Program { functions: vec![main], ..Program::default() };
             let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-            let mut world = build.world(&[Start::Managed(FunctionId(0))]).unwrap();
+            let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
             let old =
                 matches!(generation, Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix);
             let before = if old {
@@ -365,7 +365,7 @@ fn a_server_gc_collects_on_its_own_thread() {
             ..Program::default()
         };
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let starts = [Start::Managed(FunctionId(0)), Start::ServerGc];
+        let starts = [ThreadStart::Managed(FunctionIndex(0)), ThreadStart::ServerGc];
         let mut world = build.world(&starts).unwrap();
         assert_eq!(world.object(1), None);
         for _ in 0..3 {
@@ -374,7 +374,7 @@ fn a_server_gc_collects_on_its_own_thread() {
         let mut found = Vec::new();
         for _ in 0..20_000 {
             for thread in [0, 1] {
-                let Event::Callback(kind) = world.step(thread).unwrap() else { continue };
+                let StepEvent::Callback(kind) = world.step(thread).unwrap() else { continue };
                 let gc = kind.name().contains("GarbageCollection")
                     || kind.name().starts_with("Runtime")
                     || kind.name().ends_with("References");
@@ -401,9 +401,9 @@ fn a_server_gc_collects_on_its_own_thread() {
         // The server GC's thread is not a thread of the runtime.
         assert_eq!(of("RuntimeThreadSuspended"), 0, "{generation}");
         assert_eq!(world.runtime().process.get().suspension, Suspension::None);
-        assert_eq!(world.step(0).unwrap(), Event::Ended);
-        assert_eq!(world.step(1).unwrap(), Event::Ended);
-        assert_eq!(world.truth(0).unwrap().callers(), []);
+        assert_eq!(world.step(0).unwrap(), StepEvent::Ended);
+        assert_eq!(world.step(1).unwrap(), StepEvent::Ended);
+        assert_eq!(world.shadow_stack(0).unwrap().callers(), []);
     }
 }
 
@@ -415,7 +415,7 @@ fn who_waits_for_a_server_gc_can_be_walked() {
     let program = Program { functions: vec![main], ..Program::default() };
     for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let starts = [Start::Managed(FunctionId(0)), Start::ServerGc];
+        let starts = [ThreadStart::Managed(FunctionIndex(0)), ThreadStart::ServerGc];
         let mut world = build.world(&starts).unwrap();
         run_to_wait(&mut world, 0);
         run_to_callback(&mut world, 1, Kind::GarbageCollectionStarted);

@@ -2,7 +2,7 @@
 
 use super::{link, parse};
 use HandlerKind::{Catch, Fault, Filtered, Finally};
-use clr_codegen::{FuncletKind, HandlerKind, LinkedProgram, PlacedClause};
+use clr_codegen::{FuncletKind, HandlerKind, LinkedProgram, PlacedEhClause};
 use clr_generate::{Seeded, Size, program};
 use core::fmt::Write as _;
 use core::ops::Range;
@@ -132,7 +132,7 @@ fn an_empty_body_has_something_to_protect() {
 }
 
 /// Checks invariants of any EH clause of any program.
-fn check(linked: &LinkedProgram, clause: &PlacedClause) {
+fn check(linked: &LinkedProgram, clause: &PlacedEhClause) {
     let part = linked.part(clause.begin).unwrap();
     assert!(clause.begin < clause.end && clause.end <= part.end, "{clause:?}");
     assert_eq!(part.function, clause.function);
@@ -152,7 +152,7 @@ fn check(linked: &LinkedProgram, clause: &PlacedClause) {
     }
     // Execution resumes in the part with the body of its statement, directly after the body if that
     // is one run.
-    let body = |one: &&PlacedClause| {
+    let body = |one: &&PlacedEhClause| {
         !one.apart && (one.function, one.statement) == (clause.function, clause.statement)
     };
     let body = linked.clauses.iter().find(body).unwrap();

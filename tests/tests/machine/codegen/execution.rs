@@ -3,7 +3,7 @@
 use clr_codegen::execution::*;
 use clr_codegen::shadow_stack::Broken;
 use clr_codegen::*;
-use clr_machine::{Access, Cause, Fault, Stop};
+use clr_machine::{Access, Cause, Fault, StopReason};
 use clr_scenario::Scenario;
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};
@@ -18,9 +18,9 @@ const ABOVE: u64 = 0x80;
 const LIMIT: u32 = 10_000;
 
 /// Returns the exit, all registers, and the number of executed instructions.
-fn finish(program: &Program) -> (Outcome, Registers, u64) {
+fn finish(program: &Program) -> (ExecutionEnd, Registers, u64) {
     let linked = program.link().unwrap();
-    let mut run = Run::new(program, &linked, FunctionId(0), 3).unwrap();
+    let mut run = Execution::new(program, &linked, FunctionIndex(0), 3).unwrap();
     for _ in 0..LIMIT {
         if let Err(outcome) = run.step() {
             return (outcome, run.machine().cpu().registers(), run.machine().executed());
@@ -29,12 +29,12 @@ fn finish(program: &Program) -> (Outcome, Registers, u64) {
     panic!("the execution does not end");
 }
 
-fn outcome(text: &str) -> Outcome {
+fn outcome(text: &str) -> ExecutionEnd {
     finish(&parse(text)).0
 }
 
 /// Executes up to a condition.
-fn up_to(run: &mut Run<'_>, mut condition: impl FnMut(&Run<'_>) -> bool) {
+fn up_to(run: &mut Execution<'_>, mut condition: impl FnMut(&Execution<'_>) -> bool) {
     for _ in 0..LIMIT {
         if condition(run) {
             return;
@@ -46,9 +46,9 @@ fn up_to(run: &mut Run<'_>, mut condition: impl FnMut(&Run<'_>) -> bool) {
 
 #[test]
 fn runs_end_as_their_programs_say() {
-    assert_eq!(outcome("function f"), Outcome::Returned);
-    assert_eq!(outcome("function f { body { stop }; no-end }"), Outcome::Stopped);
-    assert_eq!(outcome("function f { body { throw }; no-end }"), Outcome::Uncaught);
+    assert_eq!(outcome("function f"), ExecutionEnd::Returned);
+    assert_eq!(outcome("function f { body { stop }; no-end }"), ExecutionEnd::Stopped);
+    assert_eq!(outcome("function f { body { throw }; no-end }"), ExecutionEnd::Uncaught);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn the_first_function_returns_with_its_callers_registers() {
     let text = "function f { push rbx; save xmm6; body { clobber rbx; clobber xmm6 } }";
     let (outcome, registers, _) = finish(&parse(text));
     let mut before = initial_registers(3);
-    assert_eq!((outcome, registers.rip), (Outcome::Returned, BASE));
+    assert_eq!((outcome, registers.rip), (ExecutionEnd::Returned, BASE));
     assert_eq!(registers.rsp(), STACK_TOP - ABOVE);
     assert_eq!(registers.xmm, before.xmm);
     before.set(Gpr::Rsp, registers.rsp());
@@ -72,29 +72,34 @@ fn only_functions_that_are_called_can_be_started() {
     let program =
         parse("function f; function isr { entry interrupt }; function g { body { stop } }");
     let linked = program.link().unwrap();
-    for start in [1, 3, u32::MAX].map(FunctionId) {
-        assert_eq!(Run::new(&program, &linked, start, 0).err(), Some(LoadError::Start(start)));
+    for start in [1, 3, u32::MAX].map(FunctionIndex) {
+        assert_eq!(
+            Execution::new(&program, &linked, start, 0).err(),
+            Some(ProgramLoadError::Start(start))
+        );
     }
-    let mut run = Run::new(&program, &linked, FunctionId(2), 0).unwrap();
+    let mut run = Execution::new(&program, &linked, FunctionIndex(2), 0).unwrap();
     assert_eq!(run.machine().cpu().rip(), linked.entries[2]);
     up_to(&mut run, |run| run.machine().executed() == 0);
-    assert_eq!((run.truth().callers().len(), run.linked().entries.len()), (1, 3));
-    assert_eq!(run.truth().callers()[0].registers.rip, BASE);
-    assert_eq!(run.step(), Err(Outcome::Stopped));
+    assert_eq!((run.shadow_stack().callers().len(), run.linked().entries.len()), (1, 3));
+    assert_eq!(run.shadow_stack().callers()[0].registers.rip, BASE);
+    assert_eq!(run.step(), Err(ExecutionEnd::Stopped));
 }
 
 #[test]
 fn without_stack_nothing_can_be_pushed() {
     let program = parse("function f { push rbx }; function isr { entry interrupt }");
     let linked = program.link().unwrap();
-    let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
     run.machine_mut().cpu_mut().set(Gpr::Rsp, 0x1008);
     let before = run.machine().cpu().registers();
     let fault = Fault { address: 0x1000, access: Access::Write, cause: Cause::Unmapped };
-    let Err(Outcome::Fault(Stop::Fault { fault: found, .. })) = run.step() else { panic!() };
+    let Err(ExecutionEnd::Fault(StopReason::Fault { fault: found, .. })) = run.step() else {
+        panic!()
+    };
     assert_eq!(found, fault);
     assert_eq!(run.machine().cpu().registers(), before);
-    assert_eq!(run.truth().callers().len(), 1);
+    assert_eq!(run.shadow_stack().callers().len(), 1);
 }
 
 #[test]
@@ -103,37 +108,37 @@ fn without_stack_nothing_can_be_interrupted() {
         "function f; function isr { entry interrupt-with-error-code }; interrupt after=0 handler=isr",
     );
     let linked = program.link().unwrap();
-    let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
     run.machine_mut().cpu_mut().set(Gpr::Rsp, 0x1048);
     let before = run.machine().cpu().registers();
     // The lowest of six words below the next lower multiple of 16.
     let fault = Fault { address: 0x1010, access: Access::Write, cause: Cause::Unmapped };
-    assert_eq!(run.step(), Err(Outcome::NoStack(fault)));
+    assert_eq!(run.step(), Err(ExecutionEnd::NoStack(fault)));
     assert_eq!(run.machine().cpu().registers(), before);
-    assert_eq!(run.truth().callers().len(), 1);
+    assert_eq!(run.shadow_stack().callers().len(), 1);
 }
 
 #[test]
 fn a_breakpoint_without_handler_is_a_fault() {
     let program = parse("function f { body { work 1 } }");
     let linked = program.link().unwrap();
-    let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
     let address = linked.entries[0];
     run.machine_mut().write(address, &[0xCC]).unwrap();
-    assert_eq!(run.step(), Err(Outcome::Fault(Stop::Int3 { address })));
+    assert_eq!(run.step(), Err(ExecutionEnd::Fault(StopReason::Int3 { address })));
 }
 
 #[test]
 fn code_that_breaks_the_convention_is_found() {
     let program = parse("function f { body { work 1; work 1 } }");
     let linked = program.link().unwrap();
-    let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
     // inc ebx; ret
     run.machine_mut().write(linked.entries[0], &[0xFF, 0xC3, 0xC3]).unwrap();
     run.step().unwrap();
     let from = linked.entries[0] + 2;
     let broken = Broken::Register { from, register: Gpr::Rbx };
-    assert_eq!(run.step(), Err(Outcome::Broken(broken)));
+    assert_eq!(run.step(), Err(ExecutionEnd::Broken(broken)));
 }
 
 /// An interrupt pushes its machine frame at an aligned address, regardless of rsp.
@@ -146,9 +151,9 @@ fn machine_frames_are_those_of_a_processor() {
              interrupt after=1 handler=isr"
         ));
         let linked = program.link().unwrap();
-        let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+        let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
         for from_outside in [true, false] {
-            let before = |run: &Run<'_>| {
+            let before = |run: &Execution<'_>| {
                 let placed = linked.instruction(run.machine().cpu().rip()).unwrap();
                 let due =
                     run.machine().executed() == 1 && run.machine().cpu().rip() != linked.entries[1];
@@ -167,7 +172,7 @@ fn machine_frames_are_those_of_a_processor() {
             let words: Vec<_> =
                 (0..5).map(|n| run.machine().read_u64(rsp + size - 40 + 8 * n).unwrap()).collect();
             assert_eq!(words, [rip, 0x33, flags, registers.rsp(), 0x2B]);
-            let caller = run.truth().callers().last().unwrap();
+            let caller = run.shadow_stack().callers().last().unwrap();
             assert_eq!(caller.registers, Registers { rip, ..registers });
             assert_eq!(caller.from, (!from_outside).then_some(registers.rip));
         }
@@ -196,14 +201,14 @@ fn stacked_signals(size: u32) -> Program {
 fn signals_need_room_on_their_stack() {
     let no_room = |below| {
         let address = SIGNAL_STACK_TOP - below;
-        Outcome::NoStack(Fault { address, access: Access::Write, cause: Cause::Unmapped })
+        ExecutionEnd::NoStack(Fault { address, access: Access::Write, cause: Cause::Unmapped })
     };
     for (size, expected) in [
-        (0, Outcome::Returned),
+        (0, ExecutionEnd::Returned),
         (0x1B7, no_room(0x1B8)),
         (0x4F7, no_room(0x4F8)),
-        (0x4F8, Outcome::Returned),
-        (0x2000, Outcome::Returned),
+        (0x4F8, ExecutionEnd::Returned),
+        (0x2000, ExecutionEnd::Returned),
     ] {
         assert_eq!(finish(&stacked_signals(size)).0, expected, "{size:#x}");
     }
@@ -214,14 +219,14 @@ fn signals_are_handled_on_their_stack_alone() {
     for (size, top) in [(0, STACK_TOP), (0x2000, SIGNAL_STACK_TOP)] {
         let program = stacked_signals(size);
         let linked = program.link().unwrap();
-        let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+        let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
         for handler in 1..=2 {
             up_to(&mut run, |run| run.machine().cpu().rip() == linked.entries[handler]);
             let used = top - run.machine().cpu().rsp();
             assert!(used < 0x2000, "{handler}: {used:#x} below {top:#x}");
         }
         up_to(&mut run, |run| linked.signal_return == Some(run.machine().cpu().rip()));
-        up_to(&mut run, |run| run.truth().callers().len() == 1);
+        up_to(&mut run, |run| run.shadow_stack().callers().len() == 1);
         assert!(STACK_TOP - run.machine().cpu().rsp() < 0x2000);
     }
 }
@@ -249,9 +254,9 @@ fn an_interrupt_anywhere_changes_nothing() {
         function isr { entry interrupt; push rbx rsi; body { clobber rbx; clobber rax; call h } }
         function h { push rbx; locals 8; body { clobber rbx; work 3 } }",
     );
-    let isr = FunctionId(4);
+    let isr = FunctionIndex(4);
     let (outcome, registers, executed) = finish(&program);
-    assert_eq!(outcome, Outcome::Returned);
+    assert_eq!(outcome, ExecutionEnd::Returned);
     let interrupt = |after| clr_codegen::Interrupt { after, handler: isr };
     program.interrupts = vec![interrupt(0)];
     let more = finish(&program).2 - executed;
@@ -277,21 +282,21 @@ fn the_innermost_try_around_the_call_catches() {
             "function main {{ push rbp; frame rbp; body {{ {body} }} }}\n{more}\n{thrower}"
         ))
     };
-    assert_eq!(of("try { call thrower }"), Outcome::Returned);
-    assert_eq!(of("try { throw }"), Outcome::Returned);
-    assert_eq!(of("try { call middle }\ncatch { stop }"), Outcome::Stopped);
-    assert_eq!(of("try { try { call middle }\ncatch { stop } }"), Outcome::Stopped);
-    assert_eq!(of("try { try { call middle } }\ncatch { stop }"), Outcome::Returned);
+    assert_eq!(of("try { call thrower }"), ExecutionEnd::Returned);
+    assert_eq!(of("try { throw }"), ExecutionEnd::Returned);
+    assert_eq!(of("try { call middle }\ncatch { stop }"), ExecutionEnd::Stopped);
+    assert_eq!(of("try { try { call middle }\ncatch { stop } }"), ExecutionEnd::Stopped);
+    assert_eq!(of("try { try { call middle } }\ncatch { stop }"), ExecutionEnd::Returned);
     // An exception thrown in a catch goes to the enclosing try, and code after a try is not
     // protected by it.
-    assert_eq!(of("try { try { throw }\ncatch { throw } }\ncatch { stop }"), Outcome::Stopped);
-    assert_eq!(of("try { work 1 }\ncatch { stop }\nthrow"), Outcome::Uncaught);
-    assert_eq!(of("try { throw }\ncatch { throw }"), Outcome::Uncaught);
+    assert_eq!(of("try { try { throw }\ncatch { throw } }\ncatch { stop }"), ExecutionEnd::Stopped);
+    assert_eq!(of("try { work 1 }\ncatch { stop }\nthrow"), ExecutionEnd::Uncaught);
+    assert_eq!(of("try { throw }\ncatch { throw }"), ExecutionEnd::Uncaught);
     // The call is in code that is placed separately.
-    assert_eq!(of("try { cold { call middle } }\ncatch { stop }"), Outcome::Stopped);
-    assert_eq!(of("cold { try { call middle }\ncatch { stop } }"), Outcome::Stopped);
-    assert_eq!(of("try { funclet { call middle } }\ncatch { stop }"), Outcome::Stopped);
-    assert_eq!(of("funclet { try { call middle }\ncatch { stop } }"), Outcome::Stopped);
+    assert_eq!(of("try { cold { call middle } }\ncatch { stop }"), ExecutionEnd::Stopped);
+    assert_eq!(of("cold { try { call middle }\ncatch { stop } }"), ExecutionEnd::Stopped);
+    assert_eq!(of("try { funclet { call middle } }\ncatch { stop }"), ExecutionEnd::Stopped);
+    assert_eq!(of("funclet { try { call middle }\ncatch { stop } }"), ExecutionEnd::Stopped);
 }
 
 /// An exception is not caught there: a region would have to restore its registers, and another
@@ -305,10 +310,10 @@ fn a_try_does_not_catch_in_its_regions_and_on_other_stacks() {
              function thrower {{ body {{ throw }}; no-end }}"
         ))
     };
-    assert_eq!(of("try { region rbx { call thrower } }"), Outcome::Stopped);
-    assert_eq!(of("try { switch-stack thrower }"), Outcome::Stopped);
-    assert_eq!(of("try { call thrower }"), Outcome::Returned);
-    assert_eq!(of("region rbx { try { call thrower } }"), Outcome::Returned);
+    assert_eq!(of("try { region rbx { call thrower } }"), ExecutionEnd::Stopped);
+    assert_eq!(of("try { switch-stack thrower }"), ExecutionEnd::Stopped);
+    assert_eq!(of("try { call thrower }"), ExecutionEnd::Returned);
+    assert_eq!(of("region rbx { try { call thrower } }"), ExecutionEnd::Returned);
 }
 
 #[test]
@@ -321,16 +326,16 @@ fn throwing_leads_out_of_interrupts() {
              {interrupts}"
         ))
     };
-    assert_eq!(of("", "clobber rbx; try { call f }"), Outcome::Returned);
-    assert_eq!(of("", "try { call f }\ncatch { stop }"), Outcome::Stopped);
-    assert_eq!(of("", "try { trap isr }\ncatch { stop }"), Outcome::Stopped);
-    assert_eq!(of("", "call f"), Outcome::Uncaught);
+    assert_eq!(of("", "clobber rbx; try { call f }"), ExecutionEnd::Returned);
+    assert_eq!(of("", "try { call f }\ncatch { stop }"), ExecutionEnd::Stopped);
+    assert_eq!(of("", "try { trap isr }\ncatch { stop }"), ExecutionEnd::Stopped);
+    assert_eq!(of("", "call f"), ExecutionEnd::Uncaught);
     // An external interrupt is not in a call of the function that it interrupts.
     let body = "try { work 9 }\ncatch { stop }";
-    assert_eq!(of("interrupt after=4 handler=isr", body), Outcome::Uncaught);
+    assert_eq!(of("interrupt after=4 handler=isr", body), ExecutionEnd::Uncaught);
     assert_eq!(
         of("interrupt after=5 handler=isr", "try { call f }\ncatch { stop }"),
-        Outcome::Stopped
+        ExecutionEnd::Stopped
     );
 }
 
@@ -343,11 +348,11 @@ fn what_is_thrown_cuts_the_stack() {
          function g",
     );
     let linked = program.link().unwrap();
-    let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
     up_to(&mut run, |run| run.machine().cpu().rip() == linked.entries[1]);
-    let caller = run.truth().callers()[1];
-    assert_eq!(run.truth().callers().len(), 2);
-    up_to(&mut run, |run| run.truth().callers().len() == 1);
+    let caller = run.shadow_stack().callers()[1];
+    assert_eq!(run.shadow_stack().callers().len(), 2);
+    up_to(&mut run, |run| run.shadow_stack().callers().len() == 1);
     let landing = linked.instruction(caller.from.unwrap()).unwrap().landing.unwrap();
     let expected = Registers { rip: landing, ..caller.registers };
     assert_eq!(run.machine().cpu().registers(), expected);
@@ -369,7 +374,7 @@ fn other_stacks_are_given_back() {
 
 fn switch_nine_times(program: &Program) {
     let linked = program.link().unwrap();
-    let mut run = Run::new(program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(program, &linked, FunctionIndex(0), 0).unwrap();
     let unit = linked.units.iter().find(|unit| unit.kind == program.functions[1].kind).unwrap();
     let full = unit.kind.other_stacks();
     let lower = full - linked.stack_stride;
@@ -378,7 +383,7 @@ fn switch_nine_times(program: &Program) {
         up_to(&mut run, |run| run.machine().cpu().rip() == linked.entries[2]);
         assert_eq!(run.machine().read_u64(unit.stack_cell), Ok(lower));
         assert_eq!(run.machine().cpu().rsp(), lower - 8);
-        up_to(&mut run, |run| run.truth().callers().len() == 1);
+        up_to(&mut run, |run| run.shadow_stack().callers().len() == 1);
     }
     assert_eq!(run.machine().read_u64(unit.stack_cell), Ok(full));
 }
@@ -388,7 +393,7 @@ fn switch_nine_times(program: &Program) {
 fn tail_calls_by_register_keep_their_target() {
     for by in ["register", "register-memory"] {
         let text = format!("function f {{ push rax; tail-call g by={by} }}; function g");
-        assert_eq!(outcome(&text), Outcome::Returned, "{by}");
+        assert_eq!(outcome(&text), ExecutionEnd::Returned, "{by}");
     }
 }
 
@@ -403,7 +408,7 @@ fn methods_of_any_length_run() {
             8 * (length % 2),
             "clobber rax; ".repeat(length % 3),
         );
-        assert_eq!(outcome(&text), Outcome::Returned, "{length}");
+        assert_eq!(outcome(&text), ExecutionEnd::Returned, "{length}");
     }
 }
 
@@ -417,7 +422,7 @@ fn slots_are_found_behind_dynamic_stack() {
         }";
     let program = parse(text);
     let linked = program.link().unwrap();
-    let mut run = Run::new(&program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0).unwrap();
     let layout = clr_codegen::FrameLayout::new(&program.functions[0], program.convention);
     let origin = STACK_TOP - ABOVE - u64::from(layout.cfa());
     let locals = origin + u64::from(layout.locals);
@@ -443,7 +448,7 @@ fn the_largest_locals_have_room() {
              }} }}
              function g {{ push rbx; locals 0x100000; allocation {allocation}; body {{ store 0 }} }}"
         ));
-        assert_eq!(finish(&program).0, Outcome::Returned, "{allocation}");
+        assert_eq!(finish(&program).0, ExecutionEnd::Returned, "{allocation}");
     }
 }
 
@@ -458,9 +463,12 @@ fn throwing_out_of_a_switch_is_no_fault() {
     );
     let executed = finish(&program).2;
     for after in 0..executed {
-        let interrupt = |after| clr_codegen::Interrupt { after, handler: FunctionId(3) };
+        let interrupt = |after| clr_codegen::Interrupt { after, handler: FunctionIndex(3) };
         program.interrupts = vec![interrupt(after), interrupt(after + 12)];
         let outcome = finish(&program).0;
-        assert!(matches!(outcome, Outcome::Returned | Outcome::Uncaught), "{after}: {outcome}");
+        assert!(
+            matches!(outcome, ExecutionEnd::Returned | ExecutionEnd::Uncaught),
+            "{after}: {outcome}"
+        );
     }
 }

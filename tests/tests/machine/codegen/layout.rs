@@ -1,10 +1,10 @@
 //! Layout of frames.
 
 use super::parse;
-use clr_codegen::execution::{Outcome, Run};
+use clr_codegen::execution::{Execution, ExecutionEnd};
 use clr_codegen::{
-    Convention, Entry, FrameLayout, FunctionId, FunctionShape, LinkedProgram, Program, Role,
-    SaveArea, Statement,
+    CallingConvention, EntryForm, FrameLayout, FunctionIndex, FunctionShape, LinkedProgram,
+    Program, Role, SaveArea, Statement,
 };
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
@@ -38,15 +38,15 @@ const CALLS: &str = r#"
 
 /// Executes to the end, and returns each call with the value of rsp modulo 16.
 fn calls(program: &Program, linked: &LinkedProgram) -> Vec<(u64, u64)> {
-    let mut run = Run::new(program, linked, FunctionId(0), 1).unwrap();
+    let mut run = Execution::new(program, linked, FunctionIndex(0), 1).unwrap();
     let mut calls = Vec::new();
-    let mut depth = run.truth().callers().len();
+    let mut depth = run.shadow_stack().callers().len();
     loop {
         if let Err(outcome) = run.step() {
-            assert_eq!(outcome, Outcome::Returned);
+            assert_eq!(outcome, ExecutionEnd::Returned);
             return calls;
         }
-        let callers = run.truth().callers();
+        let callers = run.shadow_stack().callers();
         if let Some(caller) = callers.get(depth)
             && caller.position == Position::ReturnAddress
         {
@@ -60,7 +60,7 @@ fn calls(program: &Program, linked: &LinkedProgram) -> Vec<(u64, u64)> {
 fn the_stack_is_aligned_at_each_call() {
     let program = parse(CALLS);
     let mut seen = 0;
-    for convention in [Convention::WindowsX64, Convention::SystemV] {
+    for convention in [CallingConvention::WindowsX64, CallingConvention::SystemV] {
         for (pushes, locals, loops) in
             (0..3).flat_map(|p| (0..3).flat_map(move |l| (0..2).map(move |c| (p, 8 * l, c))))
         {
@@ -96,7 +96,7 @@ fn chkstk_is_called_before_the_stack_is_aligned() {
 }
 
 /// Returns functions whose shapes save registers and nest statements in all ways.
-fn functions() -> Vec<(Program, Convention)> {
+fn functions() -> Vec<(Program, CallingConvention)> {
     let program = parse(
         r#"function "main" {
             push "rbp"
@@ -127,7 +127,7 @@ fn functions() -> Vec<(Program, Convention)> {
                     };
                     shape.pushes.extend([Gpr::Rsi].iter().take(pushes));
                     program.check().unwrap();
-                    all.push((program, Convention::WindowsX64));
+                    all.push((program, CallingConvention::WindowsX64));
                 }
             }
         }
@@ -171,7 +171,8 @@ fn areas_of_a_frame_do_not_overlap() {
 
 #[test]
 fn a_frame_is_as_small_as_it_can_be() {
-    let layout = |text: &str| FrameLayout::new(&parse(text).functions[0], Convention::WindowsX64);
+    let layout =
+        |text: &str| FrameLayout::new(&parse(text).functions[0], CallingConvention::WindowsX64);
     // Without calls, the stack need not be aligned.
     let leaf = layout(r#"function "f" { push "rbx" "rsi"; locals 0x10 }"#);
     assert_eq!((leaf.allocation, leaf.cfa()), (0x10, 0x28));
@@ -183,11 +184,11 @@ fn a_frame_is_as_small_as_it_can_be() {
     assert_eq!(nothing, FrameLayout { entry: 8, ..FrameLayout::default() });
     // A machine frame has five words, or six with an error code.
     let mut program = parse("function f");
-    for (entry, size) in [(Entry::Interrupt, 40), (Entry::InterruptWithErrorCode, 48)] {
+    for (entry, size) in [(EntryForm::Interrupt, 40), (EntryForm::InterruptWithErrorCode, 48)] {
         program.functions[0].shape.entry = entry;
-        let windows = FrameLayout::new(&program.functions[0], Convention::WindowsX64);
+        let windows = FrameLayout::new(&program.functions[0], CallingConvention::WindowsX64);
         assert_eq!((windows.entry, windows.pushed), (size, 7 * 8));
-        let system_v = FrameLayout::new(&program.functions[0], Convention::SystemV);
+        let system_v = FrameLayout::new(&program.functions[0], CallingConvention::SystemV);
         assert_eq!((system_v.entry, system_v.pushed), (size, 9 * 8));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{link, parse};
 use clr_codegen::{
-    CodeKind, FunctionId, LinkError, LinkedProgram, MAX_STACK, MethodHeader, Program,
+    CodeKind, FunctionIndex, LinkError, LinkedProgram, MAX_STACK, MethodHeader, Program,
     WindowsMistake,
 };
 use clr_generate::{Seeded, Size};
@@ -105,7 +105,7 @@ fn methods_are_found_as_by_a_plain_search() {
             .zip(&linked.entries)
             .filter(|_| in_heap)
             .filter(|(_, entry)| (**entry).wrapping_sub(unit.base) < unit.bytes.len() as u64)
-            .map(|(id, entry)| (*entry, MethodHeader { function: FunctionId(id) }))
+            .map(|(id, entry)| (*entry, MethodHeader { function: FunctionIndex(id) }))
             .collect();
         assert_eq!(methods.len(), if in_heap { 5 } else { 0 });
         let end = unit.base + unit.bytes.len() as u64;
@@ -120,11 +120,11 @@ fn methods_are_found_as_by_a_plain_search() {
 
 #[test]
 fn a_header_names_its_method() {
-    for function in [0, 1, u32::MAX].map(FunctionId) {
+    for function in [0, 1, u32::MAX].map(FunctionIndex) {
         let header = MethodHeader { function };
         assert_eq!(MethodHeader::from_bytes(header.to_bytes()), Some(header));
     }
-    assert_eq!(MethodHeader { function: FunctionId(6) }.to_bytes(), [7, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(MethodHeader { function: FunctionIndex(6) }.to_bytes(), [7, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(MethodHeader::from_bytes([0; 8]), None);
     assert_eq!(MethodHeader::from_bytes([0xCC; 8]), None);
     assert_eq!(MethodHeader::from_bytes([1, 0, 0, 0, 1, 0, 0, 0]), None);

@@ -1,7 +1,7 @@
 //! Code, roles, mistakes and unwind codes of shapes that compilers make.
 
 use super::{link, parse};
-use clr_codegen::{FunctionId, LinkedProgram, PlacedPart};
+use clr_codegen::{FunctionIndex, LinkedProgram, PlacedPart};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::RuntimeFunction;
 use clr_walker::registers::Gpr;
@@ -13,7 +13,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 fn render(text: &str) -> String {
     let linked = link(text);
     let index = parse(text).functions.iter().position(|function| function.name == "f").unwrap();
-    let function = FunctionId(index as u32);
+    let function = FunctionIndex(index as u32);
     let map = linked.code_map().unwrap();
     let mut out = String::new();
     for part in linked.parts.iter().filter(|part| part.function == function) {

@@ -1,7 +1,7 @@
 //! Checks of the stack layout against the values on the stack.
 
-use clr_codegen::execution::Run;
-use clr_codegen::{Entry, FunctionId, MachineWord, Program, Role, SlotRole};
+use clr_codegen::execution::Execution;
+use clr_codegen::{EntryForm, FunctionIndex, MachineWord, Program, Role, SlotRole};
 use clr_generate::{Seeded, Size, program};
 use clr_walker::code_map::CodeMap;
 use clr_walker::memory::Memory as _;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Number of times that each kind of role was checked.
 type Seen = BTreeMap<&'static str, u32>;
 
-fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
+fn check(program: &Program, map: &CodeMap<'_>, run: &Execution<'_>, seen: &mut Seen) {
     let frames = run.frames();
     let areas = run.stack(program, map);
     let mut count = |what| *seen.entry(what).or_default() += 1;
@@ -33,7 +33,7 @@ fn check(program: &Program, map: &CodeMap<'_>, run: &Run<'_>, seen: &mut Seen) {
                 }
                 let shape = frame.function.map(|id| &program.functions[id.index()].shape);
                 if shape.is_some_and(|shape| {
-                    shape.entry == Entry::Call && !shape.saves_register(register)
+                    shape.entry == EntryForm::Call && !shape.saves_register(register)
                 }) {
                     count("saved in a region");
                 }
@@ -97,7 +97,7 @@ fn the_roles_of_slots_are_what_they_hold() {
         let program = program(&mut Seeded::new(seed), &Size::SMALL);
         let Ok(linked) = program.link() else { continue };
         let map = linked.code_map().unwrap();
-        let mut run = Run::new(&program, &linked, FunctionId(0), seed).unwrap();
+        let mut run = Execution::new(&program, &linked, FunctionIndex(0), seed).unwrap();
         for _ in 0..1500 {
             check(&program, &map, &run, &mut seen);
             if run.step().is_err() {

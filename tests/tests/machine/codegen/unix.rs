@@ -1,10 +1,10 @@
 //! ELF images and their CFI, as the walker parses them.
 
 use super::link;
-use clr_codegen::{CfiMistake, CodeKind, Convention, Format, LinkedProgram, Role, Unit};
+use clr_codegen::{CallingConvention, CfiMistake, CodeKind, Format, LinkedProgram, Role, Unit};
+use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::{CfaRule, CfiTable, Column, RegisterRule, Row};
 
 fn elf(linked: &LinkedProgram) -> &Unit {
     linked.units.iter().find(|unit| unit.format == Format::Elf).unwrap()
@@ -64,8 +64,8 @@ fn native_code_of_unix_is_an_elf_file_and_managed_code_is_not() {
     let linked = link(ALL);
     let formats: Vec<_> = linked.units.iter().map(|unit| (unit.kind, unit.format)).collect();
     assert_eq!(formats, [(CodeKind::Native, Format::Elf), (CodeKind::Jit, Format::Heap)]);
-    assert_eq!(CodeKind::Native.image_name(Convention::SystemV), Some("libnative.so"));
-    assert_eq!(CodeKind::ReadyToRun.format(Convention::SystemV), Format::Pe);
+    assert_eq!(CodeKind::Native.image_name(CallingConvention::SystemV), Some("libnative.so"));
+    assert_eq!(CodeKind::ReadyToRun.format(CallingConvention::SystemV), Format::Pe);
     assert_eq!(link("function f").units[0].format, Format::Pe);
 }
 

@@ -1,7 +1,7 @@
 //! The compared state: the registers of a processor, and the outcome of an instruction. Memory has
 //! the same layout on the machine and on the host.
 
-use clr_machine::{Cpu, Machine, PAGE_SIZE, Protection, Stop};
+use clr_machine::{Cpu, Machine, PAGE_SIZE, Protection, StopReason};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::Gpr;
 use core::fmt;
@@ -133,18 +133,18 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// Converts the result of a step of the machine; `None` if the machine does not know the
     /// instruction, or the instruction needs an operating system.
-    pub(crate) fn of(step: Result<(), Stop>) -> Option<Self> {
+    pub(crate) fn of(step: Result<(), StopReason>) -> Option<Self> {
         match step {
             Ok(()) => Some(Self::Done),
             // Processors have 48 bits of address and refuse other addresses by a different
             // exception; the machine has all 64.
-            Err(Stop::Fault { fault, .. }) if !is_canonical(fault.address) => {
+            Err(StopReason::Fault { fault, .. }) if !is_canonical(fault.address) => {
                 Some(Self::Protection)
             }
-            Err(Stop::Fault { .. }) => Some(Self::Fault),
-            Err(Stop::GeneralProtection { .. }) => Some(Self::Protection),
-            Err(Stop::DivideError { .. }) => Some(Self::Divide),
-            Err(Stop::InvalidInstruction { .. }) => Some(Self::Invalid),
+            Err(StopReason::Fault { .. }) => Some(Self::Fault),
+            Err(StopReason::GeneralProtection { .. }) => Some(Self::Protection),
+            Err(StopReason::DivideError { .. }) => Some(Self::Divide),
+            Err(StopReason::InvalidInstruction { .. }) => Some(Self::Invalid),
             Err(_) => None,
         }
     }

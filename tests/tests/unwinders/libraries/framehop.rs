@@ -1,11 +1,11 @@
 //! Comparison with framehop, which restores rip, rsp and rbp.
 
 use crate::libraries::{BASE, Computed, map, registers};
+use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::image::Section;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::dwarf::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::unwind::{Position, UnwindError, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};

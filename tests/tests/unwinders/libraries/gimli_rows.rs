@@ -1,11 +1,9 @@
 //! Comparison with gimli's rows, and with an evaluation of them.
 
 use crate::libraries::{BASE, Computed, map, registers};
+use clr_walker::cfi::{CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::dwarf::{
-    CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row,
-};
 use clr_walker::unwind::{Position, UnwindError, Unwinder};
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, LittleEndian,

@@ -11,9 +11,9 @@ mod page;
 mod pe_unwind_info;
 mod site;
 
-use clr_codegen::execution::Run;
-use clr_codegen::shadow_stack::Caller;
-use clr_codegen::{Convention, FunctionId, Program};
+use clr_codegen::execution::Execution;
+use clr_codegen::shadow_stack::CallerState;
+use clr_codegen::{CallingConvention, FunctionIndex, Program};
 use clr_generate::{Seeded, Size, minimize, program};
 use clr_scenario::Scenario;
 use clr_tests::cases;
@@ -57,7 +57,11 @@ enum Difference {
 }
 
 impl Difference {
-    fn new(answer: Option<&Answer>, caller: &Caller, convention: Convention) -> Option<Self> {
+    fn new(
+        answer: Option<&Answer>,
+        caller: &CallerState,
+        convention: CallingConvention,
+    ) -> Option<Self> {
         let Some(&Answer { ref registers, has_xmm }) = answer else { return Some(Self::Failed) };
         let truth = &caller.registers;
         let kept = match caller.position {
@@ -106,13 +110,13 @@ impl Tested {
         let all = Code::all(&linked);
         let framehop = Framehop::new(&all);
         let pe_unwind_info = PeUnwindInfo::new(&all);
-        let mut run = Run::new(program, &linked, FunctionId(0), 0).unwrap();
+        let mut run = Execution::new(program, &linked, FunctionIndex(0), 0).unwrap();
         for _ in 0..LIMIT {
             self.boundaries += 1;
             let memory = run.machine();
             let mut frame = memory.cpu().registers();
             let mut position = Position::Interrupted;
-            for caller in run.truth().callers().iter().rev() {
+            for caller in run.shadow_stack().callers().iter().rev() {
                 let call = u64::from(position == Position::ReturnAddress);
                 if Code::find(&all, frame.rip.wrapping_sub(call)).is_none() {
                     // The frame is in an ELF image.

@@ -3,8 +3,8 @@
 use crate::others::disagreements::Mistake;
 use crate::others::framehop::Framehop;
 use crate::others::{Code, LIMIT, Which, test};
-use clr_codegen::execution::Run;
-use clr_codegen::{FunctionId, LinkedProgram, Program, WindowsMistake};
+use clr_codegen::execution::Execution;
+use clr_codegen::{FunctionIndex, LinkedProgram, Program, WindowsMistake};
 use clr_scenario::Scenario;
 use clr_tests::every_instruction::windows;
 use std::collections::BTreeSet;
@@ -65,11 +65,11 @@ fn windows_makes_its_mistakes() {
 /// Runs a program until `stop`, and passes the run to `check`.
 fn stopped(
     program: &Program,
-    stop: impl Fn(&Run<'_>) -> bool,
-    check: impl FnOnce(&Run<'_>, &LinkedProgram),
+    stop: impl Fn(&Execution<'_>) -> bool,
+    check: impl FnOnce(&Execution<'_>, &LinkedProgram),
 ) {
     let linked = program.link().unwrap();
-    let mut run = Run::new(program, &linked, FunctionId(0), 0).unwrap();
+    let mut run = Execution::new(program, &linked, FunctionIndex(0), 0).unwrap();
     while !stop(&run) {
         run.step().unwrap();
     }
@@ -78,23 +78,23 @@ fn stopped(
 
 #[test]
 fn framehop_leaves_rip_behind() {
-    let stop = |run: &Run<'_>| run.machine().executed() == 2;
+    let stop = |run: &Execution<'_>| run.machine().executed() == 2;
     stopped(&case("StaleRip"), stop, |run, linked| {
         let all = Code::all(linked);
         let frame = run.machine().cpu().registers();
         let (rip, registers) = Framehop::new(&all).unwind(&frame, run.machine());
-        assert_eq!(rip, run.truth().callers()[0].registers.rip);
+        assert_eq!(rip, run.shadow_stack().callers()[0].registers.rip);
         assert_eq!(registers.ip(), frame.rip);
     });
 }
 
 #[test]
 fn framehop_remembers_a_failed_step() {
-    let stop = |run: &Run<'_>| run.machine().executed() == 2;
+    let stop = |run: &Execution<'_>| run.machine().executed() == 2;
     stopped(&case("FailureRemembered"), stop, |run, linked| {
         let all = Code::all(linked);
         let frame = run.machine().cpu().registers();
-        let truth = run.truth().callers()[0].registers.rip;
+        let truth = run.shadow_stack().callers()[0].registers.rip;
         let framehop = Framehop::new(&all);
         assert_eq!(framehop.unwind_after_failure(&frame, run.machine(), false), Some(truth));
         assert_ne!(framehop.unwind_after_failure(&frame, run.machine(), true), Some(truth));
@@ -103,11 +103,11 @@ fn framehop_remembers_a_failed_step() {
 
 #[test]
 fn framehop_takes_an_interrupted_frame_for_a_caller() {
-    let stop = |run: &Run<'_>| run.truth().callers().len() == 2;
+    let stop = |run: &Execution<'_>| run.shadow_stack().callers().len() == 2;
     stopped(&case("InterruptedCaller"), stop, |run, linked| {
         let all = Code::all(linked);
         let found = Framehop::new(&all).walk(&run.machine().cpu().registers(), run.machine());
-        let callers = run.truth().callers().iter().rev();
+        let callers = run.shadow_stack().callers().iter().rev();
         let truth: Vec<_> = callers.map(|caller| caller.registers.rip).collect();
         assert_eq!(found.first(), truth.first());
         assert_ne!(found.get(1), truth.get(1));

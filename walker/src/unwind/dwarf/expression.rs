@@ -1,7 +1,7 @@
-//! DWARF expressions of call frame information: a machine of 64 values and no loops without end.
+//! DWARF expressions of call frame information, evaluated on a machine of 64 values with a limit on
+//! its steps.
 
-use super::error::CfiProblem;
-use super::row::Column;
+use crate::cfi::{CfiProblem, Column};
 use crate::memory::Memory;
 use crate::registers::{RegisterSet, Registers};
 use crate::unwind::UnwindError;
@@ -14,7 +14,7 @@ const STEP_LIMIT: u32 = 1000;
 const ENCODING: gimli::Encoding =
     gimli::Encoding { address_size: 8, format: Format::Dwarf32, version: 5 };
 
-/// Why an expression has no value.
+/// A failure to evaluate an expression.
 pub(super) enum Failure {
     Expression(CfiProblem),
     Memory(UnwindError),
@@ -26,7 +26,7 @@ impl From<CfiProblem> for Failure {
     }
 }
 
-/// Values, the last one on top.
+/// A stack of values, the last one on top.
 struct Stack {
     values: [u64; STACK_SIZE],
     len: usize,
@@ -46,18 +46,18 @@ impl Stack {
         Ok(value)
     }
 
-    /// The value `depth` below the top.
+    /// Returns the value `depth` below the top.
     fn pick(&self, depth: usize) -> Result<u64, CfiProblem> {
         let at = self.len.checked_sub(depth + 1);
         at.and_then(|at| self.values.get(at)).copied().ok_or(CfiProblem::ExpressionStack)
     }
 }
 
-/// Where an expression is evaluated.
+/// The machine that an expression is evaluated on.
 pub(super) struct Machine<'m, M: ?Sized> {
     registers: &'m Registers,
     pub(super) memory: &'m M,
-    /// How far the image lies from its preferred base.
+    /// Distance of the image from its preferred base.
     slide: u64,
     needed: Cell<RegisterSet>,
 }
@@ -67,12 +67,12 @@ impl<'m, M: Memory + ?Sized> Machine<'m, M> {
         Self { registers, memory, slide, needed: Cell::new(RegisterSet::EMPTY) }
     }
 
-    /// The integer registers that were asked for.
+    /// Returns the integer registers that were read.
     pub(super) const fn needed(&self) -> RegisterSet {
         self.needed.get()
     }
 
-    /// What a register holds in the frame.
+    /// Returns the frame's value of a register.
     #[inline]
     pub(super) fn register(&self, column: Column) -> Result<u64, CfiProblem> {
         match column.gpr() {
@@ -85,7 +85,7 @@ impl<'m, M: Memory + ?Sized> Machine<'m, M> {
         }
     }
 
-    /// The value of an expression that begins with `cfa` on the stack, or with nothing.
+    /// Evaluates an expression that begins with `cfa` on the stack, or with an empty stack.
     pub(super) fn evaluate(&self, code: &[u8], cfa: Option<u64>) -> Result<u64, Failure> {
         let mut stack = Stack { values: [0; STACK_SIZE], len: 0 };
         if let Some(cfa) = cfa {
@@ -108,7 +108,7 @@ impl<'m, M: Memory + ?Sized> Machine<'m, M> {
         Err(CfiProblem::ExpressionTooLong.into())
     }
 
-    /// Executes one operation; how far to jump, if it does.
+    /// Executes one operation, and returns the distance of its jump if it jumps.
     fn execute(
         &self,
         operation: Operation<EndianSlice<'_, LittleEndian>>,
@@ -178,7 +178,7 @@ impl<'m, M: Memory + ?Sized> Machine<'m, M> {
         Ok(None)
     }
 
-    /// The little-endian number of `size` bytes at `address`.
+    /// Reads the little-endian number of `size` bytes at `address`.
     fn load(&self, address: u64, size: u8) -> Result<u64, Failure> {
         let mut bytes = [0; 8];
         let len = usize::from(size);
@@ -195,7 +195,7 @@ fn binary<R: gimli::Reader>(
     right: u64,
 ) -> Result<u64, CfiProblem> {
     use Operation as Op;
-    // What is compared and divided is signed; modulo and shr are not (DWARF 5, §2.5.1.4).
+    // Comparison and division are signed; modulo and shr are not (DWARF 5, §2.5.1.4).
     let (signed_left, signed_right) = (left.cast_signed(), right.cast_signed());
     let shift = u32::try_from(right).unwrap_or(u32::MAX);
     Ok(match operation {

@@ -1,12 +1,13 @@
-//! Native code without call frame information: stubs known by their bytes, and frame pointers.
+//! Steps from native code without call frame information: stubs known by their bytes, and frame
+//! pointers.
 
 use super::super::{Guesses, Position, Step, Trust, UnwindError};
 use super::Place;
-use super::rule::NONVOLATILE;
+use crate::cfi::NONVOLATILE;
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 
-/// A step from code that nothing is said about.
+/// Makes a step from code without any rule.
 #[cold]
 pub(super) fn step<M: Memory + ?Sized>(
     place: Place<'_, '_>,
@@ -31,18 +32,18 @@ pub(super) fn step<M: Memory + ?Sized>(
     Err(UnwindError::NoFrameInformation { address })
 }
 
-/// The six bytes before the instruction, if there are so many.
+/// Returns the six bytes before the instruction, or none if there are fewer.
 fn before<'a>(place: Place<'_, 'a>) -> &'a [u8] {
     let start = place.rva.checked_sub(6).and_then(|rva| place.region.bytes_from(rva));
     start.and_then(|bytes| bytes.get(..6)).unwrap_or_default()
 }
 
-/// Whether `code`, behind `before`, is the rest of a stub that jumps on: a PLT entry. How many bytes
-/// it has pushed.
+/// Returns the number of bytes that a stub has pushed, if `code`, which follows `before`, is the
+/// rest of a stub that only jumps on: a PLT entry.
 ///
 /// Entries of the System V psABI (figures 5.2 and 5.3 and their variants with `endbr64` and `bnd`):
-/// `jmp *slot(%rip)`; behind it `push n; jmp first`; and the first entry, `push slot(%rip);
-/// jmp *slot(%rip)`, which is entered with `n` pushed.
+/// `jmp *slot(%rip)`; then `push n; jmp first`; and the first entry, `push slot(%rip); jmp
+/// *slot(%rip)`, which is entered with `n` pushed.
 fn stub(before: &[u8], code: &[u8]) -> Option<u64> {
     let code = code.strip_prefix(&[0xF3, 0x0F, 0x1E, 0xFA]).unwrap_or(code);
     let unbound = |code: &[u8]| code.strip_prefix(&[0xF2]).unwrap_or(code).first_chunk().copied();
@@ -80,8 +81,8 @@ fn leave_stub<M: Memory + ?Sized>(
     })
 }
 
-/// Takes rbp for a frame pointer if all that it leads to looks like it: a saved rbp further up, and a
-/// return address in known code, behind a call.
+/// Takes rbp for a frame pointer if everything that it leads to looks like one: a saved rbp further
+/// up, and a return address in known code.
 fn frame_pointer<M: Memory + ?Sized>(
     place: Place<'_, '_>,
     registers: &mut Registers,
@@ -94,7 +95,7 @@ fn frame_pointer<M: Memory + ?Sized>(
         return Err(no);
     }
     let (saved, rip) = (memory.read_u64(frame)?, memory.read_u64(frame.wrapping_add(8))?);
-    // The outermost frame has 0 there.
+    // The outermost frame has 0 here.
     let leads_up = saved == 0 || saved >= caller_rsp;
     let (region, rva) = place.map.find(rip.wrapping_sub(1)).ok_or(no)?;
     if !leads_up || !region.is_executable(rva) {
@@ -109,7 +110,7 @@ fn frame_pointer<M: Memory + ?Sized>(
         handler: None,
         caller: Position::ReturnAddress,
         found: RegisterSet::of(&[Gpr::Rsp, Gpr::Rbp]),
-        // The code saves others where nobody knows.
+        // The code saves other registers in unknown places.
         kept: RegisterSet::EMPTY,
         needed: RegisterSet::of(&[Gpr::Rbp]),
     })

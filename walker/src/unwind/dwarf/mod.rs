@@ -1,32 +1,20 @@
 //! Unwinding by DWARF call frame information: `.eh_frame` and `.debug_frame`.
 //!
 //! The rules are those of DWARF 5 §6.4, the System V psABI for x86-64, and the Linux Standard Base.
-//! The programs of an image run once, when its [`CfiTable`] is made; steps read the compiled rows.
+//! Steps read the compiled rows of a [`CfiTable`].
 
-mod bytes;
-mod compile;
-mod error;
 mod expression;
 mod fallback;
-mod program;
-mod row;
-mod rows;
-pub(super) mod rule;
-mod rules;
-mod table;
-
-pub use error::{CfiError, CfiProblem, FrameSection};
-pub use row::{CfaRule, Column, Expression, RegisterRule, Row};
-pub use table::CfiTable;
+mod general;
+mod simple;
 
 use super::{Guesses, Position, Step, UnwindError};
+use crate::cfi::{CfiTable, Found, Rule};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::memory::Memory;
 use crate::registers::Registers;
-use rule::Rule;
-use table::Found;
 
-/// Where a step begins.
+/// The place where a step begins.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'s, 'a> {
     pub(super) map: &'s CodeMap<'a>,
@@ -36,7 +24,7 @@ pub(super) struct Place<'s, 'a> {
     pub(super) rva: u32,
 }
 
-/// Takes `registers` from a frame to its caller; on an error they stay as they were.
+/// Moves `registers` from a frame to its caller; on an error they stay as they were.
 #[inline]
 pub(super) fn step<M: Memory + ?Sized>(
     place: Place<'_, '_>,
@@ -51,7 +39,7 @@ pub(super) fn step<M: Memory + ?Sized>(
     any_step(place, guesses, registers, position, memory)
 }
 
-/// The rule of the step from a return address, if it is a simple one.
+/// Returns the rule of the step from a return address, if it is a simple one.
 #[inline]
 pub(super) fn simple_rule(place: Place<'_, '_>) -> Option<Rule> {
     match place.table.find(place.rva) {
@@ -71,9 +59,9 @@ fn any_step<M: Memory + ?Sized>(
     let Place { region, table, .. } = place;
     let slide = region.base().wrapping_sub(table.preferred_base());
     let found = table.find(place.rva);
-    // A signal trampoline was not called: the kernel made its address the handler's return address. A
-    // description that does not begin a byte early, as glibc's does, is found at the address itself.
-    // Where something is described before it, that counts: frames of interrupts make calls too.
+    // A signal trampoline was not called: the kernel made its address the handler's return address.
+    // A description that does not begin a byte early, as glibc's does, is found at the address
+    // itself. If the byte before it has a rule, that rule counts: interrupt frames make calls too.
     if position == Position::ReturnAddress
         && let Found::Nothing = found
         && let Some(rip_rva) = region.rva(registers.rip)

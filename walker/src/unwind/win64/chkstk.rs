@@ -1,5 +1,6 @@
-//! libgcc's `___chkstk_ms`: it pushes two registers without unwind info, so that the leaf rule is
-//! wrong in nearly all of it. It is in every image that gcc links, and is recognised by its code.
+//! libgcc's `___chkstk_ms`, which pushes two registers without unwind info, so that the leaf rule
+//! is wrong in nearly all of it. It is in every image that gcc links, and is recognised by its
+//! code.
 
 use super::super::UnwindError;
 use super::effects::{Draft, Effects as _};
@@ -7,7 +8,7 @@ use crate::code_map::CodeRegion;
 use crate::memory::Memory;
 use crate::registers::Gpr;
 
-/// The instructions, and how many registers are on the stack before each: first rcx, then rax.
+/// The instructions, and the number of registers on the stack before each: first rcx, then rax.
 const INSTRUCTIONS: [(&[u8], u8); 15] = [
     (&[0x51], 0),                                     // push rcx
     (&[0x50], 1),                                     // push rax
@@ -26,7 +27,8 @@ const INSTRUCTIONS: [(&[u8], u8); 15] = [
     (&[0xC3], 0),                                     // ret
 ];
 
-/// If `rva` is at an instruction of a `___chkstk_ms`, undoes its pushes and the call; whether so.
+/// Undoes the pushes and the call of a `___chkstk_ms`. Returns false if `rva` is not at one of its
+/// instructions.
 pub(super) fn unwind<M: Memory + ?Sized>(
     region: &CodeRegion<'_>,
     rva: u32,
@@ -45,7 +47,8 @@ pub(super) fn unwind<M: Memory + ?Sized>(
     Ok(true)
 }
 
-/// How many registers are on the stack at `rva`, if it is at an instruction of a `___chkstk_ms`.
+/// Returns the number of registers on the stack at `rva`, if that is at an instruction of a
+/// `___chkstk_ms`.
 fn pushed_registers(region: &CodeRegion<'_>, rva: u32) -> Option<u8> {
     let mut before = 0;
     for (instruction, pushed) in INSTRUCTIONS {
@@ -57,7 +60,7 @@ fn pushed_registers(region: &CodeRegion<'_>, rva: u32) -> Option<u8> {
     None
 }
 
-/// Whether the whole function stands at `start`.
+/// Returns true if the whole function is at `start`.
 fn is_chkstk(region: &CodeRegion<'_>, start: u32) -> bool {
     let mut code = region.bytes_from(start).unwrap_or_default();
     INSTRUCTIONS.iter().all(|(instruction, _)| match code.strip_prefix(*instruction) {

@@ -1,4 +1,5 @@
-//! What unwind codes do, apart from what it is done to.
+//! The operations that unwind codes perform, abstracted over the state: real registers or symbolic
+//! rules.
 #![expect(clippy::inline_always, reason = "a Draft that is not inlined whole costs half the speed")]
 
 use super::super::UnwindError;
@@ -11,20 +12,20 @@ pub(super) trait Effects {
     /// An address in the target's memory.
     type Address: Copy;
 
-    /// `address` + `bytes`, wrapping.
+    /// Returns `address` + `bytes`, wrapping.
     fn offset(address: Self::Address, bytes: i64) -> Self::Address;
 
-    /// The value of a register as it now is.
+    /// Returns the current value of a register.
     fn value(&mut self, register: Gpr) -> Self::Address;
 
     fn set_rsp(&mut self, address: Self::Address);
 
     fn load(&mut self, register: Gpr, address: Self::Address) -> Result<(), UnwindError>;
 
-    /// Restores xmm*n*. xmm0 to xmm5 are volatile: read, as Windows does, and dropped.
+    /// Restores xmm*n*. The volatile xmm0 to xmm5 are read, as Windows does, and dropped.
     fn load_xmm(&mut self, n: u8, address: Self::Address) -> Result<(), UnwindError>;
 
-    /// Takes the return address.
+    /// Loads the return address.
     fn load_rip(&mut self, address: Self::Address) -> Result<(), UnwindError>;
 
     #[inline(always)]
@@ -38,7 +39,8 @@ pub(super) trait Effects {
         self.set_rsp(Self::offset(rsp, bytes));
     }
 
-    /// `pop register`. A popped rsp is the value read plus 8, as Windows has it: the add comes last.
+    /// Executes `pop register`. A popped rsp becomes the value read plus 8, as in Windows: the add
+    /// comes last.
     #[inline(always)]
     fn pop(&mut self, register: Gpr) -> Result<(), UnwindError> {
         let rsp = self.rsp();
@@ -47,7 +49,7 @@ pub(super) trait Effects {
         Ok(())
     }
 
-    /// `ret`.
+    /// Executes `ret`.
     #[inline(always)]
     fn pop_rip(&mut self) -> Result<(), UnwindError> {
         let rsp = self.rsp();
@@ -56,7 +58,7 @@ pub(super) trait Effects {
         Ok(())
     }
 
-    /// Takes rip and rsp from the machine frame at rsp (`iretq`), behind an error code or not.
+    /// Loads rip and rsp from the machine frame at rsp (`iretq`), which an error code may precede.
     #[inline(always)]
     fn pop_machine_frame(&mut self, error_code: bool) -> Result<(), UnwindError> {
         let rsp = self.rsp();
@@ -66,20 +68,20 @@ pub(super) trait Effects {
     }
 }
 
-/// Registers in the making: those of a frame, which become its caller's one by one.
+/// The registers of a frame while they become its caller's one by one.
 pub(super) struct Draft<'d, M: ?Sized> {
     memory: &'d M,
     registers: &'d mut Registers,
-    // Apart from the array, which is indexed: so the compiler keeps them in registers.
+    // Not in the array, which is indexed, so that the compiler keeps these in registers.
     rip: u64,
     rsp: u64,
     gpr_before: [u64; 16],
-    /// xmm6 to xmm15 before the step once one of them was restored: few functions save any.
+    /// xmm6 to xmm15 before the step, once one of them was restored: few functions save any.
     xmm_before: Option<[u128; 10]>,
     sources: Sources,
 }
 
-/// Which registers a step loads, and which it counts addresses from.
+/// The registers that a step loads, and those that it counts addresses from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sources {
     pub(super) found: RegisterSet,
@@ -87,13 +89,14 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Those of any step: the stack pointer's.
+    /// The sources of every step: the stack pointer.
     pub(super) const RSP: Self = {
         let rsp = RegisterSet::of(&[Gpr::Rsp]);
         Self { found: rsp, needed: rsp }
     };
 
-    /// Notes that the value of `register` is used: the frame's, unless it was loaded before.
+    /// Records that the value of `register` is used, which is the frame's unless it was loaded
+    /// before.
     #[inline(always)]
     pub(super) fn need(&mut self, register: Gpr) {
         let unless_loaded = RegisterSet::EMPTY.with(register).difference(self.found);
@@ -104,7 +107,8 @@ impl Sources {
 impl<'d, M: Memory + ?Sized> Draft<'d, M> {
     /// Begins a step on `registers`, which [`finish`](Self::finish) must end.
     ///
-    /// They are written in place, for writing a whole array back would wait for each of its parts.
+    /// The registers are written in place, because writing a whole array back would wait for each
+    /// of its parts.
     #[inline(always)]
     pub(super) fn new(registers: &'d mut Registers, memory: &'d M) -> Self {
         let (rip, rsp, gpr_before) = (registers.rip, registers.rsp(), registers.gpr);
@@ -112,7 +116,7 @@ impl<'d, M: Memory + ?Sized> Draft<'d, M> {
         Self { memory, registers, rip, rsp, gpr_before, xmm_before: None, sources }
     }
 
-    /// Ends the step: after an error the registers are as they were before it.
+    /// Ends the step. After an error the registers are restored to their values before it.
     #[inline(always)]
     pub(super) fn finish<T>(
         self,

@@ -10,12 +10,12 @@ use crate::image::RuntimeFunction;
 use crate::memory::Memory;
 use crate::registers::Gpr;
 
-/// How many jumps inside a function are followed in search of an epilogue.
+/// Maximum number of jumps inside a function that are followed in search of an epilogue.
 const JUMP_LIMIT: u32 = 16;
 
 impl Site<'_, '_> {
-    /// Whether an epilogue that Windows would not see is believed here: behind the prologue, in a
-    /// function that has something to undo.
+    /// Returns true if an epilogue that Windows would not recognise is accepted here: after the
+    /// prologue, in a function that has something to undo.
     fn may_be_unusual_epilogue(&self) -> bool {
         !self.rules.is_windows()
             && self.offset() >= u32::from(self.info.prologue_size())
@@ -34,7 +34,7 @@ pub(super) enum Action {
     Pop(Gpr),
 }
 
-/// How an epilogue leaves its function.
+/// The way in which an epilogue leaves its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
     /// By a return, or by a jump that leaves the return address to another function.
@@ -43,13 +43,14 @@ pub(super) enum Leaving {
     InterruptReturn,
 }
 
-/// If the instructions at rip are (the rest of) an epilogue, executes them on `draft`, with the
-/// return; how they leave.
+/// Executes the instructions at rip on `draft`, including the return, if they are (the rest of) an
+/// epilogue. Returns the way in which it leaves.
 pub(super) fn by_code<M: Memory + ?Sized>(
     site: &Site<'_, '_>,
     draft: &mut Draft<'_, M>,
 ) -> Result<Option<Leaving>, UnwindError> {
-    // First only look: what is popped may be unreadable where it turns out to be no epilogue.
+    // The first scan changes nothing: the stack may be unreadable if the code turns out to be no
+    // epilogue.
     let leaving = match scan(site, |_| Ok(())) {
         Ok(Some(leaving)) => leaving,
         Ok(None) => return Ok(None),
@@ -75,7 +76,7 @@ pub(super) fn by_code<M: Memory + ?Sized>(
     Ok(Some(leaving))
 }
 
-/// The bytes of code from some RVA on.
+/// The bytes of code from an RVA on.
 struct Code<'a> {
     rva: u32,
     bytes: &'a [u8],
@@ -115,7 +116,8 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Reads the code at rip as an epilogue, part by part; whether it is one is known at the end.
+/// Reads the code at rip as an epilogue, part by part. The result, at the end, is `None` if the
+/// code is no epilogue.
 pub(super) fn scan(
     site: &Site<'_, '_>,
     mut act: impl FnMut(Action) -> Result<(), UnwindError>,
@@ -128,7 +130,7 @@ pub(super) fn scan(
         while let Some(register) = pop(&mut code)? {
             act(Action::Pop(register))?;
         }
-        // bnd or repne changes nothing.
+        // A bnd or repne prefix changes nothing.
         let repne = code.byte(0)? == 0xF2;
         if repne {
             code.skip(1);
@@ -148,7 +150,8 @@ pub(super) fn scan(
     Ok(None)
 }
 
-/// Takes `add rsp, imm` or `lea rsp, [frame register + disp]`, the first instruction of an epilogue.
+/// Reads `add rsp, imm` or `lea rsp, [frame register + disp]`, the first instruction of an
+/// epilogue.
 fn leading_adjustment(
     site: &Site<'_, '_>,
     code: &mut Code<'_>,
@@ -166,8 +169,8 @@ fn leading_adjustment(
             if register == 0 || register != site.info.frame_register() {
                 return Ok(None);
             }
-            // Base r12 has a SIB byte before the displacement. Windows overlooks it, so that it goes
-            // on in the midst of the instruction.
+            // Base r12 has a SIB byte before the displacement. Windows overlooks it and continues
+            // in the middle of the instruction.
             let sib = usize::from(modrm & 7 == 4 && !site.rules.is_windows());
             if sib == 1 && code.byte(3)? != 0x24 {
                 return Ok(None);
@@ -185,7 +188,7 @@ fn leading_adjustment(
     Ok(Some(action))
 }
 
-/// Takes `pop register` with or without a REX prefix.
+/// Reads `pop register` with or without a REX prefix.
 fn pop(code: &mut Code<'_>) -> Result<Option<Gpr>, UnwindError> {
     let first = code.byte(0)?;
     if first & 0xF8 == 0x58 {
@@ -202,18 +205,18 @@ fn pop(code: &mut Code<'_>) -> Result<Option<Gpr>, UnwindError> {
     Ok(None)
 }
 
-/// What comes behind the pops.
+/// The code after the pops.
 enum Ending {
     /// Control leaves the function: a return or a tail call.
     Leaves,
-    /// Control goes back over a machine frame, once the error code below it is dropped.
+    /// Control returns over a machine frame, after the error code below it is dropped.
     InterruptReturn {
-        /// There is one.
+        /// True if there is an error code.
         error_code: bool,
     },
     /// A jump to this RVA of the same function.
     Continues(u32),
-    /// Anything else: no epilogue.
+    /// Any other code: no epilogue.
     Other,
 }
 
@@ -242,8 +245,8 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
     })
 }
 
-/// `iretq`, which Windows does not know for an ending. It is one in a function that was entered
-/// over a machine frame.
+/// Classifies `iretq`, which Windows does not recognise as an ending. It is one in a function that
+/// was entered over a machine frame.
 #[cold]
 fn interrupt_return(site: &Site<'_, '_>, repne: bool, error_code: bool) -> Ending {
     let over_machine_frame = || has_machine_frame(site).unwrap_or(false);
@@ -254,7 +257,7 @@ fn interrupt_return(site: &Site<'_, '_>, repne: bool, error_code: bool) -> Endin
     }
 }
 
-/// Whether the unwind data, or that of a parent in its chain, has UWOP_PUSH_MACHFRAME.
+/// Returns true if the unwind data, or that of a parent in its chain, has UWOP_PUSH_MACHFRAME.
 fn has_machine_frame(site: &Site<'_, '_>) -> Result<bool, UnwindError> {
     let mut info = site.info;
     for _ in 0..=CHAIN_LIMIT {
@@ -274,7 +277,7 @@ fn has_machine_frame(site: &Site<'_, '_>) -> Result<bool, UnwindError> {
     Err(UnwindError::ChainTooLong { rva: info.rva() })
 }
 
-/// `jmp` by `distance` from `rva`, the end of the instruction.
+/// Classifies `jmp` by `distance` from `rva`, the end of the instruction.
 fn jump(site: &Site<'_, '_>, rva: u32, distance: i32) -> Result<Ending, UnwindError> {
     let Site { rules, map, region, function, info, .. } = *site;
     let address =
@@ -292,15 +295,15 @@ fn jump(site: &Site<'_, '_>, rva: u32, distance: i32) -> Result<Ending, UnwindEr
     };
     Ok(match inside {
         _ if tail_call => Ending::Leaves,
-        // Following the jump is executing it: whatever is found there is right.
+        // Following the jump is executing it, so any result found there is right.
         Some(target) if site.may_be_unusual_epilogue() => Ending::Continues(target),
         _ => Ending::Other,
     })
 }
 
-/// Whether a call could enter at `address`: no frame is expected to be up there. gcc's cold parts
-/// have entries of their own, unchained, with all codes at offset 0: they are no places to call, and
-/// neither is code whose unwind data is broken.
+/// Returns true if a call could enter at `address`, because no frame has been set up there. gcc's
+/// cold parts have entries of their own, unchained, with all codes at offset 0: they cannot be
+/// called, and neither can code whose unwind data is broken.
 fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> bool {
     let Some((region, rva)) = map.find(address) else { return true };
     let Some(function) = region.functions().find(rva) else { return true };
@@ -324,8 +327,8 @@ fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> bool {
         .unwrap_or(false)
 }
 
-/// The begin of the primary function of `site`, if `target` (VA) belongs to the same one. As in
-/// Windows, only the begins are compared, even across images.
+/// Returns the begin of the primary function of `site`, if `target` (VA) belongs to the same one.
+/// As in Windows, only the begins are compared, even across images.
 fn same_function_begin(site: &Site<'_, '_>, target: u64) -> Result<Option<u32>, UnwindError> {
     let Some((region, function)) = site.map.find_function(target) else { return Ok(None) };
     let theirs = primary(region, resolve_indirect(region, function)?)?;
@@ -333,7 +336,7 @@ fn same_function_begin(site: &Site<'_, '_>, target: u64) -> Result<Option<u32>, 
     Ok((ours.begin == theirs.begin).then_some(ours.begin))
 }
 
-/// The entry at the root of the chain.
+/// Returns the entry at the root of the chain.
 fn primary(
     region: &CodeRegion<'_>,
     mut function: RuntimeFunction,
@@ -347,8 +350,8 @@ fn primary(
     Err(UnwindError::ChainTooLong { rva: function.unwind_info })
 }
 
-/// If rip lies in an epilogue that the EPILOG codes describe, undoes what is left of it, with the
-/// return; `None` if it does not, else whether there was a machine frame.
+/// Undoes the rest of the epilogue, including the return, if rip is in one that the EPILOG codes
+/// describe. Returns `None` if it is not, else true if there was a machine frame.
 pub(super) fn by_codes<M: Memory + ?Sized>(
     site: &Site<'_, '_>,
     epilogs: &Epilogs<'_>,
@@ -366,7 +369,7 @@ pub(super) fn by_codes<M: Memory + ?Sized>(
     }
 }
 
-/// Undoes the pushes that the `done` bytes of epilogue have not popped yet.
+/// Undoes the pushes that the first `done` bytes of the epilogue have not popped.
 fn undo_pushes<M: Memory + ?Sized>(
     site: &Site<'_, '_>,
     done: u32,
@@ -408,7 +411,8 @@ fn undo_pushes<M: Memory + ?Sized>(
     Ok(false)
 }
 
-/// The nearest info of the chain that has a push or a machine frame, and the index of its code.
+/// Returns the nearest info of the chain that has a push or a machine frame, and the index of its
+/// code.
 fn first_push<'a>(site: &Site<'_, 'a>) -> Result<(UnwindInfo<'a>, usize), UnwindError> {
     let mut info = site.info;
     for _ in 0..=CHAIN_LIMIT {

@@ -1,4 +1,4 @@
-//! UNWIND_INFO versions 1 and 2 as bytes: header, unwind codes, and what follows them.
+//! The bytes of UNWIND_INFO versions 1 and 2: header, unwind codes, and the data after them.
 #![expect(
     clippy::inline_always,
     reason = "measured: calls, with their operands in memory, cost a third"
@@ -19,7 +19,7 @@ pub const UNW_FLAG_CHAININFO: u8 = 4;
 const SIZE_OF_HEADER: usize = 4;
 const SIZE_OF_SLOT: usize = 2;
 
-/// How deep chains of UNWIND_INFO and of indirect entries may go, as in Windows.
+/// Maximum depth of chains of UNWIND_INFO and of indirect entries, as in Windows.
 pub(super) const CHAIN_LIMIT: u32 = 32;
 
 /// An UNWIND_INFO structure.
@@ -31,18 +31,19 @@ pub struct UnwindInfo<'a> {
     slots: &'a [u8],
 }
 
-/// What an unwind code says that the prologue did, with sizes and displacements in bytes.
+/// The operation of the prologue that an unwind code describes, with sizes and displacements in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// UWOP_PUSH_NONVOL: the register was pushed.
     PushNonvol(Gpr),
-    /// UWOP_ALLOC_SMALL or UWOP_ALLOC_LARGE: so much stack was allocated.
+    /// UWOP_ALLOC_SMALL or UWOP_ALLOC_LARGE: N bytes of stack were allocated.
     Alloc(u32),
     /// UWOP_SET_FPREG: the frame register was set to rsp plus the header's frame offset.
     SetFpreg,
     /// UWOP_SAVE_NONVOL or UWOP_SAVE_NONVOL_FAR: the register was stored at frame base + offset.
     SaveNonvol(Gpr, u32),
-    /// UWOP_EPILOG (version 2): where epilogues are; says nothing about the prologue.
+    /// UWOP_EPILOG (version 2): the places of epilogues; nothing about the prologue.
     Epilog,
     /// Operation 7, never used.
     Spare,
@@ -51,7 +52,7 @@ pub enum Operation {
     /// UWOP_PUSH_MACHFRAME: the processor pushed a machine frame, with an error code if `true`.
     PushMachframe(bool),
     /// UWOP_SET_FPREG_LARGE (operation 11, CoreCLR on Unix only): the frame register was set to rsp
-    /// plus this.
+    /// plus this offset.
     SetFpregLarge(u32),
 }
 
@@ -78,7 +79,7 @@ impl RawCode {
     pub(super) const PUSH_MACHFRAME: u8 = 10;
     pub(super) const SET_FPREG_LARGE: u8 = 11;
 
-    /// How many slots the code takes; 1 for an operation that does not exist.
+    /// Returns the number of slots that the code takes; 1 for an operation that does not exist.
     #[inline(always)]
     pub(super) const fn slots(self) -> usize {
         match self.op {
@@ -96,22 +97,23 @@ impl RawCode {
 
 /// An unwind code, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnwindCode {
     /// CodeOffset: bytes from the function's begin to the end of the instruction.
     pub offset: u8,
-    /// OpInfo, as it stands.
+    /// OpInfo, undecoded.
     pub info: u8,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// How many 16-bit slots the code takes.
+    /// Number of 16-bit slots that the code takes.
     pub slots: u8,
 }
 
 impl<'a> UnwindInfo<'a> {
-    /// The UNWIND_INFO at `rva` of the region.
+    /// Reads the UNWIND_INFO at `rva` of the region.
     ///
     /// # Errors
-    /// [`UnwindError::UnwindDataUnmapped`] if its header is in no section.
+    /// [`UnwindError::UnwindDataUnmapped`] if the header is in no section.
     #[inline(always)]
     pub fn read(region: &CodeRegion<'a>, rva: u32) -> Result<Self, UnwindError> {
         let unmapped = UnwindError::UnwindDataUnmapped { rva };
@@ -120,63 +122,64 @@ impl<'a> UnwindInfo<'a> {
         Ok(Self { rva, header: *header, slots })
     }
 
-    /// Its RVA.
+    /// Returns the RVA of the structure.
     #[must_use]
     pub const fn rva(&self) -> u32 {
         self.rva
     }
 
-    /// Version, 0 to 7.
+    /// Returns the version, 0 to 7.
     #[inline(always)]
     #[must_use]
     pub const fn version(&self) -> u8 {
         self.header[0] & 7
     }
 
-    /// The `UNW_FLAG_…` bits.
+    /// Returns the `UNW_FLAG_…` bits.
     #[inline(always)]
     #[must_use]
     pub const fn flags(&self) -> u8 {
         self.header[0] >> 3
     }
 
-    /// SizeOfProlog in bytes.
+    /// Returns SizeOfProlog in bytes.
     #[inline(always)]
     #[must_use]
     pub const fn prologue_size(&self) -> u8 {
         self.header[1]
     }
 
-    /// CountOfCodes: how many 16-bit slots the codes take.
+    /// Returns CountOfCodes, the number of 16-bit slots that the codes take.
     #[inline(always)]
     #[must_use]
     pub const fn slot_count(&self) -> usize {
         self.header[2] as usize
     }
 
-    /// The number of the frame register, 0 if there is none.
+    /// Returns the number of the frame register, or 0 if there is none.
     #[inline(always)]
     #[must_use]
     pub const fn frame_register(&self) -> u8 {
         self.header[3] & 15
     }
 
-    /// The frame register's distance from rsp where it was set, in bytes: 0 to 240.
+    /// Returns the frame register's distance from rsp at the time when it was set, in bytes: 0 to
+    /// 240.
     #[inline(always)]
     #[must_use]
     pub const fn frame_offset(&self) -> u32 {
         (self.header[3] >> 4) as u32 * 16
     }
 
-    /// Whether a parent RUNTIME_FUNCTION follows the codes.
+    /// Returns true if a parent RUNTIME_FUNCTION follows the codes.
     #[inline(always)]
     #[must_use]
     pub const fn is_chained(&self) -> bool {
         self.flags() & UNW_FLAG_CHAININFO != 0
     }
 
-    /// The 16 bits of slot `index`. Slots behind CountOfCodes can be read as far as the section
-    /// goes: Windows does not check the count inside a code of several slots.
+    /// Returns the 16 bits of slot `index`. Slots after CountOfCodes can be read as far as the
+    /// section goes: Windows does not check the count inside a code of several slots.
     #[inline(always)]
     fn slot(&self, index: usize) -> Result<[u8; SIZE_OF_SLOT], UnwindError> {
         match self.slots.get(index * SIZE_OF_SLOT..) {
@@ -199,14 +202,14 @@ impl<'a> UnwindInfo<'a> {
         Ok(self.u16_at(index)? | self.u16_at(index + 1)? << 16)
     }
 
-    /// The code that begins at slot `index`, without its operands.
+    /// Returns the code that begins at slot `index`, without its operands.
     #[inline(always)]
     pub(super) fn raw_code(&self, index: usize) -> Result<RawCode, UnwindError> {
         let [offset, op] = self.slot(index)?;
         Ok(RawCode { offset, op: op & 15, info: op >> 4 })
     }
 
-    /// The meaning of `code`, which begins at slot `index`.
+    /// Decodes `code`, which begins at slot `index`.
     #[inline(always)]
     pub(super) fn operation(&self, index: usize, code: RawCode) -> Result<Operation, UnwindError> {
         let register = Gpr::from_number(code.info);
@@ -236,7 +239,8 @@ impl<'a> UnwindInfo<'a> {
         UnwindError::InvalidOperation { operation: op, rva: self.slot_rva(index) }
     }
 
-    /// The unwind codes in table order: the last prologue operation first. An error ends them.
+    /// Returns the unwind codes in table order: the last prologue operation first. An error ends
+    /// the iteration.
     pub fn codes(&self) -> impl Iterator<Item = Result<UnwindCode, UnwindError>> + use<'a> {
         let info = *self;
         let mut index = 0;
@@ -254,7 +258,7 @@ impl<'a> UnwindInfo<'a> {
         })
     }
 
-    /// The EPILOG codes (version 2), if the first code is one.
+    /// Returns the EPILOG codes (version 2), if the first code is one.
     #[must_use]
     pub fn epilogs(&self) -> Option<Epilogs<'a>> {
         let first = self.raw_code(0).ok()?;
@@ -265,12 +269,12 @@ impl<'a> UnwindInfo<'a> {
         })
     }
 
-    /// Where a handler or a parent entry would stand: behind the codes, at an even slot index.
+    /// Returns the slot index of a handler or a parent entry: after the codes, at an even index.
     const fn trailer_index(&self) -> usize {
         self.slot_count().next_multiple_of(2)
     }
 
-    /// The parent RUNTIME_FUNCTION, if the info is chained.
+    /// Returns the parent RUNTIME_FUNCTION, if the info is chained.
     ///
     /// # Errors
     /// [`UnwindError::UnwindDataUnmapped`] if the entry is cut off by its section's end.
@@ -287,7 +291,7 @@ impl<'a> UnwindInfo<'a> {
             .ok_or(UnwindError::UnwindDataUnmapped { rva: self.slot_rva(index) })
     }
 
-    /// The language handler, if the flags announce one.
+    /// Returns the language handler, if the flags announce one.
     ///
     /// # Errors
     /// [`UnwindError::UnwindDataUnmapped`] if its RVA is cut off by the section's end.
@@ -310,13 +314,13 @@ pub struct Epilogs<'a> {
 }
 
 impl Epilogs<'_> {
-    /// The size of each epilogue in bytes, counted from its first pop.
+    /// Returns the size of each epilogue in bytes, counted from its first pop.
     #[must_use]
     pub const fn size(&self) -> u8 {
         self.size
     }
 
-    /// The RVAs where the epilogues of a function that ends at RVA `end` start.
+    /// Returns the RVAs of the starts of the epilogues in a function that ends at RVA `end`.
     pub fn starts(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
         let at_end = self.at_end.then(|| end.wrapping_sub(u32::from(self.size)));
         let listed = (1..self.info.slot_count())

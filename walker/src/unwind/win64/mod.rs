@@ -24,7 +24,7 @@ use effects::{Draft, Effects, Sources};
 use epilogue::Leaving;
 use rule::Rule;
 
-/// Where control is: the function entry that covers it, and its unwind info.
+/// The position of control: rip, the function entry that covers it, and its unwind info.
 #[derive(Clone, Copy)]
 struct Site<'s, 'a> {
     rules: Rules,
@@ -47,7 +47,7 @@ impl<'s, 'a> Site<'s, 'a> {
         Self::direct(rules, map, region, rva, resolve_indirect(region, function)?)
     }
 
-    /// The same where `function` is no indirect entry.
+    /// Creates a site, as [`new`](Self::new) does, for a `function` that is no indirect entry.
     #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
     #[inline(always)]
     fn direct(
@@ -61,16 +61,17 @@ impl<'s, 'a> Site<'s, 'a> {
         Ok(Self { rules, map, region, rva, function, info })
     }
 
-    /// Bytes from the function's begin to rip. Where a chunk lies before the parent of its chain,
-    /// it wraps around, and all of the parent's codes apply.
+    /// Returns the number of bytes from the function's begin to rip. If a chunk lies before the
+    /// parent of its chain, the difference wraps around, and all of the parent's codes apply.
     #[inline]
     const fn offset(&self) -> u32 {
         self.rva.wrapping_sub(self.function.begin)
     }
 }
 
-/// The step from a return address in `place`, whose function has a direct entry; `place.rva` is that
-/// of the byte before. Nearly every step is such a one. [`step`] would do the same, slower.
+/// Makes the step from a return address in `place`, whose function has a direct entry; `place.rva`
+/// is that of the byte before. Nearly every step is of this kind. [`step`] would do the same, but
+/// slower.
 #[inline]
 pub(super) fn step_from_call<M: Memory + ?Sized>(
     place: Place<'_, '_>,
@@ -86,7 +87,7 @@ pub(super) fn step_from_call<M: Memory + ?Sized>(
     Ok(unwound.step(sources).within(preserved))
 }
 
-/// Takes `registers` from a frame to its caller; on an error they stay as they were.
+/// Moves `registers` from a frame to its caller; on an error they stay as they were.
 pub(super) fn step<M: Memory + ?Sized>(
     map: &CodeMap<'_>,
     rules: Rules,
@@ -95,8 +96,8 @@ pub(super) fn step<M: Memory + ?Sized>(
     memory: &M,
 ) -> Result<Step, UnwindError> {
     let rip = registers.rip;
-    // A call may be a function's last instruction, so that the return address lies behind the
-    // function. Windows does without, and compilers put a nop or int3 there for its sake.
+    // A call may be a function's last instruction, so that the return address is after the
+    // function. Windows ignores this, and compilers put a nop or int3 there for its sake.
     let interrupted = position == Position::Interrupted || rules.is_windows();
     let lookup = if interrupted { rip } else { rip.wrapping_sub(1) };
     let Some((region, lookup_rva)) = map.find(lookup) else {
@@ -114,7 +115,7 @@ pub(super) fn step<M: Memory + ?Sized>(
     step_in_function(place, rules, registers, interrupted, memory)
 }
 
-/// Where a step begins: at an RVA that belongs to a function.
+/// The place where a step begins: an RVA that belongs to a function.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'c, 'a> {
     pub map: &'c CodeMap<'a>,
@@ -123,8 +124,8 @@ pub(super) struct Place<'c, 'a> {
     pub function: RuntimeFunction,
 }
 
-/// As [`step`], from a place in a function that is known already. Only of `interrupted` code it is
-/// asked whether rip is in an epilogue.
+/// Does the same as [`step`] from a place in a known function. Only for `interrupted` code it
+/// checks whether rip is in an epilogue.
 pub(super) fn step_in_function<M: Memory + ?Sized>(
     place: Place<'_, '_>,
     rules: Rules,
@@ -145,7 +146,7 @@ pub(super) fn step_in_function<M: Memory + ?Sized>(
     Ok(unwound.step(sources))
 }
 
-/// The rule of the step from the return address `rip`, if it has one.
+/// Returns the rule of the step from the return address `rip`, if it has one.
 #[cold]
 pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule> {
     let (region, rva) = map.find(rip.wrapping_sub(1))?;
@@ -153,7 +154,7 @@ pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule>
     Rule::compile(&Site::new(rules, map, region, rva.wrapping_add(1), function).ok()?)
 }
 
-/// What a step found, with addresses as values or as expressions.
+/// The results of a step, with addresses as values or as expressions.
 struct Unwound<A> {
     trust: Trust,
     establisher_frame: A,
@@ -176,7 +177,7 @@ impl Unwound<u64> {
     #[inline(always)]
     fn step(self, sources: Sources) -> Step {
         let Self { trust, establisher_frame, caller, .. } = self;
-        // An interrupt's epilogue that was executed to its end is the only code between.
+        // Only an interrupt's epilogue was executed between the frame and its caller.
         let kept = if trust == Trust::EpilogueInstructions && caller == Position::Interrupted {
             RegisterSet::ALL
         } else {
@@ -188,7 +189,7 @@ impl Unwound<u64> {
 
 const NONVOLATILE: RegisterSet = Convention::WindowsX64.nonvolatile();
 
-/// A step that loads what `sources` tells, and preserves `kept` of the rest.
+/// Returns a step that loads the registers in `sources` and preserves `kept` of the rest.
 #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
 #[inline(always)]
 fn new_step(
@@ -199,8 +200,8 @@ fn new_step(
     kept: RegisterSet,
     sources: Sources,
 ) -> Step {
-    // A volatile register is pushed to be restored by the handler of an interrupt alone. In other
-    // functions it is a way to allocate 8 bytes, which may have been overwritten since.
+    // A volatile register is pushed to be restored only by the handler of an interrupt. In other
+    // functions the push is a way to allocate 8 bytes, which may have been overwritten since.
     let found = match caller {
         Position::Interrupted => sources.found,
         Position::ReturnAddress => sources.found.intersection(kept),
@@ -210,7 +211,7 @@ fn new_step(
     Step { trust, establisher_frame, handler, caller, found, kept, needed }
 }
 
-/// Undoes what the prologue had done before rip.
+/// Undoes the part of the prologue that ran before rip.
 #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
 #[inline(always)]
 fn unwind_codes<E: Effects>(
@@ -243,7 +244,7 @@ fn epilogue_at<M: Memory + ?Sized>(
         return Ok(found.map(|machine_frame| unwound(Trust::EpilogueCodes, machine_frame)));
     }
     // Windows takes version 2 without EPILOG codes for a function without epilogues. Assemblers
-    // that write version 2 but no such codes prove it wrong.
+    // that write version 2 without such codes prove it wrong.
     if version >= 2 && site.rules.is_windows() {
         return Ok(None);
     }
@@ -252,7 +253,8 @@ fn epilogue_at<M: Memory + ?Sized>(
         .map(|leaving| unwound(Trust::EpilogueInstructions, leaving == Leaving::InterruptReturn)))
 }
 
-/// Code without a RUNTIME_FUNCTION: a leaf, which has not touched rsp or any nonvolatile register.
+/// Unwinds code without a RUNTIME_FUNCTION: a leaf, which has not changed rsp or any nonvolatile
+/// register.
 #[cold]
 fn without_entry<M: Memory + ?Sized>(
     region: &CodeRegion<'_>,
@@ -276,7 +278,7 @@ fn without_entry<M: Memory + ?Sized>(
     let mut draft = Draft::new(registers, memory);
     let unwound = chkstk::unwind(region, rva, &mut draft);
     if let (true, sources) = draft.finish(unwound)? {
-        // It preserves even those that it works with.
+        // The function preserves even the registers that it uses.
         let (trust, caller, kept) = (Trust::KnownCode, Position::ReturnAddress, RegisterSet::ALL);
         return Ok(new_step(trust, establisher_frame, None, caller, kept, sources));
     }
@@ -292,8 +294,9 @@ fn leaf<M: Memory + ?Sized>(registers: &mut Registers, memory: &M) -> Result<Ste
     Ok(new_step(trust, establisher_frame, None, caller, NONVOLATILE, sources))
 }
 
-/// The info of a direct entry, of a version that the rules know. Version 3 has another layout, and
-/// versions 0 and 4 to 7 none; Windows' own code takes 0 for 1, and every version above 2 for 2.
+/// Returns the info of a direct entry, if its version is supported by the rules. Version 3 has
+/// another layout, and versions 0 and 4 to 7 have none; Windows' own code treats 0 as 1, and every
+/// version above 2 as 2.
 #[inline]
 fn info_of<'a>(
     region: &CodeRegion<'a>,
@@ -308,7 +311,7 @@ fn info_of<'a>(
     }
 }
 
-/// The entry that an indirect entry stands for; any other entry itself.
+/// Returns the entry that an indirect entry refers to, or the entry itself if it is direct.
 pub(crate) fn resolve_indirect(
     region: &CodeRegion<'_>,
     mut function: RuntimeFunction,

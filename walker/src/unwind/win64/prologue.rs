@@ -10,8 +10,8 @@ use super::info::{CHAIN_LIMIT, Operation, RawCode, UnwindInfo};
 use super::{Site, Unwound, info_of};
 use crate::registers::Gpr;
 
-/// The frame base that saved registers are counted from, also known as the establisher frame:
-/// the frame register less its offset where it has been set, else rsp.
+/// Returns the frame base that offsets of saved registers count from, also known as the establisher
+/// frame: the frame register less its offset if it has been set, else rsp.
 #[inline(always)]
 pub(super) fn frame_base<E: Effects>(
     site: &Site<'_, '_>,
@@ -23,7 +23,8 @@ pub(super) fn frame_base<E: Effects>(
     }
     let offset = site.offset();
     let in_prologue = offset < u32::from(info.prologue_size()) && !info.is_chained();
-    // Only there can the frame register be unset, and only 240 can stand for a large offset.
+    // Only in a prologue can the frame register be unset, and only 240 can stand for a large
+    // offset.
     let mut frame_offset = info.frame_offset();
     if in_prologue || (rules.has_set_fpreg_large() && frame_offset == 240) {
         let mut index = 0;
@@ -48,7 +49,7 @@ pub(super) fn frame_base<E: Effects>(
         if in_prologue {
             let set_at = match set_at {
                 Some(set_at) => set_at,
-                // Windows then compares with whatever stands behind the codes.
+                // Windows then compares with the bytes after the codes.
                 None if rules.is_windows() => info.raw_code(index)?.offset,
                 // Without a code that sets it here, it was set before.
                 None => 0,
@@ -62,7 +63,7 @@ pub(super) fn frame_base<E: Effects>(
     Ok(E::offset(frame, -i64::from(frame_offset)))
 }
 
-/// Undoes what the prologue had done before rip, and takes the return address. `base` is the
+/// Undoes the part of the prologue that ran before rip, and loads the return address. `base` is the
 /// [`frame_base`].
 #[inline(always)]
 pub(super) fn unwind<E: Effects>(
@@ -106,8 +107,8 @@ pub(super) fn unwind<E: Effects>(
     Err(UnwindError::ChainTooLong { rva: info.rva() })
 }
 
-/// Undoes one info's codes, `offset` bytes behind its function's begin; whether one of them was a
-/// machine frame.
+/// Undoes one info's codes, with rip `offset` bytes after its function's begin. Returns true if one
+/// of them was a machine frame.
 #[inline(always)]
 fn undo_codes<E: Effects>(
     rules: Rules,

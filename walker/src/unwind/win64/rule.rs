@@ -1,4 +1,5 @@
-//! What a step from a given return address does, as a list of loads: unwind codes read once.
+//! Compiled rules: the effect of a step from a given return address as a list of loads. The unwind
+//! codes are read only once.
 
 use super::super::{Position, Step, Trust, UnwindError};
 use super::effects::{Draft, Effects, Sources};
@@ -8,14 +9,15 @@ use crate::registers::{Gpr, Registers};
 
 const MAX_LOADS: usize = 12;
 
-/// A register that addresses count from, as it is before the step, and a distance in bytes.
+/// A base register that addresses count from, with its value before the step, and a distance in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     from_frame_register: bool,
     offset: i32,
 }
 
-/// One register to load, packed: register in bits 0–4 (16 and up: xmm), base in bit 5, offset in
+/// A register to load, packed: register in bits 0–4 (16 and up: xmm), base in bit 5, offset in
 /// 8-byte units above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Load(u32);
@@ -40,18 +42,19 @@ impl Load {
         (self.0 >> 5 & 1) as usize
     }
 
-    /// Distance from the base in bytes.
+    /// Returns the distance from the base in bytes.
     #[inline]
     const fn offset(self) -> i32 {
         (self.0.cast_signed() >> 6) * 8
     }
 
-    /// How many bytes are read.
+    /// Returns the number of bytes that are read.
     const fn len(self) -> i32 {
         if self.register() < Self::XMM as usize { 8 } else { 16 }
     }
 
-    /// What it reads, in a window that begins `start` bytes from the base and was measured for it.
+    /// Returns the bytes of this load from a window that begins `start` bytes from the base and was
+    /// measured for it.
     #[inline]
     fn bytes<const N: usize>(self, window: &[u8], start: i32) -> [u8; N] {
         let at = self.offset().wrapping_sub(start).cast_unsigned() as usize;
@@ -64,10 +67,10 @@ impl Load {
     }
 }
 
-/// The stretch of stack that holds all that a rule loads.
+/// The range of the stack that holds everything that a rule loads.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// Its start, from the base that all loads share.
+    /// Distance in bytes from the base that all loads share.
     start: i32,
     len: u32,
 }
@@ -83,7 +86,8 @@ impl Window {
     }
 }
 
-/// The effect of a step: which registers are loaded from where, in the order of the unwind codes.
+/// The effect of a step: the registers that are loaded and their addresses, in the order of the
+/// unwind codes.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Rule {
     loads: [Load; MAX_LOADS],
@@ -98,9 +102,9 @@ pub(in super::super) struct Rule {
 }
 
 impl Rule {
-    /// The rule for the function entry and return address of `site`; `None` if the effect is not of
-    /// this simple form (machine frames, offsets that are no multiple of 8, very many saves), or if
-    /// the unwind data is faulty.
+    /// Compiles the rule for the function entry and return address of `site`. Returns `None` if the
+    /// effect is not of this simple form (machine frames, offsets that are no multiple of 8, very
+    /// many saves), or if the unwind data is faulty.
     pub(super) fn compile(site: &Site<'_, '_>) -> Option<Self> {
         let mut builder = Builder {
             rsp: Some(Place { from_frame_register: false, offset: 0 }),
@@ -163,7 +167,7 @@ impl Rule {
         Ok(step)
     }
 
-    /// Loads all but rsp from the bytes of the window: nothing can fail any more.
+    /// Loads all registers except rsp from the bytes of the window. This cannot fail.
     #[inline]
     fn load_from(&self, window: &[u8], start: i32, registers: &mut Registers) {
         for load in self.loads.iter().take(usize::from(self.count)) {
@@ -202,7 +206,7 @@ impl Rule {
 
 /// The state of the interpreter of unwind codes when it runs on expressions instead of values.
 struct Builder {
-    /// `None` where it is not known as an expression.
+    /// `None` if rsp is not known as an expression.
     rsp: Option<Place>,
     frame_register: u8,
     frame_register_loaded: bool,

@@ -64,7 +64,7 @@ fn what_cannot_be_blessed() {
     insta::assert_snapshot!("refusals", without_layout(&text));
 }
 
-/// What walks find at the stops of a program is written too.
+/// The results of walks at the stops of a program are written too.
 #[test]
 fn walks_are_blessed() {
     let folder = Folder::new();

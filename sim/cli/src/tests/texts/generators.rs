@@ -37,7 +37,7 @@ fn generated_texts_pass() {
     assert_eq!(again.code, 2);
 }
 
-/// Without a kind it is a program with threads, which stops somewhere and is walked there.
+/// The default kind is a program with threads, stops and calls.
 #[test]
 fn scenarios_have_threads_stops_and_calls() {
     let texts: Vec<_> =
@@ -94,7 +94,7 @@ fn an_ending_is_kept_while_the_rest_goes() {
     }
 }
 
-/// As step 5 of the chapter says it.
+/// The command of step 5 of the chapter.
 #[test]
 fn the_text_of_a_field_bug_is_made_small() {
     let folder = Folder::new();
@@ -128,7 +128,7 @@ fn bytes(numbers: &mut Numbers, len: usize) -> Vec<u8> {
     (0..len).map(|_| numbers.below(256) as u8).collect()
 }
 
-/// A fuzzer's bytes become a text that ends as they did.
+/// A fuzzer's bytes become a text with the same result.
 #[test]
 fn bytes_become_texts() {
     let folder = Folder::new();
@@ -150,7 +150,7 @@ fn bytes_become_texts() {
     }
 }
 
-/// The folder tells which target it is, or the option, or what is in it.
+/// The target is that of the option, of the folder or of the content.
 #[test]
 fn the_input_of_each_target_is_known() {
     let folder = Folder::new();

@@ -9,7 +9,7 @@ fn matrix(text: &str, args: &[&str]) -> super::super::Answer {
     folder.clrsim(&[&["matrix", &path][..], args].concat())
 }
 
-/// The story of seeds: what is refused without one is walked with one. It fits a small terminal.
+/// A walk that is refused without a seed succeeds with one. The table fits a small terminal.
 #[test]
 fn a_helper_on_top_unseeded_and_seeded() {
     let answer = matrix(BARRIER, &[]);

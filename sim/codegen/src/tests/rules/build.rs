@@ -1,17 +1,17 @@
 //! Minimal programs to be changed, and assertions about them.
 
 use crate::{
-    Clause, ClauseKind, CodeKind, Convention, Entry, Exit, FrameRegister, FrameSet, Function,
-    FunctionId, FunctionShape, Place, Program, ProgramError, Realign, Release, ReturnForm, Rule,
-    Statement, UnwindData,
+    CallingConvention, CodeKind, EhClause, EhClauseKind, EntryForm, Exit, FrameRegister, FrameSet,
+    Function, FunctionIndex, FunctionPart, FunctionShape, Program, ProgramError, ProgramRule,
+    Realign, Release, ReturnForm, Statement, UnwindData,
 };
 use clr_walker::registers::Gpr::{self, Rbp, Rbx};
 
 /// The functions of the programs: the function under test, one to be called, one for interrupts.
-pub(super) const MAIN: FunctionId = FunctionId(0);
-pub(super) const CALLEE: FunctionId = FunctionId(1);
-pub(super) const ISR: FunctionId = FunctionId(2);
-pub(super) const NOBODY: FunctionId = FunctionId(3);
+pub(super) const MAIN: FunctionIndex = FunctionIndex(0);
+pub(super) const CALLEE: FunctionIndex = FunctionIndex(1);
+pub(super) const ISR: FunctionIndex = FunctionIndex(2);
+pub(super) const NOBODY: FunctionIndex = FunctionIndex(3);
 
 pub(super) const RET: Exit = Exit::Return(ReturnForm::Ret);
 
@@ -41,7 +41,7 @@ pub(super) fn realigned() -> (Realign, Vec<Gpr>, Option<FrameRegister>) {
 }
 
 pub(super) fn program(change: impl FnOnce(&mut Program)) -> Program {
-    let isr = FunctionShape { entry: Entry::Interrupt, ..FunctionShape::default() };
+    let isr = FunctionShape { entry: EntryForm::Interrupt, ..FunctionShape::default() };
     let functions = vec![
         function("main", shape()),
         function("callee", FunctionShape::default()),
@@ -74,8 +74,8 @@ pub(super) fn managed(body: Vec<Statement>) -> Program {
 }
 
 /// Returns an EH clause that does nothing.
-pub(super) fn clause(kind: ClauseKind) -> Clause {
-    Clause { kind, body: Vec::new() }
+pub(super) fn clause(kind: EhClauseKind) -> EhClause {
+    EhClause { kind, body: Vec::new() }
 }
 
 /// Returns a program whose first function is a leaf without unwind data.
@@ -93,7 +93,7 @@ pub(super) fn ending(end: Option<Exit>, body: Vec<Statement>) -> Program {
 }
 
 pub(super) fn system_v(mut program: Program) -> Program {
-    program.convention = Convention::SystemV;
+    program.convention = CallingConvention::SystemV;
     program
 }
 
@@ -103,21 +103,26 @@ pub(super) fn isr(change: impl FnOnce(&mut Function)) -> Program {
 }
 
 #[track_caller]
-pub(super) fn breach(program: &Program, function: FunctionId, place: Place, rule: Rule) {
+pub(super) fn breach(
+    program: &Program,
+    function: FunctionIndex,
+    place: FunctionPart,
+    rule: ProgramRule,
+) {
     assert_eq!(program.check(), Err(ProgramError { function, place, rule }));
     let error = program.link().expect_err("it is not valid");
     assert!(!error.is_size(), "{error}");
 }
 
 #[track_caller]
-pub(super) fn shape_breach(program: &Program, rule: Rule) {
-    breach(program, MAIN, Place::Shape, rule);
+pub(super) fn shape_breach(program: &Program, rule: ProgramRule) {
+    breach(program, MAIN, FunctionPart::Shape, rule);
 }
 
 /// Asserts that the statement with this number in the first function violates the rule.
 #[track_caller]
-pub(super) fn body_breach(statement: u32, program: &Program, rule: Rule) {
-    breach(program, MAIN, Place::Statement(statement), rule);
+pub(super) fn body_breach(statement: u32, program: &Program, rule: ProgramRule) {
+    breach(program, MAIN, FunctionPart::Statement(statement), rule);
 }
 
 #[track_caller]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::vectors::OutcomeStatus;
+use crate::vectors::UnwindStatus;
 use crate::vectors::tests::{fixture, outcome, patched};
 use clr_walker::memory::Segments;
 use clr_walker::registers::Gpr;
@@ -84,15 +84,15 @@ fn every_field_is_where_it_should_be() {
     assert_eq!(vector.registers.get(Gpr::Rax), 0x1_4000_1235);
     assert_eq!(vector.registers.get(Gpr::R15), 0x1_4000_1244);
     assert_eq!(vector.registers.xmm[9], 1 << 100 | 9);
-    assert_eq!(vector.truth.status, OutcomeStatus::Fine);
+    assert_eq!(vector.truth.status, UnwindStatus::Fine);
     assert_eq!(vector.truth.apply(&vector.registers).rsp(), 0xA1);
-    assert_eq!(vector.wine.status, OutcomeStatus::Failed);
-    assert_eq!(vector.coreclr.status, OutcomeStatus::AssertionFired);
+    assert_eq!(vector.wine.status, UnwindStatus::Failed);
+    assert_eq!(vector.coreclr.status, UnwindStatus::AssertionFired);
     assert_eq!(vector.coreclr.apply(&vector.registers).rsp(), 0xA0);
     let segments: Vec<_> = vector.segments().map(|s| (s.address(), s.bytes())).collect();
     assert_eq!(segments, [(0x8001, &b"seven.."[..]), (0x8008, b"eight...")]);
     let nonvolatile = [0xC2, 0xC3, 0xC4, 0xC5, 0xC6, 0xC7, 0xC8, 0xC9];
-    assert_eq!(vector.chain, [ChainFrame { rip: 0xC0, rsp: 0xC1, nonvolatile }]);
+    assert_eq!(vector.chain, [OuterCaller { rip: 0xC0, rsp: 0xC1, nonvolatile }]);
 
     let empty = self::file(&[]);
     let empty = VectorFile::parse(&empty).unwrap();
@@ -255,8 +255,9 @@ fn the_fixtures_are_read_whole() {
             assert_eq!(flags.no_runtime_function(), vector.begin_address == 0);
             assert_eq!(flags.no_runtime_function(), vector.kind == VectorKind::Leaf);
             let truth = vector.truth.apply(registers);
-            let right =
-                |outcome: Outcome| outcome.is_answer() && same(&truth, &outcome.apply(registers));
+            let right = |outcome: UnwindAnswer| {
+                outcome.is_answer() && same(&truth, &outcome.apply(registers))
+            };
             assert_eq!(right(vector.wine), flags.wine_right(), "{name} {:#x}", vector.rva);
             assert_eq!(right(vector.coreclr), flags.coreclr_right());
             assert_eq!(flags.is_gold(), flags.wine_right() || flags.coreclr_right());

@@ -31,8 +31,8 @@ fn method(id: u64) -> Method {
     Method { id: FunctionId(id), ..Method::default() }
 }
 
-fn compiled(method: MethodIndex, start: u64) -> Code {
-    Code { method, start, size: 0x40, ..Code::default() }
+fn compiled(method: MethodIndex, start: u64) -> CodeVersion {
+    CodeVersion { method, start, size: 0x40, ..CodeVersion::default() }
 }
 
 /// Returns a heap with one method, at its start.
@@ -196,7 +196,8 @@ fn ready_to_run_entries_are_used_beyond_their_end() {
     }
 }
 
-/// The entry of cold code has the RVA of the hot part's entry, with the highest bit set (§8.1).
+/// The entry of cold code has the RVA of the hot part's entry, with the highest bit set (contract
+/// §8.1).
 #[test]
 fn cold_code_is_unwound_by_the_entry_of_the_hot_part() {
     let sections = [(LOW, LOW + 0x100), (LOW + 0x400, LOW + 0x500)];

@@ -4,7 +4,7 @@
 mod tests;
 mod words;
 
-use super::{ChainFrame, Dropped, Event, Names, Silent};
+use super::{ChainFrame, DropReason, Event, Names, SilentReason};
 use crate::clause::Clause;
 use crate::generation::Generation;
 use core::fmt;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Topic of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum Topic {
     /// The call and its arguments.
     Call,
     /// A check that was passed, or an action before the walk.
@@ -29,7 +29,7 @@ pub enum Kind {
     End,
 }
 
-impl Kind {
+impl Topic {
     /// Returns the kind as a word.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -47,9 +47,10 @@ impl Kind {
 
 /// A sentence of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+#[non_exhaustive]
+pub struct StoryLine {
     /// Topic of the sentence.
-    pub kind: Kind,
+    pub kind: Topic,
     /// Nesting depth of the call: 1 for a call that a callback has made.
     pub depth: usize,
     /// Number of the callback, counted from 0, if the sentence is about one.
@@ -62,7 +63,7 @@ pub struct Line {
     pub text: String,
 }
 
-impl Line {
+impl StoryLine {
     /// Returns the clauses in brackets: all of them, or only the first if an earlier line has named
     /// them all.
     #[must_use]
@@ -74,7 +75,7 @@ impl Line {
 }
 
 /// Formats the sentence and its clauses.
-impl fmt::Display for Line {
+impl fmt::Display for StoryLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let brackets = self.brackets();
         let gap = if brackets.is_empty() { "" } else { " " };
@@ -84,7 +85,7 @@ impl fmt::Display for Line {
 
 /// Turns events into stories.
 #[derive(Clone, Copy)]
-pub struct Teller<'n> {
+pub struct StoryWriter<'n> {
     /// Runtime that the call was made in.
     pub generation: Generation,
     /// Names of functions and addresses.
@@ -106,10 +107,10 @@ struct Scene {
     callbacks: u32,
 }
 
-impl Teller<'_> {
+impl StoryWriter<'_> {
     /// Returns the story of these events, which must be those of whole calls.
     #[must_use]
-    pub fn tell(&self, events: &[Event]) -> Vec<Line> {
+    pub fn write(&self, events: &[Event]) -> Vec<StoryLine> {
         let mut lines = Vec::new();
         let mut scenes: Vec<Scene> = Vec::new();
         let mut named = BTreeSet::new();
@@ -132,7 +133,7 @@ impl Teller<'_> {
             let mut say = |event: &Event, clauses: Vec<Clause>, text, callback| {
                 let repeats = !clauses.is_empty() && !named.insert(clauses.clone());
                 let kind = kind(event);
-                lines.push(Line { kind, depth, callback, clauses, repeats, text });
+                lines.push(StoryLine { kind, depth, callback, clauses, repeats, text });
             };
             // The position is relevant where a walk breaks off.
             if scene.is_new
@@ -231,9 +232,9 @@ fn run(events: &[Event]) -> usize {
     }
 }
 
-fn is_alike(one: Dropped, other: Dropped) -> bool {
+fn is_alike(one: DropReason, other: DropReason) -> bool {
     match (one, other) {
-        (Dropped::LeadsToUnmanagedCode(_), Dropped::LeadsToUnmanagedCode(_)) => true,
+        (DropReason::LeadsToUnmanagedCode(_), DropReason::LeadsToUnmanagedCode(_)) => true,
         _ => one == other,
     }
 }
@@ -245,7 +246,10 @@ const fn speaks_of_frame(event: &Event) -> bool {
         Event::Hidden { .. }
             | Event::FuncletMet { .. }
             | Event::ReportedManaged { .. }
-            | Event::NotReported { why: Silent::Dynamic | Silent::ExceptionHandling, .. }
+            | Event::NotReported {
+                why: SilentReason::Dynamic | SilentReason::ExceptionHandling,
+                ..
+            }
     )
 }
 
@@ -262,9 +266,9 @@ const fn ends_walk(event: &Event) -> bool {
 }
 
 /// Returns the topic of the sentence about an event.
-const fn kind(event: &Event) -> Kind {
+const fn kind(event: &Event) -> Topic {
     match event {
-        Event::Called { .. } => Kind::Call,
+        Event::Called { .. } => Topic::Call,
         Event::Passed(_)
         | Event::Target { .. }
         | Event::Mode { .. }
@@ -273,17 +277,17 @@ const fn kind(event: &Event) -> Kind {
         | Event::CalledBack(_)
         | Event::SeedIgnored
         | Event::OwnContext { .. }
-        | Event::SeedManaged { .. } => Kind::Check,
-        Event::Started(_) | Event::Unhijacked { .. } | Event::InitialNative => Kind::Start,
+        | Event::SeedManaged { .. } => Topic::Check,
+        Event::Started(_) | Event::Unhijacked { .. } | Event::InitialNative => Topic::Start,
         Event::Managed { .. }
         | Event::FrameDropped { .. }
         | Event::FrameFollowed { .. }
         | Event::FrameCompleted { .. }
         | Event::Hidden { .. }
         | Event::FuncletMet { .. }
-        | Event::NotReported { .. } => Kind::Walk,
-        Event::ReportedManaged { .. } | Event::ReportedMarker { .. } => Kind::Callback,
-        Event::Aborted(_) | Event::Resumed(_) | Event::Ended(_) => Kind::End,
-        _ => Kind::Refusal,
+        | Event::NotReported { .. } => Topic::Walk,
+        Event::ReportedManaged { .. } | Event::ReportedMarker { .. } => Topic::Callback,
+        Event::Aborted(_) | Event::Resumed(_) | Event::Ended(_) => Topic::End,
+        _ => Topic::Refusal,
     }
 }

@@ -1,8 +1,9 @@
-use super::{Kind, Line, Teller};
+use super::{StoryLine, StoryWriter, Topic};
 use crate::Outcome;
 use crate::clause::Clause;
 use crate::explain::{
-    ChainFrame, Dropped, Event, Hidden, LeadsTo, Names, Passed, Place, Silent, Start,
+    ChainFrame, DropReason, EntryCheck, Event, FrameDestination, HiddenReason, NamedAddress, Names,
+    SilentReason, WalkStart,
 };
 use crate::generation::Generation;
 use crate::profiling::HResult;
@@ -18,31 +19,31 @@ impl Names for Addresses {
         (id.0 < 0x10).then(|| format!("App.F{}", id.0))
     }
 
-    fn place(&self, address: u64) -> Place {
+    fn place(&self, address: u64) -> NamedAddress {
         match address {
-            0x1000..0x2000 => Place::Managed {
+            0x1000..0x2000 => NamedAddress::Managed {
                 method: format!("App.F{}", address / 0x100 % 0x10),
                 offset: address % 0x100,
             },
-            0x8000..0x9000 => Place::Native(format!("coreclr.dll+{:#x}", address - 0x8000)),
-            _ => Place::Unknown { address },
+            0x8000..0x9000 => NamedAddress::Native(format!("coreclr.dll+{:#x}", address - 0x8000)),
+            _ => NamedAddress::Unknown { address },
         }
     }
 }
 
-fn tell(generation: Generation, events: &[Event]) -> Vec<Line> {
+fn tell(generation: Generation, events: &[Event]) -> Vec<StoryLine> {
     let chain = [
-        ChainFrame { at: 0x5000, kind: Some(FrameKind::Gc), leads_to: LeadsTo::Nowhere },
+        ChainFrame { at: 0x5000, kind: Some(FrameKind::Gc), leads_to: FrameDestination::Nowhere },
         ChainFrame {
             at: 0x5100,
             kind: Some(FrameKind::HelperMethod),
-            leads_to: LeadsTo::Managed(0x1322),
+            leads_to: FrameDestination::Managed(0x1322),
         },
     ];
-    Teller { generation, names: &Addresses, chain: &chain }.tell(events)
+    StoryWriter { generation, names: &Addresses, chain: &chain }.write(events)
 }
 
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[StoryLine]) -> String {
     let lines: Vec<_> = lines.iter().map(|line| format!("{}: {line}", line.kind.name())).collect();
     lines.join("\n")
 }
@@ -64,7 +65,7 @@ const fn reported(ip: u64, funclet: Option<Funclet>) -> Event {
     Event::ReportedManaged { function, ip, rsp: ip + 0x4000, funclet, context: true }
 }
 
-const fn dropped(at: u64, kind: Option<FrameKind>, why: Dropped) -> Event {
+const fn dropped(at: u64, kind: Option<FrameKind>, why: DropReason) -> Event {
     Event::FrameDropped { at, kind, why }
 }
 
@@ -141,7 +142,7 @@ fn every_choice() -> Vec<Event> {
         .map(|safety| Event::ContextUnsafe { safety }),
     );
     events.extend(
-        [Start::FrameChain, Start::Seed, Start::OwnContext, Start::DebuggerContext]
+        [WalkStart::FrameChain, WalkStart::Seed, WalkStart::OwnContext, WalkStart::DebuggerContext]
             .map(Event::Started),
     );
     events.extend(
@@ -156,12 +157,17 @@ fn every_choice() -> Vec<Event> {
         .map(Event::CalledBack),
     );
     events.extend(
-        [Silent::Frame, Silent::Dynamic, Silent::ExceptionHandling]
+        [SilentReason::Frame, SilentReason::Dynamic, SilentReason::ExceptionHandling]
             .map(|why| Event::NotReported { at: 0x1040, why }),
     );
     events.extend(
-        [Hidden::IlStub, Hidden::Funclet, Hidden::BelowFunclet, Hidden::Unwound]
-            .map(|why| Event::Hidden { ip: 0x1040, why }),
+        [
+            HiddenReason::IlStub,
+            HiddenReason::Funclet,
+            HiddenReason::BelowFunclet,
+            HiddenReason::Unwound,
+        ]
+        .map(|why| Event::Hidden { ip: 0x1040, why }),
     );
     events.extend(
         [
@@ -199,42 +205,42 @@ fn every_event_has_a_sentence() {
 
 #[test]
 fn what_belongs_together_is_one_sentence() {
-    let below = Dropped::BelowCallerSp(0x5140);
-    let native = Dropped::LeadsToUnmanagedCode;
+    let below = DropReason::BelowCallerSp(0x5140);
+    let native = DropReason::LeadsToUnmanagedCode;
     let events = [
         CALLED,
-        Event::Passed(Passed::NotDetaching),
-        Event::Passed(Passed::Started),
-        Event::Passed(Passed::SnapshotEnabled),
-        Event::Passed(Passed::InfoFlags),
+        Event::Passed(EntryCheck::NotDetaching),
+        Event::Passed(EntryCheck::Started),
+        Event::Passed(EntryCheck::SnapshotEnabled),
+        Event::Passed(EntryCheck::InfoFlags),
         Event::Target { object: ThreadId(0x70), other: false },
-        Event::Passed(Passed::HijackLock),
-        Event::Passed(Passed::NoSuspensionInProgress),
-        Event::Passed(Passed::ForbidSuspend),
+        Event::Passed(EntryCheck::HijackLock),
+        Event::Passed(EntryCheck::NoSuspensionInProgress),
+        Event::Passed(EntryCheck::ForbidSuspend),
         Event::Mode { cooperative: false },
         Event::SeedIgnored,
-        Event::Passed(Passed::ContextSafe),
-        Event::Passed(Passed::Exceptions),
-        Event::Started(Start::FrameChain),
+        Event::Passed(EntryCheck::ContextSafe),
+        Event::Passed(EntryCheck::Exceptions),
+        Event::Started(WalkStart::FrameChain),
         managed(0x1040),
         dropped(0x5000, Some(FrameKind::InlinedCall), below),
         dropped(0x5010, None, below),
         reported(0x1040, None),
         managed(0x1150),
-        dropped(0x5020, Some(FrameKind::Gc), Dropped::BelowCallerSp(0x5250)),
+        dropped(0x5020, Some(FrameKind::Gc), DropReason::BelowCallerSp(0x5250)),
         Event::FuncletMet { ip: 0x1150, parent: Some(0x5900) },
-        Event::Hidden { ip: 0x1150, why: Hidden::Funclet },
-        Event::Hidden { ip: 0x8000, why: Hidden::BelowFunclet },
+        Event::Hidden { ip: 0x1150, why: HiddenReason::Funclet },
+        Event::Hidden { ip: 0x8000, why: HiddenReason::BelowFunclet },
         managed(0x1260),
-        Event::Hidden { ip: 0x1260, why: Hidden::BelowFunclet },
+        Event::Hidden { ip: 0x1260, why: HiddenReason::BelowFunclet },
         managed(0x1370),
-        Event::Hidden { ip: 0x1370, why: Hidden::Unwound },
+        Event::Hidden { ip: 0x1370, why: HiddenReason::Unwound },
         managed(0x1480),
         reported(0x1480, Some(Funclet::Filter)),
         Event::ReportedMarker { ip: 0x8222, rsp: 0x5580, context: true },
         Event::ReportedMarker { ip: 0x9222, rsp: 0x5588, context: false },
-        dropped(0x5600, Some(FrameKind::Gc), Dropped::LeadsNowhere),
-        dropped(0x5610, Some(FrameKind::DebuggerExit), Dropped::LeadsNowhere),
+        dropped(0x5600, Some(FrameKind::Gc), DropReason::LeadsNowhere),
+        dropped(0x5610, Some(FrameKind::DebuggerExit), DropReason::LeadsNowhere),
         dropped(0x5620, Some(FrameKind::PrestubMethod), native(0x8333)),
         dropped(0x5630, Some(FrameKind::ComMethod), native(0x9333)),
         managed(0x1590),
@@ -247,7 +253,7 @@ fn what_belongs_together_is_one_sentence() {
 
 #[test]
 fn many_names_are_counted() {
-    let why = Dropped::LeadsNowhere;
+    let why = DropReason::LeadsNowhere;
     let frames = |count| {
         let events: Vec<_> =
             (0..count).map(|n| dropped(0x5000 + 8 * n, Some(FrameKind::Gc), why)).collect();
@@ -309,12 +315,12 @@ fn advice_is_no_guess() {
     );
     let unknown = |leads_to| {
         let kind = Some(FrameKind::HelperMethod);
-        let managed = ChainFrame { at: 8, kind, leads_to: LeadsTo::Managed(0x1000) };
+        let managed = ChainFrame { at: 8, kind, leads_to: FrameDestination::Managed(0x1000) };
         crate::explain::first_managed(&[ChainFrame { at: 0, kind, leads_to }, managed])
     };
-    assert_eq!(unknown(LeadsTo::Unknown), None);
-    assert_eq!(unknown(LeadsTo::Nowhere), Some(0x1000));
-    assert_eq!(unknown(LeadsTo::Unmanaged(0x8000)), Some(0x1000));
+    assert_eq!(unknown(FrameDestination::Unknown), None);
+    assert_eq!(unknown(FrameDestination::Nowhere), Some(0x1000));
+    assert_eq!(unknown(FrameDestination::Unmanaged(0x8000)), Some(0x1000));
 }
 
 #[test]
@@ -330,7 +336,7 @@ fn a_call_within_a_callback_counts_for_itself() {
     );
     assert_eq!(lines[4].text, "ended: S_OK after 1 callback");
     assert_eq!(lines[6].text, "ended: S_OK after 2 callbacks");
-    assert_eq!(lines[6].kind, Kind::End);
+    assert_eq!(lines[6].kind, Topic::End);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The sentences for events.
 
-use super::{Scene, Teller};
-use crate::explain::{Dropped, Event, Hidden, Passed, Place, Silent, Start, first_managed};
+use super::{Scene, StoryWriter};
+use crate::explain::{
+    DropReason, EntryCheck, Event, HiddenReason, NamedAddress, SilentReason, WalkStart,
+    first_managed,
+};
 use crate::frame::FrameShape;
 use crate::generation::StackCheck;
 use crate::{ContextSafety, FrameKind, Funclet};
@@ -10,7 +13,7 @@ use clr_walker::profiling::ProfilerCallback;
 /// Limit on the names in a list; for more, only the number is printed.
 const MOST_NAMES: usize = 4;
 
-impl Teller<'_> {
+impl StoryWriter<'_> {
     /// Returns the sentence for events that belong together.
     pub(super) fn words_of_run(&self, run: &[Event], scene: &Scene) -> String {
         match run {
@@ -35,14 +38,14 @@ impl Teller<'_> {
         }
     }
 
-    fn place(&self, address: u64) -> Place {
+    fn place(&self, address: u64) -> NamedAddress {
         self.names.place(address)
     }
 
     /// Returns the name of the managed frame at this ip, or of the marker.
     fn frame(&self, ip: u64) -> String {
         match self.place(ip) {
-            place @ Place::Managed { .. } => place.to_string(),
+            place @ NamedAddress::Managed { .. } => place.to_string(),
             place => format!("the marker at {place}"),
         }
     }
@@ -50,7 +53,7 @@ impl Teller<'_> {
     /// Returns the address, followed by the name of its place if it has one.
     fn both(&self, address: u64) -> String {
         match self.place(address) {
-            Place::Unknown { .. } => format!("{address:#x}"),
+            NamedAddress::Unknown { .. } => format!("{address:#x}"),
             place => format!("{address:#x} ({place})"),
         }
     }
@@ -145,13 +148,13 @@ impl Teller<'_> {
                 self.place(ip)
             ),
             Event::NotReported { at, why } => match why {
-                Silent::Frame => {
+                SilentReason::Frame => {
                     format!("the Frame at {at:#x} has a method, but is no frame to report")
                 }
-                Silent::Dynamic => {
+                SilentReason::Dynamic => {
                     format!("{} is not reported: a method without metadata", self.place(at))
                 }
-                Silent::ExceptionHandling => format!(
+                SilentReason::ExceptionHandling => format!(
                     "{} is not reported: managed exception handling, or called by it",
                     self.frame(at)
                 ),
@@ -161,7 +164,7 @@ impl Teller<'_> {
                 let place = self.place(ip);
                 let named = self.names.function(function);
                 let name = match (&place, named) {
-                    (Place::Managed { method, .. }, Some(name)) if *method != name => {
+                    (NamedAddress::Managed { method, .. }, Some(name)) if *method != name => {
                         format!("{name} at {place}")
                     }
                     _ => place.to_string(),
@@ -177,7 +180,7 @@ impl Teller<'_> {
                 let n = scene.callbacks;
                 let called = match scene.managed {
                     Some(Event::Managed { ip, .. }) => match self.place(ip) {
-                        Place::Managed { method, .. } => format!(" that called {method}"),
+                        NamedAddress::Managed { method, .. } => format!(" that called {method}"),
                         _ => String::new(),
                     },
                     _ => String::new(),
@@ -207,7 +210,7 @@ impl Teller<'_> {
         let whose = if own { "refused: the target's own" } else { "seed refused: its" };
         let what = match self.place(ip) {
             _ if ip == 0 => "is 0".to_owned(),
-            Place::Native(name) => format!("{ip:#x} is in native code, {name}"),
+            NamedAddress::Native(name) => format!("{ip:#x} is in native code, {name}"),
             _ => format!("{ip:#x} is not in managed code"),
         };
         // Only in these cases the start of a call without a seed is certain.
@@ -225,13 +228,13 @@ impl Teller<'_> {
         format!("{whose} rip {what}{advice}")
     }
 
-    fn dropped(&self, run: &[Event], why: Dropped, scene: &Scene) -> String {
+    fn dropped(&self, run: &[Event], why: DropReason, scene: &Scene) -> String {
         let name = |at: u64, kind: Option<FrameKind>| match kind {
             Some(kind) => format!("{kind} at {at:#x}"),
             None => format!("no Frame at {at:#x}"),
         };
         let frames = run.iter().filter_map(|event| match *event {
-            Event::FrameDropped { at, kind, why: Dropped::LeadsToUnmanagedCode(ip) } => {
+            Event::FrameDropped { at, kind, why: DropReason::LeadsToUnmanagedCode(ip) } => {
                 Some(format!("{} (to {})", name(at, kind), self.place(ip)))
             }
             Event::FrameDropped { at, kind, .. } => Some(name(at, kind)),
@@ -240,10 +243,12 @@ impl Teller<'_> {
         let count = run.len();
         let listed = listed(&frames.collect::<Vec<_>>(), "Frames");
         match why {
-            Dropped::BelowCallerSp(sp) => {
+            DropReason::BelowCallerSp(sp) => {
                 let whose = match scene.managed {
                     Some(Event::Managed { ip, .. }) => match self.place(ip) {
-                        Place::Managed { method, .. } => format!(", the caller SP of {method}"),
+                        NamedAddress::Managed { method, .. } => {
+                            format!(", the caller SP of {method}")
+                        }
                         _ => String::new(),
                     },
                     _ => String::new(),
@@ -251,18 +256,18 @@ impl Teller<'_> {
                 let (frames, are) = if count == 1 { ("Frame", "is") } else { ("Frames", "are") };
                 format!("{count} {frames} below {sp:#x}{whose}, {are} dropped unseen: {listed}")
             }
-            Dropped::LeadsNowhere => {
+            DropReason::LeadsNowhere => {
                 let lead = if count == 1 { "leads" } else { "lead" };
                 format!("{listed} {lead} nowhere")
             }
-            Dropped::LeadsToUnmanagedCode(_) => {
+            DropReason::LeadsToUnmanagedCode(_) => {
                 let lead = if count == 1 { "leads" } else { "lead" };
                 format!("{listed} {lead} to unmanaged code: left behind")
             }
         }
     }
 
-    fn hidden(&self, run: &[Event], why: Hidden) -> String {
+    fn hidden(&self, run: &[Event], why: HiddenReason) -> String {
         let places = run.iter().filter_map(|event| match *event {
             Event::Hidden { ip, .. } => Some(self.frame(ip)),
             _ => None,
@@ -270,10 +275,10 @@ impl Teller<'_> {
         let places: Vec<_> = places.collect();
         let are = if places.len() == 1 { "is" } else { "are" };
         let why = match why {
-            Hidden::IlStub => "an IL stub",
-            Hidden::Funclet => "a handler funclet",
-            Hidden::BelowFunclet => "between a handler funclet and its method",
-            Hidden::Unwound => "the current exception has unwound this part of the stack",
+            HiddenReason::IlStub => "an IL stub",
+            HiddenReason::Funclet => "a handler funclet",
+            HiddenReason::BelowFunclet => "between a handler funclet and its method",
+            HiddenReason::Unwound => "the current exception has unwound this part of the stack",
         };
         format!("{} {are} hidden: {why}", listed(&places, "frames"))
     }
@@ -340,26 +345,26 @@ const fn fixed(event: &Event) -> Option<&'static str> {
     })
 }
 
-const fn passed(check: Passed) -> &'static str {
+const fn passed(check: EntryCheck) -> &'static str {
     match check {
-        Passed::NotDetaching => "the profiler is not being detached",
-        Passed::Started => "the runtime has started",
-        Passed::SnapshotEnabled => "snapshots are enabled",
-        Passed::InfoFlags => "infoFlags are valid",
-        Passed::HijackLock => "the hijack lock is free",
-        Passed::NoSuspensionInProgress => "no suspension of the runtime is in the way",
-        Passed::ForbidSuspend => "the target may be suspended",
-        Passed::ContextSafe => "the target's context is safe to use",
-        Passed::Exceptions => "the target's exceptions allow a walk",
+        EntryCheck::NotDetaching => "the profiler is not being detached",
+        EntryCheck::Started => "the runtime has started",
+        EntryCheck::SnapshotEnabled => "snapshots are enabled",
+        EntryCheck::InfoFlags => "infoFlags are valid",
+        EntryCheck::HijackLock => "the hijack lock is free",
+        EntryCheck::NoSuspensionInProgress => "no suspension of the runtime is in the way",
+        EntryCheck::ForbidSuspend => "the target may be suspended",
+        EntryCheck::ContextSafe => "the target's context is safe to use",
+        EntryCheck::Exceptions => "the target's exceptions allow a walk",
     }
 }
 
-const fn start_point(start: Start) -> &'static str {
+const fn start_point(start: WalkStart) -> &'static str {
     match start {
-        Start::FrameChain => "the Frame chain with all registers 0",
-        Start::Seed => "the seed",
-        Start::OwnContext => "the target's own context",
-        Start::DebuggerContext => "the context that a debugger has of the thread",
+        WalkStart::FrameChain => "the Frame chain with all registers 0",
+        WalkStart::Seed => "the seed",
+        WalkStart::OwnContext => "the target's own context",
+        WalkStart::DebuggerContext => "the context that a debugger has of the thread",
     }
 }
 

@@ -2,7 +2,7 @@
 //! complete.
 
 use super::*;
-use crate::code_manager::{Block, Code, Method, RangeSection};
+use crate::code_manager::{Block, CodeVersion, Method, RangeSection};
 use crate::frame::{FrameIdentities, FrameKind};
 use crate::generation::Generation;
 use crate::words::Words;
@@ -105,7 +105,7 @@ impl World {
         ] {
             memory.put(AT + offset, value);
         }
-        for n in 0..Convention::of(generation).callee_saved.len() as u64 {
+        for n in 0..FrameConvention::of(generation).callee_saved.len() as u64 {
             memory.put(AT + 0x40 + 8 * n, captured(n));
             memory.put(AT + pointers + 8 * n, 0);
         }
@@ -133,7 +133,8 @@ impl World {
         let mut code = CodeManager::new();
         let method = code.add_method(Method { id: FunctionId(1), ..Method::default() });
         let start = MANAGED & !0xFF;
-        let index = code.add_code(Code { method, start, size: 0x100, ..Code::default() });
+        let index =
+            code.add_code(CodeVersion { method, start, size: 0x100, ..CodeVersion::default() });
         let heap = RangeSection::code_heap(start, start + 0x100, &[(start, Block::Code(index))]);
         let region = CodeRegion::heap(start, &managed, FunctionTable::new(&[]));
         code.add_section(heap.unwrap(), region.unwrap()).unwrap();

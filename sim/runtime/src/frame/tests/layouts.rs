@@ -130,7 +130,7 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
         }
         "FaultingExceptionFrame" => {
             let mut hand = new(&[]).context(AT + 0x20);
-            // Observed: 0x810000B of 0x810004B (§3.7).
+            // Observed: 0x810000B of 0x810004B (contract §3.7).
             if generation.name() == "net9-unix-legacy-exceptions" {
                 hand.said.context.flags = 0x0810_000B;
             }

@@ -74,7 +74,7 @@ fn in_a_forbid_suspend_region_code_is_not_looked_up() {
             let found = runtime.on(WORKER).get_code_info(function);
             assert_eq!(found, failed(ASYNCHRONOUS_UNSAFE), "{generation}");
         }
-        // Methods that are not about code still answer (§5.6).
+        // Methods that are not about code still answer (contract §5.6).
         assert!(runtime.on(WORKER).get_function_info2(FOO, None, 0).is_ok(), "{generation}");
     }
 }

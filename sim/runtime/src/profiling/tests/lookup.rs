@@ -29,7 +29,7 @@ fn ips_are_of_the_function_whose_code_they_are_in() {
         for (ip, first, others) in [
             (FOO_TIER0, FOO, 0),
             (FOO_TIER0 + 0x2F, FOO, 0),
-            // The end (exclusive), and the padding after it (C-117, §2.6).
+            // The end (exclusive), and the padding after it (C-117, contract §2.6).
             (FOO_TIER0 + 0x30, FOO, 0),
             (FOO_REJIT - 1, FOO, 0),
             (FOO_REJIT, FOO, 5),

@@ -156,7 +156,7 @@ fn callbacks_come_in_order_and_see_the_mark() {
     }
 }
 
-/// Tests C-017, C-132, C-168, §6.
+/// Tests C-017, C-132, C-168, contract §6.
 #[test]
 fn what_walks_give_in_these_callbacks() {
     for generation in WITH_SUSPENSION {

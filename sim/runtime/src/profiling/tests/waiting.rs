@@ -32,7 +32,7 @@ fn who_calls_lets_the_method_wait() {
             runtime.change_process(|process| process.code_manager_writer = Some(OsThreadId(9)));
             let patient = Patient { waits: RefCell::default(), until };
             let found = with_state(&runtime, OTHER, 1, |caller| {
-                caller.telling(&patient).get_function_from_ip(FOO_TIER0)
+                caller.with_profiler(&patient).get_function_from_ip(FOO_TIER0)
             });
             assert_eq!(found, expected, "{generation}, {until}");
             let once = (OTHER, Wait::Lock(Lock::CodeManager));

@@ -3,9 +3,9 @@
 use super::{
     ANY_U32, ANY_U64, Args, FROM, Kind, Level, MANY, NodeRule, ON, node, property, required,
 };
-use crate::histories::{Method, ScriptSeed, WaitKind};
-use crate::terms::Term;
-use clr_explore::Rule;
+use crate::histories::{ProfilerMethod, ScriptSeed, WaitKind};
+use crate::keywords::Keyword;
+use clr_explore::ProfilerRule;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::mixed::Policy;
 
@@ -54,7 +54,7 @@ pub(in crate::grammar) static ACTION: &[NodeRule] = &[
     node("load-library", Args::None),
     node("look-up-function-entry", Args::None),
     node("unwind", Args::None),
-    node("call", Args::One(Kind::Word(Method::WORDS)))
+    node("call", Args::One(Kind::Word(ProfilerMethod::WORDS)))
         .with(&[property("of", Kind::Party), property("returns", Kind::HResult)]),
     node("suspend-runtime", Args::None).block(Level::Action),
     node("resume-runtime", Args::None),
@@ -80,7 +80,7 @@ pub(in crate::grammar) static HISTORY: &[NodeRule] = &[
     node("unloaded-code", Args::None).once(),
     node("killed", Args::None).once(),
     node("watchdog", Args::None).once(),
-    node("rule", Args::One(Kind::Word(Rule::WORDS))).once(),
+    node("rule", Args::One(Kind::Word(ProfilerRule::WORDS))).once(),
     node("failed", Args::None).once(),
     node("waits", Args::One(Kind::Party)).with(&[
         required("for", Kind::Party),

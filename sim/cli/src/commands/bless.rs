@@ -1,0 +1,118 @@
+//! `clrsim run --bless`: writes the results of snapshots and walks into texts and prints the
+//! change.
+
+use crate::args::RunArgs;
+use crate::input::Source;
+use crate::input::program::ProgramFixture;
+use crate::render::console::{Console, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::render::patch::{patch, write_patch};
+use crate::{PASSED, UNUSABLE};
+use clr_runtime::generation::Generations;
+use serde::Serialize;
+
+/// The result for one text.
+#[derive(Serialize)]
+struct Blessed<'b> {
+    kind: &'static str,
+    file: &'b str,
+    changed: bool,
+    written: bool,
+    /// The change as a patch; empty if the text stays as it is.
+    patch: String,
+}
+
+/// Blesses the texts among `sources` and returns the exit code.
+pub(crate) fn bless(
+    args: &RunArgs,
+    sources: &[Source],
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
+    if args.paths.is_empty() {
+        return Err(CliError::new(
+            "--bless",
+            "name the texts to write to; embedded ones cannot be",
+        ));
+    }
+    let on = args.on.unwrap_or(Generations::ALL);
+    let texts: Vec<_> = sources.iter().filter(|source| source.is_program()).collect();
+    let (mut changed, mut failed) = (0, 0);
+    for source in &texts {
+        match change(source, on, args.dry_run) {
+            Ok(None) if !args.json => {}
+            Ok(change) => {
+                changed += usize::from(change.is_some());
+                let (old, new) = change.unwrap_or_default();
+                if args.json {
+                    let blessed = Blessed {
+                        kind: "blessed",
+                        file: &source.name,
+                        changed: old != new,
+                        written: old != new && !args.dry_run,
+                        patch: patch(&source.name, &old, &new),
+                    };
+                    write_json(&blessed, console)?;
+                } else {
+                    write_patch(&source.name, &old, &new, console.out)?;
+                }
+            }
+            Err(error) => {
+                failed += 1;
+                console.print_error(&error);
+            }
+        }
+    }
+    if !args.json {
+        let word = if args.dry_run { "would change" } else { "changed" };
+        writeln!(console.out, "{HEAD}{word}{HEAD:#}: {changed} of {} texts", texts.len())?;
+    }
+    Ok(if failed == 0 { PASSED } else { UNUSABLE })
+}
+
+/// Returns the text before and after if it changes, and writes it unless `dry_run` is set.
+fn change(
+    source: &Source,
+    on: Generations,
+    dry_run: bool,
+) -> Result<Option<(String, String)>, CliError> {
+    let fixture = ProgramFixture::read(source)?;
+    let reports = on.iter().map(|generation| {
+        let reports = fixture.scenario.run_on(generation);
+        reports
+            .map(|reports| (generation, reports))
+            .map_err(|error| source.error(format_args!("cannot be run on {generation}: {error}")))
+    });
+    let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
+    let mut new = clr_scenario::bless(&fixture.text, &reports)?;
+    if fixture.scenario.mixed_walks().next().is_some() {
+        let reports = on.iter().map(|generation| {
+            let reports = fixture.scenario.mixed_on(generation);
+            reports.map(|reports| (generation, reports)).map_err(|error| {
+                source.error(format_args!("cannot be run on {generation}: {error}"))
+            })
+        });
+        let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
+        new = clr_scenario::bless_mixed(&new, &reports)?;
+    }
+    if !fixture.scenario.explore.is_empty() {
+        let mut explored = Vec::new();
+        for generation in on.iter() {
+            explored.extend(fixture.scenario.explore_on(generation).map_err(|error| {
+                source.error(format_args!("cannot be run on {generation}: {error}"))
+            })?);
+        }
+        new = clr_scenario::bless_histories(&new, &explored)?;
+    }
+    if fixture.scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {
+        let walks = fixture.scenario.run().map_err(|error| source.error(error))?;
+        new = clr_scenario::bless_walks(&new, &walks)?;
+    }
+    if new == fixture.text {
+        return Ok(None);
+    }
+    if !dry_run {
+        source.write(&new)?;
+    }
+    Ok(Some((fixture.text, new)))
+}

@@ -1,0 +1,139 @@
+//! `clrsim clauses`: the rules of the CLR.
+
+use crate::PASSED;
+use crate::args::ClausesArgs;
+use crate::render::console::{Console, DIM, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::render::words::in_words;
+use crate::render::wrap::{WIDTH, wrapped};
+use clr_runtime::clause::{self, ClauseEntry};
+use clr_runtime::generation::Generation;
+use clr_sim::book::references::{self, Kind, Reference};
+use serde::Serialize;
+
+/// Indentation of rule and source, below the clause's number.
+const INDENT: &str = "       ";
+
+/// Prints the clauses that `args` name and returns the exit code.
+pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let mut chapter = None;
+    let mut entries = clause::entries().filter(|entry| args.wants(entry)).peekable();
+    let others: Vec<_> =
+        references::all().filter(|reference| args.wants_other(reference)).collect();
+    if entries.peek().is_none() && others.is_empty() {
+        return Err(CliError::new(
+            "clauses",
+            "none of them meets all conditions; try fewer of ID, --generation and --chapter",
+        ));
+    }
+    for entry in entries {
+        if args.json {
+            write_json(&Line::new(entry), console)?;
+            continue;
+        }
+        if chapter != Some(entry.chapter) {
+            let gap = if chapter.is_some() { "\n" } else { "" };
+            writeln!(console.out, "{gap}{HEAD}{}{HEAD:#}", entry.chapter)?;
+            chapter = Some(entry.chapter);
+        }
+        write(entry, console)?;
+    }
+    for (n, reference) in others.iter().enumerate() {
+        if args.json {
+            write_json(&OtherLine::new(reference), console)?;
+            continue;
+        }
+        if n > 0 || chapter.is_some() {
+            writeln!(console.out)?;
+        }
+        write_other(reference, console)?;
+    }
+    Ok(PASSED)
+}
+
+impl ClausesArgs {
+    fn wants(&self, entry: &ClauseEntry) -> bool {
+        let id = entry.clause.to_string();
+        (self.ids.is_empty() || self.ids.iter().any(|wanted| wanted.id == id))
+            && self.generation.is_none_or(|generation| entry.generations.contains(generation))
+            && self.chapter.is_none_or(|chapter| entry.chapter == chapter)
+    }
+
+    /// Returns true for ids of other kinds than clauses, which have neither generation nor chapter.
+    fn wants_other(&self, reference: &Reference) -> bool {
+        reference.kind != Kind::Clause
+            && self.generation.is_none()
+            && self.chapter.is_none()
+            && self.ids.contains(reference)
+    }
+}
+
+fn write(entry: &ClauseEntry, console: &mut Console<'_>) -> Result<(), CliError> {
+    let ClauseEntry { clause, rule, generations, source, evidence, .. } = entry;
+    writeln!(console.out, "\n{HEAD}{clause}{HEAD:#}  {evidence:10}  {}", in_words(*generations))?;
+    for line in wrapped(rule, WIDTH - INDENT.len()) {
+        writeln!(console.out, "{INDENT}{line}")?;
+    }
+    for line in wrapped(source, WIDTH - INDENT.len()) {
+        writeln!(console.out, "{INDENT}{DIM}{line}{DIM:#}")?;
+    }
+    Ok(())
+}
+
+/// Prints a rule that is no clause. Tables keep their lines.
+fn write_other(reference: &Reference, console: &mut Console<'_>) -> Result<(), CliError> {
+    let Reference { id, title, text, page, .. } = reference;
+    writeln!(console.out, "{HEAD}{id}{HEAD:#}  {title}")?;
+    for line in text.lines() {
+        let lines =
+            if line.starts_with('|') { vec![line.to_owned()] } else { wrapped(line, WIDTH) };
+        for line in lines {
+            writeln!(console.out, "{line}")?;
+        }
+    }
+    writeln!(console.out, "{DIM}{page}{DIM:#}")?;
+    Ok(())
+}
+
+/// A clause as a line of JSON.
+#[derive(Serialize)]
+struct Line {
+    clause: String,
+    chapter: &'static str,
+    rule: &'static str,
+    generations: Vec<&'static str>,
+    evidence: &'static str,
+    source: Vec<&'static str>,
+}
+
+impl Line {
+    fn new(entry: &ClauseEntry) -> Self {
+        let ClauseEntry { clause, chapter, rule, generations, source, evidence, .. } = *entry;
+        Self {
+            clause: clause.to_string(),
+            chapter: chapter.name(),
+            rule,
+            generations: generations.iter().map(Generation::name).collect(),
+            evidence: evidence.name(),
+            source: source.split("; ").collect(),
+        }
+    }
+}
+
+/// A rule that is no clause as a line of JSON.
+#[derive(Serialize)]
+struct OtherLine<'a> {
+    kind: &'static str,
+    id: &'a str,
+    title: &'a str,
+    text: &'a str,
+    page: &'static str,
+}
+
+impl<'a> OtherLine<'a> {
+    fn new(reference: &'a Reference) -> Self {
+        let Reference { id, kind, title, text, page } = reference;
+        Self { kind: kind.name(), id, title, text, page }
+    }
+}

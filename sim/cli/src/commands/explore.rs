@@ -1,0 +1,344 @@
+//! `clrsim explore`: searches the histories of a program for one that fails.
+
+use crate::args::{ExploreArgs, StrategyChoice};
+use crate::commands::history::{find, read, search, write_smallest};
+use crate::commands::matrix::WIDTH;
+use crate::input::program::ProgramFixture;
+use crate::input::{Source, can_be_made, slashed};
+use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::render::progress::Progress;
+use crate::render::words::in_words;
+use crate::render::wrap::wrapped;
+use crate::report::history::{Failed, flags, flags_of, name, replay_arguments, tell, usual};
+use crate::{FAILED, PASSED};
+use clr_explore::{Coverage, Failure, Report, Strategy, ThreadIndex};
+use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::{Exploration, Scenario, ThreadName};
+use serde::Serialize;
+use std::path::Path;
+
+/// The result of a search on one runtime, for JSON.
+#[derive(Serialize)]
+struct Explored<'e> {
+    kind: &'static str,
+    file: &'e str,
+    generation: &'static str,
+    strategy: &'static str,
+    seed: u64,
+    first: u64,
+    /// Number of histories.
+    schedules: u64,
+    /// Number of turns of all histories.
+    turns: u64,
+    covered: Option<Share>,
+    broken: Vec<Broken>,
+    /// Number of the failed history.
+    number: Option<u64>,
+    replay: Option<&'e str>,
+    /// Flags that `clrsim replay` needs beside the string.
+    replay_flags: Vec<&'static str>,
+    #[serde(flatten)]
+    failed: Option<&'e Failed>,
+}
+
+/// The part of all histories that was searched.
+#[derive(Serialize)]
+struct Share {
+    everything: bool,
+    millionths: u32,
+    cut: u64,
+}
+
+/// A documented rule that was broken without harm.
+#[derive(Serialize)]
+struct Broken {
+    rule: String,
+    replay: String,
+    replay_flags: Vec<&'static str>,
+}
+
+/// The result of a search on one runtime.
+struct Found {
+    generation: Generation,
+    report: Report,
+    failed: Option<(Failed, String)>,
+    /// Flags that `clrsim replay` needs beside the string.
+    flags: Vec<&'static str>,
+}
+
+/// Returns the settings of the search: those of the arguments, then those of the text.
+fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
+    let usual = usual(scenario);
+    let by = match args.strategy {
+        None => usual.by,
+        Some(StrategyChoice::Random) => Strategy::Random,
+        Some(StrategyChoice::Pct) => Strategy::Pct { depth: 3 },
+        Some(StrategyChoice::Exhaustive) => Strategy::Exhaustive { preemptions: None },
+        Some(StrategyChoice::Guided) => Strategy::Guided,
+    };
+    Exploration {
+        by: match by {
+            Strategy::Pct { depth } => Strategy::Pct { depth: args.depth.unwrap_or(depth) },
+            Strategy::Exhaustive { preemptions } => {
+                Strategy::Exhaustive { preemptions: args.preemptions.or(preemptions) }
+            }
+            other => other,
+        },
+        schedules: args.schedules.unwrap_or(usual.schedules),
+        seed: args.seed.unwrap_or(usual.seed),
+        instructions: args.instructions || usual.instructions,
+        rules: args.rules || usual.rules,
+        ..usual
+    }
+}
+
+/// Returns the runtimes to search on.
+fn runtimes(args: &ExploreArgs, settings: &Exploration) -> Generations {
+    let expected = || Generations::of(&settings.generations().collect::<Vec<_>>());
+    let on = args.on.unwrap_or_else(expected);
+    if on.is_empty() { Generations::ALL } else { on }
+}
+
+const fn strategy(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Random => "random",
+        Strategy::Pct { .. } => "pct",
+        Strategy::Exhaustive { .. } => "exhaustive",
+        Strategy::Guided => "guided",
+    }
+}
+
+/// Searches the histories that `args` name and returns the exit code.
+pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let source = find(&slashed(&args.fixture))?;
+    let fixture = read(&source)?;
+    let scenario = &fixture.scenario;
+    let settings = settings(args, scenario);
+    check(args, &settings)?;
+    if let Some(path) = &args.minimize {
+        can_be_made(path)?;
+    }
+    let usual = usual(scenario);
+    let budget = clr_explore::Budget { first: args.first, ..settings.budget() };
+    if !args.json {
+        head(&source, scenario, &settings, console)?;
+    }
+    let mut all: Vec<Found> = Vec::new();
+    for generation in runtimes(args, &settings).iter() {
+        let message = generation.to_string();
+        let progress = Progress::with_rate(console.progress, budget.schedules, message);
+        let report = search(scenario, generation, &budget, args.jobs, &progress);
+        progress.finish();
+        let report = report.map_err(|error| {
+            source.error(format_args!("cannot be run on {generation}: {error}"))
+        })?;
+        let failed = report.failure.as_ref().map(|failure| {
+            let failed = Failed::new(&failure.verdict, &failure.history);
+            (failed, name(&source.name, generation, &failure.trail))
+        });
+        let failure = report.failure.as_ref();
+        let needed = failure.map(|it| flags_of(&usual, &settings, &it.verdict));
+        let found = Found { generation, failed, flags: needed.unwrap_or_default(), report };
+        if args.json {
+            let of_rule = flags(&usual, &settings, true);
+            write_json(&found.as_json(&source, &settings, args.first, &of_rule), console)?;
+        } else {
+            found.write_line(scenario, console)?;
+        }
+        all.push(found);
+    }
+    if !args.json {
+        stories(&all, console)?;
+    }
+    if let Some(path) = &args.minimize {
+        minimize(&fixture, &settings, &all, path, console)?;
+    }
+    let fails = all.iter().any(|found| found.failed.is_some());
+    Ok(if fails { FAILED } else { PASSED })
+}
+
+/// Checks that the arguments fit together and fit the settings of the text.
+fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), CliError> {
+    let by = settings.by;
+    let refuse = |flag: &str, only: &str| {
+        let found = strategy(by);
+        let what = format!("is for {only}, and the search is {found}: leave it out, or say {only}");
+        Err(CliError::new(flag, what))
+    };
+    if args.depth.is_some() && !matches!(by, Strategy::Pct { .. }) {
+        return refuse("--depth", "--strategy pct");
+    }
+    if args.preemptions.is_some() && !matches!(by, Strategy::Exhaustive { .. }) {
+        return refuse("--preemptions", "--strategy exhaustive");
+    }
+    if args.first > 0 && !by.can_be_shared() {
+        return refuse("--first", "--strategy random or pct");
+    }
+    if args.first.checked_add(settings.schedules).is_none() {
+        let most = u64::MAX - settings.schedules;
+        let what = format!("{} histories from there on have no numbers", settings.schedules);
+        return Err(CliError::new("--first", format!("{what}: it is at most {most}")));
+    }
+    Ok(())
+}
+
+/// Writes the smallest text that fails as one of the histories does, or prints that no such text
+/// exists.
+fn minimize(
+    fixture: &ProgramFixture,
+    settings: &Exploration,
+    all: &[Found],
+    path: &Path,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
+    let mut why = "no history fails";
+    for (found, failure) in failures {
+        if write_smallest(fixture, found.generation, settings, failure, path, console)? {
+            return Ok(());
+        }
+        why = "no history that fails could be replayed";
+    }
+    let name = slashed(path);
+    writeln!(console.out, "\n{HEAD}{name}{HEAD:#} is not written: {why}")?;
+    Ok(())
+}
+
+fn head(
+    source: &Source,
+    scenario: &Scenario,
+    settings: &Exploration,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
+    let shows = scenario.about.shows.as_deref().unwrap_or_default();
+    for line in wrapped(shows, WIDTH - 2).iter().filter(|line| !line.is_empty()) {
+        writeln!(console.out, "  {line}")?;
+    }
+    let by = match settings.by {
+        Strategy::Pct { depth } => format!("pct of depth {depth}"),
+        Strategy::Exhaustive { preemptions: Some(preemptions) } => {
+            format!("exhaustive up to {preemptions} preemptions")
+        }
+        other => strategy(other).to_owned(),
+    };
+    let Exploration { schedules, seed, .. } = settings;
+    let rules = if settings.rules { ", rules as failures" } else { "" };
+    let what = format!("{by}, seed {seed}, at most {schedules} histories on each runtime{rules}");
+    writeln!(console.out, "  {DIM}{what}{DIM:#}")?;
+    Ok(())
+}
+
+/// Prints each failure once.
+fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
+    let mut told: Vec<&Failed> = Vec::new();
+    for found in all {
+        let (Some((failed, replay)), Some(failure)) = (&found.failed, &found.report.failure) else {
+            continue;
+        };
+        if told.iter().any(|other| other.is_like(failed)) {
+            continue;
+        }
+        told.push(failed);
+        let alike = all
+            .iter()
+            .filter(|other| other.failed.as_ref().is_some_and(|(other, _)| other.is_like(failed)));
+        let on: Vec<_> = alike.map(|found| found.generation).collect();
+        let Failure { verdict, history, repeats, .. } = failure;
+        writeln!(console.out, "\n{HEAD}{}{HEAD:#}", in_words(Generations::of(&on)))?;
+        tell(verdict, history, console)?;
+        let replay = replay_arguments(&found.flags, replay);
+        writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay {replay}")?;
+        if !repeats {
+            // A text's code depends on the history alone, so that this is a fault of the simulator.
+            writeln!(console.out, "  {BAD}that does not replay it: please report this{BAD:#}")?;
+        }
+    }
+    Ok(())
+}
+
+impl Found {
+    fn write_line(&self, scenario: &Scenario, console: &mut Console<'_>) -> Result<(), CliError> {
+        let Self { generation, report, failed, .. } = self;
+        let count = match report.schedules {
+            1 => "1 history".to_owned(),
+            count => format!("{count} histories"),
+        };
+        let width = Generation::ALL.iter().map(|it| it.name().len()).max().unwrap_or(0);
+        let name = generation.name();
+        write!(console.out, "  {name:width$}  ")?;
+        match failed {
+            None => {
+                let seen = covered(report.covered);
+                writeln!(console.out, "{GOOD}survives{GOOD:#} {count}{seen}")?;
+            }
+            Some((failed, _)) => {
+                let hazard = failed.hazard().map(|it| format!(" {it}")).unwrap_or_default();
+                writeln!(console.out, "{BAD}{}{BAD:#}{hazard}, found in {count}", failed.ends)?;
+            }
+        }
+        for (by, rule, _) in report.broken.iter().filter(|_| failed.is_none()) {
+            let indent = width + 4;
+            let by = thread_name(scenario, *by);
+            writeln!(console.out, "{:indent$}{DIM}{by} breaks a rule: {rule}{DIM:#}", "")?;
+        }
+        Ok(())
+    }
+
+    fn as_json<'e>(
+        &'e self,
+        source: &'e Source,
+        settings: &Exploration,
+        first: u64,
+        of_rule: &[&'static str],
+    ) -> Explored<'e> {
+        let Self { generation, report, failed, flags } = self;
+        let broken = report.broken.iter().map(|(_, rule, trail)| Broken {
+            rule: clr_scenario::Keyword::word(*rule).to_owned(),
+            replay: name(&source.name, *generation, trail),
+            replay_flags: of_rule.to_vec(),
+        });
+        Explored {
+            kind: "explored",
+            file: &source.name,
+            generation: generation.name(),
+            strategy: strategy(settings.by),
+            seed: settings.seed,
+            first,
+            schedules: report.schedules,
+            turns: report.slices,
+            covered: report.covered.map(|covered| Share {
+                everything: covered.everything,
+                millionths: covered.millionths,
+                cut: covered.cut,
+            }),
+            broken: broken.collect(),
+            number: report.failure.as_ref().map(|failure| failure.number),
+            replay: failed.as_ref().map(|(_, replay)| replay.as_str()),
+            replay_flags: flags.clone(),
+            failed: failed.as_ref().map(|(failed, _)| failed),
+        }
+    }
+}
+
+/// Returns the name of a thread in the text.
+fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
+    match scenario.name_of(ThreadName::Thread(thread.0)) {
+        "" => format!("thread {}", thread.0),
+        name => name.to_owned(),
+    }
+}
+
+/// Returns the searched part of all histories, in words.
+fn covered(covered: Option<Coverage>) -> String {
+    let Some(covered) = covered else { return String::new() };
+    let bound = covered.preemptions.map(|bound| format!(" with at most {bound} preemptions"));
+    let bound = bound.unwrap_or_default();
+    if covered.everything {
+        return format!(", which are all{bound}");
+    }
+    let tenths = covered.millionths / 1000;
+    format!(", about {}.{} % of all{bound}", tenths / 10, tenths % 10)
+}

@@ -1,0 +1,170 @@
+//! Histories of texts in commands: their strings, and searches on several threads.
+
+use crate::args::HistoryArgs;
+use crate::input::program::ProgramFixture;
+use crate::input::{Source, slashed, write_new};
+use crate::render::console::{Console, GOOD, HEAD};
+use crate::render::error::CliError;
+use crate::render::progress::Progress;
+use crate::report::history::usual;
+use clr_explore::{Budget, Failure, Report, ScheduleString};
+use clr_runtime::generation::Generation;
+use clr_scenario::{Exploration, Exploring, RunOnError, Scenario};
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// Number of histories that a thread takes at a time.
+const CHUNK: u64 = 256;
+
+/// Reads a program with histories; a stack placed by hand is an error.
+pub(crate) fn read(source: &Source) -> Result<ProgramFixture, CliError> {
+    let fixture = ProgramFixture::read(source)?;
+    if fixture.scenario.stack.is_some() {
+        return Err(source.error("is a stack placed by hand, which has no histories"));
+    }
+    Ok(fixture)
+}
+
+/// Returns the settings that replay a text's histories: those of the text, overridden by the
+/// arguments.
+pub(crate) fn usual_but(scenario: &Scenario, args: &HistoryArgs) -> Exploration {
+    let usual = usual(scenario);
+    Exploration {
+        rules: args.rules.unwrap_or(usual.rules),
+        instructions: args.instructions.unwrap_or(usual.instructions),
+        ..usual
+    }
+}
+
+/// Finds the text at a path, or the embedded one of that name, with or without `fixtures/`.
+pub(crate) fn find(path: &str) -> Result<Source, CliError> {
+    Source::find(Path::new(path)).or_else(|error| {
+        let inside = path
+            .strip_prefix("fixtures/")
+            .ok_or(())
+            .and_then(|inside| Source::find(Path::new(inside)).map_err(drop));
+        inside.map_err(|()| error)
+    })
+}
+
+/// The parts of a history's string.
+pub(crate) struct Named {
+    pub(crate) file: String,
+    pub(crate) generation: Generation,
+    pub(crate) trail: ScheduleString,
+}
+
+impl Named {
+    /// Parses the string of a history.
+    pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
+        let refused = |what: &dyn std::fmt::Display| CliError::new(text, what);
+        let parts =
+            text.rsplit_once('@').and_then(|(file, rest)| Some((file, rest.split_once(':')?)));
+        let (file, (runtime, trail)) =
+            parts.ok_or_else(|| refused(&"is not the string of a history: TEXT@RUNTIME:clr1:…"))?;
+        let generation = Generation::from_name(runtime).ok_or_else(|| {
+            let names = Generation::ALL.map(Generation::name).join(", ");
+            refused(&format!("there is no runtime {runtime}; they are: {names}"))
+        })?;
+        let trail = trail.parse().map_err(|error| refused(&error))?;
+        Ok(Self { file: file.to_owned(), generation, trail })
+    }
+}
+
+/// Searches on several threads. The result does not depend on their number.
+pub(crate) fn search(
+    scenario: &Scenario,
+    generation: Generation,
+    budget: &Budget,
+    jobs: Option<NonZeroUsize>,
+    progress: &Progress,
+) -> Result<Report, RunOnError> {
+    let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let jobs = jobs.map_or_else(available, NonZeroUsize::get);
+    let chunks = budget.schedules.div_ceil(CHUNK);
+    let jobs = jobs.min(usize::try_from(chunks).unwrap_or(usize::MAX));
+    if jobs <= 1 || !budget.strategy.can_be_shared() {
+        let exploring = Exploring::new(scenario, generation)?;
+        return exploring.search(budget, |done| {
+            progress.set(done);
+            true
+        });
+    }
+    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+    let work = || -> Result<Vec<(u64, Report)>, RunOnError> {
+        let exploring = Exploring::new(scenario, generation)?;
+        let mut arena = exploring.explorer()?;
+        let mut reports = Vec::new();
+        loop {
+            let chunk = next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= chunks || chunk > failed.load(Ordering::Relaxed) {
+                return Ok(reports);
+            }
+            let before = chunk * CHUNK;
+            let budget = Budget {
+                first: budget.first.saturating_add(before),
+                schedules: CHUNK.min(budget.schedules - before),
+                ..*budget
+            };
+            let report = arena.search(&|setup| exploring.load(setup), &budget, |_| {
+                progress.step();
+                chunk <= failed.load(Ordering::Relaxed)
+            });
+            if report.failure.is_some() {
+                failed.fetch_min(chunk, Ordering::Relaxed);
+            }
+            reports.push((chunk, report));
+        }
+    };
+    let mut reports = thread::scope(|scope| {
+        let spawn = |_| {
+            let work = &work;
+            // If the system cannot start another thread, this one does the work.
+            thread::Builder::new().spawn_scoped(scope, work).map_err(|_| work)
+        };
+        let threads: Vec<_> = (0..jobs).map(spawn).collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            all.extend(match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(work) => work(),
+            }?);
+        }
+        Ok::<_, RunOnError>(all)
+    })?;
+    reports.sort_by_key(|(chunk, _)| *chunk);
+    let mut reports = reports.into_iter().map(|(_, report)| report);
+    let mut all = reports.next().unwrap_or_default();
+    for report in reports {
+        all = all.then(report);
+    }
+    Ok(all)
+}
+
+/// Writes the smallest text that fails as a history does. Returns false if there is none.
+pub(crate) fn write_smallest(
+    fixture: &ProgramFixture,
+    generation: Generation,
+    settings: &Exploration,
+    failure: &Failure,
+    path: &Path,
+    console: &mut Console<'_>,
+) -> Result<bool, CliError> {
+    let small = fixture.scenario.smallest_that_fails(generation, settings, failure);
+    let Some(small) = small else {
+        return Ok(false);
+    };
+    let text = small.to_string();
+    let (before, after) = (fixture.text.lines().count(), text.lines().count());
+    let head = format!("// Made smaller by clrsim, from {before} lines.\n");
+    write_new(path, &(head + &text))?;
+    let name = slashed(path);
+    writeln!(
+        console.out,
+        "\n{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {after} lines of {before}"
+    )?;
+    Ok(true)
+}

@@ -1,0 +1,129 @@
+//! `clrsim list`: lists texts by chapter.
+
+use crate::PASSED;
+use crate::args::ListArgs;
+use crate::input;
+use crate::input::program::ProgramFixture;
+use crate::render::console::{Console, DIM, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::render::wrap::{WIDTH, wrapped};
+use crate::report::snapshot::chapter;
+use clr_runtime::clause::Clause;
+use serde::Serialize;
+
+/// Indentation of a text's description.
+const INDENT: &str = "      ";
+
+/// A text.
+#[derive(Serialize)]
+struct Listed {
+    kind: &'static str,
+    chapter: String,
+    file: String,
+    /// The text's description, if it has one.
+    shows: Option<String>,
+    tags: Vec<String>,
+    /// Clauses that the expectations name.
+    clauses: Vec<String>,
+    snapshots: usize,
+    mixed_walks: usize,
+    searches: usize,
+    stops: usize,
+}
+
+impl Listed {
+    fn new(name: &str, fixture: &ProgramFixture) -> Self {
+        let scenario = &fixture.scenario;
+        let clauses = clauses(fixture).iter().map(ToString::to_string).collect();
+        Self {
+            kind: if scenario.stack.is_some() { "stack" } else { "program" },
+            chapter: chapter(name).to_owned(),
+            file: name.to_owned(),
+            shows: scenario.about.shows.clone(),
+            tags: scenario.about.tags.clone(),
+            clauses,
+            snapshots: scenario.snapshots().count(),
+            mixed_walks: scenario.mixed_walks().count(),
+            searches: scenario.explore.len(),
+            stops: scenario.stops.len(),
+        }
+    }
+}
+
+/// Returns the clauses that the expectations name, in order.
+fn clauses(fixture: &ProgramFixture) -> Vec<Clause> {
+    let calls = fixture.scenario.snapshots().flat_map(|at| &at.call.expect);
+    let walks = fixture.scenario.mixed_walks().flat_map(|at| &at.says.expect);
+    let of_calls = calls.flat_map(|expect| &expect.clauses);
+    let of_walks = walks.flat_map(|expect| &expect.clauses);
+    let searches = fixture.scenario.explore.iter().flat_map(|explore| &explore.expect);
+    let of_searches = searches.flat_map(|expect| &expect.clauses);
+    let mut clauses: Vec<_> = of_calls.chain(of_walks).chain(of_searches).copied().collect();
+    clauses.sort_unstable();
+    clauses.dedup();
+    clauses
+}
+
+impl ListArgs {
+    fn wants(&self, name: &str, fixture: &ProgramFixture) -> bool {
+        self.chapter.as_ref().is_none_or(|wanted| chapter(name) == *wanted)
+            && self.tag.as_ref().is_none_or(|tag| fixture.scenario.about.tags.contains(tag))
+            && self.clause.is_none_or(|clause| clauses(fixture).contains(&clause))
+    }
+}
+
+/// Lists the texts that `args` name and returns the exit code.
+pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let mut listed = Vec::new();
+    for source in input::sources(&args.paths)? {
+        if !source.is_program() {
+            continue;
+        }
+        let fixture = ProgramFixture::read(&source)?;
+        if args.wants(&source.name, &fixture) {
+            listed.push(Listed::new(&source.name, &fixture));
+        }
+    }
+    if listed.is_empty() {
+        return Err(CliError::new(
+            "list",
+            "no text meets all conditions; try fewer of PATH, --chapter, --tag and --clause",
+        ));
+    }
+    // Folders may be given in any order; within one, texts keep theirs.
+    listed.sort_by(|one, other| one.chapter.cmp(&other.chapter));
+    let mut last = None;
+    for text in &listed {
+        if args.json {
+            write_json(text, console)?;
+            continue;
+        }
+        if last != Some(&text.chapter) {
+            let count = listed.iter().filter(|other| other.chapter == text.chapter).count();
+            let gap = if last.is_some() { "\n" } else { "" };
+            let texts = if count == 1 { "text" } else { "texts" };
+            writeln!(console.out, "{gap}{HEAD}{}{HEAD:#}, {count} {texts}", text.chapter)?;
+            last = Some(&text.chapter);
+        }
+        write(text, console)?;
+    }
+    Ok(PASSED)
+}
+
+fn write(text: &Listed, console: &mut Console<'_>) -> Result<(), CliError> {
+    let Listed { file, shows, tags, clauses, .. } = text;
+    writeln!(console.out, "  {file}")?;
+    for line in wrapped(shows.as_deref().unwrap_or_default(), WIDTH - INDENT.len()) {
+        if !line.is_empty() {
+            writeln!(console.out, "{INDENT}{line}")?;
+        }
+    }
+    let about: Vec<_> = clauses.iter().chain(tags).map(String::as_str).collect();
+    for line in wrapped(&about.join(" "), WIDTH - INDENT.len()) {
+        if !line.is_empty() {
+            writeln!(console.out, "{INDENT}{DIM}{line}{DIM:#}")?;
+        }
+    }
+    Ok(())
+}

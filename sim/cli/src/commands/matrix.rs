@@ -1,0 +1,386 @@
+//! `clrsim matrix`: the snapshots of a text on all runtimes, side by side.
+
+use crate::PASSED;
+use crate::args::MatrixArgs;
+use crate::input::Source;
+use crate::input::program::ProgramFixture;
+use crate::render::alignment::aligned;
+use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::render::words::in_words;
+use crate::render::wrap::wrapped;
+use crate::report::callback::{self, Callback};
+use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
+use crate::report::snapshot::Why;
+use anstyle::Style;
+use clr_runtime::Outcome;
+use clr_runtime::explain::{StoryLine, deciding, parting};
+use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::{ExplainedSnapshot, Scenario, SnapshotAt, SnapshotResult};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Width of tables in characters: that of a small terminal.
+pub(crate) const WIDTH: usize = 80;
+/// Smallest width of the column of callbacks' places.
+const LEAST_PLACE: usize = 20;
+
+/// A snapshot on all runtimes.
+#[derive(Serialize)]
+struct Matrix {
+    kind: &'static str,
+    file: String,
+    /// Number of the snapshot in the text, from 1.
+    snapshot: usize,
+    title: Option<String>,
+    /// The call, in words.
+    call: String,
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+}
+
+/// The result of a snapshot on runtimes with the same result.
+#[derive(Serialize)]
+struct Column {
+    runtimes: Runtimes,
+    /// Result of the call.
+    result: String,
+    /// True if the text expects this result; `None` if it expects nothing.
+    as_expected: Option<bool>,
+    /// The sentence of the call's story that decided the result.
+    why: Option<Why>,
+    /// The sentence at which the story parts from that of the first column.
+    parts: Option<Why>,
+    #[serde(skip)]
+    story: Vec<StoryLine>,
+    #[serde(skip)]
+    shots: Vec<Callback>,
+    #[serde(skip)]
+    short: String,
+}
+
+/// A callback of some columns.
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    shot: Callback,
+    /// Number of the callback in each column, from 1.
+    callbacks: Vec<Option<usize>>,
+    #[serde(skip)]
+    same: bool,
+}
+
+/// Prints the tables that `args` name and returns the exit code.
+pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let source = Source::find(&args.file)?;
+    let fixture = ProgramFixture::read(&source)?;
+    // Every runtime is shown, whatever the text expects of it.
+    let mut scenario = fixture.scenario.clone();
+    let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), &source)?;
+    clear_expectations(&mut scenario);
+    let on = args.on.unwrap_or(Generations::ALL);
+    let made: Vec<_> =
+        on.iter().map(|generation| (generation, scenario.each_on(generation, true))).collect();
+    if !args.json {
+        let shows = fixture.scenario.about.shows.as_deref().unwrap_or_default();
+        writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
+        let lines = wrapped(shows, WIDTH - 2);
+        for line in lines.iter().filter(|line| !line.is_empty()) {
+            writeln!(console.out, "  {line}")?;
+        }
+    }
+    for (n, at) in wanted {
+        let exact = scenario.stack.is_some();
+        let results = made.iter().filter_map(|(generation, each)| {
+            let made = &each.get(n)?.1;
+            Some((*generation, made.as_ref().map_err(ToString::to_string)))
+        });
+        let columns = columns(at, results, exact);
+        let rows = rows(&columns, exact);
+        let matrix = Matrix {
+            kind: "matrix",
+            file: source.name.clone(),
+            snapshot: n + 1,
+            title: at.call.title.clone(),
+            call: callback::call(&scenario, at),
+            columns,
+            rows,
+        };
+        if args.json {
+            write_json(&matrix, console)?;
+        } else {
+            matrix.write(console.out)?;
+        }
+    }
+    Ok(PASSED)
+}
+
+/// Returns the snapshots of that number or title, or all, with their indices in the text.
+pub(crate) fn wanted<'s>(
+    scenario: &'s Scenario,
+    name: Option<&String>,
+    source: &Source,
+) -> Result<Vec<(usize, SnapshotAt<'s>)>, CliError> {
+    let is_meant = |(n, at): &(usize, SnapshotAt<'_>)| {
+        let is_own =
+            |name: &String| *name == (n + 1).to_string() || at.call.title.as_ref() == Some(name);
+        name.is_none_or(is_own)
+    };
+    let wanted: Vec<_> = scenario.snapshots().enumerate().filter(is_meant).collect();
+    if wanted.is_empty() {
+        return Err(source.error(missing(scenario)));
+    }
+    Ok(wanted)
+}
+
+fn missing(scenario: &Scenario) -> String {
+    let titles: Vec<_> = scenario.snapshots().filter_map(|at| at.call.title.as_deref()).collect();
+    match (scenario.snapshots().count(), titles.as_slice()) {
+        (0, _) => "has no snapshots".to_owned(),
+        (count, []) => format!("has no such snapshot; they are 1 to {count}"),
+        (count, titles) => {
+            format!("has no such snapshot; they are 1 to {count}: {}", titles.join("; "))
+        }
+    }
+}
+
+/// Removes all expectations: a snapshot without any is made on every runtime.
+pub(crate) fn clear_expectations(scenario: &mut Scenario) {
+    let stops = scenario.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
+    let stack = scenario.stack.iter_mut().flat_map(|stack| &mut stack.snapshots);
+    for call in stops.chain(stack) {
+        call.expect.clear();
+    }
+}
+
+fn columns<'m>(
+    at: SnapshotAt<'_>,
+    results: impl Iterator<Item = (Generation, Result<&'m ExplainedSnapshot, String>)>,
+    exact: bool,
+) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    for (generation, made) in results {
+        let column = match made {
+            Ok(told) => Column::new(at, generation, told),
+            Err(error) => Column::impossible(generation, error),
+        };
+        keep(column, &mut columns, |other, column| other.is_like(column, exact));
+    }
+    if let Some((first, others)) = columns.split_first_mut() {
+        for column in others {
+            column.parts = parting(&column.story, &first.story).map(Why::from);
+        }
+    }
+    columns
+}
+
+impl OnRuntimes for Column {
+    fn runtimes(&mut self) -> &mut Runtimes {
+        &mut self.runtimes
+    }
+
+    fn join(&mut self, other: Self) {
+        self.runtimes.join(other.runtimes);
+        self.as_expected = self.as_expected.or(other.as_expected);
+        for (own, other) in self.shots.iter_mut().zip(&other.shots).filter(|(a, b)| a != b) {
+            *own = own.without_numbers(other);
+        }
+    }
+}
+
+impl Column {
+    fn new(at: SnapshotAt<'_>, generation: Generation, told: &ExplainedSnapshot) -> Self {
+        let found: &SnapshotResult = &told.report.found;
+        let expected = at.call.expected_on(generation);
+        Self {
+            runtimes: Runtimes::one(generation),
+            result: found.outcome.to_string(),
+            as_expected: expected.map(|(_, expected)| expected.differences(found).is_empty()),
+            why: deciding(&told.story).map(Why::from),
+            parts: None,
+            story: told.story.clone(),
+            shots: callback::found(found),
+            short: short(found.outcome),
+        }
+    }
+
+    fn impossible(generation: Generation, error: String) -> Self {
+        Self {
+            runtimes: Runtimes::one(generation),
+            result: error,
+            as_expected: None,
+            why: None,
+            parts: None,
+            story: Vec::new(),
+            shots: Vec::new(),
+            short: "not made".to_owned(),
+        }
+    }
+
+    fn is_like(&self, other: &Self, exact: bool) -> bool {
+        let clauses = |column: &Self| column.why.as_ref().map(|why| why.clauses.first().cloned());
+        self.short == other.short
+            && (self.as_expected == Some(false)) == (other.as_expected == Some(false))
+            && self.shots.len() == other.shots.len()
+            && self.shots.iter().zip(&other.shots).all(|(a, b)| is_same(a, b, exact))
+            && (self.shots.len() + other.shots.len() > 0 || clauses(self) == clauses(other))
+    }
+}
+
+/// Returns true if two callbacks have the same place. Unless `exact` is set, the same function is
+/// enough.
+fn is_same(one: &Callback, other: &Callback, exact: bool) -> bool {
+    if exact {
+        return one == other;
+    }
+    one.marker == other.marker && one.function() == other.function()
+}
+
+/// Merges the callbacks of the columns in an order that keeps that of each column.
+fn rows(columns: &[Column], exact: bool) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (index, column) in columns.iter().enumerate() {
+        let same = |row: usize, shot: usize| match (rows.get(row), column.shots.get(shot)) {
+            (Some(row), Some(shot)) => is_same(&row.shot, shot, exact),
+            _ => false,
+        };
+        let pairs = aligned(rows.len(), column.shots.len(), same);
+        let mut old: Vec<_> = rows.drain(..).map(Some).collect();
+        let mut new: Vec<Row> = Vec::new();
+        for (row, shot) in pairs {
+            let shot = shot.and_then(|shot| Some((shot, column.shots.get(shot)?)));
+            let taken = row.and_then(|row| old.get_mut(row)?.take());
+            let number = |shot: usize| Some(shot + 1);
+            match (taken, shot) {
+                (Some(mut row), Some((n, shot))) if is_same(&row.shot, shot, exact) => {
+                    if row.shot != *shot {
+                        row.shot = row.shot.without_numbers(shot);
+                    }
+                    row.callbacks.push(number(n));
+                    new.push(row);
+                }
+                (row, shot) => {
+                    if let Some(mut row) = row {
+                        row.callbacks.push(None);
+                        new.push(row);
+                    }
+                    if let Some((n, shot)) = shot {
+                        let mut callbacks = vec![None; index];
+                        callbacks.push(number(n));
+                        new.push(Row { shot: shot.clone(), callbacks, same: false });
+                    }
+                }
+            }
+        }
+        rows = new;
+    }
+    for row in &mut rows {
+        row.same = row.callbacks.iter().all(|callback| *callback == row.callbacks[0]);
+    }
+    rows
+}
+
+/// Returns the result of a call, in one word if possible.
+fn short(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Returned(result) => {
+            let name = result.to_string();
+            let short = name.strip_prefix("CORPROF_E_STACKSNAPSHOT_");
+            short.or(name.strip_prefix("CORPROF_E_")).unwrap_or(&name).to_owned()
+        }
+        Outcome::ProcessKilled { .. } => "killed".to_owned(),
+        Outcome::AccessViolation { .. } => "fault".to_owned(),
+        Outcome::Blocked => "waits".to_owned(),
+        Outcome::Endless => "endless".to_owned(),
+    }
+}
+
+/// Returns the letter of a column.
+pub(crate) fn letter(index: usize) -> char {
+    ('A'..='Z').nth(index).unwrap_or('?')
+}
+
+impl Matrix {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let title = self.title.as_ref().map(|title| format!(" {title}")).unwrap_or_default();
+        writeln!(out, "\n{HEAD}snapshot {}{title}{HEAD:#}: {}", self.snapshot, self.call)?;
+        self.write_table(out)?;
+        for (index, column) in self.columns.iter().enumerate() {
+            column.write(index, out)?;
+        }
+        Ok(())
+    }
+
+    fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
+        let widths: Vec<_> =
+            self.columns.iter().map(|column| column.short.chars().count().max(3)).collect();
+        let all: usize = widths.iter().map(|width| width + 2).sum();
+        let most = WIDTH.saturating_sub(all + 2).max(LEAST_PLACE);
+        let texts: Vec<_> = self.rows.iter().map(|row| row.shot.text()).collect();
+        let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        let place = longest.clamp("HRESULT".len(), most);
+        write!(out, "  {DIM}{:place$}", "")?;
+        for (index, width) in widths.iter().enumerate() {
+            write!(out, "  {:>width$}", letter(index))?;
+        }
+        writeln!(out, "{DIM:#}")?;
+        for (row, text) in self.rows.iter().zip(&texts) {
+            let (mark, style) = marked(row.same);
+            write!(out, "{style}{mark}{style:#} {:place$}", cut(text, place))?;
+            for (callback, width) in row.callbacks.iter().zip(&widths) {
+                let cell = callback.map_or_else(|| "-".to_owned(), |number| number.to_string());
+                write!(out, "  {cell:>width$}")?;
+            }
+            writeln!(out)?;
+        }
+        let first = self.columns.first().map(|column| &column.short);
+        let same = self.columns.iter().all(|column| Some(&column.short) == first);
+        let (mark, style) = marked(same);
+        write!(out, "{style}{mark}{style:#} {HEAD}{:place$}{HEAD:#}", "HRESULT")?;
+        for (column, width) in self.columns.iter().zip(&widths) {
+            let style = if column.short == "S_OK" { GOOD } else { BAD };
+            write!(out, "  {style}{:>width$}{style:#}", column.short)?;
+        }
+        writeln!(out)
+    }
+}
+
+fn marked(same: bool) -> (char, Style) {
+    if same { (' ', Style::new()) } else { ('*', BAD) }
+}
+
+/// Shortens a text to `width` characters by leaving out its middle.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    let characters: Vec<char> = text.chars().collect();
+    if characters.len() <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let (front, back) = (kept - kept / 2, kept / 2);
+    let mut text: String = characters.iter().take(front).collect();
+    text.push('…');
+    text.extend(characters.iter().skip(characters.len() - back));
+    text
+}
+
+impl Column {
+    fn write(&self, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let expected = match self.as_expected {
+            None => format!(" {DIM}(nothing is expected){DIM:#}"),
+            Some(true) => String::new(),
+            Some(false) => format!(" {BAD}(not as expected){BAD:#}"),
+        };
+        let of = in_words(self.runtimes.0);
+        writeln!(out, "{HEAD}{}{HEAD:#} {of}: {}{expected}", letter(index), self.result)?;
+        let mut said = None;
+        for why in [&self.parts, &self.why].into_iter().flatten() {
+            if said != Some(why) {
+                write!(out, "    ")?;
+                why.write(4, WIDTH, out)?;
+            }
+            said = Some(why);
+        }
+        Ok(())
+    }
+}

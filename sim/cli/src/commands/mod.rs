@@ -1,0 +1,20 @@
+//! The commands of the tool, one for each file.
+
+pub(crate) mod bless;
+pub(crate) mod clauses;
+pub(crate) mod compare;
+pub(crate) mod dump;
+pub(crate) mod emit;
+pub(crate) mod explain;
+pub(crate) mod explore;
+pub(crate) mod fmt;
+pub(crate) mod generate;
+mod history;
+pub(crate) mod list;
+pub(crate) mod matrix;
+pub(crate) mod minimize;
+pub(crate) mod new;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod trace;

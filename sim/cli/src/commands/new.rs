@@ -1,0 +1,29 @@
+//! `clrsim new`: writes a text to start from.
+
+use crate::PASSED;
+use crate::args::NewArgs;
+use crate::input::{PROGRAM, slashed, write_new};
+use crate::render::console::{Console, GOOD};
+use crate::render::error::CliError;
+
+/// A stack placed by hand.
+const STACK: &str = include_str!("new/stack.kdl");
+/// A program with a runtime, which is executed.
+const A_PROGRAM: &str = include_str!("new/program.kdl");
+
+/// Writes the text that `args` name and returns the exit code.
+pub(crate) fn new(args: &NewArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let name = slashed(&args.file);
+    if !name.ends_with(PROGRAM) {
+        return Err(CliError::new(&name, "texts are called *.kdl"));
+    }
+    let text = if args.program { A_PROGRAM } else { STACK };
+    write_new(&args.file, text)?;
+    writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
+    writeln!(console.out, "  clrsim run {name}       holds it against what it expects")?;
+    writeln!(
+        console.out,
+        "  clrsim matrix {name}    shows what it gives on all runtimes, and why"
+    )?;
+    Ok(PASSED)
+}

@@ -1,0 +1,151 @@
+//! `clrsim replay` and `clrsim timeline`: print and draw one history.
+
+use crate::args::{ReplayArgs, TimelineArgs};
+use crate::commands::history::{Named, find, read, search, usual_but};
+use crate::input::{Source, slashed, write_over};
+use crate::render::console::{Console, DIM, GOOD, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::render::progress::Progress;
+use crate::report::history::{Failed, flags, name, replay_arguments, tell, usual, write_row};
+use crate::{FAILED, PASSED};
+use clr_explore::story::headline;
+use clr_explore::timeline::{RowOptions, Timeline};
+use clr_explore::{Budget, History, ScheduleString, Verdict};
+use clr_runtime::generation::Generation;
+use clr_scenario::{Exploration, Exploring, Scenario};
+use serde::Serialize;
+
+/// A replayed history, for JSON.
+#[derive(Serialize)]
+struct Replayed<'r> {
+    kind: &'static str,
+    file: &'r str,
+    generation: &'static str,
+    replay: &'r str,
+    replay_flags: Vec<&'static str>,
+    turns: usize,
+    #[serde(flatten)]
+    failed: Option<Failed>,
+}
+
+/// A replayed history and its verdict.
+struct Made {
+    verdict: Option<Verdict>,
+    history: History,
+}
+
+fn make(
+    source: &Source,
+    scenario: &Scenario,
+    generation: Generation,
+    trail: &ScheduleString,
+    budget: &Budget,
+) -> Result<Made, CliError> {
+    let refused = |error: &dyn std::fmt::Display| {
+        source.error(format_args!("cannot be run on {generation}: {error}"))
+    };
+    let exploring = Exploring::new(scenario, generation).map_err(|error| refused(&error))?;
+    let made = exploring.replay(trail, budget).map_err(|error| refused(&error))?;
+    let (verdict, history) = made.ok_or_else(|| {
+        source.error(format_args!(
+            "has no history {trail} on {generation}: the text has changed, or every instruction was \
+             a switch point (--instructions), or was not (--instructions=false)"
+        ))
+    })?;
+    Ok(Made { verdict, history })
+}
+
+/// Replays the history that `args` name and returns the exit code.
+pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let Named { file, generation, trail } = Named::parse(&args.history)?;
+    let source = find(&file)?;
+    let fixture = read(&source)?;
+    let settings = usual_but(&fixture.scenario, &args.found);
+    let made = make(&source, &fixture.scenario, generation, &trail, &settings.budget())?;
+    let Made { verdict, history } = &made;
+    if args.json {
+        let replayed = Replayed {
+            kind: "replayed",
+            file: &source.name,
+            generation: generation.name(),
+            replay: &args.history,
+            replay_flags: needed(&fixture.scenario, &settings, verdict.as_ref()),
+            turns: history.slices.len(),
+            failed: verdict.as_ref().map(|verdict| Failed::new(verdict, history)),
+        };
+        write_json(&replayed, console)?;
+    } else {
+        let turns = history.slices.len();
+        let name = &source.name;
+        writeln!(console.out, "{HEAD}{name}{HEAD:#} on {generation}, {turns} turns")?;
+        match verdict {
+            Some(verdict) => tell(verdict, history, console)?,
+            None => writeln!(console.out, "  {GOOD}ends well{GOOD:#}")?,
+        }
+    }
+    Ok(if verdict.is_some() { FAILED } else { PASSED })
+}
+
+/// Returns the flags without which the replay would differ.
+fn needed(
+    scenario: &Scenario,
+    settings: &Exploration,
+    verdict: Option<&Verdict>,
+) -> Vec<&'static str> {
+    let breaks_rule = matches!(verdict, Some(Verdict::Broken { .. }));
+    flags(&usual(scenario), settings, breaks_rule)
+}
+
+/// Draws the history that `args` name and returns the exit code.
+pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let named = if args.history.contains('@') { Some(Named::parse(&args.history)?) } else { None };
+    let source = find(named.as_ref().map_or(&args.history, |named| &named.file))?;
+    let fixture = read(&source)?;
+    let scenario = &fixture.scenario;
+    let settings = usual_but(scenario, &args.found);
+    let budget = settings.budget();
+    let generation = named.as_ref().map(|named| named.generation).or(args.on);
+    let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
+    let generation = generation.unwrap_or_else(first);
+    let trail = if let Some(named) = named {
+        named.trail
+    } else {
+        let message = generation.to_string();
+        let progress = Progress::with_rate(console.progress, budget.schedules, message);
+        let report = search(scenario, generation, &budget, None, &progress);
+        progress.finish();
+        let report = report.map_err(|error| {
+            source.error(format_args!("cannot be run on {generation}: {error}"))
+        })?;
+        report.failure.map(|failure| failure.trail).unwrap_or_default()
+    };
+    let Made { verdict, history } = make(&source, scenario, generation, &trail, &budget)?;
+    let name = name(&source.name, generation, &trail);
+    let replay = replay_arguments(&needed(scenario, &settings, verdict.as_ref()), &name);
+    let ending = verdict.as_ref().map(|verdict| headline(verdict, &history));
+    let title = scenario.about.shows.as_deref().unwrap_or(&source.name);
+    let drawn = Timeline {
+        history: &history,
+        title,
+        ending: ending.as_deref().unwrap_or_default(),
+        edges: match &verdict {
+            Some(Verdict::Deadlock(edges)) => edges,
+            _ => &[],
+        },
+        replay: Some(&replay),
+    };
+    if let Some(path) = &args.html {
+        write_over(path, &drawn.page())?;
+        let name = slashed(path);
+        writeln!(console.out, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}")?;
+        return Ok(PASSED);
+    }
+    writeln!(console.out, "{DIM}{name}{DIM:#}")?;
+    for row in
+        drawn.rows(RowOptions { width: args.width, fold: !args.all, ..RowOptions::default() })
+    {
+        write_row(&row, 0, console.out)?;
+    }
+    Ok(PASSED)
+}

@@ -1,0 +1,209 @@
+//! Programs, and names for their addresses.
+
+use crate::input::Source;
+use crate::render::error::CliError;
+use clr_codegen::execution::BASE;
+use clr_codegen::{CfiMistake, FunctionIndex, LinkError, LinkedProgram, Role, WindowsMistake};
+use clr_scenario::{
+    LineColumn as Place, MixedAt, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, explore_places,
+    mixed_walk_places, snapshot_places, stop_places,
+};
+use clr_walker::unwind::Position;
+use iced_x86::{Instruction, OpKind};
+
+/// Name of the caller outside the program.
+pub(crate) const OUTSIDE: &str = "the caller outside";
+
+/// Name of the only helper that programs of Windows call.
+pub(crate) const HELPER: &str = "___chkstk_ms";
+
+/// A text with the places of its parts.
+pub(crate) struct ProgramFixture {
+    /// The parsed text.
+    pub(crate) scenario: Scenario,
+    /// The text as it was read.
+    pub(crate) text: String,
+    /// Places of the stops.
+    places: Vec<StopPlaces>,
+    /// Places of the snapshots.
+    snapshots: Vec<SnapshotPlaces>,
+    /// Places of the mixed walks.
+    mixed_walks: Vec<SnapshotPlaces>,
+    /// Places of the searches of histories.
+    explore: Vec<SnapshotPlaces>,
+}
+
+impl ProgramFixture {
+    /// Reads and parses a text.
+    pub(crate) fn read(source: &Source) -> Result<Self, CliError> {
+        if !source.is_program() {
+            return Err(source.error("is not a text: *.kdl"));
+        }
+        let text = source.read_text()?;
+        let scenario =
+            Scenario::parse(&text).map_err(|error| error.with_name(source.name.clone()))?;
+        let (places, snapshots) = (stop_places(&text), snapshot_places(&text));
+        let mixed_walks = mixed_walk_places(&text);
+        let explore = explore_places(&text);
+        Ok(Self { scenario, text, places, snapshots, mixed_walks, explore })
+    }
+
+    /// Links the program for a command that works without a runtime.
+    pub(crate) fn link(&self, source: &Source, command: &str) -> Result<LinkedProgram, CliError> {
+        self.scenario.program.link().map_err(|error| match error {
+            LinkError::NeedsRuntime { function } => source.error(format_args!(
+                "its function {} goes through the runtime, and clrsim {command} is for programs \
+                 without one: use clrsim matrix, clrsim compare or clrsim timeline",
+                self.scenario.function_name(function).unwrap_or("?")
+            )),
+            error => source.error(error),
+        })
+    }
+
+    /// Returns line and column of a snapshot, or of one of its expectations.
+    pub(crate) fn snapshot_place(
+        &self,
+        at: SnapshotAt<'_>,
+        expectation: Option<usize>,
+    ) -> Option<clr_scenario::LineColumn> {
+        let same = |it: &SnapshotAt<'_>| (it.stop, it.snapshot) == (at.stop, at.snapshot);
+        let index = self.scenario.snapshots().position(|it| same(&it))?;
+        let places = self.snapshots.get(index)?;
+        let own = expectation.and_then(|index| places.expect.get(index));
+        Some(*own.unwrap_or(&places.snapshot))
+    }
+
+    /// Returns line and column of a mixed walk, or of one of its expectations.
+    pub(crate) fn mixed_place(
+        &self,
+        at: MixedAt<'_>,
+        expectation: Option<usize>,
+    ) -> Option<clr_scenario::LineColumn> {
+        let same = |it: MixedAt<'_>| (it.stop, it.walk) == (at.stop, at.walk);
+        let places = self.mixed_walks.get(self.scenario.mixed_walks().position(same)?)?;
+        let own = expectation.and_then(|index| places.expect.get(index));
+        Some(*own.unwrap_or(&places.snapshot))
+    }
+
+    /// Returns line and column of a search of histories, or of one of its expectations.
+    pub(crate) fn explore_place(&self, explore: usize, expectation: usize) -> Option<Place> {
+        let places = self.explore.get(explore)?;
+        Some(*places.expect.get(expectation).unwrap_or(&places.snapshot))
+    }
+
+    /// Returns line and column of a stop, or of one of its expectations.
+    pub(crate) fn place(
+        &self,
+        stop: usize,
+        expectation: Option<usize>,
+    ) -> Option<clr_scenario::LineColumn> {
+        let places = self.places.get(stop)?;
+        let own = expectation.and_then(|index| places.expect.get(index));
+        Some(*own.unwrap_or(&places.stop))
+    }
+}
+
+/// Names for the addresses of a linked program.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'n> {
+    pub(crate) scenario: &'n Scenario,
+    pub(crate) linked: &'n LinkedProgram,
+}
+
+impl<'n> Names<'n> {
+    /// Returns the name of a function.
+    pub(crate) fn function(&self, id: FunctionIndex) -> &'n str {
+        self.scenario.function_name(id).unwrap_or("?")
+    }
+
+    /// Returns the name of a function with an offset in bytes.
+    pub(crate) fn with_offset(&self, id: FunctionIndex, offset: i64) -> String {
+        let name = self.function(id);
+        match offset {
+            0 => name.to_owned(),
+            offset if offset < 0 => format!("{name}-{:#x}", offset.unsigned_abs()),
+            offset => format!("{name}+{offset:#x}"),
+        }
+    }
+
+    /// Returns the function at an address (VA) and the offset in bytes from its start.
+    pub(crate) fn find(&self, rip: u64, position: Position) -> Option<(FunctionIndex, i64)> {
+        let id = self.linked.function_of(rip, position)?;
+        let entry = self.linked.entries.get(id.index())?;
+        Some((id, rip.wrapping_sub(*entry).cast_signed()))
+    }
+
+    /// Returns the name of an address (VA).
+    pub(crate) fn location(&self, rip: u64, position: Position) -> String {
+        if rip == BASE {
+            return OUTSIDE.to_owned();
+        }
+        match self.find(rip, position) {
+            Some((id, offset)) => self.with_offset(id, offset),
+            None => self.helper(rip).unwrap_or_else(|| format!("{rip:#x}")),
+        }
+    }
+
+    /// Returns the name of a place in code of no function. ELF images name their helpers; Windows'
+    /// has only one.
+    fn helper(&self, rip: u64) -> Option<String> {
+        if let Some(helper) = self.linked.helper(rip) {
+            return Some(match rip - helper.range.start {
+                0 => helper.name.clone(),
+                offset => format!("{}+{offset:#x}", helper.name),
+            });
+        }
+        let instructions = &self.linked.instructions;
+        let is_helper = |placed: &&clr_codegen::PlacedInstruction| placed.role == Role::Helper;
+        self.linked.instruction(rip).filter(is_helper)?;
+        let here = instructions.partition_point(|placed| placed.address <= rip);
+        let own = instructions.get(..here)?.iter().rev().take_while(is_helper);
+        let begin = own.last()?.address;
+        match rip - begin {
+            0 => Some(HELPER.to_owned()),
+            offset => Some(format!("{HELPER}+{offset:#x}")),
+        }
+    }
+
+    /// Returns an instruction in Intel syntax, with names for targets of jumps and calls.
+    pub(crate) fn text(&self, instruction: &Instruction) -> String {
+        let text = crate::render::code::intel(instruction);
+        if instruction.op0_kind() != OpKind::NearBranch64 {
+            return text;
+        }
+        let target = instruction.near_branch64();
+        let name = self.location(target, Position::Interrupted);
+        text.replace(&format!("{target:#x}"), &name)
+    }
+}
+
+/// Returns the word for a role.
+pub(crate) const fn role(role: Role) -> &'static str {
+    match role {
+        Role::Prologue => "prologue",
+        Role::Body => "body",
+        Role::Epilogue => "epilogue",
+        Role::Helper => "helper",
+    }
+}
+
+/// Returns the words for a mistake of call frame information.
+pub(crate) const fn cfi_mistake(mistake: CfiMistake) -> &'static str {
+    match mistake {
+        CfiMistake::Cfa => "the CFA is described as an epilogue above has left it",
+        CfiMistake::Registers => "registers are described as an epilogue above has left them",
+    }
+}
+
+/// Returns the words for a mistake of Windows.
+pub(crate) const fn mistake(mistake: WindowsMistake) -> &'static str {
+    match mistake {
+        WindowsMistake::ColdJump => "a jump out of a cold part passes for a tail call",
+        WindowsMistake::RexReturn => "rex.w ret does not pass for a return",
+        WindowsMistake::UnlistedEpilogue => "no EPILOG code lists this epilogue",
+        WindowsMistake::InterruptReturn => "iretq does not pass for a return",
+        WindowsMistake::Chkstk => "___chkstk_ms pushes without unwind data",
+        WindowsMistake::CallAtEnd => "the return address is after the caller's end",
+        WindowsMistake::FrameInR12 => "lea rsp, [r12 + disp] is read wrongly",
+    }
+}

@@ -1,0 +1,136 @@
+//! Errors of commands, and how they are printed.
+
+use crate::render::console::BAD;
+use crate::render::wrap::{WIDTH, wrapped};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use clr_scenario::{Problem, ScenarioError};
+use miette::{Diagnostic as _, SourceCode};
+use std::fmt::{self, Display};
+use std::io;
+use std::ops::Range;
+
+/// The reason why a command cannot do what it was asked, with the name of the input.
+#[derive(Debug)]
+pub(crate) enum CliError {
+    /// An error without a place in a text.
+    Text(String),
+    /// Problems with places in a text.
+    Scenario(Box<ScenarioError>),
+}
+
+impl CliError {
+    /// Creates the error `problem` of the input called `name`.
+    pub(crate) fn new(name: &str, problem: impl Display) -> Self {
+        Self::Text(format!("{name}: {problem}"))
+    }
+
+    /// Returns the text that is printed for the error. `terminal` is true if lines may be drawn with
+    /// characters beyond ASCII.
+    pub(crate) fn render(&self, terminal: bool) -> String {
+        match self {
+            Self::Text(text) => format!("{BAD}error:{BAD:#} {text}\n"),
+            Self::Scenario(error) => {
+                let problems = problems(error, terminal);
+                format!("{BAD}error:{BAD:#} this text is not a scenario\n{problems}\n")
+            }
+        }
+    }
+}
+
+/// Converts the problems of a text, which name their file.
+impl From<ScenarioError> for CliError {
+    fn from(error: ScenarioError) -> Self {
+        Self::Scenario(Box::new(error))
+    }
+}
+
+impl Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Scenario(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Converts an error of the output; errors of inputs are created with the name of the file.
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        Self::Text(format!("the output cannot be written: {}", error.kind()))
+    }
+}
+
+/// Returns the problems with their places in the text. `unicode` is true if lines may be drawn with
+/// characters beyond ASCII.
+fn problems(error: &ScenarioError, unicode: bool) -> String {
+    let style = if unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
+    let renderer = Renderer::styled().decor_style(style).term_width(WIDTH);
+    let texts: Vec<_> = error.problems().iter().map(|problem| text(problem, &renderer)).collect();
+    texts.join("\n")
+}
+
+/// Longest line of a text that is shown, in bytes: longer ones are not written by hand.
+const LINE_LIMIT: usize = 400;
+
+/// Indentation of a help text: "help: " after the column of line numbers.
+const HELP_INDENT: usize = 14;
+
+fn text(problem: &Problem, renderer: &Renderer) -> String {
+    let help =
+        problem.help().map(|help| wrapped(&help.to_string(), WIDTH - HELP_INDENT).join("\n"));
+    let help = help.map(|help| Level::HELP.message(help));
+    let excerpt = problem.source_code().and_then(|source| Excerpt::new(source, problem));
+    let group = match &excerpt {
+        Some(excerpt) => {
+            let label = problem.labels().and_then(|mut labels| labels.next());
+            let label = label.and_then(|label| label.label().map(str::to_owned));
+            let annotation = AnnotationKind::Primary.span(excerpt.span.clone()).label(label);
+            let snippet = Snippet::source(&excerpt.text)
+                .line_start(excerpt.line)
+                .path(excerpt.path.as_deref())
+                .fold(false)
+                .annotation(annotation);
+            Level::ERROR.primary_title(problem.kind.to_string()).element(snippet)
+        }
+        None => Group::with_title(Level::ERROR.primary_title(problem.to_string())),
+    };
+    let group = match help {
+        Some(help) => group.element(help),
+        None => group,
+    };
+    renderer.render(&[group])
+}
+
+/// The line of a problem, with the lines before and after it.
+struct Excerpt {
+    path: Option<String>,
+    /// Number of the first line, from 1.
+    line: usize,
+    text: String,
+    /// Range of the problem in the excerpt, in bytes.
+    span: Range<usize>,
+}
+
+impl Excerpt {
+    /// Returns `None` if the lines are too long to be shown, or are none of the text.
+    fn new(source: &dyn SourceCode, problem: &Problem) -> Option<Self> {
+        let lines = source.read_span(&problem.span.into(), 1, 1).ok()?;
+        if lines.data().split(|byte| *byte == b'\n').any(|line| line.len() > LINE_LIMIT) {
+            return None;
+        }
+        let text = std::str::from_utf8(lines.data()).ok()?;
+        let start = problem.span.offset.checked_sub(lines.span().offset())?;
+        // U+FEFF at the start of a text marks the encoding and has no column.
+        let shown =
+            if lines.span().offset() == 0 { text.trim_start_matches('\u{FEFF}') } else { text };
+        let start = start.saturating_sub(text.len() - shown.len());
+        let end = start.saturating_add(problem.span.len).min(shown.len());
+        Some(Self {
+            path: lines.name().map(str::to_owned),
+            line: lines.line() + 1,
+            text: shown.to_owned(),
+            span: start.min(end)..end,
+        })
+    }
+}

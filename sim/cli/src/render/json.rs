@@ -1,0 +1,28 @@
+//! Lines of JSON.
+
+use crate::render::console::Console;
+use crate::render::error::CliError;
+use serde::Serialize;
+use std::io;
+
+/// The version of the JSON output, which `schema.md` describes. New fields keep the version; a
+/// removed field, or one with another meaning, makes a new version.
+pub(crate) const SCHEMA: &str = "clrsim/1";
+
+/// An object with the version as the first field.
+#[derive(Serialize)]
+struct Versioned<'v, T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    value: &'v T,
+}
+
+/// Writes `value`, an object, on one line.
+pub(crate) fn write_json(
+    value: &impl Serialize,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    let value = Versioned { schema: SCHEMA, value };
+    let text = serde_json::to_string(&value).map_err(io::Error::from)?;
+    Ok(writeln!(console.out, "{text}")?)
+}

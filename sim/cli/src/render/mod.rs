@@ -1,0 +1,15 @@
+//! Output as text and as JSON. Reports and commands use this module, which uses neither.
+
+pub(crate) mod alignment;
+pub(crate) mod cfi;
+pub(crate) mod code;
+pub(crate) mod console;
+pub(crate) mod differences;
+pub(crate) mod error;
+pub(crate) mod export;
+pub(crate) mod json;
+pub(crate) mod patch;
+pub(crate) mod progress;
+pub(crate) mod unwind_data;
+pub(crate) mod words;
+pub(crate) mod wrap;

@@ -1,0 +1,67 @@
+//! Words for sets of generations.
+
+use clr_runtime::generation::{Generation, Generations};
+
+/// Returns a set of generations in as few words as possible.
+pub(crate) fn in_words(generations: Generations) -> String {
+    const WORDS: [(Generations, &str); 5] = [
+        (Generations::ALL, "all"),
+        (Generations::WINDOWS, "windows"),
+        (Generations::UNIX, "unix"),
+        (Generations::CORECLR_31, "coreclr-3.1"),
+        (Generations::NEW, "net9 and newer"),
+    ];
+    if let Some((_, word)) = WORDS.iter().find(|(set, _)| *set == generations) {
+        return (*word).to_owned();
+    }
+    let names = |set: Generations| {
+        let names: Vec<_> = set.iter().map(Generation::name).collect();
+        names.join(", ")
+    };
+    let others = Generations::ALL.without(generations);
+    if others.iter().count() < generations.iter().count() {
+        return format!("all but {}", names(others));
+    }
+    names(generations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Generation::{
+        CoreClr31Unix, CoreClr31Windows, Framework2, Framework4, Net9Unix,
+        Net9UnixLegacyExceptions, Net10Unix, Net10Windows,
+    };
+
+    #[test]
+    fn generations_are_told_in_few_words() {
+        let words = |generations: &[Generation]| in_words(Generations::of(generations));
+        assert_eq!(words(&Generation::ALL), "all");
+        assert_eq!(words(&[Framework2, Framework4, CoreClr31Windows, Net10Windows]), "windows");
+        assert_eq!(words(&[CoreClr31Windows, CoreClr31Unix]), "coreclr-3.1");
+        assert_eq!(
+            words(&[Net9Unix, Net9UnixLegacyExceptions, Net10Windows, Net10Unix]),
+            "net9 and newer"
+        );
+        assert_eq!(words(&[Net9Unix]), "net9-unix");
+        assert_eq!(words(&[Net10Windows, CoreClr31Windows]), "coreclr-3.1-windows, net10-windows");
+        let but_2 = in_words(Generations::ALL.without(Generations::of(&[Framework2])));
+        assert_eq!(but_2, "all but framework-2");
+    }
+
+    /// No two sets have the same words.
+    #[test]
+    fn no_two_sets_are_told_alike() {
+        let mut told: Vec<String> = (0_u16..256)
+            .map(|bits| {
+                let members = Generation::ALL.iter().enumerate();
+                let members: Vec<_> =
+                    members.filter(|(i, _)| bits >> i & 1 != 0).map(|(_, g)| *g).collect();
+                in_words(Generations::of(&members))
+            })
+            .collect();
+        told.sort_unstable();
+        told.dedup();
+        assert_eq!(told.len(), 256);
+    }
+}

@@ -1,0 +1,295 @@
+//! Texts in a run: their snapshots on each runtime.
+
+use crate::input::program::ProgramFixture;
+use crate::render::alignment::aligned;
+use crate::render::console::{BAD, DIM};
+use crate::render::differences::write_pair;
+use crate::render::wrap::{WIDTH, write_within};
+use crate::report::callback::{self, Callback};
+use crate::report::expectation::Basis;
+use crate::report::mismatch::{Mismatch, Mismatches, Subject};
+use crate::report::runtimes::Runtimes;
+use crate::report::{FileReport, mixed, search};
+use anstyle::Style;
+use clr_runtime::explain::deciding;
+use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::{RunOnError, SnapshotAt, SnapshotDifference, SnapshotReport};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// The description of a text and the numbers of its cases.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Summary {
+    /// The folder of the text.
+    pub(crate) chapter: String,
+    /// Description of the text in one sentence.
+    pub(crate) shows: Option<String>,
+    /// Number of snapshots.
+    pub(crate) snapshots: usize,
+    /// Number of mixed walks.
+    pub(crate) mixed_walks: usize,
+    /// Number of searches of histories.
+    pub(crate) searches: usize,
+    /// The runtimes of snapshots, mixed walks and searches.
+    pub(crate) runtimes: Runtimes,
+}
+
+/// A snapshot of a text.
+#[derive(Debug, PartialEq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON schema")]
+struct Snapshot {
+    /// The index of the stop; `None` in a stack placed by hand.
+    stop: Option<usize>,
+    /// The index among the snapshots of the stop.
+    snapshot: usize,
+    title: Option<String>,
+    /// The call, in words.
+    call: String,
+}
+
+/// The result of a snapshot that is not as expected.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Found {
+    callbacks: Vec<Row>,
+    result: Option<Ends>,
+    /// Other differences: of registers, contexts and nested calls.
+    differences: Vec<String>,
+    /// The sentence of the call's story that decided it.
+    why: Option<Why>,
+}
+
+/// An expected and an actual callback.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Row {
+    expected: Option<Callback>,
+    found: Option<Callback>,
+    is_wrong: bool,
+}
+
+/// The expected and the actual result of a call.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Ends {
+    expected: String,
+    found: String,
+    is_wrong: bool,
+}
+
+/// A sentence of a call's story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Why {
+    pub(crate) text: String,
+    pub(crate) clauses: Vec<String>,
+}
+
+impl From<&clr_runtime::explain::StoryLine> for Why {
+    fn from(line: &clr_runtime::explain::StoryLine) -> Self {
+        let clauses = line.clauses.iter().map(ToString::to_string).collect();
+        Self { text: line.text.clone(), clauses }
+    }
+}
+
+impl Why {
+    /// Writes the sentence in lines of `width` characters, all but the first indented.
+    pub(crate) fn write(&self, indent: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
+        let brackets = match self.clauses.as_slice() {
+            [] => String::new(),
+            clauses => format!("[{}]", clauses.join(", ")),
+        };
+        write_within(out, width, indent, Style::new(), &self.text, &brackets)
+    }
+}
+
+/// Makes the snapshots, mixed walks and searches of a text and adds them to the report, which
+/// explains at most `max_failures`.
+pub(crate) fn run(
+    fixture: &ProgramFixture,
+    on: Generations,
+    max_failures: usize,
+    report: &mut FileReport,
+) {
+    let scenario = &fixture.scenario;
+    let total = scenario.snapshots().count();
+    let mixed_walks = scenario.mixed_walks().count();
+    let searches = scenario.explore.len();
+    if total + mixed_walks + searches == 0 {
+        return;
+    }
+    let mut failures = Mismatches::new();
+    let mut runtimes = Generations::NONE;
+    for generation in on.iter() {
+        let each = scenario.each_on(generation, false);
+        let mut explained = None;
+        for (n, (at, made)) in each.into_iter().enumerate() {
+            runtimes = runtimes.with(Generations::of(&[generation]));
+            report.counts.cases += 1;
+            let words = Words { fixture, at, generation };
+            match made {
+                Ok(made) if made.report.expected.is_none() => report.counts.skipped += 1,
+                Ok(made) if made.report.is_right() => report.counts.passed += 1,
+                Ok(made) => {
+                    report.counts.failed += 1;
+                    let explained =
+                        explained.get_or_insert_with(|| scenario.each_on(generation, true));
+                    let story = explained.get(n).and_then(|(_, explained)| explained.as_ref().ok());
+                    let why = story.and_then(|explained| deciding(&explained.story)).map(Why::from);
+                    failures.add(words.different(&made.report, why));
+                }
+                Err(error) => {
+                    report.counts.failed += 1;
+                    failures.add(words.impossible(&error));
+                }
+            }
+        }
+    }
+    failures.report(report, max_failures);
+    if mixed_walks > 0 {
+        runtimes = runtimes.with(mixed::run(fixture, on, max_failures, report));
+    }
+    if searches > 0 {
+        runtimes = runtimes.with(search::run(fixture, on, max_failures, report));
+    }
+    report.scenario = Some(Summary {
+        chapter: chapter(&report.file).to_owned(),
+        shows: scenario.about.shows.clone(),
+        snapshots: total,
+        mixed_walks,
+        searches,
+        runtimes: Runtimes(runtimes),
+    });
+}
+
+/// Returns the chapter of a text: its folder.
+pub(crate) fn chapter(name: &str) -> &str {
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    folder.rsplit_once('/').map_or(folder, |(_, chapter)| chapter)
+}
+
+/// The context that describes a failure.
+struct Words<'w> {
+    fixture: &'w ProgramFixture,
+    at: SnapshotAt<'w>,
+    generation: Generation,
+}
+
+impl Words<'_> {
+    fn outline(&self, expected: Option<usize>) -> Mismatch<Snapshot> {
+        let place = self.fixture.snapshot_place(self.at, expected).into();
+        let expect = expected.and_then(|index| self.at.call.expect.get(index));
+        let basis = expect.map_or_else(Basis::none, |it| Basis::new(it.from, &it.clauses));
+        let snapshot = Snapshot {
+            stop: self.at.stop,
+            snapshot: self.at.snapshot,
+            title: self.at.call.title.clone(),
+            call: callback::call(&self.fixture.scenario, self.at),
+        };
+        Mismatch::new(snapshot, place, self.generation, basis)
+    }
+
+    fn impossible(&self, error: &RunOnError) -> Mismatch<Snapshot> {
+        let expected = self.at.call.expected_on(self.generation).map(|(index, _)| index);
+        self.outline(expected).with_error(&error)
+    }
+
+    fn different(&self, report: &SnapshotReport, why: Option<Why>) -> Mismatch<Snapshot> {
+        let outline = self.outline(report.expected);
+        let expect = report.expected.and_then(|index| self.at.call.expect.get(index));
+        let Some(expect) = expect else {
+            return outline.with_found(Found { why, ..Found::default() });
+        };
+        let (frames, made) = (&expect.frames, &report.found.shots);
+        // Compared by their indices alone, all callbacks after a missing one would be wrong.
+        let others = report.differences.iter().filter(|difference| !is_in_rows(difference));
+        let wrong_shots: Vec<_> =
+            others.clone().filter_map(|difference| difference.frame_report()).collect();
+        let same = |frame: usize, shot: usize| match (frames.get(frame), made.get(shot)) {
+            (Some(frame), Some(shot)) => shot.is_at(frame),
+            _ => false,
+        };
+        let row = |(frame, shot): (Option<usize>, Option<usize>)| {
+            let expected = frame.and_then(|frame| frames.get(frame));
+            let found = shot.and_then(|shot| made.get(shot));
+            let paired = frame.zip(shot).is_some_and(|(frame, shot)| same(frame, shot));
+            let alone = expected.is_some() || !expect.others;
+            Row {
+                expected: expected.map(Callback::expected),
+                found: found.map(|shot| Callback::found(shot, expected)),
+                is_wrong: !paired && alone || shot.is_some_and(|shot| wrong_shots.contains(&shot)),
+            }
+        };
+        let rows = aligned(frames.len(), made.len(), same);
+        outline.with_found(Found {
+            callbacks: rows.into_iter().map(row).collect(),
+            result: Some(Ends {
+                expected: expect.result.to_string(),
+                found: report.found.outcome.to_string(),
+                is_wrong: !expect.result.is(report.found.outcome),
+            }),
+            differences: others.map(ToString::to_string).collect(),
+            why,
+        })
+    }
+}
+
+/// Returns true if the rows show the difference.
+const fn is_in_rows(difference: &SnapshotDifference) -> bool {
+    matches!(
+        difference,
+        SnapshotDifference::Missing { .. }
+            | SnapshotDifference::Surplus { .. }
+            | SnapshotDifference::Place { .. }
+            | SnapshotDifference::Outcome { .. }
+    )
+}
+
+impl Subject for Snapshot {
+    type Found = Found;
+
+    fn order(&self) -> (Option<usize>, usize) {
+        (self.stop, self.snapshot)
+    }
+
+    fn name(&self) -> String {
+        let title = self.title.as_ref().map(|title| format!(" {title:?}")).unwrap_or_default();
+        format!("snapshot{title}")
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "  called {}", self.call)
+    }
+
+    fn write_found(found: &Found, out: &mut dyn Write) -> io::Result<()> {
+        found.write_rows(out)?;
+        for difference in &found.differences {
+            writeln!(out, "  {BAD}*{BAD:#} {difference}")?;
+        }
+        if let Some(why) = &found.why {
+            write!(out, "  {DIM}why:{DIM:#}      ")?;
+            why.write(13, WIDTH, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Found {
+    /// Writes expected and actual callbacks side by side, and the results.
+    fn write_rows(&self, out: &mut dyn Write) -> io::Result<()> {
+        let text =
+            |shot: &Option<Callback>| shot.as_ref().map_or_else(|| "-".to_owned(), Callback::text);
+        let expected: Vec<_> = self.callbacks.iter().map(|row| text(&row.expected)).collect();
+        let result = self.result.as_ref().map(|ends| &ends.expected);
+        let widths = expected.iter().chain(result).map(|text| text.chars().count());
+        let width = widths.max().unwrap_or(0).max("expected".len());
+        writeln!(out, "  {DIM}   #  {:width$}  found{DIM:#}", "expected")?;
+        let mut number = 0;
+        for (row, expected) in self.callbacks.iter().zip(&expected) {
+            let found = text(&row.found);
+            let n = if row.found.is_some() { number.to_string() } else { String::new() };
+            number += usize::from(row.found.is_some());
+            write_pair(row.is_wrong, &n, expected, width, &found, out)?;
+        }
+        match &self.result {
+            Some(ends) => write_pair(ends.is_wrong, "", &ends.expected, width, &ends.found, out),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Deadlock detection.
+
+use super::history::ThreadIndex;
+use super::kernel::{Kernel, Waiting};
+use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
+
+/// Returns the verdict when no thread can run, or `None` if all threads have ended, or would if the
+/// process ended.
+pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
+    let edges = edges(kernel);
+    if let Some(cycle) = cycle(&edges) {
+        return Some(Verdict::Deadlock(cycle));
+    }
+    let state = kernel.state.borrow();
+    let has_ended =
+        |thread: ThreadIndex| state.threads.get(thread.index()).is_some_and(|thread| thread.ended);
+    // The thread that is waited for has ended: it will never resume the other, or release the lock.
+    if let Some(edge) = edges.iter().find(|edge| has_ended(edge.for_whom)) {
+        return Some(match edge.why {
+            BlockReason::Suspended => {
+                Verdict::Broken { by: edge.for_whom, rule: ProfilerRule::ResumeForgotten }
+            }
+            _ => Verdict::Deadlock(edges.clone()),
+        });
+    }
+    if stopped {
+        return None;
+    }
+    // Waits for an event that no remaining thread can set. Threads of the profiler may wait
+    // forever, as long as no thread waits for them.
+    let waits = |index: usize| {
+        let activity = state.threads.get(index).and_then(|thread| thread.activities.last());
+        matches!(activity.and_then(|activity| activity.waiting), Some(Waiting::Event(_)))
+    };
+    let stuck = |index: &usize| {
+        let thread = ThreadIndex(*index as u32);
+        let is_app = state.threads.get(*index).is_some_and(|thread| thread.kind.is_app());
+        waits(*index) && (is_app || edges.iter().any(|edge| edge.for_whom == thread))
+    };
+    if let Some(index) = (0..state.threads.len()).find(stuck) {
+        return Some(Verdict::LostWakeUp(ThreadIndex(index as u32)));
+    }
+    let rest = state.threads.iter().any(|thread| thread.kind.is_app() && !thread.ended);
+    (rest || !edges.is_empty()).then_some(Verdict::Deadlock(edges))
+}
+
+/// Returns the deadlock of threads that wait for each other, so that none of them can ever run,
+/// whatever other threads do.
+pub(super) fn deadlock(kernel: &Kernel<'_>) -> Option<Verdict> {
+    cycle(&edges(kernel)).map(Verdict::Deadlock)
+}
+
+/// Returns the edges of the wait-for graph. A thread in a timed wait has none: it continues when
+/// the time is over.
+fn edges(kernel: &Kernel<'_>) -> Vec<Edge> {
+    let count = kernel.state.borrow().threads.len() as u32;
+    let mut edges = Vec::new();
+    for index in (0..count).map(ThreadIndex) {
+        if !kernel.has_limit(index) {
+            kernel.edges_of(index, &mut edges);
+        }
+    }
+    edges
+}
+
+/// Returns the shortest cycle in the graph, which is the easiest to explain.
+fn cycle(edges: &[Edge]) -> Option<Vec<Edge>> {
+    let mut shortest: Option<Vec<Edge>> = None;
+    for first in edges {
+        let found = shortest_path(edges, first);
+        if let Some(found) = found
+            && shortest.as_ref().is_none_or(|shortest| found.len() < shortest.len())
+        {
+            shortest = Some(found);
+        }
+    }
+    shortest
+}
+
+/// Returns the shortest path that begins with an edge and ends where it began.
+fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
+    // Breadth-first: each entry is an edge and the entry that it follows.
+    let mut queue: Vec<(Edge, Option<usize>)> = vec![(*first, None)];
+    let mut next = 0;
+    while let Some((edge, _)) = queue.get(next).copied() {
+        if edge.for_whom == first.waits {
+            let mut path = Vec::new();
+            let mut at = Some(next);
+            while let Some((edge, before)) = at.and_then(|at| queue.get(at).copied()) {
+                path.push(edge);
+                at = before;
+            }
+            path.reverse();
+            return Some(path);
+        }
+        for follows in edges.iter().filter(|follows| follows.waits == edge.for_whom) {
+            if !queue.iter().any(|(seen, _)| seen == follows) {
+                queue.push((*follows, Some(next)));
+            }
+        }
+        next += 1;
+    }
+    None
+}

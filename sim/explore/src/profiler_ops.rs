@@ -1,0 +1,82 @@
+//! Profiler actions that the runtime or the system does not tolerate.
+
+use super::footprint::Footprint;
+use super::history::TurnEvent;
+use super::thread::CurrentThread;
+use clr_runtime::Outcome;
+use clr_runtime::ProfilerStatus;
+
+/// Text of the event "a thread writes the registers of another one".
+pub(super) const REDIRECTS: &str = "writes the registers of a thread";
+/// Text of the event "a thread leaves the callback of a walk by a jump".
+pub(super) const ESCAPES: &str = "leaves the callback of a walk by a jump";
+/// Text of the event "a walk reported a frame that is not on the stack".
+pub(super) const UNTRUE: &str = "gets a frame that is not on the stack";
+
+impl CurrentThread<'_, '_> {
+    /// Leaves the callback of a walk for code beyond the walk, as longjmp does: the rest of the
+    /// runtime's walk is never executed (H-30). The callback must return at once, with any value
+    /// but S_OK. Has no effect outside of such a callback.
+    pub fn escape(&self) {
+        let state = self.kernel.state.borrow();
+        let told = state.threads.get(self.me.index()).map_or(0, |me| me.told);
+        drop(state);
+        if told == 0 {
+            return;
+        }
+        self.kernel.runtime.change_thread(self.os, |thread| thread.escapes = true);
+        self.record(TurnEvent::System(ESCAPES));
+        let mut state = self.kernel.state.borrow_mut();
+        let target = state.threads.get(self.me.index()).and_then(|me| me.walks);
+        let Some(target) = target else { return };
+        self.kernel.touch(Footprint::thread(target));
+        let suspended = self.kernel.suspensions(target) as usize;
+        if let Some(thread) = state.threads.get_mut(target.index())
+            && thread.suspended_by.len() < suspended
+        {
+            // No other thread will resume it.
+            thread.suspended_by.push(self.me);
+        }
+    }
+
+    /// Returns true if the thread is leaving the callback of a walk by a jump.
+    #[must_use]
+    pub fn escapes(&self) -> bool {
+        self.kernel.runtime.thread(self.os, |thread| thread.escapes).unwrap_or_default()
+    }
+
+    /// Ends the history as failed, because a walk reported a frame that is not on the stack.
+    pub fn report_false_frame(&self) {
+        self.record(TurnEvent::System(UNTRUE));
+        self.fail("a reported frame is not on the stack");
+    }
+
+    /// Calls `RequestProfilerDetach`: afterwards the runtime refuses all calls (C-001).
+    pub fn request_detach(&self) {
+        self.switch();
+        self.kernel.touch(Footprint::ALL);
+        self.record(TurnEvent::System("requests the profiler's detach"));
+        let runtime = &self.kernel.runtime;
+        if runtime.generation.has_detach() {
+            runtime.change_process(|process| process.profiler = ProfilerStatus::Detaching);
+        }
+    }
+
+    /// Unwinds this thread's stack with a library that caches its results without a lock: code that
+    /// interrupts it on the same thread and also unwinds reads data that is being changed (G28).
+    pub fn unwind(&self) {
+        self.record(TurnEvent::System("unwinds its stack"));
+        if self.unwinds(true) {
+            self.killed(Outcome::AccessViolation { at: 0 });
+        }
+        self.switch();
+        self.unwinds(false);
+    }
+
+    /// Sets if the thread is in such a library. Returns true if it was before.
+    fn unwinds(&self, now: bool) -> bool {
+        let mut state = self.kernel.state.borrow_mut();
+        let me = state.threads.get_mut(self.me.index());
+        me.is_some_and(|me| core::mem::replace(&mut me.unwinds, now))
+    }
+}

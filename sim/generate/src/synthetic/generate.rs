@@ -1,0 +1,184 @@
+//! Generation of synthetic threads and calls.
+
+use super::{MOST_BYTES, SyntheticCall, SyntheticSeed, damage, frames, rows};
+use crate::Choices;
+use clr_runtime::generation::Generation;
+use clr_runtime::{
+    ContextSafety, ExceptionState, ExceptionTracker, Funclet, Pass, ProfilerStatus, RunningFunclet,
+    Suspension, ThreadLife,
+};
+use clr_walker::profiling::{EventMask, SnapshotFlags, ThreadId};
+use clr_world::synthetic::{
+    CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticThread, WALKER_OBJECT,
+};
+
+/// Draws a process with a thread. It can be set up, except for rare ones whose Frames were moved.
+///
+/// The process depends only on the choices, and is the same on all platforms.
+pub fn synthetic_thread<C: Choices>(choices: &mut C) -> SyntheticThread {
+    let mut stage = SyntheticThread::new(choices.one(Generation::ALL));
+    stage.cooperative = choices.chance(1, 2);
+    let mut drafts = rows::generate(choices, &stage);
+    let frames = frames::generate(choices, stage.generation, &mut drafts);
+    let base = stage.stack.1 - 8 * u64::from(choices.below(0x20));
+    stage.rows = rows::place(drafts, base);
+    stage.frames = frames::place(frames, &stage.rows);
+    if choices.chance(1, 4) {
+        stage.exceptions = exceptions(choices, &stage);
+    }
+    if choices.chance(1, 8) {
+        stage.hijacked = hijacked(choices, &stage);
+    }
+    if choices.chance(1, 4) {
+        state(choices, &mut stage);
+    }
+    if choices.chance(1, 8) {
+        damage::misplace(choices, &mut stage);
+    }
+    if choices.chance(1, 3) {
+        damage::overwrite(choices, &mut stage);
+    }
+    stage
+}
+
+fn hijacked<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Option<String> {
+    let (last, others) = stage.rows.split_last()?;
+    let row = others.get(choices.below(others.len() as u32) as usize)?;
+    (row.place != CodeLocation::Native && row.function != last.function)
+        .then(|| row.function.clone())
+}
+
+/// Changes one state of the process or the thread that a call checks before it walks.
+fn state<C: Choices>(choices: &mut C, stage: &mut SyntheticThread) {
+    let process = &mut stage.process;
+    let thread = choices.one([SELF, NATIVE_WALKER, MANAGED_WALKER]);
+    match choices.below(16) {
+        0 | 1 => {
+            process.suspended_by_profiler = true;
+            process.profiler_suspensions = 1;
+        }
+        2 => process.profiler = choices.one([ProfilerStatus::Detaching, ProfilerStatus::None]),
+        3 => process.started = false,
+        4 => process.event_mask = EventMask(0),
+        5 => process.gc_initialized = false,
+        6 => process.suspension = Suspension::Suspending(thread),
+        7 => process.suspension = Suspension::Suspended(thread),
+        8 => process.code_manager_writer = Some(thread),
+        9 => process.gs_cookie = Some(choices.one([0, 0x1234])),
+        10 => stage.gc_special = true,
+        11 => stage.hijack_locked = true,
+        12 => stage.forbid_suspend = choices.between(1, 2),
+        13 => stage.life = choices.one([ThreadLife::Created, ThreadLife::Dead]),
+        14 => process.event_mask.0 |= EventMask::MONITOR_SUSPENDS.0,
+        _ => {
+            stage.safety = choices.one([
+                ContextSafety::Unreadable,
+                ContextSafety::InSystemCall,
+                ContextSafety::InExceptionDispatch,
+                ContextSafety::NotReported,
+            ]);
+        }
+    }
+}
+
+/// Draws exceptions in progress: with handlers that run in the stack's funclets, and with stack
+/// that has been unwound.
+fn exceptions<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> ExceptionState {
+    let mut found = ExceptionState { inconsistent: choices.chance(1, 20), ..Default::default() };
+    let ends: Vec<u64> = stage.rows.iter().skip(1).map(|row| row.sp).collect();
+    let managed =
+        |row: &usize| stage.rows.get(*row).is_some_and(|row| row.place != CodeLocation::Native);
+    let end = |row: usize| ends.get(row).copied();
+    for (row, handler) in stage.rows.iter().enumerate() {
+        if handler.funclet != Some(Funclet::Handler) || choices.chance(1, 4) {
+            continue;
+        }
+        let parents: Vec<usize> = (row + 1..ends.len()).filter(managed).collect();
+        // Mostly a near activation.
+        let far = if choices.chance(1, 4) { parents.len() as u32 } else { 3 };
+        let parent = parents.get(choices.below(far) as usize).copied();
+        let Some(caller_sp) = end(row) else { continue };
+        let parent_caller_sp = if choices.chance(1, 8) { None } else { parent.and_then(end) };
+        found.trackers.push(ExceptionTracker {
+            pass: choices.one([Pass::Second, Pass::First]),
+            entered_managed_code: choices.chance(3, 4),
+            unwound: None,
+            funclet: Some(RunningFunclet { caller_sp, parent_caller_sp }),
+        });
+    }
+    if choices.chance(1, 2) {
+        let first = choices.below(ends.len() as u32) as usize;
+        let last = first + choices.below(4) as usize;
+        let lower = stage.rows.get(first).map_or(0, |row| row.sp);
+        let upper = end(last).unwrap_or(stage.stack.1);
+        let unwound = choices.chance(2, 3).then_some((lower, upper));
+        found.trackers.push(ExceptionTracker {
+            pass: choices.one([Pass::Second, Pass::First]),
+            entered_managed_code: choices.chance(1, 2),
+            unwound,
+            funclet: None,
+        });
+    }
+    found
+}
+
+/// Draws a process with a thread, and a call about the thread.
+///
+/// Both depend only on the choices, and are the same on all platforms.
+pub fn synthetic_call<C: Choices>(choices: &mut C) -> SyntheticCall {
+    let stage = synthetic_thread(choices);
+    let seed = choices.chance(1, 2).then(|| seed(choices, &stage));
+    let thread = match choices.below(20) {
+        0..14 => SELF_OBJECT,
+        14..18 => ThreadId(0),
+        18 => WALKER_OBJECT,
+        _ => ThreadId(damage::value(choices, &stage)),
+    };
+    let flags = match choices.below(24) {
+        0..17 => 1,
+        17..22 => 0,
+        _ => choices.one([2, 3, 0x8000_0001]),
+    };
+    SyntheticCall {
+        seed,
+        thread,
+        caller: choices.one([SELF, SELF, SELF, SELF, SELF, NATIVE_WALKER, MANAGED_WALKER]),
+        flags: SnapshotFlags(flags),
+        context_size: choices.one([0x4D0, 0, 0xC20, 1]),
+        stop_at: choices.chance(1, 2).then(|| choices.below(6)),
+        null_callback: choices.chance(1, 16),
+        stage,
+    }
+}
+
+fn seed<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> SyntheticSeed {
+    let rows = stage.rows.len() as u32;
+    let mut row = choices.below(rows);
+    // Most seeds are of managed activations.
+    for _ in 0..2 {
+        if stage.rows.get(row as usize).is_some_and(|row| row.place == CodeLocation::Native) {
+            row = choices.below(rows);
+        }
+    }
+    let mut seed = SyntheticSeed::of_activation(row);
+    if rows == 0 || choices.chance(1, 16) {
+        seed.row = None;
+    }
+    seed.flags = choices.one([0x10_000B, 0, 0x10_004B, 0x10_005F, u32::MAX]);
+    seed.features = choices.one([0, 4, 0xE4]);
+    match choices.below(8) {
+        0..5 => {}
+        5 => seed.rsp = Some(damage::value(choices, stage)),
+        6 => {
+            seed.rip = Some(damage::value(choices, stage));
+            seed.rbp = Some(damage::value(choices, stage));
+            let another = choices.chance(1, 2);
+            seed.rsp = another.then(|| damage::value(choices, stage));
+        }
+        _ => {
+            let len = [0, 0xFF, 0x100, 0x4CF, 0x4D0, 0x4D8, 0x5DF, 0x5E0, 0xC1F];
+            seed.len = choices.pick(&len).unwrap_or(MOST_BYTES);
+        }
+    }
+    seed
+}

@@ -1,0 +1,179 @@
+//! The activations of a generated thread: alternating managed and native runs.
+
+use crate::Choices;
+use clr_runtime::frame::layout::FrameConvention;
+use clr_runtime::{Funclet, MethodKind};
+use clr_world::synthetic::{CodeLocation, PROLOGUE, SIZE, SyntheticActivation, SyntheticThread};
+
+/// Size of the root's frame in bytes, whatever the root is.
+const ROOT_SIZE: u64 = 0x40;
+
+/// A draft of an activation, with the size of its frame in bytes.
+pub(super) struct Draft {
+    pub row: SyntheticActivation,
+    pub size: u64,
+}
+
+impl Draft {
+    /// Returns true if the draft is in the same function as `row`.
+    fn is_of(&self, row: &SyntheticActivation) -> bool {
+        self.row.function == row.function
+            && self.row.place == row.place
+            && self.row.funclet == row.funclet
+    }
+
+    pub(super) const fn is_native(&self) -> bool {
+        matches!(self.row.place, CodeLocation::Native)
+    }
+}
+
+/// Draws the activations of a stack, leaf first.
+pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Vec<Draft> {
+    let (least, most) = choices.one([(0, 6), (3, 12), (3, 12), (6, 20), (12, 39)]);
+    let count = choices.between(least, most) as usize;
+    let mut drafts: Vec<Draft> = Vec::with_capacity(count + 5);
+    let mut native = choices.chance(2, 3);
+    while drafts.len() < count {
+        for _ in 0..choices.between(1, if native { 2 } else { 5 }) {
+            let draft = if native {
+                native_row(choices, stage, drafts.len())
+            } else {
+                managed_row(choices, stage, &drafts)
+            };
+            drafts.push(draft);
+        }
+        native = !native;
+    }
+    drafts.truncate(count);
+    if count > 0 {
+        let mut root = if choices.chance(1, 8) {
+            managed_row(choices, stage, &[])
+        } else {
+            native_row(choices, stage, count)
+        };
+        let name = if root.is_native() { "host!main" } else { "App.Last" };
+        name.clone_into(&mut root.row.function);
+        root.row.leaf = false;
+        root.row.saves.truncate(4);
+        root.size = ROOT_SIZE;
+        drafts.push(root);
+    }
+    drafts
+}
+
+/// Draws an offset after a call that comes after the prologue.
+fn offset<C: Choices>(choices: &mut C) -> u32 {
+    choices.between(u32::from(PROLOGUE) + 1, SIZE - 1)
+}
+
+fn frame_size<C: Choices>(choices: &mut C, row: &SyntheticActivation) -> u64 {
+    let words = match choices.below(12) {
+        0..8 => choices.below(0x20),
+        8..11 => choices.below(0x80),
+        _ => choices.below(0x400),
+    };
+    8 + 8 * row.saves.len() as u64 + 8 * u64::from(words)
+}
+
+fn native_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, index: usize) -> Draft {
+    let saved = FrameConvention::of(stage.generation).callee_saved;
+    let leaf = choices.chance(1, 8);
+    let row = SyntheticActivation {
+        function: format!("coreclr.dll!N{index}"),
+        offset: offset(choices),
+        place: CodeLocation::Native,
+        kind: MethodKind::Ordinary,
+        sp: 0,
+        saves: if leaf { Vec::new() } else { choices.subset(saved, 1, 4) },
+        funclet: None,
+        leaf,
+        gs_cookie: None,
+    };
+    let size = if leaf { 8 } else { frame_size(choices, &row) };
+    Draft { row, size }
+}
+
+fn managed_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, drafts: &[Draft]) -> Draft {
+    let offset = offset(choices);
+    let mut row = match drafts.get(choices.below(drafts.len() as u32) as usize) {
+        // Recursion, and the methods of funclets.
+        Some(draft) if !draft.is_native() && choices.chance(1, 2) => {
+            let mut row = draft.row.clone();
+            row.funclet = row.funclet.filter(|_| choices.chance(1, 3));
+            if !row.function.contains('@') && choices.chance(1, 6) {
+                row.function.push_str("@tier1");
+            }
+            row
+        }
+        _ => fresh(choices, stage, drafts.len()),
+    };
+    row.offset = offset;
+    if let Some(same) = drafts.iter().find(|draft| draft.is_of(&row)) {
+        return Draft { row: SyntheticActivation { offset, ..same.row.clone() }, size: same.size };
+    }
+    let size = frame_size(choices, &row);
+    Draft { row, size }
+}
+
+fn fresh<C: Choices>(
+    choices: &mut C,
+    stage: &SyntheticThread,
+    index: usize,
+) -> SyntheticActivation {
+    let saved = FrameConvention::of(stage.generation).callee_saved;
+    let kinds = [
+        MethodKind::Ordinary,
+        MethodKind::IlStub,
+        MethodKind::Dynamic,
+        MethodKind::ExceptionHandling,
+    ];
+    let kind = kinds[choices.weighted(&[12, 2, 2, 2])];
+    let version = if choices.chance(1, 8) { "@tier1" } else { "" };
+    let all = choices.chance(1, 4);
+    SyntheticActivation {
+        function: format!("App.F{index}{version}"),
+        offset: 0,
+        place: choices.one([CodeLocation::Heap, CodeLocation::ReadyToRun]),
+        kind,
+        sp: 0,
+        saves: if all { saved.to_vec() } else { choices.subset(saved, 1, 3) },
+        funclet: if choices.chance(1, 10) {
+            Some(choices.one([Funclet::Handler, Funclet::Filter]))
+        } else {
+            None
+        },
+        leaf: false,
+        gs_cookie: None,
+    }
+}
+
+/// Enlarges the frame of an activation's function to at least `size` bytes. Returns false if that
+/// is impossible.
+pub(super) fn enlarge(drafts: &mut [Draft], index: usize, size: u64) -> bool {
+    let last = index + 1 == drafts.len();
+    let Some(draft) = drafts.get(index) else { return false };
+    if draft.size >= size {
+        return true;
+    }
+    if draft.row.leaf || last {
+        return false;
+    }
+    let row = draft.row.clone();
+    for draft in drafts.iter_mut().filter(|draft| draft.is_of(&row)) {
+        draft.size = size;
+    }
+    true
+}
+
+/// Places the activations, from the base of the stack downwards.
+pub(super) fn place(drafts: Vec<Draft>, base: u64) -> Vec<SyntheticActivation> {
+    let mut end = base;
+    let mut rows = Vec::with_capacity(drafts.len());
+    for Draft { mut row, size } in drafts.into_iter().rev() {
+        end -= size;
+        row.sp = end;
+        rows.push(row);
+    }
+    rows.reverse();
+    rows
+}

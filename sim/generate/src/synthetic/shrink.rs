@@ -1,0 +1,212 @@
+//! Steps towards a smaller thread and a plainer call.
+
+use super::{SyntheticCall, SyntheticSeed};
+use clr_runtime::generation::Generation;
+use clr_runtime::{ContextSafety, ExceptionState, MethodKind, Process, ThreadLife};
+use clr_walker::profiling::SnapshotFlags;
+use clr_world::synthetic::{
+    CodeLocation, PROLOGUE, SELF, SELF_OBJECT, SyntheticActivation, SyntheticThread,
+};
+
+/// A step towards a smaller thread or a plainer call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Drops activations, given the index of the first one and their number.
+    Rows(usize, usize),
+    /// Drops a Frame.
+    Frame(usize),
+    /// Drops overwritten words, given the index of the first one and their number.
+    Words(usize, usize),
+    /// Makes an overwritten word 0.
+    Zero(usize),
+    /// Drops an exception.
+    Tracker(usize),
+    /// Simplifies an activation, and all others of its function, in one way.
+    Plainer(usize, usize),
+    /// Simplifies a Frame.
+    PlainFrame(usize),
+    /// Resets a part of the process or the call to its default.
+    Default(usize),
+}
+
+/// The ways to simplify an activation.
+const PLAINER: &[fn(&mut SyntheticActivation)] = &[
+    |row| row.kind = MethodKind::Ordinary,
+    |row| row.funclet = None,
+    |row| row.saves.clear(),
+    |row| row.offset = u32::from(PROLOGUE) + 1,
+    |row| {
+        if row.place == CodeLocation::ReadyToRun {
+            row.place = CodeLocation::Heap;
+        }
+    },
+];
+
+/// The way that makes the frame as small as possible.
+const SMALL: usize = PLAINER.len();
+
+const DEFAULTS: &[fn(&mut SyntheticCall)] = &[
+    |call| call.seed = None,
+    |call| call.stage.exceptions = ExceptionState::default(),
+    |call| call.stage.process = Process::default(),
+    |call| call.stage.hijacked = None,
+    |call| call.stage.hijack_locked = false,
+    |call| call.stage.forbid_suspend = 0,
+    |call| call.stage.gc_special = false,
+    |call| call.stage.life = ThreadLife::Running,
+    |call| call.stage.safety = ContextSafety::Safe,
+    |call| call.stage.exceptions.inconsistent = false,
+    |call| call.stop_at = None,
+    |call| call.null_callback = false,
+    |call| call.context_size = 0,
+    |call| call.flags = SnapshotFlags::REGISTER_CONTEXT,
+    |call| call.caller = SELF,
+    |call| call.thread = SELF_OBJECT,
+    |call| call.stage.cooperative = false,
+    |call| call.stage.generation = Generation::ALL[0],
+    |call| {
+        call.seed =
+            call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_activation).or(call.seed);
+    },
+    |call| change_seed(call, |seed| seed.rip = None),
+    |call| change_seed(call, |seed| seed.rsp = None),
+    |call| change_seed(call, |seed| seed.rbp = None),
+    |call| change_seed(call, |seed| seed.flags = SyntheticSeed::of_activation(0).flags),
+    |call| change_seed(call, |seed| seed.features = 0),
+    |call| change_seed(call, |seed| seed.len = SyntheticSeed::of_activation(0).len),
+];
+
+fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)) {
+    if let Some(seed) = &mut call.seed {
+        change(seed);
+    }
+}
+
+impl SyntheticCall {
+    /// Returns all steps, the largest first.
+    pub(crate) fn shrink_steps(&self) -> Vec<Step> {
+        let SyntheticThread { rows, frames, overwritten, exceptions, .. } = &self.stage;
+        let mut steps = Vec::new();
+        let spans = |count: usize, most: usize| {
+            let sizes = (0..).map(|power| 1 << power).take_while(move |size| *size <= most);
+            let sizes: Vec<usize> = sizes.collect();
+            sizes.into_iter().rev().flat_map(move |size| {
+                (0..count).step_by(size).map(move |first| (first, size.min(count - first)))
+            })
+        };
+        let (rows, words) = (rows.len(), overwritten.len());
+        steps.extend(spans(rows, rows).map(|(first, count)| Step::Rows(first, count)));
+        steps.extend(spans(words, words).map(|(first, count)| Step::Words(first, count)));
+        steps.extend((0..frames.len()).map(Step::Frame));
+        steps.extend((0..exceptions.trackers.len()).map(Step::Tracker));
+        steps.extend((0..DEFAULTS.len()).map(Step::Default));
+        steps.extend((0..words).map(Step::Zero));
+        steps.extend((0..frames.len()).map(Step::PlainFrame));
+        for row in 0..rows {
+            steps.extend((0..=SMALL).map(|way| Step::Plainer(row, way)));
+        }
+        steps
+    }
+
+    /// Returns the call after a step; `None` if it cannot be set up, or is unchanged.
+    pub(crate) fn shrunk(&self, step: Step) -> Option<Self> {
+        let mut simpler = self.clone();
+        let stage = &mut simpler.stage;
+        match step {
+            Step::Rows(first, count) => drop_rows(&mut simpler, first, count),
+            Step::Frame(index) => {
+                stage.frames.remove(index);
+            }
+            Step::Words(first, count) => {
+                stage.overwritten.drain(first..first + count);
+            }
+            Step::Zero(index) => stage.overwritten.get_mut(index)?.1 = 0,
+            Step::Tracker(index) => {
+                stage.exceptions.trackers.remove(index);
+            }
+            Step::Plainer(row, way) => plainer(&mut simpler, row, way)?,
+            Step::PlainFrame(index) => {
+                let frame = stage.frames.get_mut(index)?;
+                frame.method = None;
+                frame.captured_in = None;
+                frame.context_flags = 0;
+            }
+            Step::Default(part) => DEFAULTS.get(part)?(&mut simpler),
+        }
+        // A thread that could be set up still can be; others need not become valid.
+        let valid = simpler.stage.build().is_ok() || self.stage.build().is_err();
+        (simpler != *self && valid).then_some(simpler)
+    }
+}
+
+/// Drops activations; everything below them moves up.
+fn drop_rows(call: &mut SyntheticCall, first: usize, count: usize) {
+    let stage = &mut call.stage;
+    let end_of = |stage: &SyntheticThread, row: usize| {
+        let last = stage.rows.last().map_or(0, |row| row.sp + 0x40);
+        stage.rows.get(row).map_or(last, |row| row.sp)
+    };
+    let (from, to) = (end_of(stage, first), end_of(stage, first + count));
+    let dropped: Vec<_> = stage.rows.drain(first..first + count).collect();
+    stage.frames.retain(|frame| !(from..to).contains(&frame.at));
+    shift(stage, from, to - from);
+    let gone = |name: &String| {
+        let is_dropped = dropped.iter().any(|row| row.function == *name);
+        is_dropped && stage.rows.iter().all(|row| row.function != *name)
+    };
+    stage.hijacked = stage.hijacked.take().filter(|name| !gone(name));
+    stage.frames.retain(|frame| {
+        let captured = frame.captured_in.as_ref().map(|(name, _)| name);
+        !frame.leads_to.iter().chain(captured).any(gone)
+    });
+    let (first, count) = (first as u32, count as u32);
+    change_seed(call, |seed| {
+        seed.row = seed.row.map(|row| if row >= first + count { row - count } else { row });
+    });
+}
+
+/// Moves everything below `from` (VA) up by `by` bytes.
+fn shift(stage: &mut SyntheticThread, from: u64, by: u64) {
+    let lowest = stage.stack.0;
+    let move_up = |address: &mut u64| {
+        if (lowest..from).contains(address) {
+            *address += by;
+        }
+    };
+    stage.rows.iter_mut().for_each(|row| move_up(&mut row.sp));
+    stage.frames.iter_mut().for_each(|frame| move_up(&mut frame.at));
+    for (at, value) in &mut stage.overwritten {
+        move_up(at);
+        move_up(value);
+    }
+    for tracker in &mut stage.exceptions.trackers {
+        if let Some((lower, upper)) = &mut tracker.unwound {
+            move_up(lower);
+            move_up(upper);
+        }
+        if let Some(funclet) = &mut tracker.funclet {
+            move_up(&mut funclet.caller_sp);
+            funclet.parent_caller_sp.iter_mut().for_each(move_up);
+        }
+    }
+}
+
+/// Simplifies an activation, and all others of its function, in one way.
+fn plainer(call: &mut SyntheticCall, row: usize, way: usize) -> Option<()> {
+    let stage = &mut call.stage;
+    let key = |row: &SyntheticActivation| (row.function.clone(), row.place, row.funclet);
+    let wanted = key(stage.rows.get(row)?);
+    let same: Vec<_> = (0..stage.rows.len())
+        .filter(|index| stage.rows.get(*index).is_some_and(|row| key(row) == wanted))
+        .collect();
+    for index in same {
+        if let Some(plain) = PLAINER.get(way) {
+            plain(stage.rows.get_mut(index)?);
+        } else if let Some(end) = stage.rows.get(index + 1).map(|row| row.sp) {
+            let row = stage.rows.get(index)?;
+            let (size, least) = (end - row.sp, 8 + 8 * row.saves.len() as u64);
+            shift(stage, row.sp + 1, size.checked_sub(least)?);
+        }
+    }
+    Some(())
+}

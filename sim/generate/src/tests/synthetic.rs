@@ -1,0 +1,108 @@
+//! Tests of generated synthetic threads.
+
+use crate::{Choices, Seeded, SyntheticCall, minimize, shrunk, synthetic_call};
+use clr_runtime::generation::Generation;
+use clr_runtime::{Funclet, MethodKind};
+use clr_world::synthetic::CodeLocation;
+use std::collections::BTreeSet;
+
+fn drawn(count: u64) -> impl Iterator<Item = SyntheticCall> {
+    (0..count).map(|seed| synthetic_call(&mut Seeded::new(seed)))
+}
+
+/// A source of choices that always answers 0.
+struct Exhausted;
+
+impl Choices for Exhausted {
+    fn below(&mut self, _: u32) -> u32 {
+        0
+    }
+}
+
+#[test]
+fn nothing_decides_but_the_choices() {
+    assert!(drawn(50).eq(drawn(50)));
+}
+
+#[test]
+fn without_choices_there_is_nothing_on_the_stack() {
+    let case = synthetic_call(&mut Exhausted);
+    assert_eq!(
+        case,
+        SyntheticCall { context_size: 0x4D0, ..SyntheticCall::new(case.stage.clone()) }
+    );
+    assert!(case.stage.rows.is_empty() && case.stage.frames.is_empty());
+}
+
+#[test]
+fn nearly_all_can_be_set_up() {
+    let refused = drawn(2000).filter(|case| case.stage.build().is_err()).count();
+    assert!(refused < 10, "{refused}");
+}
+
+#[test]
+fn all_that_there_is_is_drawn() {
+    let (mut frames, mut rows, mut shapes) = (BTreeSet::new(), BTreeSet::new(), [0; 5]);
+    for case in drawn(4000) {
+        let stage = &case.stage;
+        frames.extend(stage.frames.iter().map(|frame| (stage.generation, frame.kind)));
+        for row in &stage.rows {
+            let kind = match row.kind {
+                MethodKind::Ordinary => 0,
+                MethodKind::IlStub => 1,
+                MethodKind::Dynamic => 2,
+                MethodKind::ExceptionHandling => 3,
+            };
+            let size = row.saves.len().min(2);
+            rows.insert((row.place, kind, row.funclet, row.leaf, size));
+        }
+        let seed = case.seed.is_some_and(|seed| seed.whole().is_none());
+        let has = [
+            !stage.overwritten.is_empty(),
+            stage.hijacked.is_some(),
+            stage.exceptions.trackers.len() > 1,
+            stage.rows.len() > 30 && stage.frames.len() > 3,
+            seed,
+        ];
+        for (count, has) in shapes.iter_mut().zip(has) {
+            *count += u32::from(has);
+        }
+    }
+    for generation in Generation::ALL {
+        for kind in clr_runtime::FrameKind::ALL {
+            let drawn = frames.contains(&(generation, *kind));
+            assert_eq!(drawn, kind.exists_in(generation), "{kind}, {generation}");
+        }
+    }
+    for place in [CodeLocation::Heap, CodeLocation::ReadyToRun] {
+        for kind in 0..4 {
+            for funclet in [None, Some(Funclet::Handler), Some(Funclet::Filter)] {
+                assert!(rows.contains(&(place, kind, funclet, false, 2)));
+            }
+        }
+    }
+    assert!(rows.contains(&(CodeLocation::Native, 0, None, true, 0)));
+    assert!(shapes.iter().all(|count| *count > 20), "{shapes:?}");
+}
+
+#[test]
+fn steps_lead_to_what_can_be_set_up() {
+    for case in drawn(30).filter(|case| case.stage.build().is_ok()) {
+        for smaller in shrunk(&case) {
+            assert!(smaller != case && smaller.stage.build().is_ok(), "{smaller:#x?}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_matter_is_dropped() {
+    let fails = |case: &SyntheticCall| {
+        case.stage.rows.iter().any(|row| row.funclet.is_some())
+            && case.seed.is_some_and(|seed| seed.rsp.is_some())
+    };
+    let large = drawn(5000).find(fails).expect("there is one with a funclet and a seed");
+    let small = minimize(large, fails);
+    assert_eq!(small.stage.rows.len(), 1, "{small:#x?}");
+    assert!(small.stage.frames.is_empty() && small.stage.overwritten.is_empty());
+    assert_eq!(small.stage.generation, Generation::ALL[0]);
+}

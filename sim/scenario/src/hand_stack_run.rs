@@ -1,0 +1,136 @@
+//! Calls on a stack placed by hand.
+
+use super::PlacedStack;
+use super::explained::{self, ExplainedSnapshot};
+use super::mixed::{MixedFrameKind, UnlabelledFrame};
+use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
+use super::stopped_thread::Site;
+use clr_runtime::generation::Generation;
+use clr_runtime::{OsThreadId, Runtime};
+use clr_walker::profiling::{FunctionId, ThreadId};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::Position;
+use clr_world::synthetic::{
+    CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticError,
+    SyntheticProcess,
+};
+
+impl PlacedStack {
+    /// Makes the calls on one generation.
+    pub(super) fn snapshots_on(
+        &self,
+        generation: Generation,
+        told: bool,
+    ) -> Result<Vec<ExplainedSnapshot>, SyntheticError> {
+        let set = self.synthetic_thread(generation).build()?;
+        let snapshots = self.snapshots.iter().enumerate();
+        let made = snapshots.filter(|(_, call)| call.applies_to(generation));
+        let report = |(snapshot, call): (usize, &SnapshotCall)| {
+            let (found, events, story) =
+                explained::explained(call, &set, &call.process(&set), told);
+            let report = call.compare(None, snapshot, generation, found);
+            ExplainedSnapshot { report, events, story }
+        };
+        Ok(made.map(report).collect())
+    }
+}
+
+impl Site for SyntheticProcess {
+    fn generation(&self) -> Generation {
+        self.synthetic_thread().generation
+    }
+
+    fn is_cooperative(&self) -> bool {
+        self.synthetic_thread().cooperative
+    }
+
+    fn os(&self, caller: SnapshotCaller) -> OsThreadId {
+        match caller {
+            SnapshotCaller::Own | SnapshotCaller::Thread(_) => SELF,
+            SnapshotCaller::NativeWalker => NATIVE_WALKER,
+            SnapshotCaller::ManagedWalker => MANAGED_WALKER,
+        }
+    }
+
+    fn id(&self, thread: SnapshotThread) -> ThreadId {
+        match thread {
+            SnapshotThread::Own | SnapshotThread::Thread(_) => self.thread(),
+            SnapshotThread::Null => ThreadId(0),
+            SnapshotThread::Value(value) => ThreadId(value),
+        }
+    }
+
+    fn registers_of(&self, source: &SeedSource) -> Option<Registers> {
+        match source {
+            SeedSource::Function(function) => Some(self.seed(function)?.registers),
+            SeedSource::Leaf => self.registers(0),
+            SeedSource::TopManaged => {
+                let mut rows = self.synthetic_thread().rows.iter();
+                self.registers(rows.position(|row| row.place != CodeLocation::Native)?)
+            }
+            SeedSource::Stale | SeedSource::Bytes(_) => None,
+        }
+    }
+
+    fn address_of(&self, label: &str) -> Option<u64> {
+        self.address(label)
+    }
+
+    fn label_of(&self, ip: u64) -> String {
+        self.label(ip)
+    }
+
+    fn name_of(&self, id: FunctionId) -> Option<String> {
+        self.name(id).map(str::to_owned)
+    }
+
+    fn rows(&self) -> Vec<UnlabelledFrame> {
+        let rows = self.synthetic_thread().rows.iter().enumerate();
+        let row = |(index, row): (usize, &SyntheticActivation)| {
+            let registers = self.registers(index)?;
+            let kind = match row.place {
+                CodeLocation::Native => MixedFrameKind::Native,
+                CodeLocation::Heap | CodeLocation::ReadyToRun => UnlabelledFrame::kind_of(row.kind),
+            };
+            let position = if index == 0 { Position::Interrupted } else { Position::ReturnAddress };
+            Some(UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position })
+        };
+        rows.filter_map(row).collect()
+    }
+
+    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
+        let rows = (0..self.synthetic_thread().rows.len()).filter_map(|row| self.registers(row));
+        rows.into_iter().find(|row| row.rip == ip && row.rsp() == rsp)
+    }
+}
+
+impl SnapshotSeed {
+    /// Returns the bytes of the seed on a stack placed by hand, as many as are readable; `None` if
+    /// the source of the seed is not on the stack.
+    #[must_use]
+    pub fn bytes(&self, set: &SyntheticProcess) -> Option<Vec<u8>> {
+        self.bytes_at(set)
+    }
+}
+
+impl SnapshotCall {
+    /// Creates a process for the call.
+    #[must_use]
+    pub fn process<'s>(&self, set: &'s SyntheticProcess) -> Runtime<'s> {
+        let runtime = set.runtime();
+        self.suspend(set, &runtime);
+        runtime
+    }
+
+    /// Makes the call on a new process.
+    #[must_use]
+    pub fn make(&self, set: &SyntheticProcess) -> super::SnapshotResult {
+        self.make_at(set, &self.process(set))
+    }
+
+    /// Makes the call on a process.
+    #[must_use]
+    pub fn make_on(&self, set: &SyntheticProcess, runtime: &Runtime<'_>) -> super::SnapshotResult {
+        self.make_at(set, runtime)
+    }
+}

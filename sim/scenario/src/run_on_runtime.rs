@@ -1,0 +1,425 @@
+//! Execution of programs with a runtime up to each stop, where the calls are made.
+
+use super::explained::{self, ExplainedSnapshot};
+use super::mixed::{MixedFrameKind, UnlabelledFrame};
+use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
+use super::stopped_thread::{Site, SnapshotReport};
+use super::{Scenario, Stop, StopAt};
+use clr_codegen::Service;
+use clr_codegen::{CodeKind, SERVICE_SIZE, SERVICES};
+use clr_runtime::generation::Generation;
+use clr_runtime::{OsThreadId, Runtime};
+use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
+use clr_walker::registers::Registers;
+use clr_world::stubs::Identity;
+use clr_world::synthetic::SyntheticError;
+use clr_world::{
+    Activation, Build, BuildError, StepEvent, ThreadStart, Waiting, World, WorldError,
+};
+use thiserror::Error;
+
+/// Maximum number of steps of a thread up to a stop.
+const STEP_LIMIT: u64 = 1_000_000;
+
+/// The reason why the calls of a scenario cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RunOnError {
+    /// The stack placed by hand is inconsistent.
+    #[error(transparent)]
+    Stage(#[from] SyntheticError),
+    /// The program cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A thread cannot go on.
+    #[error("stop {stop}: {error}")]
+    World {
+        /// Index of the stop, from 0.
+        stop: usize,
+        /// Reason.
+        error: WorldError,
+    },
+    /// A thread is to be walked as a profiler does it, but the runtime does not know the thread.
+    #[error("the runtime does not know the thread, so it has no ThreadID")]
+    UnknownThread,
+    /// A thread ends, or waits for ever, before it reaches its stop.
+    #[error("stop {stop} is not reached: thread {thread} did {steps} steps")]
+    NotReached {
+        /// Index of the stop, from 0.
+        stop: usize,
+        /// Index of the thread, from 0.
+        thread: u32,
+        /// Number of steps that the thread executed.
+        steps: u64,
+    },
+}
+
+impl Scenario {
+    /// Makes the calls of the text on one generation: those of a stack placed by hand, or those at
+    /// the stops of a program. A call that is not for the generation has no report.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
+        let made = self.snapshots_on(generation, false)?;
+        Ok(made.into_iter().map(|made| made.report).collect())
+    }
+
+    /// Makes the calls, with their explanations if `told` is true.
+    pub(super) fn snapshots_on(
+        &self,
+        generation: Generation,
+        told: bool,
+    ) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
+        if let Some(stack) = &self.stack {
+            return Ok(stack.snapshots_on(generation, told)?);
+        }
+        let made = |stop: &&Stop| stop.snapshots.iter().any(|call| call.applies_to(generation));
+        if !self.stops.iter().any(|stop| made(&stop)) {
+            return Ok(Vec::new());
+        }
+        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        let mut reports = Vec::new();
+        for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
+            self.run_to((index, stop), &build, told, &mut reports)?;
+        }
+        Ok(reports)
+    }
+
+    /// Executes the program up to each stop on one generation, and calls `look` there. A stop that
+    /// the threads do not reach on this generation is skipped.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`]. A stop that is not reached is not an error.
+    pub fn at_stops(
+        &self,
+        generation: Generation,
+        mut look: impl FnMut(ThreadAtStop<'_, '_>),
+    ) -> Result<(), RunOnError> {
+        if self.stops.is_empty() {
+            return Ok(());
+        }
+        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        for (index, stop) in self.stops.iter().enumerate() {
+            let Arrived { mut world, walkers, .. } = match self.arrive(&build, index, stop) {
+                Ok(arrived) => arrived,
+                Err(RunOnError::NotReached { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let thread = stop.thread as usize;
+            look(ThreadAtStop { stop: index, world: &mut world, thread, walkers });
+        }
+        Ok(())
+    }
+
+    /// Returns the start of each thread of the program.
+    pub(super) fn starts(&self) -> Vec<ThreadStart> {
+        let start = |thread: &super::ScenarioThread| {
+            let function = self.program.functions.get(thread.start.index());
+            match function.map(|function| function.kind) {
+                _ if thread.gc => ThreadStart::ServerGc,
+                Some(CodeKind::Native) => ThreadStart::Native(thread.start),
+                _ => ThreadStart::Managed(thread.start),
+            }
+        };
+        self.threads.iter().map(start).collect()
+    }
+
+    /// Returns the thread with which the process ends, if there is one.
+    pub(super) fn exits_with(&self) -> Option<usize> {
+        self.threads.iter().position(|thread| thread.exits)
+    }
+
+    /// Brings all threads of a new world to the positions that a stop names.
+    fn arrive<'b>(
+        &self,
+        build: &'b Build,
+        index: usize,
+        stop: &Stop,
+    ) -> Result<Arrived<'b>, RunOnError> {
+        let mut world = build.world(&self.starts())?;
+        if let Some(thread) = self.exits_with() {
+            world.exit_with(thread);
+        }
+        let walkers = world.add_walkers()?;
+        for (thread, at) in &stop.others {
+            run_thread(&mut world, index, *thread, *at)?;
+        }
+        let mut seeds = stop.snapshots.iter().filter_map(|call| call.seed.as_ref());
+        let wants_stale = seeds.any(|seed| seed.from == SeedSource::Stale);
+        let before = self.stops.get(..index).unwrap_or_default().iter().rev();
+        let before = before.into_iter().find(|before| before.thread == stop.thread);
+        let mut stale = None;
+        if let Some(before) = before.filter(|_| wants_stale) {
+            run_thread(&mut world, index, stop.thread, before.at)?;
+            stale = world.top_managed(stop.thread as usize);
+        }
+        run_thread(&mut world, index, stop.thread, stop.at)?;
+        Ok(Arrived { world, walkers, stale })
+    }
+
+    /// Makes the calls of a stop.
+    fn run_to(
+        &self,
+        (index, stop): (usize, &Stop),
+        build: &Build,
+        told: bool,
+        reports: &mut Vec<ExplainedSnapshot>,
+    ) -> Result<(), RunOnError> {
+        let generation = build.generation();
+        let calls = stop.snapshots.iter().enumerate();
+        let made = calls.filter(|(_, call)| call.applies_to(generation));
+        let made = self.inspect(build, (index, stop), made, |stopped, (snapshot, call)| {
+            call.suspend(stopped, stopped.runtime());
+            let (found, events, story) =
+                explained::explained(call, stopped, stopped.runtime(), told);
+            let report = call.compare(Some(index), snapshot, generation, found);
+            ExplainedSnapshot { report, events, story }
+        })?;
+        reports.extend(made);
+        Ok(())
+    }
+
+    /// Calls `look` for each item on the thread of a stop, each time with the same state.
+    pub(super) fn inspect<I, T>(
+        &self,
+        build: &Build,
+        (index, stop): (usize, &Stop),
+        items: impl IntoIterator<Item = I>,
+        mut look: impl FnMut(&Stopped<'_, '_>, I) -> T,
+    ) -> Result<Vec<T>, RunOnError> {
+        let Arrived { mut world, walkers, stale } = self.arrive(build, index, stop)?;
+        let thread = stop.thread as usize;
+        let cooperative = world.is_cooperative(thread);
+        let mut seen = Vec::new();
+        for item in items {
+            let saved = world.save();
+            world.sync();
+            seen.push(look(&Stopped { world: &world, thread, cooperative, stale, walkers }, item));
+            world.restore(&saved);
+        }
+        Ok(seen)
+    }
+}
+
+/// A thread that has reached a stop.
+#[derive(Debug)]
+pub struct ThreadAtStop<'w, 'b> {
+    /// Index of the stop in the text.
+    pub stop: usize,
+    /// The program executed with its runtime.
+    pub world: &'w mut World<'b>,
+    /// Index of the thread.
+    pub thread: usize,
+    /// Two threads that only walk others: one unknown to the runtime, and one known to it.
+    pub walkers: [OsThreadId; 2],
+}
+
+/// A world whose threads have reached the positions that a stop names.
+struct Arrived<'b> {
+    world: World<'b>,
+    walkers: [OsThreadId; 2],
+    /// Registers of the thread's first managed activation at its previous stop, if a seed is made
+    /// from them.
+    stale: Option<Registers>,
+}
+
+/// Runs a thread up to a position.
+fn run_thread(
+    world: &mut World<'_>,
+    stop: usize,
+    thread: u32,
+    at: StopAt,
+) -> Result<(), RunOnError> {
+    let index = thread as usize;
+    let address = match at {
+        StopAt::Instruction { function, index, .. } => {
+            let placed = world.expanded().placed.get(function.index()).copied();
+            placed.and_then(|function| world.linked().instruction_of(function, index))
+        }
+        StopAt::Runtime { function, index, .. } => {
+            let placed = world.expanded().find(function);
+            placed.and_then(|function| world.linked().instruction_of(function, index))
+        }
+        StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => None,
+    };
+    let mut visits = 0;
+    let mut waiting = Waiting::default();
+    let mut executed = 0;
+    let start = world.executed();
+    for steps in 0..STEP_LIMIT {
+        let here = address.is_some() && world.rip(index) == address && !world.is_serving(index);
+        visits += u32::from(here);
+        let reached = match at {
+            StopAt::Instruction { visit, .. } | StopAt::Runtime { visit, .. } => {
+                here && visits == visit
+            }
+            StopAt::After(after) => executed >= after,
+            StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => false,
+        };
+        if reached {
+            return Ok(());
+        }
+        let event = world.step(index).map_err(|error| RunOnError::World { stop, error })?;
+        executed = world.executed() - start;
+        let waits_for_others = waiting.is_for_others(event);
+        match (event, at) {
+            (StepEvent::Callback(kind), StopAt::Callback { kind: wanted, visit })
+                if kind == wanted =>
+            {
+                visits += 1;
+                if visits == visit {
+                    return Ok(());
+                }
+            }
+            (StepEvent::Hook, StopAt::Hook(visit)) => {
+                visits += 1;
+                if visits == visit {
+                    return Ok(());
+                }
+            }
+            (StepEvent::Ended, StopAt::End) => return Ok(()),
+            (StepEvent::Ended, _) => return Err(RunOnError::NotReached { stop, thread, steps }),
+            (StepEvent::Waits, _) => {
+                let error = |error| RunOnError::World { stop, error };
+                if !let_others_go_on(world, index).map_err(error)? && waits_for_others {
+                    return Err(RunOnError::NotReached { stop, thread, steps });
+                }
+            }
+            (StepEvent::Callback(_) | StepEvent::Hook | StepEvent::Stepped, _) => {}
+        }
+    }
+    Err(RunOnError::NotReached { stop, thread, steps: STEP_LIMIT })
+}
+
+/// Lets each of the other threads do a step, because `waiting` waits for them. Returns true if any
+/// could go on.
+fn let_others_go_on(world: &mut World<'_>, waiting: usize) -> Result<bool, WorldError> {
+    let mut went_on = false;
+    for other in (0..world.thread_count()).filter(|other| *other != waiting) {
+        went_on |= !matches!(world.step(other)?, StepEvent::Waits | StepEvent::Ended);
+    }
+    Ok(went_on)
+}
+
+/// Returns the label of an address, or the address as a number.
+pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
+    if let Some(managed) = runtime.code.find(ip) {
+        let offset = ip.wrapping_sub(managed.code.start);
+        return format!("{}+{offset:#x}", managed.method.name);
+    }
+    if let Some(function) = runtime.native.function(ip) {
+        return format!("{}+{:#x}", function.name, ip - function.start);
+    }
+    // An address that the world serves in place of code of the runtime or of the profiler.
+    let served = ip.wrapping_sub(SERVICES);
+    let service = u32::try_from(served / SERVICE_SIZE).ok().and_then(Service::from_number);
+    match service {
+        Some(service) => format!("{service:?}+{:#x}", served % SERVICE_SIZE),
+        None => format!("{ip:#x}"),
+    }
+}
+
+/// A thread of a program that has reached a stop.
+pub(super) struct Stopped<'w, 'b> {
+    world: &'w World<'b>,
+    thread: usize,
+    cooperative: bool,
+    /// Registers of the first managed activation at the thread's previous stop.
+    stale: Option<Registers>,
+    /// One thread unknown to the runtime, and one known to it.
+    walkers: [OsThreadId; 2],
+}
+
+impl<'b> Stopped<'_, 'b> {
+    pub(super) fn runtime(&self) -> &Runtime<'b> {
+        self.world.as_synced()
+    }
+}
+
+impl Site for Stopped<'_, '_> {
+    fn generation(&self) -> Generation {
+        self.runtime().generation
+    }
+
+    fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    fn os(&self, caller: SnapshotCaller) -> OsThreadId {
+        let thread = match caller {
+            SnapshotCaller::Own => self.thread,
+            SnapshotCaller::Thread(thread) => thread as usize,
+            SnapshotCaller::NativeWalker => return self.walkers[0],
+            SnapshotCaller::ManagedWalker => return self.walkers[1],
+        };
+        self.world.os(thread).unwrap_or_default()
+    }
+
+    fn id(&self, thread: SnapshotThread) -> ThreadId {
+        let thread = match thread {
+            SnapshotThread::Own => self.thread,
+            SnapshotThread::Thread(thread) => thread as usize,
+            SnapshotThread::Null => return ThreadId(0),
+            SnapshotThread::Value(value) => return ThreadId(value),
+        };
+        self.world.object(thread).unwrap_or_default()
+    }
+
+    fn registers_of(&self, source: &SeedSource) -> Option<Registers> {
+        match source {
+            SeedSource::Function(name) => {
+                let activations = self.world.activations(self.thread);
+                let functions = &self.world.expanded().program.functions;
+                let first = activations.iter().find(|activation| {
+                    let function = activation.function.and_then(|id| functions.get(id.index()));
+                    function.is_some_and(|function| function.name == *name)
+                })?;
+                Some(first.registers)
+            }
+            SeedSource::Leaf => Some(self.world.activations(self.thread).first()?.registers),
+            SeedSource::TopManaged => self.world.top_managed(self.thread),
+            SeedSource::Stale => self.stale,
+            SeedSource::Bytes(_) => None,
+        }
+    }
+
+    fn address_of(&self, label: &str) -> Option<u64> {
+        let (name, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
+        let mut functions = self.world.expanded().program.functions.iter();
+        let index = functions.position(|function| function.name == name)?;
+        let entry = self.world.linked().entries.get(index)?;
+        Some(entry + u64::from_str_radix(offset, 16).ok()?)
+    }
+
+    fn label_of(&self, ip: u64) -> String {
+        label_of(self.runtime(), ip)
+    }
+
+    fn name_of(&self, id: MethodId) -> Option<String> {
+        let (_, method) = self.runtime().code.method(id)?;
+        Some(method.name.clone())
+    }
+
+    fn rows(&self) -> Vec<UnlabelledFrame> {
+        let identities = &self.world.expanded().identities;
+        let activations = self.world.activations(self.thread).into_iter();
+        let row = |activation: Activation| {
+            let identity = activation.function.and_then(|id| identities.get(id.index()));
+            let kind = match identity {
+                Some(Identity::Method(kind)) => UnlabelledFrame::kind_of(*kind),
+                Some(Identity::Stub(_)) => MixedFrameKind::Hidden,
+                Some(Identity::Native) | None => MixedFrameKind::Native,
+            };
+            let Activation { registers, position, .. } = activation;
+            UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position }
+        };
+        activations.map(row).collect()
+    }
+
+    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
+        let activations = self.world.activations(self.thread);
+        let mut registers = activations.iter().map(|activation| activation.registers);
+        registers.find(|registers| registers.rip == ip && registers.rsp() == rsp)
+    }
+}

@@ -1,0 +1,253 @@
+//! Execution of the calls of a text, on a stack placed by hand or at the stops of a program.
+
+use super::mixed::UnlabelledFrame;
+use super::snapshot::{
+    SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
+    SnapshotSeed, SnapshotThread,
+};
+use super::snapshot_result::{
+    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
+};
+use clr_runtime::Context;
+use clr_runtime::frame::layout::FrameConvention;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::{OsThreadId, Runtime, Suspension};
+use clr_walker::profiling::{FunctionId, SnapshotCallback, SnapshotFlags, ThreadId};
+use clr_walker::registers::{Gpr, Registers};
+use clr_world::synthetic::FrameReport;
+
+/// Offset of ContextFlags in a CONTEXT, in bytes.
+const FLAGS: usize = 0x30;
+/// Offset of XStateFeaturesMask after the CONTEXT of Windows, in bytes.
+const FEATURES: usize = 0x4D0;
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SnapshotReport {
+    /// Index of the stop in [`Scenario::stops`](super::Scenario::stops); `None` for a stack placed
+    /// by hand.
+    pub stop: Option<usize>,
+    /// Index of the call among the snapshots.
+    pub snapshot: usize,
+    /// Index of the relevant expectation among those of the snapshot.
+    pub expected: Option<usize>,
+    /// Result of the call.
+    pub found: SnapshotResult,
+    /// Differences from the expectation.
+    pub differences: Vec<SnapshotDifference>,
+}
+
+impl SnapshotReport {
+    /// Returns true if the result is as expected.
+    #[must_use]
+    pub const fn is_right(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// A thread that calls are made on, with knowledge of its stack.
+pub(super) trait Site {
+    /// Returns the generation of the runtime.
+    fn generation(&self) -> Generation;
+
+    /// Returns true if the thread is in cooperative mode.
+    fn is_cooperative(&self) -> bool;
+
+    /// Returns the calling thread.
+    fn os(&self, caller: SnapshotCaller) -> OsThreadId;
+
+    /// Returns the `thread` argument of a call.
+    fn id(&self, thread: SnapshotThread) -> ThreadId;
+
+    /// Returns the registers that a seed is made from, if it is made from registers.
+    fn registers_of(&self, source: &SeedSource) -> Option<Registers>;
+
+    /// Returns the address of a label (VA).
+    fn address_of(&self, label: &str) -> Option<u64>;
+
+    /// Returns the label of an address, or the address as a number.
+    fn label_of(&self, ip: u64) -> String;
+
+    /// Returns the name of a method.
+    fn name_of(&self, id: FunctionId) -> Option<String>;
+
+    /// Returns the thread's activations, leaf first.
+    fn rows(&self) -> Vec<UnlabelledFrame>;
+
+    /// Returns the registers of the activation with the given ip and rsp.
+    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers>;
+}
+
+impl SnapshotSeed {
+    /// Returns the bytes of the seed, as many as are readable; `None` if the thread does not have
+    /// the source of the seed.
+    pub(super) fn bytes_at(&self, site: &impl Site) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; SEED_SIZE as usize];
+        if let SeedSource::Bytes(byte) = self.from {
+            bytes.fill(byte);
+        } else {
+            let mut registers = site.registers_of(&self.from)?;
+            registers.set(Gpr::Rax, SEED_RAX);
+            let context = Context { registers, flags: SEED_FLAGS }.to_bytes();
+            bytes.get_mut(..context.len())?.copy_from_slice(&context);
+        }
+        let mut registers = Registers::from_context(&bytes).ok()?;
+        match &self.rip {
+            None => {}
+            Some(SeedAddress::Address(address)) => registers.rip = *address,
+            Some(SeedAddress::Label(label)) => registers.rip = site.address_of(label)?,
+        }
+        for (register, value) in &self.registers {
+            registers.set(*register, *value);
+        }
+        registers.write_context(&mut bytes).ok()?;
+        if let Some(flags) = self.flags {
+            bytes.get_mut(FLAGS..FLAGS + 4)?.copy_from_slice(&flags.to_le_bytes());
+        }
+        if self.features != 0 {
+            bytes.get_mut(FEATURES..FEATURES + 8)?.copy_from_slice(&self.features.to_le_bytes());
+        }
+        bytes.truncate(self.cut.unwrap_or(SEED_SIZE) as usize);
+        Some(bytes)
+    }
+
+    /// Returns the ContextFlags of contexts in a walk that starts from the seed.
+    fn context_flags(&self) -> u32 {
+        match self.from {
+            SeedSource::Bytes(_) => self.flags.unwrap_or_default(),
+            _ => self.flags.unwrap_or(SEED_FLAGS),
+        }
+    }
+}
+
+/// Returns sizeof(CONTEXT): .NET 9 and later have space for AVX-512 on Unix (C-093).
+const fn context_size(generation: Generation) -> u32 {
+    match generation {
+        Generation::Net9Unix | Generation::Net9UnixLegacyExceptions | Generation::Net10Unix => {
+            0xC20
+        }
+        _ => 0x4D0,
+    }
+}
+
+/// Returns the ContextFlags of the context that the runtime takes of a stopped thread. They were
+/// observed on CoreCLR 3.1 and .NET 10; Framework 2 requests only `CONTEXT_FULL`.
+const fn own_flags(generation: Generation) -> u32 {
+    match generation {
+        Generation::Framework2 => SEED_FLAGS,
+        _ => 0xC010_000B,
+    }
+}
+
+impl SnapshotCall {
+    /// Marks the runtime as suspended by the caller, if the call requires it.
+    pub(super) fn suspend(&self, site: &impl Site, runtime: &Runtime<'_>) {
+        if self.suspended {
+            runtime.change_process(|process| {
+                process.suspension = Suspension::Suspended(site.os(self.by));
+                process.suspended_by_profiler = true;
+                process.profiler_suspensions = 1;
+            });
+        }
+    }
+
+    /// Makes the call on a process.
+    pub(super) fn make_at(&self, site: &impl Site, runtime: &Runtime<'_>) -> SnapshotResult {
+        let seed = self.seed.as_ref().and_then(|seed| seed.bytes_at(site));
+        let thread = site.id(self.thread);
+        let call = Call { thread, flags: self.flags, seed: seed.as_deref(), ..Call::default() };
+        let mut nested = vec![FoundNested::default(); self.nested.len()];
+        let mut shots = Vec::new();
+        let callback: &mut SnapshotCallback<'_> = &mut |frame| {
+            shots.push(found_frame_report(
+                site,
+                FrameReport {
+                    function: frame.function,
+                    ip: frame.ip,
+                    context_size: frame.context.len() as u32,
+                    context: Context::from_bytes(frame.context),
+                    label: site.label_of(frame.ip),
+                },
+            ));
+            self.call_within(site, runtime, &mut nested);
+            match self.stop_at {
+                Some(last) if shots.len() as u64 >= u64::from(last.callback) => last.returns,
+                _ => HResult::OK,
+            }
+        };
+        let callback = (!self.null_callback).then_some(callback);
+        let own = runtime.on(site.os(self.by));
+        let outcome = match self.in_callback {
+            Some(kind) => own.in_callback(kind, |own| own.do_stack_snapshot(&call, callback)),
+            None => own.do_stack_snapshot(&call, callback),
+        };
+        let rules = self.rules(site, seed.as_deref());
+        SnapshotResult { shots, outcome, nested, rules }
+    }
+
+    fn call_within(&self, site: &impl Site, runtime: &Runtime<'_>, nested: &mut [FoundNested]) {
+        for (call, found) in self.nested.iter().zip(nested) {
+            let (thread, flags) = (site.id(call.thread), SnapshotFlags::REGISTER_CONTEXT);
+            let callbacks = &mut found.callbacks;
+            let outcome = runtime.on(site.os(call.by)).do_stack_snapshot(
+                &Call { thread, flags, ..Call::default() },
+                Some(&mut |_| {
+                    *callbacks += 1;
+                    HResult::OK
+                }),
+            );
+            found.outcomes.push(outcome);
+        }
+    }
+
+    /// Returns the rules for the contexts. A walk starts from a seed only in cooperative mode
+    /// (C-037); otherwise it starts with zeros.
+    fn rules(&self, site: &impl Site, seed: Option<&[u8]>) -> ContextRules {
+        let generation = site.generation();
+        let made_from = self.seed.as_ref().filter(|_| site.is_cooperative());
+        let registers = made_from
+            .filter(|seed| !matches!(seed.from, SeedSource::Bytes(_)))
+            .and(seed)
+            .and_then(|seed| Registers::from_context(seed).ok());
+        // A walk by another thread starts from the cooperative thread's own registers (C-043).
+        let by_other = site.os(self.by) != site.os(SnapshotCaller::Own);
+        let starts_from_own = self.seed.is_none() && by_other && site.is_cooperative();
+        let own = starts_from_own.then(|| site.registers_of(&SeedSource::Leaf)).flatten();
+        ContextRules {
+            wanted: self.flags.wants_context(),
+            size: Some(context_size(generation)),
+            flags: Some(made_from.map_or(0, SnapshotSeed::context_flags)),
+            own_flags: own_flags(generation),
+            start: Some(registers.or(own).unwrap_or_default()),
+            nonvolatile: FrameConvention::of(generation).callee_saved,
+        }
+    }
+
+    /// Compares the result of the call with the expectation.
+    pub(super) fn compare(
+        &self,
+        stop: Option<usize>,
+        snapshot: usize,
+        generation: Generation,
+        found: SnapshotResult,
+    ) -> SnapshotReport {
+        let expected = self.expected_on(generation);
+        let differences = expected.map(|(_, expected)| expected.differences(&found));
+        SnapshotReport {
+            stop,
+            snapshot,
+            expected: expected.map(|(index, _)| index),
+            found,
+            differences: differences.unwrap_or_default(),
+        }
+    }
+}
+
+fn found_frame_report(site: &impl Site, shot: FrameReport) -> FoundFrameReport {
+    let truth =
+        shot.context.and_then(|context| site.true_registers(shot.ip, context.registers.rsp()));
+    let function = shot.function.and_then(|id| site.name_of(id));
+    FoundFrameReport { shot, function, truth }
+}

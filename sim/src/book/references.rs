@@ -1,0 +1,377 @@
+//! Ids that code, texts and messages cite, and the rules behind them.
+//!
+//! ```
+//! use clr_sim::book::references::{Kind, find};
+//!
+//! let reference = find("§2.6")?;
+//! assert_eq!((reference.kind, reference.title.as_str()), (Kind::Section, "Managed code by address"));
+//! assert_eq!(find("g-17")?.id, "G17");
+//! assert_eq!(find("E-22").unwrap_err().to_string(), "there is no E-22; the nearest is E-21");
+//! # Ok::<(), clr_sim::book::references::UnknownId>(())
+//! ```
+
+use super::contract;
+use clr_explore::Hazard;
+use clr_runtime::clause;
+use core::fmt;
+
+/// A page of the book that defines ids.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    /// Name of the file, without its ending.
+    pub(super) name: &'static str,
+    /// Markdown text.
+    pub(super) text: &'static str,
+}
+
+/// A kind of ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A clause: C-014.
+    Clause,
+    /// A hazard: H-08.
+    Hazard,
+    /// A section of the contract: §2.6.
+    Section,
+    /// A row of the entry-check table, contract §2.2: Row 13a.
+    Row,
+    /// An error of the documentation: D-15.
+    Documentation,
+    /// A worked stack: E-6.
+    Stack,
+    /// A field bug: G17.
+    FieldBug,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::Clause,
+        Self::Hazard,
+        Self::Section,
+        Self::Row,
+        Self::Documentation,
+        Self::Stack,
+        Self::FieldBug,
+    ];
+
+    /// Returns the name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clause => "clause",
+            Self::Hazard => "hazard",
+            Self::Section => "section",
+            Self::Row => "row",
+            Self::Documentation => "documentation",
+            Self::Stack => "stack",
+            Self::FieldBug => "field-bug",
+        }
+    }
+
+    /// Returns the beginning of ids, in lower case.
+    const fn start(self) -> &'static str {
+        match self {
+            Self::Clause => "c",
+            Self::Hazard => "h",
+            Self::Section => "§",
+            Self::Row => "row",
+            Self::Documentation => "d",
+            Self::Stack => "e",
+            Self::FieldBug => "g",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// An id with the rule behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Id in the form in which it is cited.
+    pub id: String,
+    /// Kind of the id.
+    pub kind: Kind,
+    /// Title of the section, or of the table that has the row.
+    pub title: String,
+    /// Text in Markdown, without links.
+    pub text: String,
+    /// Page of the book, or path of the table in the code.
+    pub page: &'static str,
+}
+
+/// Error for an id that nothing defines.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct UnknownId {
+    /// The id.
+    pub id: String,
+    /// Ids of the same kind before and after it. Empty if the text is no id of any kind.
+    pub nearest: Vec<String>,
+}
+
+impl fmt::Display for UnknownId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no {}; ", self.id)?;
+        match self.nearest.as_slice() {
+            [] => f.write_str("ids are like C-014, H-08, D-15, E-6, G17, §2.6 and \"Row 13a\""),
+            [one] => write!(f, "the nearest is {one}"),
+            more => write!(f, "the nearest are {}", more.join(" and ")),
+        }
+    }
+}
+
+/// Returns the rule behind an id. Case, spaces, leading zeros and the hyphen do not matter, and a
+/// number alone is that of a clause.
+///
+/// # Errors
+///
+/// Returns an error with the nearest ids if nothing defines the id.
+pub fn find(id: &str) -> Result<Reference, UnknownId> {
+    let unknown = |nearest| UnknownId { id: id.to_owned(), nearest };
+    let key = Key::of(id).ok_or_else(|| unknown(Vec::new()))?;
+    let mut all: Vec<_> = all().filter_map(|known| Some((Key::of(&known.id)?, known))).collect();
+    all.retain(|(known, _)| known.kind == key.kind);
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let at = all.partition_point(|(known, _)| *known < key);
+    match all.get(at) {
+        Some((known, _)) if *known == key => Ok(all.swap_remove(at).1),
+        after => {
+            let before = at.checked_sub(1).and_then(|before| all.get(before));
+            let nearest = before.into_iter().chain(after);
+            Err(unknown(nearest.map(|(_, known)| known.id.clone()).collect()))
+        }
+    }
+}
+
+/// Returns all ids, by kind and in the order of the pages.
+pub fn ids() -> impl Iterator<Item = String> {
+    all().map(|reference| reference.id)
+}
+
+/// Returns all references, by kind and in the order of the pages.
+pub fn all() -> impl Iterator<Item = Reference> {
+    let clauses = clause::entries().map(|entry| Reference {
+        id: entry.clause.to_string(),
+        kind: Kind::Clause,
+        title: entry.chapter.title().to_owned(),
+        text: entry.rule.to_owned(),
+        page: "clauses",
+    });
+    let hazards = Hazard::ALL.into_iter().map(|hazard| Reference {
+        id: hazard.to_string(),
+        kind: Kind::Hazard,
+        title: hazard.title().to_owned(),
+        text: hazard_text(hazard),
+        page: "clr_explore::Hazard",
+    });
+    let mut defined: Vec<_> = contract::PAGES.iter().flat_map(Page::references).collect();
+    defined.sort_by_key(|reference| reference.kind);
+    clauses.chain(hazards).chain(defined)
+}
+
+fn hazard_text(hazard: Hazard) -> String {
+    let mut text = format!("Avoided by: {}.", hazard.avoided_by());
+    if !hazard.clauses().is_empty() {
+        let clauses: Vec<_> = hazard.clauses().iter().map(ToString::to_string).collect();
+        text.push_str("\nClauses: ");
+        text.push_str(&clauses.join(", "));
+        text.push('.');
+    }
+    text
+}
+
+/// An id in comparable form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    kind: Kind,
+    /// Numbers of sections and rows, and the rest of a row: `13a` is 13, 1.
+    numbers: Vec<u32>,
+}
+
+impl Key {
+    fn of(id: &str) -> Option<Self> {
+        let id = id.trim().to_lowercase();
+        let kind = Kind::ALL.into_iter().find(|kind| id.starts_with(kind.start()));
+        let Some(kind) = kind else {
+            // A bare number is a clause.
+            return Some(Self { kind: Kind::Clause, numbers: vec![number(&id)?] });
+        };
+        let rest = id[kind.start().len()..].trim_start();
+        let numbers = match kind {
+            Kind::Section => rest.split('.').map(number).collect::<Option<_>>()?,
+            Kind::Row => {
+                let letter = rest.chars().next_back().filter(char::is_ascii_lowercase);
+                let digits = rest.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(rest);
+                let letter = letter.map_or(0, |letter| letter as u32 - 'a' as u32 + 1);
+                vec![number(digits)?, letter]
+            }
+            _ => vec![number(rest.strip_prefix('-').unwrap_or(rest))?],
+        };
+        Some(Self { kind, numbers })
+    }
+}
+
+/// Parses a number of digits only.
+fn number(digits: &str) -> Option<u32> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+impl Page {
+    /// Returns what the page defines: sections and stacks by their headings, rows of tables by
+    /// their first column.
+    fn references(&self) -> Vec<Reference> {
+        let mut references: Vec<Reference> = Vec::new();
+        let mut rows = Vec::new();
+        let mut open = None;
+        let mut header: Vec<String> = Vec::new();
+        let mut title = String::new();
+        for line in self.text.lines() {
+            if let Some(heading) = line.strip_prefix("# ").or_else(|| line.strip_prefix("## ")) {
+                let (id, rest) = heading.split_once(' ').unwrap_or((heading, ""));
+                let kind = Key::of(id).map(|key| key.kind);
+                let kind = kind.filter(|kind| matches!(kind, Kind::Section | Kind::Stack));
+                if kind.is_some() { rest } else { heading }.clone_into(&mut title);
+                open = kind.map(|_| references.len());
+                references.extend(kind.map(|kind| self.reference(id, kind, &title)));
+                continue;
+            }
+            let cells = cells(line);
+            if cells.is_empty() {
+                header.clear();
+            } else if header.is_empty() {
+                header = cells;
+            } else {
+                rows.extend(self.row(&header, &cells, &title));
+            }
+            if let Some(open) = open.and_then(|open| references.get_mut(open)) {
+                open.text.push_str(&unlinked(line));
+                open.text.push('\n');
+            }
+        }
+        for reference in &mut references {
+            reference.text = reference.text.trim().to_owned();
+        }
+        references.extend(rows);
+        references
+    }
+
+    fn reference(&self, id: &str, kind: Kind, title: &str) -> Reference {
+        Reference {
+            id: id.to_owned(),
+            kind,
+            title: title.to_owned(),
+            text: String::new(),
+            page: self.name,
+        }
+    }
+
+    /// Returns the reference of a table's row, if the table defines ids: its first column is `Row`
+    /// or `Id`.
+    fn row(&self, header: &[String], cells: &[String], title: &str) -> Option<Reference> {
+        let (name, id) = (header.first()?, cells.first()?);
+        let id = match name.as_str() {
+            "Row" => format!("Row {id}"),
+            "Id" => id.clone(),
+            _ => return None,
+        };
+        let kind = Key::of(&id)?.kind;
+        let columns = header.iter().zip(cells).skip(1);
+        let columns: Vec<_> = columns.map(|(name, cell)| format!("{name}: {cell}")).collect();
+        Some(Reference { text: columns.join("\n"), ..self.reference(&id, kind, title) })
+    }
+}
+
+/// Returns the cells of a table's row, without links; none if the line is no row.
+fn cells(line: &str) -> Vec<String> {
+    let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
+    row.into_iter().flat_map(|row| row.split('|')).map(|cell| unlinked(cell.trim())).collect()
+}
+
+/// Returns a line without the targets of its links, and without escapes.
+fn unlinked(line: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = line;
+    while let Some((before, label, after)) = link(rest) {
+        plain.push_str(before);
+        plain.push_str(label);
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain.replace("\\[", "[")
+}
+
+/// Returns the text before the first link of a line, the link's label, and the text after the link.
+fn link(line: &str) -> Option<(&str, &str, &str)> {
+    let (start, rest) = line.split_once("](")?;
+    let (_, after) = rest.split_once(')')?;
+    let (before, label) = start.rsplit_once('[')?;
+    Some((before, label, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_id_is_defined_once_and_found() {
+        let mut seen = BTreeSet::new();
+        for reference in all() {
+            let key = Key::of(&reference.id).unwrap();
+            assert_eq!(key.kind, reference.kind, "{reference:?}");
+            assert!(seen.insert((key.kind, key.numbers)), "{} is defined twice", reference.id);
+            assert!(!reference.title.is_empty() && !reference.text.is_empty(), "{reference:?}");
+            assert_eq!(find(&reference.id).as_ref(), Ok(&reference));
+        }
+        let count = |kind| seen.iter().filter(|(of, _)| *of == kind).count();
+        assert_eq!(
+            Kind::ALL.map(count),
+            [clause::entries().count(), Hazard::ALL.len(), 60, 26, 25, 21, 55]
+        );
+    }
+
+    #[test]
+    fn spellings_of_an_id_are_alike() {
+        for (spellings, id) in [
+            (&["C-014", "c-14", "14", "C14"][..], "C-014"),
+            (&["H-08", "h8"], "H-08"),
+            (&["§2.6", "§ 2.6", " §2.06"], "§2.6"),
+            (&["Row 13a", "row 13A", "row13a"], "Row 13a"),
+            (&["D-15", "d15"], "D-15"),
+            (&["E-6", "E-06", "e6"], "E-6"),
+            (&["G17", "G-17", "g17"], "G17"),
+        ] {
+            for spelling in spellings {
+                assert_eq!(find(spelling).unwrap().id, id, "{spelling}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_ids_name_their_neighbors() {
+        let error = |id: &str| find(id).unwrap_err().to_string();
+        assert_eq!(error("§2.10"), "there is no §2.10; the nearest are §2.9 and §3");
+        assert_eq!(error("Row 13f"), "there is no Row 13f; the nearest are Row 13e and Row 14");
+        assert_eq!(error("H-31"), "there is no H-31; the nearest is H-30");
+        assert_eq!(error("C-000"), "there is no C-000; the nearest is C-001");
+        for id in ["", "X-1", "C-", "§", "Row", "§2.", "G1x", "E--6"] {
+            assert_eq!(find(id).unwrap_err().nearest, Vec::<String>::new(), "{id}");
+        }
+    }
+
+    #[test]
+    fn texts_are_plain() {
+        let row = find("Row 18").unwrap();
+        assert!(row.text.starts_with("Condition: cleanup"), "{}", row.text);
+        assert_eq!(row.title, "The entry-check table");
+        let bug = find("G17").unwrap();
+        assert!(bug.text.starts_with("Reports: runtime#110062\n"), "{}", bug.text);
+        assert!(!all().any(|reference| reference.text.contains("](")));
+        assert!(find("§8.2").unwrap().text.contains("Rip := [Rsp], Rsp += 8"));
+        assert_eq!(unlinked("a [b](c) and [d](e)\\[f]"), "a b and d[f]");
+    }
+}

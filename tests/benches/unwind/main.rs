@@ -1,0 +1,92 @@
+//! Benchmark of steps, against other unwinders of Windows x64 code.
+//!
+//! `cargo bench -p clr-tests --bench unwind` prints a table; with `-- --readme README.md` it also
+//! replaces the text between the two marks in that file, whose path is relative to the workspace.
+//! Without `--bench`, as `cargo test --benches` runs it, it takes one round only.
+
+mod adding;
+mod contenders;
+mod images;
+mod measure;
+mod report;
+mod stacks;
+
+use adding::Adding;
+use images::Images;
+use measure::{Workload, all_agree};
+use stacks::{CallSite, Random, Stack, call_sites, deep, recorded};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+const ROUNDS: u32 = 301;
+const DEPTHS: [usize; 2] = [64, 512];
+
+struct Arguments {
+    quick: bool,
+    readme: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let (mut bench, mut test, mut readme) = (false, false, None);
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--bench" => bench = true,
+                "--test" => test = true,
+                "--readme" => {
+                    let path = arguments.next().ok_or("--readme needs a path")?;
+                    readme = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path));
+                }
+                // Cargo passes on arguments for the test harness.
+                _ => {}
+            }
+        }
+        Ok(Self { quick: test || !bench, readme })
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let Arguments { quick, readme } = Arguments::parse(std::env::args().skip(1))?;
+    let rounds = if quick { 1 } else { ROUNDS };
+
+    let images = Images::load();
+    let mut real = recorded(&images);
+    let all_real = real.len();
+    real.retain(|stack| all_agree(&images, stack));
+    let mut random = Random::new();
+    let mut sites = call_sites(&images);
+    let all_sites = sites.len();
+    // A thread stopped after its call is the harder case: peers take some jumps for tail calls.
+    sites.retain(|site| all_agree(&images, &deep(&images, &[site], &mut random)));
+    let left_out = [all_real - real.len(), all_sites - sites.len()];
+    let [depth_64, depth_512] =
+        DEPTHS.map(|depth| vec![deep_stack(&images, &sites, depth, &mut random)]);
+
+    let stacks = [real, depth_64, depth_512];
+    let mut workloads = stacks.map(|stacks| Workload::new(&images, stacks));
+    let mut adding = Adding::new();
+    for _ in 0..rounds {
+        for workload in &mut workloads {
+            workload.round();
+        }
+        adding.round();
+    }
+
+    let report = report::Report { rounds, left_out, sites: sites.len(), workloads, adding };
+    let markdown = report.markdown();
+    print!("{markdown}");
+    if let Some(readme) = readme
+        && !quick
+    {
+        report::replace_between_marks(&readme, &markdown)?;
+    }
+    Ok(())
+}
+
+/// Builds a stack of `depth` frames with as few repeated call sites as possible.
+fn deep_stack(images: &Images, sites: &[CallSite], depth: usize, random: &mut Random) -> Stack {
+    let mut shuffled: Vec<_> = sites.iter().collect();
+    random.shuffle(&mut shuffled);
+    let chosen: Vec<_> = shuffled.into_iter().cycle().take(depth).collect();
+    deep(images, &chosen, random)
+}

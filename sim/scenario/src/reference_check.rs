@@ -1,4 +1,4 @@
-//! Results that the [reference model](crate::model) predicts for the calls of a program.
+//! Results that the [reference model](clr_world::reference) predicts for the calls of a program.
 
 use super::run_on_runtime::{RunOnError, ThreadAtStop, label_of};
 use super::snapshot::{

@@ -1,6 +1,7 @@
 //! The texts of the gallery whose histories are searched: each search must have the expected
 //! result, on every generation of the text. `CLR_TEST_TEXT` selects texts by a part of their names.
 
+use crate::GALLERY;
 use clr_explore::Hazard;
 use clr_runtime::generation::Generation;
 use clr_scenario::{ExpectedEnd, Scenario};
@@ -16,9 +17,8 @@ const OF_LOCKS: core::ops::RangeInclusive<u8> = 1..=13;
 const FIELD_OF_LOCKS: [u8; 11] = [3, 14, 17, 27, 36, 37, 38, 39, 40, 47, 53];
 
 fn searched(name: &str) -> Option<Scenario> {
-    let fixture = clr_fixtures::gallery().iter().find(|fixture| fixture.name == name)?;
-    let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
-    (!scenario.explore.is_empty()).then_some(scenario)
+    let (_, _, scenario) = GALLERY.iter().find(|(file, ..)| *file == name)?;
+    (!scenario.explore.is_empty()).then(|| scenario.clone())
 }
 
 const fn survives(end: ExpectedEnd) -> bool {
@@ -122,12 +122,10 @@ fn problems(name: &str, scenario: &Scenario) -> String {
 #[test]
 fn the_histories_of_each_text_come_to_what_it_expects() {
     let wanted = std::env::var("CLR_TEST_TEXT").unwrap_or_default();
-    let texts = clr_fixtures::gallery().iter().filter(|fixture| fixture.name.contains(&wanted));
-    let texts: Vec<_> = texts
-        .filter_map(|fixture| {
-            let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
-            (!scenario.explore.is_empty()).then_some((fixture.name, scenario))
-        })
+    let texts: Vec<_> = GALLERY
+        .iter()
+        .filter(|(name, _, scenario)| name.contains(&wanted) && !scenario.explore.is_empty())
+        .map(|(name, _, scenario)| (*name, scenario))
         .collect();
     assert!(!texts.is_empty(), "no text is searched");
     let next = AtomicUsize::new(0);
@@ -182,8 +180,7 @@ const WITHOUT_TIME: [(u8, &str, &[&str]); 6] = [
 /// Returns the number of texts with a tag that run into the hazard, and of those that avoid it.
 fn pairs(tag: &str, hazard: Option<u8>) -> (usize, usize) {
     let mut counts = (0, 0);
-    for fixture in clr_fixtures::gallery() {
-        let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
+    for (name, _, scenario) in GALLERY.iter() {
         let has = |wanted: &str| scenario.about.tags.iter().any(|tag| tag == wanted);
         if scenario.explore.is_empty() || !has(tag) {
             continue;
@@ -194,7 +191,7 @@ fn pairs(tag: &str, hazard: Option<u8>) -> (usize, usize) {
             hazard.is_none_or(|number| found.is_some_and(|found| found.number() == number))
         };
         if has("avoided") {
-            assert!(expects().all(|expect| survives(expect.ends)), "{}", fixture.name);
+            assert!(expects().all(|expect| survives(expect.ends)), "{name}");
             counts.1 += 1;
         } else if expects().any(|expect| !survives(expect.ends) && is_it(expect.hazard)) {
             counts.0 += 1;

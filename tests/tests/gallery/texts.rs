@@ -1,6 +1,7 @@
 //! Tests of every file of the gallery on every generation: the results of its calls, and the
 //! required parts of each text.
 
+use crate::gallery;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{Scenario, SnapshotCall, format_text};
@@ -24,18 +25,6 @@ impl Drop for Problems {
             assert!(self.0.is_empty(), "{} problems:\n{}", self.0.len(), self.0.join("\n"));
         }
     }
-}
-
-/// Returns the files with their names, texts and scenarios.
-fn gallery() -> impl Iterator<Item = (&'static str, &'static str, Scenario)> {
-    clr_fixtures::gallery().iter().map(|fixture| {
-        let text = core::str::from_utf8(fixture.bytes).unwrap();
-        let scenario = Scenario::parse(text).unwrap_or_else(|error| {
-            let problems: Vec<_> = error.problems().iter().map(ToString::to_string).collect();
-            panic!("{}: {}", fixture.name, problems.join("; "))
-        });
-        (fixture.name, text, scenario)
-    })
 }
 
 fn all_calls(scenario: &Scenario) -> impl Iterator<Item = &SnapshotCall> {

@@ -1,13 +1,14 @@
 //! Tests of the gallery's stacks on every generation: state that calls leave behind, inputs that
 //! they ignore, and properties of some stacks beyond their results.
 
+use crate::gallery;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_runtime::{
     CallbackState, OsThreadId, Profiler, Runtime, THREAD_OBJECT_SIZE, TargetMemory as _, Thread,
 };
-use clr_scenario::{PlacedStack, Scenario, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
+use clr_scenario::{PlacedStack, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::{EventMask, ProfilerCallback, ProfilerInfo as _, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
@@ -37,10 +38,7 @@ impl Drop for Problems {
 
 /// Returns the stacks placed by hand, with their names.
 fn stacks() -> impl Iterator<Item = (&'static str, PlacedStack)> {
-    clr_fixtures::gallery().iter().filter_map(|fixture| {
-        let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
-        Some((fixture.name, scenario.stack?))
-    })
+    gallery().filter_map(|(name, _, scenario)| Some((name, scenario.stack?)))
 }
 
 /// Calls `check` with every call on every stack, set up.

@@ -33,6 +33,7 @@ const ABOVE: u64 = 0x80;
 
 /// The exit of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ExecutionEnd {
     /// The first function returned.
     #[error("returned")]
@@ -56,6 +57,7 @@ pub enum ExecutionEnd {
 
 /// The reason why a program cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ProgramLoadError {
     /// The images cannot be read back.
     #[error(transparent)]

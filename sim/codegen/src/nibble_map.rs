@@ -24,6 +24,7 @@ pub struct NibbleMap {
 
 /// The reason why a start cannot be added to a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum NibbleMapError {
     /// The start is not a multiple of 4.
     #[error("a method cannot start at offset {start:#x} of a code heap: 4-byte alignment")]

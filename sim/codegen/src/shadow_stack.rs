@@ -25,6 +25,7 @@ pub struct CallerState {
 
 /// A violation of the calling convention by a callee, which is a bug in the executed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Broken {
     /// There was no call to return from.
     #[error("the return at {from:#x} has no call")]

@@ -138,6 +138,7 @@ impl Budget {
 
 /// A history that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// Verdict of the history.
     pub verdict: Verdict,
@@ -155,6 +156,7 @@ pub struct Failure {
 
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// First history that failed.
     pub failure: Option<Failure>,

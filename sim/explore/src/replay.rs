@@ -26,6 +26,7 @@ pub struct ScheduleString {
 
 /// Reason why a text is not a schedule string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ScheduleStringError {
     /// The text does not begin with the version that this release supports.
     #[error("a replay string of this release begins with `clr1:`")]

@@ -67,6 +67,7 @@ pub struct Fault {
 /// For every reason, rip is the address of the instruction that has not been executed, and
 /// registers and memory are as they were before that instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
 pub enum StopReason {
     /// The requested number of instructions has been executed.
     #[error("the limit is reached")]

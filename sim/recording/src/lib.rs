@@ -62,6 +62,7 @@ pub struct RecordingError {
 
 /// The problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RecordingProblem {
     /// The line is not in the format.
     #[error("{0}")]

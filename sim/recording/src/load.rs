@@ -13,6 +13,7 @@ use thiserror::Error;
 
 /// The reason why a recording cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RecordingLoadError {
     /// Two pieces of code share an address, or one is empty.
     #[error(transparent)]

@@ -76,6 +76,7 @@ impl RecordedCallback {
 
 /// A recording loaded into a runtime, in which its walks can be replayed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RecordingReplay<'r> {
     recording: &'r Recording,
     runtime: Runtime<'r, RecordedMemory>,

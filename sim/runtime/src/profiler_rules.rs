@@ -27,6 +27,7 @@ pub enum ProfilerAction {
 
 /// A violation of a profiler rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RuleViolation {
     /// An action while a thread was suspended.
     #[error("{deed:?} while thread {} is suspended, which may own the lock that it needs", thread.0)]

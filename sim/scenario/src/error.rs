@@ -100,6 +100,7 @@ impl SourceCode for Source {
 /// The reasons why a text is not a scenario. `Display` prints one line for each problem, as
 /// compilers do.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScenarioError {
     source: Arc<Source>,
     problems: Vec<Problem>,
@@ -190,6 +191,7 @@ impl Diagnostic for ScenarioError {
 
 /// A single problem with its position. `Display` starts with line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     source: Arc<Source>,
     /// Source range of the problem.

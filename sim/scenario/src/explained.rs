@@ -11,6 +11,7 @@ use clr_runtime::generation::Generation;
 
 /// A call of a text, with its explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExplainedSnapshot {
     /// Result of the call.
     pub report: SnapshotReport,

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 /// The kind of a problem at a position of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ProblemKind {
     /// The text is not valid KDL.
     #[error("{0}")]
@@ -219,6 +220,7 @@ pub enum ProblemKind {
 
 /// A violation of the syntax of KDL or of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SyntaxError {
     /// The text is too long.
     #[error("the text is longer than {MAX_TEXT} bytes")]
@@ -281,6 +283,7 @@ pub enum SyntaxError {
 
 /// The values that are expected in a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ExpectedSyntax {
     /// A name.
     #[error("expected a name, as in \"main\"")]

@@ -17,6 +17,7 @@ pub const INSTRUCTION_LIMIT: u64 = 10_000_000;
 
 /// The reason why a scenario cannot be executed at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The program cannot be linked.
     #[error(transparent)]
@@ -28,6 +29,7 @@ pub enum RunError {
 
 /// The report of a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StopReport {
     /// Index of the stop in [`Scenario::stops`].
     pub stop: usize,
@@ -37,6 +39,7 @@ pub struct StopReport {
 
 /// The results at a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StopResult {
     /// Number of instructions that the thread had executed.
     pub executed: u64,
@@ -48,6 +51,7 @@ pub struct StopResult {
 
 /// A walk, compared with an expectation and the shadow stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WalkReport {
     /// Rules of the walk.
     pub rules: Rules,

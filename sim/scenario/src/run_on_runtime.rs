@@ -23,6 +23,7 @@ const STEP_LIMIT: u64 = 1_000_000;
 
 /// The reason why the calls of a scenario cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RunOnError {
     /// The stack placed by hand is inconsistent.
     #[error(transparent)]

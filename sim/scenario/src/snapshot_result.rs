@@ -64,6 +64,7 @@ pub struct SnapshotResult {
 
 /// A difference between the result of a snapshot and its expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SnapshotDifference {
     /// An expected callback was not made.
     #[error("expected callback {frame} was not made")]

@@ -24,6 +24,7 @@ const FEATURES: usize = 0x4D0;
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SnapshotReport {
     /// Index of the stop in [`Scenario::stops`](super::Scenario::stops); `None` for a stack placed
     /// by hand.

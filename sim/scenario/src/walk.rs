@@ -32,6 +32,7 @@ pub struct FoundFrame {
 
 /// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum FoundEnd {
     /// The walk reached the caller outside the program.
     #[error("the base")]
@@ -54,6 +55,7 @@ impl FoundEnd {
 
 /// The result of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundWalk {
     /// Frames, leaf first. The caller outside the program is not included.
     pub frames: Vec<FoundFrame>,
@@ -118,6 +120,7 @@ impl UnwindDifference {
 
 /// The first difference between a walk by precise rules and the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ShadowStackDifference {
     /// The caller of a frame has another rip.
     #[error("the caller of frame {frame} is at {found:#x}, but at {truth:#x} on the shadow stack")]

@@ -53,6 +53,7 @@ const OWN_MEMORY: u64 = 0x800;
 
 /// The reason why a program cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// The program cannot be linked.
     #[error(transparent)]

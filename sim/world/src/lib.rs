@@ -90,6 +90,7 @@ pub enum StepEvent {
 
 /// The reason why a thread cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum WorldError {
     /// There is no such thread.
     #[error("there is no thread {0}")]

@@ -109,7 +109,7 @@ struct Line {
 
 impl Line {
     fn new(entry: &ClauseEntry) -> Self {
-        let ClauseEntry { clause, chapter, rule, generations, source, evidence } = *entry;
+        let ClauseEntry { clause, chapter, rule, generations, source, evidence, .. } = *entry;
         Self {
             clause: clause.to_string(),
             chapter: chapter.name(),

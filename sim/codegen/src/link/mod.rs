@@ -20,6 +20,7 @@ use thiserror::Error;
 
 /// The reason why a program cannot be linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum LinkError {
     /// The program is not valid.
     #[error(transparent)]
@@ -91,6 +92,7 @@ impl LinkError {
 
 /// The reason why a linked program cannot be read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReadBackError {
     /// The PE image is malformed.
     #[error(transparent)]

@@ -64,6 +64,7 @@ pub enum FunctionPart {
 
 /// A rule that a valid program satisfies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ProgramRule {
     /// A program has at least one function.
     #[error("a program has between 1 and {MAX_FUNCTIONS} functions")]

@@ -39,6 +39,7 @@ impl Choice<'_, '_> {
 
 /// Share of the search space that has been explored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Coverage {
     /// The search is complete, up to the order of independent steps.
     pub everything: bool,

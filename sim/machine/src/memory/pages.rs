@@ -73,6 +73,7 @@ pub struct Region {
 
 /// The reason why pages cannot be mapped, unmapped or protected. Nothing has been changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum MapError {
     /// The start is not a multiple of [`PAGE_SIZE`].
     #[error("{address:#x} is not at the start of a page")]

@@ -58,6 +58,7 @@ pub fn decompress(gz: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
 /// The reason why bytes are not a file of vectors or of fuzz records. Offsets count bytes from the
 /// start of the decompressed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum FormatError {
     /// The file does not begin with the signature of its format.
     #[error("the signature is missing")]

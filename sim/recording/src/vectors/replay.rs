@@ -24,6 +24,7 @@ pub enum VectorVerdict {
 
 /// A step whose answer is not the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VectorFailure {
     /// Number of callers between the recorded registers and the step: 0 for the recorded registers
     /// themselves.
@@ -51,6 +52,7 @@ pub struct ExpectedUnwind {
 
 /// A value that is not as expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VectorDifference {
     /// Quantity that differs.
     pub of: Quantity,
@@ -92,6 +94,7 @@ impl core::fmt::Display for Quantity {
 
 /// The reason why a case cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReplayError {
     /// The code does not fit at its recorded address.
     #[error(transparent)]

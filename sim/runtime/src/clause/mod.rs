@@ -112,6 +112,7 @@ impl FromStr for Clause {
 
 /// A clause with its rule and evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClauseEntry {
     /// Number of the clause.
     pub clause: Clause,

@@ -30,6 +30,7 @@ pub enum Block {
 
 /// Reason why a section cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SectionError {
     /// A nibble map cannot represent a start.
     #[error(transparent)]

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 /// Failure of an operation on a thread of the simulated system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ThreadError {
     /// The thread does not exist.
     #[error("there is no thread {}", .0.0)]

@@ -16,6 +16,7 @@ use core::fmt;
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Explored {
     /// Index of the search in [`Scenario::explore`].
     pub explore: usize,

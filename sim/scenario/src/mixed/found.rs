@@ -43,6 +43,7 @@ pub enum FoundMixedItem<'f> {
 /// A difference between the result of a walk and its expectation. Frames and gaps share one
 /// numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum MixedDifference {
     /// An expected frame or gap is missing.
     #[error("expected item {item} is missing")]

@@ -16,6 +16,7 @@ use clr_world::{Build, BuildError};
 
 /// The result of a mixed walk of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MixedReport {
     /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,

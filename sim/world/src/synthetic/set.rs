@@ -32,6 +32,7 @@ const NOWHERE: u64 = 0x7FF8_2031_0000;
 
 /// The reason why a synthetic thread cannot be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SyntheticError {
     /// The frame of an activation is too small or too large for the registers it saves, or differs
     /// from the frame of another activation of the function, or its offset is within the prologue.

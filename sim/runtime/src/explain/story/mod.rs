@@ -47,6 +47,7 @@ impl Topic {
 
 /// A sentence of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoryLine {
     /// Topic of the sentence.
     pub kind: Topic,

@@ -159,7 +159,7 @@ impl fmt::Display for Hazard {
 
 /// Error for a text that names no hazard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("there is no such hazard; they are H-01 to H-30")]
+#[error("there is no such hazard; they are {first} to {last}", first = Hazard::ALL[0], last = Hazard::ALL[Hazard::ALL.len() - 1])]
 pub struct NoHazard;
 
 /// Parses `H-06`.

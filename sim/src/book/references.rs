@@ -356,7 +356,8 @@ mod tests {
         let error = |id: &str| find(id).unwrap_err().to_string();
         assert_eq!(error("§2.10"), "there is no §2.10; the nearest are §2.9 and §3");
         assert_eq!(error("Row 13f"), "there is no Row 13f; the nearest are Row 13e and Row 14");
-        assert_eq!(error("H-31"), "there is no H-31; the nearest is H-30");
+        let last = Hazard::ALL.last().unwrap();
+        assert_eq!(error("H-99"), format!("there is no H-99; the nearest is {last}"));
         assert_eq!(error("C-000"), "there is no C-000; the nearest is C-001");
         for id in ["", "X-1", "C-", "§", "Row", "§2.", "G1x", "E--6"] {
             assert_eq!(find(id).unwrap_err().nearest, Vec::<String>::new(), "{id}");

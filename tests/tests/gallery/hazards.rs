@@ -144,7 +144,7 @@ fn the_histories_of_each_text_come_to_what_it_expects() {
 }
 
 /// The hazards, and the rows of the field, that must have a pair of texts.
-const HAZARDS: core::ops::RangeInclusive<u8> = 14..=30;
+const HAZARDS: core::ops::RangeInclusive<u8> = 14..=Hazard::ALL.len() as u8;
 const ROWS: [u8; 4] = [16, 28, 31, 32];
 
 /// Hazards that do not depend on time: texts of single stacks show them, or none can.

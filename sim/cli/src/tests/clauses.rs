@@ -107,7 +107,7 @@ fn what_is_not_there_is_refused() {
     let mut refusals = String::new();
     for args in [
         &["clauses", "C-999"][..],
-        &["clauses", "H-31"],
+        &["clauses", "H-99"],
         &["clauses", "rule"],
         &["clauses", "--generation", "net4"],
         &["clauses", "--chapter", "weather"],

@@ -80,13 +80,13 @@ impl fmt::Display for Generation {
 
 /// A set of generations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Generations(u8);
+pub struct Generations(u16);
 
 impl Generations {
     /// The empty set.
     pub const NONE: Self = Self(0);
     /// All generations.
-    pub const ALL: Self = Self(0xFF);
+    pub const ALL: Self = Self::of(&Generation::ALL);
     /// CoreCLR 3.1.
     pub const CORECLR_31: Self =
         Self::of(&[Generation::CoreClr31Windows, Generation::CoreClr31Unix]);
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn words_stand_for_their_sets() {
-        for bits in 0..=0xFF {
+        for bits in 0..=Generations::ALL.0 {
             let set = Generations(bits);
             let words = set.words();
             let read = words.iter().map(|word| Generations::from_word(word).unwrap());

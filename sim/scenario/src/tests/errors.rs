@@ -73,7 +73,7 @@ check! {
     seeds_that_are_not_there: "stack { native \"Root+0x20\" rsp=0x1fe100 }\nsnapshot seed=Rot\nsnapshot seed=stale\nsnapshot seed=top-managed\nsnapshot { seed Root { rip \"Ruut+0x1\" } }",
     registers_that_cannot_be_stale: "stack { native \"Root+0x20\" rsp=0x1fe100 }\nsnapshot { expect {\n  marker stale=\"rbx rbx\"\n  marker stale=\"\"\n  marker stale=1\n  marker stale=\"rbx xmm6\"\n  result S_OK\n} }",
     values_of_profilers: "function main\nprofiler {\n  lock a a \"\"\n  event a\n  thread main { suspend mian; lock b; set c; call Enum; walk main }\n  thread t { else { bark }; wait a; else { bark }; repeat 0; on ObjectAllocated; signal other; escape; snapshot main { lock a { escape } } }\n  on ObjectAllocated; on ObjectAllocated\n}",
-    values_of_searches: "function main\nprofiler { lock a; thread t }\nexplore depth=2 preemptions=1 by=randm {\n  expect { }\n  expect { survives; deadlock }\n  expect { survives everything=#true; hazard H-08; replay \"clr1:\" }\n  expect { killed; waits t for=main lock=heap why=because; hazard H-31 }\n  expect { rule none; replay \"clr1:b\"; waits t }\n}",
+    values_of_searches: "function main\nprofiler { lock a; thread t }\nexplore depth=2 preemptions=1 by=randm {\n  expect { }\n  expect { survives; deadlock }\n  expect { survives everything=#true; hazard H-08; replay \"clr1:\" }\n  expect { killed; waits t for=main lock=heap why=because; hazard H-99 }\n  expect { rule none; replay \"clr1:b\"; waits t }\n}",
     a_profiler_of_a_stack: "stack { native \"Root+0x20\" rsp=0x1fe100 }\nprofiler { thread t }\nexplore",
     deep_nesting: "function main { body { if #true { if #true { if #true { if #true { if #true { if #true { if #true { if #true { if #true { } } } } } } } } } } }",
 }

@@ -54,23 +54,23 @@ fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
 
 /// Builds a helper called by 31 methods, with its Frame; or the same stack of native functions
 /// only.
-fn stage(generation: Generation, native: bool) -> SyntheticThread {
+fn target(generation: Generation, native: bool) -> SyntheticThread {
     let mut sp = 0x1F_0300;
-    let mut stage =
+    let mut target =
         SyntheticThread::new(generation).cooperative().native("coreclr!JIT_New+0x80", 0x1F_0000);
     for n in 1..FRAMES {
         let label = format!("App.F{n}+0x40");
-        stage = if native { stage.native(&label, sp) } else { stage.jit(&label, sp) };
-        stage = match n % 4 {
-            0 => stage.saves_all(),
-            1 => stage.saves(&[Gpr::Rbx, Gpr::R14]),
-            2 => stage.saves(&[Gpr::Rbp]),
-            _ => stage,
+        target = if native { target.native(&label, sp) } else { target.jit(&label, sp) };
+        target = match n % 4 {
+            0 => target.saves_all(),
+            1 => target.saves(&[Gpr::Rbx, Gpr::R14]),
+            2 => target.saves(&[Gpr::Rbp]),
+            _ => target,
         };
         sp += 0x60 + u64::from(n % 5) * 0x28;
     }
-    stage = stage.native("coreclr!CallDescrWorkerInternal+0x7c", sp);
-    if native { stage } else { stage.frame(FrameKind::Hijack, 0x1F_0100, "App.F1") }
+    target = target.native("coreclr!CallDescrWorkerInternal+0x7c", sp);
+    if native { target } else { target.frame(FrameKind::Hijack, 0x1F_0100, "App.F1") }
 }
 
 fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
@@ -86,7 +86,7 @@ fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
 }
 
 fn snapshots(rounds: usize, generation: Generation) {
-    let set = stage(generation, false).build().expect("the stack is consistent");
+    let set = target(generation, false).build().expect("the stack is consistent");
     let runtime = set.runtime();
     let seed = set.seed("App.F1").as_ref().map(Context::to_bytes).map(|seed| {
         let mut bytes = [0; 0xC20];
@@ -111,7 +111,7 @@ fn snapshots(rounds: usize, generation: Generation) {
             }
         }
     }
-    unwinding_alone(rounds, &stage(generation, true).build().expect("the stack is consistent"));
+    unwinding_alone(rounds, &target(generation, true).build().expect("the stack is consistent"));
 }
 
 /// Measures the walker's own unwinder on the same frames.

@@ -151,7 +151,7 @@ impl FromStr for ScheduleString {
 /// A search that replays one history.
 #[derive(Clone, Debug)]
 pub struct ReplaySearch {
-    trail: ScheduleString,
+    schedule: ScheduleString,
     next: usize,
     strayed: bool,
 }
@@ -159,15 +159,15 @@ pub struct ReplaySearch {
 impl ReplaySearch {
     /// Creates the replay of this schedule string.
     #[must_use]
-    pub const fn new(trail: ScheduleString) -> Self {
-        Self { trail, next: 0, strayed: false }
+    pub const fn new(schedule: ScheduleString) -> Self {
+        Self { schedule, next: 0, strayed: false }
     }
 
     /// Returns true if a chosen thread could not run at its turn, or the turn was never reached:
     /// then the history is a different one.
     #[must_use]
     pub fn has_strayed(&self) -> bool {
-        self.strayed || self.next < self.trail.turns.len()
+        self.strayed || self.next < self.schedule.turns.len()
     }
 }
 
@@ -180,12 +180,14 @@ impl Search for ReplaySearch {
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         let usual = by_itself(at.runnable, at.last);
-        let Some((turn, thread)) = self.trail.turns.get(self.next).copied() else { return usual };
-        if turn > at.slice {
+        let Some((turn, thread)) = self.schedule.turns.get(self.next).copied() else {
+            return usual;
+        };
+        if turn > at.turn {
             return usual;
         }
         self.next += 1;
-        if turn == at.slice && at.runnable.contains(&thread) {
+        if turn == at.turn && at.runnable.contains(&thread) {
             return Some(thread);
         }
         self.strayed = true;

@@ -1,7 +1,7 @@
 //! Calls on a stack placed by hand.
 
 use super::PlacedStack;
-use super::explained::{self, ExplainedSnapshot};
+use super::explained::SnapshotRecord;
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
 use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
 use super::stopped_thread::Site;
@@ -17,21 +17,18 @@ use clr_world::synthetic::{
 
 impl PlacedStack {
     /// Makes the calls on one generation.
-    pub(super) fn snapshots_on(
+    pub(super) fn snapshots_on<R: SnapshotRecord>(
         &self,
         generation: Generation,
-        told: bool,
-    ) -> Result<Vec<ExplainedSnapshot>, SyntheticError> {
-        let set = self.synthetic_thread(generation).build()?;
+    ) -> Result<Vec<R>, SyntheticError> {
+        let process = self.synthetic_thread(generation).build()?;
         let snapshots = self.snapshots.iter().enumerate();
-        let made = snapshots.filter(|(_, call)| call.applies_to(generation));
-        let report = |(snapshot, call): (usize, &SnapshotCall)| {
-            let (found, events, story) =
-                explained::explained(call, &set, &call.process(&set), told);
-            let report = call.compare(None, snapshot, generation, found);
-            ExplainedSnapshot { report, events, story }
+        let calls = snapshots.filter(|(_, call)| call.applies_to(generation));
+        let record = |(snapshot, call): (usize, &SnapshotCall)| {
+            let compare = |found| call.compare(None, snapshot, generation, found);
+            R::make(call, &process, &call.process(&process), compare)
         };
-        Ok(made.map(report).collect())
+        Ok(calls.map(record).collect())
     }
 }
 

@@ -122,8 +122,8 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<WalkerVerdict>
         if !is_for(&scenario, generation) {
             continue;
         }
-        scenario.at_stops(generation, |standing| {
-            let ThreadAtStop { stop, world, thread, walkers } = standing;
+        scenario.at_stops(generation, |at_stop| {
+            let ThreadAtStop { stop, world, thread, walkers } = at_stop;
             world.sync();
             let Some(object) = world.object(thread) else { return };
             let activations = world.activations(thread);

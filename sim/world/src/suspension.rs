@@ -63,7 +63,7 @@ impl World<'_> {
     pub(super) fn collection(&mut self) -> Vec<Step> {
         self.collections += 1;
         // A GC that does not move objects reports the survivors instead.
-        let told = if self.collections % 2 == 1 {
+        let references = if self.collections % 2 == 1 {
             Kind::MovedReferences
         } else {
             Kind::SurvivingReferences
@@ -72,7 +72,7 @@ impl World<'_> {
         steps.extend([
             Step::Callback(Kind::GarbageCollectionStarted),
             Step::Callback(Kind::RootReferences),
-            Step::Callback(told),
+            Step::Callback(references),
             Step::Callback(Kind::GarbageCollectionFinished),
         ]);
         steps.extend(self.resuming());
@@ -100,11 +100,11 @@ impl World<'_> {
         // Where the profiler's mark is set last, the last callback is no longer in the suspending
         // phase (C-017, C-168).
         let done = Step::Suspend(Phase::Suspended);
-        let tell = Step::Callback(Kind::RuntimeSuspendFinished);
+        let finished = Step::Callback(Kind::RuntimeSuspendFinished);
         let after = self.runtime.generation.profiler_suspension();
         steps.extend(match after {
-            ProfilerSuspension::MarkedAfter => [done, tell],
-            _ => [tell, done],
+            ProfilerSuspension::MarkedAfter => [done, finished],
+            _ => [finished, done],
         });
         steps.push(Step::AwaitResume);
         steps

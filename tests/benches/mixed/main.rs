@@ -22,7 +22,7 @@ use clr_walker::profiling::{ProfilerInfo, TargetThread};
 use clr_walker::unwind::Cache;
 use clr_world::synthetic::{NATIVE_WALKER, SELF};
 use framehop::x86_64::CacheX86_64;
-use process::stage;
+use process::target;
 use scripted::Scripted;
 use std::hint::black_box;
 use std::time::Instant;
@@ -90,7 +90,7 @@ fn run(
     rounds: u32,
     samples: &mut Samples,
 ) {
-    let set = stage(generation, depth).build().expect("it fits together");
+    let set = target(generation, depth).build().expect("it fits together");
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().expect("code does not overlap");
     let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };

@@ -82,11 +82,11 @@ pub fn mixed_walk(data: &[u8]) {
     let mut bytes = Unstructured::new(rest);
     if first & 1 == 0 {
         let Ok(case) = SyntheticCall::arbitrary(&mut bytes) else { return };
-        staged(&case.stage, &mut buffer);
+        staged(&case.target, &mut buffer);
     } else {
         let Ok(case) = WorldCase::arbitrary(&mut bytes) else { return };
         stopped(&case, &mut buffer);
-        let seed = case.slices.iter().fold(0, |seed, slice| seed << 8 ^ u64::from(slice.steps));
+        let seed = case.turns.iter().fold(0, |seed, turn| seed << 8 ^ u64::from(turn.steps));
         let plan = Plan { seed, walks: WALK_LIMIT, stride: STRIDE, only: None };
         match examine(&case.program, plan, &mut First::default(), |_| ()) {
             Ok(_) | Err(Failure::Build(_)) => {}
@@ -100,9 +100,9 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     let Ok(build) = case.program.build() else { return };
     let Ok(mut world) = case.program.world(&build) else { return };
     // The steps of a case may exceed those that its threads can make.
-    for slice in &case.slices {
-        for _ in 0..slice.steps {
-            if world.step(slice.thread).is_err() {
+    for turn in &case.turns {
+        for _ in 0..turn.steps {
+            if world.step(turn.thread).is_err() {
                 return;
             }
         }
@@ -120,30 +120,30 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     }
 }
 
-fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
-    let Ok(set) = stage.build() else { return };
+fn staged(target: &SyntheticThread, buffer: &mut WalkBuffer) {
+    let Ok(set) = target.build() else { return };
     // Call frame information distinguishes a prologue from the call after it.
     let calls = |row: &SyntheticActivation| {
         row.place != CodeLocation::Native || row.offset >= PROLOGUE + SIZE_OF_CALL
     };
-    let calls = !stage.generation.is_unix() || stage.rows.iter().skip(1).all(calls);
+    let calls = !target.generation.is_unix() || target.rows.iter().skip(1).all(calls);
     // A thread without rows executes no code.
-    let whole = crate::snapshot::is_whole(stage) && !stage.rows.is_empty() && calls;
+    let whole = crate::snapshot::is_whole(target) && !target.rows.is_empty() && calls;
     for policy in Policy::ALL {
         let stack = match walk(&set.runtime(), [SELF, NATIVE_WALKER], 0, policy, buffer) {
             Ok(stack) => stack,
             Err(outcome) => {
                 // Another thread may hold the code tables' writer lock forever.
-                let waits = stage.process.code_manager_writer.is_some();
-                let may_end = !whole || waits || stage.life != ThreadLife::Running;
-                assert!(may_end, "{policy:?}: {outcome}\n{stage:#x?}");
+                let waits = target.process.code_manager_writer.is_some();
+                let may_end = !whole || waits || target.life != ThreadLife::Running;
+                assert!(may_end, "{policy:?}: {outcome}\n{target:#x?}");
                 continue;
             }
         };
         // Guesses by frame pointers need not be true.
         if let Some(stack) = stack.filter(|_| whole && policy != Policy::FramePointers) {
             let wrong = judge(&set, &stack);
-            assert_eq!(wrong, None, "{policy:?}: {stack:#x?}\n{stage:#x?}");
+            assert_eq!(wrong, None, "{policy:?}: {stack:#x?}\n{target:#x?}");
         }
     }
 }

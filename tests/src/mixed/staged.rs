@@ -48,10 +48,10 @@ pub struct Staged {
 ///
 /// # Errors
 /// [`Broken`].
-pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
-    let Ok(set) = stage.build() else { return Ok(None) };
-    let is_whole = is_whole(stage) && stage.hijacked.is_none() && !stage.rows.is_empty();
-    let is_linked = is_linked(stage);
+pub fn walk_staged(target: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
+    let Ok(set) = target.build() else { return Ok(None) };
+    let is_whole = is_whole(target) && target.hijacked.is_none() && !target.rows.is_empty();
+    let is_linked = is_linked(target);
     let mut staged = Staged::default();
     let mut buffer = WalkBuffer::new(room);
     for policy in Policy::ALL {
@@ -75,7 +75,7 @@ pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged
                 return Err(Broken::Missing(policy, row, Box::new(found)));
             }
             staged.complete += u64::from(found.completeness == Completeness::Whole);
-            if could_be_whole(stage, policy, &found, room) {
+            if could_be_whole(target, policy, &found, room) {
                 return Err(Broken::Incomplete(policy, Box::new(found)));
             }
         }
@@ -100,11 +100,11 @@ fn walk(
 /// Returns the first row that is missing in the walk without a gap in its place, and that the
 /// runtime does not hide from a walk which relies on it.
 fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usize> {
-    let stage = set.synthetic_thread();
+    let target = set.synthetic_thread();
     let relies = found.completeness != Completeness::Whole;
-    let excepted = is_excepted(stage);
+    let excepted = is_excepted(target);
     let mut frame = 0;
-    stage.rows.iter().enumerate().find_map(|(index, row)| {
+    target.rows.iter().enumerate().find_map(|(index, row)| {
         let registers = set.registers(index)?;
         let is = |found: &MixedFrame| (found.sp, found.ip) == (registers.rsp(), registers.rip);
         if found.frames.get(frame).is_some_and(is) {
@@ -121,25 +121,25 @@ fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usiz
 
 /// Returns true if exceptions are in flight or being handled: the frames that they have skipped are
 /// not reported.
-fn is_excepted(stage: &SyntheticThread) -> bool {
+fn is_excepted(target: &SyntheticThread) -> bool {
     let handles = |row: &SyntheticActivation| {
         row.kind == MethodKind::ExceptionHandling || row.funclet.is_some()
     };
-    !stage.exceptions.trackers.is_empty() || stage.rows.iter().any(handles)
+    !target.exceptions.trackers.is_empty() || target.rows.iter().any(handles)
 }
 
 /// Returns true if a walk does not claim to be whole though nothing prevented it: on Windows all
 /// code has unwind data, and the thread's registers are available.
-fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
+fn could_be_whole(target: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
     let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
-    let calm = found.snapshot == Some(HResult::OK) && !is_excepted(stage);
-    let fits = stage.rows.len() <= room;
-    let knows = !stage.generation.is_unix();
+    let calm = found.snapshot == Some(HResult::OK) && !is_excepted(target);
+    let fits = target.rows.len() <= room;
+    let knows = !target.generation.is_unix();
     // Code without unwind data makes no calls.
-    let knows = knows && !stage.rows.iter().skip(1).any(|row| row.leaf);
+    let knows = knows && !target.rows.iter().skip(1).any(|row| row.leaf);
     // Two calls of a function that lie one byte apart are impossible: one has overwritten the
     // other.
-    let rows = &stage.rows;
+    let rows = &target.rows;
     let overwrites = |one: &SyntheticActivation, other: &SyntheticActivation| {
         one.function == other.function && one.offset.abs_diff(other.offset) == 1
     };

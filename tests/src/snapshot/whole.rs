@@ -13,15 +13,15 @@ const BLOCK: u64 = 0x90;
 /// overlap neither each other nor the rows' saved registers. A Frame that leads to a row leads to
 /// the managed row above the native frame that contains it; an InlinedCallFrame leads to the row
 /// that contains it.
-pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
-    let rows = &stage.rows;
+pub(super) fn targets(target: &SyntheticThread) -> Option<Vec<Option<usize>>> {
+    let rows = &target.rows;
     let root_is_native = rows.last().is_none_or(|row| row.place == CodeLocation::Native);
-    if !stage.overwritten.is_empty() || !root_is_native || stage.process.gs_cookie.is_some() {
+    if !target.overwritten.is_empty() || !root_is_native || target.process.gs_cookie.is_some() {
         return None;
     }
-    let mut targets = Vec::with_capacity(stage.frames.len());
+    let mut targets = Vec::with_capacity(target.frames.len());
     let (mut end, mut block) = (0, None);
-    for frame in &stage.frames {
+    for frame in &target.frames {
         let host = rows.partition_point(|row| row.sp <= frame.at).checked_sub(1)?;
         let host_end = rows.get(host + 1)?.sp;
         let native =
@@ -29,7 +29,7 @@ pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
         let saved = 8 + 8 * rows.get(host)?.saves.len() as u64;
         let room = host_end - if native(host) { saved.max(BLOCK) } else { saved };
         let shape = frame.kind.shape();
-        let (size, is_block) = size(frame.kind, stage);
+        let (size, is_block) = size(frame.kind, target);
         let fits = if shape == FrameShape::TailCall {
             frame.at + size == host_end
         } else {
@@ -39,8 +39,8 @@ pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
             return None;
         }
         end = frame.at + size;
-        let target = target(stage, frame).ok()?;
-        match (shape, target) {
+        let to = destination(target, frame).ok()?;
+        match (shape, to) {
             (FrameShape::UnmanagedToManaged, Some(row)) if native(row) => {
                 targets.push(None);
                 continue;
@@ -64,14 +64,14 @@ pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
             }
             block = Some(host);
         }
-        targets.push(target);
+        targets.push(to);
     }
     Some(targets)
 }
 
 /// Returns a Frame's size in bytes, and true if a TransitionBlock or similar data is next to it.
-fn size(kind: FrameKind, stage: &SyntheticThread) -> (u64, bool) {
-    let saved = layout::FrameConvention::of(stage.generation).saved_size();
+fn size(kind: FrameKind, target: &SyntheticThread) -> (u64, bool) {
+    let saved = layout::FrameConvention::of(target.generation).saved_size();
     match kind.shape() {
         FrameShape::InlinedCall => (0x40, false),
         FrameShape::FramedMethod | FrameShape::Transition => (0x20, true),
@@ -90,10 +90,10 @@ fn size(kind: FrameKind, stage: &SyntheticThread) -> (u64, bool) {
 struct Damaged;
 
 /// Returns the row that a Frame leads to, if any.
-fn target(stage: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
+fn destination(target: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
     let named = |name: &String| {
-        let ends = stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
-        let mut rows = stage.rows.iter().zip(ends);
+        let ends = target.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
+        let mut rows = target.rows.iter().zip(ends);
         rows.position(|(row, end)| row.function == *name && frame.at < end)
     };
     let shape = frame.kind.shape();

@@ -106,7 +106,9 @@ fn shape(callbacks: impl IntoIterator<Item = char>) -> String {
 }
 
 fn shape_of(found: &SnapshotResult) -> String {
-    shape(found.shots.iter().map(|shot| if shot.function.is_some() { 'm' } else { 'N' }))
+    shape(
+        found.frame_reports.iter().map(|report| if report.function.is_some() { 'm' } else { 'N' }),
+    )
 }
 
 #[test]

@@ -177,8 +177,9 @@ fn native_code_can_be_unwound_from_a_marker() {
         let seeded = calls.iter().find(|call| is_own_seeded(call)).unwrap();
         let runtime = set.runtime();
         let snapshot = seeded.make_on(&set, &runtime);
-        let marker = snapshot.shots.iter().find(|shot| shot.function.is_none()).unwrap();
-        let mut registers = marker.shot.context.unwrap().registers;
+        let marker =
+            snapshot.frame_reports.iter().find(|report| report.function.is_none()).unwrap();
+        let mut registers = marker.frame_report.context.unwrap().registers;
         let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());
         let mut native = Vec::new();
         while runtime.native.function(registers.rip).is_some() {
@@ -229,8 +230,9 @@ fn a_hijacked_return_address_is_put_back() {
 fn tiers_have_one_function_id() {
     for generation in Generation::ALL {
         let (set, call) = placed(generation, "helpers/e-20-tiers.kdl");
-        let shots = call.make(&set).shots;
-        let functions: Vec<_> = shots.iter().map(|shot| shot.shot.function).collect();
+        let frame_reports = call.make(&set).frame_reports;
+        let functions: Vec<_> =
+            frame_reports.iter().map(|report| report.frame_report.function).collect();
         assert_eq!(functions[0], functions[1], "{generation}");
         assert_eq!(functions[0], set.function("App.Fib"));
         assert_ne!(functions[1], functions[2]);

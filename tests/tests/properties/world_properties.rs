@@ -128,7 +128,7 @@ fn proptest_finds_and_shrinks_them_too() {
     let program = &case.program;
     assert_eq!(program.threads.len(), 2, "{case:#?}");
     assert!(program.program.functions.len() <= 3, "{case:#?}");
-    assert_eq!((case.slices.len(), case.call.seed), (0, None), "{case:#?}");
+    assert_eq!((case.turns.len(), case.call.seed), (0, None), "{case:#?}");
 }
 
 #[test]

@@ -57,8 +57,8 @@ fn rows_are_no_wider_than_asked() {
 #[test]
 fn without_standings_they_are_worked_out() {
     let (mut history, _) = frozen_in_malloc();
-    for slice in &mut history.slices {
-        slice.standing.clear();
+    for turn in &mut history.turns {
+        turn.statuses.clear();
     }
     let shape = RowOptions { fold: false, ..RowOptions::default() };
     insta::assert_snapshot!(drawn(&plain(&history), shape));

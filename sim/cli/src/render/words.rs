@@ -52,7 +52,7 @@ mod tests {
     /// No two sets have the same words.
     #[test]
     fn no_two_sets_are_told_alike() {
-        let mut told: Vec<String> = (0_u16..256)
+        let mut texts: Vec<String> = (0_u16..256)
             .map(|bits| {
                 let members = Generation::ALL.iter().enumerate();
                 let members: Vec<_> =
@@ -60,8 +60,8 @@ mod tests {
                 in_words(Generations::of(&members))
             })
             .collect();
-        told.sort_unstable();
-        told.dedup();
-        assert_eq!(told.len(), 256);
+        texts.sort_unstable();
+        texts.dedup();
+        assert_eq!(texts.len(), 256);
     }
 }

@@ -11,16 +11,16 @@ use std::rc::Rc;
 fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
     const HISTORIES: u64 = 20_000;
     let process = nothing();
-    let mut arena = Explorer::new(&process).unwrap();
+    let mut explorer = Explorer::new(&process).unwrap();
     let budget = |first| Budget {
         first,
         schedules: HISTORIES - first,
         ..Budget::random(3, 0).by(Strategy::Pct { depth })
     };
-    let length = arena.search(load, &Budget::exhaustive(1), |_| true).slices;
+    let length = explorer.search(load, &Budget::exhaustive(1), |_| true).turns;
     let (mut first, mut failed) = (0, 0);
     while first < HISTORIES {
-        let Some(failure) = arena.search(load, &budget(first), |_| true).failure else { break };
+        let Some(failure) = explorer.search(load, &budget(first), |_| true).failure else { break };
         failed += 1;
         first = failure.number + 1;
     }

@@ -76,7 +76,7 @@ fn destructors_wait_for_nobody_when_a_history_has_ended() {
     assert_eq!(report.broken, []);
     // One or both threads had begun, in the search and in the replay.
     assert!(dropped.get() >= 2);
-    let said = failure.history.slices.iter().flat_map(|slice| &slice.happenings).last().copied();
+    let said = failure.history.turns.iter().flat_map(|turn| &turn.events).last().copied();
     assert_eq!(said, Some(crate::TurnEvent::Waits));
 }
 

@@ -405,11 +405,11 @@ fn who_waits_for_others_lets_them_go_on() {
         });
     };
     let mut budget = Budget::random(1, 50).by(Strategy::Pct { depth: 3 });
-    budget.limits.slices = 50;
+    budget.limits.turns = 50;
     assert_eq!(search(load, &budget).failure, None);
     // The search is not complete if some histories were brought to their end round-robin.
     let mut budget = Budget::exhaustive(3_000);
-    budget.limits.slices = 20;
+    budget.limits.turns = 20;
     let report = search(load, &budget);
     assert!(report.survives() && !report.covered.unwrap().everything, "{report:?}");
 }

@@ -141,15 +141,14 @@ fn a_sampler_that_only_sleeps_lets_limits_pass() {
                 }
             });
         },
-        &Budget { limits: Limits { slices: 100, ..Limits::default() }, ..Budget::random(0, 20) },
+        &Budget { limits: Limits { turns: 100, ..Limits::default() }, ..Budget::random(0, 20) },
     );
     let failure = report.failure.unwrap();
     assert_eq!(failure.verdict, Verdict::Watchdog(ThreadIndex(0)));
-    let waits = |slice: &&Turn| {
-        slice.thread == ThreadIndex(0) && slice.happenings.contains(&TurnEvent::Waits)
-    };
-    let from = failure.history.slices.iter().find(waits).unwrap().at;
-    let took = failure.history.slices.last().unwrap().at - from;
+    let waits =
+        |turn: &&Turn| turn.thread == ThreadIndex(0) && turn.events.contains(&TurnEvent::Waits);
+    let from = failure.history.turns.iter().find(waits).unwrap().at;
+    let took = failure.history.turns.last().unwrap().at - from;
     // The thread may be woken late, but not early.
     assert!((5_501..100_000).contains(&took), "{took}");
 }

@@ -24,7 +24,7 @@ use clr_world::synthetic::{SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread}
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyntheticCall {
     /// The process with the synthetic thread.
-    pub stage: SyntheticThread,
+    pub target: SyntheticThread,
     /// The calling thread.
     pub caller: OsThreadId,
     /// The target thread: 0 for the caller.
@@ -109,9 +109,9 @@ impl SyntheticSeed {
 impl SyntheticCall {
     /// Creates a call of a thread for itself, with contexts and without a seed.
     #[must_use]
-    pub const fn new(stage: SyntheticThread) -> Self {
+    pub const fn new(target: SyntheticThread) -> Self {
         Self {
-            stage,
+            target,
             caller: SELF,
             thread: SELF_OBJECT,
             flags: SnapshotFlags::REGISTER_CONTEXT,

@@ -28,7 +28,7 @@ impl Draft {
 }
 
 /// Draws the activations of a stack, leaf first.
-pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Vec<Draft> {
+pub(super) fn generate<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Vec<Draft> {
     let (least, most) = choices.one([(0, 6), (3, 12), (3, 12), (6, 20), (12, 39)]);
     let count = choices.between(least, most) as usize;
     let mut drafts: Vec<Draft> = Vec::with_capacity(count + 5);
@@ -36,9 +36,9 @@ pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> 
     while drafts.len() < count {
         for _ in 0..choices.between(1, if native { 2 } else { 5 }) {
             let draft = if native {
-                native_row(choices, stage, drafts.len())
+                native_row(choices, target, drafts.len())
             } else {
-                managed_row(choices, stage, &drafts)
+                managed_row(choices, target, &drafts)
             };
             drafts.push(draft);
         }
@@ -47,9 +47,9 @@ pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> 
     drafts.truncate(count);
     if count > 0 {
         let mut root = if choices.chance(1, 8) {
-            managed_row(choices, stage, &[])
+            managed_row(choices, target, &[])
         } else {
-            native_row(choices, stage, count)
+            native_row(choices, target, count)
         };
         let name = if root.is_native() { "host!main" } else { "App.Last" };
         name.clone_into(&mut root.row.function);
@@ -75,8 +75,8 @@ fn frame_size<C: Choices>(choices: &mut C, row: &SyntheticActivation) -> u64 {
     8 + 8 * row.saves.len() as u64 + 8 * u64::from(words)
 }
 
-fn native_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, index: usize) -> Draft {
-    let saved = FrameConvention::of(stage.generation).callee_saved;
+fn native_row<C: Choices>(choices: &mut C, target: &SyntheticThread, index: usize) -> Draft {
+    let saved = FrameConvention::of(target.generation).callee_saved;
     let leaf = choices.chance(1, 8);
     let row = SyntheticActivation {
         function: format!("coreclr.dll!N{index}"),
@@ -93,7 +93,7 @@ fn native_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, index: usize
     Draft { row, size }
 }
 
-fn managed_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, drafts: &[Draft]) -> Draft {
+fn managed_row<C: Choices>(choices: &mut C, target: &SyntheticThread, drafts: &[Draft]) -> Draft {
     let offset = offset(choices);
     let mut row = match drafts.get(choices.below(drafts.len() as u32) as usize) {
         // Recursion, and the methods of funclets.
@@ -105,7 +105,7 @@ fn managed_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, drafts: &[D
             }
             row
         }
-        _ => fresh(choices, stage, drafts.len()),
+        _ => fresh(choices, target, drafts.len()),
     };
     row.offset = offset;
     if let Some(same) = drafts.iter().find(|draft| draft.is_of(&row)) {
@@ -117,10 +117,10 @@ fn managed_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, drafts: &[D
 
 fn fresh<C: Choices>(
     choices: &mut C,
-    stage: &SyntheticThread,
+    target: &SyntheticThread,
     index: usize,
 ) -> SyntheticActivation {
-    let saved = FrameConvention::of(stage.generation).callee_saved;
+    let saved = FrameConvention::of(target.generation).callee_saved;
     let kinds = [
         MethodKind::Ordinary,
         MethodKind::IlStub,

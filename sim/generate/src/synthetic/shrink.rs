@@ -47,23 +47,23 @@ const SMALL: usize = PLAINER.len();
 
 const DEFAULTS: &[fn(&mut SyntheticCall)] = &[
     |call| call.seed = None,
-    |call| call.stage.exceptions = ExceptionState::default(),
-    |call| call.stage.process = Process::default(),
-    |call| call.stage.hijacked = None,
-    |call| call.stage.hijack_locked = false,
-    |call| call.stage.forbid_suspend = 0,
-    |call| call.stage.gc_special = false,
-    |call| call.stage.life = ThreadLife::Running,
-    |call| call.stage.safety = ContextSafety::Safe,
-    |call| call.stage.exceptions.inconsistent = false,
+    |call| call.target.exceptions = ExceptionState::default(),
+    |call| call.target.process = Process::default(),
+    |call| call.target.hijacked = None,
+    |call| call.target.hijack_locked = false,
+    |call| call.target.forbid_suspend = 0,
+    |call| call.target.gc_special = false,
+    |call| call.target.life = ThreadLife::Running,
+    |call| call.target.safety = ContextSafety::Safe,
+    |call| call.target.exceptions.inconsistent = false,
     |call| call.stop_at = None,
     |call| call.null_callback = false,
     |call| call.context_size = 0,
     |call| call.flags = SnapshotFlags::REGISTER_CONTEXT,
     |call| call.caller = SELF,
     |call| call.thread = SELF_OBJECT,
-    |call| call.stage.cooperative = false,
-    |call| call.stage.generation = Generation::ALL[0],
+    |call| call.target.cooperative = false,
+    |call| call.target.generation = Generation::ALL[0],
     |call| {
         call.seed =
             call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_activation).or(call.seed);
@@ -85,7 +85,7 @@ fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)
 impl SyntheticCall {
     /// Returns all steps, the largest first.
     pub(crate) fn shrink_steps(&self) -> Vec<Step> {
-        let SyntheticThread { rows, frames, overwritten, exceptions, .. } = &self.stage;
+        let SyntheticThread { rows, frames, overwritten, exceptions, .. } = &self.target;
         let mut steps = Vec::new();
         let spans = |count: usize, most: usize| {
             let sizes = (0..).map(|power| 1 << power).take_while(move |size| *size <= most);
@@ -111,22 +111,22 @@ impl SyntheticCall {
     /// Returns the call after a step; `None` if it cannot be set up, or is unchanged.
     pub(crate) fn shrunk(&self, step: Step) -> Option<Self> {
         let mut simpler = self.clone();
-        let stage = &mut simpler.stage;
+        let target = &mut simpler.target;
         match step {
             Step::Rows(first, count) => drop_rows(&mut simpler, first, count),
             Step::Frame(index) => {
-                stage.frames.remove(index);
+                target.frames.remove(index);
             }
             Step::Words(first, count) => {
-                stage.overwritten.drain(first..first + count);
+                target.overwritten.drain(first..first + count);
             }
-            Step::Zero(index) => stage.overwritten.get_mut(index)?.1 = 0,
+            Step::Zero(index) => target.overwritten.get_mut(index)?.1 = 0,
             Step::Tracker(index) => {
-                stage.exceptions.trackers.remove(index);
+                target.exceptions.trackers.remove(index);
             }
             Step::Plainer(row, way) => plainer(&mut simpler, row, way)?,
             Step::PlainFrame(index) => {
-                let frame = stage.frames.get_mut(index)?;
+                let frame = target.frames.get_mut(index)?;
                 frame.method = None;
                 frame.captured_in = None;
                 frame.context_flags = 0;
@@ -134,28 +134,28 @@ impl SyntheticCall {
             Step::Default(part) => DEFAULTS.get(part)?(&mut simpler),
         }
         // A thread that could be set up still can be; others need not become valid.
-        let valid = simpler.stage.build().is_ok() || self.stage.build().is_err();
+        let valid = simpler.target.build().is_ok() || self.target.build().is_err();
         (simpler != *self && valid).then_some(simpler)
     }
 }
 
 /// Drops activations; everything below them moves up.
 fn drop_rows(call: &mut SyntheticCall, first: usize, count: usize) {
-    let stage = &mut call.stage;
-    let end_of = |stage: &SyntheticThread, row: usize| {
-        let last = stage.rows.last().map_or(0, |row| row.sp + 0x40);
-        stage.rows.get(row).map_or(last, |row| row.sp)
+    let target = &mut call.target;
+    let end_of = |target: &SyntheticThread, row: usize| {
+        let last = target.rows.last().map_or(0, |row| row.sp + 0x40);
+        target.rows.get(row).map_or(last, |row| row.sp)
     };
-    let (from, to) = (end_of(stage, first), end_of(stage, first + count));
-    let dropped: Vec<_> = stage.rows.drain(first..first + count).collect();
-    stage.frames.retain(|frame| !(from..to).contains(&frame.at));
-    shift(stage, from, to - from);
+    let (from, to) = (end_of(target, first), end_of(target, first + count));
+    let dropped: Vec<_> = target.rows.drain(first..first + count).collect();
+    target.frames.retain(|frame| !(from..to).contains(&frame.at));
+    shift(target, from, to - from);
     let gone = |name: &String| {
         let is_dropped = dropped.iter().any(|row| row.function == *name);
-        is_dropped && stage.rows.iter().all(|row| row.function != *name)
+        is_dropped && target.rows.iter().all(|row| row.function != *name)
     };
-    stage.hijacked = stage.hijacked.take().filter(|name| !gone(name));
-    stage.frames.retain(|frame| {
+    target.hijacked = target.hijacked.take().filter(|name| !gone(name));
+    target.frames.retain(|frame| {
         let captured = frame.captured_in.as_ref().map(|(name, _)| name);
         !frame.leads_to.iter().chain(captured).any(gone)
     });
@@ -166,20 +166,20 @@ fn drop_rows(call: &mut SyntheticCall, first: usize, count: usize) {
 }
 
 /// Moves everything below `from` (VA) up by `by` bytes.
-fn shift(stage: &mut SyntheticThread, from: u64, by: u64) {
-    let lowest = stage.stack.0;
+fn shift(target: &mut SyntheticThread, from: u64, by: u64) {
+    let lowest = target.stack.0;
     let move_up = |address: &mut u64| {
         if (lowest..from).contains(address) {
             *address += by;
         }
     };
-    stage.rows.iter_mut().for_each(|row| move_up(&mut row.sp));
-    stage.frames.iter_mut().for_each(|frame| move_up(&mut frame.at));
-    for (at, value) in &mut stage.overwritten {
+    target.rows.iter_mut().for_each(|row| move_up(&mut row.sp));
+    target.frames.iter_mut().for_each(|frame| move_up(&mut frame.at));
+    for (at, value) in &mut target.overwritten {
         move_up(at);
         move_up(value);
     }
-    for tracker in &mut stage.exceptions.trackers {
+    for tracker in &mut target.exceptions.trackers {
         if let Some((lower, upper)) = &mut tracker.unwound {
             move_up(lower);
             move_up(upper);
@@ -193,19 +193,19 @@ fn shift(stage: &mut SyntheticThread, from: u64, by: u64) {
 
 /// Simplifies an activation, and all others of its function, in one way.
 fn plainer(call: &mut SyntheticCall, row: usize, way: usize) -> Option<()> {
-    let stage = &mut call.stage;
+    let target = &mut call.target;
     let key = |row: &SyntheticActivation| (row.function.clone(), row.place, row.funclet);
-    let wanted = key(stage.rows.get(row)?);
-    let same: Vec<_> = (0..stage.rows.len())
-        .filter(|index| stage.rows.get(*index).is_some_and(|row| key(row) == wanted))
+    let wanted = key(target.rows.get(row)?);
+    let same: Vec<_> = (0..target.rows.len())
+        .filter(|index| target.rows.get(*index).is_some_and(|row| key(row) == wanted))
         .collect();
     for index in same {
         if let Some(plain) = PLAINER.get(way) {
-            plain(stage.rows.get_mut(index)?);
-        } else if let Some(end) = stage.rows.get(index + 1).map(|row| row.sp) {
-            let row = stage.rows.get(index)?;
+            plain(target.rows.get_mut(index)?);
+        } else if let Some(end) = target.rows.get(index + 1).map(|row| row.sp) {
+            let row = target.rows.get(index)?;
             let (size, least) = (end - row.sp, 8 + 8 * row.saves.len() as u64);
-            shift(stage, row.sp + 1, size.checked_sub(least)?);
+            shift(target, row.sp + 1, size.checked_sub(least)?);
         }
     }
     Some(())

@@ -107,7 +107,7 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
         if suspended == 0 && self.asker != Some(self.os) {
             self.runtime.broke(RuleViolation::ContextOfRunning { thread: self.os });
         }
-        let told = match safety {
+        let exception_flags = match safety {
             _ if self.runtime.generation.is_unix() => 0,
             ContextSafety::NotReported => 0,
             ContextSafety::Safe => ThreadContext::EXCEPTION_REPORTING,
@@ -119,7 +119,7 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
             }
             ContextSafety::Unreadable => return Err(ThreadError::NoContext(self.os)),
         };
-        let flags = ThreadContext::FULL | told;
+        let flags = ThreadContext::FULL | exception_flags;
         Ok(ThreadContext { registers: current.registers, flags })
     }
 }

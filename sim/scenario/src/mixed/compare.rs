@@ -141,9 +141,9 @@ impl Scenario {
         };
         let walks: Vec<_> = policies.iter().copied().filter(fits).map(walk).collect();
         let ready = Ready::new(self, generation)?;
-        let truth = ready.look(self, stop, [()], |ground, ()| Ok(ground.shadow_frames()))?;
+        let truth = ready.look(self, stop, [()], |thread, ()| Ok(thread.shadow_frames()))?;
         let walk =
-            |ground: &WalkedThread<'_, '_>, walk: &MixedWalk| Ok((walk.policy, ground.walk(walk)?));
+            |thread: &WalkedThread<'_, '_>, walk: &MixedWalk| Ok((walk.policy, thread.walk(walk)?));
         let walks = ready.look(self, stop, &walks, walk)?;
         let truth = truth.into_iter().next().unwrap_or_default();
         Ok(Compared { stop, truth, walks })

@@ -129,7 +129,7 @@ impl Scenario {
             rest = others;
             let ready = ready.get_or_insert_with(|| Ready::new(self, generation));
             let found = match ready {
-                Ok(ready) => ready.look(self, stop, here, |ground, at| ground.walk(at.says)),
+                Ok(ready) => ready.look(self, stop, here, |thread, at| thread.walk(at.says)),
                 Err(error) => Err(*error),
             };
             match found {

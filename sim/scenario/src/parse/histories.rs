@@ -243,8 +243,8 @@ impl Reader {
                 }
                 "clause" => expected.clauses.extend(node.arg_clauses()),
                 "replay" => {
-                    if let Some(Value::Trail(trail)) = node.args.first() {
-                        expected.replay = Some(trail.clone());
+                    if let Some(Value::Trail(schedule)) = node.args.first() {
+                        expected.replay = Some(schedule.clone());
                     }
                 }
                 name => {

@@ -49,11 +49,11 @@ fn two_locks_in_one_order_survive_everything() {
 fn a_replay_string_is_held_against_the_text() {
     let scenario = parse(&text(CROSSED, "explore { expect { deadlock } }"));
     let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
-    let trail = explored[0].found.failure.as_ref().unwrap().trail.to_string();
+    let schedule = explored[0].found.failure.as_ref().unwrap().schedule.to_string();
     let expect = |string: &str| {
         text(CROSSED, &format!("explore {{ expect {{ deadlock; replay \"{string}\" }} }}"))
     };
-    assert_eq!(differences(&expect(&trail)), []);
+    assert_eq!(differences(&expect(&schedule)), []);
     assert_eq!(differences(&expect("clr1:500b")), [HistoryDifference::Strays]);
     let survives = ExpectedEnd::Survives { everything: false };
     assert_eq!(differences(&expect("clr1:")), [HistoryDifference::Replay(survives)]);

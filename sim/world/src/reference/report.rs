@@ -221,12 +221,12 @@ impl<'s> Pass<'s> {
             self.true_ones = (u16::MAX, u16::MAX);
             return;
         }
-        let told: &[Gpr] = match sets {
+        let given: &[Gpr] = match sets {
             FrameRegisters::FramePointer => &[Gpr::Rbp],
             _ => self.convention.nonvolatile(),
         };
         self.true_ones = (0, 0);
-        for register in told {
+        for register in given {
             self.take(row, *register);
         }
         self.place(ip, row.registers.rsp());

@@ -116,15 +116,15 @@ pub(super) struct Library {
 type Key<'s> = (&'s str, CodeLocation, Option<Funclet>);
 
 impl Layout {
-    pub(super) fn new(stage: &SyntheticThread) -> Result<Self, SyntheticError> {
+    pub(super) fn new(thread: &SyntheticThread) -> Result<Self, SyntheticError> {
         let mut units = CODE.map(|base| Unit { base, ..Unit::default() });
         let mut functions: Vec<Function> = Vec::new();
         let mut described = Vec::new();
-        let has_library = stage.generation.is_unix();
+        let has_library = thread.generation.is_unix();
         let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
-        for (index, row) in stage.rows.iter().enumerate() {
+        for (index, row) in thread.rows.iter().enumerate() {
             let error = SyntheticError::Row { index };
-            let end = stage.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
+            let end = thread.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
             let size = frame_size(row, end).ok_or(error)?;
             // A function calls only after its prologue.
             let first = u32::from(PROLOGUE) + u32::from(index > 0);
@@ -159,7 +159,7 @@ impl Layout {
             }
             // The runtime does not look for cookies elsewhere.
             if row.gs_cookie.is_some() && row.place != CodeLocation::Native {
-                let rows = stage.rows.iter().filter(|other| other.function == row.function);
+                let rows = thread.rows.iter().filter(|other| other.function == row.function);
                 let last = rows.map(|other| other.offset).max();
                 unit.epilogue(begin, &row.saves, size as u32, last.unwrap_or_default());
             }
@@ -179,7 +179,7 @@ impl Layout {
                 unwind_info(&mut unit.unwind_data, &row.saves, size);
             }
         }
-        for (name, kind) in &stage.stubs {
+        for (name, kind) in &thread.stubs {
             let unit = &mut units[CodeLocation::Heap as usize];
             functions.push(Function {
                 name: name.clone(),
@@ -193,7 +193,7 @@ impl Layout {
             });
             unit.bytes.resize(unit.bytes.len() + PITCH as usize, 0x90);
         }
-        for row in stage.rows.iter().skip(1) {
+        for row in thread.rows.iter().skip(1) {
             let key = (row.function.as_str(), row.place, row.funclet);
             let function = known.get(&key).and_then(|(index, _)| functions.get(*index));
             if let Some(function) = function {
@@ -268,14 +268,14 @@ fn unwind_info(data: &mut Vec<u8>, saves: &[Gpr], size: u64) {
 
 /// Returns the register values of each activation: a function's own values in the registers that it
 /// pushes, its caller's values in the others.
-pub(super) fn register_values(stage: &SyntheticThread) -> Vec<[u64; 16]> {
-    let saved = FrameConvention::of(stage.generation).callee_saved;
+pub(super) fn register_values(thread: &SyntheticThread) -> Vec<[u64; 16]> {
+    let saved = FrameConvention::of(thread.generation).callee_saved;
     let mut values = [0; 16];
     for register in saved {
         values[usize::from(register.number())] = 0xC0DE_0000 + u64::from(register.number());
     }
-    let mut rows = Vec::with_capacity(stage.rows.len());
-    for (index, row) in stage.rows.iter().enumerate().rev() {
+    let mut rows = Vec::with_capacity(thread.rows.len());
+    for (index, row) in thread.rows.iter().enumerate().rev() {
         for register in &row.saves {
             let number = register.number();
             values[usize::from(number)] =

@@ -31,11 +31,11 @@
 
 mod code;
 mod manager;
-mod set;
+mod process;
 mod snapshot;
 
 pub use code::{CODE, PROLOGUE, SIZE};
-pub use set::{SyntheticError, SyntheticProcess};
+pub use process::{SyntheticError, SyntheticProcess};
 pub use snapshot::{FrameReport, SyntheticSnapshot};
 
 use clr_runtime::code_manager::StubKind;
@@ -299,11 +299,11 @@ impl SyntheticThread {
     /// `function`: to the first one that ends above the Frame, if there are several.
     #[must_use]
     pub fn frame(self, kind: FrameKind, at: u64, function: &str) -> Self {
-        let mut stage = self.mark(kind, at);
-        if let Some(frame) = stage.frames.last_mut() {
+        let mut thread = self.mark(kind, at);
+        if let Some(frame) = thread.frames.last_mut() {
             frame.leads_to = Some(function.to_owned());
         }
-        stage
+        thread
     }
 
     /// Adds a Frame at `at` (VA) that leads nowhere.

@@ -30,7 +30,7 @@ struct Time {
 }
 
 impl Time {
-    fn row(self, name: &str) {
+    fn activation(self, name: &str) {
         let Self { median, best } = self;
         let (frame, rate) = (1000.0 * median / f64::from(FRAMES), 1e6 / median);
         println!("{name:48} {median:8.2} ({best:6.2}) {frame:8.1} {rate:12.0}");
@@ -100,14 +100,14 @@ fn snapshots(rounds: usize, generation: Generation) {
             let call = Call { seed: seed.map(|seed| &seed[..]), flags, ..set.call() };
             assert_eq!(snapshot(&runtime, &call), FRAMES);
             let plain = measure(rounds, || assert_eq!(snapshot(&runtime, &call), FRAMES));
-            plain.row(&format!("{generation}, {seeded}{contexts}"));
+            plain.activation(&format!("{generation}, {seeded}{contexts}"));
             if flags == SnapshotFlags::REGISTER_CONTEXT {
                 let explained = measure(rounds, || {
                     runtime.log.listen();
                     snapshot(&runtime, &call);
                     black_box(runtime.log.take());
                 });
-                explained.row(&format!("{generation}, {seeded}{contexts}, explained"));
+                explained.activation(&format!("{generation}, {seeded}{contexts}, explained"));
             }
         }
     }
@@ -133,7 +133,7 @@ fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
         let step = unwinder.step(registers, Position::Interrupted, memory);
         black_box(step.expect("the stack can be unwound"));
     };
-    measure(rounds, || steps(&mut plain)).row(&format!("{generation}, unwinding alone"));
+    measure(rounds, || steps(&mut plain)).activation(&format!("{generation}, unwinding alone"));
     // As in a profiler, which knows that all these frames have made a call.
     let unwinder = Unwinder::new(runtime.native.map());
     let mut cache = Cache::new();
@@ -141,7 +141,8 @@ fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
         let step = unwinder.step_cached(&mut cache, registers, Position::ReturnAddress, memory);
         black_box(step.expect("the stack can be unwound"));
     };
-    measure(rounds, || steps(&mut cached)).row(&format!("{generation}, unwinding alone, cached"));
+    measure(rounds, || steps(&mut cached))
+        .activation(&format!("{generation}, unwinding alone, cached"));
 }
 
 /// Replays all embedded recordings, and prints the number of walks and the time.

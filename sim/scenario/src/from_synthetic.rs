@@ -37,8 +37,8 @@ impl PlacedStack {
         if target.cooperative {
             nodes.push(StackNode::Mode(ThreadMode::Cooperative));
         }
-        let rows = target.rows.iter().cloned();
-        nodes.extend(rows.map(|row| StackNode::Row { row, saves_all: false }));
+        let activations = target.activations.iter().cloned();
+        nodes.extend(activations.map(|activation| StackNode::Row { activation, saves_all: false }));
         nodes.extend(target.frames.iter().cloned().map(StackNode::Frame));
         nodes.extend(target.exceptions.trackers.iter().copied().map(StackNode::Exception));
         thread(target, &mut nodes);
@@ -146,18 +146,20 @@ impl SnapshotCall {
 /// Converts a seed. If its activation is not the first one of its function, the registers are
 /// listed individually.
 fn seed_of(seed: &SyntheticSeed, target: &SyntheticThread) -> Option<SnapshotSeed> {
-    let row = seed.row.map(|row| row as usize);
-    let name = row.and_then(|row| target.rows.get(row)).map(|row| &row.function);
-    let first = target.rows.iter().position(|row| Some(&row.function) == name);
+    let activation = seed.activation.map(|activation| activation as usize);
+    let name = activation
+        .and_then(|activation| target.activations.get(activation))
+        .map(|activation| &activation.function);
+    let first = target.activations.iter().position(|activation| Some(&activation.function) == name);
     let whole = SyntheticSeed::of_activation(0);
-    let mut found = match name.filter(|_| first == row) {
+    let mut found = match name.filter(|_| first == activation) {
         Some(name) => SnapshotSeed::new(SeedSource::Function(name.clone())),
         None => SnapshotSeed::new(SeedSource::Bytes(0)),
     };
     let from_bytes = matches!(found.from, SeedSource::Bytes(_));
     let mut registers = Vec::new();
-    if let Some(row) = row.filter(|_| from_bytes)
-        && let Some(truth) = target.build().ok()?.registers(row)
+    if let Some(activation) = activation.filter(|_| from_bytes)
+        && let Some(truth) = target.build().ok()?.registers(activation)
     {
         found.rip = Some(SeedAddress::Address(truth.rip));
         registers.extend(Gpr::ALL.map(|register| (register, truth.get(register))));
@@ -183,8 +185,8 @@ impl Scenario {
     #[must_use]
     pub fn from_call(call: &SyntheticCall) -> Option<Self> {
         let mut call = call.clone();
-        for row in &mut call.target.rows {
-            row.place = match (row.place, row.kind) {
+        for activation in &mut call.target.activations {
+            activation.place = match (activation.place, activation.kind) {
                 (CodeLocation::ReadyToRun, MethodKind::IlStub | MethodKind::Dynamic) => {
                     CodeLocation::Heap
                 }

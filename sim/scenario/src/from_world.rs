@@ -174,7 +174,7 @@ fn snapshot(program: &WorldProgram, world: &World<'_>, call: &WorldCall) -> Snap
 /// registers are listed individually.
 fn seed_of(world: &World<'_>, target: usize, seed: WorldSeed) -> Option<SnapshotSeed> {
     let activations = world.activations(target);
-    let index = (seed.row as usize).checked_rem(activations.len())?;
+    let index = (seed.activation as usize).checked_rem(activations.len())?;
     let activation = activations.get(index)?;
     let flags = (seed.flags != SEED_FLAGS).then_some(seed.flags);
     let first = activations.iter().position(|one| one.function == activation.function);

@@ -11,7 +11,7 @@ use clr_runtime::{
 };
 use clr_walker::profiling::EventMask;
 use clr_world::synthetic::{
-    FrameRow, MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticThread,
+    MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticFrame, SyntheticThread,
 };
 
 /// A thread placed by hand, and the calls that are made on it.
@@ -86,12 +86,12 @@ pub enum StackNode {
     /// An activation.
     Row {
         /// The activation, without its saved registers if `saves_all` is set.
-        row: SyntheticActivation,
+        activation: SyntheticActivation,
         /// The function pushes all nonvolatile registers of its system (C-099).
         saves_all: bool,
     },
     /// An explicit Frame.
-    Frame(FrameRow),
+    Frame(SyntheticFrame),
     /// The mode of the thread.
     Mode(ThreadMode),
     /// The bounds of the stack (VA).
@@ -179,12 +179,12 @@ impl StackNode {
     fn place(&self, target: &mut SyntheticThread) {
         let process = &mut target.process;
         match self {
-            Self::Row { row, saves_all } => {
-                let mut row = row.clone();
+            Self::Row { activation, saves_all } => {
+                let mut activation = activation.clone();
                 if *saves_all {
-                    row.saves = FrameConvention::of(target.generation).callee_saved.to_vec();
+                    activation.saves = FrameConvention::of(target.generation).callee_saved.to_vec();
                 }
-                target.rows.push(row);
+                target.activations.push(activation);
             }
             Self::Frame(frame) => target.frames.push(frame.clone()),
             Self::Mode(mode) => target.cooperative = *mode == ThreadMode::Cooperative,

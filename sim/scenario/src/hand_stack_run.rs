@@ -62,8 +62,10 @@ impl Site for SyntheticProcess {
             SeedSource::Function(function) => Some(self.seed(function)?.registers),
             SeedSource::Leaf => self.registers(0),
             SeedSource::TopManaged => {
-                let mut rows = self.synthetic_thread().rows.iter();
-                self.registers(rows.position(|row| row.place != CodeLocation::Native)?)
+                let mut activations = self.synthetic_thread().activations.iter();
+                self.registers(
+                    activations.position(|activation| activation.place != CodeLocation::Native)?,
+                )
             }
             SeedSource::Stale | SeedSource::Bytes(_) => None,
         }
@@ -81,23 +83,26 @@ impl Site for SyntheticProcess {
         self.name(id).map(str::to_owned)
     }
 
-    fn rows(&self) -> Vec<UnlabelledFrame> {
-        let rows = self.synthetic_thread().rows.iter().enumerate();
-        let row = |(index, row): (usize, &SyntheticActivation)| {
+    fn frames(&self) -> Vec<UnlabelledFrame> {
+        let activations = self.synthetic_thread().activations.iter().enumerate();
+        let frame = |(index, activation): (usize, &SyntheticActivation)| {
             let registers = self.registers(index)?;
-            let kind = match row.place {
+            let kind = match activation.place {
                 CodeLocation::Native => MixedFrameKind::Native,
-                CodeLocation::Heap | CodeLocation::ReadyToRun => UnlabelledFrame::kind_of(row.kind),
+                CodeLocation::Heap | CodeLocation::ReadyToRun => {
+                    UnlabelledFrame::kind_of(activation.kind)
+                }
             };
             let position = if index == 0 { Position::Interrupted } else { Position::ReturnAddress };
             Some(UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position })
         };
-        rows.filter_map(row).collect()
+        activations.filter_map(frame).collect()
     }
 
     fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
-        let rows = (0..self.synthetic_thread().rows.len()).filter_map(|row| self.registers(row));
-        rows.into_iter().find(|row| row.rip == ip && row.rsp() == rsp)
+        let activations = (0..self.synthetic_thread().activations.len())
+            .filter_map(|activation| self.registers(activation));
+        activations.into_iter().find(|activation| activation.rip == ip && activation.rsp() == rsp)
     }
 }
 

@@ -52,9 +52,9 @@ impl Scenario {
                 let expected = question.and_then(|question| expected(&seen, &question));
                 let Some(expected) = expected else { continue };
                 let place = |callback: &ExpectedReport| {
-                    let row = seen.rows.get(callback.row);
+                    let activation = seen.activations.get(callback.activation);
                     let label = label_of(world.as_synced(), callback.context.registers.rip);
-                    (label, row.map(|row| row.registers).unwrap_or_default())
+                    (label, activation.map(|activation| activation.registers).unwrap_or_default())
                 };
                 let places = expected.callbacks.iter().map(place).collect();
                 all.push(ReferencePrediction { stop, snapshot, expected, places });
@@ -184,8 +184,8 @@ fn question(
             if changed || seed.cut.is_some() {
                 return None;
             }
-            let row = activation_of(&seed.from, thread, world, target)?;
-            Some((row, seed.flags.unwrap_or(SEED_FLAGS)))
+            let activation = activation_of(&seed.from, thread, world, target)?;
+            Some((activation, seed.flags.unwrap_or(SEED_FLAGS)))
         }
     };
     Some(CallFacts {
@@ -221,10 +221,11 @@ fn activation_of(
         }),
         SeedSource::Stale | SeedSource::Bytes(_) => None,
     }?;
-    let place =
-        |row: &clr_world::reference::ReferenceActivation| (row.registers.rip, row.registers.rsp());
+    let place = |activation: &clr_world::reference::ReferenceActivation| {
+        (activation.registers.rip, activation.registers.rsp())
+    };
     let own = (activation.registers.rip, activation.registers.rsp());
-    target.rows.iter().position(|row| place(row) == own)
+    target.activations.iter().position(|activation| place(activation) == own)
 }
 
 /// Returns true if the result of a call equals the model's prediction. rax is not compared: in a

@@ -399,10 +399,10 @@ impl Site for Stopped<'_, '_> {
         Some(method.name.clone())
     }
 
-    fn rows(&self) -> Vec<UnlabelledFrame> {
+    fn frames(&self) -> Vec<UnlabelledFrame> {
         let identities = &self.world.expanded().identities;
         let activations = self.world.activations(self.thread).into_iter();
-        let row = |activation: Activation| {
+        let frame = |activation: Activation| {
             let identity = activation.function.and_then(|id| identities.get(id.index()));
             let kind = match identity {
                 Some(Identity::Method(kind)) => UnlabelledFrame::kind_of(*kind),
@@ -412,7 +412,7 @@ impl Site for Stopped<'_, '_> {
             let Activation { registers, position, .. } = activation;
             UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position }
         };
-        activations.map(row).collect()
+        activations.map(frame).collect()
     }
 
     fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {

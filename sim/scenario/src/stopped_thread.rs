@@ -73,7 +73,7 @@ pub(super) trait Site {
     fn name_of(&self, id: FunctionId) -> Option<String>;
 
     /// Returns the thread's activations, leaf first.
-    fn rows(&self) -> Vec<UnlabelledFrame>;
+    fn frames(&self) -> Vec<UnlabelledFrame>;
 
     /// Returns the registers of the activation with the given ip and rsp.
     fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers>;

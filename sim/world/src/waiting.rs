@@ -134,7 +134,7 @@ impl Waiting {
 }
 
 #[test]
-fn who_waits_twice_waits_for_others() {
+fn a_thread_that_waits_twice_waits_for_others() {
     use StepEvent::{Ended, Stepped, Waits};
     let mut waiting = Waiting::default();
     let events = [Stepped, Waits, Stepped, Waits, Waits, Waits, Ended, Waits];

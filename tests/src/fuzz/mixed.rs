@@ -123,12 +123,12 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
 fn staged(target: &SyntheticThread, buffer: &mut WalkBuffer) {
     let Ok(set) = target.build() else { return };
     // Call frame information distinguishes a prologue from the call after it.
-    let calls = |row: &SyntheticActivation| {
-        row.place != CodeLocation::Native || row.offset >= PROLOGUE + SIZE_OF_CALL
+    let calls = |activation: &SyntheticActivation| {
+        activation.place != CodeLocation::Native || activation.offset >= PROLOGUE + SIZE_OF_CALL
     };
-    let calls = !target.generation.is_unix() || target.rows.iter().skip(1).all(calls);
+    let calls = !target.generation.is_unix() || target.activations.iter().skip(1).all(calls);
     // A thread without rows executes no code.
-    let whole = crate::snapshot::is_whole(target) && !target.rows.is_empty() && calls;
+    let whole = crate::snapshot::is_whole(target) && !target.activations.is_empty() && calls;
     for policy in Policy::ALL {
         let stack = match walk(&set.runtime(), [SELF, NATIVE_WALKER], 0, policy, buffer) {
             Ok(stack) => stack,
@@ -151,12 +151,12 @@ fn staged(target: &SyntheticThread, buffer: &mut WalkBuffer) {
 /// Returns the first error in a walk of a whole stage: each frame must be a row, in order, and all
 /// rows must be there if the walk claims so.
 fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
-    let rows = &set.synthetic_thread().rows;
+    let activations = &set.synthetic_thread().activations;
     let mut next = 0;
     for (at, frame) in stack.frames.iter().enumerate() {
-        let mut rest = rows.iter().enumerate().skip(next);
-        let found = rest.find(|(row, _)| is_at(set, *row, frame));
-        let Some((row, truth)) = found else {
+        let mut rest = activations.iter().enumerate().skip(next);
+        let found = rest.find(|(activation, _)| is_at(set, *activation, frame));
+        let Some((activation, truth)) = found else {
             return Some(format!("frame {at} is not on the stack"));
         };
         // The runtime may refuse look-ups.
@@ -166,36 +166,36 @@ fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
             return Some(format!("frame {at} has the wrong kind"));
         }
         let joined = stack.gaps.iter().all(|gap| gap.at != at);
-        if row != next && joined && stack.completeness() == Completeness::Whole {
+        if activation != next && joined && stack.completeness() == Completeness::Whole {
             return Some(format!("row {next} is missing before frame {at}"));
         }
-        next = row + 1;
+        next = activation + 1;
     }
-    let ends = next == rows.len() || stack.completeness() != Completeness::Whole;
+    let ends = next == activations.len() || stack.completeness() != Completeness::Whole;
     (!ends).then(|| format!("row {next} is missing at the end"))
 }
 
 /// Returns true if a frame's registers are those of a row.
-fn is_at(set: &SyntheticProcess, row: usize, frame: &MixedFrame) -> bool {
-    let Some(registers) = set.registers(row) else { return false };
+fn is_at(set: &SyntheticProcess, activation: usize, frame: &MixedFrame) -> bool {
+    let Some(registers) = set.registers(activation) else { return false };
     // For calls out of ready-to-run code, the runtime reports another return address (C-156).
     let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
     registers.rsp() == frame.sp && (registers.rip == frame.ip || told)
 }
 
 /// Returns true if a frame of this kind may be reported for a row's code.
-fn is_kind(set: &SyntheticProcess, row: &SyntheticActivation, kind: FrameKind) -> bool {
+fn is_kind(set: &SyntheticProcess, activation: &SyntheticActivation, kind: FrameKind) -> bool {
     use clr_runtime::MethodKind::{Dynamic, IlStub};
-    let name = row.function.split('@').next().unwrap_or_default();
-    let hidden = matches!(row.kind, IlStub | Dynamic);
+    let name = activation.function.split('@').next().unwrap_or_default();
+    let hidden = matches!(activation.kind, IlStub | Dynamic);
     match kind {
         FrameKind::Managed(id) => {
-            row.place != CodeLocation::Native && !hidden && set.function(name) == Some(id)
+            activation.place != CodeLocation::Native && !hidden && set.function(name) == Some(id)
         }
         FrameKind::Hidden(Some(id)) => hidden && set.function(name) == Some(id),
         // Not all runtimes report these.
         FrameKind::Hidden(None) | FrameKind::Unknown | FrameKind::Native { .. } => {
-            hidden || row.place == CodeLocation::Native
+            hidden || activation.place == CodeLocation::Native
         }
     }
 }

@@ -261,7 +261,9 @@ fn call_of(truth: &Truth, policy: Policy, target: usize) -> WorldCall {
         target,
         unnamed: false,
         flags: SnapshotFlags::REGISTER_CONTEXT,
-        seed: question.seed.map(|(row, flags)| WorldSeed { row: row as u32, flags }),
+        seed: question
+            .seed
+            .map(|(activation, flags)| WorldSeed { activation: activation as u32, flags }),
         suspended_by_profiler: question.suspended_by_profiler,
         stop_at: None,
     }
@@ -280,7 +282,7 @@ impl AtStep<'_, '_> {
     /// ThreadDestroyed (H-04).
     fn truth(&mut self) -> Option<Truth> {
         let truth = Truth::new(self.facts, self.world, self.thread)?;
-        (!truth.seen.gone && !truth.seen.rows.is_empty()).then_some(truth)
+        (!truth.seen.gone && !truth.seen.activations.is_empty()).then_some(truth)
     }
 
     /// Walks the thread, and judges the walk.
@@ -356,7 +358,7 @@ fn table(truth: &Truth, found: &Found) -> String {
     let Truth { seen, known, redirected, hijacked, .. } = truth;
     let mut table = String::from("truth:\n");
     for (ReferenceActivation { code, registers, position, funclet, .. }, known) in
-        seen.rows.iter().zip(known)
+        seen.activations.iter().zip(known)
     {
         let (rip, rsp) = (registers.rip, registers.rsp());
         let known = if known.unwinds { "" } else { " unknown" };

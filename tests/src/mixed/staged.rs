@@ -50,7 +50,7 @@ pub struct Staged {
 /// [`Broken`].
 pub fn walk_staged(target: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
     let Ok(set) = target.build() else { return Ok(None) };
-    let is_whole = is_whole(target) && target.hijacked.is_none() && !target.rows.is_empty();
+    let is_whole = is_whole(target) && target.hijacked.is_none() && !target.activations.is_empty();
     let is_linked = is_linked(target);
     let mut staged = Staged::default();
     let mut buffer = WalkBuffer::new(room);
@@ -71,8 +71,8 @@ pub fn walk_staged(target: &SyntheticThread, room: usize) -> Result<Option<Stage
             if let Some(frame) = invented(&set, &found.frames) {
                 return Err(Broken::Invented(policy, frame, Box::new(found)));
             }
-            if is_linked && let Some(row) = missing(&set, policy, &found) {
-                return Err(Broken::Missing(policy, row, Box::new(found)));
+            if is_linked && let Some(activation) = missing(&set, policy, &found) {
+                return Err(Broken::Missing(policy, activation, Box::new(found)));
             }
             staged.complete += u64::from(found.completeness == Completeness::Whole);
             if could_be_whole(target, policy, &found, room) {
@@ -104,16 +104,17 @@ fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usiz
     let relies = found.completeness != Completeness::Whole;
     let excepted = is_excepted(target);
     let mut frame = 0;
-    target.rows.iter().enumerate().find_map(|(index, row)| {
+    target.activations.iter().enumerate().find_map(|(index, activation)| {
         let registers = set.registers(index)?;
         let is = |found: &MixedFrame| (found.sp, found.ip) == (registers.rsp(), registers.rip);
         if found.frames.get(frame).is_some_and(is) {
             frame += 1;
             return None;
         }
-        let hidden = row.kind != MethodKind::Ordinary || excepted;
+        let hidden = activation.kind != MethodKind::Ordinary || excepted;
         // Without unwinding, native code is a gap.
-        let hidden = hidden || policy == Policy::Unseeded && row.place == CodeLocation::Native;
+        let hidden =
+            hidden || policy == Policy::Unseeded && activation.place == CodeLocation::Native;
         let excused = relies && hidden || found.gaps.iter().any(|gap| gap.at == frame);
         (!excused).then_some(index)
     })
@@ -122,10 +123,10 @@ fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usiz
 /// Returns true if exceptions are in flight or being handled: the frames that they have skipped are
 /// not reported.
 fn is_excepted(target: &SyntheticThread) -> bool {
-    let handles = |row: &SyntheticActivation| {
-        row.kind == MethodKind::ExceptionHandling || row.funclet.is_some()
+    let handles = |activation: &SyntheticActivation| {
+        activation.kind == MethodKind::ExceptionHandling || activation.funclet.is_some()
     };
-    !target.exceptions.trackers.is_empty() || target.rows.iter().any(handles)
+    !target.exceptions.trackers.is_empty() || target.activations.iter().any(handles)
 }
 
 /// Returns true if a walk does not claim to be whole though nothing prevented it: on Windows all
@@ -133,17 +134,18 @@ fn is_excepted(target: &SyntheticThread) -> bool {
 fn could_be_whole(target: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
     let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
     let calm = found.snapshot == Some(HResult::OK) && !is_excepted(target);
-    let fits = target.rows.len() <= room;
+    let fits = target.activations.len() <= room;
     let knows = !target.generation.is_unix();
     // Code without unwind data makes no calls.
-    let knows = knows && !target.rows.iter().skip(1).any(|row| row.leaf);
+    let knows = knows && !target.activations.iter().skip(1).any(|activation| activation.leaf);
     // Two calls of a function that lie one byte apart are impossible: one has overwritten the
     // other.
-    let rows = &target.rows;
+    let activations = &target.activations;
     let overwrites = |one: &SyntheticActivation, other: &SyntheticActivation| {
         one.function == other.function && one.offset.abs_diff(other.offset) == 1
     };
-    let overlap = rows.iter().any(|one| rows.iter().any(|other| overwrites(one, other)));
+    let overlap =
+        activations.iter().any(|one| activations.iter().any(|other| overwrites(one, other)));
     // A runtime that has not started, or that detaches, does not name code.
     let claims = matches!(
         found.completeness,
@@ -154,15 +156,17 @@ fn could_be_whole(target: &SyntheticThread, policy: Policy, found: &Found, room:
 
 /// Returns the first frame that is not a row, or not in order.
 fn invented(set: &SyntheticProcess, frames: &[MixedFrame]) -> Option<usize> {
-    let count = set.synthetic_thread().rows.len();
+    let count = set.synthetic_thread().activations.len();
     let mut first = 0;
     for (index, frame) in frames.iter().enumerate() {
-        let is = |row: &usize| {
-            let registers = set.registers(*row);
-            registers.is_some_and(|row| row.rsp() == frame.sp && row.rip == frame.ip)
+        let is = |activation: &usize| {
+            let registers = set.registers(*activation);
+            registers.is_some_and(|activation| {
+                activation.rsp() == frame.sp && activation.rip == frame.ip
+            })
         };
         match (first..count).find(is) {
-            Some(row) => first = row + 1,
+            Some(activation) => first = activation + 1,
             None => return Some(index),
         }
     }

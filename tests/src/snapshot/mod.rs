@@ -44,13 +44,13 @@ pub fn is_whole(target: &SyntheticThread) -> bool {
 #[must_use]
 pub fn is_linked(target: &SyntheticThread) -> bool {
     let Some(targets) = whole::targets(target) else { return false };
-    let native = |row: &SyntheticActivation| row.place == CodeLocation::Native;
+    let native = |activation: &SyntheticActivation| activation.place == CodeLocation::Native;
     let mut has_managed = false;
-    let mut pairs = target.rows.windows(2).enumerate();
+    let mut pairs = target.activations.windows(2).enumerate();
     pairs.all(|(index, pair)| {
-        has_managed |= pair.first().is_some_and(|row| !native(row));
-        let is_end =
-            pair.first().is_some_and(native) && pair.last().is_some_and(|row| !native(row));
+        has_managed |= pair.first().is_some_and(|activation| !native(activation));
+        let is_end = pair.first().is_some_and(native)
+            && pair.last().is_some_and(|activation| !native(activation));
         !(is_end && has_managed) || targets.contains(&Some(index + 1))
     })
 }

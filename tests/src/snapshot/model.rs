@@ -18,7 +18,7 @@ use clr_runtime::{
 };
 use clr_walker::profiling::{EventMask, ThreadId};
 use clr_world::synthetic::{
-    CodeLocation, FrameRow, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticThread, WALKER_OBJECT,
+    CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticFrame, SyntheticThread, WALKER_OBJECT,
 };
 
 /// Generations that hide the managed exception handling.
@@ -29,7 +29,7 @@ const HIDING: Generations =
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Expected {
     /// The reported rows: as a frame if they are managed, else as a marker.
-    pub rows: Vec<usize>,
+    pub activations: Vec<usize>,
     /// Number of rows before the first Frame, whose registers are all known.
     pub certain: usize,
     /// Outcome of the call.
@@ -38,7 +38,7 @@ pub(super) struct Expected {
 
 impl Expected {
     const fn refused(outcome: Outcome) -> Self {
-        Self { rows: Vec::new(), certain: 0, outcome }
+        Self { activations: Vec::new(), certain: 0, outcome }
     }
 }
 
@@ -155,19 +155,25 @@ fn cooperative(
         return Some(Err(HResult::NOT_IMPLEMENTED));
     }
     if other && !is_2 {
-        let rsp = synthetic.rows.first().map_or(synthetic.stack.1 - 0x100, |row| row.sp);
+        let rsp = synthetic
+            .activations
+            .first()
+            .map_or(synthetic.stack.1 - 0x100, |activation| activation.sp);
         let below = synthetic.frames.first().is_some_and(|frame| frame.at < rsp);
         if synthetic.safety != ContextSafety::Safe || below {
             return Some(Err(HResult::UNSAFE));
         }
     }
-    let row = match &case.seed {
+    let activation = match &case.seed {
         Some(seed) => seed.whole()?,
         None if other => 0,
         None => return Some(Ok(Start::Chain)),
     };
-    let managed = synthetic.rows.get(row).is_some_and(|row| row.place != CodeLocation::Native);
-    Some(if managed { Ok(Start::Row(row)) } else { Err(HResult::UNMANAGED_CONTEXT) })
+    let managed = synthetic
+        .activations
+        .get(activation)
+        .is_some_and(|activation| activation.place != CodeLocation::Native);
+    Some(if managed { Ok(Start::Row(activation)) } else { Err(HResult::UNMANAGED_CONTEXT) })
 }
 
 /// Iterates over the table: managed rows one after the other up to a native one, and from there to
@@ -185,11 +191,11 @@ fn walk(
     let mut skip_to = None;
     let (mut next, mut above) = match *start {
         Start::Chain => (None, 0),
-        Start::Row(row) => (Some(row), 0),
+        Start::Row(activation) => (Some(activation), 0),
     };
     loop {
-        let row = if let Some(row) = next.take() {
-            row
+        let activation = if let Some(activation) = next.take() {
+            activation
         } else {
             certain.get_or_insert(shown.len());
             let frames = synthetic.frames.iter().zip(targets);
@@ -197,54 +203,54 @@ fn walk(
             for (frame, to) in frames.filter(|(frame, _)| frame.at >= above) {
                 let hidden = skip_to.is_some() || is_unwound(synthetic, frame.at);
                 stops |= !hidden && has_method(frame);
-                leading = to.map(|row| (frame, row));
+                leading = to.map(|activation| (frame, activation));
                 if leading.is_some() {
                     break;
                 }
             }
-            let Some((frame, row)) = leading else { break };
+            let Some((frame, activation)) = leading else { break };
             if frame.kind.shape() == FrameShape::Resumable && suspended && !is_2 {
                 let outcome = HResult::FAIL.into();
-                return Some(Expected { rows: shown, certain: certain?, outcome });
+                return Some(Expected { activations: shown, certain: certain?, outcome });
             }
-            row
+            activation
         };
-        let end = synthetic.rows.get(row + 1)?.sp;
-        let this = synthetic.rows.get(row)?;
+        let end = synthetic.activations.get(activation + 1)?.sp;
+        let this = synthetic.activations.get(activation)?;
         let mut hidden = is_unwound(synthetic, end);
         if !hidden {
-            skip_to = skip_to.filter(|to| *to != row);
+            skip_to = skip_to.filter(|to| *to != activation);
             hidden = skip_to.is_some();
             if !hidden && this.funclet == Some(Funclet::Handler) {
-                (skip_to, hidden) = handler(synthetic, row)?;
+                (skip_to, hidden) = handler(synthetic, activation)?;
             }
         }
         let stub = this.kind == MethodKind::IlStub;
         stops |= !hidden && !stub;
         if !hidden && is_told(this.kind, hides) {
-            shown.push(row);
+            shown.push(activation);
         }
-        if synthetic.rows.get(row + 1)?.place == CodeLocation::Native {
+        if synthetic.activations.get(activation + 1)?.place == CodeLocation::Native {
             let handling =
                 this.kind == MethodKind::ExceptionHandling || this.funclet == Some(Funclet::Filter);
             stops |= skip_to.is_none();
             if skip_to.is_none() && !(hides && handling) {
-                shown.push(row + 1);
+                shown.push(activation + 1);
             }
             above = end;
         } else {
-            next = Some(row + 1);
+            next = Some(activation + 1);
         }
     }
     if skip_to.is_some() {
         return None;
     }
     let outcome = if stops { HResult::OK } else { HResult::FAIL }.into();
-    Some(Expected { certain: certain.unwrap_or(shown.len()), rows: shown, outcome })
+    Some(Expected { certain: certain.unwrap_or(shown.len()), activations: shown, outcome })
 }
 
 /// Returns true if a Frame counts as a stop: it has a method, though no callback reports it.
-fn has_method(frame: &FrameRow) -> bool {
+fn has_method(frame: &SyntheticFrame) -> bool {
     let has = match frame.kind.shape() {
         FrameShape::InlinedCall => frame.leads_to.is_some(),
         shape => matches!(shape, FrameShape::FramedMethod | FrameShape::HelperMethod),
@@ -260,20 +266,25 @@ fn is_unwound(synthetic: &SyntheticThread, caller_sp: u64) -> bool {
 
 /// Returns the row up to which a handler hides the frames above, and true if the handler itself is
 /// hidden.
-fn handler(synthetic: &SyntheticThread, row: usize) -> Option<(Option<usize>, bool)> {
-    let end = |row: usize| synthetic.rows.get(row + 1).map(|row| row.sp);
+fn handler(synthetic: &SyntheticThread, activation: usize) -> Option<(Option<usize>, bool)> {
+    let end = |activation: usize| {
+        synthetic.activations.get(activation + 1).map(|activation| activation.sp)
+    };
     let running = synthetic.exceptions.trackers.iter().filter_map(|tracker| tracker.funclet);
-    let running = running.clone().find(|funclet| Some(funclet.caller_sp) == end(row));
+    let running = running.clone().find(|funclet| Some(funclet.caller_sp) == end(activation));
     if synthetic.exceptions.trackers.iter().any(|tracker| tracker.unwound.is_some()) {
         return None;
     }
     match running {
         Some(funclet) => {
             let Some(sp) = funclet.parent_caller_sp else { return Some((None, false)) };
-            let parent = (row + 1..synthetic.rows.len()).find(|row| end(*row) == Some(sp))?;
+            let parent = (activation + 1..synthetic.activations.len())
+                .find(|activation| end(*activation) == Some(sp))?;
             Some((Some(parent), true))
         }
         // The funclet was called by its own method.
-        None => Some((None, synthetic.rows.get(row + 1)?.place != CodeLocation::Native)),
+        None => {
+            Some((None, synthetic.activations.get(activation + 1)?.place != CodeLocation::Native))
+        }
     }
 }

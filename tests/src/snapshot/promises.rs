@@ -75,7 +75,7 @@ impl<'c> Promises<'c> {
             self.is_as_expected(&full, expected)?;
         }
         if whole {
-            self.rows_come_in_order(&full)?;
+            self.activations_come_in_order(&full)?;
         } else {
             self.markers_lie_on_the_stack(&full)?;
         }
@@ -232,12 +232,13 @@ impl<'c> Promises<'c> {
 
     fn is_as_expected(&self, full: &Observed, expected: &model::Expected) -> Result<(), Broken> {
         let wants = self.case.flags.0 & 1 != 0;
-        let rows = &self.synthetic().rows;
-        let fits = expected.rows.len() == full.frame_reports.len()
+        let activations = &self.synthetic().activations;
+        let fits = expected.activations.len() == full.frame_reports.len()
             && expected.outcome == full.outcome
-            && full.frame_reports.iter().zip(&expected.rows).enumerate().all(
-                |(n, (report, row))| {
-                    let (Some(registers), Some(this)) = (self.set.registers(*row), rows.get(*row))
+            && full.frame_reports.iter().zip(&expected.activations).enumerate().all(
+                |(n, (report, activation))| {
+                    let (Some(registers), Some(this)) =
+                        (self.set.registers(*activation), activations.get(*activation))
                     else {
                         return false;
                     };
@@ -263,7 +264,7 @@ impl<'c> Promises<'c> {
 
     /// Checks that callbacks are rows in order, for calls without a seed or with one that is a
     /// row's.
-    fn rows_come_in_order(&self, full: &Observed) -> Result<(), Broken> {
+    fn activations_come_in_order(&self, full: &Observed) -> Result<(), Broken> {
         let seeded = self.case.seed.is_some_and(|seed| seed.whole().is_none());
         if seeded || self.case.flags.0 & 1 == 0 {
             return Ok(());
@@ -271,9 +272,10 @@ impl<'c> Promises<'c> {
         let mut last = None;
         for report in &full.frame_reports {
             let rsp = report.rsp();
-            let row = rsp.and_then(|rsp| self.set.activation_of(report.ip, rsp));
-            let native = row.is_some_and(|row| row.place == CodeLocation::Native);
-            let fits = row.is_some() && rsp > last && native == report.function.is_none();
+            let activation = rsp.and_then(|rsp| self.set.activation_of(report.ip, rsp));
+            let native =
+                activation.is_some_and(|activation| activation.place == CodeLocation::Native);
+            let fits = activation.is_some() && rsp > last && native == report.function.is_none();
             promise("callbacks are rows of the table, in its order", fits, || {
                 format!("{full:#x?}")
             })?;
@@ -316,8 +318,9 @@ impl<'c> Promises<'c> {
         }
         let synthetic = self.synthetic();
         let hijacked = synthetic.hijacked.as_ref().and_then(|name| {
-            let row = synthetic.rows.iter().position(|row| row.function == *name)?;
-            self.set.registers(row + 1)
+            let activation =
+                synthetic.activations.iter().position(|activation| activation.function == *name)?;
+            self.set.registers(activation + 1)
         });
         for (at, now) in &full.changes {
             let slot = hijacked.is_some_and(|caller| {
@@ -347,9 +350,9 @@ impl<'c> Promises<'c> {
         if cooperative || reads || !self.objects_are_whole() {
             return Ok(());
         }
-        let row = SyntheticSeed::of_activation(0).bytes(self.set);
+        let activation = SyntheticSeed::of_activation(0).bytes(self.set);
         let wild = [0xA5; 0x300];
-        for seed in [None, Some(&row[..]), Some(&[]), Some(&wild)] {
+        for seed in [None, Some(&activation[..]), Some(&[]), Some(&wild)] {
             let other = self.make(&self.request(Call { seed, ..self.call() }));
             same("a preemptive target's seed does not matter", full, &other)?;
         }
@@ -477,8 +480,7 @@ fn has_helper(synthetic: &SyntheticThread) -> bool {
 
 /// Returns true if methods of the stage are hidden together with the native runs that called them.
 fn has_hiding(synthetic: &SyntheticThread) -> bool {
-    synthetic
-        .rows
-        .iter()
-        .any(|row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some())
+    synthetic.activations.iter().any(|activation| {
+        activation.kind == MethodKind::ExceptionHandling || activation.funclet.is_some()
+    })
 }

@@ -2,7 +2,7 @@
 
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::{FrameKind, MethodKind};
-use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticThread};
+use clr_world::synthetic::{CodeLocation, SyntheticFrame, SyntheticThread};
 
 /// Size in bytes of a TransitionBlock or similar data at the end of a native frame.
 const BLOCK: u64 = 0x90;
@@ -14,19 +14,24 @@ const BLOCK: u64 = 0x90;
 /// the managed row above the native frame that contains it; an InlinedCallFrame leads to the row
 /// that contains it.
 pub(super) fn targets(target: &SyntheticThread) -> Option<Vec<Option<usize>>> {
-    let rows = &target.rows;
-    let root_is_native = rows.last().is_none_or(|row| row.place == CodeLocation::Native);
+    let activations = &target.activations;
+    let root_is_native =
+        activations.last().is_none_or(|activation| activation.place == CodeLocation::Native);
     if !target.overwritten.is_empty() || !root_is_native || target.process.gs_cookie.is_some() {
         return None;
     }
     let mut targets = Vec::with_capacity(target.frames.len());
     let (mut end, mut block) = (0, None);
     for frame in &target.frames {
-        let host = rows.partition_point(|row| row.sp <= frame.at).checked_sub(1)?;
-        let host_end = rows.get(host + 1)?.sp;
-        let native =
-            |row: usize| rows.get(row).is_some_and(|row| row.place == CodeLocation::Native);
-        let saved = 8 + 8 * rows.get(host)?.saves.len() as u64;
+        let host =
+            activations.partition_point(|activation| activation.sp <= frame.at).checked_sub(1)?;
+        let host_end = activations.get(host + 1)?.sp;
+        let native = |activation: usize| {
+            activations
+                .get(activation)
+                .is_some_and(|activation| activation.place == CodeLocation::Native)
+        };
+        let saved = 8 + 8 * activations.get(host)?.saves.len() as u64;
         let room = host_end - if native(host) { saved.max(BLOCK) } else { saved };
         let shape = frame.kind.shape();
         let (size, is_block) = size(frame.kind, target);
@@ -41,19 +46,19 @@ pub(super) fn targets(target: &SyntheticThread) -> Option<Vec<Option<usize>>> {
         end = frame.at + size;
         let to = destination(target, frame).ok()?;
         match (shape, to) {
-            (FrameShape::UnmanagedToManaged, Some(row)) if native(row) => {
+            (FrameShape::UnmanagedToManaged, Some(activation)) if native(activation) => {
                 targets.push(None);
                 continue;
             }
             (_, None) => {}
             (FrameShape::UnmanagedToManaged, Some(_)) => return None,
-            (FrameShape::InlinedCall, Some(row)) => {
-                if row != host || native(row) || !native(row.checked_sub(1)?) {
+            (FrameShape::InlinedCall, Some(activation)) => {
+                if activation != host || native(activation) || !native(activation.checked_sub(1)?) {
                     return None;
                 }
             }
-            (_, Some(row)) => {
-                if row != host + 1 || native(row) || !native(host) {
+            (_, Some(activation)) => {
+                if activation != host + 1 || native(activation) || !native(host) {
                     return None;
                 }
             }
@@ -90,11 +95,12 @@ fn size(kind: FrameKind, target: &SyntheticThread) -> (u64, bool) {
 struct Damaged;
 
 /// Returns the row that a Frame leads to, if any.
-fn destination(target: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
+fn destination(target: &SyntheticThread, frame: &SyntheticFrame) -> Result<Option<usize>, Damaged> {
     let named = |name: &String| {
-        let ends = target.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
-        let mut rows = target.rows.iter().zip(ends);
-        rows.position(|(row, end)| row.function == *name && frame.at < end)
+        let ends =
+            target.activations.iter().skip(1).map(|activation| activation.sp).chain([u64::MAX]);
+        let mut activations = target.activations.iter().zip(ends);
+        activations.position(|(activation, end)| activation.function == *name && frame.at < end)
     };
     let shape = frame.kind.shape();
     if shape == FrameShape::Mark {

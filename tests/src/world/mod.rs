@@ -288,11 +288,11 @@ fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
         suspended_by_profiler: false,
         stop_at: None,
     };
-    let rows = (0..40).map(|row| Some(WorldSeed { row, flags: 0x10_000B }));
-    for seed in [None].into_iter().chain(rows) {
+    let activations = (0..40).map(|activation| Some(WorldSeed { activation, flags: 0x10_000B }));
+    for seed in [None].into_iter().chain(activations) {
         calls.push(WorldCall { seed, ..plain });
     }
-    for seed in [None, Some(WorldSeed { row: 0, flags: 0x10_000B })] {
+    for seed in [None, Some(WorldSeed { activation: 0, flags: 0x10_000B })] {
         calls.push(WorldCall { by: By::Profiler, seed, ..plain });
         calls.push(WorldCall { by: By::Profiler, seed, suspended_by_profiler: true, ..plain });
     }
@@ -307,8 +307,8 @@ fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
 fn memory(world: &mut World<'_>, threads: usize) -> Vec<(u64, Vec<u8>)> {
     let mut memory = Vec::new();
     for thread in 0..threads {
-        let rows = world.activations(thread);
-        let (Some(leaf), Some(root)) = (rows.first(), rows.last()) else { continue };
+        let activations = world.activations(thread);
+        let (Some(leaf), Some(root)) = (activations.first(), activations.last()) else { continue };
         let mut places = vec![(leaf.registers.rsp(), root.caller_sp - leaf.registers.rsp())];
         places.extend(world.object(thread).map(|object| (object.0, 0x60)));
         let machine = world.runtime().memory.borrow();

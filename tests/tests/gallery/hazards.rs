@@ -120,7 +120,7 @@ fn problems(name: &str, scenario: &Scenario) -> String {
 }
 
 #[test]
-fn the_histories_of_each_text_come_to_what_it_expects() {
+fn the_histories_of_each_text_end_as_expected() {
     let wanted = std::env::var("CLR_TEST_TEXT").unwrap_or_default();
     let texts = clr_fixtures::gallery().iter().filter(|fixture| fixture.name.contains(&wanted));
     let texts: Vec<_> = texts

@@ -44,7 +44,7 @@ fn all_calls(scenario: &Scenario) -> impl Iterator<Item = &SnapshotCall> {
 }
 
 #[test]
-fn every_call_gives_what_is_expected() {
+fn every_call_has_the_expected_result() {
     let mut problems = Problems::default();
     for (name, _, scenario) in gallery() {
         for generation in Generation::ALL {
@@ -74,7 +74,7 @@ fn every_call_gives_what_is_expected() {
 }
 
 #[test]
-fn every_walk_of_a_whole_stack_finds_what_is_expected() {
+fn every_walk_of_a_whole_stack_has_the_expected_result() {
     let mut problems = Problems::default();
     for (name, _, scenario) in gallery() {
         for generation in Generation::ALL {
@@ -98,7 +98,7 @@ fn every_walk_of_a_whole_stack_finds_what_is_expected() {
 
 /// Checks walks at the stops of programs, without a runtime.
 #[test]
-fn every_walk_finds_what_is_expected() {
+fn every_walk_has_the_expected_result() {
     let mut problems = Problems::default();
     let mut walks = 0;
     for (name, _, scenario) in gallery() {

@@ -101,7 +101,7 @@ fn nothing_is_left_behind() {
 
 /// C-021, C-022: the caller's situation and contextSize do not matter.
 #[test]
-fn what_is_not_looked_at_plays_no_part() {
+fn unexamined_state_plays_no_part() {
     every_call(|problems, name, set, call| {
         // Only the code manager's lock matters (C-036).
         if set.synthetic_thread().process.code_manager_writer.is_some() {
@@ -194,10 +194,17 @@ fn native_code_can_be_unwound_from_a_marker() {
         };
         assert_eq!(native, expected, "{generation}");
         assert_eq!(set.label(registers.rip), "IL_STUB_PInvoke+0x90", "{generation}");
-        let stub =
-            set.synthetic_thread().rows.iter().position(|row| row.function == "IL_STUB_PInvoke");
+        let stub = set
+            .synthetic_thread()
+            .activations
+            .iter()
+            .position(|activation| activation.function == "IL_STUB_PInvoke");
         registers.set(Gpr::Rax, 0);
-        assert_eq!(Some(registers), stub.and_then(|row| set.registers(row)), "{generation}");
+        assert_eq!(
+            Some(registers),
+            stub.and_then(|activation| set.registers(activation)),
+            "{generation}"
+        );
     }
 }
 
@@ -268,7 +275,7 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
 /// C-029, C-031, contract §6: a call that suspends its target raises callbacks, and holds its lock
 /// meanwhile.
 #[test]
-fn suspensions_are_told_of() {
+fn suspensions_are_reported() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, P_INVOKE);
         for (mask, suspended) in [(0x1001_0000, false), (0x1000_0000, false), (0x1001_0000, true)] {
@@ -318,7 +325,7 @@ fn suspensions_are_told_of() {
 
 /// C-089, C-100: arguments of callbacks besides the frame.
 #[test]
-fn callbacks_get_what_the_call_says() {
+fn callbacks_get_the_arguments_of_the_call() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, OBJECT_ALLOCATED);
         let runtime = set.runtime();

@@ -25,7 +25,7 @@ const POLICIES: [Policy; 6] = [
 ];
 
 #[test]
-fn nobody_waits_for_ever() {
+fn no_thread_waits_forever() {
     let wanted = u64::from(cases(HISTORIES));
     let (mut histories, mut turns, mut programs, mut unavoidable) = (0, 0, 0, 0);
     let mut walks: BTreeMap<String, u64> = BTreeMap::new();

@@ -129,7 +129,7 @@ fn mixed_walk() {
                     let target = SyntheticCall::arbitrary(bytes).unwrap().target;
                     target.generation == generation
                         && is_whole(&target) == whole
-                        && target.rows.len() > 5
+                        && target.activations.len() > 5
                         && !target.frames.is_empty()
                 });
             }

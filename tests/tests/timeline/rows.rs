@@ -29,7 +29,7 @@ fn a_deadlock() {
 }
 
 #[test]
-fn repetitions_are_drawn_once() {
+fn repetitions_are_printed_once() {
     let mut story = Story::new(&[("main", ThreadKind::App), ("worker", ThreadKind::App)]);
     story.turn(MAIN, &[TurnEvent::Executed(1)]);
     for _ in 0..400 {
@@ -55,7 +55,7 @@ fn rows_are_no_wider_than_asked() {
 }
 
 #[test]
-fn without_standings_they_are_worked_out() {
+fn without_recorded_statuses_they_are_derived() {
     let (mut history, _) = frozen_in_malloc();
     for turn in &mut history.turns {
         turn.statuses.clear();
@@ -85,7 +85,7 @@ fn names_give_no_orders_to_the_terminal() {
 }
 
 #[test]
-fn nothing_is_drawn_of_nothing() {
+fn an_empty_history_has_no_rows() {
     let text = drawn(&plain(&History::default()), RowOptions { width: 0, fold: true, frames: 0 });
     assert!(text.starts_with('a'), "{text}");
 }

@@ -72,14 +72,14 @@ fn check(history: &History) {
 }
 
 #[test]
-fn a_page_has_every_standing() {
+fn a_page_has_the_status_of_every_turn() {
     check(&frozen_in_malloc().0);
     check(&long(2000));
     check(&History::default());
 }
 
 #[test]
-fn the_end_is_told_without_standings_too() {
+fn the_end_is_described_without_recorded_statuses() {
     let (mut history, edges) = frozen_in_malloc();
     for turn in &mut history.turns {
         turn.statuses.clear();

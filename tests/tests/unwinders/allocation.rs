@@ -137,7 +137,7 @@ fn a_snapshot_allocates_nothing() {
 /// Nothing is allocated between suspension and resumption: after `take` the thread runs again, and
 /// only then are the frames named.
 #[test]
-fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
+fn a_mixed_walk_allocates_nothing_while_the_thread_is_suspended() {
     let mut buffer = WalkBuffer::new(64);
     for generation in Generation::ALL {
         let set = in_a_helper(generation).build().unwrap();

@@ -88,7 +88,7 @@ fn each_nonvolatile_vector_register_must_be_kept() {
 }
 
 #[test]
-fn what_is_restored_is_kept() {
+fn restored_registers_are_the_callers() {
     let broken = callee(CallingConvention::WindowsX64, |a| {
         a.push(rbx)?;
         a.mov(ebx, 1)?;
@@ -128,7 +128,7 @@ fn a_return_needs_a_call() {
 }
 
 #[test]
-fn the_first_breach_stays() {
+fn the_first_violation_is_kept() {
     let (truth, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         let (mut outer, mut inner) = (a.create_label(), a.create_label());
         a.call(outer)?;

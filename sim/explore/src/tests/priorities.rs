@@ -72,7 +72,7 @@ fn bugs_are_found_as_often_as_promised() {
 }
 
 #[test]
-fn what_needs_more_changes_is_not_found() {
+fn bugs_that_need_more_changes_are_not_found() {
     let order = in_order(&[&[1, 2], &[3, 4]], &[1, 3, 2, 4]);
     assert_eq!(hits(&order, 2, 1).0, 0);
     assert_eq!(hits(&order, 2, 2).0, 0);

@@ -100,7 +100,7 @@ fn walk(
 }
 
 #[test]
-fn who_is_walked_may_own_the_lock_that_is_taken_in_a_callback() {
+fn the_walked_thread_may_own_the_lock_that_a_callback_takes() {
     let load = |setup: &mut Setup<'_>| {
         let lock = setup.lock("names");
         counting(setup, lock, &Rc::default());
@@ -216,7 +216,7 @@ fn threads_of_the_program_can_be_suspended_in_each_mode_in_and_out_of_services()
 }
 
 #[test]
-fn a_callback_that_nobody_handles_ends_no_turn_of_its_own() {
+fn a_callback_without_a_handler_ends_no_turn() {
     let count = |load: &super::Load<'_>| {
         let report = check(&allocating(), load, &Budget::exhaustive(1)).unwrap();
         assert!(report.survives());

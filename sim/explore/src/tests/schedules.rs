@@ -22,7 +22,7 @@ fn drawn(seed: u64) -> ScheduleString {
 }
 
 #[test]
-fn every_trail_comes_back_from_its_string() {
+fn every_schedule_string_is_parsed_back() {
     for seed in 0..5_000 {
         let schedule = drawn(seed);
         let string = schedule.to_string();
@@ -42,7 +42,7 @@ fn schedule_strings_have_this_form() {
 }
 
 #[test]
-fn each_wrong_string_is_told_with_its_place() {
+fn each_wrong_string_has_an_error_with_its_position() {
     use ScheduleStringError::{Thread, Turns, Version};
     for (text, error) in [
         ("", Version),
@@ -115,7 +115,7 @@ fn histories_come_back_from_their_strings() {
 }
 
 #[test]
-fn failures_that_no_string_makes_again_are_told() {
+fn failures_that_no_string_repeats_are_reported() {
     let budget = Budget::random(3, 100);
     let failure = search(&quarrel, &budget).failure.unwrap();
     assert!(failure.repeats, "{failure:?}");

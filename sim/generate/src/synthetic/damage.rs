@@ -24,7 +24,7 @@ pub(super) fn value<C: Choices>(choices: &mut C, target: &SyntheticThread) -> u6
         4 => choices.one([FRAME_TOP, 1 << 47, 1 << 63, limit - 8, base]),
         5 => choices.one([SELF_OBJECT.0, WALKER_OBJECT.0]) + 8 * u64::from(choices.below(10)),
         6 => frame(choices, target).unwrap_or(FRAME_TOP),
-        7 => row(choices, target).unwrap_or(0),
+        7 => activation(choices, target).unwrap_or(0),
         8 => word(choices),
         _ => stack_address(choices, target),
     }
@@ -33,7 +33,7 @@ pub(super) fn value<C: Choices>(choices: &mut C, target: &SyntheticThread) -> u6
 /// Draws a multiple of 8 in the used part of the stack (VA).
 fn stack_address<C: Choices>(choices: &mut C, target: &SyntheticThread) -> u64 {
     let base = target.stack.1;
-    let lowest = target.rows.first().map_or(base - 0x100, |row| row.sp);
+    let lowest = target.activations.first().map_or(base - 0x100, |activation| activation.sp);
     let words = (base - lowest.min(base - 8)) / 8;
     lowest.min(base - 8) + 8 * u64::from(choices.below(words as u32))
 }
@@ -44,18 +44,18 @@ fn frame<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Option<u64> {
 }
 
 /// Draws the address of an activation's rsp, or of its callee's return address (VA).
-fn row<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Option<u64> {
-    let index = choices.below(target.rows.len() as u32) as usize;
+fn activation<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Option<u64> {
+    let index = choices.below(target.activations.len() as u32) as usize;
     let below = u64::from(choices.below(3));
-    target.rows.get(index).map(|row| row.sp.wrapping_sub(8 * below))
+    target.activations.get(index).map(|activation| activation.sp.wrapping_sub(8 * below))
 }
 
 /// Draws the address of a word to overwrite (VA).
 fn address<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Option<u64> {
     let base = target.stack.1;
-    let lowest = target.rows.first()?.sp;
+    let lowest = target.activations.first()?.sp;
     let at = match choices.below(8) {
-        0..3 => row(choices, target)?,
+        0..3 => activation(choices, target)?,
         3..6 => frame(choices, target)? + 8 * u64::from(choices.below(FRAME_WORDS)),
         6 => stack_address(choices, target),
         _ => return Some(SELF_OBJECT.0 + 8 * u64::from(choices.below(OBJECT_WORDS))),
@@ -79,14 +79,17 @@ pub(super) fn misplace<C: Choices>(choices: &mut C, target: &mut SyntheticThread
     if count == 0 {
         return;
     }
-    let to = choices.below(target.rows.len() as u32) as usize;
-    let above = target.rows.get(to..).unwrap_or_default();
+    let to = choices.below(target.activations.len() as u32) as usize;
+    let above = target.activations.get(to..).unwrap_or_default();
     let further = above.get(choices.below(above.len() as u32) as usize);
     let (Some(host), Some(further)) = (above.first(), further) else { return };
     let name = further.function.clone();
     // While the runtime works, no Frame is below the leaf's rsp.
     let at = match choices.below(4) {
-        0 => target.rows.first().map_or(0, |row| row.sp) - 8 * u64::from(choices.between(1, 8)),
+        0 => {
+            target.activations.first().map_or(0, |activation| activation.sp)
+                - 8 * u64::from(choices.between(1, 8))
+        }
         _ => host.sp + 8 * u64::from(choices.below(8)),
     };
     let (index, other) = (choices.below(count) as usize, choices.below(count) as usize);

@@ -1,6 +1,6 @@
 //! Generation of synthetic threads and calls.
 
-use super::{MOST_BYTES, SyntheticCall, SyntheticSeed, damage, frames, rows};
+use super::{MOST_BYTES, SyntheticCall, SyntheticSeed, activations, damage, frames};
 use crate::Choices;
 use clr_runtime::generation::Generation;
 use clr_runtime::{
@@ -18,11 +18,11 @@ use clr_world::synthetic::{
 pub fn synthetic_thread<C: Choices>(choices: &mut C) -> SyntheticThread {
     let mut target = SyntheticThread::new(choices.one(Generation::ALL));
     target.cooperative = choices.chance(1, 2);
-    let mut drafts = rows::generate(choices, &target);
+    let mut drafts = activations::generate(choices, &target);
     let frames = frames::generate(choices, target.generation, &mut drafts);
     let base = target.stack.1 - 8 * u64::from(choices.below(0x20));
-    target.rows = rows::place(drafts, base);
-    target.frames = frames::place(frames, &target.rows);
+    target.activations = activations::place(drafts, base);
+    target.frames = frames::place(frames, &target.activations);
     if choices.chance(1, 4) {
         target.exceptions = exceptions(choices, &target);
     }
@@ -42,10 +42,10 @@ pub fn synthetic_thread<C: Choices>(choices: &mut C) -> SyntheticThread {
 }
 
 fn hijacked<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Option<String> {
-    let (last, others) = target.rows.split_last()?;
-    let row = others.get(choices.below(others.len() as u32) as usize)?;
-    (row.place != CodeLocation::Native && row.function != last.function)
-        .then(|| row.function.clone())
+    let (last, others) = target.activations.split_last()?;
+    let activation = others.get(choices.below(others.len() as u32) as usize)?;
+    (activation.place != CodeLocation::Native && activation.function != last.function)
+        .then(|| activation.function.clone())
 }
 
 /// Changes one state of the process or the thread that a call checks before it walks.
@@ -85,19 +85,24 @@ fn state<C: Choices>(choices: &mut C, target: &mut SyntheticThread) {
 /// that has been unwound.
 fn exceptions<C: Choices>(choices: &mut C, target: &SyntheticThread) -> ExceptionState {
     let mut found = ExceptionState { inconsistent: choices.chance(1, 20), ..Default::default() };
-    let ends: Vec<u64> = target.rows.iter().skip(1).map(|row| row.sp).collect();
-    let managed =
-        |row: &usize| target.rows.get(*row).is_some_and(|row| row.place != CodeLocation::Native);
-    let end = |row: usize| ends.get(row).copied();
-    for (row, handler) in target.rows.iter().enumerate() {
+    let ends: Vec<u64> =
+        target.activations.iter().skip(1).map(|activation| activation.sp).collect();
+    let managed = |activation: &usize| {
+        target
+            .activations
+            .get(*activation)
+            .is_some_and(|activation| activation.place != CodeLocation::Native)
+    };
+    let end = |activation: usize| ends.get(activation).copied();
+    for (activation, handler) in target.activations.iter().enumerate() {
         if handler.funclet != Some(Funclet::Handler) || choices.chance(1, 4) {
             continue;
         }
-        let parents: Vec<usize> = (row + 1..ends.len()).filter(managed).collect();
+        let parents: Vec<usize> = (activation + 1..ends.len()).filter(managed).collect();
         // Mostly a near activation.
         let far = if choices.chance(1, 4) { parents.len() as u32 } else { 3 };
         let parent = parents.get(choices.below(far) as usize).copied();
-        let Some(caller_sp) = end(row) else { continue };
+        let Some(caller_sp) = end(activation) else { continue };
         let parent_caller_sp = if choices.chance(1, 8) { None } else { parent.and_then(end) };
         found.trackers.push(ExceptionTracker {
             pass: choices.one([Pass::Second, Pass::First]),
@@ -109,7 +114,7 @@ fn exceptions<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Exceptio
     if choices.chance(1, 2) {
         let first = choices.below(ends.len() as u32) as usize;
         let last = first + choices.below(4) as usize;
-        let lower = target.rows.get(first).map_or(0, |row| row.sp);
+        let lower = target.activations.get(first).map_or(0, |activation| activation.sp);
         let upper = end(last).unwrap_or(target.stack.1);
         let unwound = choices.chance(2, 3).then_some((lower, upper));
         found.trackers.push(ExceptionTracker {
@@ -152,17 +157,21 @@ pub fn synthetic_call<C: Choices>(choices: &mut C) -> SyntheticCall {
 }
 
 fn seed<C: Choices>(choices: &mut C, target: &SyntheticThread) -> SyntheticSeed {
-    let rows = target.rows.len() as u32;
-    let mut row = choices.below(rows);
+    let activations = target.activations.len() as u32;
+    let mut activation = choices.below(activations);
     // Most seeds are of managed activations.
     for _ in 0..2 {
-        if target.rows.get(row as usize).is_some_and(|row| row.place == CodeLocation::Native) {
-            row = choices.below(rows);
+        if target
+            .activations
+            .get(activation as usize)
+            .is_some_and(|activation| activation.place == CodeLocation::Native)
+        {
+            activation = choices.below(activations);
         }
     }
-    let mut seed = SyntheticSeed::of_activation(row);
-    if rows == 0 || choices.chance(1, 16) {
-        seed.row = None;
+    let mut seed = SyntheticSeed::of_activation(activation);
+    if activations == 0 || choices.chance(1, 16) {
+        seed.activation = None;
     }
     seed.flags = choices.one([0x10_000B, 0, 0x10_004B, 0x10_005F, u32::MAX]);
     seed.features = choices.one([0, 4, 0xE4]);

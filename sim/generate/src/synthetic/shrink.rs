@@ -12,7 +12,7 @@ use clr_world::synthetic::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Drops activations, given the index of the first one and their number.
-    Rows(usize, usize),
+    Activations(usize, usize),
     /// Drops a Frame.
     Frame(usize),
     /// Drops overwritten words, given the index of the first one and their number.
@@ -31,13 +31,13 @@ pub(crate) enum Step {
 
 /// The ways to simplify an activation.
 const PLAINER: &[fn(&mut SyntheticActivation)] = &[
-    |row| row.kind = MethodKind::Ordinary,
-    |row| row.funclet = None,
-    |row| row.saves.clear(),
-    |row| row.offset = u32::from(PROLOGUE) + 1,
-    |row| {
-        if row.place == CodeLocation::ReadyToRun {
-            row.place = CodeLocation::Heap;
+    |activation| activation.kind = MethodKind::Ordinary,
+    |activation| activation.funclet = None,
+    |activation| activation.saves.clear(),
+    |activation| activation.offset = u32::from(PROLOGUE) + 1,
+    |activation| {
+        if activation.place == CodeLocation::ReadyToRun {
+            activation.place = CodeLocation::Heap;
         }
     },
 ];
@@ -65,8 +65,11 @@ const DEFAULTS: &[fn(&mut SyntheticCall)] = &[
     |call| call.target.cooperative = false,
     |call| call.target.generation = Generation::ALL[0],
     |call| {
-        call.seed =
-            call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_activation).or(call.seed);
+        call.seed = call
+            .seed
+            .and_then(|seed| seed.activation)
+            .map(SyntheticSeed::of_activation)
+            .or(call.seed);
     },
     |call| change_seed(call, |seed| seed.rip = None),
     |call| change_seed(call, |seed| seed.rsp = None),
@@ -85,7 +88,7 @@ fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)
 impl SyntheticCall {
     /// Returns all steps, the largest first.
     pub(crate) fn shrink_steps(&self) -> Vec<Step> {
-        let SyntheticThread { rows, frames, overwritten, exceptions, .. } = &self.target;
+        let SyntheticThread { activations, frames, overwritten, exceptions, .. } = &self.target;
         let mut steps = Vec::new();
         let spans = |count: usize, most: usize| {
             let sizes = (0..).map(|power| 1 << power).take_while(move |size| *size <= most);
@@ -94,16 +97,18 @@ impl SyntheticCall {
                 (0..count).step_by(size).map(move |first| (first, size.min(count - first)))
             })
         };
-        let (rows, words) = (rows.len(), overwritten.len());
-        steps.extend(spans(rows, rows).map(|(first, count)| Step::Rows(first, count)));
+        let (activations, words) = (activations.len(), overwritten.len());
+        steps.extend(
+            spans(activations, activations).map(|(first, count)| Step::Activations(first, count)),
+        );
         steps.extend(spans(words, words).map(|(first, count)| Step::Words(first, count)));
         steps.extend((0..frames.len()).map(Step::Frame));
         steps.extend((0..exceptions.trackers.len()).map(Step::Tracker));
         steps.extend((0..DEFAULTS.len()).map(Step::Default));
         steps.extend((0..words).map(Step::Zero));
         steps.extend((0..frames.len()).map(Step::PlainFrame));
-        for row in 0..rows {
-            steps.extend((0..=SMALL).map(|way| Step::Plainer(row, way)));
+        for activation in 0..activations {
+            steps.extend((0..=SMALL).map(|way| Step::Plainer(activation, way)));
         }
         steps
     }
@@ -113,7 +118,7 @@ impl SyntheticCall {
         let mut simpler = self.clone();
         let target = &mut simpler.target;
         match step {
-            Step::Rows(first, count) => drop_rows(&mut simpler, first, count),
+            Step::Activations(first, count) => drop_activations(&mut simpler, first, count),
             Step::Frame(index) => {
                 target.frames.remove(index);
             }
@@ -124,7 +129,7 @@ impl SyntheticCall {
             Step::Tracker(index) => {
                 target.exceptions.trackers.remove(index);
             }
-            Step::Plainer(row, way) => plainer(&mut simpler, row, way)?,
+            Step::Plainer(activation, way) => plainer(&mut simpler, activation, way)?,
             Step::PlainFrame(index) => {
                 let frame = target.frames.get_mut(index)?;
                 frame.method = None;
@@ -140,19 +145,19 @@ impl SyntheticCall {
 }
 
 /// Drops activations; everything below them moves up.
-fn drop_rows(call: &mut SyntheticCall, first: usize, count: usize) {
+fn drop_activations(call: &mut SyntheticCall, first: usize, count: usize) {
     let target = &mut call.target;
-    let end_of = |target: &SyntheticThread, row: usize| {
-        let last = target.rows.last().map_or(0, |row| row.sp + 0x40);
-        target.rows.get(row).map_or(last, |row| row.sp)
+    let end_of = |target: &SyntheticThread, activation: usize| {
+        let last = target.activations.last().map_or(0, |activation| activation.sp + 0x40);
+        target.activations.get(activation).map_or(last, |activation| activation.sp)
     };
     let (from, to) = (end_of(target, first), end_of(target, first + count));
-    let dropped: Vec<_> = target.rows.drain(first..first + count).collect();
+    let dropped: Vec<_> = target.activations.drain(first..first + count).collect();
     target.frames.retain(|frame| !(from..to).contains(&frame.at));
     shift(target, from, to - from);
     let gone = |name: &String| {
-        let is_dropped = dropped.iter().any(|row| row.function == *name);
-        is_dropped && target.rows.iter().all(|row| row.function != *name)
+        let is_dropped = dropped.iter().any(|activation| activation.function == *name);
+        is_dropped && target.activations.iter().all(|activation| activation.function != *name)
     };
     target.hijacked = target.hijacked.take().filter(|name| !gone(name));
     target.frames.retain(|frame| {
@@ -161,7 +166,9 @@ fn drop_rows(call: &mut SyntheticCall, first: usize, count: usize) {
     });
     let (first, count) = (first as u32, count as u32);
     change_seed(call, |seed| {
-        seed.row = seed.row.map(|row| if row >= first + count { row - count } else { row });
+        seed.activation = seed.activation.map(|activation| {
+            if activation >= first + count { activation - count } else { activation }
+        });
     });
 }
 
@@ -173,7 +180,7 @@ fn shift(target: &mut SyntheticThread, from: u64, by: u64) {
             *address += by;
         }
     };
-    target.rows.iter_mut().for_each(|row| move_up(&mut row.sp));
+    target.activations.iter_mut().for_each(|activation| move_up(&mut activation.sp));
     target.frames.iter_mut().for_each(|frame| move_up(&mut frame.at));
     for (at, value) in &mut target.overwritten {
         move_up(at);
@@ -192,20 +199,25 @@ fn shift(target: &mut SyntheticThread, from: u64, by: u64) {
 }
 
 /// Simplifies an activation, and all others of its function, in one way.
-fn plainer(call: &mut SyntheticCall, row: usize, way: usize) -> Option<()> {
+fn plainer(call: &mut SyntheticCall, activation: usize, way: usize) -> Option<()> {
     let target = &mut call.target;
-    let key = |row: &SyntheticActivation| (row.function.clone(), row.place, row.funclet);
-    let wanted = key(target.rows.get(row)?);
-    let same: Vec<_> = (0..target.rows.len())
-        .filter(|index| target.rows.get(*index).is_some_and(|row| key(row) == wanted))
+    let key = |activation: &SyntheticActivation| {
+        (activation.function.clone(), activation.place, activation.funclet)
+    };
+    let wanted = key(target.activations.get(activation)?);
+    let same: Vec<_> = (0..target.activations.len())
+        .filter(|index| {
+            target.activations.get(*index).is_some_and(|activation| key(activation) == wanted)
+        })
         .collect();
     for index in same {
         if let Some(plain) = PLAINER.get(way) {
-            plain(target.rows.get_mut(index)?);
-        } else if let Some(end) = target.rows.get(index + 1).map(|row| row.sp) {
-            let row = target.rows.get(index)?;
-            let (size, least) = (end - row.sp, 8 + 8 * row.saves.len() as u64);
-            shift(target, row.sp + 1, size.checked_sub(least)?);
+            plain(target.activations.get_mut(index)?);
+        } else if let Some(end) = target.activations.get(index + 1).map(|activation| activation.sp)
+        {
+            let activation = target.activations.get(index)?;
+            let (size, least) = (end - activation.sp, 8 + 8 * activation.saves.len() as u64);
+            shift(target, activation.sp + 1, size.checked_sub(least)?);
         }
     }
     Some(())

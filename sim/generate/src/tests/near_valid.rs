@@ -22,7 +22,7 @@ fn applied(mutation: Mutation) -> (bool, Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn mutations_hit_what_they_name() {
+fn mutations_change_the_part_that_they_name() {
     let (pdata, xdata) = tables();
     let one = |mutation, at: usize, byte: u8| {
         let mut expected = xdata.clone();

@@ -84,7 +84,7 @@ pub enum By {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorldSeed {
     /// Index of the activation, from the leaf; counting wraps around at the root.
-    pub row: u32,
+    pub activation: u32,
     /// ContextFlags.
     pub flags: u32,
 }

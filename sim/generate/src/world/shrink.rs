@@ -48,7 +48,7 @@ const DEFAULTS: &[fn(&mut WorldCall)] = &[
     |call| call.by = By::Target,
     |call| call.target = 0,
     |call| call.seed = call.seed.map(|seed| WorldSeed { flags: 0x10_000B, ..seed }),
-    |call| call.seed = call.seed.map(|seed| WorldSeed { row: seed.row / 2, ..seed }),
+    |call| call.seed = call.seed.map(|seed| WorldSeed { activation: seed.activation / 2, ..seed }),
 ];
 
 impl WorldProgram {

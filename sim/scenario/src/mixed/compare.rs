@@ -63,7 +63,7 @@ impl WalkedThread<'_, '_> {
             };
             ShadowFrame { kind, label, ip, sp }
         };
-        self.site.rows().into_iter().map(frame).collect()
+        self.site.frames().into_iter().map(frame).collect()
     }
 }
 

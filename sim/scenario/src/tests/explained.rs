@@ -65,7 +65,7 @@ fn a_stop_that_is_not_reached_leaves_the_others() {
 }
 
 #[test]
-fn snapshots_stand_where_they_are_found() {
+fn snapshots_have_their_places_in_the_text() {
     let scenario = parse(TEXT);
     let at: Vec<_> = scenario.snapshots().map(|it| (it.stop, it.snapshot)).collect();
     assert_eq!(at, [(Some(0), 0), (Some(0), 1), (Some(1), 0), (Some(1), 1)]);

@@ -42,7 +42,7 @@ fn run(text: &str, generation: Generation) -> Vec<SnapshotReport> {
 }
 
 #[test]
-fn calls_give_what_is_expected() {
+fn calls_have_the_expected_results() {
     for generation in Generation::ALL {
         let reports = run(BARRIER, generation);
         let snapshots: Vec<_> = reports.iter().map(|report| report.snapshot).collect();
@@ -66,7 +66,7 @@ fn differences(expect: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn wrong_results_are_reported() {
     let check = |expect: &str, wanted: &[&str]| assert_eq!(differences(expect), wanted, "{expect}");
     let whole = "frame \"App.Foo\"; frame \"App.Main\"; marker; ";
     check(&format!("expect {{ {whole} result \"S_OK\" }}"), &[]);

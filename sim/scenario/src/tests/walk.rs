@@ -35,14 +35,14 @@ fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<ShadowStackDifference> 
 }
 
 #[test]
-fn a_true_walk_is_true() {
+fn a_right_walk_has_no_difference() {
     assert_eq!(untrue(|_| ()), None);
     // Volatile registers are not compared.
     assert_eq!(untrue(|found| found.frames[1].registers.set(Gpr::Rax, 7)), None);
 }
 
 #[test]
-fn the_innermost_untruth_is_told() {
+fn the_innermost_wrong_frame_is_reported() {
     let rip = untrue(|found| {
         found.frames[1].registers.rip += 1;
         found.frames[2].registers.rip += 1;
@@ -75,7 +75,7 @@ fn the_innermost_untruth_is_told() {
 }
 
 #[test]
-fn a_walk_that_is_too_short_or_too_long_is_untrue() {
+fn a_walk_that_is_too_short_or_too_long_is_wrong() {
     let short = untrue(|found| {
         found.frames.truncate(2);
         found.base = None;

@@ -2,8 +2,8 @@
 
 use super::code::{Layout, Unit, register_values};
 use super::{
-    CodeLocation, FrameRow, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticActivation,
-    SyntheticThread, WALKER_OBJECT,
+    CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticActivation,
+    SyntheticFrame, SyntheticThread, WALKER_OBJECT,
 };
 use clr_machine::{MAX_PAGES, Machine, PAGE_SIZE, Protection};
 use clr_runtime::Context;
@@ -97,9 +97,9 @@ impl SyntheticThread {
             methods.entry(method.clone()).or_insert(id);
         }
         let values = register_values(self);
-        let registers = self.rows.iter().zip(values).map(|(row, gpr)| {
-            let start = layout.function_of(row).map_or(0, |function| function.start);
-            Registers { rip: start + u64::from(row.offset), gpr, ..Registers::default() }
+        let registers = self.activations.iter().zip(values).map(|(activation, gpr)| {
+            let start = layout.function_of(activation).map_or(0, |function| function.start);
+            Registers { rip: start + u64::from(activation.offset), gpr, ..Registers::default() }
         });
         let registers = registers.collect();
         let identities = FrameIdentities::of(self.generation);
@@ -174,15 +174,19 @@ impl SyntheticProcess {
 
     /// Returns the registers of an activation, given its index from the leaf.
     #[must_use]
-    pub fn registers(&self, row: usize) -> Option<Registers> {
-        self.registers.get(row).copied()
+    pub fn registers(&self, activation: usize) -> Option<Registers> {
+        self.registers.get(activation).copied()
     }
 
     /// Returns a seed at the first activation of a function, as a profiler gets by unwinding.
     #[must_use]
     pub fn seed(&self, function: &str) -> Option<Context> {
-        let row = self.thread.rows.iter().position(|row| row.function == function)?;
-        Some(Context { registers: self.registers(row)?, flags: 0x10_000B })
+        let activation = self
+            .thread
+            .activations
+            .iter()
+            .position(|activation| activation.function == function)?;
+        Some(Context { registers: self.registers(activation)?, flags: 0x10_000B })
     }
 
     fn leaf(&self) -> Registers {
@@ -225,8 +229,9 @@ impl SyntheticProcess {
     fn ranges(&self) -> Vec<(u64, u64)> {
         let thread = &self.thread;
         let (limit, base) = thread.stack;
-        let rows = thread.rows.iter().map(|row| row.sp);
-        let lowest = rows.chain(thread.frames.iter().map(|frame| frame.at)).min().unwrap_or(base);
+        let activations = thread.activations.iter().map(|activation| activation.sp);
+        let lowest =
+            activations.chain(thread.frames.iter().map(|frame| frame.at)).min().unwrap_or(base);
         let lowest = lowest.saturating_sub(PAGE_SIZE).max(limit).min(base) / PAGE_SIZE * PAGE_SIZE;
         let mut ranges = vec![
             (lowest, base.saturating_sub(lowest)),
@@ -257,11 +262,11 @@ impl SyntheticProcess {
     fn fill<M: TargetMemory>(&self, memory: &mut M) -> Result<(), SyntheticError> {
         let thread = &self.thread;
         let unwritable = |error: Unreadable| SyntheticError::Memory { at: error.address };
-        for (index, row) in thread.rows.iter().enumerate() {
+        for (index, activation) in thread.activations.iter().enumerate() {
             let Some(caller) = self.registers(index + 1) else { break };
             let slot = caller.rsp().wrapping_sub(8);
             memory.write_u64(slot, caller.rip).map_err(unwritable)?;
-            for (register, n) in row.saves.iter().zip(1..) {
+            for (register, n) in activation.saves.iter().zip(1..) {
                 let saved = memory.write_u64(slot.wrapping_sub(8 * n), caller.get(*register));
                 saved.map_err(unwritable)?;
             }
@@ -295,13 +300,14 @@ impl SyntheticProcess {
     fn cookies(&self) -> impl Iterator<Item = u64> {
         let thread = &self.thread;
         let callers = self.registers.iter().skip(1).map(Registers::rsp);
-        let rows = thread.rows.iter().zip(callers).filter_map(|(row, caller_sp)| {
-            row.gs_cookie.map(|below| caller_sp.wrapping_sub(u64::from(below)))
-        });
+        let activations =
+            thread.activations.iter().zip(callers).filter_map(|(activation, caller_sp)| {
+                activation.gs_cookie.map(|below| caller_sp.wrapping_sub(u64::from(below)))
+            });
         let below_frames = thread.generation.frames_have_cookies();
         let frames = thread.frames.iter().filter(move |_| below_frames);
         let frames = frames.map(|frame| frame.at.wrapping_add(COOKIE));
-        rows.chain(frames).filter(|_| thread.process.gs_cookie.is_some())
+        activations.chain(frames).filter(|_| thread.process.gs_cookie.is_some())
     }
 
     /// Overwrites the hijacked return address. Returns its slot and the old content.
@@ -310,8 +316,11 @@ impl SyntheticProcess {
         memory: &mut M,
     ) -> Result<Option<(u64, u64)>, SyntheticError> {
         let Some(function) = &self.thread.hijacked else { return Ok(None) };
-        let row = self.thread.rows.iter().position(|row| row.function == *function);
-        let caller = row.and_then(|row| self.registers(row + 1)).ok_or(SyntheticError::Hijacked)?;
+        let activation =
+            self.thread.activations.iter().position(|activation| activation.function == *function);
+        let caller = activation
+            .and_then(|activation| self.registers(activation + 1))
+            .ok_or(SyntheticError::Hijacked)?;
         let slot = caller.rsp().wrapping_sub(8);
         let written = memory.write_u64(slot, HIJACK_TRIP);
         written.map_err(|_| SyntheticError::Memory { at: slot })?;
@@ -320,10 +329,16 @@ impl SyntheticProcess {
 
     /// Returns the activation of a function that a Frame leads to: the first that ends above the
     /// Frame.
-    fn row_below(&self, frame: &FrameRow, function: &str) -> Option<usize> {
-        let ends = self.thread.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
-        let mut rows = self.thread.rows.iter().zip(ends);
-        rows.position(|(row, end)| row.function == function && frame.at < end)
+    fn activation_below(&self, frame: &SyntheticFrame, function: &str) -> Option<usize> {
+        let ends = self
+            .thread
+            .activations
+            .iter()
+            .skip(1)
+            .map(|activation| activation.sp)
+            .chain([u64::MAX]);
+        let mut activations = self.thread.activations.iter().zip(ends);
+        activations.position(|(activation, end)| activation.function == function && frame.at < end)
     }
 
     fn write_frames<M: TargetMemory>(&self, memory: &mut M) -> Result<(), SyntheticError> {
@@ -331,12 +346,13 @@ impl SyntheticProcess {
         let nexts = thread.frames.iter().skip(1).map(|frame| frame.at).chain([FRAME_TOP]);
         for (index, (frame, next)) in thread.frames.iter().zip(nexts).enumerate() {
             let error = SyntheticError::Frame { index };
-            let row = |name: &String| self.row_below(frame, name).ok_or(error);
-            let leads_to = frame.leads_to.as_ref().map(row).transpose()?;
+            let activation = |name: &String| self.activation_below(frame, name).ok_or(error);
+            let leads_to = frame.leads_to.as_ref().map(activation).transpose()?;
             let captured = frame.captured_in.as_ref();
-            let captured_row = captured.map(|(name, _)| row(name)).transpose()?;
-            let from = captured_row.or(leads_to);
-            let mut registers = from.and_then(|row| self.registers(row)).unwrap_or_default();
+            let captured_activation = captured.map(|(name, _)| activation(name)).transpose()?;
+            let from = captured_activation.or(leads_to);
+            let mut registers =
+                from.and_then(|activation| self.registers(activation)).unwrap_or_default();
             if captured.is_some() {
                 // The captured rsp points at the helper's return address.
                 let slot = registers.rsp().wrapping_sub(8);
@@ -367,8 +383,11 @@ impl SyntheticProcess {
     /// Returns the activation with this ip and rsp, if there is one.
     #[must_use]
     pub fn activation_of(&self, ip: u64, rsp: u64) -> Option<&SyntheticActivation> {
-        let index = self.registers.iter().position(|row| row.rip == ip && row.rsp() == rsp)?;
-        self.thread.rows.get(index)
+        let index = self
+            .registers
+            .iter()
+            .position(|activation| activation.rip == ip && activation.rsp() == rsp)?;
+        self.thread.activations.get(index)
     }
 
     /// Returns the description that was set up.

@@ -10,7 +10,7 @@ use clr_walker::profiling::{ProfilerInfo, TargetThread};
 type Act = dyn Fn(&dyn Fn(ProfilerAction), &dyn ProfilerInfo<Fatal = Outcome>);
 
 #[test]
-fn whatever_may_need_a_lock_of_a_suspended_thread_is_noticed() {
+fn actions_that_may_need_a_lock_of_a_suspended_thread_are_violations() {
     let thread = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
     let process = thread.build().unwrap();
     let noticed = |act: &Act| {

@@ -182,8 +182,8 @@ fn registers(frame_report: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gp
     let Some(context) = frame_report.frame_report.context else { return Vec::new() };
     let value = |register: Gpr| context.registers.get(register);
     let is_of_none = |register: &Gpr| {
-        let others = [frame_report.truth, found.rules.start];
-        frame_report.truth.is_some()
+        let others = [frame_report.true_registers, found.rules.start];
+        frame_report.true_registers.is_some()
             && others.into_iter().flatten().all(|one| one.get(*register) != value(*register))
     };
     let others = found.rules.nonvolatile.iter().copied().filter(is_of_none);
@@ -198,15 +198,15 @@ fn registers(frame_report: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gp
 /// Returns the registers that have the value that the walk started with instead of the
 /// activation's.
 fn stale(frame_report: &FoundFrameReport, found: &SnapshotResult) -> Stale {
-    let (Some(context), Some(truth), Some(start)) =
-        (frame_report.frame_report.context, frame_report.truth, found.rules.start)
+    let (Some(context), Some(true_registers), Some(start)) =
+        (frame_report.frame_report.context, frame_report.true_registers, found.rules.start)
     else {
         return Stale::None;
     };
     let value = |register: Gpr| context.registers.get(register);
     let is_started = |register: Gpr| value(register) == start.get(register);
     let is_stale =
-        |register: &Gpr| value(*register) != truth.get(*register) && is_started(*register);
+        |register: &Gpr| value(*register) != true_registers.get(*register) && is_started(*register);
     let nonvolatile = found.rules.nonvolatile;
     let mut stale: Vec<_> = nonvolatile.iter().copied().filter(is_stale).collect();
     stale.sort();

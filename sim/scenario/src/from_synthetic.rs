@@ -159,10 +159,10 @@ fn seed_of(seed: &SyntheticSeed, target: &SyntheticThread) -> Option<SnapshotSee
     let from_bytes = matches!(found.from, SeedSource::Bytes(_));
     let mut registers = Vec::new();
     if let Some(activation) = activation.filter(|_| from_bytes)
-        && let Some(truth) = target.build().ok()?.registers(activation)
+        && let Some(leaf) = target.build().ok()?.registers(activation)
     {
-        found.rip = Some(SeedAddress::Address(truth.rip));
-        registers.extend(Gpr::ALL.map(|register| (register, truth.get(register))));
+        found.rip = Some(SeedAddress::Address(leaf.rip));
+        registers.extend(Gpr::ALL.map(|register| (register, leaf.get(register))));
     }
     for (register, value) in [(Gpr::Rsp, seed.rsp), (Gpr::Rbp, seed.rbp)] {
         let Some(value) = value else { continue };

@@ -119,7 +119,7 @@ impl ReferencePrediction {
         let rules = made.rules;
         let pairs = self.expected.callbacks.iter().zip(&self.places).enumerate();
         let start = rules.start.unwrap_or_default();
-        let frame_reports = pairs.map(|(index, (callback, (label, truth)))| {
+        let frame_reports = pairs.map(|(index, (callback, (label, true_registers)))| {
             let mut context = callback.context;
             // The rax of a seed is not one of the thread's registers.
             let own = made
@@ -135,7 +135,7 @@ impl ReferencePrediction {
                 context: rules.wanted.then_some(context),
                 label: label.clone(),
             };
-            FoundFrameReport { frame_report, function: None, truth: Some(*truth) }
+            FoundFrameReport { frame_report, function: None, true_registers: Some(*true_registers) }
         });
         SnapshotResult {
             frame_reports: frame_reports.collect(),

@@ -19,7 +19,7 @@ pub struct FoundFrameReport {
     pub function: Option<String>,
     /// Registers of the reported activation, if known: the nonvolatile registers of the context
     /// must equal these (C-098).
-    pub truth: Option<Registers>,
+    pub true_registers: Option<Registers>,
 }
 
 /// Results of the nested calls that were made in callbacks.
@@ -331,7 +331,7 @@ impl ExpectedSnapshot {
         if let Some(start) = rules.start.filter(|_| !is_given(&&Gpr::Rax)) {
             check(Gpr::Rax, start.get(Gpr::Rax));
         }
-        let Some(truth) = made.truth else { return };
+        let Some(true_registers) = made.true_registers else { return };
         let stale = frame.map_or(&Stale::None, |frame| &frame.stale);
         if let (Stale::Only(registers), Some(start)) = (stale, rules.start) {
             let volatile = |register: &&Gpr| !rules.nonvolatile.contains(register);
@@ -342,7 +342,7 @@ impl ExpectedSnapshot {
                 Some(start) if stale.contains(*register) => {
                     check(*register, start.get(*register));
                 }
-                _ => check(*register, truth.get(*register)),
+                _ => check(*register, true_registers.get(*register)),
             }
         }
     }

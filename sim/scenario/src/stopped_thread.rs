@@ -247,9 +247,9 @@ impl SnapshotCall {
 }
 
 fn found_frame_report(site: &impl Site, frame_report: FrameReport) -> FoundFrameReport {
-    let truth = frame_report
+    let true_registers = frame_report
         .context
         .and_then(|context| site.true_registers(frame_report.ip, context.registers.rsp()));
     let function = frame_report.function.and_then(|id| site.name_of(id));
-    FoundFrameReport { frame_report, function, truth }
+    FoundFrameReport { frame_report, function, true_registers }
 }

@@ -420,10 +420,10 @@ impl World<'_> {
     /// callers.
     fn cut(&mut self, thread: usize, caller_sp: u64, more: usize) {
         if let Some(executed) = self.threads.get_mut(thread) {
-            let callers = executed.truth.callers();
+            let callers = executed.shadow_stack.callers();
             let own = callers.iter().rposition(|caller| caller.registers.rsp() == caller_sp);
             if let Some(own) = own {
-                executed.truth.cut(own + more);
+                executed.shadow_stack.cut(own + more);
             }
         }
     }

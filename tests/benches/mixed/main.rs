@@ -93,9 +93,9 @@ fn run(
     let set = target(generation, depth).build().expect("it fits together");
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().expect("code does not overlap");
-    let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+    let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
     let thread = SimulatedThread::new(&runtime, SELF, 0).expect("it is the runtime's");
-    let (thread, caller) = (thread.asked_by(asker), runtime.on(asker));
+    let (thread, caller) = (thread.called_by(calling_thread), runtime.on(calling_thread));
     let simulated = Walker::new(&caller, &map, policy);
     let script = Scripted::record(&set, &runtime);
     let scripted = Walker::new(&script, &map, policy);

@@ -50,8 +50,8 @@ fn walk(
     let Some(thread) = SimulatedThread::new(runtime, target, root) else { return Ok(None) };
     let map = runtime.profilers_code_map().expect("the runtime's own code does not overlap");
     let before = suspensions(runtime);
-    let asker = if policy.is_for_itself() { target } else { walker };
-    let (thread, info) = (thread.asked_by(asker), runtime.on(asker));
+    let calling_thread = if policy.is_for_itself() { target } else { walker };
+    let (thread, info) = (thread.called_by(calling_thread), runtime.on(calling_thread));
     let walker = Walker::new(&info, &map, policy);
     let taken = walker.take(&thread, buffer);
     assert_eq!(runtime.rule_violation(), None, "{policy:?}");

@@ -91,8 +91,8 @@ fn walk(
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().ok()?;
     let target = SimulatedThread::new(&runtime, SELF, 0)?;
-    let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
-    let (target, info) = (target.asked_by(asker), runtime.on(asker));
+    let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+    let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
     let found = Walker::new(&info, &map, policy).walk(&target, buffer).map(Found::from);
     Some(found)
 }

@@ -144,9 +144,9 @@ fn a_mixed_walk_allocates_nothing_while_the_thread_is_suspended() {
         for policy in Policy::ALL {
             let runtime = set.runtime();
             let map = runtime.profilers_code_map().unwrap();
-            let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
-            let target = SimulatedThread::new(&runtime, SELF, 0).unwrap().asked_by(asker);
-            let info = runtime.on(asker);
+            let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+            let target = SimulatedThread::new(&runtime, SELF, 0).unwrap().called_by(calling_thread);
+            let info = runtime.on(calling_thread);
             let walker = Walker::new(&info, &map, policy);
             let mut taken = Ok(());
             let counted = measure(|| taken = walker.take(&target, &mut buffer));

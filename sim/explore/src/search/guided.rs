@@ -23,7 +23,7 @@ pub struct Guided {
     begin: ReplaySearch,
     /// First turn after this beginning.
     until: u64,
-    keeps: u64,
+    keep_odds: u64,
     is_new: bool,
 }
 
@@ -38,7 +38,7 @@ impl Guided {
             kept: Vec::new(),
             begin: ReplaySearch::new(ScheduleString::default()),
             until: 0,
-            keeps: 0,
+            keep_odds: 0,
             is_new: false,
         }
     }
@@ -57,7 +57,7 @@ impl Guided {
 impl Search for Guided {
     fn begin(&mut self, number: u64) -> bool {
         self.dice = Dice::new(self.seed, number);
-        self.keeps = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
+        self.keep_odds = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
         self.is_new = false;
         self.until = 0;
         let from = self.dice.below(self.kept.len() as u64) as usize;
@@ -76,7 +76,7 @@ impl Search for Guided {
         if at.turn < self.until {
             return self.begin.choose(at);
         }
-        if self.dice.below(64) < self.keeps {
+        if self.dice.below(64) < self.keep_odds {
             return by_itself(at.runnable, at.last);
         }
         self.dice.one(at.runnable)

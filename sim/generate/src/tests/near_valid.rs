@@ -79,8 +79,8 @@ fn the_answer_says_whether_anything_changed() {
             Mutation::SwapCodes { .. } => 6,
         });
         let (says, left, right) = applied(mutation);
-        let truth = left != pdata || right != xdata;
-        assert_eq!(says, truth, "{mutation:?}");
+        let differs = left != pdata || right != xdata;
+        assert_eq!(says, differs, "{mutation:?}");
         changes += u32::from(says);
     }
     assert_eq!(kinds.len(), 7);

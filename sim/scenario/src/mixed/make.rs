@@ -83,8 +83,8 @@ impl WalkedThread<'_, '_> {
             return Err(RunOnError::UnknownThread);
         };
         let mut buffer = WalkBuffer::new(walk.room as usize);
-        let asker = self.site.os(walk.walker());
-        let (target, walker) = (target.asked_by(asker), self.runtime.on(asker));
+        let calling_thread = self.site.os(walk.walker());
+        let (target, walker) = (target.called_by(calling_thread), self.runtime.on(calling_thread));
         let stack = match walk.in_callback {
             Some(kind) => walker.in_callback(kind, |info| {
                 Walker::new(info, self.map, walk.policy).walk(&target, &mut buffer)

@@ -89,11 +89,11 @@ fn a_first_call_comes_too_late_while_a_thread_is_suspended() {
 fn the_registers_of_a_thread_that_runs_are_not_to_be_read() {
     let thread = SyntheticThread::new(Generation::CoreClr31Windows).jit("App.Main+0x20", 0x1F_E300);
     let process = thread.build().unwrap();
-    let violation = |asker: Option<_>, suspend: bool| {
+    let violation = |calling_thread: Option<_>, suspend: bool| {
         let runtime = process.runtime();
         let target = SimulatedThread::new(&runtime, SELF, 0).unwrap();
-        let target = match asker {
-            Some(asker) => target.asked_by(asker),
+        let target = match calling_thread {
+            Some(calling_thread) => target.called_by(calling_thread),
             None => target,
         };
         if suspend {

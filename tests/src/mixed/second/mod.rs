@@ -43,8 +43,8 @@ impl Way for Second {
         let Some(os) = os else { return Ok(None) };
         let runtime = world.runtime();
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
-        let asker = if policy.is_for_itself() { os } else { PROFILER };
-        let (target, info) = (target.asked_by(asker), runtime.on(asker));
+        let calling_thread = if policy.is_for_itself() { os } else { PROFILER };
+        let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
         let walk = Walk {
             bug: self.bug,
             policy,

@@ -173,7 +173,12 @@ impl<'p> Execution<'p> {
             Ok(()) => match self.machine.cpu().rip() {
                 THROW => return self.throw(),
                 BASE => return Err(self.check(ExecutionEnd::Returned)),
-                _ => return self.shadow_stack.broken().map_or(Ok(()), |b| Err(ExecutionEnd::Broken(b))),
+                _ => {
+                    return self
+                        .shadow_stack
+                        .broken()
+                        .map_or(Ok(()), |b| Err(ExecutionEnd::Broken(b)));
+                }
             },
             Err(stop) => stop,
         };
@@ -189,7 +194,9 @@ impl<'p> Execution<'p> {
             }
             StopReason::System { address } if self.ends_signal(address) => {
                 self.end_signal(address).map_err(ExecutionEnd::NoStack)?;
-                self.shadow_stack.broken().map_or(Ok(()), |broken| Err(ExecutionEnd::Broken(broken)))
+                self.shadow_stack
+                    .broken()
+                    .map_or(Ok(()), |broken| Err(ExecutionEnd::Broken(broken)))
             }
             StopReason::System { .. } => Err(self.check(ExecutionEnd::Stopped)),
             StopReason::Trap { id: RETURNED, .. } => Err(self.check(ExecutionEnd::Returned)),
@@ -334,12 +341,13 @@ impl<'p> Execution<'p> {
     /// Cuts the stack to the innermost frame that catches, and restores that frame's own registers,
     /// as exception handling does.
     fn throw(&mut self) -> Result<(), ExecutionEnd> {
-        let caught = self.shadow_stack.callers().iter().enumerate().rev().find_map(|(index, caller)| {
-            let placed = self.linked.instruction(caller.from?)?;
-            let mut registers = caller.registers;
-            registers.set(Gpr::Rsp, registers.rsp().wrapping_add(placed.arguments.into()));
-            Some((index, placed.landing?, registers))
-        });
+        let caught =
+            self.shadow_stack.callers().iter().enumerate().rev().find_map(|(index, caller)| {
+                let placed = self.linked.instruction(caller.from?)?;
+                let mut registers = caller.registers;
+                registers.set(Gpr::Rsp, registers.rsp().wrapping_add(placed.arguments.into()));
+                Some((index, placed.landing?, registers))
+            });
         let Some((index, landing, mut registers)) = caught else {
             return Err(self.check(ExecutionEnd::Uncaught));
         };

@@ -154,7 +154,11 @@ mod tests {
             rings.into_iter().map(|ring| Verdict::Deadlock(ring).fingerprint()).collect();
         for (n, fingerprint) in fingerprints.iter().enumerate() {
             assert!(!fingerprints[..n].contains(fingerprint), "{fingerprints:#?}");
-            assert_eq!(fingerprint.starts_with("deadlock without a cycle"), n >= CLOSED, "{fingerprint}");
+            assert_eq!(
+                fingerprint.starts_with("deadlock without a cycle"),
+                n >= CLOSED,
+                "{fingerprint}"
+            );
         }
     }
 

@@ -28,13 +28,13 @@ pub struct ScheduleString {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ScheduleStringError {
     /// The text does not begin with the version that this release supports.
-    #[error("a replay string of this release begins with `clr1:`")]
+    #[error("a schedule string begins with `clr1:`")]
     Version,
     /// A number of turns is expected at this byte.
-    #[error("at byte {0}: a number of turns is expected, as in `14b`")]
+    #[error("at byte {0}: expected a number of turns, as in `14b`")]
     Turns(usize),
     /// The letters of a thread are expected at this byte.
-    #[error("at byte {0}: the letters of a thread are expected, `a` to `z`, then `aa` to `zz`")]
+    #[error("at byte {0}: expected the letters of a thread, `a` to `z`, then `aa` to `zz`")]
     Thread(usize),
 }
 

@@ -120,7 +120,9 @@ impl UnwindDifference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ShadowStackDifference {
     /// The caller of a frame has another rip.
-    #[error("the caller of frame {frame} is at {found:#x}, but at {expected:#x} on the shadow stack")]
+    #[error(
+        "the caller of frame {frame} is at {found:#x}, but at {expected:#x} on the shadow stack"
+    )]
     Rip {
         /// Index of the frame.
         frame: usize,
@@ -294,7 +296,7 @@ impl FoundWalk {
 
     /// Returns the first difference from the shadow stack, leaf first. `callers` are given root
     /// first.
-    pub(super) fn untrue(
+    pub(super) fn shadow_stack_difference(
         &self,
         callers: &[CallerState],
         convention: CallingConvention,
@@ -304,9 +306,9 @@ impl FoundWalk {
         let found = found.chain(self.base.filter(|_| !first));
         for (frame, (caller, (registers, position))) in callers.iter().rev().zip(found).enumerate()
         {
-            let untrue = differs(frame, caller, &registers, position, convention);
-            if untrue.is_some() {
-                return untrue;
+            let difference = differs(frame, caller, &registers, position, convention);
+            if difference.is_some() {
+                return difference;
             }
         }
         let (expected, found) = (callers.len(), self.frames.len());
@@ -332,7 +334,11 @@ fn differs(
 ) -> Option<ShadowStackDifference> {
     let expected = &caller.registers;
     if registers.rip != expected.rip {
-        return Some(ShadowStackDifference::Rip { frame, expected: expected.rip, found: registers.rip });
+        return Some(ShadowStackDifference::Rip {
+            frame,
+            expected: expected.rip,
+            found: registers.rip,
+        });
     }
     if position != caller.position {
         return Some(ShadowStackDifference::Position {
@@ -355,6 +361,7 @@ fn differs(
         return None;
     }
     let mut xmm = (6..).zip(expected.xmm.into_iter().zip(registers.xmm));
-    xmm.find(|(_, (expected, found))| expected != found)
-        .map(|(number, (expected, found))| ShadowStackDifference::Xmm { frame, number, expected, found })
+    xmm.find(|(_, (expected, found))| expected != found).map(|(number, (expected, found))| {
+        ShadowStackDifference::Xmm { frame, number, expected, found }
+    })
 }

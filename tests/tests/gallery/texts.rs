@@ -122,8 +122,13 @@ fn every_walk_has_the_expected_result() {
                 walks += 1;
                 problems.check(walk.is_right(), || {
                     let found = &walk.found;
-                    let untrue = walk.untrue.map(|untrue| untrue.to_string());
-                    format!("{place}: {:?}, {untrue:?}; found {found:#x?}", walk.differences)
+                    let shadow_stack_difference = walk
+                        .shadow_stack_difference
+                        .map(|shadow_stack_difference| shadow_stack_difference.to_string());
+                    format!(
+                        "{place}: {:?}, {shadow_stack_difference:?}; found {found:#x?}",
+                        walk.differences
+                    )
                 });
             }
         }
@@ -256,7 +261,7 @@ fn walks_of_every_text_are_as_complete_as_they_claim() {
                 let right = match found.completeness {
                     Some(Completeness::Whole) => {
                         whole += 1;
-                        !invents && places.len() == compared.truth.len()
+                        !invents && places.len() == compared.shadow_frames.len()
                     }
                     Some(Completeness::Reportable) => !invents,
                     _ => true,

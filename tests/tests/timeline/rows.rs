@@ -25,7 +25,7 @@ fn a_deadlock() {
     };
     insta::assert_snapshot!("a_deadlock", drawn(&timeline, RowOptions::default()));
     let narrow = RowOptions { width: 70, fold: false, frames: 2 };
-    insta::assert_snapshot!("a_deadlock_slice_by_slice", drawn(&timeline, narrow));
+    insta::assert_snapshot!("a_deadlock_turn_by_turn", drawn(&timeline, narrow));
 }
 
 #[test]

@@ -118,7 +118,8 @@ fn control_must_come_back_behind_the_call() {
 
 #[test]
 fn a_return_needs_a_call() {
-    let (shadow_stack, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), CodeAssembler::ret);
+    let (shadow_stack, _) =
+        run_from(ShadowStack::new(CallingConvention::WindowsX64), CodeAssembler::ret);
     assert_eq!(shadow_stack.broken(), Some(Broken::NoCall { from: CODE }));
     let (shadow_stack, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         machine_frame(a, CODE + 0x100)?;

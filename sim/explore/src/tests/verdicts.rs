@@ -358,7 +358,7 @@ fn reports_have_texts() {
         ),
         "{all}"
     );
-    assert!(rest.ends_with(": only a suspended thread is resumed"), "{all}");
+    assert!(rest.ends_with(": only a suspended thread may be resumed"), "{all}");
     // An incomplete search.
     let few = search(load, &Budget::random(1, 3)).to_string();
     assert!(few.starts_with("none of 3 histories fails\n"), "{few}");

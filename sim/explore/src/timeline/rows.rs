@@ -162,7 +162,7 @@ impl Drawing<'_, '_> {
     fn entry(&mut self, entry: &Entry) {
         if entry.pause > 0 {
             let before = entry.turns.start.saturating_sub(1);
-            let words = format!("… no thread can run for {} µs", entry.pause);
+            let words = format!("… {} µs are skipped", entry.pause);
             self.row(None, &self.lanes(before, &[]), vec![TimelineSpan::new(words, Tone::Dim)]);
         }
         let last = entry.turns.end.saturating_sub(1);

@@ -45,7 +45,13 @@ impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
     pub fn new(runtime: &'r Runtime<'a, M>, os: OsThreadId, root: u64) -> Option<Self> {
         let id = runtime.object_of(os)?;
         let (limit, base) = ThreadObject(id).stack(&*runtime.memory.try_borrow().ok()?).ok()?;
-        Some(Self { runtime, os, id, stack: StackBounds { limit, base, root }, calling_thread: None })
+        Some(Self {
+            runtime,
+            os,
+            id,
+            stack: StackBounds { limit, base, root },
+            calling_thread: None,
+        })
     }
 
     /// Returns the same thread, with `calling_thread` as the thread that asks: a thread need not be

@@ -141,7 +141,8 @@ impl Scenario {
         };
         let walks: Vec<_> = policies.iter().copied().filter(fits).map(walk).collect();
         let ready = Ready::new(self, generation)?;
-        let shadow_frames = ready.look(self, stop, [()], |thread, ()| Ok(thread.shadow_frames()))?;
+        let shadow_frames =
+            ready.look(self, stop, [()], |thread, ()| Ok(thread.shadow_frames()))?;
         let walk =
             |thread: &WalkedThread<'_, '_>, walk: &MixedWalk| Ok((walk.policy, thread.walk(walk)?));
         let walks = ready.look(self, stop, &walks, walk)?;

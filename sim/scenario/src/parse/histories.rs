@@ -67,7 +67,7 @@ impl Reader {
                     let actions = self.actions(&node);
                     if let Some(kind) = node.arg_word::<CallbackKind>() {
                         if !callbacks.insert(kind.name()) {
-                            self.problem(node.span(), ProblemKind::DuplicateNode("on"));
+                            self.problem(node.span(), ProblemKind::DuplicateCallback(kind.name()));
                         }
                         profiler.callbacks.push((kind, actions));
                     }

@@ -31,7 +31,7 @@ fn difference(change: impl FnOnce(&mut FoundWalk)) -> Option<ShadowStackDifferen
     let callers: &[CallerState] = run.shadow_stack().callers();
     assert_eq!(callers.len(), 3);
     change(&mut found);
-    found.difference(callers, scenario.program.convention)
+    found.shadow_stack_difference(callers, scenario.program.convention)
 }
 
 #[test]

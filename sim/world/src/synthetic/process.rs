@@ -35,7 +35,9 @@ const NOWHERE: u64 = 0x7FF8_2031_0000;
 pub enum SyntheticError {
     /// The frame of an activation is too small or too large for the registers it saves, or differs
     /// from the frame of another activation of the function, or its offset is within the prologue.
-    #[error("activation {index} does not fit its function: see its rsp, its offset, the next rsp")]
+    #[error(
+        "activation {index} does not fit its function: check its rsp, its offset and the rsp of the next activation"
+    )]
     Row {
         /// Index of the activation, from the leaf.
         index: usize,
@@ -50,7 +52,7 @@ pub enum SyntheticError {
     #[error("the function whose return address is hijacked is not on the stack")]
     Hijacked,
     /// An address is not in memory.
-    #[error("{at:#x} is not in the memory of the process")]
+    #[error("address {at:#x} is not in the memory of the process")]
     Memory {
         /// The address (VA).
         at: u64,
